@@ -1,0 +1,23 @@
+"""From a Program to a running graph: Program -> Plan -> Executable.
+
+Internal to tracegraph, which imports it when a function is first compiled.
+"""
+
+from lowering.device import backend, default_device
+from lowering.graphviz import dot
+from lowering.lower import lower
+from lowering.report import explain, memory, source
+
+# tracegraph compares it with its own version, to know this package from another of the name.
+TRACEGRAPH_VERSION = "0.1.0"
+
+__all__ = [
+    "TRACEGRAPH_VERSION",
+    "backend",
+    "default_device",
+    "dot",
+    "explain",
+    "lower",
+    "memory",
+    "source",
+]

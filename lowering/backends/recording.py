@@ -1,0 +1,334 @@
+"""The backend "recording": builds and launches against a driver that only logs.
+
+It runs the same code as the CUDA backend, needs no GPU, and can be told to fail at its n-th call;
+so it shows which nodes, edges and owners a graph would have, and what a failure leaves behind.
+"""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from lowering.backends.cuda import CudaBackend
+from lowering.cuda.device import OpenDevice
+from lowering.cuda.executable import CudaExecutable
+from lowering.cuda.interface import ConditionalKind, ForeignArray, Gemm, Launch
+from lowering.plan import Plan
+from lowering.slots import SlotTable
+
+
+class InjectedError(RuntimeError):
+    """The failure that a `RecordingDriver` was told to make."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of the driver: the operation, and what it was about."""
+
+    operation: str
+    detail: tuple[Any, ...] = ()
+
+    def __str__(self) -> str:
+        return " ".join([self.operation, *map(str, self.detail)])
+
+
+@dataclass(slots=True, eq=False)
+class RecordedNode:
+    """A node: kind ``"kernel"``, ``"library"`` or that of a conditional, a name, and its edges.
+
+    `owned` are the parameters whose memory `slots` keeps alive.
+    """
+
+    kind: str
+    name: str
+    dependencies: tuple[RecordedNode, ...]
+    bodies: tuple[RecordedGraph, ...] = ()
+    condition: int | None = None
+    launch: Launch | None = None
+    values: list[int] = field(default_factory=list)
+    owned: tuple[int, ...] = ()
+    slots: SlotTable | None = None
+
+    @property
+    def node(self) -> RecordedNode:
+        """A kernel node is its own handle."""
+        return self
+
+
+@dataclass(slots=True, eq=False, weakref_slot=True)
+class RecordedGraph:
+    """A graph or a body, its nodes in the order they were added, and its conditions."""
+
+    nodes: list[RecordedNode] = field(default_factory=list)
+    conditions: list[int] = field(default_factory=list)
+
+    @property
+    def edges(self) -> set[tuple[int, int]]:
+        """Edges as positions in `nodes`."""
+        return {
+            (self.nodes.index(before), position)
+            for position, node in enumerate(self.nodes)
+            for before in node.dependencies
+        }
+
+
+@dataclass(slots=True, eq=False, weakref_slot=True)
+class RecordedExecutable:
+    """An instantiated graph: it holds the definition, and the parameters of its launches."""
+
+    graph: RecordedGraph
+    closed: bool = False
+
+
+@dataclass(slots=True, eq=False, weakref_slot=True)
+class RecordedMemory:
+    """Memory that does not exist, at an address that is used once."""
+
+    pointer: int
+    nbytes: int
+
+
+class RecordingDriver:
+    """The driver interface as a log.
+
+    Args:
+        fail_at: the number of the call, from 1, that raises; None for never.
+        library_kinds: the kinds of nodes that the capture of one product yields.
+    """
+
+    def __init__(
+        self, fail_at: int | None = None, library_kinds: Sequence[str] = ("kernel",)
+    ) -> None:
+        self.ordinal = 0
+        self.arch = "sm_90"
+        self.stream = 1
+        self.calls: list[Call] = []
+        self.graphs: list[RecordedGraph] = []
+        self.open_captures = 0
+        self.fail_at = fail_at
+        self.live_memory: weakref.WeakSet[RecordedMemory] = weakref.WeakSet()
+        self.live_executables: weakref.WeakSet[RecordedExecutable] = weakref.WeakSet()
+        self._library_kinds = tuple(library_kinds)
+        self._addresses = itertools.count(1)
+        self._conditions = itertools.count(1000)
+        self._captured: list[Gemm] | None = None
+
+    def _log(self, operation: str, *detail: Any) -> None:
+        self.calls.append(Call(operation, detail))
+        if len(self.calls) == self.fail_at:
+            raise InjectedError(f"call {self.fail_at} fails as told: {self.calls[-1]}")
+
+    def count(self, operation: str) -> int:
+        """How often an operation was called."""
+        return sum(call.operation == operation for call in self.calls)
+
+    def activate(self) -> None:
+        """There is no context."""
+
+    def allocate(self, nbytes: int) -> RecordedMemory:
+        """An address nobody else has."""
+        self._log("allocate", nbytes)
+        memory = RecordedMemory(next(self._addresses) << 32, nbytes)
+        self.live_memory.add(memory)
+        return memory
+
+    def clear(self, pointer: int, nbytes: int) -> None:
+        """Logged."""
+        self._log("clear", pointer, nbytes)
+
+    def copy_to_device(self, pointer: int, source: np.ndarray[Any, Any]) -> None:
+        """Logged."""
+        self._log("copy_to_device", pointer, source.nbytes)
+
+    def copy_to_host(self, target: np.ndarray[Any, Any], pointer: int) -> None:
+        """Zeros, for there is no memory."""
+        self._log("copy_to_host", pointer, target.nbytes)
+        target[...] = 0
+
+    def synchronize(self) -> None:
+        """Logged."""
+        self._log("synchronize")
+
+    def record(self) -> Callable[[], bool]:
+        """An event that has always been passed."""
+        self._log("record")
+        return lambda: True
+
+    def foreign(self, array: object) -> ForeignArray | None:
+        """What `__cuda_array_interface__` says, believed."""
+        described = getattr(array, "__cuda_array_interface__", None)
+        if described is None:
+            return None
+        self._log("foreign")
+        dtype, shape = np.dtype(described["typestr"]), tuple(described["shape"])
+        strides = described.get("strides") or np.empty(shape, dtype).strides
+        return ForeignArray(
+            described["data"][0],
+            dtype,
+            shape,
+            tuple(stride // dtype.itemsize for stride in strides),
+            0,
+            array,
+        )
+
+    def load(self, code: Any) -> Any:
+        """Logged."""
+        self._log("load")
+        return code
+
+    def kernel(self, module: Any, name: str) -> str:
+        """A kernel is its name."""
+        return name
+
+    def launch_kernel(self, launch: Launch, values: Sequence[int]) -> None:
+        """Logged."""
+        self._log("launch_kernel", launch.kernel, *values)
+
+    def new_graph(self) -> RecordedGraph:
+        """Logged."""
+        self._log("new_graph")
+        graph = RecordedGraph()
+        self.graphs.append(graph)
+        return graph
+
+    def create_condition(self, graph: RecordedGraph) -> tuple[int, int]:
+        """A number that serves as condition and as handle."""
+        self._log("create_condition")
+        condition = next(self._conditions)
+        graph.conditions.append(condition)
+        return condition, condition
+
+    def add_kernel(
+        self,
+        graph: RecordedGraph,
+        dependencies: Sequence[RecordedNode],
+        launch: Launch,
+        values: Sequence[int],
+        owned: Sequence[bool],
+        slots: SlotTable,
+    ) -> RecordedNode:
+        """A node that holds `slots` if it owns any parameter."""
+        self._log("add_kernel", launch.kernel)
+        if slots.frozen:
+            raise RuntimeError("a node was added after the slot table was frozen")
+        kept = tuple(value for value, keep in zip(values, owned, strict=True) if keep)
+        node = RecordedNode(
+            "kernel",
+            launch.kernel,
+            tuple(dependencies),
+            launch=launch,
+            values=list(values),
+            owned=kept,
+            slots=slots if kept else None,
+        )
+        graph.nodes.append(node)
+        return node
+
+    def add_conditional(
+        self,
+        graph: RecordedGraph,
+        dependencies: Sequence[RecordedNode],
+        kind: ConditionalKind,
+        condition: int,
+        branches: int,
+    ) -> tuple[RecordedNode, tuple[RecordedGraph, ...]]:
+        """A node with empty bodies; its condition must be one of `graph`, and free."""
+        self._log("add_conditional", kind)
+        if condition not in graph.conditions:
+            raise RuntimeError(f"condition {condition} was not created for the graph of its node")
+        graph.conditions.remove(condition)
+        inner = tuple(RecordedGraph() for _ in range(branches))
+        node = RecordedNode(kind, kind, tuple(dependencies), inner, condition)
+        graph.nodes.append(node)
+        return node, inner
+
+    def capture(
+        self,
+        graph: RecordedGraph,
+        dependencies: Sequence[RecordedNode],
+        issue: Callable[[], None],
+    ) -> tuple[tuple[RecordedNode, ...], tuple[str, ...]]:
+        """One node for each product that is issued."""
+        self._log("begin_capture")
+        self.open_captures += 1
+        captured: list[Gemm] = []
+        self._captured = captured
+        try:
+            issue()
+        finally:
+            self._captured = None
+            self.open_captures -= 1
+        self._log("end_capture")
+        nodes = tuple(
+            RecordedNode("library", f"gemm {g.m}x{g.n}x{g.k}", tuple(dependencies))
+            for g in captured
+        )
+        graph.nodes.extend(nodes)
+        return nodes, self._library_kinds
+
+    def library(self) -> RecordingDriver:
+        """The driver records the products, too."""
+        return self
+
+    def use_workspace(self, pointer: int, nbytes: int) -> None:
+        """Logged."""
+        self._log("use_workspace", pointer, nbytes)
+
+    def multiply(self, gemm: Gemm) -> None:
+        """Captured, or logged as a warm-up."""
+        self._log("multiply", gemm.m, gemm.n, gemm.k)
+        if self._captured is not None:
+            self._captured.append(gemm)
+
+    def synchronize_capture_stream(self) -> None:
+        """Logged."""
+        self._log("synchronize_capture_stream")
+
+    def instantiate(self, graph: RecordedGraph) -> RecordedExecutable:
+        """Logged."""
+        self._log("instantiate")
+        executable = RecordedExecutable(graph)
+        self.live_executables.add(executable)
+        return executable
+
+    def update_kernel(self, executable: RecordedExecutable, kernel: RecordedNode) -> None:
+        """Logged with the parameter values."""
+        self._log("update_kernel", kernel.name, *kernel.values)
+
+    def launch(self, executable: RecordedExecutable) -> None:
+        """Logged."""
+        self._log("launch")
+
+    def close(self, executable: RecordedExecutable) -> None:
+        """Logged."""
+        self._log("close")
+        executable.closed = True
+
+
+class RecordingDevice(OpenDevice):
+    """A device that compiles nothing."""
+
+    driver: RecordingDriver
+
+    def compile(self, source: str) -> str:
+        """The source stands for its code."""
+        return source
+
+
+class RecordingBackend(CudaBackend):
+    """Compiles Plans against a `RecordingDriver`, in `device.driver`."""
+
+    name = "recording"
+
+    def __init__(self, driver: RecordingDriver | None = None) -> None:
+        super().__init__()
+        self.device = RecordingDevice(driver or RecordingDriver())
+
+    def compile(self, plan: Plan) -> CudaExecutable:
+        """Build the graph of `plan` in the log."""
+        return CudaExecutable(plan, self.device)

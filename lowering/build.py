@@ -1,0 +1,399 @@
+"""Region -> Block: kernels' nests, library calls and conditionals for the equations of a region."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lowering import group
+from lowering.buffer import Buffer, Space
+from lowering.coalesce import drop_copies, place_carries
+from lowering.fuse import fuse
+from lowering.kernel import (
+    Accumulator,
+    MapNest,
+    Nest,
+    ReduceNest,
+    ScanNest,
+    ScatterNest,
+    SetCondition,
+    Store,
+)
+from lowering.matmul import matrix_product
+from lowering.plan import MemcpyNode
+from lowering.stage import (
+    Block,
+    BranchStage,
+    KernelStage,
+    LoopStage,
+    NodeStage,
+    loads,
+    space_index,
+)
+from tracegraph import scalar
+from tracegraph.ir import Atom, Eqn, Literal, Region, Source, Value
+from tracegraph.op import (
+    Combiner,
+    Contraction,
+    Control,
+    Elementwise,
+    Indexed,
+    Reduction,
+    Scan,
+    Scatter,
+)
+from tracegraph.scalar import Accumulated, Axis, Expr, Load
+from tracegraph.types import ArrayType
+
+
+@dataclass(slots=True)
+class Context:
+    """What is counted across a whole Plan, and the inputs that library calls read from scratch."""
+
+    counts: dict[Space, int] = field(default_factory=dict)
+    conditions: int = 0
+    staged: dict[Buffer, Buffer] = field(default_factory=dict)
+
+    def buffer(self, space: Space, type_: ArrayType) -> Buffer:
+        """A new buffer."""
+        number = self.counts.get(space, 0)
+        self.counts[space] = number + 1
+        return Buffer(space, number, type_.strong())
+
+    def condition(self) -> int:
+        """A new condition."""
+        self.conditions += 1
+        return self.conditions - 1
+
+    def stage_input(self, buffer: Buffer) -> Buffer:
+        """The scratch copy of an input, at an address that no call moves."""
+        if buffer not in self.staged:
+            self.staged[buffer] = self.buffer("scratch", buffer.type)
+        return self.staged[buffer]
+
+    def staging(self) -> list[NodeStage]:
+        """The copies that fill what `stage_input` promised."""
+        return [NodeStage(MemcpyNode(copy, source)) for source, copy in self.staged.items()]
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """A region parameter that stands for a value of the region around."""
+
+    builder: RegionBuilder
+    atom: Atom
+
+
+Binding = Buffer | Captured | Eqn
+"""Where a value comes from: memory, the region around, or its equation, inlined."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Operand:
+    """An operand as element rules see it."""
+
+    builder: RegionBuilder
+    atom: Atom
+    guard: Expr | None
+
+    @property
+    def type(self) -> ArrayType:
+        return self.atom.type
+
+    def __getitem__(self, index: tuple[Expr, ...]) -> Expr:
+        return self.builder.element(self.atom, index, self.guard)
+
+    def at(self, index: tuple[Expr, ...], guard: Expr | None) -> Expr:
+        return self.builder.element(self.atom, index, scalar.both(self.guard, guard))
+
+
+class RegionBuilder:
+    """Builds the block of one region.
+
+    `bind` says where parameters come from; `sinks` are the buffers that results go to.
+    """
+
+    def __init__(
+        self, context: Context, region: Region, bind: Mapping[Value, Binding], sinks: Sequence[Buffer]
+    ) -> None:
+        self.context = context
+        self.region = region
+        self.sinks = sinks
+        self.block = Block()
+        self.grouping = group.group(region, len(sinks))
+        self.bindings: dict[Value, Binding] = dict(bind)
+        self.memo: dict[tuple[Atom, tuple[Expr, ...], Expr | None], Expr] = {}
+        self.accumulators: list[Accumulator] | None = None
+        self.accumulated: dict[Value, Accumulated] = {}
+        self.source: Source | None = None
+
+    def build(self) -> Block:
+        """The block: nests of stored values, in the order of their equations, then the sinks'."""
+        for eqn in self.region.eqns:
+            self.source = eqn.source
+            self._equation(eqn)
+        for atom, buffer in zip(self.region.results, self.sinks, strict=False):
+            self._store_value(atom, buffer)
+        return self.block
+
+    # -- elements -------------------------------------------------------------------------------------
+
+    def element(self, atom: Atom, index: tuple[Expr, ...], guard: Expr | None) -> Expr:
+        """One element of a value, as an expression of the index."""
+        if isinstance(atom, Literal):
+            return scalar.const(atom.value, atom.type.dtype)
+        match self.bindings[atom]:
+            case Buffer() as buffer:
+                return Load.make(buffer, index, guard)
+            case Captured(builder, outer):
+                return builder.element(outer, index, guard)
+            case Eqn() as eqn:
+                return self._inlined(atom, eqn, index, guard)
+
+    def _inlined(
+        self, value: Value, eqn: Eqn, index: tuple[Expr, ...], guard: Expr | None
+    ) -> Expr:
+        if value in self.grouping.fused:
+            return self._accumulate(value, eqn)
+        key = (value, index, guard)
+        if key not in self.memo:
+            self.memo[key] = self._formed(value.type, eqn, index, guard)
+        return self.memo[key]
+
+    def _formed(
+        self, out: ArrayType, eqn: Eqn, index: tuple[Expr, ...], guard: Expr | None
+    ) -> Expr:
+        if out.size == 0:
+            return scalar.const(0, out.dtype)  # never reached: an empty array has no elements
+        match eqn.op.form:
+            case Elementwise():
+                args = tuple(
+                    self.element(a, _aligned(a.type.shape, index), guard) for a in eqn.operands
+                )
+                return scalar.apply(eqn.op, args, out.dtype, eqn.attrs)
+            case Indexed(element=element):
+                return element(index, self._operands(eqn, guard), out, **eqn.attrs)
+        raise AssertionError(f"{eqn.op.name} is never inlined")
+
+    def _operands(self, eqn: Eqn, guard: Expr | None = None) -> list[_Operand]:
+        return [_Operand(self, a, guard) for a in eqn.operands]
+
+    def _accumulate(self, value: Value, eqn: Eqn) -> Expr:
+        """A fused reduction: an accumulator of the nest under construction."""
+        assert self.accumulators is not None
+        if value not in self.accumulated:
+            self.accumulators.append(self._accumulator(eqn))
+            number = len(self.accumulators) - 1
+            self.accumulated[value] = Accumulated.make(number, value.type.dtype)
+        return self.accumulated[value]
+
+    def _accumulator(self, eqn: Eqn) -> Accumulator:
+        form = eqn.op.form
+        assert isinstance(form, Reduction)
+        (source,) = eqn.operands
+        shape, axes = source.type.shape, eqn.attrs["axes"]
+        kept = [n for a, n in enumerate(shape) if a not in axes]
+        space = iter(space_index(tuple(kept)))
+        loop = iter(space_index(tuple(shape[a] for a in axes), first=len(kept)))
+        index = tuple(next(loop) if a in axes else next(space) for a in range(len(shape)))
+        return Accumulator(form.combiner, self.element(source, index, None), form.arg)
+
+    # -- nests ----------------------------------------------------------------------------------------
+
+    def _new(self, type_: ArrayType) -> Buffer:
+        buffer = self.context.buffer("scratch", type_)
+        self.block.owned.add(buffer)
+        return buffer
+
+    def _emit(self, nest: Nest) -> None:
+        sources = () if self.source is None else (self.source,)
+        if all(nest.space):
+            self.block.stages.append(KernelStage([nest], sources))
+
+    def _store_value(
+        self, atom: Atom, buffer: Buffer | None, condition: int | None = None, eqn: Eqn | None = None
+    ) -> None:
+        """The nest that evaluates a value at every point, and stores it or sets a condition."""
+        shape = atom.type.shape
+        index = space_index(shape)
+        self.accumulators, self.accumulated = [], {}
+        if eqn is None:
+            value = self.element(atom, index, None)
+        elif isinstance(eqn.op.form, Reduction):
+            self.accumulators.append(self._accumulator(eqn))
+            value = Accumulated.make(0, atom.type.dtype)
+        else:
+            value = self._formed(atom.type, eqn, index, None)
+        stores = () if buffer is None else (Store(buffer, index, value),)
+        conditions = () if condition is None else (SetCondition(condition, value),)
+        accumulators, self.accumulators = tuple(self.accumulators), None
+        if accumulators:
+            loop = self._loop_of(atom, eqn)
+            self._emit(ReduceNest(shape, loop, accumulators, stores, conditions))
+        else:
+            self._emit(MapNest(shape, stores, conditions))
+
+    def _loop_of(self, atom: Atom, eqn: Eqn | None) -> tuple[int, ...]:
+        if eqn is None or not isinstance(eqn.op.form, Reduction):
+            reduced = next(iter(self.accumulated))
+            binding = self.bindings[reduced]
+            assert isinstance(binding, Eqn)
+            eqn = binding
+        shape = eqn.operands[0].type.shape
+        return tuple(shape[a] for a in eqn.attrs["axes"])
+
+    # -- equations ------------------------------------------------------------------------------------
+
+    def _equation(self, eqn: Eqn) -> None:
+        match eqn.op.form:
+            case Elementwise() | Indexed() | Reduction():
+                (out,) = eqn.outputs
+                if out in self.grouping.stored:
+                    buffer = self._new(out.type)
+                    self._store_value(out, buffer, eqn=eqn)
+                    self.bindings[out] = buffer
+                else:
+                    self.bindings[out] = eqn
+            case Scan(combiner=combiner):
+                self._scan(eqn, combiner)
+            case Scatter():
+                self._scatter(eqn)
+            case Contraction():
+                (out,) = eqn.outputs
+                self.bindings[out] = buffer = self._new(out.type)
+                matrix_product(self, eqn, buffer)
+            case Control():
+                self._control(eqn)
+
+    def _scan(self, eqn: Eqn, combiner: Combiner) -> None:
+        (out,) = eqn.outputs
+        buffer = self._new(out.type)
+        index = space_index(out.type.shape)
+        store = Store(buffer, index, self.element(eqn.operands[0], index, None))
+        self._emit(ScanNest(out.type.shape, eqn.attrs["axis"], combiner, store))
+        self.bindings[out] = buffer
+
+    def _scatter(self, eqn: Eqn) -> None:
+        form = eqn.op.form
+        assert isinstance(form, Scatter)
+        (out,) = eqn.outputs
+        base, updates, *_ = operands = self._operands(eqn)
+        index = space_index(updates.type.shape)
+        value = updates[index]
+        if self._reads_any(value, loads([base[space_index(base.type.shape)]])):
+            # updates made from the old array: stored first, so that it need not be kept whole
+            buffer = self.materialize(updates.type, value, index)
+            value = Load.make(buffer, index)
+        buffer = self._new(out.type)
+        self._store_value(eqn.operands[0], buffer)
+        target, guard = form.target(index, operands, out.type, **eqn.attrs)
+        repeats = form.repeats(eqn.attrs, tuple(a.type for a in eqn.operands))
+        store = Store(buffer, target, value, guard)
+        self._emit(ScatterNest(updates.type.shape, repeats, form.combiner, store))
+        self.bindings[out] = buffer
+
+    def _reads_any(self, value: Expr, of: Sequence[Load]) -> bool:
+        return not {load.buffer for load in of}.isdisjoint(load.buffer for load in loads([value]))
+
+    # -- control --------------------------------------------------------------------------------------
+
+    def _control(self, eqn: Eqn) -> None:
+        if eqn.op.name == "rotated_loop":
+            self._loop(eqn)
+        else:
+            self._branches(eqn)
+
+    def _branches(self, eqn: Eqn) -> None:
+        predicate, *captures = eqn.operands
+        condition = self.context.condition()
+        self._store_value(predicate, None, condition)
+        results = [self._new(v.type) for v in eqn.outputs]
+        branches = []
+        for region in eqn.regions:
+            bind = self._captures(region.params, captures)
+            branches.append(finish(RegionBuilder(self.context, region, bind, results)))
+        stage = BranchStage(condition, branches, eqn.op.name == "cond", _sources(eqn))
+        self.block.stages.append(stage)
+        self.bindings.update(zip(eqn.outputs, results, strict=True))
+
+    def _loop(self, eqn: Eqn) -> None:
+        count = eqn.attrs["carry"]
+        (region,) = eqn.regions
+        first, *operands = eqn.operands
+        condition = self.context.condition()
+        carries = []
+        for atom in operands[:count]:
+            buffer = self._new(atom.type)
+            self._store_value(atom, buffer)
+            carries.append(buffer)
+        self._store_value(first, None, condition)
+
+        bind: dict[Value, Binding] = dict(zip(region.params, carries, strict=False))
+        bind |= self._captures(region.params[count:], operands[count:])
+        news = [self.context.buffer("scratch", b.type) for b in carries]
+        inner = RegionBuilder(self.context, region, bind, news)
+        inner.block.owned.update(news)
+        body = inner.build()
+        inner.source = eqn.source
+        inner._store_value(region.results[-1], None, condition)
+        drop_copies(body, news)
+        fuse(body)
+        place_carries(body, dict(zip(news, carries, strict=True)))
+        self.block.stages.append(LoopStage(condition, body, _sources(eqn)))
+        self.bindings.update(zip(eqn.outputs, carries, strict=True))
+
+    def _captures(
+        self, params: Sequence[Value], operands: Sequence[Atom]
+    ) -> dict[Value, Binding]:
+        return {p: Captured(self, a) for p, a in zip(params, operands, strict=True)}
+
+    # -- memory for library operands --------------------------------------------------------------------
+
+    def materialize(self, type_: ArrayType, value: Expr, index: tuple[Expr, ...]) -> Buffer:
+        """A new scratch buffer that holds an expression's value at every point of a shape."""
+        buffer = self._new(type_)
+        self._emit(MapNest(type_.shape, (Store(buffer, index, value),)))
+        return buffer
+
+    def add(self, stage: NodeStage) -> None:
+        """Append a finished node."""
+        self.block.stages.append(stage)
+
+    def emit_reduction(
+        self, space: tuple[int, ...], loop: int, accumulator: Accumulator, buffer: Buffer
+    ) -> None:
+        """A nest with a single accumulator that goes to a buffer."""
+        value = Accumulated.make(0, buffer.type.dtype)
+        store = Store(buffer, space_index(space), value)
+        self._emit(ReduceNest(space, (loop,), (accumulator,), (store,)))
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """The user's line of the current equation."""
+        return () if self.source is None else (self.source,)
+
+
+def finish(builder: RegionBuilder) -> Block:
+    """Build a region that is not a loop's body, and merge its nests."""
+    block = builder.build()
+    drop_copies(block, builder.sinks)
+    fuse(block)
+    return block
+
+
+def loop_axis(space: tuple[int, ...], extent: int) -> Expr:
+    """The index along a single loop axis behind a space."""
+    return scalar.const(0) if extent == 1 else Axis.make(len(space), extent)
+
+
+def _sources(eqn: Eqn) -> tuple[Source, ...]:
+    return () if eqn.source is None else (eqn.source,)
+
+
+def _aligned(shape: tuple[int, ...], index: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """The index into an operand that NumPy's broadcasting aligns with a result's index."""
+    tail = index[len(index) - len(shape) :]
+    return tuple(
+        scalar.const(0) if extent == 1 else i for extent, i in zip(shape, tail, strict=True)
+    )
+

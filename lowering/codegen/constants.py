@@ -1,0 +1,54 @@
+"""Constants as C++ text that has exactly their value."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from lowering.preamble import c_type, is_half
+from tracegraph.scalar import Const
+
+_FLOAT, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
+
+
+def constant(const: Const) -> str:
+    """The C++ expression of a constant, of exactly its dtype and value.
+
+    >>> from tracegraph.scalar import const
+    >>> constant(const(0.1, np.dtype(np.float64))), constant(const(-7, np.dtype(np.int64)))
+    ('0x1.999999999999ap-4', '(-7ll)')
+    """
+    value, dtype = const.value, const.dtype
+    if dtype.kind == "b":
+        return "true" if value else "false"
+    if dtype.kind in "iu":
+        return _integer(int(value.real), dtype)
+    if dtype.kind == "c":
+        part = _FLOAT if dtype.itemsize == _DOUBLE.itemsize else _DOUBLE
+        return f"{c_type(dtype)}({_floating(value.real, part)}, {_floating(value.imag, part)})"
+    if is_half(dtype):
+        return f"tg_cast<{c_type(dtype)}>({_floating(value.real, _FLOAT)})"
+    return _floating(value.real, dtype)
+
+
+def _integer(value: int, dtype: np.dtype[Any]) -> str:
+    unsigned = "u" if dtype.kind == "u" else ""
+    if dtype.itemsize < 4:
+        return f"{c_type(dtype)}({value})"  # there is no literal of these types
+    suffix = unsigned + ("ll" if dtype.itemsize == 8 else "")
+    if value >= 0:
+        return f"{value}{suffix}"
+    if value == np.iinfo(dtype).min:
+        return f"({value + 1}{suffix} - 1)"  # C++ reads -N as the negation of N, which overflows
+    return f"({value}{suffix})"
+
+
+def _floating(value: float, dtype: np.dtype[Any]) -> str:
+    single = dtype == _FLOAT
+    if not math.isfinite(value):
+        bits = np.array(value, dtype).view(np.uint32 if single else np.uint64)
+        return f"tg_bits<{c_type(dtype)}>({int(bits):#x}{'u' if single else 'ull'})"
+    text = value.hex() + ("f" if single else "")
+    return f"({text})" if text.startswith("-") else text

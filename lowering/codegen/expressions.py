@@ -1,0 +1,271 @@
+"""Scalar expressions as C++ statements: one variable for each distinct expression."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from lowering.codegen.body import Body
+from lowering.codegen.constants import constant
+from lowering.kernel import SetCondition, Store
+from lowering.preamble import c_type, is_half, kind, value_type
+from tracegraph.op import Combiner, Elementwise
+from tracegraph.scalar import (
+    Apply,
+    AsIndex,
+    AsValue,
+    Axis,
+    Both,
+    Clamp,
+    Compare,
+    Const,
+    Expr,
+    FloorDiv,
+    Load,
+    Mod,
+    Select,
+    Sum,
+    bounds,
+    subexpressions,
+)
+
+INT_LIMIT = 2**31
+WIDE = "tg_i64"
+
+
+def template(texts: Mapping[str, str], dtype: np.dtype[Any], owner: str) -> str:
+    """The C++ text for operands of a dtype.
+
+    Raises:
+        TypeError: there is none for this kind of dtype.
+    """
+    text = texts.get(kind(dtype))
+    if text is None:
+        raise TypeError(f"{owner} has no C++ text for {dtype}; it has text for kinds {list(texts)}")
+    return text
+
+
+def round_to(dtype: np.dtype[Any], text: str) -> str:
+    """A computed value as it is stored."""
+    return f"tg_cast<{c_type(dtype)}>({text})" if is_half(dtype) else text
+
+
+def widen(dtype: np.dtype[Any], text: str) -> str:
+    """A stored value as it is computed with."""
+    return f"tg_cast<{value_type(dtype)}>({text})" if is_half(dtype) else text
+
+
+def combine(combiner: Combiner, dtype: np.dtype[Any], left: str, right: str) -> str:
+    """The combination of two values of `value_type(dtype)`."""
+    text = template(combiner.c, dtype, f"combiner {combiner.name}")
+    return text.format(left, right, T=value_type(dtype))
+
+
+def fits_int(limits: tuple[int, int] | None) -> bool:
+    """Whether an index between these bounds fits 32 bits."""
+    return limits is not None and limits[0] > -INT_LIMIT and limits[1] < INT_LIMIT
+
+
+def index_type(size: int) -> str:
+    """The type of an index that stays below `size`.
+
+    >>> index_type(2**31), index_type(2**31 + 1)
+    ('int', 'tg_i64')
+    """
+    return "int" if size <= INT_LIMIT else WIDE
+
+
+def cast(type_: str, text: str) -> str:
+    """A C++ conversion."""
+    return f"{type_}({text})"
+
+
+def expr_type(expr: Expr) -> str:
+    """The C++ type of the variable that holds an expression."""
+    if isinstance(expr, (Axis, Sum, FloorDiv, Mod, Clamp)):
+        return "int" if fits_int(bounds(expr)) else WIDE
+    return WIDE if isinstance(expr, AsIndex) else c_type(expr.dtype)
+
+
+def compute(body: Body, roots: Iterable[Expr]) -> None:
+    """Write the statements that compute the roots and all below them that is not yet computed."""
+    for expr in subexpressions(tuple(roots)):
+        if body.name(expr) is not None:
+            continue
+        if isinstance(expr, Const):
+            body.bind(expr, constant(expr))
+            continue
+        name = body.fresh()
+        body.line(f"const {expr_type(expr)} {name} = {_text(body, expr)};")
+        body.bind(expr, name)
+
+
+def hoist(body: Body, roots: Iterable[Expr], axis: Expr) -> None:
+    """Compute what the roots need and does not depend on an axis, ahead of the loop over it."""
+    order = subexpressions(tuple(roots))
+    moving: set[Expr] = set()
+    for expr in order:
+        if expr is axis or not moving.isdisjoint(expr.children):
+            moving.add(expr)
+    compute(body, [expr for expr in order if expr not in moving and type(expr) is not Const])
+
+
+def index(body: Body, expr: Expr) -> str:
+    """The text of a computed index expression."""
+    if isinstance(expr, Const):
+        return _literal(int(expr.value.real))
+    return _named(body, expr)
+
+
+def value(body: Body, expr: Expr) -> str:
+    """The text of a computed expression, of exactly the C++ type of its dtype."""
+    name = _named(body, expr)
+    exact = c_type(expr.dtype)
+    return name if isinstance(expr, Const) or expr_type(expr) == exact else cast(exact, name)
+
+
+def operand(body: Body, expr: Expr) -> str:
+    """The text of a computed expression in the type that it is computed with."""
+    return widen(expr.dtype, value(body, expr))
+
+
+def write_results(
+    body: Body, stores: Iterable[Store], conditions: Iterable[SetCondition] = ()
+) -> None:
+    """Write flat stores and conditions: everything is computed before the first of them."""
+    stores, conditions = tuple(stores), tuple(conditions)
+    compute(body, [*stored(stores), *(condition.value for condition in conditions)])
+    for store in stores:
+        write_store(body, store, value(body, store.value))
+    for condition in conditions:
+        number = cast("tg_u32", value(body, condition.value))
+        body.line(f"cudaGraphSetConditional({body.handles[condition.condition]}, {number});")
+
+
+def write_store(body: Body, store: Store, text: str) -> None:
+    """Write one flat store, of a text instead of the store's own value."""
+    target = f"{body.pointers[store.buffer]}[{index(body, store.indices[0])}]"
+    guard = "" if store.guard is None else f"if ({value(body, store.guard)}) "
+    body.line(f"{guard}{target} = {text};")
+
+
+def stored(stores: Iterable[Store]) -> list[Expr]:
+    """All expressions that stores use directly."""
+    return [
+        root
+        for store in stores
+        for root in (*store.indices, store.value, store.guard)
+        if root is not None
+    ]
+
+
+def _named(body: Body, expr: Expr) -> str:
+    name = body.name(expr)
+    if name is None:
+        raise KeyError(f"an expression of class {type(expr).__name__} is used but not computed")
+    return name
+
+
+def _text(body: Body, expr: Expr) -> str:
+    write: Callable[[Body, Any], str] | None = _WRITERS.get(type(expr))
+    if write is None:
+        raise KeyError(f"{expr} stands for nothing here: it is no axis or result of this nest")
+    return write(body, expr)
+
+
+def _sum(body: Body, expr: Sum) -> str:
+    ends = [bounds(term) for term, _ in expr.terms]
+    reach = abs(expr.offset)
+    for limits, (_, factor) in zip(ends, expr.terms, strict=True):
+        reach += INT_LIMIT if limits is None else max(map(abs, limits)) * abs(factor)
+    widen = reach >= INT_LIMIT  # some partial sum may not fit, even if the whole does
+    parts: list[str] = []
+    for term, factor in expr.terms:
+        name = index(body, term)
+        name = cast(WIDE, name) if widen and expr_type(term) != WIDE else name
+        product = name if abs(factor) == 1 else f"{name} * {_literal(abs(factor))}"
+        parts += ["+" if factor > 0 else "-", product]
+    if expr.offset:
+        parts += ["+" if expr.offset > 0 else "-", _literal(abs(expr.offset))]
+    first = parts[1] if parts[0] == "+" else f"-{parts[1]}"
+    text = " ".join([first, *parts[2:]])
+    return cast("int", text) if widen and expr_type(expr) == "int" else text
+
+
+def _unsigned(body: Body, dividend: Expr, operation: str, divisor: int) -> str | None:
+    """`dividend operation divisor` in unsigned arithmetic, which is cheaper.
+
+    None if the dividend may be negative.
+    """
+    limits = bounds(dividend)
+    if limits is None or limits[0] < 0:
+        return None
+    if fits_int(limits) and divisor < INT_LIMIT:
+        return f"tg_u32({index(body, dividend)}) {operation} {divisor}u"
+    return f"tg_u64({index(body, dividend)}) {operation} {divisor}ull"
+
+
+def _floor_divide(body: Body, expr: FloorDiv) -> str:
+    text = _unsigned(body, expr.operand, "/", expr.divisor)
+    if text is None:
+        x, divisor = index(body, expr.operand), _literal(expr.divisor)
+        text = f"{x} >= 0 ? {x} / {divisor} : -1 - (-1 - {x}) / {divisor}"
+    return cast(expr_type(expr), text)
+
+
+def _modulo(body: Body, expr: Mod) -> str:
+    text = _unsigned(body, expr.operand, "%", expr.divisor)
+    if text is None:
+        divisor = _literal(expr.divisor)
+        rest = f"{index(body, expr.operand)} % {divisor}"
+        text = f"{rest} < 0 ? {rest} + {divisor} : {rest}"
+    return cast(expr_type(expr), text)
+
+
+def _literal(number: int) -> str:
+    return f"{number}ll" if abs(number) >= INT_LIMIT else str(number)
+
+
+def _clamp(body: Body, expr: Clamp) -> str:
+    x, low, high = index(body, expr.operand), _literal(expr.low), _literal(expr.high)
+    return cast(expr_type(expr), f"{x} < {low} ? {low} : {x} > {high} ? {high} : {x}")
+
+
+def _select(body: Body, expr: Select) -> str:
+    choice = f"{value(body, expr.chosen)} : {value(body, expr.other)}"
+    return f"{value(body, expr.predicate)} ? {choice}"
+
+
+def _load(body: Body, expr: Load) -> str:
+    element = f"{body.pointers[expr.buffer]}[{index(body, expr.indices[0])}]"
+    if expr.guard is None:
+        return element
+    return f"{value(body, expr.guard)} ? {element} : {c_type(expr.dtype)}()"
+
+
+def _apply(body: Body, expr: Apply) -> str:
+    form = expr.op.form
+    if not isinstance(form, Elementwise):
+        raise TypeError(f"op {expr.op.name} is not elementwise: it has no scalar expression")
+    text = template(form.c, expr.args[0].dtype, f"op {expr.op.name}")
+    args = [operand(body, arg) for arg in expr.args]
+    result = text.format(*args, **dict(expr.attrs), T=c_type(expr.dtype))
+    return round_to(expr.dtype, result)
+
+
+_WRITERS: dict[type[Expr], Callable[[Body, Any], str]] = {
+    Sum: _sum,
+    FloorDiv: _floor_divide,
+    Mod: _modulo,
+    Clamp: _clamp,
+    Compare: lambda body, e: f"{index(body, e.left)} {e.relation} {index(body, e.right)}",
+    Both: lambda body, e: f"{value(body, e.left)} && {value(body, e.right)}",
+    Select: _select,
+    Load: _load,
+    Apply: _apply,
+    AsValue: lambda body, e: f"tg_cast<{c_type(e.dtype)}>({index(body, e.operand)})",
+    AsIndex: lambda body, e: cast(WIDE, value(body, e.operand)),
+}
+"""How each expression that is not bound is written; its operands are computed already."""

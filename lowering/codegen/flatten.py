@@ -1,0 +1,83 @@
+"""Expressions over the axes of a nest, rewritten over linear indices.
+
+A thread knows the number of its point, not the index along each axis. Replacing axis k by
+`point // stride % extent` lets the folding of index arithmetic do the rest: an access that runs
+through a buffer in the order of the space becomes `buffer[point]`, and unused axes cost nothing.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from lowering.kernel import SetCondition, Store
+from tracegraph.scalar import (
+    Axis,
+    Expr,
+    Load,
+    floor_divide,
+    linear,
+    modulo,
+    subexpressions,
+    substitute,
+)
+
+POINT, STEP = -1, -2
+"""Axis numbers of the two linear indices: over independent axes, and over those walked in order."""
+
+
+def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The distance between neighbours along each axis of a contiguous array, in elements.
+
+    >>> row_major((4, 3, 2))
+    (6, 2, 1)
+    """
+    return tuple(prod(shape[axis + 1 :]) for axis in range(len(shape)))
+
+
+def linear_axis(number: int, extents: tuple[int, ...]) -> Axis:
+    """The linear index over axes of these extents."""
+    return Axis.make(number, prod(extents))
+
+
+def offset_in(shape: tuple[int, ...], indices: tuple[Expr, ...]) -> Expr:
+    """The position of an element in a contiguous row-major array."""
+    return linear(list(zip(indices, row_major(shape), strict=True)))
+
+
+class Flattener:
+    """Rewrites the expressions of one nest; what they share is rewritten once.
+
+    After it, every Load has one index, the position in its buffer, and `Axis` stands for a linear
+    index only. `axes` maps each of these to the (number, extent) of the axes that it runs over.
+    """
+
+    def __init__(self, axes: dict[int, list[tuple[int, int]]]) -> None:
+        self._replace: dict[Expr, Expr] = {}
+        self._memo: dict[Expr, Expr] = {}
+        for kind, members in axes.items():
+            extents = tuple(extent for _, extent in members)
+            whole = linear_axis(kind, extents)
+            for (number, extent), stride in zip(members, row_major(extents), strict=True):
+                index = modulo(floor_divide(whole, stride or 1), extent or 1)
+                self._replace[Axis.make(number, extent)] = index
+
+    def __call__(self, expr: Expr) -> Expr:
+        """The expression over linear indices."""
+        for part in subexpressions((expr,)):  # operands first: `substitute` never recurses deeply
+            if part in self._memo:
+                continue
+            new = substitute(part, self._replace, self._memo)
+            if isinstance(new, Load):
+                position = offset_in(new.buffer.type.shape, new.indices)
+                self._memo[part] = Load.make(new.buffer, (position,), new.guard)
+        return self._replace.get(expr) or self._memo[expr]
+
+    def store(self, store: Store) -> Store:
+        """The store with one index, the position in its buffer."""
+        position = self(offset_in(store.buffer.type.shape, store.indices))
+        guard = None if store.guard is None else self(store.guard)
+        return Store(store.buffer, (position,), self(store.value), guard)
+
+    def condition(self, condition: SetCondition) -> SetCondition:
+        """The condition over linear indices."""
+        return SetCondition(condition.condition, self(condition.value))

@@ -1,0 +1,93 @@
+"""Kernel source to cubin: NVRTC behind a disk cache. No GPU is needed.
+
+An entry of the cache is the cubin behind its SHA-256, under a key of the source, the options and
+the compiler's version; so an entry that was cut short or damaged is recognised and made anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import warnings
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+CACHE_VARIABLE = "TRACEGRAPH_CACHE_DIR"
+CACHE_BYTES = 1 << 30
+_DIGEST_BYTES = hashlib.sha256().digest_size
+
+
+def cubin(source: str, arch: str) -> Any:
+    """Compile CUDA C++ for `arch` (such as ``"sm_90"``), or take the result from the cache.
+
+    Multiplications and additions are not contracted: NumPy rounds both.
+
+    Returns:
+        A `cuda.core.ObjectCode` holding the cubin.
+
+    Raises:
+        RuntimeError: the source does not compile; the compiler's log is in the message.
+    """
+    from cuda.core import ObjectCode, Program, ProgramOptions
+    from cuda.core.utils import make_program_cache_key
+
+    options = ProgramOptions(arch=arch, std="c++17", fma=False)
+    key = make_program_cache_key(code=source, code_type="c++", options=options, target_type="cubin")
+    store = program_cache(cache_directory())
+    code = _verified(store.get(key)) if store is not None else None
+    if code is not None:
+        return ObjectCode.from_cubin(code)
+    program = Program(source, "c++", options=options)
+    try:
+        compiled = program.compile("cubin")
+    except Exception as error:
+        raise RuntimeError(f"the kernels do not compile for {arch}: {error}") from error
+    finally:
+        program.close()
+    if store is not None:
+        _keep(store, key, bytes(compiled.code))
+    return compiled
+
+
+def cache_directory() -> Path:
+    """Where compiled kernels are kept: TRACEGRAPH_CACHE_DIR, or the user's cache directory."""
+    chosen = os.environ.get(CACHE_VARIABLE)
+    if chosen:
+        return Path(chosen)
+    if sys.platform == "win32":
+        root = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
+    else:
+        root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(root) / "tracegraph" / "kernels"
+
+
+@cache
+def program_cache(directory: Path) -> Any:
+    """The cache in `directory`, or None, with a warning, where none can be made."""
+    from cuda.core.utils import FileStreamProgramCache
+
+    try:
+        return FileStreamProgramCache(directory, max_size_bytes=CACHE_BYTES)
+    except OSError as error:
+        warnings.warn(
+            f"compiled kernels are not kept: {error}; set {CACHE_VARIABLE} to a directory that "
+            "can be written",
+            stacklevel=3,
+        )
+        return None
+
+
+def _verified(entry: bytes | None) -> bytes | None:
+    if entry is None:
+        return None
+    digest, code = entry[:_DIGEST_BYTES], entry[_DIGEST_BYTES:]
+    return code if hashlib.sha256(code).digest() == digest else None
+
+
+def _keep(store: Any, key: bytes, code: bytes) -> None:
+    try:
+        store[key] = hashlib.sha256(code).digest() + code
+    except OSError as error:
+        warnings.warn(f"a compiled kernel was not kept: {error}", stacklevel=3)

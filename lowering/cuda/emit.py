@@ -1,0 +1,263 @@
+"""Plan to graph: every node of a Plan becomes nodes of a CUDA graph, behind the same edges.
+
+A kernel, copy or conditional node is one node; a library node is as many as the library captures.
+Kernel parameters that only a call knows, the addresses of its inputs and outputs, are left null
+and listed in `Emitted.users`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+from lowering.buffer import Buffer
+from lowering.codegen import ConditionHandle, Parameter, Unit, Workspace
+from lowering.cuda.copies import COPY_KERNEL, COPY_THREADS, copy_grid
+from lowering.cuda.interface import ConditionalKind, Driver, KernelNodeHandle, Launch
+from lowering.cuda.library import WORKSPACE_BYTES, gemm_of
+from lowering.cuda.placement import Placement
+from lowering.cuda.values import LOAD_KERNEL, ValueSlot, parameter_count
+from lowering.plan import (
+    Graph,
+    IfElseNode,
+    KernelNode,
+    LibraryNode,
+    MemcpyNode,
+    Node,
+    Plan,
+    SwitchNode,
+    WhileNode,
+    bodies,
+    walk,
+)
+
+LEGAL_IN_GRAPH = frozenset({"kernel", "memcpy", "memset", "empty", "graph"})
+"""The kinds of captured node that a conditional body may hold; anything else makes instantiation
+fail without naming the node."""
+
+Users = Mapping[Buffer, list[tuple[KernelNodeHandle, int]]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Emitted:
+    """A graph, ready to be instantiated.
+
+    `users` has, for each buffer that a call binds, the kernel nodes and parameter positions that
+    hold its address; `load` is the root node that writes the values of small inputs, if any.
+    """
+
+    graph: Any
+    users: Users
+    load: KernelNodeHandle | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    """A kernel parameter: its value, whether the slots own the memory, the buffer a call binds."""
+
+    value: int
+    owned: bool = False
+    bound: Buffer | None = None
+
+
+@dataclass(slots=True)
+class _State:
+    unit: Unit
+    module: Any
+    driver: Driver
+    placement: Placement
+    values: Mapping[Buffer, ValueSlot]
+    load: KernelNodeHandle | None = None
+    conditions: dict[int, tuple[Any, int]] = field(default_factory=dict)
+    users: defaultdict[Buffer, list[tuple[KernelNodeHandle, int]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+
+
+def emit(
+    plan: Plan,
+    unit: Unit,
+    module: Any,
+    values: Mapping[Buffer, ValueSlot],
+    placement: Placement,
+    driver: Driver,
+) -> Emitted:
+    """Build the graph of `plan` from the kernels in `module`.
+
+    Raises:
+        ValueError: the Plan asks for what a CUDA graph cannot hold; the message names the user's
+            line.
+    """
+    graph = driver.new_graph()
+    state = _State(unit, module, driver, placement, values)
+    if values:
+        state.load = _add_load(state, graph)
+    _emit_graph(state, graph, plan.graph, top=True)
+    placement.slots.freeze()
+    return Emitted(graph, dict(state.users), state.load)
+
+
+def _emit_graph(state: _State, graph: Any, source: Graph, top: bool) -> None:
+    """Add the nodes of one graph or body, in the order that the Plan has them in."""
+    for node in source.nodes:
+        if isinstance(node, IfElseNode | SwitchNode | WhileNode):
+            state.conditions[node.condition] = state.driver.create_condition(graph)
+    predecessors = defaultdict(set)
+    for before, after in source.edges | library_order(source):
+        predecessors[after].add(before)
+    ends: list[tuple[Any, ...]] = []
+    for position, node in enumerate(source.nodes):
+        dependencies = [end for before in sorted(predecessors[position]) for end in ends[before]]
+        if (
+            top
+            and state.load is not None
+            and not state.values.keys().isdisjoint(_used(state, node))
+        ):
+            dependencies.append(state.load.node)
+        ends.append(_emit_node(state, graph, node, dependencies))
+
+
+def _emit_node(state: _State, graph: Any, node: Node, dependencies: list[Any]) -> tuple[Any, ...]:
+    """Add one node; the nodes that later ones depend on."""
+    match node:
+        case KernelNode():
+            return (_add_kernel(state, graph, node, dependencies).node,)
+        case MemcpyNode():
+            return (_add_copy(state, graph, node, dependencies).node,)
+        case LibraryNode():
+            return _add_library(state, graph, node, dependencies)
+    kind: ConditionalKind
+    match node:
+        case IfElseNode():
+            kind = "if_else"
+        case SwitchNode():
+            kind = "switch"
+        case WhileNode():
+            kind = "while"
+    condition, _ = state.conditions[node.condition]
+    inner = bodies(node)
+    added, inner_graphs = state.driver.add_conditional(
+        graph, dependencies, kind, condition, len(inner)
+    )
+    for inner_graph, body in zip(inner_graphs, inner, strict=True):
+        _emit_graph(state, inner_graph, body, top=False)
+    return (added,)
+
+
+def _add_kernel(
+    state: _State, graph: Any, node: KernelNode, dependencies: list[Any]
+) -> KernelNodeHandle:
+    code = state.unit.kernels[node]
+    kernel = state.driver.kernel(state.module, code.name)
+    launch = Launch(kernel, code.grid, code.block, code.shared_bytes)
+    cells = [_cell(state, node, parameter) for parameter in code.parameters]
+    return _add(state, graph, dependencies, launch, cells)
+
+
+def _add_copy(
+    state: _State, graph: Any, node: MemcpyNode, dependencies: list[Any]
+) -> KernelNodeHandle:
+    nbytes = node.target.type.nbytes
+    kernel = state.driver.kernel(state.module, COPY_KERNEL)
+    launch = Launch(kernel, copy_grid(-(-nbytes // 16)), (COPY_THREADS, 1, 1))
+    operands = [_cell(state, node, node.target), _cell(state, node, node.source_buffer)]
+    return _add(state, graph, dependencies, launch, [*operands, _Cell(nbytes)])
+
+
+def _cell(state: _State, node: Node, parameter: Parameter) -> _Cell:
+    """What a node passes for a parameter."""
+    match parameter:
+        case Buffer():
+            address = state.placement.addresses.get(parameter)
+            bound = parameter if parameter.space in ("input", "output") else None
+            return _Cell(address or 0, address is not None, bound)
+        case Workspace():
+            return _Cell(state.placement.workspaces[node], True)
+        case ConditionHandle(condition=condition):
+            if condition in state.conditions:
+                return _Cell(state.conditions[condition][1])
+    raise ValueError(
+        f"the kernel at {_lines(node)} sets condition {parameter.condition}, whose node is in a "
+        "body inside; it must be set in the graph or body that holds the node"
+    )
+
+
+def _add(
+    state: _State, graph: Any, dependencies: list[Any], launch: Launch, cells: list[_Cell]
+) -> KernelNodeHandle:
+    """Add a kernel node, and note which of its parameters a call binds."""
+    handle = state.driver.add_kernel(
+        graph,
+        dependencies,
+        launch,
+        [cell.value for cell in cells],
+        [cell.owned for cell in cells],
+        state.placement.slots,
+    )
+    for position, cell in enumerate(cells):
+        if cell.bound is not None:
+            state.users[cell.bound].append((handle, position))
+    return handle
+
+
+def _add_load(state: _State, graph: Any) -> KernelNodeHandle:
+    """The root node that writes small inputs to their slots."""
+    words = parameter_count(list(state.values.values())) - 1
+    kernel = state.driver.kernel(state.module, LOAD_KERNEL)
+    cells = [_Cell(state.placement.values_address, True), *[_Cell(0)] * words]
+    return _add(state, graph, [], Launch(kernel, (1, 1, 1), (1, 1, 1)), cells)
+
+
+def _add_library(
+    state: _State, graph: Any, node: LibraryNode, dependencies: list[Any]
+) -> tuple[Any, ...]:
+    """Capture a product. Before, it is run once outside the capture, where the library may load
+    code and allocate; what that writes is scratch, and overwritten before it is read.
+    """
+    gemm = gemm_of(node, state.placement.addresses.__getitem__)
+    driver, library = state.driver, state.driver.library()
+    library.use_workspace(state.placement.library_workspace, WORKSPACE_BYTES)
+    driver.synchronize()
+    library.multiply(gemm)
+    driver.synchronize_capture_stream()
+    ends, kinds = driver.capture(graph, dependencies, lambda: library.multiply(gemm))
+    illegal = sorted(set(kinds) - LEGAL_IN_GRAPH)
+    if illegal or not kinds:
+        found = f"nodes of kind {', '.join(illegal)}" if illegal else "no nodes"
+        raise ValueError(
+            f"the library captured {found} for the product at {_lines(node)}; a graph body may "
+            f"hold {', '.join(sorted(LEGAL_IN_GRAPH))} only"
+        )
+    return ends
+
+
+def library_order(graph: Graph) -> frozenset[tuple[int, int]]:
+    """Edges that run one node with library work after the other: they share one workspace."""
+    users = [
+        position
+        for position, node in enumerate(graph.nodes)
+        if isinstance(node, LibraryNode)
+        or any(isinstance(inner, LibraryNode) for body in bodies(node) for inner in walk(body))
+    ]
+    return frozenset(pairwise(users))
+
+
+def _used(state: _State, node: Node) -> set[Buffer]:
+    """The buffers that a node and its bodies touch."""
+    match node:
+        case KernelNode():
+            return {p for p in state.unit.kernels[node].parameters if isinstance(p, Buffer)}
+        case MemcpyNode():
+            return {node.target, node.source_buffer}
+        case LibraryNode():
+            return {node.left.buffer, node.right.buffer, node.target.buffer}
+    return {
+        buffer for body in bodies(node) for inner in body.nodes for buffer in _used(state, inner)
+    }
+
+
+def _lines(node: Node) -> str:
+    return ", ".join(map(str, node.sources)) or "an unknown line"

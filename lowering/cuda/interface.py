@@ -1,0 +1,205 @@
+"""What the CUDA backend asks of a driver: memory, graphs, capture, launches.
+
+Graphs, nodes, conditions, kernels and executables are opaque here: only the driver that made them
+looks inside. Addresses are ints. Every kernel parameter is eight bytes wide: an address, the handle
+of a condition, or a word of a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from lowering.slots import SlotTable
+
+ConditionalKind = Literal["if_else", "switch", "while"]
+
+
+class Allocation(Protocol):
+    """Device memory that is freed, in stream order, when this object is collected."""
+
+    @property
+    def pointer(self) -> int:
+        """The address; a multiple of 256."""
+
+    @property
+    def nbytes(self) -> int:
+        """The size."""
+
+
+class Words(Protocol):
+    """A fixed number of unsigned 64-bit words."""
+
+    def __getitem__(self, index: int, /) -> int: ...
+    def __setitem__(self, index: int, value: int, /) -> None: ...
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[int]: ...
+
+
+class KernelNodeHandle(Protocol):
+    """A kernel node that was added, with its parameters in memory for later updates."""
+
+    @property
+    def node(self) -> Any:
+        """The node, as a dependency of others."""
+
+    @property
+    def values(self) -> Words:
+        """The parameters; an update passes what they are then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What a kernel launch runs: the function, blocks, threads of a block, dynamic shared bytes."""
+
+    kernel: Any
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignArray:
+    """Another library's array in device memory; `strides` are in elements."""
+
+    pointer: int
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    device: int
+    owner: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Gemm:
+    """A strided batch of column-major products: c = op(a) @ op(b), with op nothing or a transpose.
+
+    Addresses point to the first element, leading dimensions and strides count elements.
+    """
+
+    dtype: np.dtype[Any]
+    transpose_a: bool
+    transpose_b: bool
+    m: int
+    n: int
+    k: int
+    a: int
+    lda: int
+    stride_a: int
+    b: int
+    ldb: int
+    stride_b: int
+    c: int
+    ldc: int
+    stride_c: int
+    batch: int
+
+
+class Library(Protocol):
+    """Issues matrix products to the stream that the driver captures on."""
+
+    def use_workspace(self, pointer: int, nbytes: int) -> None:
+        """The scratch memory of the products issued from now on."""
+
+    def multiply(self, gemm: Gemm) -> None:
+        """Issue one product."""
+
+
+class Driver(Protocol):
+    """One device, one stream of launches and copies, and one stream to capture on."""
+
+    ordinal: int
+    arch: str
+    stream: int
+
+    def activate(self) -> None:
+        """Make the device current in this thread."""
+
+    def allocate(self, nbytes: int) -> Allocation:
+        """Device memory of at least one byte; raises MemoryError when there is not enough."""
+
+    def clear(self, pointer: int, nbytes: int) -> None:
+        """Set bytes to zero, in stream order."""
+
+    def copy_to_device(self, pointer: int, source: np.ndarray[Any, Any]) -> None:
+        """Copy a contiguous host array, which may change as soon as this returns."""
+
+    def copy_to_host(self, target: np.ndarray[Any, Any], pointer: int) -> None:
+        """Copy into a contiguous host array and wait for it."""
+
+    def synchronize(self) -> None:
+        """Wait for the stream."""
+
+    def record(self) -> Callable[[], bool]:
+        """Mark the stream's present end; the result says whether the stream has passed it."""
+
+    def foreign(self, array: object) -> ForeignArray | None:
+        """The device memory behind DLPack or ``__cuda_array_interface__``, ordered after its
+        producer; None if `array` has neither, or is in host memory.
+        """
+
+    def load(self, code: Any) -> Any:
+        """Load compiled code as a module."""
+
+    def kernel(self, module: Any, name: str) -> Any:
+        """A kernel of a module."""
+
+    def launch_kernel(self, launch: Launch, values: Sequence[int]) -> None:
+        """Run a kernel on the stream, outside any graph."""
+
+    def new_graph(self) -> Any:
+        """An empty graph."""
+
+    def create_condition(self, graph: Any) -> tuple[Any, int]:
+        """A condition for a conditional node in `graph`, and its handle as a kernel parameter."""
+
+    def add_kernel(
+        self,
+        graph: Any,
+        dependencies: Sequence[Any],
+        launch: Launch,
+        values: Sequence[int],
+        owned: Sequence[bool],
+        slots: SlotTable,
+    ) -> KernelNodeHandle:
+        """Add a kernel node; values marked in `owned` are addresses that `slots` keeps alive."""
+
+    def add_conditional(
+        self,
+        graph: Any,
+        dependencies: Sequence[Any],
+        kind: ConditionalKind,
+        condition: Any,
+        branches: int,
+    ) -> tuple[Any, tuple[Any, ...]]:
+        """Add a conditional node; the node and its body graphs."""
+
+    def capture(
+        self, graph: Any, dependencies: Sequence[Any], issue: Callable[[], None]
+    ) -> tuple[tuple[Any, ...], tuple[str, ...]]:
+        """Capture what `issue` puts on the capture stream into `graph`.
+
+        Returns the nodes that later work depends on, and the kind of every node captured. No
+        capture is left open, whatever `issue` raises.
+        """
+
+    def library(self) -> Library:
+        """The matrix products, bound to the capture stream; made once."""
+
+    def synchronize_capture_stream(self) -> None:
+        """Wait for work issued there outside a capture."""
+
+    def instantiate(self, graph: Any) -> Any:
+        """An executable of the graph."""
+
+    def update_kernel(self, executable: Any, kernel: Any) -> None:
+        """Give a kernel node, by the handle from `add_kernel`, its present parameter values."""
+
+    def launch(self, executable: Any) -> None:
+        """Launch on the stream, without waiting."""
+
+    def close(self, executable: Any) -> None:
+        """Free the executable once it has finished."""

@@ -1,0 +1,56 @@
+"""Devices by name, and the backend that compiles for each."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from importlib.metadata import entry_points
+
+from lowering.backends import Backend
+
+ENTRY_POINTS = "tracegraph.backends"
+
+
+@cache
+def backend(device: str) -> Backend:
+    """The backend of a device such as ``"host"``, ``"cuda"`` or ``"cuda:1"``.
+
+    Raises:
+        ValueError: there is no backend of that name, or the part after the colon is not a number.
+    """
+    name, colon, number = device.partition(":")
+    if colon and not number.isdecimal():
+        raise ValueError(f"device {device!r}: after the colon comes a number, as in 'cuda:0'")
+    # Imported here, so that the host needs nothing of CUDA.
+    if name == "host":
+        from lowering.backends.host import HostBackend
+
+        return HostBackend()
+    if name == "cuda":
+        from lowering.backends.cuda import CudaBackend
+
+        return CudaBackend(int(number or 0))
+    found = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+    if name not in found:
+        known = ", ".join(repr(n) for n in ("host", "cuda", *found))
+        raise ValueError(f"no backend for device {device!r}; the backends here are {known}")
+    made: Backend = found[name].load()(device)
+    return made
+
+
+@cache
+def default_device() -> str:
+    """The device in the environment variable TRACEGRAPH_DEVICE, or the first GPU, or the host."""
+    chosen = os.environ.get("TRACEGRAPH_DEVICE")
+    if chosen:
+        return chosen
+    return "cuda:0" if _has_gpu() else "host"
+
+
+def _has_gpu() -> bool:
+    try:
+        from cuda.core import Device
+
+        return len(Device.get_all_devices()) > 0
+    except Exception:  # no package, no driver, no device: each is told by a class of its own
+        return False

@@ -1,0 +1,383 @@
+"""The CUDA driver, as `lowering.cuda.interface.Driver`: the only file that calls cuda.bindings.
+
+Nodes are added through cuda.core, which retains what they point to, and are named by the driver's
+handles. The rest are thin calls of the driver: edges, capture at given dependencies, updates of
+executables, copies.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from cuda.bindings import driver
+from cuda.core import Buffer, Device, LaunchConfig, StreamOptions
+from cuda.core import launch as launch_now
+from cuda.core.graph import GraphDefinition
+from cuda.core.utils import StridedMemoryView
+
+from lowering.cuda.interface import ConditionalKind, ForeignArray, Launch, Library
+from lowering.slots import SlotTable
+
+_SUCCESS = driver.CUresult.CUDA_SUCCESS
+_THREAD_LOCAL = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+_MEMORY_TYPE = driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+
+
+class CudaError(RuntimeError):
+    """A call of the CUDA driver failed.
+
+    Attributes:
+        name: the driver's name of the error, such as ``"CUDA_ERROR_INVALID_VALUE"``.
+        operation: the driver function that was called.
+    """
+
+    def __init__(self, name: str, message: str, operation: str) -> None:
+        super().__init__(f"{operation} failed with {name}: {message}")
+        self.name = name
+        self.operation = operation
+
+
+def check(operation: str, answer: tuple[Any, ...]) -> Any:
+    """The values of a driver call's `answer`: none, one, or a tuple.
+
+    Raises:
+        CudaError: the call did not succeed.
+    """
+    result, *values = answer
+    if result != _SUCCESS:
+        raise CudaError(result.name, _message(result), operation)
+    return values[0] if len(values) == 1 else tuple(values) or None
+
+
+def _message(result: Any) -> str:
+    found, text = driver.cuGetErrorString(result)
+    return text.decode() if found == _SUCCESS and text else "the driver has no description"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DeviceAllocation:
+    """Memory from the device's pool; cuda.core frees it, in stream order, when it is collected."""
+
+    buffer: Any
+    pointer: int
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KernelNode:
+    """A kernel node with a cached parameter struct, which reads `values` at each update."""
+
+    node: Any
+    values: ctypes.Array[ctypes.c_uint64]
+    addresses: ctypes.Array[ctypes.c_void_p]
+    params: Any
+
+
+class CudaDriver:
+    """One GPU, through its primary context.
+
+    The launch stream is a blocking one: work on the legacy default stream, which other libraries
+    use unless told otherwise, is ordered with it. The capture stream must not be.
+    """
+
+    def __init__(self, ordinal: int) -> None:
+        self.ordinal = ordinal
+        self._device = Device(ordinal)
+        self._current = threading.local()
+        self.activate()
+        self.arch = f"sm_{self._device.arch}"
+        self._context = check("cuCtxGetCurrent", driver.cuCtxGetCurrent())
+        self._stream = self._device.create_stream(options=StreamOptions(nonblocking=False))
+        self._capture_stream = self._device.create_stream(options=StreamOptions(nonblocking=True))
+        self._stream_handle = self._stream.handle
+        self.stream = int(self._stream_handle)
+        self._library: Library | None = None
+
+    def activate(self) -> None:
+        """Make the primary context current in this thread."""
+        if not getattr(self._current, "ready", False):
+            Device(self.ordinal).set_current()
+            self._current.ready = True
+
+    # Memory
+
+    def allocate(self, nbytes: int) -> DeviceAllocation:
+        """Device memory, usable by work on the launch stream from now on."""
+        try:
+            buffer = self._device.allocate(max(nbytes, 1), stream=self._stream)
+        except Exception as error:
+            if "OUT_OF_MEMORY" not in str(error):
+                raise
+            raise MemoryError(
+                f"cuda:{self.ordinal} has not enough free memory for {nbytes} bytes"
+            ) from error
+        return DeviceAllocation(buffer, int(buffer.handle), nbytes)
+
+    def clear(self, pointer: int, nbytes: int) -> None:
+        """Set bytes to zero, in stream order."""
+        check(
+            "cuMemsetD8Async",
+            driver.cuMemsetD8Async(pointer, 0, nbytes, self._stream_handle),
+        )
+
+    def copy_to_device(self, pointer: int, source: np.ndarray[Any, Any]) -> None:
+        """Copy a host array. Pageable memory is staged by the driver before the call returns;
+        memory that the driver knows is read later, so the copy is waited for.
+        """
+        address = source.ctypes.data
+        check(
+            "cuMemcpyHtoDAsync",
+            driver.cuMemcpyHtoDAsync(pointer, address, source.nbytes, self._stream_handle),
+        )
+        known, _ = driver.cuPointerGetAttribute(_MEMORY_TYPE, address)
+        if known == _SUCCESS:
+            self.synchronize()
+
+    def copy_to_host(self, target: np.ndarray[Any, Any], pointer: int) -> None:
+        """Copy into a host array and wait."""
+        check(
+            "cuMemcpyDtoHAsync",
+            driver.cuMemcpyDtoHAsync(
+                target.ctypes.data, pointer, target.nbytes, self._stream_handle
+            ),
+        )
+        self.synchronize()
+
+    def synchronize(self) -> None:
+        """Wait for the launch stream."""
+        self._stream.sync()
+
+    def record(self) -> Callable[[], bool]:
+        """Record an event; the result says whether it has been passed."""
+        event = self._stream.record()
+        return lambda: bool(event.is_done)
+
+    def foreign(self, array: object) -> ForeignArray | None:
+        """View another library's array; the launch stream waits for its producer's."""
+        if not (hasattr(array, "__dlpack__") or hasattr(array, "__cuda_array_interface__")):
+            return None
+        if isinstance(array, np.ndarray | np.generic):
+            return None
+        view = StridedMemoryView.from_any_interface(array, stream_ptr=self.stream)
+        if not view.is_device_accessible:
+            return None
+        if view.dtype is None:
+            raise TypeError(
+                f"a device array of type {type(array).__qualname__} has a dtype that NumPy lacks; "
+                "convert it to one that NumPy or ml_dtypes has"
+            )
+        shape = tuple(view.shape)
+        strides = tuple(view.strides) if view.strides is not None else row_major_strides(shape)
+        return ForeignArray(
+            view.ptr, np.dtype(view.dtype), shape, strides, view.device_id, (view, array)
+        )
+
+    # Code
+
+    def load(self, code: Any) -> Any:
+        """Code is loaded by the driver when its first kernel is asked for."""
+        return code
+
+    def kernel(self, module: Any, name: str) -> Any:
+        """A kernel, which keeps its module loaded."""
+        return module.get_kernel(name)
+
+    def launch_kernel(self, launch: Launch, values: Sequence[int]) -> None:
+        """Launch on the stream."""
+        config = LaunchConfig(grid=launch.grid, block=launch.block, shmem_size=launch.shared_bytes)
+        launch_now(self._stream, config, launch.kernel, *(np.uint64(value) for value in values))
+
+    # Graphs
+
+    def new_graph(self) -> GraphDefinition:
+        """An empty definition."""
+        return GraphDefinition()
+
+    def create_condition(self, graph: GraphDefinition) -> tuple[Any, int]:
+        """Without a default value: a kernel sets it each time before the node is reached."""
+        condition = graph.create_condition()
+        return condition, int(condition.handle)
+
+    def add_kernel(
+        self,
+        graph: GraphDefinition,
+        dependencies: Sequence[Any],
+        launch: Launch,
+        values: Sequence[int],
+        owned: Sequence[bool],
+        slots: SlotTable,
+    ) -> KernelNode:
+        """Add a kernel node. Owned addresses go in as Buffers that belong to `slots`: cuda.core
+        retains the arguments of a node, and so the table, until the graph and its executables are
+        gone.
+        """
+        arguments = [
+            Buffer.from_handle(value, 1, owner=slots) if keep else np.uint64(value)
+            for value, keep in zip(values, owned, strict=True)
+        ]
+        config = LaunchConfig(grid=launch.grid, block=launch.block, shmem_size=launch.shared_bytes)
+        node = graph.launch(config, launch.kernel, *arguments).handle
+        _depend(graph, node, dependencies)
+        return self._with_parameters(node, launch, values)
+
+    def _with_parameters(self, node: Any, launch: Launch, values: Sequence[int]) -> KernelNode:
+        cells, addresses = _parameters(values)
+        params = driver.CUDA_KERNEL_NODE_PARAMS()
+        params.kern = launch.kernel.handle
+        params.ctx = self._context
+        params.gridDimX, params.gridDimY, params.gridDimZ = launch.grid
+        params.blockDimX, params.blockDimY, params.blockDimZ = launch.block
+        params.sharedMemBytes = launch.shared_bytes
+        params.kernelParams = ctypes.addressof(addresses)
+        return KernelNode(node, cells, addresses, params)
+
+    def add_conditional(
+        self,
+        graph: GraphDefinition,
+        dependencies: Sequence[Any],
+        kind: ConditionalKind,
+        condition: Any,
+        branches: int,
+    ) -> tuple[Any, tuple[Any, ...]]:
+        """Add an if-else, switch or while node."""
+        bodies: tuple[Any, ...]
+        match kind:
+            case "if_else":
+                node = graph.if_else(condition)
+                bodies = (node.then, node.else_)
+            case "switch":
+                node = graph.switch(condition, branches)
+                bodies = tuple(node.branches)
+            case "while":
+                node = graph.while_loop(condition)
+                bodies = (node.body,)
+        _depend(graph, node.handle, dependencies)
+        return node.handle, bodies
+
+    def capture(
+        self, graph: GraphDefinition, dependencies: Sequence[Any], issue: Callable[[], None]
+    ) -> tuple[tuple[Any, ...], tuple[str, ...]]:
+        """Capture into a graph or a body, behind `dependencies`."""
+        before = _nodes(graph)
+        stream = self._capture_stream.handle
+        check(
+            "cuStreamBeginCaptureToGraph",
+            driver.cuStreamBeginCaptureToGraph(
+                stream,
+                graph.handle,
+                list(dependencies) or None,
+                None,
+                len(dependencies),
+                _THREAD_LOCAL,
+            ),
+        )
+        try:
+            issue()
+            info = check("cuStreamGetCaptureInfo", driver.cuStreamGetCaptureInfo(stream))
+            tails = tuple(info[3])
+        except BaseException:
+            driver.cuStreamEndCapture(stream)
+            raise
+        check("cuStreamEndCapture", driver.cuStreamEndCapture(stream))
+        added = [node for address, node in _nodes(graph).items() if address not in before]
+        return tails, tuple(_kind(node) for node in added)
+
+    def library(self) -> Library:
+        """The products of cuBLAS, on the capture stream."""
+        if self._library is None:
+            from lowering.cuda.library import Cublas
+
+            self._library = Cublas(int(self._capture_stream.handle))
+        return self._library
+
+    def synchronize_capture_stream(self) -> None:
+        """Wait for the library's warm-up calls."""
+        self._capture_stream.sync()
+
+    # Executables
+
+    def instantiate(self, graph: GraphDefinition) -> CudaExecutableGraph:
+        """Instantiate; the result holds the definition, whose nodes name those to update."""
+        executable = graph.instantiate()
+        return CudaExecutableGraph(graph, executable, executable.handle)
+
+    def update_kernel(self, executable: CudaExecutableGraph, kernel: KernelNode) -> None:
+        """Pass a node's present values, in a body too."""
+        result = driver.cuGraphExecKernelNodeSetParams(
+            executable.handle, kernel.node, kernel.params
+        )
+        if result[0] != _SUCCESS:
+            check("cuGraphExecKernelNodeSetParams", result)
+
+    def launch(self, executable: CudaExecutableGraph) -> None:
+        """Launch on the stream."""
+        result = driver.cuGraphLaunch(executable.handle, self._stream_handle)
+        if result[0] != _SUCCESS:
+            check("cuGraphLaunch", result)
+
+    def close(self, executable: CudaExecutableGraph) -> None:
+        """Free the executable, after its launches."""
+        self.synchronize()
+        executable.graph.close()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CudaExecutableGraph:
+    """An executable graph, the definition it came from, and its cached handle."""
+
+    definition: Any
+    graph: Any
+    handle: Any
+
+
+def row_major_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Strides, in elements, of a contiguous row-major array.
+
+    >>> row_major_strides((2, 3, 4))
+    (12, 4, 1)
+    """
+    strides = [1] * len(shape)
+    for axis in range(len(shape) - 1, 0, -1):
+        strides[axis - 1] = strides[axis] * shape[axis]
+    return tuple(strides)
+
+
+def _depend(graph: GraphDefinition, node: Any, dependencies: Sequence[Any]) -> None:
+    """Add the edges into a new node, in one call."""
+    if dependencies:
+        count = len(dependencies)
+        check(
+            "cuGraphAddDependencies",
+            driver.cuGraphAddDependencies(
+                graph.handle, list(dependencies), [node] * count, None, count
+            ),
+        )
+
+
+def _nodes(graph: GraphDefinition) -> dict[int, Any]:
+    """The nodes of a graph by address."""
+    _, count = check("cuGraphGetNodes", driver.cuGraphGetNodes(graph.handle))
+    if not count:
+        return {}
+    nodes, _ = check("cuGraphGetNodes", driver.cuGraphGetNodes(graph.handle, count))
+    return {int(node): node for node in nodes}
+
+
+def _kind(node: Any) -> str:
+    found = check("cuGraphNodeGetType", driver.cuGraphNodeGetType(node))
+    return str(found.name).removeprefix("CU_GRAPH_NODE_TYPE_").lower()
+
+
+def _parameters(
+    values: Sequence[int],
+) -> tuple[ctypes.Array[ctypes.c_uint64], ctypes.Array[ctypes.c_void_p]]:
+    """Eight-byte cells holding `values`, and the array of their addresses that the driver takes."""
+    cells = (ctypes.c_uint64 * len(values))(*values)
+    start = ctypes.addressof(cells)
+    addresses = (ctypes.c_void_p * len(values))(*(start + 8 * i for i in range(len(values))))
+    return cells, addresses

@@ -1,0 +1,228 @@
+"""Which values of a region get memory, and which are computed where they are used.
+
+A value is *inlined* into the kernels that use it unless that would repeat work: it is *stored* if
+kernels, or several index maps of one kernel, would each compute it anew. Views are never stored. A
+reduction is *fused* into the kernel of the one value that uses it point by point.
+
+The analysis follows each use down to a `Site`: the kernel (root) that will evaluate the value, and by
+which index map. One site means that inlining costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+
+from tracegraph.ir import Atom, Eqn, Literal, Region, Value
+from tracegraph.op import (
+    Contraction,
+    Control,
+    Elementwise,
+    Indexed,
+    Reduction,
+    Scan,
+    Scatter,
+)
+
+MAX_COST = 160
+"""Scalar work that one inlined value may carry along: bounds kernel size and expression depth."""
+
+MAX_DEPTH = 60
+"""Equations on the longest inlined path; kernels are built by recursion over it."""
+
+EXPANSION = 4
+"""A use in a space this many times larger than the value repeats the value's work that often."""
+
+EXPENSIVE = 4
+"""Work (in `Elementwise.cost` units) that is not worth repeating over an expanded space."""
+
+MAX_SITES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """One evaluation of a value: the root whose kernel evaluates it, the index map, the points."""
+
+    root: Hashable
+    index_map: Hashable  # None: the root's own point
+    points: int
+
+
+@dataclass(slots=True)
+class Grouping:
+    """`stored` values have buffers, `fused` reductions are accumulators of their user's kernel."""
+
+    stored: set[Value] = field(default_factory=set)
+    fused: set[Value] = field(default_factory=set)
+
+
+def group(region: Region, sinks: int) -> Grouping:
+    """Decide for every value of the region. The first `sinks` results are stored by kernels of their
+    own; the remaining results (conditions) are stored values."""
+    return _Analysis(region, sinks).run()
+
+
+def own_cost(eqn: Eqn) -> int:
+    """Scalar work of one element of an equation's result, without its operands'."""
+    match eqn.op.form:
+        case Elementwise(cost=cost):
+            return cost
+        case Indexed(view=False):
+            return 2 * len(eqn.operands)
+    return 0
+
+
+def is_free(eqn: Eqn) -> bool:
+    """Whether the result only renames elements, or is generated from the index at no cost."""
+    form = eqn.op.form
+    return isinstance(form, Indexed) and (
+        form.view or all(isinstance(a, Literal) for a in eqn.operands)
+    )
+
+
+class _Analysis:
+    def __init__(self, region: Region, sinks: int) -> None:
+        self.region = region
+        self.sinks = sinks
+        self.producer = {v: eqn for eqn in region.eqns for v in eqn.outputs}
+        self.sites: dict[Value, set[Site]] = {v: set() for v in self.producer}
+        self.loops: dict[Hashable, tuple[int, ...]] = {}  # root -> extents its reductions share
+        self.result = Grouping()
+
+    def run(self) -> Grouping:
+        self._bound_size()
+        for eqn in self.region.eqns:
+            self._require_operands(eqn)
+        for k, atom in enumerate(self.region.results):
+            if k < self.sinks:
+                self._use(atom, Site(("result", k), None, atom.type.size))
+            else:
+                self._require(atom)
+        for eqn in reversed(self.region.eqns):
+            self._visit(eqn)
+        return self.result
+
+    # -- what must be stored whatever its uses ----------------------------------------------------
+
+    def _bound_size(self) -> None:
+        self.cost: dict[Value, int] = {}
+        depth: dict[Value, int] = {}
+        for eqn in self.region.eqns:
+            if not isinstance(eqn.op.form, Elementwise | Indexed):
+                continue
+            (out,) = eqn.outputs
+            inputs = [a for a in eqn.operands if isinstance(a, Value)]
+            self.cost[out] = own_cost(eqn) + sum(self.cost.get(v, 0) for v in inputs)
+            depth[out] = 1 + max((depth.get(v, 0) for v in inputs), default=0)
+            too_big = self.cost[out] > MAX_COST and not is_free(eqn)
+            if too_big or depth[out] > MAX_DEPTH:
+                self.result.stored.add(out)
+                self.cost[out] = depth[out] = 0
+
+    def _require_operands(self, eqn: Eqn) -> None:
+        match eqn.op.form:
+            case Contraction():
+                for atom in eqn.operands:
+                    self._require(atom)
+            case Control():
+                first, captures = _split_control(eqn)
+                for atom in (first, *captures):
+                    self._require(atom)
+
+    def _require(self, atom: Atom) -> None:
+        """Store a value, or what it is a free view of."""
+        if not isinstance(atom, Value) or atom not in self.producer:
+            return
+        eqn = self.producer[atom]
+        if is_free(eqn) and atom not in self.result.stored:
+            for operand in eqn.operands:
+                self._require(operand)
+        elif isinstance(eqn.op.form, Elementwise | Indexed | Reduction):
+            self.result.stored.add(atom)
+
+    # -- uses, from the last equation to the first ------------------------------------------------
+
+    def _use(self, atom: Atom, *sites: Site) -> None:
+        if isinstance(atom, Value) and atom in self.sites:
+            self.sites[atom].update(sites)
+
+    def _visit(self, eqn: Eqn) -> None:
+        form = eqn.op.form
+        match form:
+            case Elementwise() | Indexed():
+                self._visit_mapped(eqn)
+            case Reduction():
+                self._visit_reduction(eqn)
+            case Scan():
+                (out,) = eqn.outputs
+                self._use(eqn.operands[0], Site(out, "scan", out.type.size))
+            case Scatter():
+                (out,) = eqn.outputs
+                base, *others = eqn.operands
+                self._use(base, Site((out, "base"), None, out.type.size))
+                for atom in others:
+                    size = eqn.operands[1].type.size
+                    self._use(atom, Site((out, "updates"), _scalar_or(atom, "updates"), size))
+            case Control() if eqn.op.name == "rotated_loop":
+                for k in range(eqn.attrs["carry"]):
+                    atom = eqn.operands[1 + k]
+                    self._use(atom, Site((eqn, k), None, atom.type.size))
+
+    def _visit_mapped(self, eqn: Eqn) -> None:
+        (out,) = eqn.outputs
+        sites = self.sites[out]
+        if len(sites) > MAX_SITES:
+            sites = set(list(sites)[:MAX_SITES])
+        if out in self.result.stored or self._must_store(eqn, out, sites):
+            self.result.stored.add(out)
+            sites = {Site(out, None, out.type.size)}
+        pointwise = isinstance(eqn.op.form, Elementwise)
+        for k, atom in enumerate(eqn.operands):
+            if pointwise and atom.type.shape == out.type.shape:
+                self._use(atom, *sites)
+            else:
+                self._use(atom, *(_mapped(s, atom, (eqn, k)) for s in sites))
+
+    def _must_store(self, eqn: Eqn, out: Value, sites: set[Site]) -> bool:
+        if is_free(eqn):
+            return False
+        if len(sites) > 1:
+            inputs = sum(isinstance(a, Value) for a in eqn.operands)
+            return own_cost(eqn) > 1 or inputs > 1
+        return any(
+            site.points >= EXPANSION * out.type.size and self.cost[out] >= EXPENSIVE
+            for site in sites
+        )
+
+    def _visit_reduction(self, eqn: Eqn) -> None:
+        (out,) = eqn.outputs
+        (source,) = eqn.operands
+        axes = eqn.attrs["axes"]
+        loop = tuple(source.type.shape[a] for a in axes)
+        root: Hashable = out
+        sites = self.sites[out]
+        if out not in self.result.stored and len(sites) == 1:
+            (site,) = sites
+            if site.index_map is None and self.loops.setdefault(site.root, loop) == loop:
+                self.result.fused.add(out)
+                root = site.root
+        if out not in self.result.fused:
+            self.result.stored.add(out)
+            self.loops[out] = loop
+        index_map = ("loop", axes, source.type.shape)
+        self._use(source, Site(root, index_map, source.type.size))
+
+
+def _split_control(eqn: Eqn) -> tuple[Atom, tuple[Atom, ...]]:
+    """The condition and the captured operands of a control equation."""
+    first, *rest = eqn.operands
+    return first, tuple(rest[eqn.attrs.get("carry", 0) :])
+
+
+def _scalar_or(atom: Atom, index_map: Hashable) -> Hashable:
+    """All index maps into a single element are one."""
+    return "scalar" if atom.type.size == 1 else index_map
+
+
+def _mapped(site: Site, atom: Atom, through: Hashable) -> Site:
+    return Site(site.root, _scalar_or(atom, (site.index_map, through)), site.points)

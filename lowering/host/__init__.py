@@ -1,0 +1,1 @@
+"""Execution of a Plan on the CPU with NumPy."""

@@ -1,0 +1,364 @@
+"""Scalar expressions to NumPy calls over a whole iteration space.
+
+`Evaluator.value(expr)` gives the register that will hold the expression for every point, and
+appends the instructions that fill it. What no buffer enters (index arithmetic, constants) is
+computed here and now; loads become views wherever their index allows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from math import prod
+from typing import Any, TypeVar
+
+import numpy as np
+
+from lowering.buffer import Buffer
+from lowering.host import functions
+from lowering.host.arena import Array
+from lowering.host.offsets import offset_function
+from lowering.host.place import Place, place
+from lowering.host.registers import (
+    Instruction,
+    Late,
+    Register,
+    Static,
+    Temporary,
+    View,
+    static,
+)
+from tracegraph.scalar import (
+    FALSE,
+    TRUE,
+    Accumulated,
+    Apply,
+    AsIndex,
+    AsValue,
+    Axis,
+    Both,
+    Clamp,
+    Compare,
+    Const,
+    Expr,
+    FloorDiv,
+    Load,
+    Mod,
+    Select,
+    Sum,
+    const,
+    select,
+)
+
+FOLD_LIMIT = 1 << 17
+"""Elements up to which an array that no buffer enters is kept instead of computed in each run."""
+
+_T = TypeVar("_T")
+
+_INDEX = np.dtype(np.int64)
+_RELATIONS = {"<": np.less, ">=": np.greater_equal, "==": np.equal}
+
+
+class Evaluator:
+    """The instructions of one nest. `extents` are those of the axes of its space and loops."""
+
+    def __init__(self, extents: tuple[int, ...]) -> None:
+        self.extents = extents
+        self.instructions: list[Instruction] = []
+        self._registers: dict[Expr, Register] = {}
+        self._axes: dict[Expr, frozenset[int]] = {}
+
+    # -- shapes ---------------------------------------------------------------------------------
+
+    def axes_of(self, expr: Expr) -> frozenset[int]:
+        """The axes, of more than one element, that an expression varies along."""
+        return _visit(expr, self._axes, lambda e: e.children, self._axes_here)
+
+    def _axes_here(self, expr: Expr) -> frozenset[int]:
+        if isinstance(expr, Axis):
+            return frozenset((expr.number,)) if self.extents[expr.number] > 1 else frozenset()
+        return frozenset().union(*(self._axes[child] for child in expr.children))
+
+    def mesh(self, axes: Iterable[int]) -> tuple[int, ...]:
+        """The open-mesh shape of what varies along `axes`."""
+        chosen = set(axes)
+        if not chosen:
+            return ()
+        return tuple(n if axis in chosen else 1 for axis, n in enumerate(self.extents))
+
+    def temporary(self, dtype: np.dtype[Any], axes: Iterable[int]) -> Temporary:
+        """A new intermediate value that varies along `axes`."""
+        chosen = sorted(axes)
+        return Temporary(dtype, self.mesh(chosen), {axis: axis for axis in chosen})
+
+    # -- values ---------------------------------------------------------------------------------
+
+    @contextmanager
+    def accumulators(self, values: Sequence[Register]) -> Iterator[None]:
+        """Within, `Accumulated` expressions stand for these registers."""
+        registers, axes = dict(self._registers), dict(self._axes)
+        for number, register in enumerate(values):
+            expr = Accumulated.make(number, register.dtype)
+            self._registers[expr] = register
+            self._axes[expr] = frozenset(register.dims)
+        yield
+        self._registers, self._axes = registers, axes
+
+    def value(self, expr: Expr) -> Register:
+        """The register that holds an expression."""
+        return _visit(expr, self._registers, self._demands, self._emit)
+
+    def _demands(self, expr: Expr) -> tuple[Expr, ...]:
+        if not isinstance(expr, Load):
+            return expr.children
+        if self._is_zero(expr):
+            return ()
+        where = self._load_place(expr)
+        if self._is_shifted(expr, where):
+            return offset_function(where.rest)[1]
+        return tuple(e for e in (self._positions(expr, where), _guard(expr)) if e is not None)
+
+    def _emit(self, expr: Expr) -> Register:
+        match expr:
+            case Const():
+                return static(_array_of(expr))
+            case Axis(number=number, extent=extent):
+                shape = self.mesh(self.axes_of(expr))
+                return static(np.arange(extent).reshape(shape), (number,) if shape else ())
+            case Load():
+                return self._load(expr)
+            case Apply(op=op, args=args, dtype=dtype, attrs=attrs):
+                registers = tuple(map(self.value, args))
+                function, elementwise = functions.of_op(
+                    op, tuple(r.dtype for r in registers), dtype, dict(attrs)
+                )
+                return self.write(function, registers, dtype, elementwise)
+            case Select(predicate=predicate, chosen=chosen, other=other):
+                registers = tuple(map(self.value, (predicate, chosen, other)))
+                return self.write(functions.where, registers, expr.dtype, elementwise=False)
+            case AsValue(operand=operand, dtype=dtype):
+                return self._converted(operand, dtype)
+            case AsIndex(operand=operand):
+                return self._converted(operand, _INDEX)
+        return self._emit_index(expr)
+
+    def _emit_index(self, expr: Expr) -> Register:
+        match expr:
+            case Sum(terms=terms, offset=offset):
+                return self._sum(terms, offset)
+            case FloorDiv(operand=operand, divisor=divisor):
+                return self._binary(np.floor_divide, self.value(operand), divisor)
+            case Mod(operand=operand, divisor=divisor):
+                return self._binary(np.remainder, self.value(operand), divisor)
+            case Clamp(operand=operand, low=low, high=high):
+                return self._binary(
+                    np.minimum, self._binary(np.maximum, self.value(operand), low), high
+                )
+            case Compare(relation=relation, left=left, right=right):
+                operands = (self.value(left), self.value(right))
+                return self.write(_RELATIONS[relation], operands, expr.dtype)
+            case Both(left=left, right=right):
+                return self.write(np.logical_and, (self.value(left), self.value(right)), expr.dtype)
+        raise TypeError(f"a nest holds an expression that no value was defined for: {expr!r}")
+
+    def _sum(self, terms: tuple[tuple[Expr, int], ...], offset: int) -> Register:
+        total: Register | None = None
+        for term, factor in terms:
+            register = self.value(term)
+            if factor != 1:
+                register = self._binary(np.multiply, register, factor)
+            total = register if total is None else self.write(np.add, (total, register), _INDEX)
+        assert total is not None
+        return self._binary(np.add, total, offset) if offset else total
+
+    def _binary(self, ufunc: np.ufunc, register: Register, number: int) -> Register:
+        function = functions.filling(ufunc)
+        return self.write(function, (register, static(np.array(number))), _INDEX)
+
+    def _converted(self, operand: Expr, dtype: np.dtype[Any]) -> Register:
+        register = self.value(operand)
+        if register.dtype == dtype:
+            return register
+        return self.write(functions.convert, (register,), dtype)
+
+    def write(
+        self,
+        function: Callable[..., Any],
+        inputs: tuple[Register, ...],
+        dtype: np.dtype[Any],
+        elementwise: bool = True,
+    ) -> Register:
+        """A register with function(*inputs), element by element over the axes of the inputs."""
+        axes = frozenset().union(*(r.dims for r in inputs))
+        shape = self.mesh(axes)
+        if all(isinstance(r, Static) for r in inputs) and prod(shape) <= FOLD_LIMIT:
+            array = np.empty(shape, dtype)
+            function(*(r.array for r in inputs if isinstance(r, Static)), array)
+            return static(array, tuple(sorted(axes)))
+        output = self.temporary(dtype, axes)
+        self.instructions.append(Instruction("write", function, inputs, output, elementwise))
+        return output
+
+    def spread(self, register: Register, axes: Iterable[int]) -> Register:
+        """The register repeated along further axes."""
+        missing = sorted(set(axes).difference(register.dims))
+        if not missing:
+            return register
+        all_axes = sorted({*register.dims, *missing})
+        shape = self.mesh(all_axes)
+        if isinstance(register, Static):
+            return static(np.broadcast_to(register.array, shape), tuple(all_axes))
+        buffer = register.buffer if isinstance(register, View | Late) else None
+        output = Late(register.dtype, shape, {axis: axis for axis in all_axes}, buffer)
+        self._assign(functions.broadcast(shape), (register,), output, tuple(all_axes))
+        return output
+
+    # -- loads ----------------------------------------------------------------------------------
+
+    def _is_zero(self, load: Load) -> bool:
+        return load.guard is FALSE or load.buffer.type.size == 0
+
+    def _load_place(self, load: Load) -> Place:
+        where = place(load.buffer, load.indices, self.extents, self.axes_of)
+        guard = _guard(load)
+        if guard is None or where.fits(load.buffer.type.size):
+            return where
+        axes = where.axes | self.axes_of(guard)
+        return place(load.buffer, load.indices, self.extents, self.axes_of, axes)
+
+    def _is_shifted(self, load: Load, where: Place) -> bool:
+        """Whether a load is a window at an offset that the run computes."""
+        return _guard(load) is None and not where.axes and where.fixed is None
+
+    def _positions(self, load: Load, where: Place) -> Expr | None:
+        """What must be evaluated to know where a load reads; None if nothing."""
+        guard = _guard(load)
+        if guard is None:
+            return where.rest if where.axes else None
+        if where.fits(load.buffer.type.size):
+            return None
+        return select(guard, where.rest, const(-where.low))
+
+    def _load(self, load: Load) -> Register:
+        if self._is_zero(load):
+            return static(np.zeros((), load.dtype))
+        where, guard = self._load_place(load), _guard(load)
+        if self._is_shifted(load, where):
+            return self.shifted_window(load.buffer, where)
+        positions = self._positions(load, where)
+        if positions is None:
+            loaded: Register = self.window(load.buffer, where)
+        else:
+            loaded = self._gather(load.buffer, where, self.value(positions))
+        if guard is None:
+            return loaded
+        return self.write(
+            functions.masked, (loaded, self.value(guard)), load.dtype, elementwise=False
+        )
+
+    def window(self, buffer: Buffer, where: Place) -> View:
+        """The elements at a place whose rest is known."""
+        assert where.fixed is not None
+        size = buffer.type.dtype.itemsize
+        shape, strides = self._window_layout(where, size)
+        dims = {axis: axis for axis in where.strides}
+        return View(buffer.type.dtype, shape, dims, buffer, strides, where.fixed * size)
+
+    def shifted_window(self, buffer: Buffer, where: Place) -> Late:
+        """The elements at a place whose rest is a scalar that the run computes."""
+        dtype = buffer.type.dtype
+        shape, strides = self._window_layout(where, dtype.itemsize)
+        dims = {axis: axis for axis in where.strides}
+        output = Late(dtype, shape, dims, buffer)
+        offset, leaves = offset_function(where.rest)
+        function = functions.shifted(shape, dtype, strides, offset)
+        self._assign(function, (whole(buffer), *map(self.value, leaves)), output)
+        return output
+
+    def _window_layout(self, where: Place, size: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        shape = self.mesh(where.strides)
+        return shape, tuple(where.strides.get(axis, 0) * size for axis in range(len(shape)))
+
+    def sliding_window(self, buffer: Buffer, where: Place) -> View:
+        """A view whose first dimension is rest + low and whose others are the regular axes."""
+        size = buffer.type.dtype.itemsize
+        axes = sorted(where.strides)
+        length = buffer.type.size - (where.high - where.low)
+        shape = (length, *(self.extents[axis] for axis in axes))
+        strides = (size, *(where.strides[axis] * size for axis in axes))
+        dims = {axis: 1 + i for i, axis in enumerate(axes)}
+        return View(buffer.type.dtype, shape, dims, buffer, strides, -where.low * size)
+
+    def _gather(self, buffer: Buffer, where: Place, positions: Register) -> Register:
+        dtype = buffer.type.dtype
+        if buffer.type.size <= where.high - where.low:  # the guard never holds: nothing fits
+            return static(np.zeros((), dtype))
+        source = self.sliding_window(buffer, where)
+        positions = self.raised(positions, where)
+        if not where.strides:
+            return self._taken(source, positions)
+        axes = sorted({*positions.dims, *where.strides})
+        output = Late(dtype, self.mesh(axes), {axis: axis for axis in axes}, None)
+        function = functions.gathered(
+            len(self.extents), tuple(positions.dims), tuple(where.strides)
+        )
+        self._assign(function, (source, positions), output)
+        return output
+
+    def _taken(self, source: View, positions: Register) -> Register:
+        output = self.temporary(source.dtype, positions.dims)
+        self.instructions.append(Instruction("write", functions.take, (source, positions), output))
+        return output
+
+    def raised(self, positions: Register, where: Place) -> Register:
+        """Positions as indices of the first dimension of the sliding window."""
+        return self._binary(np.add, positions, where.low) if where.low else positions
+
+    def _assign(
+        self,
+        function: Callable[..., Any],
+        inputs: tuple[Register, ...],
+        output: Late,
+        whole_axes: tuple[int, ...] = (),
+    ) -> None:
+        made = Instruction("assign", function, inputs, output, whole_axes=whole_axes)
+        self.instructions.append(made)
+
+
+def whole(buffer: Buffer) -> View:
+    """All elements of a buffer, in one dimension."""
+    dtype, size = buffer.type.dtype, buffer.type.size
+    return View(dtype, (size,), {}, buffer, (dtype.itemsize,), 0)
+
+
+def _guard(load: Load) -> Expr | None:
+    return None if load.guard is TRUE else load.guard
+
+
+def _array_of(constant: Const) -> Array:
+    if constant.bits:
+        return np.frombuffer(constant.bits, constant.dtype).reshape(())
+    return np.asarray(constant.value, constant.dtype)
+
+
+def _visit(
+    root: Expr,
+    done: dict[Expr, _T],
+    demands: Callable[[Expr], Iterable[Expr]],
+    make: Callable[[Expr], _T],
+) -> _T:
+    """`make` of the root, after that of all it demands, each once.
+
+    Without recursion, since chains of expressions may be longer than Python's stack.
+    """
+    stack = [root]
+    while stack:
+        expr = stack[-1]
+        missing = [] if expr in done else [e for e in demands(expr) if e not in done]
+        if missing:
+            stack.extend(reversed(missing))
+            continue
+        stack.pop()
+        if expr not in done:
+            done[expr] = make(expr)
+    return done[root]

@@ -1,0 +1,143 @@
+"""HostExecutable: a Plan ready to run on the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextvars import copy_context
+from random import Random
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from lowering.buffer import Buffer
+from lowering.host.arena import POISON, Array, Workspace, aligned_bytes
+from lowering.host.frame import Frame
+from lowering.host.graph import GraphBinder, kernel_schedules
+from lowering.plan import Plan
+from tracegraph.types import ArrayType
+
+
+class HostExecutable:
+    """Runs a plan in an arena of its own: same offsets, same nodes, same conditions as on a device.
+
+    Args:
+        plan: what to run.
+        poison: fill all memory that a call does not bring with `POISON` before each call, so that a
+            read of what was never written shows.
+        order: run the nodes of each graph in a random order that its edges allow.
+    """
+
+    def __init__(self, plan: Plan, *, poison: bool = False, order: Random | None = None) -> None:
+        self.plan = plan
+        self._poison = poison
+        self._lock = Lock()
+        self._launches = 0
+        self._bytes_copied = 0
+        self._arena = aligned_bytes(plan.arena_bytes)
+        self._results = [(t.shape, t.dtype) for t in plan.out_types]
+        # NumPy keeps its error state in the context: entering one costs less than np.errstate.
+        self._quiet = copy_context()
+        self._quiet.run(np.seterr, all="ignore")
+        conditions = [0] * plan.conditions
+        needed = Workspace()
+        schedules = self._quiet.run(kernel_schedules, plan.graph, self._overlap, conditions, needed)
+        self._workspace = aligned_bytes(needed.size)
+        frame = Frame(self._memory(), (*plan.inputs, *plan.outputs))
+        binder = GraphBinder(schedules, conditions, frame, self._workspace, order)
+        self._steps = binder.steps(plan.graph)
+        frame.seal()
+        self._frame: Frame | None = frame
+
+    def __call__(self, arguments: Sequence[Any]) -> tuple[Array, ...]:
+        """Run on one array or number per input; the results are new arrays.
+
+        Raises:
+            TypeError: the number of arguments is wrong, or the dtype of one.
+            ValueError: the shape of an argument is wrong.
+            RuntimeError: the executable was closed.
+        """
+        with self._lock:
+            frame = self._frame
+            if frame is None:
+                raise RuntimeError(
+                    f"the executable of {self.plan.name!r} was closed; compile it anew"
+                )
+            inputs = self._bound(arguments)
+            outputs: list[Array] = [np.empty(shape, dtype) for shape, dtype in self._results]
+            if self._poison:
+                for memory in (self._arena, self._workspace, *outputs):
+                    memory.reshape(-1).view(np.uint8).fill(POISON)
+            self._launches += 1
+            frame.bind([*inputs, *outputs])
+            try:
+                self._quiet.run(self._run)
+            finally:
+                frame.release()
+        return tuple(outputs)
+
+    def _run(self) -> None:
+        for step in self._steps:
+            step()
+
+    def stats(self) -> dict[str, int]:
+        """Launches so far, addresses updated (none on the host), bytes of arguments copied."""
+        return {"launches": self._launches, "updates": 0, "bytes_copied": self._bytes_copied}
+
+    def close(self) -> None:
+        """Free the memory; later calls raise. Closing twice does nothing."""
+        with self._lock:
+            self._frame = None
+            self._steps = []
+            self._arena = self._workspace = np.empty(0, np.uint8)
+
+    def _bound(self, arguments: Sequence[Any]) -> list[Array]:
+        types = self.plan.in_types
+        if len(arguments) != len(types):
+            raise TypeError(
+                f"{self.plan.name!r} takes {len(types)} arrays, got {len(arguments)}: "
+                "pass one per input"
+            )
+        return [
+            self._argument(i, x, t) for i, (x, t) in enumerate(zip(arguments, types, strict=True))
+        ]
+
+    def _argument(self, number: int, x: Any, type_: ArrayType) -> Array:
+        if type(x) is np.ndarray and x.dtype == type_.dtype and x.shape == type_.shape:
+            if x.flags.c_contiguous and x.flags.aligned:
+                return x
+            self._bytes_copied += x.nbytes
+            return np.array(x, order="C")
+        if isinstance(x, bool | int | float | complex):
+            array = np.array(x, type_.dtype)
+        else:
+            array = np.asarray(x, order="C")
+        if array.dtype != type_.dtype:
+            raise TypeError(
+                f"argument {number} of {self.plan.name!r} has dtype {array.dtype}, but the plan "
+                f"was made for {type_}: cast it, or compile for its type"
+            )
+        if array.shape != type_.shape:
+            raise ValueError(
+                f"argument {number} of {self.plan.name!r} has shape {array.shape}, but the plan "
+                f"was made for {type_}: reshape it, or compile for its type"
+            )
+        return array
+
+    def _memory(self) -> Mapping[Buffer, Array]:
+        """The arrays of the buffers that keep their address."""
+        memory: dict[Buffer, Array] = {}
+        for buffer, data in self.plan.constants:
+            constant = np.asarray(data, order="C").view()
+            constant.flags.writeable = False
+            memory[buffer] = constant
+        for buffer, offset in self.plan.offsets.items():
+            memory[buffer] = self._arena[offset : offset + buffer.type.nbytes]
+        return memory
+
+    def _overlap(self, one: Buffer, other: Buffer) -> bool:
+        offsets = self.plan.offsets
+        if one is other or one not in offsets or other not in offsets:
+            return one is other
+        first, second = offsets[one], offsets[other]
+        return first < second + other.type.nbytes and second < first + one.type.nbytes

@@ -1,0 +1,218 @@
+"""The NumPy calls that instructions are made of. All take the output as the last argument."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from lowering.host.arena import Array
+from lowering.host.offsets import Offset
+from tracegraph.op import Op
+
+
+def of_op(
+    op: Op, dtypes: Sequence[np.dtype[Any]], dtype: np.dtype[Any], attrs: Mapping[str, Any]
+) -> tuple[Callable[..., object], bool]:
+    """An elementwise op as function(*operands, out); whether `out` may be an operand's memory."""
+    if op.name == "cast":
+        return convert, True
+    if op.name == "where":
+        return where, False
+    reference = op.reference
+    ufunc = inspect.unwrap(reference)  # a call of a plan silences warnings once for all
+    if isinstance(ufunc, np.ufunc) and not attrs and _yields(ufunc, dtypes, dtype):
+        return filling(ufunc), True
+
+    def computed(*arrays: Array) -> None:
+        convert(np.asarray(reference(*arrays[:-1], **attrs)), arrays[-1])
+
+    return computed, True
+
+
+def filling(ufunc: np.ufunc) -> Callable[..., object]:
+    """The ufunc as function(*operands, out); two of them take `out` by name only."""
+    if ufunc in (np.maximum, np.minimum):
+        return lambda left, right, out: ufunc(left, right, out=out)
+    return ufunc
+
+
+def _yields(ufunc: np.ufunc, dtypes: Sequence[np.dtype[Any]], dtype: np.dtype[Any]) -> bool:
+    if ufunc.nout != 1 or ufunc.nin != len(dtypes):
+        return False
+    try:
+        return bool(ufunc.resolve_dtypes((*dtypes, None))[-1] == dtype)
+    except TypeError:
+        return False
+
+
+def convert(value: Array, out: Array) -> None:
+    """Cast as `astype` does; the imaginary part is dropped where there is no room for it."""
+    if value.dtype.kind == "c" and out.dtype.kind not in "cb":
+        value = value.real
+    np.copyto(out, value, casting="unsafe")
+
+
+def where(predicate: Array, chosen: Array, other: Array, out: Array) -> None:
+    """`chosen` where the predicate holds, else `other`."""
+    np.copyto(out, other)
+    np.copyto(out, chosen, where=predicate)
+
+
+def masked(value: Array, guard: Array, out: Array) -> None:
+    """`value` where the guard holds, else zero."""
+    out.fill(0)
+    np.copyto(out, value, where=guard)
+
+
+def store(value: Array, out: Array) -> None:
+    """A copy."""
+    out[...] = value
+
+
+def store_where(value: Array, guard: Array, out: Array) -> None:
+    """A copy of the elements where the guard holds."""
+    np.copyto(out, value, where=guard)
+
+
+def take(source: Array, positions: Array, out: Array) -> None:
+    """source[positions]; all are in range, so that 'clip' only spares NumPy a copy of `out`."""
+    source.take(positions, None, out, "clip")
+
+
+def shifted(
+    shape: tuple[int, ...], dtype: np.dtype[Any], strides: tuple[int, ...], offset: Offset
+) -> Callable[..., Array]:
+    """A function (flat source, *scalars) -> the window that begins at element `offset(scalars)`."""
+    size = dtype.itemsize
+
+    def window(source: Array, *scalars: Array) -> Array:
+        return np.ndarray(shape, dtype, source, offset(scalars) * size, strides)
+
+    return window
+
+
+def gathered(
+    rank: int, position_axes: Sequence[int], window_axes: Sequence[int]
+) -> Callable[[Array, Array], Array]:
+    """A function (sliding window, positions) -> an open mesh of the window at every position."""
+    squeeze = _only(rank, position_axes)
+    order = [*position_axes, *window_axes]
+    transpose = tuple(int(i) for i in np.argsort(order))
+    expand = tuple(slice(None) if axis in order else None for axis in range(rank))
+
+    def gather(source: Array, positions: Array) -> Array:
+        found: Array = source[positions[squeeze] if positions.ndim else positions]
+        return found.transpose(transpose)[expand]
+
+    return gather
+
+
+def _only(rank: int, axes: Sequence[int]) -> tuple[Any, ...]:
+    """The index that leaves these dimensions of an open mesh."""
+    return tuple(slice(None) if axis in axes else 0 for axis in range(rank))
+
+
+def scattered(
+    extents: tuple[int, ...],
+    position_axes: Sequence[int],
+    window_axes: Sequence[int],
+    combine: np.ufunc | None,
+    spread: Array | None,
+) -> Callable[..., None]:
+    """A function (positions, values[, guard], sliding window) that stores or combines values.
+
+    Where positions repeat, values are applied in row-major order of the axes: the last store wins.
+    To combine them, `spread` has the distance of each element of the window from its first, and
+    the target is flat: only in one dimension is `ufunc.at` fast.
+    """
+    rank = len(extents)
+    squeeze = _only(rank, position_axes)
+    mesh = tuple(n if axis in position_axes else 1 for axis, n in enumerate(extents))
+    used = (*position_axes, *window_axes)
+    order = (*used, *(axis for axis in range(rank) if axis not in used))
+    shape = tuple(extents[axis] for axis in used)
+
+    def scatter(positions: Array, value: Array, *rest: Array) -> None:
+        *guard, target = rest
+        index = np.broadcast_to(positions, mesh)[squeeze]
+        values = np.broadcast_to(value, extents).transpose(order).reshape(shape)
+        if guard:
+            kept = np.broadcast_to(guard[0], mesh)[squeeze]
+            index, values = index[kept], values[kept]
+        if combine is None:
+            target[index] = values
+        elif spread is not None:
+            combine.at(target, np.add.outer(index, spread).reshape(-1), values.reshape(-1))
+        else:
+            target[index] = combine(target[index], values)
+
+    return scatter
+
+
+def combined(combine: np.ufunc) -> Callable[..., None]:
+    """A function (values[, guard], target view) that combines; no element of the view repeats."""
+
+    def combine_in_place(value: Array, *rest: Array) -> None:
+        *guard, out = rest
+        combine(out, value, out=out, where=guard[0] if guard else True)
+
+    return combine_in_place
+
+
+def broadcast(shape: tuple[int, ...]) -> Callable[[Array], Array]:
+    """A function that repeats an open mesh without copying."""
+    return lambda value: np.broadcast_to(value, shape)
+
+
+def folded(
+    ufunc: np.ufunc, dtype: np.dtype[Any], axes: tuple[int, ...] | None
+) -> Callable[[Array, Array], object]:
+    """A function (values, out) that folds over `axes`, which stay as extents of 1; None: over all.
+
+    Sums and products of 16-bit floats are folded in float32 and rounded once.
+    """
+    keep = axes is not None
+    if not (_is_half(dtype) and ufunc in (np.add, np.multiply)):
+        return lambda value, out: ufunc.reduce(value, axes, dtype, out, keepdims=keep)
+    wide = np.dtype(np.float32)
+
+    def fold_wide(value: Array, out: Array) -> None:
+        folded: Array = np.empty(out.shape, wide)
+        ufunc.reduce(value, axes, wide, out=folded, keepdims=keep)
+        convert(folded, out)
+
+    return fold_wide
+
+
+def _is_half(dtype: np.dtype[Any]) -> bool:
+    return dtype.itemsize == 2 and dtype.kind in "fV"
+
+
+def positioned(ufunc: np.ufunc, kept: int) -> Callable[[Array, Array], object]:
+    """A function (values, out): the first extreme over the dimensions after the first `kept`."""
+    search: Any = np.argmin if ufunc is np.minimum else np.argmax
+
+    def position(value: Array, out: Array) -> None:
+        found = search(value.reshape(*value.shape[:kept], -1), axis=-1)
+        out[...] = np.asarray(found).reshape(out.shape)
+
+    return position
+
+
+def accumulated(
+    ufunc: np.ufunc, dtype: np.dtype[Any], axis: int
+) -> Callable[[Array, Array], object]:
+    """A function (values, out) that folds along an axis and keeps every partial result."""
+    return lambda value, out: ufunc.accumulate(value, axis, dtype, out)
+
+
+def conditional(conditions: list[int], number: int) -> Callable[[Array], None]:
+    """A function that sets a condition from a scalar."""
+
+    def set_condition(value: Array) -> None:
+        conditions[number] = int(value.item())
+
+    return set_condition

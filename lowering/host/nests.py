@@ -1,0 +1,202 @@
+"""The four kinds of nests as instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from lowering.host import functions
+from lowering.host.arena import Array
+from lowering.host.evaluate import Evaluator, whole
+from lowering.host.place import place
+from lowering.host.registers import Instruction, Late, Register, View, static
+from lowering.host.regular import regular_nests
+from lowering.kernel import (
+    Accumulator,
+    Kernel,
+    MapNest,
+    Nest,
+    ReduceNest,
+    ScanNest,
+    ScatterNest,
+    SetCondition,
+    Store,
+)
+from lowering.stage import nest_roots
+from tracegraph.scalar import FALSE, TRUE, Apply, Expr, subexpressions
+
+
+@dataclass(frozen=True, slots=True)
+class _Scattered:
+    """A store to positions that are found by data, or that may repeat."""
+
+    window: View
+    positions: Register
+    axes: tuple[int, ...]
+
+
+_Target = View | Late | _Scattered
+
+
+def kernel_runs(kernel: Kernel, conditions: list[int]) -> list[Evaluator]:
+    """The instructions of a kernel's nests; conditions are set in the list.
+
+    Nests that loop over the same extents and compute the same values share one evaluation.
+    """
+    runs: list[tuple[Evaluator, set[Expr]]] = []
+    for nest in (part for nest in kernel.nests for part in regular_nests(nest)):
+        extents = (*nest.space, *nest.loop) if isinstance(nest, ReduceNest) else nest.space
+        if 0 in nest.space:
+            continue
+        applied: set[Expr] = {e for e in subexpressions(nest_roots(nest)) if isinstance(e, Apply)}
+        shared = (run for run, seen in runs if run.extents == extents and seen & applied)
+        run = next(shared, None)
+        if run is None:
+            run = Evaluator(extents)
+            runs.append((run, applied))
+        _append(run, nest, conditions)
+    return [run for run, _ in runs]
+
+
+def _append(run: Evaluator, nest: Nest, conditions: list[int]) -> None:
+    match nest:
+        case MapNest(space=space, stores=stores, conditions=sets):
+            _finish(run, stores, sets, conditions, len(space))
+        case ReduceNest(space=space, stores=stores, conditions=sets):
+            values = [_fold(run, each, len(space)) for each in nest.accumulators]
+            with run.accumulators(values):
+                _finish(run, stores, sets, conditions, len(space))
+        case ScanNest():
+            _scan(run, nest)
+        case ScatterNest():
+            _scatter(run, nest)
+
+
+def _fold(run: Evaluator, accumulator: Accumulator, rank: int) -> Register:
+    """The register of an accumulator's final value."""
+    combiner, dtype = accumulator.combiner, accumulator.value.dtype
+    result = np.dtype(np.int64) if accumulator.arg else dtype
+    if prod(run.extents[rank:]) == 0:
+        return static(np.asarray(combiner.identity(dtype), dtype))
+    value = run.value(accumulator.value)
+    loop = [axis for axis in range(rank, len(run.extents)) if run.extents[axis] > 1]
+    if not loop:
+        return static(np.zeros((), result)) if accumulator.arg else value
+    value = run.spread(value, loop)
+    kept = [axis for axis in value.dims if axis < rank]
+    if accumulator.arg:
+        function = functions.positioned(combiner.ufunc, rank)
+    else:
+        function = functions.folded(combiner.ufunc, dtype, tuple(loop) if kept else None)
+    output = run.temporary(result, kept)
+    run.instructions.append(Instruction("write", function, (value,), output))
+    return output
+
+
+def _scan(run: Evaluator, nest: ScanNest) -> None:
+    rank = len(nest.space)
+    target = _target(run, nest.store, rank)
+    value = run.value(nest.store.value)
+    if nest.space[nest.axis] > 1:
+        value = run.spread(value, [nest.axis])
+        function = functions.accumulated(nest.combiner.ufunc, value.dtype, nest.axis)
+        running = run.temporary(value.dtype, value.dims)
+        axes = (nest.axis,)
+        made = Instruction("write", function, (value,), running, whole_axes=axes)
+        run.instructions.append(made)
+        value = running
+    guard = _guard(nest.store)
+    _store(run, rank, target, (value,) if guard is None else (value, run.value(guard)))
+
+
+def _scatter(run: Evaluator, nest: ScatterNest) -> None:
+    rank = len(nest.space)
+    store, combiner = nest.store, nest.combiner
+    if store.guard is FALSE:
+        return
+    target = _target(run, store, rank, range(nest.repeats))
+    ufunc = None if combiner is None else combiner.ufunc
+    _store(run, rank, target, _operands(run, store), ufunc, bool(nest.repeats))
+
+
+def _finish(
+    run: Evaluator,
+    stores: Sequence[Store],
+    sets: Sequence[SetCondition],
+    conditions: list[int],
+    rank: int,
+) -> None:
+    """Evaluate everything, then set the conditions and make the stores."""
+    live = [store for store in stores if store.guard is not FALSE]
+    targets = [_target(run, store, rank) for store in live]
+    operands = [_operands(run, store) for store in live]
+    for each in sets:
+        function = functions.conditional(conditions, each.condition)
+        run.instructions.append(Instruction("effect", function, (run.value(each.value),)))
+    for target, values in zip(targets, operands, strict=True):
+        _store(run, rank, target, values)
+
+
+def _target(run: Evaluator, store: Store, rank: int, ordered: Sequence[int] = ()) -> _Target | None:
+    """Where a store goes: a view of the buffer, or positions in it; None if nothing fits it."""
+    buffer, guard = store.buffer, _guard(store)
+    where = place(buffer, store.indices, run.extents, run.axes_of)
+    if not ordered and where.fits(buffer.type.size):
+        return run.window(buffer, where)
+    if not ordered and guard is None and not where.axes and where.fixed is None:
+        return run.shifted_window(buffer, where)
+    guarded = frozenset() if guard is None else run.axes_of(guard)
+    axes = where.axes | guarded | {axis for axis in ordered if run.extents[axis] > 1}
+    where = place(buffer, store.indices, run.extents, run.axes_of, axes)
+    if buffer.type.size <= where.high - where.low:
+        return None
+    positions = run.raised(run.value(where.rest), where)
+    used = tuple(a for a in range(rank) if run.extents[a] > 1 and a not in where.strides)
+    return _Scattered(run.sliding_window(buffer, where), positions, used)
+
+
+def _store(
+    run: Evaluator,
+    rank: int,
+    target: _Target | None,
+    operands: tuple[Register, ...],
+    combine: np.ufunc | None = None,
+    repeats: bool = False,
+) -> None:
+    """Append the store of operands = (value[, guard])."""
+    if isinstance(target, _Scattered):
+        extents = (*run.extents[:rank], *(1 for _ in run.extents[rank:]))
+        window, axes = target.window, tuple(range(rank))
+        spread = _spread(window) if repeats and combine is not None else None
+        arguments = (extents, target.axes, tuple(window.dims), combine, spread)
+        scatter = functions.scattered(*arguments)
+        output = window if spread is None else whole(window.buffer)
+        inputs = (target.positions, *operands)
+        run.instructions.append(Instruction("write", scatter, inputs, output, whole_axes=axes))
+    elif target is not None:
+        plain = functions.store if len(operands) == 1 else functions.store_where
+        store = plain if combine is None else functions.combined(combine)
+        run.instructions.append(Instruction("write", store, operands, target, elementwise=True))
+
+
+def _spread(window: View) -> Array:
+    """Elements from the start of the buffer to each element of the first window."""
+    distances: Array = np.array(window.offset // window.dtype.itemsize)
+    for extent, stride in zip(window.shape[1:], window.strides[1:], strict=True):
+        steps = np.arange(extent) * (stride // window.dtype.itemsize)
+        distances = np.add.outer(distances, steps)
+    return distances.reshape(-1)
+
+
+def _operands(run: Evaluator, store: Store) -> tuple[Register, ...]:
+    """The value of a store and, if it has one, its guard."""
+    guard = _guard(store)
+    value = run.value(store.value)
+    return (value,) if guard is None else (value, run.value(guard))
+
+
+def _guard(store: Store) -> Expr | None:
+    return None if store.guard is TRUE else store.guard

@@ -1,0 +1,78 @@
+"""Registers: the arrays that the steps of a nest read and write, before they have addresses.
+
+An array of a nest is an *open mesh*: it has one dimension per axis of the nest, of extent 1 where
+the value does not depend on the axis, or no dimension at all if it depends on none. So a row is
+computed once for a whole matrix, and a scalar once for everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from lowering.buffer import Buffer
+from lowering.host.arena import Array
+
+
+@dataclass(slots=True, eq=False)
+class Register:
+    """An array to be; `dims` says which dimension runs along an axis of the nest."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    dims: Mapping[int, int]
+
+
+@dataclass(slots=True, eq=False)
+class Static(Register):
+    """Known when the plan is compiled."""
+
+    array: Array
+
+
+@dataclass(slots=True, eq=False)
+class View(Register):
+    """A strided window of a buffer; strides and offset in bytes."""
+
+    buffer: Buffer
+    strides: tuple[int, ...]
+    offset: int
+
+
+@dataclass(slots=True, eq=False)
+class Temporary(Register):
+    """An intermediate value, in the workspace."""
+
+
+@dataclass(slots=True, eq=False)
+class Late(Register):
+    """An array that a step makes when it runs: a window of `buffer`, or a new array."""
+
+    buffer: Buffer | None
+
+
+def static(array: Array, axes: tuple[int, ...] = ()) -> Static:
+    """A register of a known array; it varies along `axes`, dimension i being axis i."""
+    return Static(array.dtype, array.shape, {axis: axis for axis in axes}, array)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Instruction:
+    """One NumPy call.
+
+    `write`: function(*inputs, output) fills the output. `assign`: the result becomes the output,
+    which is Late.
+    `effect`: function(*inputs), for what it does.
+    `elementwise`: the output may be the memory of an input of the same layout.
+    `whole_axes`: those along which a part of the output needs more than that part of the inputs.
+    """
+
+    kind: Literal["write", "assign", "effect"]
+    function: Callable[..., Any]
+    inputs: tuple[Register, ...]
+    output: Register | None = None
+    elementwise: bool = False
+    whole_axes: tuple[int, ...] = ()

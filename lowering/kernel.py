@@ -1,0 +1,104 @@
+"""Kernel: what one kernel node computes, as data: loop nests over scalar expressions.
+
+    Kernel := Nest+                          nests of one kernel are independent: no order between them
+    Nest   := MapNest | ReduceNest | ScanNest | ScatterNest
+
+Axes 0..n-1 of an expression are those of the nest's `space`; a reduction's loop axes follow.
+Every expression of a nest reads before any store of the same iteration point is made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lowering.buffer import Buffer
+from tracegraph.op import Combiner
+from tracegraph.scalar import Expr
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Store:
+    """buffer[indices] = value, where the guard holds (None: everywhere)."""
+
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    value: Expr
+    guard: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SetCondition:
+    """Sets the condition of a conditional node: to 0 or 1 from a bool, to the branch from an integer.
+
+    Stands only in a nest whose space has one point. Integers arrive clamped to the branches.
+    """
+
+    condition: int
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MapNest:
+    """For every point of the space: the stores. In-place is allowed where a point reads, of the
+    buffers that the nest stores to, only the element it stores."""
+
+    space: tuple[int, ...]
+    stores: tuple[Store, ...]
+    conditions: tuple[SetCondition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Accumulator:
+    """A fold of `value` over the loop axes. With `arg`, the row-major position in the loop axes of the
+    first extreme element (or of the first NaN), as int64."""
+
+    combiner: Combiner
+    value: Expr
+    arg: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReduceNest:
+    """For every point of the space: fold each accumulator over the loop axes (numbered after those of
+    the space), then do the stores, whose expressions may use `Accumulated`."""
+
+    space: tuple[int, ...]
+    loop: tuple[int, ...]
+    accumulators: tuple[Accumulator, ...]
+    stores: tuple[Store, ...]
+    conditions: tuple[SetCondition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScanNest:
+    """A running fold along `axis` of the space: store.value is folded and the running result stored."""
+
+    space: tuple[int, ...]
+    axis: int
+    combiner: Combiner
+    store: Store
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScatterNest:
+    """For every point: target = combine(target, value), or target = value without a combiner.
+
+    The first `repeats` axes run in order, one after the other, since they may hit one element twice;
+    the remaining axes are independent. With `repeats` 0 all points are.
+    """
+
+    space: tuple[int, ...]
+    repeats: int
+    combiner: Combiner | None
+    store: Store
+
+
+Nest = MapNest | ReduceNest | ScanNest | ScatterNest
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kernel:
+    """The nests that one launch runs."""
+
+    name: str
+    nests: tuple[Nest, ...]

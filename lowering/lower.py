@@ -1,0 +1,82 @@
+"""Program -> Plan."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from itertools import count
+
+from lowering.buffer import Buffer
+from lowering.build import Binding, Context, RegionBuilder, finish
+from lowering.desugar import desugar
+from lowering.edges import edges
+from lowering.kernel import Kernel, Nest
+from lowering.memory import arrange
+from lowering.plan import Graph, IfElseNode, KernelNode, Node, Plan, SwitchNode, WhileNode
+from lowering.prune import prune
+from lowering.stage import Block, BranchStage, KernelStage, LoopStage, NodeStage, Stage, nest_roots
+from tracegraph.ir import Program, Value
+from tracegraph.scalar import Apply, subexpressions
+
+
+def lower(program: Program) -> Plan:
+    """The Plan of a verified program."""
+    body = desugar(program).body
+    context = Context()
+    n_inputs = len(program.inputs)
+    inputs = tuple(context.buffer("input", p.type) for p in body.params[:n_inputs])
+    constants = tuple(context.buffer("const", p.type) for p in body.params[n_inputs:])
+    outputs = tuple(context.buffer("output", t) for t in body.result_types)
+    bind: dict[Value, Binding] = dict(zip(body.params, (*inputs, *constants), strict=True))
+    block = finish(RegionBuilder(context, body, bind, outputs))
+    block.stages[:0] = context.staging()
+    block.owned.update(context.staged.values())
+    prune(block)
+    offsets, arena_bytes = arrange(block)
+    name = re.sub(r"\W+", "_", program.name).strip("_") or "program"
+    graph = _Emitter(name, offsets).graph(block)
+    return Plan(
+        name=name,
+        graph=graph,
+        inputs=inputs,
+        outputs=outputs,
+        constants=tuple(zip(constants, program.constants, strict=True)),
+        offsets=offsets,
+        arena_bytes=arena_bytes,
+        conditions=context.conditions,
+    )
+
+
+class _Emitter:
+    """Turns blocks into graphs, numbering kernels in order of execution."""
+
+    def __init__(self, name: str, offsets: Mapping[Buffer, int]) -> None:
+        self.name = name
+        self.offsets = offsets
+        self.numbers = count()
+
+    def graph(self, block: Block) -> Graph:
+        nodes = tuple(self.node(stage) for stage in block.stages)
+        return Graph(nodes, edges(block.stages, self.offsets))
+
+    def node(self, stage: Stage) -> Node:
+        match stage:
+            case KernelStage(nests=nests, sources=sources):
+                return KernelNode(self.kernel(tuple(nests)), sources)
+            case NodeStage(node=node):
+                return node
+            case BranchStage(condition=condition, branches=branches, sources=sources):
+                graphs = tuple(map(self.graph, branches))
+                if stage.boolean:
+                    then, otherwise = graphs
+                    return IfElseNode(condition, then, otherwise, sources)
+                return SwitchNode(condition, graphs, sources)
+            case LoopStage(condition=condition, body=body, sources=sources):
+                return WhileNode(condition, self.graph(body), sources)
+
+    def kernel(self, nests: tuple[Nest, ...]) -> Kernel:
+        """A kernel named after the program, its number, and the first ops that it applies."""
+        roots = tuple(root for nest in nests for root in nest_roots(nest))
+        applied = (e.op.name for e in subexpressions(roots) if isinstance(e, Apply))
+        names = list(dict.fromkeys(applied))[:3]
+        return Kernel("_".join((self.name, f"k{next(self.numbers)}", *names)), nests)

@@ -1,0 +1,127 @@
+"""Matrix products: a library call where the library has the dtype, a reduction where it does not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lowering.buffer import Buffer
+from lowering.kernel import Accumulator
+from lowering.plan import LibraryNode, MatrixOperand
+from lowering.stage import NodeStage, space_index
+from tracegraph import op, scalar
+from tracegraph.combiners import ADD, LOGICAL_OR
+from tracegraph.ir import Atom, Eqn
+from tracegraph.scalar import Axis, Expr, Load
+from tracegraph.types import bfloat16
+
+if TYPE_CHECKING:
+    from lowering.build import RegionBuilder
+
+LIBRARY_DTYPES = frozenset(
+    {bfloat16, *map(np.dtype, (np.float16, np.float32, np.float64, np.complex64, np.complex128))}
+)
+
+
+def matrix_product(builder: RegionBuilder, eqn: Eqn, target: Buffer) -> None:
+    """Emit target = left @ right for (batch…, m, k) by (batch…, k, n)."""
+    left, right = eqn.operands
+    *_, m, k = left.type.shape
+    n = right.type.shape[-1]
+    if target.type.dtype in LIBRARY_DTYPES and k > 0:
+        if target.type.size:
+            _library(builder, left, right, target, (m, n, k))
+    else:
+        _reduction(builder, left, right, target, k)
+
+
+def _library(
+    builder: RegionBuilder, left: Atom, right: Atom, target: Buffer, sizes: tuple[int, int, int]
+) -> None:
+    m, n, k = sizes
+    batch = target.type.size // (m * n)
+    out = MatrixOperand(target, 0, m * n, n, 1)
+    node = LibraryNode(
+        batch, m, n, k, _operand(builder, left), _operand(builder, right), out, builder.sources
+    )
+    builder.add(NodeStage(node))
+
+
+def _operand(builder: RegionBuilder, atom: Atom) -> MatrixOperand:
+    """A matrix operand in place, if the library can read it where it lies; else a contiguous copy."""
+    index = space_index(atom.type.shape)
+    value = builder.element(atom, index, None)
+    found = _in_place(value, atom.type.shape)
+    if found is None:
+        buffer = builder.materialize(atom.type, value, index)
+        found = _in_place(Load.make(buffer, index), atom.type.shape)
+        assert found is not None
+    if found.buffer.space in ("input", "output"):
+        # library kernels bury addresses where no update reaches them
+        staged = builder.context.stage_input(found.buffer)
+        found = MatrixOperand(
+            staged, found.offset, found.batch_stride, found.row_stride, found.column_stride
+        )
+    return found
+
+
+def _in_place(value: Expr, shape: tuple[int, ...]) -> MatrixOperand | None:
+    if not isinstance(value, Load) or value.guard is not None:
+        return None
+    strides, offset = dict.fromkeys(range(len(shape)), 0), 0
+    step = 1
+    for position, extent in zip(reversed(value.indices), reversed(value.buffer.type.shape), strict=True):
+        form = scalar.affine(position)
+        if form is None:
+            return None
+        offset += form[1] * step
+        for axis, factor in form[0].items():
+            strides[axis] += factor * step
+        step *= extent
+    batch = _batch_stride(shape[:-2], [strides[a] for a in range(len(shape) - 2)])
+    (rows, columns), row, column = shape[-2:], strides[len(shape) - 2], strides[len(shape) - 1]
+    row, column = _leading(rows, columns, row, column)
+    if batch is None or batch < 0 or not _readable(rows, columns, row, column):
+        return None
+    return MatrixOperand(value.buffer, offset, batch, row, column)
+
+
+def _leading(rows: int, columns: int, row: int, column: int) -> tuple[int, int]:
+    """The stride along an axis of one element is free: choose one that the library accepts."""
+    if rows == 1 and columns == 1:
+        return 1, 1
+    if columns == 1:
+        return (row, 1) if row != 1 else (1, max(rows, 1))
+    if rows == 1:
+        return (max(columns, 1), 1) if column == 1 else (1, column)
+    return row, column
+
+
+def _readable(rows: int, columns: int, row: int, column: int) -> bool:
+    return (column == 1 and row >= max(columns, 1)) or (row == 1 and column >= max(rows, 1))
+
+
+def _batch_stride(extents: tuple[int, ...], strides: list[int]) -> int | None:
+    """The one stride by which the flattened batch axes advance, if there is one."""
+    axes = [(n, s) for n, s in zip(extents, strides, strict=True) if n != 1]
+    if not axes:
+        return 0
+    for (_, outer), (inner_extent, inner) in zip(axes, axes[1:], strict=False):
+        if outer != inner * inner_extent:
+            return None
+    return axes[-1][1]
+
+
+def _reduction(builder: RegionBuilder, left: Atom, right: Atom, target: Buffer, k: int) -> None:
+    """Sums of products (for bools: any of conjunctions), as a kernel."""
+    space = target.type.shape
+    *batch, row, column = space_index(space)
+    inner = scalar.const(0) if k == 1 else Axis.make(len(space), k)
+    x = builder.element(left, (*batch, row, inner), None)
+    y = builder.element(right, (*batch, inner, column), None)
+    dtype = target.type.dtype
+    boolean = dtype.kind == "b"
+    product = scalar.apply(op.get("logical_and" if boolean else "multiply"), (x, y), dtype, {})
+    accumulator = Accumulator(LOGICAL_OR if boolean else ADD, product)
+    builder.emit_reduction(space, k, accumulator, target)

@@ -1,0 +1,116 @@
+"""Where scratch buffers lie in the arena: buffers whose lifetimes do not meet share memory.
+
+Time is the order of execution, bodies included. A buffer lives from its first to its last access; one
+that a loop uses but does not own lives through the whole loop, since the next trip may read it. Memory
+passes on only along dependences that exist anyway, so that sharing never orders independent work; the
+branches of a conditional exclude each other, hence always may share.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from lowering.buffer import Buffer
+from lowering.edges import ancestors
+from lowering.stage import Block, LoopStage, Stage, blocks, stage_reads, stage_writes
+
+ALIGNMENT = 256
+"""Bytes; what the CUDA allocator gives, so that vector accesses and libraries are content."""
+
+
+@dataclass(slots=True)
+class _Life:
+    """When a buffer is in use: moments, both included, and the stages of the owner that touch it."""
+
+    start: int
+    end: int
+    path: tuple[tuple[Block, int], ...]  # blocks around the owner, and where in each
+    owner: Block
+    stages: list[int] = field(default_factory=list)
+
+
+def arrange(root: Block) -> tuple[dict[Buffer, int], int]:
+    """The byte offset of every scratch buffer, and the bytes of the arena."""
+    return _Arrangement(root).first_fit()
+
+
+class _Arrangement:
+    def __init__(self, root: Block) -> None:
+        self.spans: dict[Stage, tuple[int, int]] = {}
+        self.before: dict[Block, list[int]] = {}
+        self.lives: dict[Buffer, _Life] = {}
+        self._number(root, 0)
+        self._collect(root, ())
+
+    def _number(self, block: Block, start: int) -> int:
+        self.before[block] = ancestors(block.stages)
+        now = start
+        for stage in block.stages:
+            first = now
+            for inner in blocks(stage):
+                now = self._number(inner, now + 1)
+            self.spans[stage] = (first, now)
+            now += 1
+        return now
+
+    def _collect(self, block: Block, path: tuple[tuple[Block, int], ...]) -> None:
+        for position, stage in enumerate(block.stages):
+            here = (*path, (block, position))
+            if blocks(stage):
+                for inner in blocks(stage):
+                    self._collect(inner, here)
+                continue
+            for buffer in stage_reads(stage) | stage_writes(stage):
+                if buffer.space == "scratch":
+                    self._access(buffer, here)
+
+    def _access(self, buffer: Buffer, path: tuple[tuple[Block, int], ...]) -> None:
+        depth = next(d for d, (block, _) in enumerate(path) if buffer in block.owned)
+        stages = [block.stages[position] for block, position in path[depth:]]
+        loop = next((s for s in stages[:-1] if isinstance(s, LoopStage)), stages[-1])
+        start, end = self.spans[loop]
+        owner, position = path[depth]
+        life = self.lives.setdefault(buffer, _Life(start, end, path[:depth], owner))
+        life.start, life.end = min(life.start, start), max(life.end, end)
+        life.stages.append(position)
+
+    def first_fit(self) -> tuple[dict[Buffer, int], int]:
+        offsets: dict[Buffer, int] = {}
+        total = 0
+        active: list[tuple[int, int, Buffer]] = []  # start and end byte; by start
+        lives = self.lives
+        for buffer in sorted(lives, key=lambda b: (lives[b].start, -b.type.nbytes, b.number)):
+            size = max(-(-buffer.type.nbytes // ALIGNMENT), 1) * ALIGNMENT
+            active = [entry for entry in active if not self._hands_over(entry[2], buffer)]
+            offset = 0
+            for start, end, _ in active:
+                if start - offset >= size:
+                    break
+                offset = max(offset, end)
+            insort(active, (offset, offset + size, buffer), key=lambda entry: entry[:2])
+            offsets[buffer] = offset
+            total = max(total, offset + size)
+        return offsets, total
+
+    def _hands_over(self, old: Buffer, new: Buffer) -> bool:
+        """Whether all use of `old` is over, by dependence or exclusion, when `new` is first used."""
+        was, will = self.lives[old], self.lives[new]
+        if was.end >= will.start:
+            return False
+        for (block, before), (other, now) in zip(_levels(was), _levels(will), strict=False):
+            if block is not other:
+                return True  # two branches of one conditional
+            after = min(now)
+            if len(before) > 1 or len(now) > 1 or before != now:
+                ancestors_ = self.before[block][after]
+                return all(ancestors_ >> position & 1 for position in before)
+        return False
+
+
+def _levels(life: _Life) -> Iterator[tuple[Block, set[int]]]:
+    """For each block from the root to the owner, the positions at which the buffer is touched."""
+    for block, position in life.path:
+        yield block, {position}
+    yield life.owner, set(life.stages)

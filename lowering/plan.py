@@ -1,0 +1,154 @@
+"""Plan: what the graph will be, as data. Nodes, explicit edges, buffers; no CUDA objects.
+
+    Plan  := Graph + buffers + offsets
+    Graph := Node* + edges            nodes stand in an order in which they may also be run one by one
+    Node  := KernelNode | MemcpyNode | MemsetNode | LibraryNode
+           | IfNode | IfElseNode | SwitchNode | WhileNode      each with body Graphs
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from lowering.buffer import Buffer
+from lowering.kernel import Kernel
+from tracegraph.ir import Source
+from tracegraph.types import ArrayType
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KernelNode:
+    """One kernel launch. `sources` are the user's lines that it came from."""
+
+    kernel: Kernel
+    sources: tuple[Source, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MemcpyNode:
+    """Copies all bytes of `source_buffer` to `target`, both of one size."""
+
+    target: Buffer
+    source_buffer: Buffer
+    sources: tuple[Source, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MatrixOperand:
+    """A matrix, or a batch of them, inside a buffer: strides and offset in elements."""
+
+    buffer: Buffer
+    offset: int
+    batch_stride: int
+    row_stride: int
+    column_stride: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LibraryNode:
+    """target[b] = left[b] @ right[b]: `batch` products of (m, k) by (k, n), captured from a library."""
+
+    batch: int
+    m: int
+    n: int
+    k: int
+    left: MatrixOperand
+    right: MatrixOperand
+    target: MatrixOperand
+    sources: tuple[Source, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IfElseNode:
+    """Runs `then` if the condition is non-zero, `otherwise` if not."""
+
+    condition: int
+    then: Graph
+    otherwise: Graph
+    sources: tuple[Source, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SwitchNode:
+    """Runs the branch whose number the condition holds."""
+
+    condition: int
+    branches: tuple[Graph, ...]
+    sources: tuple[Source, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WhileNode:
+    """Runs the body as long as the condition is non-zero; it is set before the node and by the body."""
+
+    condition: int
+    body: Graph
+    sources: tuple[Source, ...] = ()
+
+
+Node = KernelNode | MemcpyNode | LibraryNode | IfElseNode | SwitchNode | WhileNode
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Graph:
+    """Nodes and edges; an edge (i, j) has i < j, both positions in `nodes`."""
+
+    nodes: tuple[Node, ...]
+    edges: frozenset[tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """A lowered Program.
+
+    `inputs[i]` and `outputs[i]` belong to the i-th argument and result; `constants` pairs const buffers
+    with their data; `offsets` places scratch buffers in an arena of `arena_bytes` (offsets are multiples
+    of 256); `conditions` counts the conditions, one per conditional node.
+    """
+
+    name: str
+    graph: Graph
+    inputs: tuple[Buffer, ...]
+    outputs: tuple[Buffer, ...]
+    constants: tuple[tuple[Buffer, np.ndarray], ...]  # type: ignore[type-arg]
+    offsets: Mapping[Buffer, int]
+    arena_bytes: int
+    conditions: int
+
+    @property
+    def in_types(self) -> tuple[ArrayType, ...]:
+        """Types of the arguments."""
+        return tuple(b.type for b in self.inputs)
+
+    @property
+    def out_types(self) -> tuple[ArrayType, ...]:
+        """Types of the results."""
+        return tuple(b.type for b in self.outputs)
+
+    def __str__(self) -> str:
+        from lowering.text import plan_text
+
+        return plan_text(self)
+
+
+def bodies(node: Node) -> tuple[Graph, ...]:
+    """The graphs inside a conditional node."""
+    match node:
+        case IfElseNode(then=then, otherwise=otherwise):
+            return then, otherwise
+        case SwitchNode(branches=branches):
+            return branches
+        case WhileNode(body=body):
+            return (body,)
+    return ()
+
+
+def walk(graph: Graph) -> Iterator[Node]:
+    """Every node of a graph and of the bodies inside."""
+    for node in graph.nodes:
+        yield node
+        for body in bodies(node):
+            yield from walk(body)

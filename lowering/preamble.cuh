@@ -1,0 +1,298 @@
+// The device C++ at the top of every generated unit: types, casts, and the scalar functions whose
+// rules are NumPy's rather than C's. Self-contained C++17: there are no headers under NVRTC.
+// complex.cuh follows it in the unit.
+//
+// Values: float16 and bfloat16 are stored as tg_half and tg_bfloat16 and computed with as float.
+
+typedef signed char tg_i8;
+typedef short tg_i16;
+typedef int tg_i32;
+typedef long long tg_i64;
+typedef unsigned char tg_u8;
+typedef unsigned short tg_u16;
+typedef unsigned int tg_u32;
+typedef unsigned long long tg_u64;
+
+struct tg_half { tg_u16 bits; };
+struct tg_bfloat16 { tg_u16 bits; };
+
+template <class R> struct alignas(2 * sizeof(R)) tg_complex {
+  R re, im;
+  tg_complex() = default;
+  __device__ tg_complex(R re, R im) : re(re), im(im) {}
+};
+typedef tg_complex<float> tg_c64;
+typedef tg_complex<double> tg_c128;
+
+#ifdef __CUDACC__
+extern "C" __device__ __cudart_builtin__ void CUDARTAPI
+cudaGraphSetConditional(unsigned long long handle, unsigned int value);
+
+// A host compiler gets these three from whoever includes this text.
+__device__ inline float tg_half_to_float(tg_u16 half) {
+  float x;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(half));
+  return x;
+}
+__device__ inline tg_u16 tg_float_to_half(float x) {
+  tg_u16 half;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(half) : "f"(x));
+  return half;
+}
+__device__ inline tg_u16 tg_double_to_half(double x) {
+  tg_u16 half;
+  asm("cvt.rn.f16.f64 %0, %1;" : "=h"(half) : "d"(x));
+  return half;
+}
+#endif
+
+// ---- casts ------------------------------------------------------------------------------------
+
+enum tg_kind { TG_BOOL, TG_INTEGER, TG_FLOAT, TG_HALF, TG_BFLOAT16, TG_COMPLEX };
+template <class T> constexpr tg_kind tg_kind_of = TG_INTEGER;
+template <> constexpr tg_kind tg_kind_of<bool> = TG_BOOL;
+template <> constexpr tg_kind tg_kind_of<float> = TG_FLOAT;
+template <> constexpr tg_kind tg_kind_of<double> = TG_FLOAT;
+template <> constexpr tg_kind tg_kind_of<tg_half> = TG_HALF;
+template <> constexpr tg_kind tg_kind_of<tg_bfloat16> = TG_BFLOAT16;
+template <class R> constexpr tg_kind tg_kind_of<tg_complex<R>> = TG_COMPLEX;
+
+template <class A, class B> constexpr bool tg_same = false;
+template <class A> constexpr bool tg_same<A, A> = true;
+
+template <class T> constexpr bool tg_signed = T(-1) < T(0);
+
+template <class To, class From> __device__ To tg_bits(From x) {
+  static_assert(sizeof(To) == sizeof(From), "a bit cast keeps the size");
+  To result;
+  memcpy(&result, &x, sizeof(To));
+  return result;
+}
+
+// Round to nearest even on the bits; a NaN keeps its sign and becomes quiet.
+__device__ inline tg_u16 tg_float_to_bfloat16(float x) {
+  tg_u32 bits = tg_bits<tg_u32>(x);
+  if (isnan(x)) return (tg_u16)((bits >> 16 & 0x8000u) | 0x7fc0u);
+  return (tg_u16)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+
+// Beyond the range of T this wraps where x86 does, as NumPy's casts there do; C leaves it undefined.
+template <class T, class R> __device__ T tg_float_to_integer(R x) {
+  if constexpr (sizeof(T) < 4) return (T)(tg_i32)x;
+  else if constexpr (sizeof(T) == 4 && !tg_signed<T>) return (T)(tg_i64)x;
+  else if constexpr (!tg_signed<T>) return x < 0 ? (T)(tg_i64)x : (T)x;
+  else return (T)x;
+}
+
+// x in another type, as NumPy's astype: a complex number loses its imaginary part, a number is true
+// unless it is zero, and a double reaches bfloat16 by way of float.
+template <class To, class From> __device__ To tg_cast(From x) {
+  constexpr tg_kind to = tg_kind_of<To>, from = tg_kind_of<From>;
+  if constexpr (tg_same<To, From>) {
+    return x;
+  } else if constexpr (from == TG_HALF) {
+    return tg_cast<To>(tg_half_to_float(x.bits));
+  } else if constexpr (from == TG_BFLOAT16) {
+    return tg_cast<To>(tg_bits<float>((tg_u32)x.bits << 16));
+  } else if constexpr (from == TG_COMPLEX && to == TG_COMPLEX) {
+    To result;
+    result.re = x.re;
+    result.im = x.im;
+    return result;
+  } else if constexpr (from == TG_COMPLEX && to == TG_BOOL) {
+    return x.re != 0 || x.im != 0;
+  } else if constexpr (from == TG_COMPLEX) {
+    return tg_cast<To>(x.re);
+  } else if constexpr (to == TG_COMPLEX) {
+    To result;
+    result.re = x;
+    result.im = 0;
+    return result;
+  } else if constexpr (to == TG_HALF && tg_same<From, double>) {
+    return tg_half{tg_double_to_half(x)};
+  } else if constexpr (to == TG_HALF) {
+    return tg_half{tg_float_to_half((float)x)};
+  } else if constexpr (to == TG_BFLOAT16) {
+    return tg_bfloat16{tg_float_to_bfloat16((float)x)};
+  } else if constexpr (from == TG_FLOAT && to == TG_INTEGER) {
+    return tg_float_to_integer<To>(x);
+  } else {
+    return (To)x;
+  }
+}
+
+// ---- numbers that C++ has no literals for ----------------------------------------------------------
+
+__device__ inline float tg_inf_f32() { return tg_bits<float>(0x7f800000u); }
+__device__ inline float tg_nan_f32() { return tg_bits<float>(0x7fc00000u); }
+__device__ inline double tg_inf_f64() { return tg_bits<double>(0x7ff0000000000000ull); }
+__device__ inline double tg_nan_f64() { return tg_bits<double>(0x7ff8000000000000ull); }
+
+// ---- integers: arithmetic wraps, division by zero gives zero -------------------------------------
+
+template <int size> struct tg_wide { typedef tg_u32 type; };
+template <> struct tg_wide<8> { typedef tg_u64 type; };
+// Unsigned and not narrower than int: narrower types would be promoted back to signed int.
+template <class T> using tg_word = typename tg_wide<sizeof(T)>::type;
+
+template <class T> __device__ T tg_add(T x, T y) { return (T)((tg_word<T>)x + (tg_word<T>)y); }
+template <class T> __device__ T tg_subtract(T x, T y) { return (T)((tg_word<T>)x - (tg_word<T>)y); }
+template <class T> __device__ T tg_multiply(T x, T y) { return (T)((tg_word<T>)x * (tg_word<T>)y); }
+template <class T> __device__ T tg_negative(T x) { return (T)(0 - (tg_word<T>)x); }
+template <class T> __device__ T tg_absolute(T x) { return x < 0 ? tg_negative(x) : x; }
+template <class T> __device__ T tg_reciprocal(T x) { return x == 0 ? (T)0 : (T)(1 / x); }
+
+// Dividing by -1 is apart because the quotient of the least integer overflows.
+template <class T> __device__ T tg_floor_divide(T x, T y) {
+  if (y == 0) return 0;
+  if constexpr (tg_signed<T>) {
+    if (y == (T)-1) return tg_negative(x);
+    T quotient = x / y;
+    return quotient * y != x && (x < 0) != (y < 0) ? quotient - 1 : quotient;
+  } else {
+    return x / y;
+  }
+}
+template <class T> __device__ T tg_fmod(T x, T y) {
+  if (y == 0 || (tg_signed<T> && y == (T)-1)) return 0;
+  return x % y;
+}
+template <class T> __device__ T tg_remainder(T x, T y) {
+  T rest = tg_fmod(x, y);
+  return rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;
+}
+
+// Repeated squaring. NumPy refuses negative exponents; here they give the exact value, truncated.
+template <class T> __device__ T tg_power(T base, T exponent) {
+  if (exponent < 0) {
+    if (base == (T)-1) return exponent & 1 ? (T)-1 : (T)1;
+    return base == 1;
+  }
+  T result = 1;
+  for (tg_u64 left = exponent; left != 0; left >>= 1) {
+    if (left & 1) result = tg_multiply(result, base);
+    base = tg_multiply(base, base);
+  }
+  return result;
+}
+
+// A shift by the width or more, or by a negative count, moves every bit out.
+template <class T> __device__ T tg_left_shift(T x, T count) {
+  return (tg_u64)count < 8 * sizeof(T) ? (T)((tg_word<T>)x << count) : (T)0;
+}
+template <class T> __device__ T tg_right_shift(T x, T count) {
+  if ((tg_u64)count < 8 * sizeof(T)) return (T)(x >> count);
+  return x < 0 ? (T)-1 : (T)0;
+}
+
+// Comparisons are exact between a signed and an unsigned type, too.
+template <class X, class Y> __device__ bool tg_less(X x, Y y) {
+  if constexpr (tg_signed<X> && !tg_signed<Y>) return x < 0 || (tg_u64)x < (tg_u64)y;
+  else if constexpr (!tg_signed<X> && tg_signed<Y>) return y > 0 && (tg_u64)x < (tg_u64)y;
+  else return x < y;
+}
+template <class X, class Y> __device__ bool tg_equal(X x, Y y) {
+  if constexpr (tg_signed<X> != tg_signed<Y>) {
+    return (tg_signed<X> ? x >= 0 : y >= 0) && (tg_u64)x == (tg_u64)y;
+  } else {
+    return x == y;
+  }
+}
+
+// ---- real numbers ---------------------------------------------------------------------------------
+
+template <class T> __device__ T tg_sign(T x) {
+  return x > 0 ? (T)1 : x < 0 ? (T)-1 : x == 0 ? (T)0 : x;
+}
+
+// NaN wins in the first two and loses in the others; of equal operands the second is taken.
+template <class T> __device__ T tg_maximum(T x, T y) { return x > y || x != x ? x : y; }
+template <class T> __device__ T tg_minimum(T x, T y) { return x < y || x != x ? x : y; }
+template <class T> __device__ T tg_fmax(T x, T y) { return x > y || y != y ? x : y; }
+template <class T> __device__ T tg_fmin(T x, T y) { return x < y || y != y ? x : y; }
+
+// Equality in which NaN equals NaN.
+template <class T> __device__ bool tg_alike(T x, T y) { return x == y || (x != x && y != y); }
+
+// Floor division and remainder together, so that quotient and rest agree in rounding.
+template <class R> __device__ R tg_divmod(R x, R y, R& rest) {
+  rest = fmod(x, y);
+  if (y == 0) return x / y;
+  R quotient = (x - rest) / y;
+  if (rest != 0) {
+    if ((y < 0) != (rest < 0)) {
+      rest += y;
+      quotient -= 1;
+    }
+  } else {
+    rest = copysign((R)0, y);
+  }
+  if (quotient == 0) return copysign((R)0, x / y);
+  R floored = floor(quotient);
+  return quotient - floored > (R)0.5 ? floored + 1 : floored;
+}
+template <class R> __device__ R tg_real_floor_divide(R x, R y) {
+  R rest;
+  return tg_divmod(x, y, rest);
+}
+template <class R> __device__ R tg_real_remainder(R x, R y) {
+  R rest;
+  tg_divmod(x, y, rest);
+  return rest;
+}
+
+template <class R> __device__ R tg_heaviside(R x, R at_zero) {
+  return x == 0 ? at_zero : x < 0 ? (R)0 : x > 0 ? (R)1 : x;
+}
+
+// The equal case covers infinities of one sign, whose difference is not a number.
+template <class R> __device__ R tg_logaddexp(R x, R y) {
+  if (x == y) return x + (R)0.693147180559945309417;
+  R gap = x - y;
+  return gap > 0 ? x + log1p(exp(-gap)) : gap <= 0 ? y + log1p(exp(gap)) : gap;
+}
+template <class R> __device__ R tg_logaddexp2(R x, R y) {
+  if (x == y) return x + 1;
+  const R log2_e = (R)1.44269504088896340736;
+  R gap = x - y;
+  return gap > 0 ? x + log2_e * log1p(exp2(-gap)) : gap <= 0 ? y + log2_e * log1p(exp2(gap)) : gap;
+}
+
+template <class R> __device__ R tg_deg2rad(R x) { return x * (R)(3.14159265358979323846 / 180); }
+template <class R> __device__ R tg_rad2deg(R x) { return x * (R)(180 / 3.14159265358979323846); }
+
+// The neighbour of x towards y among the values of T; 16-bit types step on their bits.
+template <class T, class R> __device__ T tg_nextafter(R x, R y) {
+  if constexpr (tg_kind_of<T> == TG_FLOAT) {
+    return nextafter(x, y);
+  } else {
+    if (x != x || y != y) return tg_cast<T>(x + y);
+    if (x == y) return tg_cast<T>(y);
+    if (x == 0) return T{(tg_u16)(signbit(y) ? 0x8001 : 0x0001)};
+    T here = tg_cast<T>(x);
+    return T{(tg_u16)((x < y) == (x > 0) ? here.bits + 1 : here.bits - 1)};
+  }
+}
+
+// CUDA's float versions of these are off by 3 or 4 ulp at worst; rounding the double result is exact
+// to half an ulp and still keeps up with memory on data-centre GPUs.
+// CUDA's hypot overflows just below the largest double; scaling by a power of two is exact.
+__device__ inline double tg_scaled_hypot(double x, double y) {
+  return fmax(fabs(x), fabs(y)) < 0x1p1000 ? hypot(x, y) : hypot(x * 0x1p-100, y * 0x1p-100) * 0x1p100;
+}
+#define TG_BY_DOUBLE_1(name, function) \
+  __device__ inline double name(double x) { return function(x); } \
+  __device__ inline float name(float x) { return (float)function((double)x); }
+#define TG_BY_DOUBLE_2(name, function) \
+  __device__ inline double name(double x, double y) { return function(x, y); } \
+  __device__ inline float name(float x, float y) { return (float)function((double)x, (double)y); }
+TG_BY_DOUBLE_1(tg_tan, tan)
+TG_BY_DOUBLE_1(tg_sinh, sinh)
+TG_BY_DOUBLE_1(tg_arcsinh, asinh)
+TG_BY_DOUBLE_1(tg_arccosh, acosh)
+TG_BY_DOUBLE_1(tg_arctanh, atanh)
+TG_BY_DOUBLE_2(tg_power, pow)
+TG_BY_DOUBLE_2(tg_hypot, tg_scaled_hypot)
+TG_BY_DOUBLE_2(tg_arctan2, atan2)
+#undef TG_BY_DOUBLE_1
+#undef TG_BY_DOUBLE_2

@@ -1,0 +1,234 @@
+"""Stage: a node under construction, while nests are still merged and buffers still renamed.
+
+    Block := Stage*                          one region, in an order that respects dependences
+    Stage := KernelStage | NodeStage | BranchStage | LoopStage
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from lowering.buffer import Buffer
+from lowering.kernel import MapNest, Nest, ReduceNest, ScanNest, ScatterNest, Store
+from lowering.plan import LibraryNode, MatrixOperand, MemcpyNode
+from tracegraph.ir import Source
+from tracegraph.scalar import Axis, Expr, Load, const, subexpressions, substitute
+
+
+@dataclass(slots=True, eq=False)
+class KernelStage:
+    """Independent nests that one launch will run."""
+
+    nests: list[Nest]
+    sources: tuple[Source, ...] = ()
+
+
+@dataclass(slots=True, eq=False)
+class NodeStage:
+    """A finished node that is not a kernel and has no body."""
+
+    node: LibraryNode | MemcpyNode
+
+
+@dataclass(slots=True, eq=False)
+class BranchStage:
+    """A conditional with one block per branch. `boolean`: two branches, the first for true."""
+
+    condition: int
+    branches: list[Block]
+    boolean: bool
+    sources: tuple[Source, ...] = ()
+
+
+@dataclass(slots=True, eq=False)
+class LoopStage:
+    """A loop."""
+
+    condition: int
+    body: Block
+    sources: tuple[Source, ...] = ()
+
+
+Stage = KernelStage | NodeStage | BranchStage | LoopStage
+
+
+@dataclass(slots=True, eq=False)
+class Block:
+    """The stages of one region and the scratch buffers that belong to it."""
+
+    stages: list[Stage] = field(default_factory=list)
+    owned: set[Buffer] = field(default_factory=set)
+
+
+def blocks(stage: Stage) -> Sequence[Block]:
+    """The blocks inside a stage."""
+    match stage:
+        case BranchStage(branches=branches):
+            return branches
+        case LoopStage(body=body):
+            return (body,)
+    return ()
+
+
+def space_index(space: tuple[int, ...], first: int = 0) -> tuple[Expr, ...]:
+    """The index of a point of a space, by axis numbers from `first`; 0 along axes of one element."""
+    return tuple(
+        const(0) if extent == 1 else Axis.make(first + number, extent)
+        for number, extent in enumerate(space)
+    )
+
+
+# -- what a stage touches -----------------------------------------------------------------------------
+
+
+def nest_stores(nest: Nest) -> tuple[Store, ...]:
+    """The stores of a nest."""
+    return nest.stores if isinstance(nest, MapNest | ReduceNest) else (nest.store,)
+
+
+def nest_roots(nest: Nest) -> tuple[Expr, ...]:
+    """Every expression that a nest evaluates."""
+    roots: list[Expr] = []
+    if isinstance(nest, ReduceNest):
+        roots.extend(a.value for a in nest.accumulators)
+    for store in nest_stores(nest):
+        roots.extend((*store.indices, store.value))
+        if store.guard is not None:
+            roots.append(store.guard)
+    if isinstance(nest, MapNest | ReduceNest):
+        roots.extend(c.value for c in nest.conditions)
+    return tuple(roots)
+
+
+def loads(roots: Sequence[Expr]) -> list[Load]:
+    """Every load below the roots."""
+    return [e for e in subexpressions(tuple(roots)) if isinstance(e, Load)]
+
+
+def nest_reads(nest: Nest) -> set[Buffer]:
+    """Buffers that a nest reads; a combining scatter reads its target."""
+    found = {load.buffer for load in loads(nest_roots(nest))}
+    if isinstance(nest, ScatterNest) and nest.combiner is not None:
+        found.add(nest.store.buffer)
+    return found
+
+
+def nest_writes(nest: Nest) -> set[Buffer]:
+    """Buffers that a nest stores to."""
+    return {store.buffer for store in nest_stores(nest)}
+
+
+def nest_conditions(nest: Nest) -> set[int]:
+    """Conditions that a nest sets."""
+    if isinstance(nest, MapNest | ReduceNest):
+        return {c.condition for c in nest.conditions}
+    return set()
+
+
+def stage_reads(stage: Stage) -> set[Buffer]:
+    """Buffers that a stage reads, bodies included."""
+    match stage:
+        case KernelStage(nests=nests):
+            return set().union(*map(nest_reads, nests))
+        case NodeStage(node=LibraryNode() as node):
+            return {node.left.buffer, node.right.buffer}
+        case NodeStage(node=MemcpyNode() as node):
+            return {node.source_buffer}
+    return set().union(*(stage_reads(s) for b in blocks(stage) for s in b.stages))
+
+
+def stage_writes(stage: Stage) -> set[Buffer]:
+    """Buffers that a stage writes, bodies included."""
+    match stage:
+        case KernelStage(nests=nests):
+            return set().union(*map(nest_writes, nests))
+        case NodeStage(node=LibraryNode() as node):
+            return {node.target.buffer}
+        case NodeStage(node=MemcpyNode() as node):
+            return {node.target}
+    return set().union(*(stage_writes(s) for b in blocks(stage) for s in b.stages))
+
+
+def walk(block: Block) -> Iterator[Stage]:
+    """Every stage of a block and of the blocks inside."""
+    for stage in block.stages:
+        yield stage
+        for inner in blocks(stage):
+            yield from walk(inner)
+
+
+# -- rewriting ----------------------------------------------------------------------------------------
+
+
+def map_nest(nest: Nest, replacement: Mapping[Expr, Expr]) -> Nest:
+    """The nest with sub-expressions replaced."""
+    memo: dict[Expr, Expr] = {}
+
+    def of(expr: Expr) -> Expr:
+        return substitute(expr, replacement, memo)
+
+    def store_of(store: Store) -> Store:
+        guard = None if store.guard is None else of(store.guard)
+        return Store(store.buffer, tuple(map(of, store.indices)), of(store.value), guard)
+
+    if isinstance(nest, ScanNest | ScatterNest):
+        return replace(nest, store=store_of(nest.store))
+    stores = tuple(map(store_of, nest.stores))
+    conditions = tuple(replace(c, value=of(c.value)) for c in nest.conditions)
+    if isinstance(nest, MapNest):
+        return replace(nest, stores=stores, conditions=conditions)
+    accumulators = tuple(replace(a, value=of(a.value)) for a in nest.accumulators)
+    return replace(nest, stores=stores, conditions=conditions, accumulators=accumulators)
+
+
+def rename_in_nest(nest: Nest, names: Mapping[Buffer, Buffer]) -> Nest:
+    """The nest with buffers replaced."""
+    if not names.keys() & (nest_reads(nest) | nest_writes(nest)):
+        return nest
+    replacement: dict[Expr, Expr] = {}
+    for expr in subexpressions(nest_roots(nest)):
+        if isinstance(expr, Load) and expr.buffer in names:
+            # operands come first, so what is inside the indices is replaced already
+            inner = replacement
+            indices = tuple(substitute(i, inner, {}) for i in expr.indices)
+            guard = None if expr.guard is None else substitute(expr.guard, inner, {})
+            replacement[expr] = Load.make(names[expr.buffer], indices, guard)
+    nest = map_nest(nest, replacement)
+
+    def target(store: Store) -> Store:
+        return replace(store, buffer=names.get(store.buffer, store.buffer))
+
+    if isinstance(nest, ScanNest | ScatterNest):
+        return replace(nest, store=target(nest.store))
+    return replace(nest, stores=tuple(map(target, nest.stores)))
+
+
+def rename(block: Block, names: Mapping[Buffer, Buffer]) -> None:
+    """Replace buffers throughout a block, bodies included."""
+    block.owned -= names.keys()
+    for stage in block.stages:
+        match stage:
+            case KernelStage():
+                stage.nests = [rename_in_nest(n, names) for n in stage.nests]
+            case NodeStage():
+                stage.node = _rename_in_node(stage.node, names)
+            case _:
+                for inner in blocks(stage):
+                    rename(inner, names)
+
+
+def _rename_in_node(
+    node: LibraryNode | MemcpyNode, names: Mapping[Buffer, Buffer]
+) -> LibraryNode | MemcpyNode:
+    def of(buffer: Buffer) -> Buffer:
+        return names.get(buffer, buffer)
+
+    def operand(matrix: MatrixOperand) -> MatrixOperand:
+        return replace(matrix, buffer=of(matrix.buffer))
+
+    if isinstance(node, MemcpyNode):
+        return replace(node, target=of(node.target), source_buffer=of(node.source_buffer))
+    return replace(
+        node, left=operand(node.left), right=operand(node.right), target=operand(node.target)
+    )

@@ -1,0 +1,108 @@
+"""When the result of an op counts as NumPy's: the one place for tolerances."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+import tracegraph
+from tracegraph.op import Op, Sample
+
+NDArray = np.ndarray[Any, Any]
+Run = Callable[[Op, Sequence[Any], Mapping[str, Any]], Any]
+
+ULPS = {"f": 2, "c": 8}
+"""Units in the last place by which a result may differ, by its kind. Complex functions are made of
+several real ones, in NumPy too, whose own error reaches 4 of these units (of the larger part)."""
+
+LOOSER = {
+    ("power", "c"): 64,
+    ("prod", "f"): 32,
+    ("prod", "c"): 64,
+    ("cumprod", "f"): 32,
+    ("cumprod", "c"): 64,
+}
+"""Exceptions to `ULPS` by op. A complex power is exp(y log x), which multiplies the error of the
+logarithm by the size of its product with y. A product of n numbers rounds n times, in an order that
+is nobody's business; samples fold up to 60."""
+
+ANY_ZERO = frozenset({"clip", "fmax", "fmin", "maximum", "minimum", "nextafter", "sign"})
+"""Ops for which NumPy's loops for different dtypes do not agree on the sign of a zero result."""
+
+
+def check(op: Op, sample: Sample, run: Run) -> None:
+    """Require that `run(op, operands, attrs)` gives what the op's reference gives.
+
+    Dtype and shape are exact, integers and bools too; NaNs and infinities stand in the same places,
+    zeros have the same sign (but see `ANY_ZERO`), and finite numbers differ by `ULPS` at most.
+    """
+    expected = op.reference(*sample.operands, **sample.attrs)
+    actual = run(op, sample.operands, sample.attrs)
+    if not isinstance(expected, tuple):
+        expected, actual = (expected,), (actual,)
+    assert len(actual) == len(expected)
+    for got, wanted in zip(actual, expected, strict=True):
+        kind = np.asarray(wanted).dtype.kind.replace("V", "f")  # bfloat16
+        ulps = LOOSER.get((op.name, kind), ULPS.get(kind, 0))
+        assert_agrees(got, wanted, ulps, signs=op.name not in ANY_ZERO)
+
+
+def assert_agrees(actual: Any, expected: Any, ulps: int, signs: bool = True) -> None:
+    """Require that two arrays are equal within `ulps`; with `signs`, zeros by sign too."""
+    actual, expected = np.asarray(actual), np.asarray(expected)
+    assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
+    if expected.dtype.kind in "biu":
+        np.testing.assert_array_equal(actual, expected)
+        return
+    wrong = ~_close(actual, expected, ulps, signs)
+    assert not wrong.any(), (
+        f"{wrong.sum()} of {wrong.size} {expected.dtype} elements differ by more than {ulps} ulp, "
+        f"first at {np.argwhere(wrong)[:5].tolist()}: got {actual[np.asarray(wrong)][:5]}, "
+        f"NumPy has {expected[np.asarray(wrong)][:5]}"
+    )
+
+
+def _close(actual: NDArray, expected: NDArray, ulps: int, signs: bool) -> NDArray:
+    if expected.dtype.kind == "c":
+        return _close_complex(actual, expected, ulps)
+    same_zero = np.asarray(np.signbit(actual) == np.signbit(expected)) | (not signs)
+    nan = np.isnan(expected)
+    numbers = (_steps(actual, expected) <= ulps) & ((expected != 0) | (actual != 0) | same_zero)
+    special = ~np.isfinite(expected) | ~np.isfinite(actual)
+    return np.where(nan, np.isnan(actual), np.where(special, actual == expected, numbers))
+
+
+def _close_complex(actual: NDArray, expected: NDArray, ulps: int) -> NDArray:
+    finite = np.isfinite(expected) & np.isfinite(actual)
+    size = np.maximum(np.abs(expected.real), np.abs(expected.imag))
+    with np.errstate(all="ignore"):
+        distance = np.abs(actual.astype(np.clongdouble) - expected.astype(np.clongdouble))
+        near = distance <= ulps * np.spacing(size)
+    special = _close(actual.real, expected.real, ulps, False)
+    special &= _close(actual.imag, expected.imag, ulps, False)
+    return np.where(finite, near, special)
+
+
+def _steps(x: NDArray, y: NDArray) -> NDArray:
+    """How many representable numbers lie between x and y, both zeros being one."""
+    return np.abs(_rank(x) - _rank(y))
+
+
+def _rank(x: NDArray) -> NDArray:
+    bits = np.ascontiguousarray(x).view(f"i{x.dtype.itemsize}").astype(np.longdouble)
+    return np.where(bits < 0, np.ldexp(np.longdouble(-1), 8 * x.dtype.itemsize - 1) - bits, bits)
+
+
+def check_on(op: Op, device: str) -> None:
+    """`check` for every sample of an op, all in one program on a device."""
+    samples = op.samples()
+
+    def every(*operands: tuple[Any, ...]) -> list[Any]:
+        return [op(*given, **s.attrs) for given, s in zip(operands, samples, strict=True)]
+
+    arguments = [tuple(map(np.asarray, s.operands)) for s in samples]
+    results = iter(tracegraph.jit(every, device=device)(*arguments))
+    for sample in samples:
+        check(op, sample, lambda *_: next(results))

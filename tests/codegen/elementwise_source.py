@@ -1,0 +1,59 @@
+"""C++ functions that evaluate the template of one elementwise op for operands of given dtypes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import tracegraph.ops  # noqa: F401  (registers them)
+from lowering.preamble import c_type, is_half, kind, value_type
+from tracegraph.op import Elementwise, Op, Sample, all_ops
+from tracegraph.types import type_of
+
+
+class Case(NamedTuple):
+    """One sample of one op, and the name of the function that evaluates the op on it."""
+
+    name: str
+    op: Op
+    sample: Sample
+
+
+def cases() -> Iterator[Case]:
+    """Every sample of every elementwise op."""
+    for op in all_ops():
+        if isinstance(op.form, Elementwise):
+            for number, sample in enumerate(op.samples()):
+                yield Case(f"{op.name}_{number}", op, sample)
+
+
+def statement(case: Case) -> str:
+    """C++ that computes element i of `out` from elements i of `in0`, `in1`, …"""
+    assert isinstance(case.op.form, Elementwise)
+    types = [type_of(x) for x in case.sample.operands]
+    dtype = case.op.result_types(types, case.sample.attrs)[0].dtype
+    loads = "".join(
+        f"{value_type(t.dtype)} x{n} = tg_cast<{value_type(t.dtype)}>(in{n}[i]); "
+        for n, t in enumerate(types)
+    )
+    attrs: Mapping[str, Any] = case.sample.attrs
+    text = case.op.form.c[kind(types[0].dtype)]
+    value = text.format(*(f"x{n}" for n in range(len(types))), T=c_type(dtype), **attrs)
+    return f"{loads}out[i] = {f'tg_cast<{c_type(dtype)}>({value})' if is_half(dtype) else value};"
+
+
+def pointers(case: Case) -> list[tuple[str, str]]:
+    """Types and names of the parameters: the operands, then the result."""
+    types = [type_of(x) for x in case.sample.operands]
+    out = case.op.result_types(types, case.sample.attrs)[0]
+    inputs = [(f"const {c_type(t.dtype)}*", f"in{n}") for n, t in enumerate(types)]
+    return [*inputs, (f"{c_type(out.dtype)}*", "out")]
+
+
+def result_like(case: Case) -> np.ndarray[Any, Any]:
+    """An array for the result."""
+    types = [type_of(x) for x in case.sample.operands]
+    out = case.op.result_types(types, case.sample.attrs)[0]
+    return np.empty(out.shape, out.dtype)

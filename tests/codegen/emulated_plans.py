@@ -1,0 +1,163 @@
+"""Runs whole plans on the CPU: their generated kernels through the emulator, products with NumPy.
+
+The kernels of many plans go into one unit, since most of the time is the compiler's start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+from emulator import FILL, MARGIN, Emulator, Memory
+from running import lowered
+
+from lowering.buffer import Buffer
+from lowering.codegen import Unit, unit_source
+from lowering.plan import (
+    Graph,
+    IfElseNode,
+    KernelNode,
+    LibraryNode,
+    MatrixOperand,
+    MemcpyNode,
+    Node,
+    Plan,
+    SwitchNode,
+    WhileNode,
+)
+from tracegraph import tree
+
+TRIPS = 10_000
+"""More than any loop of a test makes: a condition that is never cleared is an error, not a hang."""
+
+
+def common_unit(plans: Sequence[Plan]) -> Unit:
+    """One translation unit for the kernels of several plans."""
+    nodes = tuple(node for plan in plans for node in plan.graph.nodes)
+    offsets = {buffer: at for plan in plans for buffer, at in plan.offsets.items()}
+    arena = max((plan.arena_bytes for plan in plans), default=0)
+    conditions = max((plan.conditions for plan in plans), default=0)
+    return unit_source(Plan("all", Graph(nodes, frozenset()), (), (), (), offsets, arena, conditions))
+
+
+@dataclass
+class PlanMemory(Memory):
+    """Memory in which scratch buffers lie in an arena, at the offsets of a plan."""
+
+    offsets: Mapping[Buffer, int] = field(default_factory=dict)
+    arena: np.ndarray[Any, Any] = field(default_factory=lambda: np.zeros(0, np.uint8))
+
+    @classmethod
+    def of(cls, plan: Plan) -> PlanMemory:
+        """Memory for a plan, all of it filled with a pattern."""
+        arena = np.full(plan.arena_bytes + 2 * MARGIN, FILL, np.uint8)
+        return cls(offsets=plan.offsets, arena=arena)
+
+    def address(self, buffer: Buffer) -> int:
+        if buffer.space != "scratch":
+            return super().address(buffer)
+        return int(self.arena.ctypes.data) + MARGIN + self.offsets[buffer]
+
+    def get(self, buffer: Buffer) -> np.ndarray[Any, Any]:
+        if buffer.space != "scratch":
+            return super().get(buffer)
+        for margin in (self.arena[:MARGIN], self.arena[self.arena.size - MARGIN :]):
+            assert (margin == FILL).all(), "a kernel wrote outside the arena"
+        return self.view(buffer).copy()
+
+    def view(self, buffer: Buffer) -> np.ndarray[Any, Any]:
+        """The memory of a buffer as an array that can be written."""
+        if buffer.space == "scratch":
+            memory, start = self.arena, MARGIN + self.offsets[buffer]
+        else:
+            self.address(buffer)
+            memory, start = self.blocks[buffer], MARGIN
+        part = memory[start : start + buffer.type.nbytes]
+        return part.view(buffer.type.dtype).reshape(buffer.type.shape)
+
+
+class EmulatedPlans:
+    """Functions with arguments, lowered and compiled together, each ready to be run."""
+
+    def __init__(self, programs: Mapping[str, tuple[Any, Sequence[Any]]], folder: Path) -> None:
+        self._lowered = {
+            name: lowered(function, *arguments) for name, (function, arguments) in programs.items()
+        }
+        self._emulator = Emulator(common_unit([s.plan for s in self._lowered.values()]), folder)
+
+    def run(self, name: str, *arguments: Any, order: Random | None = None) -> Any:
+        """The results of a program, with the nodes of each graph in any order that its edges allow."""
+        stage = self._lowered[name]
+        plan: Plan = stage.plan
+        memory = PlanMemory.of(plan)
+        for buffer, leaf in zip(plan.inputs, tree.leaves(arguments), strict=True):
+            memory.put(buffer, leaf)
+        for buffer, data in plan.constants:
+            memory.put(buffer, data)
+        _Run(self._emulator, memory, order).graph(plan.graph)
+        results = [memory.get(b) if memory.address(b) else None for b in plan.outputs]
+        return tree.unflatten(stage.traced.out_structure, results)
+
+
+@dataclass
+class _Run:
+    emulator: Emulator
+    memory: PlanMemory
+    order: Random | None
+
+    def graph(self, graph: Graph) -> None:
+        for position in _sequence(graph, self.order):
+            self.node(graph.nodes[position])
+
+    def node(self, node: Node) -> None:
+        match node:
+            case KernelNode():
+                blocks = list(range(self.emulator.code(node).grid[0]))
+                if self.order is not None:
+                    self.order.shuffle(blocks)
+                self.emulator.run(node, self.memory, blocks)
+            case MemcpyNode(target=target, source_buffer=source):
+                self.memory.view(target)[...] = self.memory.view(source)
+            case LibraryNode():
+                self.product(node)
+            case IfElseNode(condition=condition, then=then, otherwise=otherwise):
+                self.graph(then if self.emulator.conditions[condition] else otherwise)
+            case SwitchNode(condition=condition, branches=branches):
+                chosen = self.emulator.conditions[condition]
+                assert chosen < len(branches), f"condition {condition} is {chosen}: no such branch"
+                self.graph(branches[chosen])
+            case WhileNode(condition=condition, body=body):
+                for _ in range(TRIPS):
+                    if not self.emulator.conditions[condition]:
+                        return
+                    self.graph(body)
+                raise AssertionError(f"condition {condition} is still set after {TRIPS} trips")
+
+    def product(self, node: LibraryNode) -> None:
+        left = self.matrices(node.left, node.batch, node.m, node.k)
+        right = self.matrices(node.right, node.batch, node.k, node.n)
+        self.matrices(node.target, node.batch, node.m, node.n)[...] = left @ right
+
+    def matrices(self, operand: MatrixOperand, *shape: int) -> np.ndarray[Any, Any]:
+        flat = self.memory.view(operand.buffer).reshape(-1)[operand.offset :]
+        steps = (operand.batch_stride, operand.row_stride, operand.column_stride)
+        strides = tuple(step * flat.itemsize for step in steps)
+        return np.lib.stride_tricks.as_strided(flat, shape, strides)
+
+
+def _sequence(graph: Graph, order: Random | None) -> list[int]:
+    """The positions of the nodes, as they stand or in a random order that the edges allow."""
+    if order is None:
+        return list(range(len(graph.nodes)))
+    waiting = {i: {a for a, b in graph.edges if b == i} for i in range(len(graph.nodes))}
+    sequence: list[int] = []
+    while waiting:
+        ready = [i for i, needed in waiting.items() if needed <= set(sequence)]
+        chosen = order.choice(ready)
+        sequence.append(chosen)
+        del waiting[chosen]
+    return sequence

@@ -1,0 +1,246 @@
+"""Runs generated CUDA C++ on the CPU, compiled with g++: how kernels are checked without a GPU.
+
+Blocks run one after the other, in any order that is asked for. The threads of a block are fibers
+that take turns at `__syncthreads`, so a run is deterministic, and a barrier that some threads of a
+block never reach is an error and not a hang.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from lowering.buffer import Buffer
+from lowering.codegen import ConditionHandle, KernelCode, Unit, Workspace
+from lowering.plan import KernelNode
+
+COMPILER = shutil.which("g++")
+MARGIN = 64  # bytes on each side of a buffer that no kernel may touch
+FILL = 0xA5
+
+SHIM = r"""
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ucontext.h>
+using namespace std;
+#define __device__
+#define __global__
+#define __shared__
+#define __align__(n) __attribute__((aligned(n)))
+#define __launch_bounds__(n)
+#define __restrict__ __restrict
+
+struct index3 { unsigned x, y, z; };
+static index3 threadIdx, blockIdx;
+alignas(256) unsigned char shared[48 << 10];
+
+extern "C" unsigned conditions[64];
+unsigned conditions[64];
+static void cudaGraphSetConditional(unsigned long long handle, unsigned value) {
+  conditions[handle] = value;
+}
+static unsigned atomicAdd(unsigned* address, unsigned value) {
+  unsigned old = *address;
+  *address += value;
+  return old;
+}
+static void __threadfence() {}
+
+static float tg_half_to_float(unsigned short half) {
+  _Float16 x;
+  memcpy(&x, &half, 2);
+  return (float)x;
+}
+static unsigned short tg_float_to_half(float x) {
+  _Float16 half = (_Float16)x;
+  unsigned short bits;
+  memcpy(&bits, &half, 2);
+  return bits;
+}
+static unsigned short tg_double_to_half(double x) {
+  _Float16 half = (_Float16)x;
+  unsigned short bits;
+  memcpy(&bits, &half, 2);
+  return bits;
+}
+
+static const int MOST = 1024;
+static ucontext_t scheduler, fibers[MOST];
+static char* stacks[MOST];
+static bool finished[MOST];
+static int current;
+static void (*task)(void**);
+static void** task_arguments;
+
+static void __syncthreads() { swapcontext(&fibers[current], &scheduler); }
+static void run_fiber() {
+  task(task_arguments);
+  finished[current] = true;
+}
+static int run_block(unsigned block, int threads) {
+  blockIdx = {block, 0, 0};
+  memset(shared, 0xA5, sizeof shared);
+  for (int i = 0; i < threads; ++i) {
+    finished[i] = false;
+    getcontext(&fibers[i]);
+    if (!stacks[i]) stacks[i] = (char*)malloc(64 << 10);
+    fibers[i].uc_stack.ss_sp = stacks[i];
+    fibers[i].uc_stack.ss_size = 64 << 10;
+    fibers[i].uc_link = &scheduler;
+    makecontext(&fibers[i], run_fiber, 0);
+  }
+  for (;;) {
+    int ended = 0;
+    for (current = 0; current < threads; ++current) {
+      threadIdx = {(unsigned)current, 0, 0};
+      swapcontext(&scheduler, &fibers[current]);
+      ended += finished[current];
+    }
+    if (ended == threads) return 0;
+    if (ended > 0) return 1;  // the others wait at a barrier for those that have ended
+  }
+}
+extern "C" int launch(void (*wrapper)(void**), void** arguments, const unsigned* blocks, int count,
+                      int threads) {
+  task = wrapper;
+  task_arguments = arguments;
+  for (int i = 0; i < count; ++i)
+    if (run_block(blocks[i], threads)) return 1;
+  return 0;
+}
+"""
+
+
+class BarrierError(AssertionError):
+    """Some threads of a block ended while others waited at a barrier."""
+
+
+def _wrapper(name: str, count: int) -> str:
+    """A function of one type for every kernel, so that Python can call it."""
+    arguments = ", ".join(f"tg_argument{{arguments[{i}]}}" for i in range(count))
+    return f'extern "C" void run_{name}(void** arguments) {{ {name}({arguments}); }}\n'
+
+
+ARGUMENT = """
+struct tg_argument {
+  void* value;
+  template <class T> operator T*() const { return static_cast<T*>(value); }
+  operator unsigned long long() const { return reinterpret_cast<unsigned long long>(value); }
+};
+"""
+
+
+class Addresses(Protocol):
+    """Where buffers are."""
+
+    def address(self, buffer: Buffer) -> int:
+        """The address of the first element."""
+
+
+@dataclass
+class Memory:
+    """The arrays behind the buffers of kernels, each between margins that must stay as they are."""
+
+    blocks: dict[Buffer, np.ndarray[Any, Any]] = field(default_factory=dict)
+
+    def put(self, buffer: Buffer, array: Any) -> None:
+        """Place an array in the memory of a buffer."""
+        given = np.asarray(array, buffer.type.dtype)
+        assert given.shape == buffer.type.shape, f"{buffer}: {given.shape} is not {buffer.type}"
+        block = np.full(2 * MARGIN + given.nbytes, FILL, np.uint8)
+        block[MARGIN : MARGIN + given.nbytes] = np.frombuffer(given.tobytes(), np.uint8)
+        self.blocks[buffer] = block
+
+    def address(self, buffer: Buffer) -> int:
+        """The address of the first element; memory that nobody has written holds a pattern."""
+        if buffer not in self.blocks:
+            self.blocks[buffer] = np.full(2 * MARGIN + buffer.type.nbytes, FILL, np.uint8)
+        return self.blocks[buffer].ctypes.data + MARGIN
+
+    def get(self, buffer: Buffer) -> np.ndarray[Any, Any]:
+        """A copy of what a buffer holds."""
+        block = self.blocks[buffer]
+        assert (block[:MARGIN] == FILL).all(), f"{buffer} was written before its start"
+        assert (block[block.size - MARGIN :] == FILL).all(), f"{buffer} was written past its end"
+        inside = block[MARGIN : block.size - MARGIN].tobytes()
+        return np.frombuffer(inside, buffer.type.dtype).reshape(buffer.type.shape).copy()
+
+
+class Emulator:
+    """The kernels of a unit, ready to run on the CPU."""
+
+    def __init__(self, unit: Unit, folder: Path) -> None:
+        codes = {code.name: code for code in unit.kernels.values()}
+        wrappers = "".join(_wrapper(c.name, len(c.parameters)) for c in codes.values())
+        source = folder / "unit.cpp"
+        source.write_text(SHIM + unit.source + ARGUMENT + wrappers)
+        library = folder / "unit.so"
+        command = [
+            COMPILER or "g++", "-std=c++17", "-O1", "-shared", "-fPIC", "-w", "-ffp-contract=off",
+            "-fno-strict-aliasing", "-o", str(library), str(source),
+        ]  # fmt: skip
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[:4000]
+        self._library = ctypes.CDLL(str(library))
+        self._unit = unit
+        self._workspaces: dict[KernelNode, np.ndarray[Any, Any]] = {}
+
+    @property
+    def conditions(self) -> list[int]:
+        """The values last set, by handle; handles are the conditions' numbers."""
+        return list((ctypes.c_uint * 64).in_dll(self._library, "conditions"))
+
+    def code(self, node: KernelNode) -> KernelCode:
+        """How a node is launched."""
+        return self._unit.kernels[node]
+
+    def run(
+        self, node: KernelNode, memory: Memory, order: Iterable[int] | None = None
+    ) -> Mapping[Buffer, np.ndarray[Any, Any]]:
+        """Launch a node and return what its buffers hold. `order` is that of the blocks."""
+        self.launch(node, memory, order)
+        parameters = self.code(node).parameters
+        return {p: memory.get(p) for p in parameters if isinstance(p, Buffer)}
+
+    def launch(
+        self, node: KernelNode, memory: Addresses, order: Iterable[int] | None = None
+    ) -> None:
+        """Launch a node."""
+        code = self.code(node)
+        arguments = [self._argument(node, p, memory) for p in code.parameters]
+        blocks = list(range(code.grid[0])) if order is None else list(order)
+        failed = self._library.launch(
+            ctypes.cast(getattr(self._library, f"run_{code.name}"), ctypes.c_void_p),
+            (ctypes.c_void_p * len(arguments))(*arguments),
+            (ctypes.c_uint * len(blocks))(*blocks),
+            len(blocks),
+            code.block[0],
+        )
+        if failed:
+            raise BarrierError(code.name)
+        self._check_workspace(node, code)
+
+    def _argument(self, node: KernelNode, parameter: Any, memory: Addresses) -> int:
+        match parameter:
+            case ConditionHandle(condition=condition):
+                return condition
+            case Workspace(nbytes=nbytes):
+                if node not in self._workspaces:
+                    self._workspaces[node] = np.zeros(nbytes + MARGIN, np.uint8)
+                    self._workspaces[node][nbytes:] = FILL
+                return int(self._workspaces[node].ctypes.data)
+        return memory.address(parameter)
+
+    def _check_workspace(self, node: KernelNode, code: KernelCode) -> None:
+        if code.workspace_bytes:
+            margin = self._workspaces[node][code.workspace_bytes :]
+            assert (margin == FILL).all(), f"{code.name} wrote past its workspace"

@@ -1,0 +1,53 @@
+"""Kernels written by hand, for the tests of code generation."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+import tracegraph.ops  # noqa: F401 - registers the ops that `call` names
+from lowering.buffer import Buffer
+from lowering.kernel import Kernel, Nest, Store
+from lowering.plan import Graph, KernelNode, Plan
+from tracegraph.op import get
+from tracegraph.scalar import Axis, Expr, Load, apply
+from tracegraph.types import ArrayType
+
+_numbers = itertools.count()
+
+
+def buffer(dtype: Any, *shape: int) -> Buffer:
+    """A new input buffer."""
+    return Buffer("input", next(_numbers), ArrayType(dtype, shape))
+
+
+def axes(*extents: int) -> tuple[Axis, ...]:
+    """The axes of a space, or of a space followed by a loop."""
+    return tuple(Axis.make(number, extent) for number, extent in enumerate(extents))
+
+
+def load(source: Buffer, *indices: Expr, guard: Expr | None = None) -> Expr:
+    """An element of a buffer."""
+    return Load.make(source, indices, guard)
+
+
+def call(name: str, *args: Expr, dtype: Any = None, **attrs: Any) -> Expr:
+    """An elementwise op, of the dtype of its first operand unless told otherwise."""
+    return apply(get(name), args, np.dtype(dtype or args[0].dtype), attrs)
+
+
+def store(target: Buffer, indices: tuple[Expr, ...], value: Expr, guard: Any = None) -> Store:
+    """A store of a nest."""
+    return Store(target, indices, value, guard)
+
+
+def node(name: str, *nests: Nest) -> KernelNode:
+    """A kernel node of nests."""
+    return KernelNode(Kernel(name, nests))
+
+
+def plan(*nodes: KernelNode, offsets: Any = None) -> Plan:
+    """A plan of kernel nodes that do not depend on each other."""
+    return Plan("test", Graph(nodes, frozenset()), (), (), (), offsets or {}, 0, 64)

@@ -1,0 +1,140 @@
+"""Compiling needs no GPU; the disk cache never returns what was not compiled from the source."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from lowering.buffer import Buffer
+from lowering.cuda import compile as compiling
+from lowering.cuda.copies import COPY_SOURCE, PACK_AXES, PACK_SOURCE, pack_values
+from lowering.cuda.interface import ForeignArray
+from lowering.cuda.values import load_source, value_slots
+from tracegraph.types import ArrayType
+
+nvrtc = pytest.importorskip("cuda.bindings.nvrtc")
+
+SOURCE = 'extern "C" __global__ void fill(float* x) {{ x[threadIdx.x] = {}f; }}'
+
+
+@pytest.fixture
+def directory(tmp_path, monkeypatch):
+    monkeypatch.setenv(compiling.CACHE_VARIABLE, str(tmp_path))
+    return tmp_path
+
+
+def entries(directory):
+    return [path for path in (directory / "entries").rglob("*") if path.is_file()]
+
+
+def forbid_compiling(monkeypatch):
+    class Forbidden:
+        def __init__(self, *arguments, **options):
+            raise AssertionError("compiled again")
+
+    monkeypatch.setattr("cuda.core.Program", Forbidden)
+
+
+def test_a_cubin_is_made_once(directory, monkeypatch):
+    first = compiling.cubin(SOURCE.format("1.0"), "sm_90")
+    assert bytes(first.code).startswith(b"\x7fELF")
+    assert len(entries(directory)) == 1
+    forbid_compiling(monkeypatch)
+    again = compiling.cubin(SOURCE.format("1.0"), "sm_90")
+    assert bytes(again.code) == bytes(first.code)
+
+
+def test_source_and_architecture_are_part_of_the_key(directory):
+    codes = [
+        bytes(compiling.cubin(SOURCE.format(value), arch).code)
+        for value, arch in [("1.0", "sm_90"), ("2.0", "sm_90"), ("1.0", "sm_80")]
+    ]
+    assert len(set(codes)) == 3
+    assert len(entries(directory)) == 3
+
+
+@pytest.mark.parametrize("damage", ["cut", "flip", "empty"])
+def test_a_damaged_entry_is_rebuilt(directory, damage):
+    good = bytes(compiling.cubin(SOURCE.format("3.0"), "sm_90").code)
+    (entry,) = entries(directory)
+    stored = entry.read_bytes()
+    middle = len(stored) // 2
+    flipped = stored[:middle] + bytes([stored[middle] ^ 1]) + stored[middle + 1 :]
+    entry.write_bytes({"cut": stored[:middle], "flip": flipped, "empty": b""}[damage])
+    assert bytes(compiling.cubin(SOURCE.format("3.0"), "sm_90").code) == good
+    assert entry.read_bytes() == stored
+
+
+def test_a_directory_that_cannot_be_made_only_warns(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv(compiling.CACHE_VARIABLE, str(tmp_path / "file" / "below"))
+    with pytest.warns(UserWarning, match=compiling.CACHE_VARIABLE):
+        assert compiling.cubin(SOURCE.format("4.0"), "sm_90").code
+
+
+def test_the_compilers_log_is_in_the_error(directory):
+    with pytest.raises(RuntimeError, match='identifier "missing" is undefined'):
+        compiling.cubin('extern "C" __global__ void k(int* x) { *x = missing; }', "sm_90")
+    assert not entries(directory)
+
+
+def test_the_directory_follows_the_environment(monkeypatch, tmp_path):
+    monkeypatch.delenv(compiling.CACHE_VARIABLE, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(sys, "platform", "linux")
+    assert compiling.cache_directory() == tmp_path / "tracegraph" / "kernels"
+
+
+def test_products_are_rounded_before_they_are_added(directory):
+    source = 'extern "C" __global__ void k(double* x) { x[0] = x[1] * x[2] + x[3]; }'
+    code = bytes(compiling.cubin(source, "sm_90").code)
+    from cuda.core import Program, ProgramOptions
+
+    contracted = Program(source, "c++", ProgramOptions(arch="sm_90", std="c++17")).compile("cubin")
+    assert code != bytes(contracted.code)
+
+
+def test_the_kernels_that_copy_and_load_compile(directory):
+    inputs = [
+        Buffer("input", i, ArrayType(dtype, shape))
+        for i, (dtype, shape) in enumerate([("float32", ()), ("int8", (5,)), ("float64", (32,))])
+    ]
+    source = COPY_SOURCE + PACK_SOURCE + load_source(list(value_slots(inputs).values()))
+    assert compiling.cubin(source, "sm_90").code
+
+
+def test_small_inputs_have_aligned_slots_and_stop_at_the_limit():
+    inputs = [Buffer("input", i, ArrayType("float64", (32,))) for i in range(20)]
+    inputs.insert(0, Buffer("input", 20, ArrayType("int8", (3,))))
+    inputs.append(Buffer("input", 21, ArrayType("float64", (33,))))
+    inputs.append(Buffer("input", 22, ArrayType("float64", (0,))))
+    slots = value_slots(inputs)
+    assert list(slots) == inputs[:12]
+    assert all(slot.offset % 16 == 0 for slot in slots.values())
+    ends = [slot.word + slot.words for slot in slots.values()]
+    starts = [slot.word for slot in slots.values()]
+    assert all(end <= start for end, start in zip(ends, starts[1:], strict=False))
+    parameters = [slot.parameter + i for slot in slots.values() for i in range(slot.words)]
+    assert parameters == list(range(1, 1 + len(parameters)))
+    assert 8 * (1 + len(parameters)) <= 4096
+
+
+def test_pack_parameters_describe_the_strided_array():
+    array = ForeignArray(4096, np.dtype("f4"), (2, 3), (-1, 4), 0, None)
+    values = pack_values(512, array)
+    assert values[:4] == [512, 4096, 6, 4]
+    assert values[4:8] == [2, 2**64 - 1, 3, 4]
+    assert (len(values), values[-1]) == (5 + 2 * PACK_AXES, 2)
+    with pytest.raises(ValueError, match="axes"):
+        pack_values(0, ForeignArray(0, np.dtype("f4"), (1,) * 17, (1,) * 17, 0, None))
+
+
+def test_importing_tracegraph_loads_no_cuda():
+    code = (
+        "import sys, tracegraph\n"
+        "loaded = [m for m in sys.modules if m.split('.')[0] in ('cuda', 'nvmath', 'lowering')]\n"
+        "assert not loaded, loaded"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, env=os.environ.copy())

@@ -1,0 +1,112 @@
+"""The C++ of elementwise ops compiles for GPUs, and gives NumPy's values on the host."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from agreement import check
+from elementwise_source import Case, cases, pointers, result_like, statement
+
+from lowering.preamble import preamble
+from tracegraph.op import Op, all_ops
+
+CASES = list(cases())
+
+HOST = """
+#include <math.h>
+#include <string.h>
+#define __device__
+static float tg_half_to_float(unsigned short bits) {
+  _Float16 half;
+  memcpy(&half, &bits, 2);
+  return half;
+}
+static unsigned short tg_float_to_half(float x) {
+  _Float16 half = x;
+  unsigned short bits;
+  memcpy(&bits, &half, 2);
+  return bits;
+}
+static unsigned short tg_double_to_half(double x) {
+  _Float16 half = x;
+  unsigned short bits;
+  memcpy(&bits, &half, 2);
+  return bits;
+}
+"""
+"""What NVRTC provides and a host compiler does not."""
+
+
+def _kernel(case: Case) -> str:
+    parameters = ", ".join(f"{type_} {name}" for type_, name in pointers(case))
+    return (
+        f'extern "C" __global__ void {case.name}({parameters}) '
+        f"{{ int i = threadIdx.x; {statement(case)} }}"
+    )
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_100"])
+def test_every_template_compiles_for_gpus(arch: str) -> None:
+    nvrtc = pytest.importorskip("cuda.bindings.nvrtc")
+    source = "\n".join([preamble(), *map(_kernel, CASES)])
+    _, program = nvrtc.nvrtcCreateProgram(source.encode(), b"elementwise.cu", 0, None, None)
+    options = [f"--gpu-architecture={arch}".encode(), b"--fmad=false", b"--std=c++17"]
+    (status,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
+    _, size = nvrtc.nvrtcGetProgramLogSize(program)
+    log = b" " * size
+    nvrtc.nvrtcGetProgramLog(program, log)
+    nvrtc.nvrtcDestroyProgram(program)
+    assert status == nvrtc.nvrtcResult.NVRTC_SUCCESS, log.decode()[:4000]
+
+
+def _host_function(case: Case) -> str:
+    *inputs, out = pointers(case)
+    loads = " ".join(
+        f"{type_} {name} = ({type_})in[{n}];" for n, (type_, name) in enumerate(inputs)
+    )
+    return (
+        f'extern "C" void tg_host_{case.name}(long n, void** in, void* result) '
+        f"{{ {loads} {out[0]} out = ({out[0]})result; "
+        f"for (long i = 0; i < n; ++i) {{ {statement(case)} }} }}"
+    )
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    compiler = shutil.which("g++")
+    if compiler is None:
+        pytest.skip("there is no g++ to compile for the host")
+    folder: Path = tmp_path_factory.mktemp("elementwise")
+    source, binary = folder / "elementwise.cpp", folder / "elementwise.so"
+    source.write_text("\n".join([HOST, preamble(), *map(_host_function, CASES)]))
+    flags = ["-std=c++17", "-O0", "-ffp-contract=off", "-fsigned-zeros", "-shared", "-fPIC"]
+    subprocess.run([compiler, *flags, str(source), "-o", str(binary)], check=True)
+    return ctypes.CDLL(str(binary))
+
+
+@pytest.mark.parametrize(
+    "name", [op.name for op in all_ops() if any(case.op is op for case in CASES)]
+)
+def test_templates_compute_what_numpy_does(name: str, library: ctypes.CDLL) -> None:
+    for case in CASES:
+        if case.op.name == name:
+            _check_on_host(case, library)
+
+
+def _check_on_host(case: Case, library: ctypes.CDLL) -> None:
+    def run(op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
+        result = result_like(case)
+        spread = [np.ascontiguousarray(np.broadcast_to(x, result.shape)) for x in operands]
+        addresses = (ctypes.c_void_p * len(spread))(*(x.ctypes.data for x in spread))
+        function = getattr(library, f"tg_host_{case.name}")
+        function(ctypes.c_long(result.size), addresses, ctypes.c_void_p(result.ctypes.data))
+        return result
+
+    check(case.op, case.sample, run)

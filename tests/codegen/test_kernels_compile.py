@@ -1,0 +1,23 @@
+"""Generated kernels compile with NVRTC, without a GPU."""
+
+from __future__ import annotations
+
+import fold_cases  # noqa: F401 - adds its cases
+import map_cases  # noqa: F401 - adds its cases
+import pytest
+from cases import CASES
+from kernels import plan
+
+from lowering.codegen import unit_source
+
+core = pytest.importorskip("cuda.core")
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_100"])
+def test_all_cases_compile(arch: str) -> None:
+    unit = unit_source(plan(*(case.node for case in CASES.values())))
+    options = core.ProgramOptions(arch=arch, std="c++17", fma=False)
+    cubin = core.Program(unit.source, "c++", options).compile("cubin")
+    names = {code.name.encode() for code in unit.kernels.values()}
+    assert names
+    assert all(name in cubin.code for name in names)

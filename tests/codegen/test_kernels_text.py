@@ -1,0 +1,196 @@
+"""The text of generated kernels, and how they are launched."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from fold_cases import reduction
+from kernels import axes, buffer, call, load, node, plan, store
+
+from lowering.buffer import Buffer
+from lowering.codegen import ConditionHandle, Workspace, unit_source
+from lowering.kernel import MapNest, SetCondition
+from lowering.plan import KernelNode
+from lowering.preamble import preamble
+from tracegraph.combiners import ADD
+from tracegraph.scalar import AsIndex, const
+from tracegraph.types import ArrayType
+
+
+def functions(*nodes: KernelNode, offsets: object = None) -> str:
+    """The text after the preamble."""
+    source = unit_source(plan(*nodes, offsets=offsets)).source
+    return source.removeprefix(preamble()).lstrip("\n")
+
+
+def negation(size: int, dtype: str = "float32") -> KernelNode:
+    x, out = buffer(dtype, size), buffer(dtype, size)
+    (i,) = axes(size)
+    return node("negative", MapNest((size,), (store(out, (i,), call("negative", load(x, i))),)))
+
+
+MAP = """\
+extern "C" __global__ void __launch_bounds__(64)
+test_axpy(const float* __restrict__ p0, const float* __restrict__ p1, float* p2) {
+  const int thread = int(threadIdx.x);
+  const int block = int(blockIdx.x);
+  const int point = block * 64 + thread;
+  if (point < 40) {
+    const float v0 = p0[point];
+    const float v1 = (0x1.8000000000000p+0f * v0);
+    const int v2 = int(tg_u32(point) % 5u);
+    const float v3 = p1[v2];
+    const float v4 = (v1 + v3);
+    p2[point] = v4;
+  }
+}
+"""
+
+
+def test_a_map_uses_the_linear_index_and_computes_shared_work_once() -> None:
+    x, row, out = buffer("float32", 8, 5), buffer("float32", 5), buffer("float32", 8, 5)
+    i, j = axes(8, 5)
+    scaled = call("multiply", const(1.5, np.dtype(np.float32)), load(x, i, j))
+    nest = MapNest((8, 5), (store(out, (i, j), call("add", scaled, load(row, j))),))
+    assert functions(node("axpy", nest)) == MAP
+
+
+REDUCTION = """\
+extern "C" __global__ void __launch_bounds__(32)
+test_total(const tg_half* __restrict__ p0, tg_half* p1) {
+  const int thread = int(threadIdx.x);
+  extern __shared__ __align__(16) unsigned char shared[];
+  const int block = int(blockIdx.x);
+  const int lane = thread % 4;
+  const int point = block * 8 + thread / 4;
+  const bool live = point < 2;
+  float* const shared0 = reinterpret_cast<float*>(shared + 0);
+  float total0 = 0x0.0p+0f;
+  if (live) {
+    for (int step = lane; step < 16; step += 4) {
+      const int v0 = point * 16 + step;
+      const tg_half v1 = p0[v0];
+      total0 = (total0 + tg_cast<float>(v1));
+    }
+  }
+  shared0[thread] = total0;
+  __syncthreads();
+  for (int width = 2; width > 0; width /= 2) {
+    if (lane < width) {
+      total0 = (total0 + shared0[thread + width]);
+      shared0[thread] = total0;
+    }
+    __syncthreads();
+  }
+  if (live && lane == 0) {
+    p1[point] = tg_cast<tg_half>(total0);
+  }
+}
+"""
+
+
+def test_a_reduction_of_float16_folds_in_float() -> None:
+    x, out = buffer("float16", 2, 16), buffer("float16", 2)
+    assert functions(node("total", reduction(x, out, (0,), ADD))) == REDUCTION
+
+
+def test_a_kernel_that_sets_a_condition_takes_its_handle_after_the_buffers() -> None:
+    flag, out = buffer("bool"), buffer("bool")
+    nest = MapNest((), (store(out, (), load(flag)),), (SetCondition(5, load(flag)),))
+    step = node("step", nest)
+    code = unit_source(plan(step)).kernels[step]
+    assert code.parameters == (flag, out, ConditionHandle(5))
+    text = functions(step)
+    assert "test_step(const bool* __restrict__ p0, bool* p1, tg_u64 condition0)" in text
+    assert "cudaGraphSetConditional(condition0, tg_u32(v0));" in text
+
+
+def test_workspace_is_asked_for_where_blocks_share_a_loop() -> None:
+    x, out = buffer("float64", 100_000), buffer("float64")
+    total = node("total", reduction(x, out, (), ADD))
+    code = unit_source(plan(total)).kernels[total]
+    splits = code.grid[0]
+    assert splits > 1
+    assert isinstance(code.parameters[-1], Workspace)
+    assert code.workspace_bytes >= 4 + 8 * splits
+    small = node("small", reduction(buffer("float64", 100), out, (), ADD))
+    assert unit_source(plan(small)).kernels[small].workspace_bytes == 0
+
+
+def test_equal_kernels_share_a_function() -> None:
+    first, second, other = negation(256), negation(256), negation(256, "int32")
+    unit = unit_source(plan(first, second, other))
+    names = [unit.kernels[n].name for n in (first, second, other)]
+    assert names == ["test_negative", "test_negative", "test_negative_2"]
+    assert unit.kernels[first].parameters != unit.kernels[second].parameters
+    assert unit.source.count("__global__") == 2
+
+
+def test_names_are_identifiers_whatever_the_function_was_called() -> None:
+    odd = KernelNode(negation(4).kernel.__class__("<lambda> ×2", negation(4).kernel.nests))
+    (code,) = unit_source(plan(odd)).kernels.values()
+    assert re.fullmatch(r"[A-Za-z_]\w*", code.name, re.ASCII)
+
+
+@pytest.mark.parametrize(
+    ("size", "threads", "blocks"), [(1, 32, 1), (100, 128, 1), (1000, 256, 4), (1 << 22, 256, 4096)]
+)
+def test_geometry_of_a_map(size: int, threads: int, blocks: int) -> None:
+    one = negation(size)
+    code = unit_source(plan(one)).kernels[one]
+    assert (code.grid, code.block) == ((blocks, 1, 1), (threads, 1, 1))
+
+
+def test_a_kernel_over_nothing_can_still_be_launched() -> None:
+    empty = negation(0)
+    code = unit_source(plan(empty)).kernels[empty]
+    assert code.grid == (1, 1, 1)
+    assert "p1[" not in functions(empty)
+
+
+def test_indices_are_64_bit_only_where_they_must_be() -> None:
+    small, large = functions(negation(2**31 - 2**12)), functions(negation(2**33))
+    assert "const int point" in small
+    assert "const tg_i64 point = tg_i64(block)" in large
+    x, out = buffer("int8", 2**20, 2**13), buffer("int8", 1000)
+    (i,) = axes(1000)
+    strided = node("far", MapNest((1000,), (store(out, (i,), load(x, i * 1000, const(3))),)))
+    assert "const tg_i64 v0 = tg_i64(point) * 8192000 + 3;" in functions(strided)
+
+
+def test_memory_that_a_kernel_overwrites_is_not_declared_free_of_aliases() -> None:
+    type_ = ArrayType(np.float32, (64,))
+    x, out = Buffer("scratch", 0, type_), Buffer("scratch", 1, type_)
+    (i,) = axes(64)
+    copy = node("copy", MapNest((64,), (store(out, (i,), load(x, i)),)))
+    assert "(const float* p0, float* p1)" in functions(copy, offsets={x: 256, out: 256})
+    apart = functions(copy, offsets={x: 0, out: 256})
+    assert "(const float* __restrict__ p0, float* p1)" in apart
+
+
+def test_an_expression_may_be_deeper_than_the_interpreters_stack() -> None:
+    x, out = buffer("float32", 8), buffer("float32", 8)
+    (i,) = axes(8)
+    value = load(x, i)
+    for _ in range(5000):
+        value = call("add", value, load(x, i))
+    assert (
+        functions(node("deep", MapNest((8,), (store(out, (i,), value),)))).count(" + v0)") == 5000
+    )
+
+
+def test_an_op_without_text_for_a_dtype_is_named() -> None:
+    x, out = buffer("complex64", 8), buffer("complex64", 8)
+    (i,) = axes(8)
+    floored = call("floor_divide", load(x, i), load(x, i))
+    with pytest.raises(TypeError, match="op floor_divide has no C\\+\\+ text for complex64"):
+        functions(node("floor", MapNest((8,), (store(out, (i,), floored),))))
+
+
+def test_an_index_of_data_is_read_as_64_bits() -> None:
+    x, at, out = buffer("int8", 9), buffer("uint8", 3), buffer("int8", 3)
+    (i,) = axes(3)
+    gather = MapNest((3,), (store(out, (i,), load(x, AsIndex.make(load(at, i)))),))
+    assert "const tg_i64 v1 = tg_i64(v0);" in functions(node("gather", gather))

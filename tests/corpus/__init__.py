@@ -1,0 +1,33 @@
+"""Small named programs with arguments, on which all ways of running a function must agree.
+
+They are written with plain NumPy and tracegraph's control flow. Each module adds its own.
+"""
+
+from corpus import (
+    casts,
+    contractions,
+    elementwise,
+    indexing,
+    loops,
+    mutation,
+    nesting,
+    reductions,
+    shapes,
+    structures,
+)
+from corpus.case import CASES, Case
+
+__all__ = [
+    "CASES",
+    "Case",
+    "casts",
+    "contractions",
+    "elementwise",
+    "indexing",
+    "loops",
+    "mutation",
+    "nesting",
+    "reductions",
+    "shapes",
+    "structures",
+]

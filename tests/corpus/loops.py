@@ -1,0 +1,153 @@
+"""Single loops and branches."""
+
+from __future__ import annotations
+
+import numpy as np
+from corpus.case import program, whole
+
+from tracegraph import cond, fori_loop, map, scan, switch, while_loop
+
+
+for _trips in (0, 1, 5):
+
+    @program(whole(4), _trips, name=f"while_{_trips}_trips")
+    def counted(x, n):
+        return while_loop(lambda c: c[1] < n, lambda c: (c[0] * 2 + x, c[1] + 1), (x, 0))
+
+
+for _flag in (True, False):
+
+    @program(_flag, whole(5), whole(5, seed=1), name=f"cond_{_flag}".lower())
+    def branches(p, x, y):
+        chosen = cond(p, lambda: (x + y, x.sum(), 1.5), lambda: (x * y, y.max(), 2.0))
+        return chosen, cond(p, lambda x: x, lambda x: -x, y)
+
+
+for _index in (-3, 0, 1, 2, 9):
+
+    @program(_index, whole(3), name=f"switch_on_{_index}".replace("-", "minus_"))
+    def switched(i, x):
+        return switch(i, [lambda x: x + 1, lambda x: x * x, lambda x: np.flip(x)], x)
+
+
+@program(whole(6), True)
+def branches_return_captures_and_constants(x, p):
+    doubled = x * 2
+    return cond(p, lambda: (doubled, 1, x), lambda: (x, 0, np.zeros(6))), cond(
+        np.logical_not(p), lambda: doubled, lambda: np.arange(6.0)
+    )
+
+
+@program(whole(7), 0, 6)
+def fori_with_bounds_from_the_device(x, low, high):
+    return fori_loop(low, high, lambda i, c: c + x[i] * i, 0.0), fori_loop(high, low, lambda i, c: c, x)
+
+
+@program(whole(5), whole(5, seed=1), 4)
+def swapped_carries(x, y, n):
+    return fori_loop(0, n + 1, lambda i, c: (c[1], c[0] + c[1]), (x, y))
+
+
+@program(whole(5), whole(5, seed=1), whole(5, seed=2), 4)
+def rotated_duplicated_and_kept_carries(x, y, z, n):
+    def body(i, c):
+        a, b, c_, kept, twice = c
+        return b, c_, a, kept, a
+
+    return fori_loop(0, n, body, (x, y, z, x + y, x))
+
+
+@program(whole(6), 5)
+def stencil_carry(x, n):
+    return fori_loop(0, n, lambda i, c: np.roll(c, 1) - np.roll(c, -1) + c[::-1], x)
+
+
+@program(whole(3, 3), 4)
+def carry_read_by_a_transpose(x, n):
+    return fori_loop(0, n, lambda i, c: np.sign(c.T) + x, x)
+
+
+@program(whole(6), 4)
+def carry_read_by_a_reduction(x, n):
+    return fori_loop(0, n, lambda i, c: (c - c.max()) % 7, x)
+
+
+@program(whole(8), 6)
+def carry_written_in_place(x, n):
+    def body(i, y):
+        y = y.copy()
+        y[i] = y[i - 1] + i
+        return y
+
+    return fori_loop(0, n, body, x)
+
+
+@program(whole(8), 3)
+def carry_and_what_depends_on_the_old_one(x, n):
+    def body(i, c):
+        y, history, last = c
+        history = history.copy()
+        new = y * 2 % 11
+        history[i] = y.sum()
+        return new, history, y
+
+    return fori_loop(0, n, body, (x, np.zeros(5), x))
+
+
+@program(whole(5, 3), whole(3, seed=1))
+def scan_with_stacked_outputs(xs, init):
+    return scan(lambda c, x: (c + x, (c * x, x.sum())), init, xs)
+
+
+@program(whole(5, 3), whole(3, seed=1))
+def scan_backwards(xs, init):
+    return scan(lambda c, x: (c - x, c), init, xs, reverse=True)
+
+
+@program(whole(0, 3), whole(3, seed=1))
+def scan_of_nothing(xs, init):
+    return scan(lambda c, x: (c + x, c * 2), init, xs)
+
+
+@program(whole(4))
+def scan_over_a_count(x):
+    return scan(lambda c, _: (c * 2, c.sum()), x, None, length=3)
+
+
+@program(whole(6, 2), whole(6, seed=1))
+def scan_over_a_tree(xs, ys):
+    def body(c, pair):
+        x, y = pair["x"], pair["y"]
+        return (c[0] + y, c[1] * x), {"row": x * y, "c": c[0]}
+
+    return scan(body, (0.0, np.ones(2)), {"x": xs, "y": ys}, unroll=2)
+
+
+@program(whole(4, 3))
+def mapped(xs):
+    return map(lambda x: (x.sum(), np.cumsum(x)), xs)
+
+
+@program(whole(4, 4, low=0), whole(4, seed=1), 3)
+def product_in_a_body(a, x, n):
+    return fori_loop(0, n, lambda i, c: (a @ c) % 5, x)
+
+
+@program(2.0)
+def newton(a):
+    def step(c):
+        x, _, k = c
+        y = 0.5 * (x + a / x)
+        return y, np.abs(y - x), k + 1
+
+    return while_loop(lambda c: (c[1] > 1e-9) & (c[2] < 50), step, (a, a, 0))
+
+
+@program(np.arange(5), 3)
+def integer_carries_bend(x, n):
+    return while_loop(lambda c: c[0] < n, lambda c: (c[0] + 1, c[1] + 1.5, c[2] + x), (0, 0, x))
+
+
+@program(whole(300), 100.0)
+def condition_from_a_reduction(x, limit):
+    return while_loop(lambda y: np.abs(y).sum() < limit * 300, lambda y: y * 2 + 1, x)

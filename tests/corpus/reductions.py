@@ -1,0 +1,77 @@
+"""Reductions, what follows and precedes them in one kernel, and running folds."""
+
+from __future__ import annotations
+
+import numpy as np
+from corpus.case import normal, positive, program, whole
+
+
+@program(whole(3, 4, 5))
+def sums_over_any_axes(x):
+    return [x.sum(axis=a) for a in (None, 0, 1, 2, (0, 1), (0, 2), (1, 2), (0, 1, 2), ())]
+
+
+@program(whole(4, 5), whole(4, 5, seed=1))
+def sibling_reductions(x, y):
+    return x.sum(), y.max(), (x * y).sum(), x.min(axis=1), y.sum(axis=1), (x > y).any(axis=0)
+
+
+@program(whole(6, 7))
+def epilogues(x):
+    return x.sum(axis=1) * 2 + 1, x.max(axis=0, keepdims=True) - x, x / x.shape[0] - x.sum()
+
+
+@program(normal(5, 33), ulps=16)
+def softmax(x):
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+@program(positive(6, 50), ulps=64)
+def variance_and_norm(x):
+    return x.mean(axis=1), x.var(axis=1), x.std(), np.sqrt((x * x).sum(axis=0)), np.linalg.norm(x)
+
+
+@program(positive(3000), positive(40, 300, seed=1), ulps=64)
+def large_reductions(x, y):
+    return x.sum(), x.max(), x.argmin(), y.sum(axis=0), y.mean(axis=1), (x * x).sum() / x.sum()
+
+
+@program(np.array([[3.0, np.nan, 1.0], [2.0, 2.0, 5.0], [7.0, -1.0, np.nan]]))
+def extremes_with_nan(x):
+    return x.max(axis=1), x.min(), x.argmax(axis=1), x.argmin(axis=0), np.argmax(x), np.isnan(x).all()
+
+
+@program(whole(5, 6, dtype="i2"), whole(7, dtype="u1", low=0))
+def integer_reductions_widen(x, y):
+    return x.sum(), x.prod(axis=1), y.sum(), x.max(), y.mean(), x.argmax(), x.sum(axis=0, dtype="i2")
+
+
+@program(whole(4, 6))
+def running_folds(x):
+    return np.cumsum(x), np.cumsum(x, axis=0), np.cumsum(x, axis=1) * 2, np.cumprod(np.sign(x), axis=1)
+
+
+@program(whole(2000, dtype="i8"))
+def long_running_sum(x):
+    return np.cumsum(x)[::-1], np.cumsum(x * 2) - x
+
+
+@program(whole(5, 4, dtype="bool"))
+def logical_reductions(p):
+    return p.any(), p.all(axis=0), p.sum(), np.count_nonzero(p, axis=1), np.logical_not(p).any(axis=1)
+
+
+@program(whole(4, 6))
+def reduction_of_a_view(x):
+    return x.T.sum(axis=0), x[::2, 1:].max(), np.flip(x, 0).argmax(axis=0), np.pad(x, 1).min(axis=1)
+
+
+@program(whole(4, 5))
+def reduction_of_a_reduction(x):
+    return x.sum(axis=0).max(), (x - x.sum(axis=1, keepdims=True)).min(), x.max(axis=1).sum() + x
+
+
+@program(np.zeros((0, 4)), np.zeros((3, 0), "i4"))
+def reductions_of_nothing(x, y):
+    return x.sum(axis=0), y.prod(axis=1), x.any(), y.all(axis=1), x.sum(axis=1)

@@ -1,0 +1,138 @@
+"""The driver's own promises: captures are closed, owners are held, errors say what failed."""
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture(scope="module")
+def device():
+    from lowering.cuda.device import open_device
+
+    opened = open_device(0)
+    opened.driver.activate()
+    return opened
+
+
+@pytest.fixture(scope="module")
+def fill(device):
+    source = (
+        'extern "C" __global__ void fill(long long* x, unsigned long long value) '
+        "{ x[threadIdx.x] = (long long)value; }"
+    )
+    from lowering.cuda.interface import Launch
+
+    module = device.driver.load(device.compile(source))
+    return Launch(device.driver.kernel(module, "fill"), (1, 1, 1), (8, 1, 1))
+
+
+def read(device, pointer):
+    target = np.empty(8, np.int64)
+    device.driver.copy_to_host(target, pointer)
+    return target
+
+
+def test_parameters_are_updated_in_an_executable(device, fill):
+    from lowering.slots import SlotTable
+
+    driver, slots = device.driver, SlotTable()
+    first, second = driver.allocate(64), driver.allocate(64)
+    slots.retain(first, second)
+    graph = driver.new_graph()
+    kernel = driver.add_kernel(graph, [], fill, [first.pointer, 5], [True, False], slots)
+    executable = driver.instantiate(graph)
+    driver.launch(executable)
+    np.testing.assert_array_equal(read(device, first.pointer), 5)
+    kernel.values[0], kernel.values[1] = second.pointer, 2**64 - 3
+    driver.update_kernel(executable, kernel)
+    driver.launch(executable)
+    np.testing.assert_array_equal(read(device, second.pointer), -3)
+    np.testing.assert_array_equal(read(device, first.pointer), 5)
+    driver.close(executable)
+
+
+def test_an_executable_holds_the_owners_of_its_nodes(device, fill):
+    from lowering.slots import SlotTable
+
+    driver, slots = device.driver, SlotTable()
+    memory = driver.allocate(64)
+    slots.retain(memory)
+    pointer, held = memory.pointer, weakref.ref(slots)
+    graph = driver.new_graph()
+    driver.add_kernel(graph, [], fill, [pointer, 9], [True, False], slots)
+    executable = driver.instantiate(graph)
+    del graph, slots, memory
+    gc.collect()
+    assert held() is not None
+    poison = [driver.allocate(64) for _ in range(64)]
+    assert pointer not in {p.pointer for p in poison}
+    driver.launch(executable)
+    np.testing.assert_array_equal(read(device, pointer), 9)
+    driver.close(executable)
+
+
+def test_an_exception_while_capturing_leaves_no_capture_open(device, fill):
+    driver = device.driver
+    graph = driver.new_graph()
+
+    def fail():
+        raise KeyError("while capturing")
+
+    for _ in range(2):
+        with pytest.raises(KeyError):
+            driver.capture(graph, [], fail)
+    ends, kinds = driver.capture(graph, [], lambda: None)
+    assert (ends, kinds) == ((), ())
+    driver.close(driver.instantiate(driver.new_graph()))
+
+
+def test_a_product_is_captured_behind_its_dependencies(device, fill):
+    from lowering.cuda.interface import Gemm
+    from lowering.slots import SlotTable
+
+    driver, library, slots = device.driver, device.driver.library(), SlotTable()
+    memory, workspace = driver.allocate(3 * 256), driver.allocate(32 << 20)
+    slots.retain(memory, workspace)
+    a, b, c = (memory.pointer + 256 * i for i in range(3))
+    x = np.arange(16.0).reshape(4, 4)
+    driver.copy_to_device(a, x)
+    driver.copy_to_device(b, x + 1)
+    driver.synchronize()
+    gemm = Gemm(np.dtype("f8"), False, False, 4, 4, 4, b, 4, 0, a, 4, 0, c, 4, 0, 1)
+    library.use_workspace(workspace.pointer, 32 << 20)
+    library.multiply(gemm)
+    driver.synchronize_capture_stream()
+    graph = driver.new_graph()
+    first = driver.add_kernel(graph, [], fill, [c, 1], [True, False], slots)
+    ends, kinds = driver.capture(graph, [first.node], lambda: library.multiply(gemm))
+    assert ends
+    assert set(kinds) <= {"kernel", "memset"}
+    executable = driver.instantiate(graph)
+    driver.launch(executable)
+    result = np.empty((4, 4))
+    driver.copy_to_host(result, c)
+    np.testing.assert_allclose(result, x @ (x + 1))
+    driver.close(executable)
+
+
+def test_errors_name_the_function_and_the_code(device):
+    from lowering import driver
+
+    told = r"cuDeviceGet failed with CUDA_ERROR_INVALID_DEVICE: \w+"
+    with pytest.raises(driver.CudaError, match=told):
+        driver.check("cuDeviceGet", driver.driver.cuDeviceGet(9999))
+
+
+def test_more_memory_than_there_is_raises_memory_error(device):
+    with pytest.raises(MemoryError, match="cuda:0"):
+        device.pool.take(1 << 50)
+    assert device.pool.take(64).pointer
+
+
+def test_a_device_that_does_not_exist_is_named():
+    from lowering.cuda.device import open_device
+
+    with pytest.raises(RuntimeError, match="cuda:99"):
+        open_device(99)

@@ -1,0 +1,16 @@
+"""Every op on every sample, through tracing, planning and the host: what the reference gives."""
+
+from __future__ import annotations
+
+import pytest
+from agreement import check_on
+
+import tracegraph.ops  # noqa: F401  (registers them)
+from tracegraph.op import Control, Op, all_ops
+
+PLAIN = [op for op in all_ops() if not isinstance(op.form, Control)]
+
+
+@pytest.mark.parametrize("op", PLAIN, ids=lambda op: op.name)
+def test_host_agrees_with_the_reference(op: Op) -> None:
+    check_on(op, "host")

@@ -1,0 +1,150 @@
+"""Small Plans written by hand, one for each kind of node and nesting."""
+
+import numpy as np
+
+from lowering.buffer import Buffer
+from lowering.kernel import Kernel, MapNest, SetCondition, Store
+from lowering.plan import (
+    Graph,
+    IfElseNode,
+    KernelNode,
+    LibraryNode,
+    MatrixOperand,
+    MemcpyNode,
+    Plan,
+    SwitchNode,
+    WhileNode,
+)
+from tracegraph.ir import Source
+from tracegraph.scalar import Axis, Load
+from tracegraph.types import ArrayType
+
+VECTOR = ArrayType("float64", (1000,))
+MATRIX = ArrayType("float32", (8, 8))
+SCALAR = ArrayType("int64", ())
+LINE = (Source("model.py", 7, "step"),)
+
+
+def copy_kernel(target, source, name="copy"):
+    axes = tuple(Axis.make(i, n) for i, n in enumerate(target.type.shape))
+    store = Store(target, axes, Load.make(source, axes, None))
+    return KernelNode(Kernel(name, (MapNest(target.type.shape, (store,)),)), LINE)
+
+
+def condition_kernel(condition, counter, name="test"):
+    """Sets a condition from an int64 scalar, which it also writes back."""
+    value = Load.make(counter, (), None)
+    nest = MapNest(
+        (),
+        (Store(counter, (), value),),
+        (SetCondition(condition, value),),
+    )
+    return KernelNode(Kernel(name, (nest,)), LINE)
+
+
+def plan(nodes, edges, inputs, outputs, scratch=(), constants=(), conditions=0, name="plan"):
+    offsets, size = {}, 0
+    for buffer in scratch:
+        offsets[buffer] = size
+        size += -(-buffer.type.nbytes // 256) * 256
+    return Plan(
+        name,
+        Graph(tuple(nodes), frozenset(edges)),
+        tuple(inputs),
+        tuple(outputs),
+        tuple(constants),
+        offsets,
+        size,
+        conditions,
+    )
+
+
+def diamond():
+    """input -> a -> (b, c) -> output, where the last kernel waits for b and c."""
+    x, y = Buffer("input", 0, VECTOR), Buffer("output", 0, VECTOR)
+    a, b, c = (Buffer("scratch", i, VECTOR) for i in range(3))
+    nodes = [
+        copy_kernel(a, x, "a"),
+        copy_kernel(b, a, "b"),
+        copy_kernel(c, a, "c"),
+        copy_kernel(y, b, "d"),
+    ]
+    return plan(nodes, {(0, 1), (0, 2), (1, 3), (2, 3)}, [x], [y], [a, b, c], name="diamond")
+
+
+def small_input():
+    """A scalar and a vector that each have one reader, and a constant."""
+    s, x = Buffer("input", 0, SCALAR), Buffer("input", 1, VECTOR)
+    outs = [Buffer("output", 0, SCALAR), Buffer("output", 1, VECTOR), Buffer("output", 2, VECTOR)]
+    fixed = Buffer("const", 0, VECTOR)
+    nodes = [
+        copy_kernel(outs[0], s, "scalar"),
+        copy_kernel(outs[1], x, "vector"),
+        MemcpyNode(outs[2], fixed, LINE),
+    ]
+    data = np.arange(1000.0)
+    return plan(nodes, (), [s, x], outs, constants=[(fixed, data)], name="small")
+
+
+def nested_loops():
+    """A while loop whose body holds a while loop and an if-else, behind a switch."""
+    n = Buffer("scratch", 0, SCALAR)
+    y = Buffer("output", 0, SCALAR)
+    inner = WhileNode(1, Graph((condition_kernel(1, n, "inner_body"),), frozenset()), LINE)
+    branch = IfElseNode(
+        2,
+        Graph((copy_kernel(y, n, "then"),), frozenset()),
+        Graph((), frozenset()),
+        LINE,
+    )
+    body = Graph(
+        (
+            condition_kernel(1, n, "arm_inner"),
+            inner,
+            condition_kernel(2, n, "arm_branch"),
+            branch,
+            condition_kernel(0, n, "again"),
+        ),
+        frozenset({(0, 1), (1, 2), (2, 3), (3, 4)}),
+    )
+    nodes = [
+        condition_kernel(0, n, "arm_outer"),
+        WhileNode(0, body, LINE),
+        condition_kernel(3, n, "arm_switch"),
+        SwitchNode(
+            3,
+            tuple(Graph((copy_kernel(y, n, f"case{i}"),), frozenset()) for i in range(3)),
+            LINE,
+        ),
+    ]
+    return plan(nodes, {(0, 1), (1, 2), (2, 3)}, [], [y], [n], conditions=4, name="nested")
+
+
+def products():
+    """Two independent products at the top, and one in a loop's body."""
+    x = Buffer("input", 0, ArrayType("float32", (9, 8)))
+    y = Buffer("output", 0, MATRIX)
+    a, p, q, r = (Buffer("scratch", i, MATRIX) for i in range(4))
+    n = Buffer("scratch", 4, SCALAR)
+
+    def matmul(target, left, right):
+        operands = [MatrixOperand(b, 0, 64, 8, 1) for b in (left, right, target)]
+        return LibraryNode(1, 8, 8, 8, *operands, LINE)
+
+    body = Graph(
+        (matmul(r, a, a), condition_kernel(0, n, "again")),
+        frozenset({(0, 1)}),
+    )
+    nodes = [
+        copy_kernel(a, x, "stage"),
+        matmul(p, a, a),
+        matmul(q, a, a),
+        condition_kernel(0, n, "arm"),
+        WhileNode(0, body, LINE),
+        copy_kernel(y, r, "result"),
+    ]
+    edges = {(0, 1), (0, 2), (0, 4), (3, 4), (4, 5)}
+    return plan(nodes, edges, [x], [y], [a, p, q, r, n], conditions=1, name="products")
+
+
+ALL = (diamond, small_input, nested_loops, products)

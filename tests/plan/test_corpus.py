@@ -1,0 +1,13 @@
+"""Every corpus program means the same eagerly, interpreted, optimized, and as a plan on the host."""
+
+from __future__ import annotations
+
+import pytest
+from corpus import CASES
+from running import WAYS, assert_case_agrees
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", CASES)
+def test_result_is_that_of_numpy(name: str, way: str) -> None:
+    assert_case_agrees(CASES[name], WAYS[way])

@@ -1,0 +1,226 @@
+"""What the planner makes of programs: nodes, memory, edges. Results are checked elsewhere."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import tracegraph
+from lowering.kernel import MapNest, ReduceNest, ScatterNest
+from lowering.plan import KernelNode, LibraryNode, Plan, WhileNode, walk
+from tracegraph import ArrayType
+
+F64 = np.float64
+
+
+def plan_of(function, *arguments) -> Plan:
+    return tracegraph.jit(function).lower(*arguments).plan
+
+
+def kinds(plan: Plan) -> Counter[str]:
+    return Counter(type(node).__name__ for node in walk(plan.graph))
+
+
+def vector(n: int = 8) -> ArrayType:
+    return ArrayType(F64, (n,))
+
+
+def test_an_elementwise_chain_with_views_is_one_kernel_and_no_scratch():
+    def chain(x, y):
+        z = np.sin(x.T.reshape(6, 2)[::-1] + y)
+        return np.exp(z) * z
+
+    plan = plan_of(chain, ArrayType(F64, (3, 4)), ArrayType(F64, (2,)))
+    assert kinds(plan) == {"KernelNode": 1}
+    assert plan.arena_bytes == 0
+
+
+def test_a_reduction_takes_its_producers_and_its_epilogue():
+    plan = plan_of(lambda x: np.sqrt(np.sum((x * 2.0) ** 2, axis=1)) + 1.0, ArrayType(F64, (5, 7)))
+    (node,) = plan.graph.nodes
+    assert isinstance(node, KernelNode)
+    (nest,) = node.kernel.nests
+    assert isinstance(nest, ReduceNest)
+    assert (nest.space, nest.loop) == ((5,), (7,))
+    assert plan.arena_bytes == 0
+
+
+def test_sibling_reductions_over_the_same_axes_share_one_pass():
+    plan = plan_of(lambda x: (np.sum(x), np.max(x)), vector())
+    (node,) = plan.graph.nodes
+    (nest,) = node.kernel.nests
+    assert len(nest.accumulators) == 2
+
+
+def test_an_expensive_value_that_two_index_maps_use_is_stored_once():
+    def both(x):
+        s = np.sin(x) * np.cos(x)
+        return s + s[::-1]
+
+    plan = plan_of(both, vector())
+    assert kinds(plan) == {"KernelNode": 2}
+    assert plan.arena_bytes == 256
+
+
+def test_the_condition_is_set_by_the_kernel_that_computes_it():
+    def halve(x):
+        return tracegraph.while_loop(lambda v: np.sum(v * v) > 1.0, lambda v: v * 0.5, x)
+
+    plan = plan_of(halve, vector())
+    (loop,) = [n for n in plan.graph.nodes if isinstance(n, WhileNode)]
+    for graph in (plan.graph, loop.body):
+        setters = [
+            nest
+            for node in graph.nodes
+            if isinstance(node, KernelNode)
+            for nest in node.kernel.nests
+            if getattr(nest, "conditions", ())
+        ]
+        assert [type(nest) for nest in setters] == [ReduceNest]
+
+
+def test_a_pointwise_carry_is_updated_in_place():
+    def count(x):
+        return tracegraph.while_loop(lambda s: s[1] < 9, lambda s: (s[0] * 2.0, s[1] + 1), (x, 0))
+
+    plan = plan_of(count, vector())
+    (loop,) = [n for n in plan.graph.nodes if isinstance(n, WhileNode)]
+    assert len(loop.body.nodes) == 1
+    stored = {s.buffer for nest in loop.body.nodes[0].kernel.nests for s in nest.stores}
+    assert len(stored) == 2
+    assert plan.arena_bytes == 2 * 256
+
+
+def test_swapped_carries_need_no_further_memory():
+    def swap(x, y):
+        return tracegraph.while_loop(
+            lambda s: s[2] < 9, lambda s: (s[1], s[0], s[2] + 1), (x, y, 0)
+        )
+
+    plan = plan_of(swap, vector(), vector())
+    assert plan.arena_bytes == 3 * 256
+    (loop,) = [n for n in plan.graph.nodes if isinstance(n, WhileNode)]
+    assert len(loop.body.nodes) == 1
+
+
+def test_a_carry_that_is_read_at_other_points_moves_at_the_end_of_the_body():
+    def smooth(x):
+        return tracegraph.fori_loop(0, 9, lambda _, v: np.roll(v, 1) + np.roll(v, -1), x)
+
+    plan = plan_of(smooth, vector())
+    (loop,) = [n for n in plan.graph.nodes if isinstance(n, WhileNode)]
+    assert len(loop.body.nodes) == 2
+
+
+def test_scan_writes_slices_in_place():
+    plan = plan_of(lambda xs: tracegraph.scan(lambda c, x: (c + x, c * x), 0.0, xs), vector(1024))
+    (loop,) = [n for n in plan.graph.nodes if isinstance(n, WhileNode)]
+    nests = [nest for node in loop.body.nodes for nest in node.kernel.nests]
+    scatters = [nest for nest in nests if isinstance(nest, ScatterNest)]
+    assert [nest.space for nest in scatters] == [(1,)]
+    assert all(nest.space in ((), (1,)) for nest in nests)
+
+
+def test_the_trip_count_does_not_show_in_the_plan():
+    def repeat(trips):
+        return plan_of(lambda x: tracegraph.fori_loop(0, trips, lambda i, v: v + i, x), vector())
+
+    few, many = repeat(10), repeat(10_000_000)
+    assert kinds(few) == kinds(many)
+    assert few.arena_bytes == many.arena_bytes
+
+
+def test_branches_share_scratch():
+    def branch(x):
+        # two maps of an expensive value force a buffer of 8 KiB in each branch
+        def heavy(f):
+            def run(v):
+                s = f(v) * np.cos(v)
+                return s + s[::-1]
+
+            return run
+
+        return tracegraph.cond(x[0] > 0, heavy(np.sin), heavy(np.tanh), x)
+
+    plan = plan_of(branch, vector(1024))
+    assert plan.arena_bytes == 2 * 8192  # the result, and one temporary for either branch
+
+
+def test_lifetimes_that_do_not_meet_share_memory():
+    def chain(x):
+        for _ in range(6):
+            s = np.sin(x) * np.cos(x)
+            x = s + s[::-1]
+        return x
+
+    plan = plan_of(chain, vector(1024))
+    assert len(plan.offsets) > 4
+    assert plan.arena_bytes == 2 * 8192
+
+
+def test_independent_work_is_not_ordered():
+    def two(x, y):
+        return x @ x, y @ y
+
+    square = ArrayType(F64, (64, 64))
+    plan = plan_of(two, square, square)
+    products = [k for k, n in enumerate(plan.graph.nodes) if isinstance(n, LibraryNode)]
+    reach = {p: {p} for p in products}
+    for i, j in sorted(plan.graph.edges):
+        for seen in reach.values():
+            if i in seen:
+                seen.add(j)
+    a, b = products
+    assert b not in reach[a]
+    assert a not in reach[b]
+
+
+def test_library_operands_are_read_in_place_through_views_of_scratch():
+    def product(x, w):
+        h = np.tanh(x * 2.0)
+        return h.T @ w
+
+    plan = plan_of(product, ArrayType(F64, (6, 4)), ArrayType(F64, (6, 3)))
+    (node,) = [n for n in plan.graph.nodes if isinstance(n, LibraryNode)]
+    assert (node.m, node.n, node.k) == (4, 3, 6)
+    assert (node.left.row_stride, node.left.column_stride) == (1, 4)
+    assert {b.buffer.space for b in (node.left, node.right)} == {"scratch"}
+
+
+def test_an_argument_of_a_product_inside_a_loop_is_staged_once_outside():
+    def power(a, x):
+        return tracegraph.fori_loop(0, 5, lambda _, v: a @ v, x)
+
+    plan = plan_of(power, ArrayType(F64, (8, 8)), vector())
+    assert [type(n).__name__ for n in plan.graph.nodes][0] == "MemcpyNode"
+    (loop,) = [n for n in plan.graph.nodes if isinstance(n, WhileNode)]
+    assert not any(type(n).__name__ == "MemcpyNode" for n in loop.body.nodes)
+
+
+def test_small_independent_results_are_one_node():
+    plan = plan_of(lambda x, y: (x + 1.0, y * 2.0, np.sum(y)), vector(16), vector(32))
+    assert kinds(plan) == {"KernelNode": 1}
+
+
+def test_integer_products_are_kernels():
+    square = ArrayType(np.int32, (4, 4))
+    plan = plan_of(lambda x, y: x @ y, square, square)
+    assert kinds(plan) == {"KernelNode": 1}
+
+
+def test_empty_arrays_need_no_nodes():
+    plan = plan_of(lambda x: np.sin(x) * 2.0, ArrayType(F64, (0, 3)))
+    assert not plan.graph.nodes
+
+
+def test_a_scatter_into_a_dying_array_copies_nothing():
+    def update(x):
+        y = np.sin(x)
+        y[np.array([0, 3])] = 1.0
+        y[np.array([1, 3])] += 2.0
+        return y
+
+    plan = plan_of(update, vector())
+    nests = [n for node in plan.graph.nodes for n in node.kernel.nests]
+    assert [n.space for n in nests if isinstance(n, MapNest)].count((8,)) == 1
+    assert plan.arena_bytes == 256  # the two updates of +=

@@ -1,0 +1,86 @@
+"""The graph of a traced program has the nodes, edges and nesting of its Plan."""
+
+import numpy as np
+import pytest
+
+import tracegraph
+from lowering.backends.recording import RecordingBackend, RecordingDriver
+from lowering.cuda.emit import library_order
+from lowering.plan import (
+    IfElseNode,
+    KernelNode,
+    LibraryNode,
+    MemcpyNode,
+    SwitchNode,
+    WhileNode,
+    bodies,
+)
+
+KINDS = {
+    KernelNode: "kernel",
+    MemcpyNode: "kernel",
+    LibraryNode: "library",
+    IfElseNode: "if_else",
+    SwitchNode: "switch",
+    WhileNode: "while",
+}
+
+
+def assert_mirrors(recorded, graph, offset=0):
+    """`offset` nodes of the recorded graph, at its start, are not in the Plan's."""
+    nodes = recorded.nodes[offset:]
+    assert [node.kind for node in nodes] == [KINDS[type(node)] for node in graph.nodes]
+    edges = {(i - offset, j - offset) for i, j in recorded.edges if i >= offset}
+    assert edges == graph.edges | library_order(graph)
+    for node, planned in zip(nodes, graph.nodes, strict=True):
+        assert len(node.bodies) == len(bodies(planned))
+        for body, planned_body in zip(node.bodies, bodies(planned), strict=True):
+            assert_mirrors(body, planned_body)
+
+
+def power(x, n):
+    return tracegraph.while_loop(lambda c: c[1] < n, lambda c: (c[0] * 2, c[1] + 1), (x, 0))[0]
+
+
+def collatz(x, n):
+    def step(c):
+        k, i = c
+        return tracegraph.cond(k % 2 == 0, lambda k: k // 2, lambda k: 3 * k + 1, k), i + 1
+
+    def row(i, total):
+        return total + tracegraph.while_loop(lambda c: c[0] > 1, step, (i + 1, 0))[1]
+
+    return x * tracegraph.fori_loop(0, n, row, 0)
+
+
+def iterate(x, n):
+    return tracegraph.fori_loop(0, n, lambda i, c: (x @ c) / np.sqrt(np.sum(c * c)), x)
+
+
+def choose(x, n):
+    branches = [lambda x: x @ x, lambda x: -x, lambda x: x.T @ x]
+    return tracegraph.switch(n, branches, x) + x @ x
+
+
+@pytest.mark.parametrize("fun", [power, collatz, iterate, choose])
+def test_a_program(fun):
+    x = np.ones((9, 9))
+    plan = tracegraph.jit(fun, device="host").lower(x, 3).plan
+    driver = RecordingDriver()
+    executable = RecordingBackend(driver).compile(plan)
+    (graph,) = driver.graphs
+    assert graph.nodes[0].name == "tracegraph_load"
+    assert_mirrors(graph, plan.graph, offset=1)
+    assert driver.count("create_condition") == plan.conditions
+    results = executable([x, 3])
+    assert [result.type for result in results] == [t.strong() for t in plan.out_types]
+    updated = {call.detail[0] for call in driver.calls if call.operation == "update_kernel"}
+    assert "tracegraph_load" in updated
+    assert driver.open_captures == 0
+
+
+def test_a_program_without_small_inputs_has_no_load_node():
+    plan = tracegraph.jit(lambda x: np.sin(x).sum(), device="host").lower(np.ones(1000)).plan
+    driver = RecordingDriver()
+    RecordingBackend(driver).compile(plan)
+    assert_mirrors(driver.graphs[0], plan.graph)

@@ -1,0 +1,88 @@
+"""The ways of running a function without a GPU: all must give what the eager run gives."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import numpy as np
+from agreement import assert_agrees
+from corpus import Case
+
+import tracegraph
+from lowering.host.executable import HostExecutable
+from tracegraph import interpret, tree
+from tracegraph.ir import Program
+from tracegraph.passes import optimize
+from tracegraph.stages import Lowered
+from tracegraph.verify import verify
+
+Function = Callable[..., Any]
+
+
+def eager(function: Function, *arguments: Any) -> Any:
+    """The specification: plain NumPy and Python. Arguments are copies, which it may write to."""
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return function(*tree.map(lambda x: x.copy() if isinstance(x, np.ndarray) else x, arguments))
+
+
+def lowered(function: Function, *arguments: Any) -> Lowered:
+    """The function planned for arguments like these."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # NumPy's, about constants
+        return tracegraph.jit(function, device="host").lower(*arguments)
+
+
+def _interpreted(choose: Callable[[Program], Program]) -> Function:
+    def run(function: Function, *arguments: Any) -> Any:
+        traced = lowered(function, *arguments).traced
+        program = verify(choose(verify(traced.program)))
+        leaves = interpret.run(program, *map(np.asarray, tree.leaves(arguments)))
+        return tree.unflatten(traced.out_structure, leaves)
+
+    return run
+
+
+def _on_host(**options: Any) -> Function:
+    def run(function: Function, *arguments: Any) -> Any:
+        stage = lowered(function, *arguments)
+        executable = HostExecutable(stage.plan, **options)
+        leaves = executable(tree.leaves(arguments))
+        again = executable(tree.leaves(arguments))
+        for first, second in zip(leaves, again, strict=True):
+            assert first.tobytes() == second.tobytes(), "a second run of the same plan differs"
+        return tree.unflatten(stage.traced.out_structure, leaves)
+
+    return run
+
+
+def jitted(function: Function, *arguments: Any) -> Any:
+    """On the host backend, the public way."""
+    return tracegraph.jit(function, device="host")(*arguments)
+
+
+WAYS: dict[str, Function] = {
+    "interpreted": _interpreted(lambda program: program),
+    "optimized": _interpreted(optimize),
+    "jitted": jitted,
+    "poisoned": _on_host(poison=True),
+    "in_random_order": _on_host(poison=True, order=Random(0)),
+}
+
+
+def assert_case_agrees(case: Case, run: Function) -> None:
+    """Require of a way of running: NumPy's structure, dtypes, shapes, and values; arguments unchanged."""
+    before = [np.array(leaf) for leaf in tree.leaves(case.arguments)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        results = run(case.function, *case.arguments)
+    wanted, structure = tree.flatten(eager(case.function, *case.arguments))
+    found, found_structure = tree.flatten(results)
+    assert found_structure == structure
+    for got, expected in zip(found, wanted, strict=True):
+        assert_agrees(np.asarray(got), np.asarray(expected), case.ulps)
+    for leaf, old in zip(tree.leaves(case.arguments), before, strict=True):
+        assert np.asarray(leaf).tobytes() == old.tobytes(), "an argument was written to"

@@ -1,0 +1,30 @@
+"""tracegraph: pure NumPy-style functions, loops and branches included, as one CUDA graph."""
+
+from tracegraph import errors, numpy, tree
+from tracegraph.array import Array
+from tracegraph.control import cond, fori_loop, map, scan, switch, while_loop
+from tracegraph.creation import asarray, from_dlpack
+from tracegraph.jit import jit, make_program
+from tracegraph.tree import register_dataclass
+from tracegraph.types import ArrayType
+from tracegraph.version import __version__
+
+__all__ = [
+    "Array",
+    "ArrayType",
+    "__version__",
+    "asarray",
+    "cond",
+    "errors",
+    "fori_loop",
+    "from_dlpack",
+    "jit",
+    "make_program",
+    "map",
+    "numpy",
+    "register_dataclass",
+    "scan",
+    "switch",
+    "tree",
+    "while_loop",
+]

@@ -1,0 +1,171 @@
+"""Branches: cond and switch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tracegraph import errors, tree
+from tracegraph.ir import Atom, Literal
+from tracegraph.op import Op, get
+from tracegraph.ops import control as ops
+from tracegraph.regions import (
+    Traced,
+    Tree,
+    Types,
+    cast_results,
+    current_for,
+    join,
+    require_callable,
+    take_apart,
+    trace_tree,
+    unify_captures,
+)
+from tracegraph.trace import Trace, bind, cast
+from tracegraph.types import ArrayType, type_of
+
+Function = Callable[..., Any]
+
+
+def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> Any:
+    """``true_fun(*operands)`` if `pred` is true, else ``false_fun(*operands)``.
+
+    Args:
+        pred: a scalar of any boolean or numeric dtype; non-zero, NaN included, is true.
+        true_fun: takes the operands and returns a pytree of arrays and scalars.
+        false_fun: the same. Traced, both must return one structure with the same shapes and dtypes,
+            Python scalars bending to the arrays they meet.
+        *operands: pytrees. The functions may also use any array around them.
+
+    Only the function taken runs. While a function is traced, both are traced.
+
+    Raises:
+        PredicateError: `pred` is not a scalar number.
+        NotCallableError: `true_fun` or `false_fun` is not callable.
+        LeafTypeError: an operand, or what a function returned, has a leaf that is no array.
+        StructureError: traced, the functions return different structures.
+        LeafMismatchError: traced, the functions return different types.
+
+    >>> cond(3 > 2, lambda x: x + 1, lambda x: x - 1, 10)
+    11
+    """
+    named = {"true_fun": true_fun, "false_fun": false_fun}
+    require_callable("cond", named)
+    type_ = _number_type(pred)
+    if type_ is None or type_.shape != ():
+        raise errors.PredicateError("cond", pred, type_)
+    given = take_apart(operands, "cond", "operands")
+    trace = current_for((pred, *given.leaves))
+    if trace is None:
+        return true_fun(*operands) if np.asarray(pred) != 0 else false_fun(*operands)
+    return _record(trace, ops.cond, _truth(trace, pred), named, given)
+
+
+def switch(index: Any, branches: Sequence[Function], *operands: Any) -> Any:
+    """``branches[index](*operands)``, the index clamped to those there are.
+
+    Args:
+        index: an integer scalar, not a bool.
+        branches: functions as `cond` takes them, in a list or tuple; a single one is just called.
+        *operands: pytrees.
+
+    Raises:
+        IntegerError: `index` is not an integer scalar.
+        NoBranchesError: `branches` is empty, or not a list or tuple.
+        NotCallableError: a branch is not callable.
+        LeafTypeError: an operand, or what a branch returned, has a leaf that is no array.
+        StructureError: traced, the branches return different structures.
+        LeafMismatchError: traced, the branches return different types.
+
+    >>> switch(7, [lambda x: x, lambda x: -x], 2.0)
+    -2.0
+    """
+    if not isinstance(branches, (list, tuple)) or not branches:
+        raise errors.NoBranchesError(branches)
+    named = {f"branches[{i}]": branch for i, branch in enumerate(branches)}
+    require_callable("switch", named)
+    type_ = _number_type(index)
+    if type_ is None or type_.shape != () or type_.dtype.kind not in "iu":
+        raise errors.IntegerError("switch", "index", index, type_)
+    given = take_apart(operands, "switch", "operands")
+    trace = current_for((index, *given.leaves))
+    if len(branches) == 1:
+        return branches[0](*operands)
+    if trace is None:
+        return branches[min(max(int(index), 0), len(branches) - 1)](*operands)
+    return _record(trace, ops.switch, _branch_number(trace, index, len(branches)), named, given)
+
+
+def _number_type(value: Any) -> ArrayType | None:
+    try:
+        return type_of(value)
+    except (TypeError, OverflowError):
+        return None
+
+
+def _truth(trace: Trace, pred: Any) -> Atom:
+    atom = trace.read(pred)
+    if atom.type.dtype == np.bool_:
+        return atom
+    if isinstance(atom, Literal):
+        return Literal.of(atom.value != 0, ArrayType(np.dtype(np.bool_)))
+    return trace.read(bind(trace, get("not_equal"), [pred, atom.type.dtype.type(0)], {}))
+
+
+def _branch_number(trace: Trace, index: Any, count: int) -> Atom:
+    """The index in a dtype that the op takes; u64 is clamped first, lest it turn negative."""
+    dtype = type_of(index).dtype
+    if dtype == np.uint64:
+        index = bind(trace, get("minimum"), [index, np.uint64(count - 1)], {})
+    atom = trace.read(index)
+    return atom if dtype == np.int32 else cast(trace, atom, np.dtype(np.int64))
+
+
+def _record(
+    trace: Trace, op: Op, selector: Atom, named: Mapping[str, Function], operands: Tree
+) -> Any:
+    atoms = [trace.read(leaf) for leaf in operands.leaves]
+    types = [atom.type for atom in atoms]
+
+    def traced(function: Function) -> Traced:
+        def call(leaves: Sequence[Any]) -> Any:
+            return function(*tree.unflatten(operands.structure, leaves))
+
+        return trace_tree(call, types, trace, op.name)
+
+    branches = [traced(function) for function in named.values()]
+    results = _joined(op.name, named, branches)
+    regions, captures = unify_captures(branches)
+    regions = tuple(cast_results(region, results) for region in regions)
+    outputs = trace.record(op, (selector, *atoms, *captures), {}, regions)
+    return tree.unflatten(branches[0].structure, outputs)
+
+
+def _joined(construct: str, named: Mapping[str, Function], branches: Sequence[Traced]) -> Types:
+    """The types in which the results of all branches meet."""
+    roles, labels = list(named), [f"{r} {errors.function_text(f)}" for r, f in named.items()]
+    for label, branch in zip(labels, branches, strict=True):
+        if branch.structure != branches[0].structure:
+            raise errors.StructureError(
+                construct,
+                "the branches must return one structure",
+                (labels[0], branches[0].structure),
+                (label, branch.structure),
+                "result",
+            )
+    types: list[ArrayType] = []
+    mismatches = []
+    paths = tree.paths(branches[0].structure, "result")
+    for path, *leaf in zip(paths, *(branch.types for branch in branches), strict=True):
+        met = join(*leaf)
+        if met is None:
+            mismatches.append((path, list(zip(roles, leaf, strict=True))))
+        else:
+            types.append(met)
+    if mismatches:
+        raise errors.LeafMismatchError(
+            construct, "the branches must return the same types", labels, mismatches
+        )
+    return tuple(types)

@@ -1,0 +1,437 @@
+"""Every error class, and the wording of its message."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from tracegraph.ir import Eqn, Program
+    from tracegraph.tracer import Tracer
+    from tracegraph.tree import Structure
+    from tracegraph.types import ArrayType
+
+
+def _described(tracer: Tracer) -> str:
+    """Type and descent of a tracer: `a traced value of type f64[3] (argument x)`."""
+    return f"a traced value of type {tracer.type} ({tracer.descent})"
+
+
+def _user_line() -> str:
+    from tracegraph.trace import user_source  # trace imports this module
+
+    source = user_source()
+    return "" if source is None else f"\n  at {source}, in {source.function}"
+
+
+class TracerMisuseError(TypeError):
+    """A traced value stood where only a known value can: its elements exist when the graph runs."""
+
+    operation: ClassVar[str] = "this operation"
+    instead: ClassVar[str] = "return it from the traced function, and do this with the result"
+
+    def __init__(self, tracer: Tracer, operation: str | None = None) -> None:
+        super().__init__(
+            f"{operation or self.operation} needs the elements of {_described(tracer)}, which are "
+            f"not known while the function is traced; {self.instead}{_user_line()}"
+        )
+
+
+class TracerBoolError(TracerMisuseError):
+    """`if`, `while`, `and`, `or`, `not`, `in`, `assert` or `bool()` on a traced value."""
+
+    operation = "bool(), on behalf of `if`, `while`, `and`, `or`, `not`, `in` or `assert`,"
+    instead = (
+        "use tracegraph.cond for a branch, tracegraph.while_loop for a loop, numpy.where to choose "
+        "elements, and &, |, ~ or numpy.logical_and/or/not for logic; or make the argument static "
+        "with jit(..., static_argnums=...)"
+    )
+
+
+_ASSIGN = (
+    "; if this was an assignment, array[i] = x, make the array with tracegraph.numpy.zeros(shape) "
+    "or numpy.zeros_like(traced, shape=shape) instead of numpy.zeros(shape)"
+)
+
+
+class TracerIntegerError(TracerMisuseError):
+    """`int()` or `round()` on a traced value."""
+
+    operation = "int()"
+    instead = (
+        "use .astype(int) for an array of integers, or make the argument static with "
+        "jit(..., static_argnums=...)" + _ASSIGN
+    )
+
+
+class TracerIndexError(TracerMisuseError):
+    """A traced value as the argument of `range`, as a shape, or as an index of a list."""
+
+    operation = "operator.index(), on behalf of `range`, a shape, or an index,"
+    instead = (
+        "use tracegraph.fori_loop instead of `for i in range(n)`; index with it only traced arrays "
+        "(tracegraph.numpy.asarray(table)[i]), with x[start + numpy.arange(size)] for a slice at a "
+        "traced start, or tracegraph.switch to choose from a list; make a size static with "
+        "jit(..., static_argnums=...)"
+    )
+
+
+class TracerFloatError(TracerMisuseError):
+    """`float()` on a traced value."""
+
+    operation = "float()"
+    instead = (
+        "use numpy functions instead of `math`, and .astype(float) to convert; or make the "
+        "argument static with jit(..., static_argnums=...)" + _ASSIGN
+    )
+
+
+class TracerComplexError(TracerMisuseError):
+    """`complex()` on a traced value."""
+
+    operation = "complex()"
+    instead = "use numpy functions instead of `cmath`, and .astype(complex) to convert" + _ASSIGN
+
+
+class TracerItemError(TracerMisuseError):
+    """`.item()`, `.tolist()` or `.tobytes()` of a traced value."""
+
+    operation = ".item()"
+    instead = "use the traced value as it is (x[i] for an element), or return it and call this then"
+
+
+class TracerArrayError(TracerMisuseError):
+    """A traced value was to become a NumPy array, or an element of one."""
+
+    operation = "conversion to a NumPy array (numpy.asarray(x), numpy.array([x]), array[i] = x)"
+    instead = (
+        "use tracegraph.numpy.asarray or numpy.stack to build arrays, and "
+        "tracegraph.numpy.take(table, i) for a traced index" + _ASSIGN
+    )
+
+
+class TracerIterationError(TracerMisuseError):
+    """Iteration over a traced value of no axes."""
+
+    operation = "iteration over a 0-d value"
+    instead = (
+        "use tracegraph.fori_loop(0, n, body, init) to repeat, or tracegraph.scan over an array"
+    )
+
+
+class BooleanMaskError(TracerMisuseError, IndexError):
+    """A traced mask as an index: the shape of the result would depend on its elements."""
+
+    operation = "indexing with a boolean mask"
+    instead = (
+        "use numpy.where(mask, x, other) to keep the shape, numpy.sum(x, where=mask) to reduce, "
+        "and x[mask] = value with a value that does not depend on the number of true elements"
+    )
+
+
+class ShapeDependentError(TracerMisuseError):
+    """A function whose result's shape depends on the elements."""
+
+    instead = "use numpy.where(condition, x, y) with three arguments, which keeps the shape"
+
+
+class EscapedTracerError(TracerMisuseError):
+    """A traced value was used after its trace had ended."""
+
+    def __init__(self, tracer: Tracer) -> None:
+        TypeError.__init__(
+            self,
+            f"{_described(tracer)} was used outside the function whose trace made it; return it "
+            f"from that function instead of storing it elsewhere{_user_line()}",
+        )
+
+
+class TracerWriteError(TypeError, ValueError):
+    """A traced value that must not change was written to; NumPy raises ValueError there."""
+
+    def __init__(self, tracer: Tracer, reason: str) -> None:
+        super().__init__(
+            f"assignment to {_described(tracer)}, {reason}; write to a copy (y = x.copy(); y[i] = "
+            f"v), or use y = x.at[i].set(v){_user_line()}"
+        )
+
+
+class InPlaceCastError(TypeError):
+    """The result of an in-place operation does not fit the dtype of its target."""
+
+    def __init__(self, name: str, result: ArrayType, target: Tracer) -> None:
+        super().__init__(
+            f"cannot cast the result of {name}, of type {result}, in place to {_described(target)} "
+            "with "
+            f'casting rule "same_kind"; use x = numpy.{name}(x, y), or .astype first{_user_line()}'
+        )
+
+
+class UnsupportedByTracerError(TypeError):
+    """NumPy has a function or an argument that tracegraph lacks."""
+
+    def __init__(self, what: str, instead: str = "") -> None:
+        advice = instead or "compute it from the functions of tracegraph.numpy, or outside"
+        super().__init__(f"{what} is not supported for traced values; {advice}{_user_line()}")
+
+
+class UnhashableStaticError(TypeError):
+    """A static argument or field cannot be part of a cache key."""
+
+    def __init__(self, what: str, value: object) -> None:
+        super().__init__(
+            f"{what} is of type {type(value).__qualname__}, which is not hashable; a static value "
+            "must be hashable and comparable, since programs are cached by it: pass a tuple "
+            "instead of a list, a frozen dataclass instead of a dict, or do not make it static"
+        )
+
+
+class UnsupportedArgumentError(TypeError):
+    """An argument holds something that is neither an array nor a number."""
+
+    def __init__(self, function: str, path: str, got: str) -> None:
+        super().__init__(
+            f"argument {path} of {function} {got}; accepted are arrays (tracegraph, NumPy, and any "
+            "with DLPack or __cuda_array_interface__), Python and NumPy numbers, None, and tuples, "
+            "lists, dicts and registered dataclasses of them. Name any other value in "
+            "static_argnums or static_argnames, or register its class with "
+            "tracegraph.register_dataclass"
+        )
+
+
+class UnsupportedResultError(TypeError):
+    """A traced function returned something that is neither an array nor a number."""
+
+    def __init__(self, function: str, path: str, value: object) -> None:
+        super().__init__(
+            f"{function} returned a {type(value).__module__}.{type(value).__qualname__} as {path}; "
+            "a traced function returns arrays, numbers, None, and tuples, lists, dicts and "
+            "registered dataclasses of them"
+        )
+
+
+class ArgumentTypesError(TypeError):
+    """A compiled function was called with other types than those it was compiled for."""
+
+    def __init__(self, function: str, differences: str) -> None:
+        super().__init__(
+            f"{function} was compiled for other arguments: {differences}; call the jitted "
+            "function, which compiles for new types, or lower it for these"
+        )
+
+
+class DonatedArrayError(RuntimeError):
+    """An array was used after it had been donated, or donated twice."""
+
+
+class ImmutableArrayError(TypeError):
+    """An element of an Array was assigned to."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "a tracegraph.Array is immutable: `x[index] = value` is not possible; write "
+            "`x = x.at[index].set(value)`, or take a NumPy copy with numpy.array(x)"
+        )
+
+
+def function_text(function: Callable[..., Any]) -> str:
+    """A user's function in messages: `step (solver.py:12)`."""
+    inner = inspect.unwrap(function)
+    while isinstance(inner, functools.partial):
+        inner = inspect.unwrap(inner.func)
+    name = getattr(inner, "__qualname__", type(inner).__qualname__).rpartition("<locals>.")[2]
+    code = getattr(inner, "__code__", None) or getattr(type(inner).__call__, "__code__", None)
+    return name if code is None else f"{name} ({Path(code.co_filename).name}:{code.co_firstlineno})"
+
+
+class ControlFlowError(TypeError):
+    """A control-flow construct cannot use what it was given, or what a function gave it."""
+
+    def __init__(self, construct: str, problem: str, *details: str) -> None:
+        lines = (f"{construct}: {problem}", *details)
+        super().__init__("\n  ".join(lines) + _user_line())
+
+
+class NotCallableError(ControlFlowError):
+    """Something else stands where a function is needed."""
+
+    def __init__(self, construct: str, parameter: str, value: object) -> None:
+        super().__init__(
+            construct,
+            f"{parameter} must be a function, not {value_text(value)}; wrap a value as `lambda *_: "
+            "value`",
+        )
+
+
+class LeafTypeError(ControlFlowError):
+    """A leaf of a pytree is not an array or a number."""
+
+    def __init__(self, construct: str, path: str, reason: Exception) -> None:
+        super().__init__(
+            construct,
+            f"{path}: {reason}; pass arrays, numbers, None, and tuples, lists, dicts and "
+            "registered dataclasses of them, and let the function capture anything else",
+        )
+
+
+class PredicateError(ControlFlowError):
+    """The predicate of a branch is not a scalar number."""
+
+    def __init__(self, construct: str, value: object, type_: ArrayType | None) -> None:
+        got = value_text(value) if type_ is None else f"an array of type {type_}"
+        advice = "; reduce it with numpy.any or numpy.all, or index one element" if type_ else ""
+        super().__init__(construct, f"pred must be a boolean or numeric scalar, not {got}{advice}")
+
+
+class IntegerError(ControlFlowError):
+    """The index of a switch, or a bound of a loop, is not an integer scalar."""
+
+    def __init__(
+        self, construct: str, parameter: str, value: object, type_: ArrayType | None
+    ) -> None:
+        got = value_text(value) if type_ is None else f"one of type {type_}"
+        if type_ is None:
+            advice = ""
+        elif type_.shape != ():
+            advice = "; index one element"
+        else:
+            advice = "; use cond" if type_.dtype.kind == "b" else "; use .astype(numpy.int64)"
+        super().__init__(construct, f"{parameter} must be an integer scalar, not {got}{advice}")
+
+
+class NoBranchesError(ControlFlowError):
+    """A switch without branches, or with something else in their place."""
+
+    def __init__(self, value: object) -> None:
+        got = "an empty sequence" if isinstance(value, (list, tuple)) else value_text(value)
+        super().__init__(
+            "switch", f"branches must be a list or tuple of at least one function, not {got}"
+        )
+
+
+class ConditionError(ControlFlowError):
+    """A loop's condition returned anything but a boolean scalar."""
+
+    def __init__(self, function: Callable[..., Any], got: str) -> None:
+        super().__init__(
+            "while_loop",
+            f"cond_fun {function_text(function)} must return a boolean scalar, not {got}; return a "
+            "comparison, such as `x != 0`, reduced with numpy.any or numpy.all if it is an array",
+        )
+
+
+class StructureError(ControlFlowError):
+    """Two pytrees that must have one structure differ: carry in and out, or results of branches."""
+
+    def __init__(
+        self,
+        construct: str,
+        problem: str,
+        first: tuple[str, Structure],
+        second: tuple[str, Structure],
+        name: str,
+    ) -> None:
+        from tracegraph import tree  # imports this module
+
+        details = [f"{label}: {_structure_text(structure)}" for label, structure in (first, second)]
+        for (label, structure), (_, other) in ((first, second), (second, first)):
+            known = set(tree.paths(other, name))
+            alone = [path for path in tree.paths(structure, name) if path not in known]
+            if alone:
+                details.append(f"only in {label}: {', '.join(alone)}")
+        super().__init__(construct, problem, *details, "return the same structure from both")
+
+
+class LeafMismatchError(ControlFlowError):
+    """Leaves that must agree in type do not: `rows` has each one's path and labelled types."""
+
+    def __init__(
+        self,
+        construct: str,
+        problem: str,
+        functions: Sequence[str],
+        rows: Sequence[tuple[str, Sequence[tuple[str, ArrayType]]]],
+    ) -> None:
+        details = []
+        for path, labelled in rows:
+            types = ", ".join(f"{label} {type_}" for label, type_ in labelled)
+            details.append(f"{path}: {types}; {_type_advice([type_ for _, type_ in labelled])}")
+        super().__init__(construct, problem, *functions, *details)
+
+
+class ScanBodyError(ControlFlowError):
+    """The body of a scan returned anything but a pair."""
+
+    def __init__(self, function: Callable[..., Any], value: object) -> None:
+        super().__init__(
+            "scan",
+            f"f {function_text(function)} must return a pair (carry, y), not {value_text(value)}; "
+            "return (carry, None) if there is nothing to stack",
+        )
+
+
+class StaticLengthError(ControlFlowError):
+    """A traced value stands for a number that must be known when the function is traced."""
+
+    def __init__(self, parameter: str, tracer: Tracer) -> None:
+        super().__init__(
+            "scan",
+            f"{parameter} is {_described(tracer)}, and must be known while tracing; pass a Python "
+            "int, take it from a shape, or use tracegraph.while_loop or fori_loop, whose number of "
+            "iterations may be traced",
+        )
+
+
+class ScanLengthError(ValueError):
+    """The xs of a scan have no common leading axis, or not that of `length`."""
+
+    def __init__(self, problem: str, rows: Sequence[tuple[str, ArrayType]] = ()) -> None:
+        super().__init__("\n  ".join((f"scan: {problem}", *(f"{p}: {t}" for p, t in rows))))
+
+
+def value_text(value: object) -> str:
+    """What a value is, in messages: `None`, `the function step (solver.py:12)`, its class."""
+    if value is None:
+        return "None"
+    if callable(value) and hasattr(value, "__name__"):
+        return f"the function {function_text(value)}"
+    return f"an instance of {type(value).__module__}.{type(value).__qualname__}"
+
+
+def _structure_text(structure: Structure) -> str:
+    text = str(structure).removeprefix("PyTreeSpec(")
+    return text.rpartition(")")[0].removesuffix(", namespace='tracegraph'")
+
+
+def _type_advice(types: Sequence[ArrayType]) -> str:
+    if len({t.shape for t in types}) > 1:
+        return "make the shapes equal, for example with numpy.broadcast_to"
+    strong = next(t for t in types if not t.weak)
+    return f"cast one, for example with .astype(numpy.{strong.dtype})"
+
+
+class VerificationError(Exception):
+    """A program is not well formed: a defect of a pass or of an op, not of the traced function."""
+
+    def __init__(self, program: Program, problem: str, eqn: Eqn | None) -> None:
+        from tracegraph.text import program_text  # imports the op record, which imports this module
+
+        text = program_text(program, mark=eqn)
+        super().__init__(f"program {program.name}: {problem}\n{text}")
+
+
+class ResultTypeError(Exception):
+    """The reference of an op gave results of other types than its type rule says."""
+
+    def __init__(self, eqn: Eqn, got: Sequence[str]) -> None:
+        needed = ", ".join(str(v.type) for v in eqn.outputs)
+        where = f" # {eqn.source}" if eqn.source else ""
+        operands = ", ".join(str(a.type) for a in eqn.operands)
+        attrs = f"[{', '.join(f'{k}={v}' for k, v in eqn.attrs.items())}]" if eqn.attrs else ""
+        super().__init__(
+            f"reference of {eqn.op.name}{attrs} ({operands}) gave ({', '.join(got)}), its type "
+            f"rule says ({needed}){where}"
+        )

@@ -1,0 +1,131 @@
+"""Program: the traced, typed intermediate representation.
+
+    Program := "program" name Region            the trailing parameters are bound to `constants`
+    Region  := (params) { Eqn* -> results }      closed: uses its parameters and its own equations only
+    Eqn     := outputs "=" op [attrs] operands Region*      # the user's file:line
+    Atom    := Value | Literal                   what an operand or a result may be
+
+All of it is frozen data. Values and equations are compared by identity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tracegraph.types import ArrayType
+
+if TYPE_CHECKING:
+    from tracegraph.op import Op
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A line of the user's code."""
+
+    file: str
+    line: int
+    function: str
+
+    def __str__(self) -> str:
+        return f"{self.file.replace(chr(92), '/').rsplit('/', 1)[-1]}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Value:
+    """What one equation yields or one region takes: an identity with a type."""
+
+    type: ArrayType
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Literal:
+    """A scalar known when the function was traced, stored with exactly the type's dtype."""
+
+    value: Any  # a NumPy scalar of type.dtype
+    type: ArrayType
+
+    @staticmethod
+    def of(value: Any, type_: ArrayType) -> Literal:
+        """`value` as a scalar literal of the dtype of `type_`.
+
+        Raises:
+            OverflowError: a Python int out of the dtype's range.
+        """
+        return Literal(np.asarray(value, type_.dtype)[()], type_.with_shape(()))
+
+
+Atom = Value | Literal
+
+NO_ATTRS: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Region:
+    """A closed block of equations: a program's body, a branch, a loop's condition or body."""
+
+    params: tuple[Value, ...]
+    eqns: tuple[Eqn, ...]
+    results: tuple[Atom, ...]
+
+    @property
+    def result_types(self) -> tuple[ArrayType, ...]:
+        """Types of the results."""
+        return tuple(atom.type for atom in self.results)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Eqn:
+    """One application of an op. `attrs` values are hashable: ints, strings, dtypes, tuples."""
+
+    op: Op
+    operands: tuple[Atom, ...]
+    outputs: tuple[Value, ...]
+    attrs: Mapping[str, Any] = field(default_factory=lambda: NO_ATTRS)
+    regions: tuple[Region, ...] = ()
+    source: Source | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Program:
+    """A traced function.
+
+    `body.params` are the inputs followed by one parameter per constant: arrays that the function
+    closed over, in the order of `constants`.
+    """
+
+    name: str
+    body: Region
+    constants: tuple[np.ndarray[Any, Any], ...] = ()
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        """The parameters that a call binds."""
+        return self.body.params[: len(self.body.params) - len(self.constants)]
+
+    @property
+    def in_types(self) -> tuple[ArrayType, ...]:
+        """Types of the inputs."""
+        return tuple(value.type for value in self.inputs)
+
+    @property
+    def out_types(self) -> tuple[ArrayType, ...]:
+        """Types of the outputs."""
+        return self.body.result_types
+
+    def __str__(self) -> str:
+        from tracegraph.text import program_text
+
+        return program_text(self)
+
+
+def walk(region: Region) -> Iterator[Eqn]:
+    """Every equation of a region and of the regions inside, outermost first."""
+    for eqn in region.eqns:
+        yield eqn
+        for inner in eqn.regions:
+            yield from walk(inner)

@@ -1,0 +1,299 @@
+"""jit: trace once, compile once per argument types, then only launch."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, TypedDict, overload
+
+from tracegraph import ops as _ops  # noqa: F401 - registers the op records
+from tracegraph import tree
+from tracegraph.backend import Compiler
+from tracegraph.creation import canonical_device
+from tracegraph.ir import Program
+from tracegraph.signature import Call, CallKey, Signature
+from tracegraph.stages import Compiled, Lowered, Traced, flat_results
+from tracegraph.trace import current_trace, trace_program
+from tracegraph.version import __version__
+
+
+class Stats(TypedDict):
+    """Counts of one jitted function.
+
+    `traces` and `builds`: how often it was traced, and compiled. `launches`: runs. `updates`: moved
+    addresses that were patched into a graph. `bytes_copied`: from arguments that could not be read
+    in place. `bytes_held`: scratch and constants of all its graphs. `retraces`: for each build
+    after the first, what had changed since the build before.
+    """
+
+    traces: int
+    builds: int
+    launches: int
+    updates: int
+    bytes_copied: int
+    bytes_held: int
+    retraces: tuple[str, ...]
+
+
+class Jitted:
+    """A function that is compiled on its first call with each combination of argument types.
+
+    Made by `tracegraph.jit`. Threads may call it concurrently.
+    """
+
+    def __init__(self, fun: Callable[..., Any], signature: Signature, device: str | None) -> None:
+        functools.update_wrapper(self, fun)
+        self._fun = fun
+        self._signature = signature
+        self._device = None if device is None else canonical_device(device)
+        self._compiled: dict[tuple[CallKey, str], Compiled] = {}
+        self._traces = 0
+        self._retraces: list[str] = []
+        # Reentrant: tracing may call this function again, inlined, from inside itself.
+        self._lock = threading.RLock()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the function; inside another one that is being traced, as a part of that."""
+        if current_trace() is not None:
+            return self._fun(*args, **kwargs)
+        return self.launch(*args, **kwargs)
+
+    def launch(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the compiled function now, even while another function is being traced."""
+        call = self._signature.bind(args, kwargs)
+        device = self._device or _device_of(call)
+        compiled = self._compiled.get((call.key, device))
+        if compiled is None:
+            compiled = self._build(call.key, device)
+        return compiled.run(call)
+
+    def _build(self, key: CallKey, device: str) -> Compiled:
+        with self._lock:
+            compiled = self._compiled.get((key, device))
+            if compiled is None:  # else another thread has built it meanwhile
+                compiled = self._trace(key, device).lower().compile()
+                if self._compiled:
+                    self._retraces.append(self._changes(key, device))
+                self._compiled[key, device] = compiled
+            return compiled
+
+    def _changes(self, key: CallKey, device: str) -> str:
+        """What differs from the types that were compiled last."""
+        last_key, last_device = next(reversed(self._compiled))
+        if last_key == key:
+            return f"device: {last_device} -> {device}"
+        return self._signature.differences(last_key, key)
+
+    def _trace(self, key: CallKey, device: str) -> Traced:
+        with self._lock:
+            traced = trace_call(self._fun, self._signature, key, device)
+            self._traces += 1
+            return traced
+
+    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+        """Trace for the types of these arguments, which may be `ArrayType`s instead of arrays.
+
+        >>> import tracegraph
+        >>> f32 = tracegraph.ArrayType("float32", (3,))
+        >>> jit(lambda x: x * 2).trace(f32).program.out_types[0] == f32
+        True
+        """
+        call = self._signature.bind(args, kwargs, abstract=True)
+        return self._trace(call.key, self._device or _device_of(call))
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """Trace and plan for the types of these arguments, which may be `ArrayType`s."""
+        return self.trace(*args, **kwargs).lower()
+
+    def stats(self) -> Stats:
+        """Counts of traces, builds, launches, updates and bytes, and the reasons of retraces."""
+        with self._lock:
+            compiled = tuple(self._compiled.values())
+            counts = [c.stats() for c in compiled]
+            return Stats(
+                traces=self._traces,
+                builds=len(compiled),
+                launches=sum(c["launches"] for c in counts),
+                updates=sum(c["updates"] for c in counts),
+                bytes_copied=sum(c["bytes_copied"] for c in counts),
+                bytes_held=sum(c.memory["scratch"] + c.memory["constants"] for c in compiled),
+                retraces=tuple(self._retraces),
+            )
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Jitted: ...
+    @overload
+    def __get__(self, instance: object, owner: type | None = None) -> BoundJitted: ...
+    def __get__(self, instance: object | None, owner: type | None = None) -> Jitted | BoundJitted:
+        return self if instance is None else BoundJitted(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<jitted {self._signature.function}>"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoundJitted:
+    """A jitted method bound to its instance, which is the first argument."""
+
+    function: Jitted
+    instance: Any
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the method."""
+        return self.function(self.instance, *args, **kwargs)
+
+    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+        """The same as `Jitted.trace`."""
+        return self.function.trace(self.instance, *args, **kwargs)
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """The same as `Jitted.lower`."""
+        return self.function.lower(self.instance, *args, **kwargs)
+
+    def stats(self) -> Stats:
+        """The counts of the method, over all instances."""
+        return self.function.stats()
+
+
+@overload
+def jit(
+    fun: Callable[..., Any],
+    *,
+    static_argnums: int | Iterable[int] = (),
+    static_argnames: str | Iterable[str] = (),
+    donate_argnums: int | Iterable[int] = (),
+    device: str | None = None,
+) -> Jitted: ...
+@overload
+def jit(
+    fun: None = None,
+    *,
+    static_argnums: int | Iterable[int] = (),
+    static_argnames: str | Iterable[str] = (),
+    donate_argnums: int | Iterable[int] = (),
+    device: str | None = None,
+) -> Callable[[Callable[..., Any]], Jitted]: ...
+def jit(
+    fun: Callable[..., Any] | None = None,
+    *,
+    static_argnums: int | Iterable[int] = (),
+    static_argnames: str | Iterable[str] = (),
+    donate_argnums: int | Iterable[int] = (),
+    device: str | None = None,
+) -> Jitted | Callable[[Callable[..., Any]], Jitted]:
+    """Compile a pure function of arrays into one graph, on its first call with given types.
+
+    Args:
+        fun: takes and returns trees of arrays and numbers. Without it, `jit` with options is a
+            decorator.
+        static_argnums: positions of arguments that are not traced, but hashable values that the
+            program depends on; each new value is traced anew.
+        static_argnames: the same by name.
+        donate_argnums: positions of arguments that may be overwritten; their Arrays are invalid
+            after the call.
+        device: ``"host"``, ``"cuda"`` or ``"cuda:1"``; without it, that of the Arrays passed, or
+            else a GPU if there is one.
+
+    Raises:
+        TypeError: `fun` is not callable.
+        ValueError: an option names no parameter, or one is both static and donated.
+
+    >>> import numpy as np
+    >>> @jit
+    ... def scale(x, factor):
+    ...     return x * factor
+    >>> scale(np.arange(3.0), 2)
+    Array([0., 2., 4.], dtype=float64)
+    """
+    if fun is None:
+        return functools.partial(
+            jit,
+            static_argnums=static_argnums,
+            static_argnames=static_argnames,
+            donate_argnums=donate_argnums,
+            device=device,
+        )
+    if isinstance(fun, (staticmethod, classmethod)):
+        raise TypeError(f"apply jit below @{type(fun).__name__}, to the function itself")
+    signature = Signature.of(fun, static_argnums, static_argnames, donate_argnums)
+    return Jitted(fun, signature, device)
+
+
+def make_program(fun: Callable[..., Any]) -> Callable[..., Program]:
+    """A function that traces `fun` and returns the Program, before any pass.
+
+    Arguments are arrays, numbers or `ArrayType`s, and trees of them.
+
+    >>> import tracegraph
+    >>> print(make_program(lambda x: x + 1)(tracegraph.ArrayType("int64")).out_types[0])
+    i64[]
+    """
+    signature = Signature.of(fun)
+
+    @functools.wraps(fun)
+    def program(*args: Any, **kwargs: Any) -> Program:
+        key = signature.bind(args, kwargs, abstract=True).key
+        return trace_call(fun, signature, key, "host").program
+
+    return program
+
+
+def trace_call(fun: Callable[..., Any], signature: Signature, key: CallKey, device: str) -> Traced:
+    """Trace `fun` for the types of a call."""
+    out_structure: list[tree.Structure] = []
+
+    def flat(*leaves: Any) -> list[Any]:
+        args, kwargs = signature.rebuild(key, leaves)
+        results, structure = flat_results(signature.function, fun(*args, **kwargs))
+        out_structure.append(structure)
+        return results
+
+    origins = [f"argument {path}" for path in signature.paths(key.structure)]
+    name = getattr(fun, "__name__", type(fun).__name__)
+    program = trace_program(flat, signature.types(key), name, origins)
+    return Traced(program, key, out_structure[0], signature, device, compiler)
+
+
+def _device_of(call: Call) -> str:
+    """Where the first device Array of a call is, or else the default."""
+    for leaf in call.leaves:
+        device: str | None = getattr(leaf, "device", None)
+        if isinstance(device, str) and device != "cpu":
+            return device
+    return default_device()
+
+
+@functools.cache
+def default_device() -> str:
+    """The device that functions run on when nothing says otherwise."""
+    found: str = _lowering().default_device()
+    return found
+
+
+def compiler() -> Compiler:
+    """The package that turns programs into executables."""
+    found: Compiler = _lowering()
+    return found
+
+
+@functools.cache
+def _lowering() -> Any:
+    """The package `lowering` of this distribution, imported when first needed.
+
+    Raises:
+        ImportError: another distribution's package of that name was found, or another version.
+    """
+    import lowering
+
+    version = getattr(lowering, "TRACEGRAPH_VERSION", None)
+    if version != __version__:
+        raise ImportError(
+            f"tracegraph {__version__} needs the package `lowering` that is installed with it, but "
+            f"found {inspect.getsourcefile(lowering)} "
+            f"({'of another project' if version is None else f'of version {version}'}); remove or "
+            "rename that one, or reinstall tracegraph"
+        )
+    return lowering

@@ -1,0 +1,172 @@
+"""Products that sum over axes. All of them end in the `matmul` op or in a multiplication."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
+
+from tracegraph.numpy.dispatch import as_array, numpy_function
+from tracegraph.numpy.elementwise import _written, conjugate, multiply, subtract
+from tracegraph.numpy.joining import stack
+from tracegraph.numpy.shapes import broadcast_to, moveaxis, reshape, squeeze, transpose
+from tracegraph.op import get
+from tracegraph.types import broadcast_shapes, result_type, type_of
+
+
+def unified(x: Any, y: Any) -> tuple[Any, Any]:
+    """Two arrays in the dtype in which they meet."""
+    x, y = as_array(x), as_array(y)
+    dtype = result_type(type_of(x), type_of(y))
+    return as_array(x, dtype), as_array(y, dtype)
+
+
+@numpy_function
+def matmul(x1: Any, x2: Any, /, out: Any = None) -> Any:
+    """Matrix products of the last two axes, the others broadcast; a vector is one row or column.
+
+    Raises:
+        ValueError: an operand has no axes, or the inner extents differ.
+    """
+    x, y = unified(x1, x2)
+    if x.ndim == 0 or y.ndim == 0:
+        raise ValueError(
+            f"matmul: operands of shapes {x.shape} and {y.shape} must have axes; use multiply for "
+            "scalars"
+        )
+    row, column = x.ndim == 1, y.ndim == 1
+    x = reshape(x, (1, x.size)) if row else x
+    y = reshape(y, (y.size, 1)) if column else y
+    if x.shape[-1] != y.shape[-2]:
+        raise ValueError(
+            f"matmul: shapes {np.shape(x1)} and {np.shape(x2)} do not fit: inner extents "
+            f"{x.shape[-1]} and {y.shape[-2]} must be equal"
+        )
+    batch = broadcast_shapes(x.shape[:-2], y.shape[:-2])
+    x, y = (broadcast_to(z, batch + z.shape[-2:]) for z in (x, y))
+    result = get("matmul")(x, y)
+    dropped = (-2,) * row + (-1,) * column
+    if dropped:
+        result = squeeze(result, dropped)
+    return _written("matmul", result, out, True)
+
+
+@numpy_function
+def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+    """Dot products along an axis, the first operand conjugated."""
+    x, y = unified(x1, x2)
+    x, y = moveaxis(conjugate(x), axis, -1), moveaxis(y, axis, -1)
+    return matvec(reshape(x, (*x.shape[:-1], 1, x.shape[-1])), y)[..., 0]
+
+
+@numpy_function
+def matvec(x1: Any, x2: Any, /) -> Any:
+    """Products of matrices and vectors, each in the last axes."""
+    x2 = as_array(x2)
+    return squeeze(matmul(x1, reshape(x2, (*x2.shape, 1))), -1)
+
+
+@numpy_function
+def vecmat(x1: Any, x2: Any, /) -> Any:
+    """Products of conjugated vectors and matrices, each in the last axes."""
+    x1 = conjugate(as_array(x1))
+    return squeeze(matmul(reshape(x1, (*x1.shape[:-1], 1, x1.shape[-1])), x2), -2)
+
+
+@numpy_function
+def dot(a: Any, b: Any, out: Any = None) -> Any:
+    """Sums of products over the last axis of `a` and the last but one of `b` (or its only one)."""
+    x, y = unified(a, b)
+    if x.ndim == 0 or y.ndim == 0:
+        return _written("dot", multiply(x, y), out, True)
+    return _written("dot", tensordot(x, y, (-1, -2 if y.ndim > 1 else -1)), out, True)
+
+
+@numpy_function
+def vdot(a: Any, b: Any, /) -> Any:
+    """The dot product of two ravelled arrays, the first conjugated."""
+    return dot(reshape(conjugate(as_array(a)), -1), reshape(b, -1))
+
+
+@numpy_function
+def inner(a: Any, b: Any, /) -> Any:
+    """Sums of products over the last axes of both arrays."""
+    x, y = unified(a, b)
+    return multiply(x, y) if x.ndim == 0 or y.ndim == 0 else tensordot(x, y, (-1, -1))
+
+
+@numpy_function
+def outer(a: Any, b: Any, out: Any = None) -> Any:
+    """All products of elements of two ravelled arrays, as a matrix."""
+    x, y = unified(a, b)
+    return _written("outer", multiply(reshape(x, (-1, 1)), reshape(y, (1, -1))), out, True)
+
+
+Axes = int | Sequence[Any]
+
+
+@numpy_function
+def tensordot(a: Any, b: Any, axes: Axes = 2) -> Any:
+    """Sums of products over axes of `a` paired with axes of `b`.
+
+    An int n pairs the last n of `a` with the first n of `b`.
+
+    Raises:
+        ValueError: paired axes differ in extent.
+    """
+    x, y = unified(a, b)
+    if isinstance(axes, int):
+        pairs: tuple[Any, Any] = (tuple(range(x.ndim - axes, x.ndim)), tuple(range(axes)))
+    else:
+        pairs = (axes[0], axes[1])
+    of_x = normalize_axis_tuple(pairs[0], x.ndim)
+    of_y = normalize_axis_tuple(pairs[1], y.ndim)
+    if [x.shape[k] for k in of_x] != [y.shape[k] for k in of_y]:
+        raise ValueError(
+            f"tensordot: axes {of_x} of shape {x.shape} and axes {of_y} of shape {y.shape} must "
+            "have equal extents"
+        )
+    free_x = tuple(k for k in range(x.ndim) if k not in of_x)
+    free_y = tuple(k for k in range(y.ndim) if k not in of_y)
+    shape = tuple(x.shape[k] for k in free_x) + tuple(y.shape[k] for k in free_y)
+    inner_extent = prod(x.shape[k] for k in of_x)
+    left = reshape(transpose(x, free_x + of_x), (prod(x.shape[k] for k in free_x), inner_extent))
+    right = reshape(transpose(y, of_y + free_y), (inner_extent, prod(y.shape[k] for k in free_y)))
+    return reshape(get("matmul")(left, right), shape)
+
+
+@numpy_function
+def kron(a: Any, b: Any) -> Any:
+    """The Kronecker product."""
+    x, y = unified(a, b)
+    rank = max(x.ndim, y.ndim)
+    left = (1,) * (rank - x.ndim) + x.shape
+    right = (1,) * (rank - y.ndim) + y.shape
+    x = reshape(x, tuple(n for extent in left for n in (extent, 1)))
+    y = reshape(y, tuple(n for extent in right for n in (1, extent)))
+    return reshape(multiply(x, y), tuple(l * r for l, r in zip(left, right, strict=True)))
+
+
+@numpy_function
+def cross(
+    a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+) -> Any:
+    """Cross products of vectors of three elements.
+
+    Raises:
+        ValueError: an extent is not 3.
+    """
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    x, y = unified(a, b)
+    x = moveaxis(x, normalize_axis_index(axisa, x.ndim), 0)
+    y = moveaxis(y, normalize_axis_index(axisb, y.ndim), 0)
+    if x.shape[0] != 3 or y.shape[0] != 3:
+        raise ValueError(f"cross needs vectors of 3 elements, got {x.shape[0]} and {y.shape[0]}")
+    parts = [
+        subtract(multiply(x[i], y[j]), multiply(x[j], y[i])) for i, j in ((1, 2), (2, 0), (0, 1))
+    ]
+    return stack(parts, axisc)

@@ -1,0 +1,246 @@
+"""Functions that make arrays: in a traced function, traced arrays that may be written to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from tracegraph.errors import TracerIndexError, UnsupportedByTracerError
+from tracegraph.numpy.dispatch import as_array, copied, is_ours, lifted
+from tracegraph.numpy.elementwise import add, astype, divide, floor, multiply, subtract
+from tracegraph.numpy.shapes import broadcast_to, extents_of, moveaxis, reshape
+from tracegraph.op import get
+from tracegraph.operators import ArrayOperators
+from tracegraph.trace import bind, current_trace
+from tracegraph.types import result_type, type_of
+
+Shape = int | Sequence[int]
+
+
+def full(shape: Shape, fill_value: Any, dtype: DTypeLike | None = None, **kwargs: Any) -> Any:
+    """An array of one value, broadcast to the shape."""
+    _no_more("full", kwargs)
+    extents = extents_of(shape)
+    value = lifted(as_array(fill_value, dtype))
+    if not isinstance(value, ArrayOperators):
+        return np.full(extents, value)
+    return copied(broadcast_to(value, extents))
+
+
+def _no_more(name: str, kwargs: dict[str, Any]) -> None:
+    """Accept the keywords of NumPy that have no meaning here in their default values only."""
+    defaults = {
+        "order": ("C", "K", "A"),
+        "device": (None, "cpu"),
+        "like": (None,),
+        "subok": (True, False),
+    }
+    bad = [key for key, value in kwargs.items() if value not in defaults.get(key, ())]
+    if bad:
+        raise UnsupportedByTracerError(f"numpy.{name} with {', '.join(bad)}")
+
+
+def zeros(shape: Shape, dtype: DTypeLike = float, **kwargs: Any) -> Any:
+    """An array of zeros."""
+    return full(shape, np.zeros((), dtype), **kwargs)
+
+
+def ones(shape: Shape, dtype: DTypeLike | None = None, **kwargs: Any) -> Any:
+    """An array of ones."""
+    return full(shape, np.ones((), dtype), **kwargs)
+
+
+def empty(shape: Shape, dtype: DTypeLike = float, **kwargs: Any) -> Any:
+    """An array to be filled: zeros, so that every run gives the same."""
+    return zeros(shape, dtype, **kwargs)
+
+
+def full_like(
+    a: Any,
+    fill_value: Any,
+    dtype: DTypeLike | None = None,
+    *,
+    shape: Shape | None = None,
+    **kwargs: Any,
+) -> Any:
+    """An array of one value, with shape and dtype of another unless they are given."""
+    a = as_array(a)
+    extents = a.shape if shape is None else shape
+    return full(extents, fill_value, a.dtype if dtype is None else dtype, **kwargs)
+
+
+def zeros_like(
+    a: Any, dtype: DTypeLike | None = None, *, shape: Shape | None = None, **kwargs: Any
+) -> Any:
+    """Zeros with shape and dtype of another array unless they are given."""
+    return full_like(a, 0, dtype, shape=shape, **kwargs)
+
+
+def ones_like(
+    a: Any, dtype: DTypeLike | None = None, *, shape: Shape | None = None, **kwargs: Any
+) -> Any:
+    """Ones with shape and dtype of another array unless they are given."""
+    return full_like(a, 1, dtype, shape=shape, **kwargs)
+
+
+def empty_like(
+    a: Any, dtype: DTypeLike | None = None, *, shape: Shape | None = None, **kwargs: Any
+) -> Any:
+    """An array to be filled: zeros, with shape and dtype of another unless they are given."""
+    return zeros_like(a, dtype, shape=shape, **kwargs)
+
+
+def asarray(
+    a: Any, dtype: DTypeLike | None = None, *, copy: bool | None = None, **kwargs: Any
+) -> Any:
+    """`a` as an array: traced in a traced function, where a NumPy array becomes a constant of it.
+
+    Nested lists may hold traced values.
+    """
+    _no_more("asarray", kwargs)
+    result = lifted(as_array(a, dtype))
+    return copied(result) if copy else result
+
+
+def array(a: Any, dtype: DTypeLike | None = None, *, copy: bool = True, **kwargs: Any) -> Any:
+    """`a` as a new array. Nested lists may hold traced values."""
+    ndmin = kwargs.pop("ndmin", 0)
+    _no_more("array", kwargs)
+    result = asarray(a, dtype, copy=copy)
+    missing = ndmin - result.ndim
+    return result.reshape((1,) * missing + result.shape) if missing > 0 else result
+
+
+asanyarray = ascontiguousarray = asarray
+
+
+def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
+    """A new array with the same elements."""
+    return copied(lifted(as_array(a)))
+
+
+def _iota(size: int, dtype: DTypeLike) -> Any:
+    """0, 1, … in the graph while tracing, a NumPy array otherwise."""
+    trace = current_trace()
+    if trace is None:
+        return np.arange(size, dtype=dtype)
+    return bind(trace, get("iota"), (), {"size": size, "dtype": np.dtype(dtype)})
+
+
+def arange(*args: Any, step: Any = None, dtype: DTypeLike | None = None, **kwargs: Any) -> Any:
+    """Evenly spaced values between static bounds: `arange(stop)`, `arange(start, stop, step)`.
+
+    Raises:
+        TracerIndexError: a bound is traced.
+    """
+    _no_more("arange", kwargs)
+    start, stop, by = _bounds(args, step)
+    if is_ours((start, stop, by)):
+        raise TracerIndexError(next(v for v in (start, stop, by) if is_ours((v,))), "numpy.arange")
+    values = np.arange(start, stop, by, dtype=dtype)
+    if current_trace() is None or values.dtype.kind not in "iu" or values.size < 2:
+        return copied(lifted(values))
+    first, second = values[:2]
+    result = _iota(values.size, values.dtype)
+    if second - first != 1:
+        result = multiply(result, second - first)
+    return add(result, first) if first != 0 else result
+
+
+def _bounds(args: tuple[Any, ...], step: Any) -> tuple[Any, Any, Any]:
+    if not 1 <= len(args) <= 3:
+        raise TypeError(f"arange takes one to three bounds, got {len(args)}")
+    start, stop = (0, args[0]) if len(args) == 1 else args[:2]
+    return start, stop, args[2] if len(args) == 3 else 1 if step is None else step
+
+
+def linspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+) -> Any:
+    """`num` evenly spaced values from `start` to `stop`, which may be traced, along a new axis."""
+    if not is_ours((start, stop)):
+        found = np.linspace(start, stop, num, endpoint, retstep, dtype, axis)
+        return (copied(lifted(found[0])), found[1]) if retstep else copied(lifted(found))
+    intervals = num - 1 if endpoint else num
+    inexact = result_type(type_of(start), type_of(stop), type_of(1.0))
+    start, stop = as_array(start, inexact), as_array(stop, inexact)
+    spread = subtract(stop, start)
+    step = divide(spread, intervals) if intervals > 0 else np.nan
+    rank = len(np.broadcast_shapes(start.shape, stop.shape))
+    positions = reshape(_iota(num, inexact), (num,) + (1,) * rank)
+    result = add(multiply(positions, step if intervals > 0 else spread), start)
+    if endpoint and num > 1:
+        from tracegraph.indexing import updated
+
+        result = updated(result, -1, stop, "set")
+    if dtype is not None and np.dtype(dtype).kind in "iu":
+        result = floor(result)
+    result = astype(moveaxis(result, 0, axis), result.dtype if dtype is None else dtype)
+    return (result, step) if retstep else result
+
+
+def eye(
+    N: int,  # noqa: N803  (NumPy's name)
+    M: int | None = None,  # noqa: N803
+    k: int = 0,
+    dtype: DTypeLike = float,
+    **kwargs: Any,
+) -> Any:
+    """Ones on the k-th diagonal, zeros elsewhere."""
+    _no_more("eye", kwargs)
+    columns = N if M is None else M
+    if current_trace() is None:
+        return np.eye(N, columns, k, dtype)
+    row, column = _iota(N, np.int64).reshape(N, 1), _iota(columns, np.int64)
+    return astype(add(row, k) == column, dtype)
+
+
+def identity(n: int, dtype: DTypeLike | None = None, **kwargs: Any) -> Any:
+    """The identity matrix."""
+    return eye(n, dtype=float if dtype is None else dtype, **kwargs)
+
+
+def tri(
+    N: int,  # noqa: N803
+    M: int | None = None,  # noqa: N803
+    k: int = 0,
+    dtype: DTypeLike = float,
+) -> Any:
+    """Ones at and below the k-th diagonal, zeros above."""
+    columns = N if M is None else M
+    if current_trace() is None:
+        return np.tri(N, columns, k, dtype)
+    row, column = _iota(N, np.int64).reshape(N, 1), _iota(columns, np.int64)
+    return astype(add(row, k) >= column, dtype)
+
+
+__all__ = [
+    "arange",
+    "array",
+    "asanyarray",
+    "asarray",
+    "ascontiguousarray",
+    "broadcast_to",
+    "copy",
+    "empty",
+    "empty_like",
+    "eye",
+    "full",
+    "full_like",
+    "identity",
+    "linspace",
+    "ones",
+    "ones_like",
+    "tri",
+    "zeros",
+    "zeros_like",
+]

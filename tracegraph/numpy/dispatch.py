@@ -1,0 +1,96 @@
+"""What every function here begins with: is this NumPy's own business, and what are its operands?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+import tracegraph.ops  # noqa: F401  (fills the registry that the functions draw from)
+from tracegraph.op import get
+from tracegraph.operators import ArrayOperators
+from tracegraph.trace import current_trace
+from tracegraph.tracer import Tracer
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+CAST = get("cast")
+
+
+def is_ours(values: Iterable[Any]) -> bool:
+    """Whether tracers or Arrays are among values, also inside of lists and tuples."""
+    return any(
+        isinstance(v, ArrayOperators) or (isinstance(v, (list, tuple)) and is_ours(v))
+        for v in values
+    )
+
+
+def numpy_function(fun: Callable[P, R]) -> Callable[P, R]:
+    """Give a call without tracers and Arrays to the NumPy function of the same name.
+
+    So `tracegraph.numpy` is NumPy where NumPy suffices, and `fun` is written for our arrays only.
+    """
+    reference = getattr(np, fun.__name__, None) or getattr(np.linalg, fun.__name__)
+
+    @wraps(fun)
+    def dispatching(*args: P.args, **kwargs: P.kwargs) -> R:
+        if is_ours(args) or is_ours(kwargs.values()):
+            return fun(*args, **kwargs)
+        result: R = reference(*args, **kwargs)
+        return result
+
+    return dispatching
+
+
+def as_array(x: Any, dtype: DTypeLike | None = None) -> Any:
+    """`x` as an array of ours or of NumPy's, never weak, in another dtype if one is given.
+
+    Nested lists that hold tracers or Arrays are stacked. Tracers and Arrays are not copied.
+    """
+    if isinstance(x, (list, tuple)) and is_ours(x):
+        x = _stacked(x)
+    if not isinstance(x, ArrayOperators):
+        with np.errstate(all="ignore"):
+            return np.asarray(x) if dtype is None else _converted(np.asarray(x), x, dtype)
+    target = x.dtype if dtype is None else np.dtype(dtype)
+    if target == x.dtype and not getattr(x, "weak", False):
+        return x
+    return CAST(x, dtype=target)
+
+
+def _converted(array: np.ndarray[Any, Any], given: Any, dtype: DTypeLike) -> np.ndarray[Any, Any]:
+    """A NumPy array in another dtype; a Python int must fit it, as in NumPy's assignment."""
+    target = np.dtype(dtype)
+    if isinstance(given, int) and target.kind in "iu":
+        return np.asarray(given, target)
+    if array.dtype.kind == "c" and target.kind not in "cb":
+        array = array.real  # what the conversion does, without its warning
+    return array.astype(target)
+
+
+def _stacked(values: Any) -> Any:
+    """Nested sequences as one array: `[[a, b], [c, d]]` with scalars or arrays in them."""
+    parts = [as_array(v) for v in values]
+    dtype = np.result_type(*(p.dtype for p in parts))
+    rows = [get("reshape")(as_array(p, dtype), shape=(1, *p.shape)) for p in parts]
+    return get("concatenate")(*rows, axis=0)
+
+
+def lifted(x: Any) -> Any:
+    """A static array or scalar as a tracer of the trace in progress, if there is one."""
+    trace = current_trace()
+    if trace is None or isinstance(x, ArrayOperators):
+        return x
+    return Tracer(trace, trace.read(x), "a constant array" if np.ndim(x) else None)
+
+
+def copied(x: Any) -> Any:
+    """The same elements as an array that shares memory with no other."""
+    if isinstance(x, Tracer):
+        trace = current_trace() or x.owner
+        return Tracer(trace, trace.read(x))
+    return x if isinstance(x, ArrayOperators) else np.array(x)  # Arrays are immutable

@@ -1,0 +1,160 @@
+"""Einstein summation, reduced to diagonals, sums, transposes and matrix products.
+
+    subscripts := labels ("," labels)* ["->" labels]        labels: letters, and "..." once
+
+Each operand first gives up what concerns it alone: repeated labels become diagonals, and labels
+that nobody else needs are summed. Then the operands are multiplied from left to right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import prod
+from string import ascii_letters
+from typing import Any
+
+from tracegraph.errors import UnsupportedByTracerError
+from tracegraph.numpy.dispatch import as_array, numpy_function
+from tracegraph.numpy.elementwise import _written, multiply
+from tracegraph.numpy.selecting import diagonal
+from tracegraph.numpy.shapes import reshape, transpose
+from tracegraph.op import get
+from tracegraph.types import result_type, type_of
+
+
+@dataclass(frozen=True, slots=True)
+class _Labelled:
+    """An array with a label for each axis, no label twice."""
+
+    array: Any
+    labels: str
+
+
+@numpy_function
+def einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any) -> Any:
+    """Sums of products, by labels of axes: `einsum("ij,jk->ik", a, b)`.
+
+    Implicit output (labels that occur once, sorted), ellipses, repeated labels and the form
+    `einsum(a, [0, 1], b, [1, 2], [0, 2])` are understood.
+
+    Raises:
+        ValueError: labels do not fit the operands.
+        UnsupportedByTracerError: `dtype=`, `order=` or `casting=`.
+    """
+    if kwargs:
+        raise UnsupportedByTracerError(
+            f"numpy.einsum with {', '.join(kwargs)}", "cast the operands"
+        )
+    text, arrays = _as_text(operands)
+    terms, output = _parse(text, [a.ndim for a in arrays])
+    dtype = result_type(*(type_of(a) for a in arrays)) if len(arrays) > 1 else arrays[0].dtype
+    arrays = [as_array(a, dtype) for a in arrays]
+    extents = _extents(terms, arrays)
+    labelled = [
+        _simplified(a, labels, terms[:k] + terms[k + 1 :], output, extents)
+        for k, (a, labels) in enumerate(zip(arrays, terms, strict=True))
+    ]
+    result = labelled[0]
+    for k, factor in enumerate(labelled[1:], 1):
+        needed = set(output).union(*(other.labels for other in labelled[k + 1 :]))
+        result = _product(result, factor, needed)
+    array = transpose(result.array, tuple(result.labels.index(c) for c in output))
+    return _written("einsum", array, out, True)
+
+
+def _as_text(operands: Sequence[Any]) -> tuple[str, list[Any]]:
+    """Subscripts and arrays, from either form of the arguments."""
+    if isinstance(operands[0], str):
+        return operands[0].replace(" ", ""), [as_array(a) for a in operands[1:]]
+    arrays = [as_array(a) for a in operands[: len(operands) // 2 * 2 : 2]]
+    terms = [_as_labels(sublist) for sublist in operands[1::2]]
+    arrow = "->" + _as_labels(operands[-1]) if len(operands) % 2 else ""
+    return ",".join(terms) + arrow, arrays
+
+
+def _as_labels(sublist: Iterable[Any]) -> str:
+    return "".join("..." if k is Ellipsis else ascii_letters[k] for k in sublist)
+
+
+def _parse(text: str, ranks: Sequence[int]) -> tuple[list[str], str]:
+    """Labels of each operand and of the output, ellipses spelled out."""
+    inputs, arrow, output = text.partition("->")
+    terms = inputs.split(",")
+    if len(terms) != len(ranks):
+        raise ValueError(f"einsum {text!r} describes {len(terms)} operands, but got {len(ranks)}")
+    named = [len(term.replace("...", "")) for term in terms]
+    for term, have, rank in zip(terms, named, ranks, strict=True):
+        if have > rank or ("..." not in term and have != rank):
+            raise ValueError(
+                f"einsum {text!r}: labels {term!r} do not fit an operand of {rank} axes"
+            )
+    hidden = [rank - have for rank, have in zip(ranks, named, strict=True)]
+    spare = "".join(c for c in ascii_letters if c not in text)[: max(hidden, default=0)]
+    spelled = [
+        term.replace("...", spare[len(spare) - count :])
+        for term, count in zip(terms, hidden, strict=True)
+    ]
+    if not arrow:
+        letters = "".join(terms).replace(".", "")
+        output = spare + "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
+    output = output.replace("...", spare)
+    unknown = set(output) - set("".join(spelled))
+    if unknown or len(set(output)) != len(output):
+        raise ValueError(f"einsum {text!r}: each output label must occur in an operand, and once")
+    return spelled, output
+
+
+def _extents(terms: Sequence[str], arrays: Sequence[Any]) -> dict[str, int]:
+    """The extent of each label; 1 broadcasts."""
+    extents: dict[str, int] = {}
+    for term, array in zip(terms, arrays, strict=True):
+        for label, extent in zip(term, array.shape, strict=True):
+            known = extents.setdefault(label, extent)
+            if known == 1:
+                extents[label] = extent
+            elif extent not in (1, known):
+                raise ValueError(f"einsum: label {label!r} has extents {known} and {extent}")
+    return extents
+
+
+def _simplified(
+    array: Any, labels: str, others: Sequence[str], output: str, extents: dict[str, int]
+) -> _Labelled:
+    """An operand without repeated labels, broadcast axes, and labels that only it has."""
+    for label in dict.fromkeys(labels):
+        while labels.count(label) > 1:
+            first = labels.index(label)
+            second = labels.index(label, first + 1)
+            array = diagonal(array, 0, first, second)
+            labels = labels[:first] + labels[first + 1 : second] + labels[second + 1 :] + label
+    stretched = [c for c, n in zip(labels, array.shape, strict=True) if n != extents[c]]
+    array = reshape(array, tuple(extents[c] for c in labels if c not in stretched))
+    labels = "".join(c for c in labels if c not in stretched)
+    wanted = set(output).union(*others)
+    alone = tuple(k for k, c in enumerate(labels) if c not in wanted)
+    if alone:
+        array = get("sum")(array, axes=alone)
+    return _Labelled(array, "".join(c for c in labels if c in wanted))
+
+
+def _product(x: _Labelled, y: _Labelled, needed: set[str]) -> _Labelled:
+    """The product of two operands, summed over the labels that are not needed any more."""
+    shared = [c for c in x.labels if c in y.labels]
+    batch = "".join(c for c in shared if c in needed)
+    summed = "".join(c for c in shared if c not in needed)
+    free_x = "".join(c for c in x.labels if c not in shared)
+    free_y = "".join(c for c in y.labels if c not in shared)
+    extents = dict(zip(x.labels + y.labels, x.array.shape + y.array.shape, strict=True))
+    left = _grouped(x, (batch, free_x, summed), extents)
+    right = _grouped(y, (batch, summed, free_y), extents)
+    array = get("matmul")(left, right) if summed else multiply(left, right)
+    labels = batch + free_x + free_y
+    return _Labelled(reshape(array, tuple(extents[c] for c in labels)), labels)
+
+
+def _grouped(x: _Labelled, groups: tuple[str, str, str], extents: dict[str, int]) -> Any:
+    """The array with its axes in the order of the groups, one axis for each of the last two."""
+    array = transpose(x.array, tuple(x.labels.index(c) for group in groups for c in group))
+    batch, *matrix = ([extents[c] for c in group] for group in groups)
+    return reshape(array, (*batch, *(prod(extent) for extent in matrix)))

@@ -1,0 +1,214 @@
+"""Functions that join, repeat and pad arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
+from numpy.typing import DTypeLike
+
+from tracegraph.errors import UnsupportedByTracerError
+from tracegraph.numpy.dispatch import as_array, copied, lifted, numpy_function
+from tracegraph.numpy.shapes import (
+    atleast_1d,
+    atleast_2d,
+    atleast_3d,
+    broadcast_to,
+    expand_dims,
+    moveaxis,
+    reshape,
+)
+from tracegraph.op import get
+from tracegraph.types import result_type, type_of
+
+
+def _row_of(arrays: Any) -> list[Any]:
+    """The arrays of a sequence, or the rows of one array."""
+    return [as_array(a) for a in arrays]
+
+
+def _joined(arrays: Sequence[Any], axis: int, dtype: DTypeLike | None) -> Any:
+    if not arrays:
+        raise ValueError("need at least one array to join")
+    common = result_type(*(type_of(a) for a in arrays)) if len(arrays) > 1 else arrays[0].dtype
+    target = common if dtype is None else np.dtype(dtype)
+    return get("concatenate")(*(as_array(a, target) for a in arrays), axis=axis)
+
+
+@numpy_function
+def concatenate(arrays: Any, /, axis: int | None = 0, *, dtype: DTypeLike | None = None) -> Any:
+    """Arrays joined along an existing axis; with `axis=None`, ravelled first.
+
+    Raises:
+        ValueError: other extents differ, or an array has no axes.
+    """
+    parts = _row_of(arrays)
+    if axis is None:
+        return _joined([reshape(a, -1) for a in parts], 0, dtype)
+    if any(a.ndim == 0 for a in parts):
+        raise ValueError("zero-dimensional arrays cannot be concatenated; use stack")
+    return _joined(parts, normalize_axis_index(axis, parts[0].ndim), dtype)
+
+
+concat = concatenate
+
+
+@numpy_function
+def stack(arrays: Any, axis: int = 0, *, dtype: DTypeLike | None = None) -> Any:
+    """Arrays of one shape joined along a new axis.
+
+    Raises:
+        ValueError: the shapes differ.
+    """
+    parts = _row_of(arrays)
+    if len({a.shape for a in parts}) > 1:
+        listed = ", ".join(str(a.shape) for a in parts)
+        raise ValueError(f"all input arrays must have the same shape, got {listed}")
+    axis = normalize_axis_index(axis, parts[0].ndim + 1)
+    return _joined([expand_dims(a, axis) for a in parts], axis, dtype)
+
+
+@numpy_function
+def hstack(tup: Any, *, dtype: DTypeLike | None = None) -> Any:
+    """Arrays joined along the second axis, or the first if they have one."""
+    parts = [atleast_1d(a) for a in tup]
+    return concatenate(parts, 0 if parts[0].ndim == 1 else 1, dtype=dtype)
+
+
+@numpy_function
+def vstack(tup: Any, *, dtype: DTypeLike | None = None) -> Any:
+    """Arrays, or rows, joined along the first axis."""
+    return concatenate([atleast_2d(a) for a in tup], 0, dtype=dtype)
+
+
+@numpy_function
+def dstack(tup: Any) -> Any:
+    """Arrays joined along the third axis."""
+    return concatenate([atleast_3d(a) for a in tup], 2)
+
+
+@numpy_function
+def column_stack(tup: Any) -> Any:
+    """Columns, or arrays of two axes, joined along the second axis."""
+    parts = _row_of(tup)
+    return concatenate([a if a.ndim > 1 else reshape(a, (-1, 1)) for a in parts], 1)
+
+
+@numpy_function
+def append(arr: Any, values: Any, axis: int | None = None) -> Any:
+    """Two arrays joined, ravelled if no axis is given."""
+    return concatenate((arr, values), axis)
+
+
+@numpy_function
+def tile(A: Any, reps: Any) -> Any:  # noqa: N803  (NumPy's name)
+    """The array repeated along each axis."""
+    a = as_array(A)
+    counts = (int(reps),) if np.ndim(reps) == 0 else tuple(int(n) for n in reps)
+    rank = max(a.ndim, len(counts))
+    counts = (1,) * (rank - len(counts)) + counts
+    extents = (1,) * (rank - a.ndim) + a.shape
+    spread = [n for pair in zip(counts, extents, strict=True) for n in pair]
+    a = reshape(a, tuple(n for extent in extents for n in (1, extent)))
+    total = tuple(c * n for c, n in zip(counts, extents, strict=True))
+    return copied(reshape(broadcast_to(a, tuple(spread)), total))
+
+
+@numpy_function
+def repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
+    """Each element repeated, a static number of times: one for all, or one for each.
+
+    Raises:
+        TracerArrayError: the numbers are traced.
+    """
+    a = as_array(a)
+    if axis is None:
+        a, axis = reshape(a, -1), 0
+    axis = normalize_axis_index(axis, a.ndim)
+    counts = np.asarray(repeats)
+    if counts.size == 1:
+        count = int(counts.reshape(()))
+        spread = (*a.shape[: axis + 1], count, *a.shape[axis + 1 :])
+        total = (*a.shape[:axis], a.shape[axis] * count, *a.shape[axis + 1 :])
+        return copied(reshape(broadcast_to(expand_dims(a, axis + 1), spread), total))
+    if counts.shape != (a.shape[axis],):
+        raise ValueError(
+            f"repeats of shape {counts.shape} must have one count for each of the {a.shape[axis]} "
+            "elements of the axis"
+        )
+    return a[(*(slice(None),) * axis, np.repeat(np.arange(a.shape[axis]), counts))]
+
+
+@numpy_function
+def pad(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Any:
+    """The array with elements added before and after each axis, in NumPy's modes "constant",
+    "edge", "wrap", "reflect", "symmetric" and "empty".
+
+    `pad_width` is static. "constant" takes one `constant_values`.
+
+    Raises:
+        UnsupportedByTracerError: another mode or keyword.
+    """
+    array = as_array(array)
+    widths = _pad_widths(pad_width, array.ndim)
+    if mode in ("constant", "empty"):
+        value = kwargs.pop("constant_values", 0)
+        _no_more(mode, kwargs)
+        if np.ndim(value):
+            raise UnsupportedByTracerError("pad with several constant_values", "pad once for each")
+        low, high = (tuple(w[k] for w in widths) for k in (0, 1))
+        return get("pad")(array, lifted(as_array(value, array.dtype)), low=low, high=high)
+    if mode not in ("edge", "wrap", "reflect", "symmetric") or kwargs.pop(
+        "reflect_type", 0
+    ) not in (
+        0,
+        "even",
+    ):
+        raise UnsupportedByTracerError(f"numpy.pad with mode={mode!r}", "pad with concatenate")
+    _no_more(mode, kwargs)
+    for axis, (low_, high_) in enumerate(widths):
+        if low_ or high_:
+            along: Any = np.arange(array.shape[axis])
+            positions = np.pad(along, (low_, high_), mode=mode)  # type: ignore[call-overload]
+            array = array[(*(slice(None),) * axis, positions)]
+    return array
+
+
+def _no_more(mode: str, kwargs: dict[str, Any]) -> None:
+    if kwargs:
+        raise UnsupportedByTracerError(f"numpy.pad with mode={mode!r} and {', '.join(kwargs)}")
+
+
+def _pad_widths(pad_width: Any, rank: int) -> list[tuple[int, int]]:
+    if isinstance(pad_width, dict):
+        pairs = [(0, 0)] * rank
+        for axis, width in pad_width.items():
+            low, high = np.broadcast_to(width, 2).tolist()
+            pairs[axis] = (low, high)
+    else:
+        pairs = [(int(l), int(h)) for l, h in np.broadcast_to(pad_width, (rank, 2))]
+    if any(n < 0 for pair in pairs for n in pair):
+        raise ValueError(f"pad widths must not be negative: got {pad_width}")
+    return pairs
+
+
+@numpy_function
+def meshgrid(
+    *xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy"
+) -> tuple[Any, ...]:
+    """Coordinate arrays of a grid from its coordinate vectors.
+
+    `indexing` is "xy" (the first two axes swapped) or "ij".
+    """
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f'indexing must be "xy" or "ij", got {indexing!r}')
+    rank = len(xi)
+    flat = [reshape(x, (*(1,) * k, -1, *(1,) * (rank - k - 1))) for k, x in enumerate(xi)]
+    if indexing == "xy" and rank > 1:
+        flat = [moveaxis(x, 0, 1) for x in flat]
+    if sparse:
+        return tuple(copied(x) if copy else x for x in flat)
+    grid = np.broadcast_shapes(*(x.shape for x in flat))
+    return tuple(copied(broadcast_to(x, grid)) if copy else broadcast_to(x, grid) for x in flat)

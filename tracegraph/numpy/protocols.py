@@ -1,0 +1,142 @@
+"""NumPy's protocols: what `np.sin(x)` and `np.concatenate([x, y])` do with tracers and Arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from tracegraph import errors
+from tracegraph import numpy as functions
+from tracegraph.numpy.dispatch import as_array
+from tracegraph.tracer import Tracer
+
+_REDUCE = {
+    "add": "sum",
+    "multiply": "prod",
+    "minimum": "min",
+    "maximum": "max",
+    "logical_and": "all",
+    "logical_or": "any",
+}
+_ACCUMULATE = {"add": "cumsum", "multiply": "cumprod"}
+_SCATTER = {
+    "add": "add",
+    "subtract": "subtract",
+    "multiply": "multiply",
+    "minimum": "min",
+    "maximum": "max",
+}
+
+_SHAPE_DEPENDENT = frozenset(
+    ("nonzero", "flatnonzero", "argwhere", "unique", "compress", "extract", "trim_zeros")
+    + ("unique_all", "unique_counts", "unique_inverse", "unique_values", "bincount")
+    + ("union1d", "intersect1d", "setdiff1d", "setxor1d")
+)
+
+
+def array_ufunc(
+    ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Any:
+    """A NumPy ufunc, or one of its methods, applied to arrays some of which are ours.
+
+    Raises:
+        UnsupportedByTracerError: there is no such function here.
+    """
+    name = ufunc.__name__
+    options = {k: v for k, v in kwargs.items() if (k, v) not in (("casting", "same_kind"),)}
+    out = options.pop("out", None)
+    if out is not None:
+        options["out"] = out[0] if len(out) == 1 else out
+    if method == "at":
+        return _ufunc_at(name, *inputs)
+    function = _METHODS[method](name) if method in _METHODS else None
+    if function is None:
+        what = f"numpy.{name}" if method == "__call__" else f"numpy.{name}.{method}"
+        raise errors.UnsupportedByTracerError(what)
+    if method in ("reduce", "accumulate"):
+        options.setdefault("axis", 0)
+    return _applied(f"numpy.{name}", function, inputs, options)
+
+
+def _outer(name: str) -> Callable[..., Any] | None:
+    function = getattr(functions, name, None)
+    if function is None:
+        return None
+
+    def outer(a: Any, b: Any, **options: Any) -> Any:
+        a, b = as_array(a), as_array(b)
+        return function(functions.reshape(a, a.shape + (1,) * b.ndim), b, **options)
+
+    return outer
+
+
+_METHODS: Mapping[str, Callable[[str], Callable[..., Any] | None]] = {
+    "__call__": lambda name: getattr(functions, name, None),
+    "reduce": lambda name: getattr(functions, _REDUCE.get(name, ""), None),
+    "accumulate": lambda name: getattr(functions, _ACCUMULATE.get(name, ""), None),
+    "outer": _outer,
+}
+
+
+def _ufunc_at(name: str, target: Any, index: Any, *values: Any) -> None:
+    """`ufunc.at`: combine in place, an element as often as the index names it."""
+    if name not in _SCATTER or len(values) != 1:
+        raise errors.UnsupportedByTracerError(
+            f"numpy.{name}.at", "use add, subtract, multiply, minimum or maximum"
+        )
+    if not isinstance(target, Tracer):
+        raise errors.UnsupportedByTracerError(
+            f"numpy.{name}.at on {type(target).__name__}",
+            "make the array in the traced function with tracegraph.numpy.zeros or numpy.zeros_like",
+        )
+    update = getattr(target.at[index], _SCATTER[name])
+    target.assign(update(values[0]), name)
+
+
+def array_function(func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """A NumPy function applied to arguments that hold our arrays: the one of the same name here.
+
+    Raises:
+        ShapeDependentError: the result's shape would depend on traced elements.
+        UnsupportedByTracerError: there is no such function here.
+    """
+    name = func.__name__
+    module = (getattr(func, "__module__", None) or "numpy").partition("numpy")[2].lstrip(".")
+    label = ".".join(part for part in ("numpy", module, name) if part)
+    tracer = next(_tracers((*args, *kwargs.values())), None)
+    if name in _SHAPE_DEPENDENT and tracer is not None:
+        raise errors.ShapeDependentError(tracer, label)
+    namespace = getattr(functions, module, None) if module else functions
+    function = getattr(namespace, name, None)
+    if function is None or isinstance(function, ModuleType):
+        raise errors.UnsupportedByTracerError(label)
+    return _applied(label, function, args, kwargs)
+
+
+def _applied(
+    label: str, function: Callable[..., Any], args: Sequence[Any], options: Mapping[str, Any]
+) -> Any:
+    given = {k: v for k, v in options.items() if not _is_omitted(v)}
+    try:
+        return function(*args, **given)
+    except TypeError as error:
+        if "unexpected keyword argument" not in str(error):
+            raise
+        keyword = str(error).rpartition("argument ")[2]
+        raise errors.UnsupportedByTracerError(f"argument {keyword} of {label}") from None
+
+
+def _is_omitted(value: Any) -> bool:
+    """Whether a keyword is NumPy's mark of an argument that was not given."""
+    return value is np._NoValue
+
+
+def _tracers(values: Sequence[Any]) -> Iterator[Tracer]:
+    for value in values:
+        if isinstance(value, Tracer):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            yield from _tracers(value)

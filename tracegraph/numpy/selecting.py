@@ -1,0 +1,188 @@
+"""Functions that select elements, at indices or by diagonals; and differences of neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
+from numpy.typing import DTypeLike
+
+from tracegraph.errors import UnsupportedByTracerError
+from tracegraph.numpy.creation import eye, tri
+from tracegraph.numpy.dispatch import as_array, lifted, numpy_function
+from tracegraph.numpy.elementwise import clip, not_equal, remainder, subtract, where
+from tracegraph.numpy.joining import concatenate
+from tracegraph.numpy.joining import pad as padded
+from tracegraph.numpy.reductions import sum
+from tracegraph.numpy.shapes import broadcast_to, moveaxis, reshape
+
+
+@numpy_function
+def take(
+    a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise"
+) -> Any:
+    """Elements at indices along an axis, or of the ravelled array.
+
+    Static indices must be in range. Traced ones count from the end if negative and are clamped;
+    with mode "wrap" they are taken modulo the extent, with "clip" negative ones are clamped to 0.
+    """
+    a, indices = lifted(as_array(a)), as_array(indices)
+    if axis is None:
+        a, axis = reshape(a, -1), 0
+    axis = normalize_axis_index(axis, a.ndim)
+    if mode == "wrap":
+        indices = remainder(indices, a.shape[axis])
+    elif mode == "clip":
+        indices = clip(indices, 0, a.shape[axis] - 1)
+    result = a[(*(slice(None),) * axis, indices)]
+    if out is None:
+        return result
+    out.assign(result, "take")
+    return out
+
+
+@numpy_function
+def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Any:
+    """Elements at indices along an axis, for each position of the other axes.
+
+    Raises:
+        ValueError: `indices` has another number of axes.
+    """
+    arr, indices = lifted(as_array(arr)), as_array(indices)
+    if axis is None:
+        arr, axis = reshape(arr, -1), 0
+    if indices.ndim != arr.ndim:
+        raise ValueError(
+            f"indices of shape {indices.shape} and arr of shape {arr.shape} must have the same "
+            "number of dimensions"
+        )
+    axis = normalize_axis_index(axis, arr.ndim)
+    mesh = list(np.ogrid[tuple(slice(n) for n in arr.shape)])
+    return arr[tuple(indices if k == axis else along for k, along in enumerate(mesh))]
+
+
+@numpy_function
+def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
+    """Of several choices, the first whose condition holds, by element.
+
+    Raises:
+        ValueError: the lists differ in length.
+    """
+    if len(condlist) != len(choicelist) or not condlist:
+        raise ValueError(
+            f"select needs as many choices as conditions, got {len(condlist)} and {len(choicelist)}"
+        )
+    result = default
+    for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
+        result = where(condition, choice, result)
+    return result
+
+
+@numpy_function
+def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    """Diagonals of the matrices in two axes, along a new last axis; a view."""
+    a = as_array(a)
+    if a.ndim < 2:
+        raise ValueError(f"diagonal needs at least two axes, got shape {a.shape}")
+    a = moveaxis(a, (axis1, axis2), (-2, -1))
+    rows, columns = a.shape[-2:]
+    row, column = (0, offset) if offset >= 0 else (-offset, 0)
+    count = max(min(rows - row, columns - column), 0)
+    flat = reshape(a, (*a.shape[:-2], rows * columns))
+    start = row * columns + column if count else 0
+    stop = start + (count - 1) * (columns + 1) + 1 if count else 0
+    return flat[..., start : stop : columns + 1]
+
+
+@numpy_function
+def trace(
+    a: Any,
+    offset: int = 0,
+    axis1: int = 0,
+    axis2: int = 1,
+    dtype: DTypeLike | None = None,
+    out: Any = None,
+) -> Any:
+    """Sums of diagonals, with the dtypes of `sum`."""
+    return sum(diagonal(a, offset, axis1, axis2), -1, dtype, out)
+
+
+@numpy_function
+def diag(v: Any, k: int = 0) -> Any:
+    """The k-th diagonal of a matrix, or a matrix with a vector on its k-th diagonal."""
+    v = as_array(v)
+    if v.ndim == 2:
+        return diagonal(v, k)
+    if v.ndim != 1:
+        raise ValueError(f"diag takes a vector or a matrix, got shape {v.shape}")
+    extent = v.size + abs(k)
+    column = reshape(padded(v, (max(-k, 0), max(k, 0))), (extent, 1))
+    return where(eye(extent, k=k, dtype=bool), column, v.dtype.type(0))
+
+
+@numpy_function
+def diagflat(v: Any, k: int = 0) -> Any:
+    """A matrix with the ravelled elements on its k-th diagonal."""
+    return diag(reshape(v, -1), k)
+
+
+@numpy_function
+def tril(m: Any, k: int = 0) -> Any:
+    """The lower triangle of matrices: zeros above the k-th diagonal."""
+    m = as_array(m)
+    return where(tri(m.shape[-2], m.shape[-1], k, bool), m, m.dtype.type(0))
+
+
+@numpy_function
+def triu(m: Any, k: int = 0) -> Any:
+    """The upper triangle of matrices: zeros below the k-th diagonal."""
+    m = as_array(m)
+    return where(tri(m.shape[-2], m.shape[-1], k - 1, bool), m.dtype.type(0), m)
+
+
+_OMITTED: Any = object()
+
+
+@numpy_function
+def diff(
+    a: Any, n: int = 1, axis: int = -1, prepend: Any = _OMITTED, append: Any = _OMITTED
+) -> Any:
+    """Differences of neighbours along an axis, n times."""
+    if n < 0:
+        raise ValueError(f"order must be non-negative but got {n}")
+    a = as_array(a)
+    if a.ndim == 0:
+        raise ValueError("diff requires input that is at least one dimensional")
+    axis = normalize_axis_index(axis, a.ndim)
+    ends = [_end(e, a.shape, axis) for e in (prepend, append)]
+    if prepend is not _OMITTED or append is not _OMITTED:
+        a = concatenate([part for part in (ends[0], a, ends[1]) if part is not None], axis)
+    before = (slice(None),) * axis
+    combine = not_equal if a.dtype == np.bool_ else subtract
+    for _ in range(n):
+        a = combine(a[(*before, slice(1, None))], a[(*before, slice(None, -1))])
+    return a
+
+
+def _end(part: Any, shape: tuple[int, ...], axis: int) -> Any:
+    if part is _OMITTED:
+        return None
+    part = as_array(part)
+    if part.ndim:
+        return part
+    return broadcast_to(part, (*shape[:axis], 1, *shape[axis + 1 :]))
+
+
+@numpy_function
+def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
+    """`src`, where the mask is true, written to `dst`, an array made in the traced function."""
+    from tracegraph.numpy.elementwise import where as choose
+
+    if not hasattr(dst, "assign"):
+        raise UnsupportedByTracerError(
+            f"numpy.copyto to {type(dst).__name__}", "make it with tracegraph.numpy.zeros"
+        )
+    source = as_array(src, dst.dtype) if casting == "unsafe" else src
+    dst.assign(source if where is True else choose(where, source, dst), "copyto")

@@ -1,0 +1,189 @@
+"""The Op record, the registry of ops, and dispatch: run now, or record an equation.
+
+An op is one record and the record is the callable. Everything that is known of the op stands in it:
+how its result is typed, what it computes (NumPy), how one element of its result is formed (`form`,
+which is all that lowering reads), and samples that the registry-wide conformance test draws from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from tracegraph import eager, trace
+from tracegraph.ir import Region
+from tracegraph.scalar import Expr
+from tracegraph.types import ArrayType
+
+
+class Operand(Protocol):
+    """An operand as the element rule of an op sees it."""
+
+    type: ArrayType
+
+    def __getitem__(self, index: tuple[Expr, ...]) -> Expr:
+        """The element at an index that is in range."""
+
+    def at(self, index: tuple[Expr, ...], guard: Expr | None) -> Expr:
+        """The element at an index that may be out of range where the guard does not hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Combiner:
+    """An associative binary operation that a reduction, scan or scatter folds with.
+
+    `ufunc` is its NumPy form. `c` is C text of {0} and {1} by dtype kind, as in `Elementwise`.
+    """
+
+    name: str
+    ufunc: np.ufunc
+    identity: Callable[[np.dtype[Any]], Any]
+    c: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Elementwise:
+    """One result element from the operands' elements at the same (broadcast) index.
+
+    `c` is C++ text by the kind of the first operand's dtype ('b' bool, 'i', 'u', 'f', 'c'), with {0},
+    {1}, … for operands, {name} for attrs, {T} for the result's C type. float16 and bfloat16 arrive as
+    float and the result is rounded back. `cost` orders ops: 0 free, 1 arithmetic, 8 transcendental.
+    """
+
+    c: Mapping[str, str]
+    cost: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """One result element by re-indexing: views, selections, gathers, generated values.
+
+    `element(index, operands, out, **attrs)` returns the scalar expression of result element `index`.
+    `view` says that the result merely renames elements of operand 0.
+    """
+
+    element: Callable[..., Expr]
+    view: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """A fold over the axes in attr `axes` (sorted, distinct, not kept). `arg` reductions yield indices."""
+
+    combiner: Combiner
+    arg: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """A running fold along attr `axis`, of the operand's shape."""
+
+    combiner: Combiner
+
+
+@dataclass(frozen=True, slots=True)
+class Scatter:
+    """Operand 0 with elements replaced by, or combined with, those of operand 1 (the updates).
+
+    `target(index, operands, out, **attrs)` gives, for an index of the updates, the index in the result
+    and a guard (None: always written). `combiner` is None for replacing. `repeats(attrs, types)` is
+    the number of leading update axes that may hit one element twice, and are applied in order.
+    """
+
+    target: Callable[..., tuple[tuple[Expr, ...], Expr | None]]
+    repeats: Callable[[Mapping[str, Any], Sequence[ArrayType]], int]
+    combiner: Combiner | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Contraction:
+    """A batched matrix product: (batch…, m, k) by (batch…, k, n), for lowering to a library."""
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """An op with regions that lowering treats by name: cond, switch, while_loop, scan."""
+
+
+Form = Elementwise | Indexed | Reduction | Scan | Scatter | Contraction | Control
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Operands and attrs for the conformance test."""
+
+    operands: tuple[Any, ...]
+    attrs: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Op:
+    """One operation.
+
+    Args:
+        name: what printed programs call it.
+        doc: one line.
+        type_rule: `type_rule(*types, **attrs)`, with `regions=` for ops that have them; returns an
+            ArrayType, or a tuple of them for an op of several results. Operand dtypes are final here.
+        reference: the same with NumPy arrays: the definition of the op.
+        form: how lowering makes its elements.
+        samples: operands for the conformance test.
+        promote: the dtypes that the operands are cast to before the op is applied, by their types.
+        jvp, batch: derivative and batching rules.
+    """
+
+    name: str
+    doc: str
+    type_rule: Callable[..., Any]
+    reference: Callable[..., Any]
+    form: Form
+    samples: Callable[[], Sequence[Sample]]
+    promote: Callable[..., Sequence[np.dtype[Any]]] | None = None
+    jvp: Callable[..., Any] | None = None
+    batch: Callable[..., Any] | None = None
+
+    def __call__(self, *args: Any, **attrs: Any) -> Any:
+        """Apply the op: record an equation if a tracer is involved, else run it now."""
+        recording = trace.recorder(args)
+        if recording is not None:
+            return trace.bind(recording, self, args, attrs)
+        return eager.run(self, args, attrs)
+
+    def result_types(
+        self, types: Sequence[ArrayType], attrs: Mapping[str, Any], regions: tuple[Region, ...] = ()
+    ) -> tuple[ArrayType, ...]:
+        """The types of the results, always as a tuple."""
+        extra = {"regions": regions} if regions else {}
+        types_ = self.type_rule(*types, **attrs, **extra)
+        return (types_,) if isinstance(types_, ArrayType) else tuple(types_)
+
+    def __repr__(self) -> str:
+        return f"<op {self.name}>"
+
+
+_REGISTRY: dict[str, Op] = {}
+
+
+def register(op: Op) -> Op:
+    """Add an op to the registry and return it.
+
+    Raises:
+        ValueError: the name is taken.
+    """
+    if op.name in _REGISTRY:
+        raise ValueError(f"an op named {op.name!r} is registered already")
+    _REGISTRY[op.name] = op
+    return op
+
+
+def get(name: str) -> Op:
+    """The op of a name."""
+    return _REGISTRY[name]
+
+
+def all_ops() -> Iterator[Op]:
+    """Every registered op, in order of registration."""
+    return iter(tuple(_REGISTRY.values()))

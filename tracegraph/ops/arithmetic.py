@@ -1,0 +1,97 @@
+"""Arithmetic. Integers wrap, and dividing one by zero gives zero, as in NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tracegraph.combiners import ADD, MULTIPLY
+from tracegraph.ops.elementwise import texts, ufunc_op
+from tracegraph.ops.tricky import NDArray, grid
+
+
+def _defined_powers(dtype: np.dtype[Any], values: NDArray) -> tuple[NDArray, ...]:
+    """NumPy raises for negative exponents of integers; those of a complex zero vary by version."""
+    if dtype.kind == "i":
+        return values[:, None], values[values >= 0]
+    return (values[values != 0][:, None], values) if dtype.kind == "c" else grid(values, 2)
+
+
+def _reciprocable(dtype: np.dtype[Any], values: NDArray) -> tuple[NDArray, ...]:
+    """The reciprocal of an integer zero is undefined, and no complex zero has one."""
+    return (values[values != 0],) if dtype.kind in "iuc" else (values,)
+
+
+def _no_zero_divisor(dtype: np.dtype[Any], values: NDArray) -> tuple[NDArray, ...]:
+    """Quotients by complex zeros are NaN or infinite at the C library's pleasure."""
+    return (values[:, None], values[values != 0]) if dtype.kind == "c" else grid(values, 2)
+
+
+add = ufunc_op(np.add, "x + y; of bools, their disjunction.", ADD.c, python=True)
+subtract = ufunc_op(
+    np.subtract,
+    "x - y.",
+    texts(iu="tg_subtract<{T}>({0}, {1})", fc="({0} - {1})"),
+    python=True,
+)
+multiply = ufunc_op(np.multiply, "x * y; of bools, their conjunction.", MULTIPLY.c, python=True)
+divide = ufunc_op(
+    np.divide,
+    "x / y, in floating point.",
+    texts(fc="({0} / {1})"),
+    python=True,
+    operands=_no_zero_divisor,
+    cost=2,
+)
+floor_divide = ufunc_op(
+    np.floor_divide,
+    "The largest integer not above x / y.",
+    texts(iu="tg_floor_divide<{T}>({0}, {1})", f="tg_real_floor_divide({0}, {1})"),
+    python=True,
+    cost=4,
+)
+remainder = ufunc_op(
+    np.remainder,
+    "x - y * floor_divide(x, y): has the sign of y.",
+    texts(iu="tg_remainder<{T}>({0}, {1})", f="tg_real_remainder({0}, {1})"),
+    python=True,
+    cost=4,
+)
+fmod = ufunc_op(
+    np.fmod,
+    "The rest of dividing x by y with the sign of x.",
+    texts(iu="tg_fmod<{T}>({0}, {1})", f="fmod({0}, {1})"),
+    cost=4,
+)
+power = ufunc_op(
+    np.power,
+    "x to the power y.",
+    texts(iu="tg_power<{T}>({0}, {1})", fc="tg_power({0}, {1})"),
+    python=True,
+    operands=_defined_powers,
+    cost=8,
+)
+negative = ufunc_op(
+    np.negative, "-x.", texts(iu="tg_negative<{T}>({0})", fc="(-({0}))"), python=True
+)
+positive = ufunc_op(np.positive, "x.", texts(iufc="{0}"), python=True, cost=0)
+absolute = ufunc_op(
+    np.absolute,
+    "The absolute value; of the least integer, itself.",
+    texts(bu="{0}", i="tg_absolute<{T}>({0})", f="fabs({0})", c="tg_absolute({0})"),
+    python=True,
+)
+sign = ufunc_op(
+    np.sign,
+    "-1, 0 or 1 by the sign of x; x / |x| of a complex number.",
+    texts(iufc="tg_sign({0})"),
+)
+reciprocal = ufunc_op(
+    np.reciprocal,
+    "1 / x, truncated for integers.",
+    texts(iu="tg_reciprocal<{T}>({0})", f="(1 / {0})", c="tg_reciprocal({0})"),
+    operands=_reciprocable,
+    cost=2,
+)
+square = ufunc_op(np.square, "x * x.", texts(iu="tg_multiply<{T}>({0}, {0})", fc="({0} * {0})"))

@@ -1,0 +1,233 @@
+"""Ops that put elements together by static rules: roll, pad, concatenate, iota."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+
+from tracegraph.op import Indexed, Op, Operand, Sample, register
+from tracegraph.ops.checks import check_axes, check_count, check_same_dtype
+from tracegraph.ops.sampling import ramp
+from tracegraph.scalar import Expr, as_value, both, select
+from tracegraph.types import ArrayType, bfloat16
+
+Index = tuple[Expr, ...]
+Ints = tuple[int, ...]
+
+
+# roll
+
+
+def _roll_type(x: ArrayType, *, shifts: Ints, axes: Ints) -> ArrayType:
+    check_axes("roll", axes, x.ndim)
+    check_count("roll", "shifts", shifts, len(axes))
+    return x.strong()
+
+
+def _roll_element(
+    index: Index, operands: Sequence[Operand], out: ArrayType, *, shifts: Ints, axes: Ints
+) -> Expr:
+    position = list(index)
+    for shift, axis in zip(shifts, axes, strict=True):
+        position[axis] = (index[axis] - shift) % out.shape[axis]
+    return operands[0][tuple(position)]
+
+
+def _roll_samples() -> list[Sample]:
+    cases: list[tuple[Ints, Ints, Ints, Any]] = [
+        ((), (), (), np.float64),
+        ((5,), (2,), (0,), np.float32),
+        ((5,), (-7,), (0,), np.int8),
+        ((3, 4), (1, -1), (0, 1), np.complex128),
+        ((2, 3, 1, 4), (9, 5), (1, 3), bfloat16),
+        ((3, 0), (1, 1), (0, 1), np.float64),
+    ]
+    return [
+        Sample((ramp(shape, dtype),), {"shifts": shifts, "axes": axes})
+        for shape, shifts, axes, dtype in cases
+    ]
+
+
+roll = register(
+    Op(
+        "roll",
+        "Elements moved up along axes by shifts; what leaves at one end enters at the other.",
+        _roll_type,
+        lambda x, *, shifts, axes: np.roll(x, shifts, axes) if axes else np.array(x),
+        Indexed(_roll_element),
+        _roll_samples,
+    )
+)
+
+
+# pad
+
+
+def _pad_type(x: ArrayType, value: ArrayType, *, low: Ints, high: Ints) -> ArrayType:
+    check_same_dtype("pad", x, value)
+    check_count("pad", "low", low, x.ndim)
+    check_count("pad", "high", high, x.ndim)
+    if value.shape or any(width < 0 for width in low + high):
+        raise ValueError(
+            f"pad: needs a scalar value and widths of at least 0, got {value}, {low} and {high}"
+        )
+    widths = zip(low, x.shape, high, strict=True)
+    return ArrayType(x.dtype, tuple(map(sum, widths)))
+
+
+def _pad_reference(x: Any, value: Any, *, low: Ints, high: Ints) -> np.ndarray[Any, Any]:
+    x = np.asarray(x)
+    result = np.full(tuple(map(sum, zip(low, x.shape, high, strict=True))), value, x.dtype)
+    result[tuple(slice(lo, lo + n) for lo, n in zip(low, x.shape, strict=True))] = x
+    return result
+
+
+def _pad_element(
+    index: Index, operands: Sequence[Operand], out: ArrayType, *, low: Ints, high: Ints
+) -> Expr:
+    x, value = operands
+    position = tuple(i - before for i, before in zip(index, low, strict=True))
+    inside: Expr | None = None
+    for i, extent in zip(position, x.type.shape, strict=True):
+        inside = both(inside, both(i >= 0, i < extent))
+    if inside is None:
+        return x[position]
+    return select(inside, x.at(position, inside), value[()])
+
+
+def _pad_samples() -> list[Sample]:
+    cases: list[tuple[Ints, Ints, Ints, Any]] = [
+        ((), (), (), np.float64),
+        ((3,), (2,), (1,), np.float32),
+        ((3,), (0,), (0,), np.int64),
+        ((2, 3), (0, 1), (2, 0), np.complex64),
+        ((2, 1, 2, 1), (1, 0, 0, 2), (0, 1, 0, 0), bfloat16),
+        ((0, 2), (1, 0), (1, 1), np.bool_),
+        ((0,), (0,), (0,), np.float64),
+    ]
+    return [
+        Sample((ramp(shape, dtype), np.array(7, dtype)), {"low": low, "high": high})
+        for shape, low, high, dtype in cases
+    ]
+
+
+pad = register(
+    Op(
+        "pad",
+        "x with `low` elements of a scalar value before and `high` after it, along every axis.",
+        _pad_type,
+        _pad_reference,
+        Indexed(_pad_element),
+        _pad_samples,
+    )
+)
+
+
+# concatenate
+
+
+def _concatenate_type(*xs: ArrayType, axis: int) -> ArrayType:
+    if not xs:
+        raise ValueError("concatenate: needs at least one operand, got none")
+    check_same_dtype("concatenate", *xs)
+    first = xs[0]
+    check_axes("concatenate", (axis,), first.ndim)
+    if any(_without(x, axis) != _without(first, axis) for x in xs):
+        listed = ", ".join(map(str, xs))
+        raise ValueError(f"concatenate: shapes must agree but for axis {axis}, got {listed}")
+    total = sum(x.shape[axis] for x in xs)
+    return ArrayType(first.dtype, (*first.shape[:axis], total, *first.shape[axis + 1 :]))
+
+
+def _without(x: ArrayType, axis: int) -> tuple[Ints, Ints]:
+    return x.shape[:axis], x.shape[axis + 1 :]
+
+
+def _concatenate_element(
+    index: Index, operands: Sequence[Operand], out: ArrayType, *, axis: int
+) -> Expr:
+    parts = [x for x in operands if x.type.shape[axis]]
+    edges = [0, *accumulate(x.type.shape[axis] for x in parts)]
+    along = index[axis]
+
+    def one_of(first: int, stop: int) -> Expr:
+        """The element, known to be in parts first..stop-1: halving needs log₂ choices."""
+        if stop - first > 1:
+            middle = (first + stop) // 2
+            return select(along < edges[middle], one_of(first, middle), one_of(middle, stop))
+        inside = both(along >= edges[first], along < edges[stop])
+        position = (*index[:axis], along - edges[first], *index[axis + 1 :])
+        return parts[first].at(position, inside)
+
+    return one_of(0, len(parts))
+
+
+def _concatenate_samples() -> list[Sample]:
+    cases: list[tuple[list[Ints], int, Any]] = [
+        ([(3,)], 0, np.float64),
+        ([(2,), (3,)], 0, np.float32),
+        ([(1,), (0,), (2,), (1,), (3,)], 0, np.int32),
+        ([(2, 3), (2, 1)], 1, np.complex64),
+        ([(1, 2, 2), (2, 2, 2), (1, 2, 2)], 0, bfloat16),
+        ([(2, 1, 1, 3), (2, 1, 4, 3)], 2, np.bool_),
+        ([(0, 2), (0, 2)], 0, np.float64),
+    ]
+    return [
+        Sample(tuple(ramp(shape, dtype) for shape in shapes), {"axis": axis})
+        for shapes, axis, dtype in cases
+    ]
+
+
+concatenate = register(
+    Op(
+        "concatenate",
+        "Arrays joined one after the other along an axis.",
+        _concatenate_type,
+        lambda *xs, axis: np.concatenate(xs, axis),
+        Indexed(_concatenate_element),
+        _concatenate_samples,
+    )
+)
+
+
+# iota
+
+
+def _iota_type(*, size: int, dtype: np.dtype[Any]) -> ArrayType:
+    if size < 0:
+        raise ValueError(f"iota: the size must be at least 0, got {size}")
+    return ArrayType(dtype, (size,))
+
+
+def _iota_element(
+    index: Index,
+    operands: Sequence[Operand],
+    out: ArrayType,
+    *,
+    size: int,
+    dtype: np.dtype[Any],
+) -> Expr:
+    return as_value(index[0], out.dtype)
+
+
+def _iota_samples() -> list[Sample]:
+    cases: list[tuple[int, Any]] = [
+        (0, np.float64), (1, np.int64), (5, np.int8), (300, np.uint8), (9, np.float32),
+        (5, np.float16), (300, bfloat16), (4, np.complex64), (3, np.bool_),
+    ]  # fmt: skip
+    return [Sample((), {"size": size, "dtype": np.dtype(dtype)}) for size, dtype in cases]
+
+
+iota = register(
+    Op(
+        "iota",
+        "The numbers 0, 1, …, size - 1 in a dtype.",
+        _iota_type,
+        lambda *, size, dtype: np.arange(size).astype(dtype),
+        Indexed(_iota_element),
+        _iota_samples,
+    )
+)

@@ -1,0 +1,51 @@
+"""Comparison, logic, and the larger or smaller of two; complex numbers order lexicographically."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tracegraph.combiners import LOGICAL_AND, LOGICAL_OR, MAXIMUM, MINIMUM
+from tracegraph.op import Op, Sample
+from tracegraph.ops.elementwise import texts, ufunc_op
+from tracegraph.ops.tricky import tricky
+
+
+def _mixed_integers() -> list[Sample]:
+    """int64 and uint64 have no common integer dtype and are compared without a cast."""
+    signed, unsigned = tricky(np.dtype(np.int64)), tricky(np.dtype(np.uint64))
+    return [Sample((signed[:, None], unsigned)), Sample((unsigned[:, None], signed))]
+
+
+def _comparison(ufunc: np.ufunc, doc: str, sign: str, integers: str) -> Op:
+    c = texts(bfc=f"({{0}} {sign} {{1}})", iu=integers)
+    return ufunc_op(ufunc, doc, c, more=_mixed_integers)
+
+
+equal = _comparison(np.equal, "x == y.", "==", "tg_equal({0}, {1})")
+not_equal = _comparison(np.not_equal, "x != y.", "!=", "(!tg_equal({0}, {1}))")
+less = _comparison(np.less, "x < y.", "<", "tg_less({0}, {1})")
+less_equal = _comparison(np.less_equal, "x <= y.", "<=", "(!tg_less({1}, {0}))")
+greater = _comparison(np.greater, "x > y.", ">", "tg_less({1}, {0})")
+greater_equal = _comparison(np.greater_equal, "x >= y.", ">=", "(!tg_less({0}, {1}))")
+
+logical_and = ufunc_op(np.logical_and, "Whether both are non-zero.", LOGICAL_AND.c)
+logical_or = ufunc_op(np.logical_or, "Whether one is non-zero.", LOGICAL_OR.c)
+logical_xor = ufunc_op(
+    np.logical_xor,
+    "Whether exactly one is non-zero.",
+    texts(biufc="(tg_cast<bool>({0}) != tg_cast<bool>({1}))"),
+)
+logical_not = ufunc_op(np.logical_not, "Whether x is zero.", texts(biufc="(!tg_cast<bool>({0}))"))
+
+maximum = ufunc_op(np.maximum, "The larger; NaN if one is.", MAXIMUM.c)
+minimum = ufunc_op(np.minimum, "The smaller; NaN if one is.", MINIMUM.c)
+fmax = ufunc_op(
+    np.fmax,
+    "The larger; the other one if one is NaN.",
+    texts(b="({0} || {1})", iufc="tg_fmax({0}, {1})"),
+)
+fmin = ufunc_op(
+    np.fmin,
+    "The smaller; the other one if one is NaN.",
+    texts(b="({0} && {1})", iufc="tg_fmin({0}, {1})"),
+)

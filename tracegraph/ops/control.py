@@ -1,0 +1,188 @@
+"""Ops with regions: cond, switch, while_loop, scan.
+
+Regions are closed: what they use of the values around them arrives as trailing operands (captures),
+the same for every region of an op. Types agree when dtype and shape do; whether a type is weak
+matters only to the promotion of what is traced next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tracegraph.interpret import run_region
+from tracegraph.ir import Region
+from tracegraph.op import Control, Op, register
+from tracegraph.types import ArrayType
+
+Arrays = tuple[np.ndarray[Any, Any], ...]
+Types = tuple[ArrayType, ...]
+
+
+def _listed(types: Sequence[ArrayType]) -> str:
+    return f"({', '.join(map(str, types))})"
+
+
+def _agree(what: str, got: Sequence[ArrayType], needed: Sequence[ArrayType]) -> None:
+    plain = [(t.dtype, t.shape) for t in got]
+    if plain != [(t.dtype, t.shape) for t in needed]:
+        raise TypeError(f"{what} must be {_listed(needed)}, not {_listed(got)}")
+
+
+def _takes(role: str, region: Region, types: Sequence[ArrayType]) -> None:
+    _agree(f"parameters of {role}", [p.type for p in region.params], types)
+
+
+def _count(regions: Sequence[Region], needed: int) -> None:
+    if len(regions) != needed:
+        raise TypeError(f"needs {needed} regions, not {len(regions)}")
+
+
+def _meet(branches: Sequence[Types]) -> Types:
+    """The results of branches whose types agree: weak where they are weak in all of them."""
+    return tuple(
+        column[0] if all(t.weak for t in column) else column[0].strong()
+        for column in zip(*branches, strict=True)
+    )
+
+
+def _branch_types(regions: Sequence[Region], captures: Types) -> Types:
+    for i, region in enumerate(regions):
+        _takes(f"branch {i}", region, captures)
+        _agree(f"results of branch {i}", region.result_types, regions[0].result_types)
+    return _meet([region.result_types for region in regions])
+
+
+def _cond_type(pred: ArrayType, *captures: ArrayType, regions: Sequence[Region] = ()) -> Types:
+    _count(regions, 2)
+    _agree("the predicate", [pred], [ArrayType(np.dtype(np.bool_))])
+    return _branch_types(regions, captures)
+
+
+def _cond(pred: Any, *captures: Any, regions: Sequence[Region]) -> Arrays:
+    return run_region(regions[0] if pred else regions[1], captures)
+
+
+def _switch_type(index: ArrayType, *captures: ArrayType, regions: Sequence[Region] = ()) -> Types:
+    if not regions:
+        raise TypeError("needs at least one region")
+    if index.shape != () or index.dtype not in (np.int32, np.int64):
+        raise TypeError(f"the index must be i32[] or i64[], not {index}")
+    return _branch_types(regions, captures)
+
+
+def _switch(index: Any, *captures: Any, regions: Sequence[Region]) -> Arrays:
+    return run_region(regions[min(max(int(index), 0), len(regions) - 1)], captures)
+
+
+def _while_type(
+    *operands: ArrayType,
+    carry: int,
+    regions: Sequence[Region] = (),
+    trip_count: int | None = None,
+) -> Types:
+    _count(regions, 2)
+    condition, body = regions
+    _takes("the condition", condition, operands)
+    _takes("the body", body, operands)
+    _agree("the result of the condition", condition.result_types, [ArrayType(np.dtype(np.bool_))])
+    _agree("results of the body", body.result_types, operands[:carry])
+    if trip_count is not None and trip_count < 0:
+        raise TypeError(f"trip_count must not be negative: got {trip_count}")
+    return tuple(p.type for p in body.params[:carry])
+
+
+def _while(
+    *operands: Any, carry: int, regions: Sequence[Region], trip_count: int | None = None
+) -> Arrays:
+    condition, body = regions
+    state, captures = operands[:carry], operands[carry:]
+    while run_region(condition, (*state, *captures))[0]:
+        state = run_region(body, (*state, *captures))
+    return state
+
+
+def _scan_type(
+    *operands: ArrayType,
+    carry: int,
+    xs: int,
+    length: int,
+    reverse: bool,
+    regions: Sequence[Region] = (),
+) -> Types:
+    _count(regions, 1)
+    (body,) = regions
+    stacked = operands[carry : carry + xs]
+    for i, x in enumerate(stacked):
+        if x.shape[:1] != (length,):
+            raise TypeError(f"xs operand {i} must have leading extent {length}: got {x}")
+    slices = [x.with_shape(x.shape[1:]) for x in stacked]
+    _takes("the body", body, [*operands[:carry], *slices, *operands[carry + xs :]])
+    _agree("carry results of the body", body.result_types[:carry], operands[:carry])
+    ys = (ArrayType(t.dtype, (length, *t.shape)) for t in body.result_types[carry:])
+    return (*(p.type for p in body.params[:carry]), *ys)
+
+
+def _scan(
+    *operands: Any, carry: int, xs: int, length: int, reverse: bool, regions: Sequence[Region]
+) -> Arrays:
+    (body,) = regions
+    state, stacked, captures = (
+        operands[:carry],
+        operands[carry : carry + xs],
+        operands[carry + xs :],
+    )
+    ys = tuple(np.empty((length, *t.shape), t.dtype) for t in body.result_types[carry:])
+    for i in reversed(range(length)) if reverse else range(length):
+        results = run_region(body, (*state, *(x[i] for x in stacked), *captures))
+        state = results[:carry]
+        for y, value in zip(ys, results[carry:], strict=True):
+            y[i] = value
+    return (*state, *ys)
+
+
+cond = register(
+    Op(
+        name="cond",
+        doc="The first region's results where the predicate holds, else the second's.",
+        type_rule=_cond_type,
+        reference=_cond,
+        form=Control(),
+        samples=lambda: (),
+    )
+)
+
+switch = register(
+    Op(
+        name="switch",
+        doc="The results of the region that the index, clamped to those there are, selects.",
+        type_rule=_switch_type,
+        reference=_switch,
+        form=Control(),
+        samples=lambda: (),
+    )
+)
+
+while_loop = register(
+    Op(
+        name="while_loop",
+        doc="The carry after running the body for as long as the condition, tested first, holds.",
+        type_rule=_while_type,
+        reference=_while,
+        form=Control(),
+        samples=lambda: (),
+    )
+)
+
+scan = register(
+    Op(
+        name="scan",
+        doc="The carry after running the body on each slice of the xs, and its stacked results.",
+        type_rule=_scan_type,
+        reference=_scan,
+        form=Control(),
+        samples=lambda: (),
+    )
+)

@@ -1,0 +1,196 @@
+"""Casts, choices, limits, and the parts of complex numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy._core import umath
+
+from tracegraph.op import Elementwise, Op, Sample, register
+from tracegraph.ops.elementwise import listed, resolve, texts, ufunc_op
+from tracegraph.ops.tricky import NDArray, grid, tricky
+from tracegraph.types import (
+    PYTHON_SCALARS,
+    SHORT_NAMES,
+    ArrayType,
+    bfloat16,
+    broadcast_shapes,
+)
+
+_clip_ufunc: np.ufunc = umath.clip  # type: ignore[attr-defined]  # the stubs leave it out
+BOOL = np.dtype(np.bool_)
+DType = np.dtype[Any]
+
+
+# cast
+
+
+def _cast_type(x: ArrayType, *, dtype: DType, weak: bool = False) -> ArrayType:
+    """The result is weak only where a promotion within Python's arithmetic asks for it."""
+    return ArrayType(dtype, x.shape, weak)
+
+
+def _cast_reference(x: Any, *, dtype: DType, weak: bool = False) -> NDArray:
+    x = np.asarray(x)
+    if x.dtype.kind == "c" and dtype.kind not in "bc":
+        x = x.real  # what astype does, which warns as well
+    with np.errstate(all="ignore"):
+        result: NDArray = x.astype(dtype)
+    return result
+
+
+def _castable(source: DType, target: DType) -> NDArray:
+    """The tricky values whose cast is defined: to integers, those in range once truncated."""
+    values = tricky(source)
+    if target.kind not in "iu" or source.kind in "biu":
+        return values
+    limits = np.iinfo(target)
+    whole = np.trunc(values.real.astype(np.float64))
+    # The upper end is exclusive: the largest 64-bit integers round to it as floats.
+    return values[(whole >= limits.min) & (whole < float(limits.max))]
+
+
+def _cast_samples() -> list[Sample]:
+    return [
+        Sample((_castable(source, target),), {"dtype": target})
+        for source in SHORT_NAMES
+        for target in SHORT_NAMES
+    ]
+
+
+cast = register(
+    Op(
+        "cast",
+        "x in another dtype; complex to real drops the imaginary part, non-zero is true.",
+        _cast_type,
+        _cast_reference,
+        Elementwise(texts(biufc="tg_cast<{T}>({0})"), 0),
+        _cast_samples,
+    )
+)
+
+
+# where and clip
+
+
+def _where_dtypes(condition: ArrayType, x: ArrayType, y: ArrayType) -> tuple[DType, DType, DType]:
+    tokens = [PYTHON_SCALARS[t.dtype.kind]() if t.weak else t.dtype for t in (x, y)]
+    try:
+        dtype = np.result_type(*tokens)
+    except TypeError:
+        raise TypeError(f"where: {listed([x, y])} have no common dtype; cast one of them") from None
+    return BOOL, dtype, dtype
+
+
+def _where_type(condition: ArrayType, x: ArrayType, y: ArrayType) -> ArrayType:
+    if condition.dtype != BOOL or x.dtype != y.dtype:
+        raise TypeError(
+            f"where takes a bool and two operands of one dtype, got {listed([condition, x, y])}"
+        )
+    return ArrayType(x.dtype, broadcast_shapes(condition.shape, x.shape, y.shape))
+
+
+def _where_samples() -> list[Sample]:
+    choices = np.array([[[True]], [[False]]])
+    return [Sample((choices, *grid(tricky(dtype), 2))) for dtype in SHORT_NAMES]
+
+
+where = register(
+    Op(
+        "where",
+        "x where the condition is true, else y.",
+        _where_type,
+        np.where,
+        Elementwise(texts(b="({0} ? {1} : {2})")),
+        _where_samples,
+        _where_dtypes,
+    )
+)
+
+
+def _clip_dtypes(x: ArrayType, low: ArrayType, high: ArrayType) -> tuple[DType, ...]:
+    """NumPy makes an array of x first, so that a Python number there is not weak."""
+    return resolve(_clip_ufunc, (x.strong(), low, high))[:-1]
+
+
+clip = ufunc_op(
+    _clip_ufunc,
+    "minimum(maximum(x, low), high), NaN if one is.",
+    texts(iufc="tg_minimum(tg_maximum({0}, {1}), {2})", b="(({0} || {1}) && {2})"),
+    promote=_clip_dtypes,
+)
+
+
+# complex numbers
+
+
+def _parts_dtype(re: ArrayType, im: ArrayType) -> DType:
+    dtype = resolve(np.add, (re, im))[-1]
+    if dtype.kind == "c":
+        raise TypeError(f"complex is made of two real operands, got {listed([re, im])}")
+    return np.result_type(np.float32, dtype) if dtype != bfloat16 else np.dtype(np.float32)
+
+
+def _complex_type(re: ArrayType, im: ArrayType) -> ArrayType:
+    if re.dtype != im.dtype or re.dtype not in (np.float32, np.float64):
+        raise TypeError(
+            f"complex takes two operands of one dtype, f32 or f64, got {listed([re, im])}"
+        )
+    shape = broadcast_shapes(re.shape, im.shape)
+    return ArrayType(np.result_type(re.dtype, np.complex64), shape)
+
+
+def _complex_reference(re: Any, im: Any) -> NDArray:
+    re, im = np.broadcast_arrays(re, im)
+    types = [ArrayType(x.dtype, x.shape) for x in (re, im)]
+    result = np.empty(re.shape, np.result_type(_parts_dtype(*types), np.complex64))
+    result.real, result.imag = re, im
+    return result
+
+
+def _complex_samples() -> list[Sample]:
+    return [Sample(grid(tricky(np.dtype(d)), 2)) for d in (np.float32, np.float64)]
+
+
+complex_ = register(
+    Op(
+        "complex",
+        "The complex number of a real and an imaginary part.",
+        _complex_type,
+        _complex_reference,
+        Elementwise(texts(f="{T}({0}, {1})"), 0),
+        _complex_samples,
+        lambda re, im: (_parts_dtype(re, im),) * 2,
+    )
+)
+
+conjugate = ufunc_op(
+    np.conjugate,
+    "The complex conjugate; real numbers are their own.",
+    texts(iuf="{0}", c="{T}({0}.re, -{0}.im)"),
+    cost=0,
+)
+
+
+def _part(name: str, doc: str, of: Callable[[NDArray], NDArray], c: dict[str, str]) -> Op:
+    def type_rule(x: ArrayType) -> ArrayType:
+        return ArrayType(np.empty(0, x.dtype).real.dtype, x.shape)
+
+    def samples() -> list[Sample]:
+        return [Sample((tricky(dtype),)) for dtype in SHORT_NAMES]
+
+    def reference(x: Any) -> NDArray:
+        return of(np.asarray(x)).copy()
+
+    return register(Op(name, doc, type_rule, reference, Elementwise(c, 0), samples))
+
+
+real = _part("real", "The real part.", lambda x: x.real, texts(biuf="{0}", c="{0}.re"))
+imag = _part(
+    "imag",
+    "The imaginary part; of a real number, 0.",
+    lambda x: x.imag,
+    texts(biuf="tg_cast<{T}>(0)", c="{0}.im"),
+)

@@ -1,0 +1,120 @@
+"""How the record of an elementwise op is made from the NumPy ufunc that defines it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, wraps
+from typing import Any
+
+import numpy as np
+
+from tracegraph.op import Elementwise, Op, Sample, register
+from tracegraph.ops.tricky import NDArray, grid, tricky
+from tracegraph.types import SHORT_NAMES, ArrayType, broadcast_shapes, promotion_token
+
+Select = Callable[[np.dtype[Any], NDArray], tuple[NDArray, ...]]
+"""Chooses an op's sample operands from the tricky values of a dtype."""
+
+
+def ufunc_op(
+    ufunc: np.ufunc,
+    doc: str,
+    c: Mapping[str, str],
+    *,
+    cost: int = 1,
+    python: bool = False,
+    promote: Callable[..., Sequence[np.dtype[Any]]] | None = None,
+    operands: Select | None = None,
+    more: Callable[[], Sequence[Sample]] = tuple,
+) -> Op:
+    """Register the op that a ufunc defines: its name, promotion, result dtype and values.
+
+    Args:
+        ufunc: the definition.
+        doc: one line.
+        c: C++ text by kind of the first operand's dtype; see `Elementwise`.
+        cost: see `Elementwise`.
+        python: whether Python's own numbers have the operation, so that weak operands give a weak
+            result.
+        promote: the dtypes that operands are cast to; unless given, as the ufunc casts them.
+        operands: sample operands from the tricky values of a dtype; unless given, all combinations.
+        more: further samples.
+    """
+    name = ufunc.__name__
+
+    def promote_by_ufunc(*types: ArrayType) -> tuple[np.dtype[Any], ...]:
+        return resolve(ufunc, types)[:-1]
+
+    def type_rule(*types: ArrayType) -> ArrayType:
+        *accepted, result = resolve(ufunc, [t.strong() for t in types])
+        if accepted != [t.dtype for t in types]:
+            wanted = ", ".join(SHORT_NAMES[d] for d in accepted)
+            raise TypeError(f"{name}: operands {listed(types)} must be cast to {wanted} first")
+        weak = python and all(t.weak for t in types)
+        return ArrayType(result, broadcast_shapes(*(t.shape for t in types)), weak)
+
+    def samples() -> list[Sample]:
+        choose = operands or (lambda _, values: grid(values, ufunc.nin))
+        found = [Sample(choose(dtype, tricky(dtype))) for dtype in native_dtypes(ufunc)]
+        return [*found, *more()]
+
+    form = Elementwise(c, cost)
+    return register(
+        Op(name, doc, type_rule, quiet(ufunc), form, samples, promote or promote_by_ufunc)
+    )
+
+
+def resolve(ufunc: np.ufunc, types: Sequence[ArrayType]) -> tuple[np.dtype[Any], ...]:
+    """The dtypes that a ufunc casts its operands to, then that of its result, by NumPy's rules.
+
+    Raises:
+        TypeError: the ufunc is not defined for these types.
+    """
+    # Python scalars alone are their dtypes: the tokens would select loops over objects.
+    weak = all(t.weak for t in types)
+    try:
+        return _resolve(ufunc, tuple(t.dtype if weak else promotion_token(t) for t in types))
+    except TypeError:
+        raise TypeError(
+            f"{ufunc.__name__} is not defined for {listed(types)}; cast to a dtype that it takes: "
+            + ", ".join(SHORT_NAMES[d] for d in native_dtypes(ufunc))
+        ) from None
+
+
+@cache
+def _resolve(ufunc: np.ufunc, tokens: tuple[Any, ...]) -> tuple[np.dtype[Any], ...]:
+    return ufunc.resolve_dtypes((*tokens, None))
+
+
+@cache
+def native_dtypes(ufunc: np.ufunc) -> tuple[np.dtype[Any], ...]:
+    """The supported dtypes for which a ufunc needs no cast."""
+    return tuple(d for d in SHORT_NAMES if _is_native(ufunc, d))
+
+
+def _is_native(ufunc: np.ufunc, dtype: np.dtype[Any]) -> bool:
+    try:
+        return all(d == dtype for d in _resolve(ufunc, (dtype,) * ufunc.nin)[:-1])
+    except TypeError:
+        return False
+
+
+def quiet(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function without NumPy's floating-point warnings; `__wrapped__` is the function itself."""
+
+    @wraps(function)
+    def reference(*operands: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return function(*operands)
+
+    return reference
+
+
+def listed(types: Sequence[ArrayType]) -> str:
+    """Types for an error message."""
+    return ", ".join(map(str, types))
+
+
+def texts(**by_kinds: str) -> dict[str, str]:
+    """C++ texts by kind, from texts by several: `texts(iu="a", f="b")`."""
+    return {kind: text for kinds, text in by_kinds.items() for kind in kinds}

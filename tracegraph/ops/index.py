@@ -1,0 +1,176 @@
+"""Reading at indices that are data: gather and dynamic_slice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tracegraph.op import Indexed, Op, Operand, Sample, register
+from tracegraph.ops.checks import check_axes, check_count, check_indices
+from tracegraph.ops.sampling import ramp
+from tracegraph.ops.shape import python_slices
+from tracegraph.scalar import Expr, as_index, clamp, select
+from tracegraph.types import ArrayType, bfloat16
+
+Index = tuple[Expr, ...]
+Ints = tuple[int, ...]
+NDArray = np.ndarray[Any, Any]
+
+
+def wrapped_index(value: Expr, extent: int) -> Expr:
+    """An integer value as an index into an axis, a negative one counted from the end."""
+    index = as_index(value)
+    return index if value.dtype.kind == "u" else select(index < 0, index + extent, index)
+
+
+def wrapped_indices(indices: Any, extent: int) -> NDArray:
+    """The same for an array of indices. They may still be out of range."""
+    given = np.asarray(indices)
+    found = given.astype(np.int64)
+    return found if given.dtype.kind == "u" else np.where(found < 0, found + extent, found)
+
+
+def other_axes(ndim: int, dims: Ints) -> Ints:
+    """The axes of an array that are not in `dims`."""
+    return tuple(axis for axis in range(ndim) if axis not in dims)
+
+
+# gather
+
+
+def _gather_type(x: ArrayType, *indices: ArrayType, dims: Ints) -> ArrayType:
+    check_axes("gather", dims, x.ndim)
+    check_count("gather", "dims (one per index array)", dims, len(indices))
+    if not indices:
+        raise ValueError("gather: needs at least one index array, got none")
+    batch = indices[0].shape
+    check_indices("gather", indices, batch)
+    empty = [axis for axis in dims if x.shape[axis] == 0]
+    if empty and indices[0].size:
+        raise ValueError(f"gather: cannot take elements of axis {empty[0]} of {x}, which is empty")
+    return ArrayType(x.dtype, batch + tuple(x.shape[axis] for axis in other_axes(x.ndim, dims)))
+
+
+def _gather_reference(x: Any, *indices: Any, dims: Ints) -> NDArray:
+    x = np.asarray(x)
+    front = x.transpose(*dims, *other_axes(x.ndim, dims))
+    extents = front.shape[: len(dims)]
+    wrapped = map(wrapped_indices, indices, extents)
+    clamped = [
+        np.clip(index, 0, max(extent - 1, 0))
+        for index, extent in zip(wrapped, extents, strict=True)
+    ]
+    return np.asarray(front[tuple(clamped)])
+
+
+def _gather_element(
+    index: Index, operands: Sequence[Operand], out: ArrayType, *, dims: Ints
+) -> Expr:
+    x, *indices = operands
+    rank = indices[0].type.ndim
+    batch = index[:rank]
+    position = dict(zip(other_axes(x.type.ndim, dims), index[rank:], strict=True))
+    for axis, values in zip(dims, indices, strict=True):
+        extent = x.type.shape[axis]
+        position[axis] = clamp(wrapped_index(values[batch], extent), 0, extent - 1)
+    return x[tuple(position[axis] for axis in range(x.type.ndim))]
+
+
+def _gather_samples() -> list[Sample]:
+    square = np.array([[0, -1, 2], [9, -9, 1]])
+    return [
+        Sample((ramp((5,)), np.array(-2)), {"dims": (0,)}),
+        Sample((ramp((5,), np.float32), np.array([4, 0, 0, 7, -5, -8], np.int32)), {"dims": (0,)}),
+        Sample((ramp((5,), np.int16), np.array([4, 200, 0], np.uint8)), {"dims": (0,)}),
+        Sample((ramp((3, 4), bfloat16), square), {"dims": (0,)}),
+        Sample((ramp((2, 3, 4), np.complex64), square.astype(np.int8)), {"dims": (1,)}),
+        Sample((ramp((3, 4), np.bool_), square, square[::-1].copy()), {"dims": (0, 1)}),
+        Sample(
+            (ramp((3, 2, 1, 4)), np.array([1, -1]), np.array([-4, 3], np.int16)), {"dims": (0, 3)}
+        ),
+        Sample((ramp((3, 4)), np.zeros((0, 2), np.int64)), {"dims": (1,)}),
+        Sample((ramp((0, 4)), np.array([1, 2])), {"dims": (1,)}),
+        Sample((ramp((0, 4)), np.zeros(0, np.int64)), {"dims": (0,)}),
+    ]
+
+
+gather = register(
+    Op(
+        "gather",
+        "Elements at index arrays along the axes dims; negative indices wrap once, then clamp.",
+        _gather_type,
+        _gather_reference,
+        Indexed(_gather_element),
+        _gather_samples,
+    )
+)
+
+
+# dynamic_slice
+
+
+def check_window(op: str, x: ArrayType, starts: Sequence[ArrayType], sizes: Ints) -> None:
+    """Require a window that fits into x and one scalar integer start per axis.
+
+    Raises:
+        TypeError: a start is no integer.
+        ValueError: a start is no scalar, a count is wrong, or the window is larger than x.
+    """
+    check_count(op, "starts", starts, x.ndim)
+    check_count(op, "sizes", sizes, x.ndim)
+    check_indices(op, starts, ())
+    if any(not 0 <= size <= extent for size, extent in zip(sizes, x.shape, strict=True)):
+        raise ValueError(f"{op}: a window of shape {sizes} does not fit into {x}")
+
+
+def window_start(start: Operand, extent: int, size: int) -> Expr:
+    """The start of a window along an axis, brought to where the window fits."""
+    return clamp(as_index(start[()]), 0, extent - size)
+
+
+def window(x: NDArray, starts: Sequence[Any], sizes: Ints) -> NDArray:
+    """The window of x as a view, its starts brought to where it fits."""
+    spans = zip(starts, x.shape, sizes, strict=True)
+    fitting = [min(max(int(np.int64(start)), 0), extent - size) for start, extent, size in spans]
+    view: NDArray = x[python_slices(fitting, (1,) * x.ndim, sizes)]
+    return view
+
+
+def _dynamic_slice_type(x: ArrayType, *starts: ArrayType, sizes: Ints) -> ArrayType:
+    check_window("dynamic_slice", x, starts, sizes)
+    return ArrayType(x.dtype, sizes)
+
+
+def _dynamic_slice_element(
+    index: Index, operands: Sequence[Operand], out: ArrayType, *, sizes: Ints
+) -> Expr:
+    x, *starts = operands
+    spans = zip(index, starts, x.type.shape, sizes, strict=True)
+    return x[tuple(i + window_start(start, extent, size) for i, start, extent, size in spans)]
+
+
+def window_samples() -> list[tuple[NDArray, tuple[NDArray, ...], Ints]]:
+    """Arrays, starts and window shapes; starts too small and too large among them."""
+    return [
+        (ramp(()), (), ()),
+        (ramp((6,), np.float32), (np.array(2),), (3,)),
+        (ramp((6,), np.int8), (np.array(5, np.int32),), (3,)),
+        (ramp((6,), np.bool_), (np.array(-1, np.int8),), (1,)),
+        (ramp((3, 4), np.complex128), (np.array(1), np.array(200, np.uint8)), (2, 4)),
+        (ramp((2, 3, 1, 4), bfloat16), tuple(map(np.array, (0, -7, 3, 1))), (1, 2, 1, 3)),
+        (ramp((3, 4)), (np.array(1), np.array(9)), (2, 0)),
+    ]
+
+
+dynamic_slice = register(
+    Op(
+        "dynamic_slice",
+        "A window of static shape whose scalar starts are data, clamped so that it fits.",
+        _dynamic_slice_type,
+        lambda x, *starts, sizes: window(np.asarray(x), starts, sizes),
+        Indexed(_dynamic_slice_element),
+        lambda: [Sample((x, *starts), {"sizes": sizes}) for x, starts, sizes in window_samples()],
+    )
+)

@@ -1,0 +1,56 @@
+"""Matrix products."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tracegraph.op import Contraction, Op, Sample, register
+from tracegraph.ops.checks import check_same_dtype
+from tracegraph.ops.sampling import ramp
+from tracegraph.types import ArrayType, bfloat16
+
+
+def _matmul_type(x: ArrayType, y: ArrayType) -> ArrayType:
+    check_same_dtype("matmul", x, y)
+    if x.ndim < 2 or x.ndim != y.ndim or x.shape[:-2] != y.shape[:-2] or x.shape[-1] != y.shape[-2]:
+        raise ValueError(
+            f"matmul: needs (batch…, m, k) and (batch…, k, n) with the same batch axes, "
+            f"got {x} and {y}"
+        )
+    return ArrayType(x.dtype, (*x.shape[:-1], y.shape[-1]))
+
+
+def _matmul_reference(x: Any, y: Any) -> np.ndarray[Any, Any]:
+    dtype = np.asarray(x).dtype
+    with np.errstate(all="ignore"):
+        return np.asarray(np.matmul(x, y), dtype)  # NumPy's products of bfloat16 are float32
+
+
+def _matmul_samples() -> list[Sample]:
+    shapes: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
+        ((1, 1), (1, 1)),
+        ((2, 3), (3, 4)),
+        ((2, 0), (0, 3)),
+        ((0, 2), (2, 3)),
+        ((4, 2, 3), (4, 3, 1)),
+        ((2, 1, 3, 2), (2, 1, 2, 5)),
+        ((0, 2, 3), (0, 3, 2)),
+    ]
+    dtypes = [np.float16, bfloat16, np.float32, np.complex64, np.complex128, np.int8, np.int64]
+    every_shape = [(x, y, np.float64) for x, y in shapes]
+    every_dtype = [((3, 4), (4, 2), dtype) for dtype in (*dtypes, np.uint16, np.bool_)]
+    return [Sample((ramp(x, dtype), ramp(y, dtype))) for x, y, dtype in every_shape + every_dtype]
+
+
+matmul = register(
+    Op(
+        "matmul",
+        "The matrix product over the last two axes, for every index of the batch axes.",
+        _matmul_type,
+        _matmul_reference,
+        Contraction(),
+        _matmul_samples,
+    )
+)

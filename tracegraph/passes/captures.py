@@ -1,0 +1,93 @@
+"""Operands of ops with regions: carries that never change, literals, and repetitions.
+
+    while_loop[carry=2] x table 2.0 x x   ->   while_loop[carry=1] x x table
+
+if the body returns the second carry as it came. What stays put need not be carried, that is, copied
+by each iteration; a literal is known to the region only if it stands in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from tracegraph.ir import Atom, Eqn, Literal, Program, Region, Value
+from tracegraph.passes.rewrite import Defs, Replacement, map_atoms, rewrite, substitute
+
+
+def tidy_captures(program: Program) -> Program:
+    """The program with regions that capture each value once, no literals, and no constant carry."""
+    return rewrite(program, lambda: _tidy)
+
+
+def _tidy(eqn: Eqn, defs: Defs) -> Replacement | None:
+    if eqn.op.name in ("while_loop", "scan"):
+        return _tidy_loop(eqn)
+    if eqn.op.name in ("cond", "switch"):
+        operands, regions = _merged(eqn.operands[1:], eqn.regions, 0)
+        tidied = replace(eqn, operands=(eqn.operands[0], *operands), regions=regions)
+        return Replacement(eqn.outputs, (tidied,))
+    return None
+
+
+def _tidy_loop(eqn: Eqn) -> Replacement:
+    carry, body = eqn.attrs["carry"], eqn.regions[-1]
+    constant = [
+        i
+        for i in range(carry)
+        if body.results[i] is body.params[i] and eqn.operands[i].type == body.params[i].type
+    ]
+    varying = [i for i in range(len(eqn.operands)) if i not in constant]
+    order = [*varying, *constant]
+    kept = [i for i in range(len(body.results)) if i not in constant]
+    regions = [_reordered(region, order) for region in eqn.regions]
+    regions[-1] = replace(regions[-1], results=tuple(body.results[i] for i in kept))
+    operands, merged = _merged(
+        [eqn.operands[i] for i in order],
+        regions,
+        carry - len(constant) + eqn.attrs.get("xs", 0),
+    )
+    tidied = replace(
+        eqn,
+        operands=operands,
+        outputs=tuple(eqn.outputs[i] for i in kept),
+        attrs={**eqn.attrs, "carry": carry - len(constant)},
+        regions=merged,
+    )
+    atoms = (eqn.operands[i] if i in constant else v for i, v in enumerate(eqn.outputs))
+    return Replacement(tuple(atoms), (tidied,))
+
+
+def _reordered(region: Region, order: Sequence[int]) -> Region:
+    return replace(region, params=tuple(region.params[i] for i in order))
+
+
+def _merged(
+    operands: Sequence[Atom], regions: Sequence[Region], first: int
+) -> tuple[tuple[Atom, ...], tuple[Region, ...]]:
+    """Without those captures (operands from `first` on) that repeat or are literals."""
+    kept = list(range(first))
+    stand_ins: dict[int, Literal | int] = {}
+    seen: dict[Atom, int] = {}
+    for i, atom in enumerate(operands[first:], first):
+        if isinstance(atom, Literal):
+            stand_ins[i] = atom
+        elif atom in seen:
+            stand_ins[i] = seen[atom]
+        else:
+            seen[atom] = i
+            kept.append(i)
+
+    def narrowed(region: Region) -> Region:
+        env = {
+            region.params[i]: region.params[new] if isinstance(new, int) else new
+            for i, new in stand_ins.items()
+        }
+        return _substituted(_reordered(region, kept), env)
+
+    return tuple(operands[i] for i in kept), tuple(narrowed(region) for region in regions)
+
+
+def _substituted(region: Region, env: Mapping[Value, Atom]) -> Region:
+    eqns = tuple(substitute(eqn, env) for eqn in region.eqns)
+    return replace(region, eqns=eqns, results=tuple(map_atoms(region.results, env)))

@@ -1,0 +1,35 @@
+"""Common subexpressions: of equations that compute the same, the first is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from tracegraph.ir import Atom, Eqn, Literal, Program
+from tracegraph.passes.rewrite import Defs, Replacement, Rule, rewrite
+
+
+def cse(program: Program) -> Program:
+    """The program with each op applied once, in a region, to the same operands and attributes.
+
+    Equations that have regions are kept.
+    """
+    return rewrite(program, _new_rule)
+
+
+def _new_rule() -> Rule:
+    seen: dict[Hashable, Eqn] = {}
+
+    def rule(eqn: Eqn, defs: Defs) -> Replacement | None:
+        if eqn.regions:
+            return None
+        attrs = tuple(sorted(eqn.attrs.items(), key=lambda item: item[0]))
+        key = (eqn.op, attrs, tuple(_key(a) for a in eqn.operands))
+        first = seen.setdefault(key, eqn)
+        return None if first is eqn else Replacement(first.outputs)
+
+    return rule
+
+
+def _key(atom: Atom) -> Hashable:
+    """Literals are the same if their bits are: 0.0 differs from -0.0, and a NaN equals itself."""
+    return (atom.type, atom.value.tobytes()) if isinstance(atom, Literal) else atom

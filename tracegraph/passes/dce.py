@@ -1,0 +1,129 @@
+"""Dead code elimination: equations, captures, carries, stacked results and constants nobody needs.
+
+All ops are pure, so what is not needed for a result of the program may go, loops included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from tracegraph.ir import Atom, Eqn, Literal, Program, Region, Value
+
+_T = TypeVar("_T")
+
+
+def dce(program: Program) -> Program:
+    """The program with only what its results depend on. Its inputs stay as they are."""
+    body, live = _prune(program.body, program.body.results)
+    count = len(program.inputs)
+    constants = body.params[count:]
+    kept = [i for i, value in enumerate(constants) if value in live]
+    body = replace(body, params=(*body.params[:count], *_pick(constants, kept)))
+    return replace(program, body=body, constants=_pick(program.constants, kept))
+
+
+def _prune(region: Region, results: Sequence[Atom]) -> tuple[Region, set[Value]]:
+    """The region with these of its results and only what they need, and the values in use in it."""
+    live = set(_values(results))
+    kept = []
+    for eqn in reversed(region.eqns):
+        used = [i for i, value in enumerate(eqn.outputs) if value in live]
+        if used:
+            prune = _CONTROL.get(eqn.op.name)
+            kept.append(prune(eqn, used) if prune else eqn)
+            live.update(_values(kept[-1].operands))
+    return Region(region.params, tuple(reversed(kept)), tuple(results)), live
+
+
+def _prune_branches(eqn: Eqn, used: list[int]) -> Eqn:
+    """Branches of a cond or switch: results, and captures that none of the branches uses."""
+    pruned = [_prune(region, _pick(region.results, used)) for region in eqn.regions]
+    kept = _used_params(pruned, range(len(eqn.operands) - 1))
+    return replace(
+        eqn,
+        operands=(eqn.operands[0], *_pick(eqn.operands[1:], kept)),
+        outputs=_pick(eqn.outputs, used),
+        regions=tuple(_with_params(region, kept) for region, _ in pruned),
+    )
+
+
+def _prune_while(eqn: Eqn, used: list[int]) -> Eqn:
+    """Carries of a while_loop that serve only themselves, and captures."""
+    condition, body = eqn.regions
+    carry = eqn.attrs["carry"]
+    tested, in_condition = _prune(condition, condition.results)
+    needed = {*used, *(i for i, p in enumerate(condition.params[:carry]) if p in in_condition)}
+    carries = _live_carries(body, carry, needed, ())
+    pruned = [(tested, in_condition), _prune(body, _pick(body.results, carries))]
+    kept = [*carries, *_used_params(pruned, range(carry, len(eqn.operands)))]
+    return replace(
+        eqn,
+        operands=_pick(eqn.operands, kept),
+        outputs=_pick(eqn.outputs, carries),
+        attrs={**eqn.attrs, "carry": len(carries)},
+        regions=tuple(_with_params(region, kept) for region, _ in pruned),
+    )
+
+
+def _prune_scan(eqn: Eqn, used: list[int]) -> Eqn:
+    """Carries of a scan that serve only themselves, xs, stacked results, and captures."""
+    (body,) = eqn.regions
+    carry, slices = eqn.attrs["carry"], eqn.attrs["carry"] + eqn.attrs["xs"]
+    stacked = [i for i in used if i >= carry]
+    carries = _live_carries(body, carry, set(used) - set(stacked), _pick(body.results, stacked))
+    pruned = _prune(body, _pick(body.results, [*carries, *stacked]))
+    xs = _used_params([pruned], range(carry, slices))
+    kept = [*carries, *xs, *_used_params([pruned], range(slices, len(eqn.operands)))]
+    return replace(
+        eqn,
+        operands=_pick(eqn.operands, kept),
+        outputs=_pick(eqn.outputs, [*carries, *stacked]),
+        attrs={**eqn.attrs, "carry": len(carries), "xs": len(xs)},
+        regions=(_with_params(pruned[0], kept),),
+    )
+
+
+_CONTROL: dict[str, Callable[[Eqn, list[int]], Eqn]] = {
+    "cond": _prune_branches,
+    "switch": _prune_branches,
+    "while_loop": _prune_while,
+    "scan": _prune_scan,
+}
+
+
+def _live_carries(body: Region, carry: int, needed: set[int], others: Iterable[Atom]) -> list[int]:
+    """Which carries are needed, or feed one that is, or one of the `others`, in some iteration."""
+    index = {param: i for i, param in enumerate(body.params[:carry])}
+    defs = {value: eqn for eqn in body.eqns for value in eqn.outputs}
+    live, seen = set(needed), set[Value]()
+    pending = [*others, *(body.results[i] for i in needed)]
+    while pending:
+        atom = pending.pop()
+        if isinstance(atom, Literal) or atom in seen:
+            continue
+        seen.add(atom)
+        if atom in index:
+            live.add(index[atom])
+            pending.append(body.results[index[atom]])
+        elif atom in defs:
+            pending.extend(defs[atom].operands)
+    return sorted(live)
+
+
+def _values(atoms: Iterable[Atom]) -> Iterable[Value]:
+    return (atom for atom in atoms if isinstance(atom, Value))
+
+
+def _pick(items: Sequence[_T], kept: Collection[int]) -> tuple[_T, ...]:
+    return tuple(items[i] for i in kept)
+
+
+def _with_params(region: Region, kept: Collection[int]) -> Region:
+    return replace(region, params=_pick(region.params, kept))
+
+
+def _used_params(pruned: Sequence[tuple[Region, set[Value]]], positions: range) -> list[int]:
+    """The positions at which some region uses its parameter."""
+    return [i for i in positions if any(region.params[i] in live for region, live in pruned)]

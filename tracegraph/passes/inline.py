@@ -1,0 +1,58 @@
+"""Branches and loops whose course is known: their equations move into the region around them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tracegraph.ir import Atom, Eqn, Literal, Program, Region, Value
+from tracegraph.passes.rewrite import (
+    Defs,
+    Replacement,
+    Rule,
+    by_name,
+    map_atoms,
+    rewrite,
+    substitute,
+)
+
+
+def inline(program: Program) -> Program:
+    """The program without branches that a literal selects, and without loops never entered."""
+    return rewrite(program, lambda: by_name(_RULES))
+
+
+def _cond(eqn: Eqn, defs: Defs) -> Replacement | None:
+    pred, *captures = eqn.operands
+    if not isinstance(pred, Literal):
+        return None
+    return _inlined(eqn.regions[0 if pred.value else 1], captures)
+
+
+def _switch(eqn: Eqn, defs: Defs) -> Replacement | None:
+    index, *captures = eqn.operands
+    if not isinstance(index, Literal):
+        return None
+    return _inlined(eqn.regions[min(max(int(index.value), 0), len(eqn.regions) - 1)], captures)
+
+
+def _while_loop(eqn: Eqn, defs: Defs) -> Replacement | None:
+    if eqn.attrs.get("trip_count") == 0:
+        return Replacement(eqn.operands[: eqn.attrs["carry"]])
+    return None
+
+
+def _inlined(region: Region, atoms: Sequence[Atom]) -> Replacement | None:
+    """The region's equations, on `atoms` for its parameters and with values of their own."""
+    if [p.type for p in region.params] != [a.type for a in atoms]:
+        return None
+    env: dict[Value, Atom] = dict(zip(region.params, atoms, strict=True))
+    eqns = []
+    for eqn in region.eqns:
+        outputs = tuple(Value(value.type) for value in eqn.outputs)
+        eqns.append(replace(substitute(eqn, env), outputs=outputs))
+        env.update(zip(eqn.outputs, outputs, strict=True))
+    return Replacement(tuple(map_atoms(region.results, env)), tuple(eqns))
+
+
+_RULES: dict[str, Rule] = {"cond": _cond, "switch": _switch, "while_loop": _while_loop}

@@ -1,0 +1,87 @@
+"""The walk that passes share: equations in order, some replaced by others or by atoms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tracegraph.ir import Atom, Eqn, Program, Region, Value
+
+Defs = Mapping[Value, Eqn]
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """What stands in place of an equation: others, if any, and an atom for each of its outputs."""
+
+    atoms: tuple[Atom, ...]
+    eqns: tuple[Eqn, ...] = ()
+
+
+Rule = Callable[[Eqn, Defs], Replacement | None]
+
+
+def rewrite(program: Program, new_rule: Callable[[], Rule]) -> Program:
+    """The program with a rule applied to each equation, in nested regions too.
+
+    A rule takes an equation, its operands being final, and the equations that define the values
+    so far; it returns a replacement, or None to keep the equation, which is also kept if the
+    replacement has other types. Each region gets its own rule from `new_rule`, so that a rule may
+    remember what it has seen there.
+    """
+    return replace(program, body=_rewrite_region(program.body, new_rule))
+
+
+def by_name(rules: Mapping[str, Rule]) -> Rule:
+    """The rule that applies the one for the equation's op, if there is one."""
+
+    def rule(eqn: Eqn, defs: Defs) -> Replacement | None:
+        chosen = rules.get(eqn.op.name)
+        return chosen(eqn, defs) if chosen is not None else None
+
+    return rule
+
+
+def producer(eqn: Eqn, defs: Defs) -> Eqn | None:
+    """The equation of the same op that makes the first operand, if one does."""
+    x = eqn.operands[0]
+    inner = defs.get(x) if isinstance(x, Value) else None
+    return inner if inner is not None and inner.op is eqn.op else None
+
+
+def substitute(eqn: Eqn, env: Mapping[Value, Atom]) -> Eqn:
+    """The equation with operands replaced."""
+    operands = tuple(map_atoms(eqn.operands, env))
+    unchanged = all(a is b for a, b in zip(operands, eqn.operands, strict=True))
+    return eqn if unchanged else replace(eqn, operands=operands)
+
+
+def map_atoms(atoms: Sequence[Atom], env: Mapping[Value, Atom]) -> list[Atom]:
+    """Atoms with those values replaced that are in `env`."""
+    return [env.get(a, a) if isinstance(a, Value) else a for a in atoms]
+
+
+def _rewrite_region(region: Region, new_rule: Callable[[], Rule]) -> Region:
+    rule = new_rule()
+    env: dict[Value, Atom] = {}
+    defs: dict[Value, Eqn] = {}
+    eqns: list[Eqn] = []
+    for eqn in region.eqns:
+        eqn = substitute(eqn, env)
+        if eqn.regions:
+            inner = tuple(_rewrite_region(r, new_rule) for r in eqn.regions)
+            eqn = replace(eqn, regions=inner)
+        found = rule(eqn, defs)
+        if found is None or not _same_types(found.atoms, eqn.outputs):
+            found = Replacement(eqn.outputs, (eqn,))
+        env.update(
+            (old, new) for old, new in zip(eqn.outputs, found.atoms, strict=True) if old is not new
+        )
+        for kept in found.eqns:
+            eqns.append(kept)
+            defs.update((value, kept) for value in kept.outputs)
+    return Region(region.params, tuple(eqns), tuple(map_atoms(region.results, env)))
+
+
+def _same_types(new: Sequence[Atom], old: Sequence[Atom]) -> bool:
+    return [a.type for a in new] == [a.type for a in old]

@@ -1,0 +1,77 @@
+"""Algebraic clean-up: ops that provably change no bit of their operand.
+
+Only what is exact in floating point is done: x * 1 is x, but x + 0 turns -0.0 into 0.0.
+"""
+
+from __future__ import annotations
+
+from tracegraph.ir import Atom, Eqn, Literal, Program
+from tracegraph.passes.rewrite import Defs, Replacement, Rule, by_name, producer, rewrite
+
+
+def simplify(program: Program) -> Program:
+    """The program without ops that leave an operand as it is."""
+    return rewrite(program, lambda: by_name(_RULES))
+
+
+def _is(atom: Atom, value: float) -> bool:
+    """Whether an atom is a literal of exactly this value's bits, in its own dtype."""
+    if not isinstance(atom, Literal):
+        return False
+    return bool(atom.value.tobytes() == atom.type.dtype.type(value).tobytes())
+
+
+def _difference(eqn: Eqn, defs: Defs) -> Replacement | None:
+    x, y = eqn.operands
+    return Replacement((x,)) if _is(y, 0) else None
+
+
+def _product(eqn: Eqn, defs: Defs) -> Replacement | None:
+    """A complex product by 1 + 0i is left: it makes NaNs of infinities."""
+    x, y = eqn.operands
+    if x.type.dtype.kind == "c":
+        return None
+    return Replacement((x,)) if _is(y, 1) else Replacement((y,)) if _is(x, 1) else None
+
+
+def _quotient(eqn: Eqn, defs: Defs) -> Replacement | None:
+    x, y = eqn.operands
+    return Replacement((x,)) if _is(y, 1) and x.type.dtype.kind != "c" else None
+
+
+def _sum(eqn: Eqn, defs: Defs) -> Replacement | None:
+    x, y = eqn.operands
+    if x.type.dtype.kind == "c":
+        return None
+    zero = 0 if x.type.dtype.kind in "biu" else -0.0
+    return Replacement((x,)) if _is(y, zero) else Replacement((y,)) if _is(x, zero) else None
+
+
+def _involution(eqn: Eqn, defs: Defs) -> Replacement | None:
+    inner = producer(eqn, defs)
+    return Replacement((inner.operands[0],)) if inner is not None else None
+
+
+def _cast(eqn: Eqn, defs: Defs) -> Replacement | None:
+    return Replacement((eqn.operands[0],))  # kept by the walk unless the types are the same
+
+
+def _where(eqn: Eqn, defs: Defs) -> Replacement | None:
+    condition, x, y = eqn.operands
+    if isinstance(condition, Literal):
+        return Replacement((x if condition.value else y,))
+    return Replacement((x,)) if x is y else None
+
+
+_RULES: dict[str, Rule] = {
+    "add": _sum,
+    "subtract": _difference,
+    "multiply": _product,
+    "divide": _quotient,
+    "negative": _involution,
+    "invert": _involution,
+    "logical_not": _involution,
+    "conjugate": _involution,
+    "cast": _cast,
+    "where": _where,
+}

@@ -1,0 +1,72 @@
+"""Chains of views: two reshapes, broadcasts, transposes or slices in a row are one, or none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from tracegraph.ir import Atom, Eqn, Program
+from tracegraph.passes.rewrite import Defs, Replacement, by_name, producer, rewrite
+
+
+def compose_views(program: Program) -> Program:
+    """The program with a view of a view of the same kind taken from what goes into the first."""
+    return rewrite(program, lambda: _rule)
+
+
+def _last_link(eqn: Eqn, defs: Defs) -> Replacement | None:
+    """A chain of reshapes, or of broadcasts, is its last link applied to what goes into it."""
+    x = eqn.operands[0]
+    inner = producer(eqn, defs)
+    if x.type == eqn.outputs[0].type:
+        return Replacement((x,))
+    if inner is None:
+        return None
+    return _composed(eqn, defs, inner.operands[0], eqn.attrs)
+
+
+def _transpose(eqn: Eqn, defs: Defs) -> Replacement | None:
+    x, axes = eqn.operands[0], tuple(eqn.attrs["axes"])
+    if axes == tuple(range(x.type.ndim)):
+        return Replacement((x,))
+    inner = producer(eqn, defs)
+    if inner is None:
+        return None
+    first = tuple(inner.attrs["axes"])
+    return _composed(eqn, defs, inner.operands[0], {"axes": tuple(first[a] for a in axes)})
+
+
+def _slice(eqn: Eqn, defs: Defs) -> Replacement | None:
+    x = eqn.operands[0]
+    starts, steps, sizes = (tuple(eqn.attrs[k]) for k in ("starts", "steps", "sizes"))
+    # An axis of extent 1 may be walked with any step.
+    whole = all(s == 0 and (t == 1 or n <= 1) for s, t, n in zip(starts, steps, sizes, strict=True))
+    if whole and sizes == x.type.shape:
+        return Replacement((x,))
+    inner = producer(eqn, defs)
+    if inner is None or 0 in sizes:
+        return None
+    pairs = list(zip(inner.attrs["starts"], inner.attrs["steps"], strict=True))
+    attrs = {
+        "starts": tuple(s + t * start for (s, t), start in zip(pairs, starts, strict=True)),
+        "steps": tuple(t * step for (_, t), step in zip(pairs, steps, strict=True)),
+        "sizes": sizes,
+    }
+    return _composed(eqn, defs, inner.operands[0], attrs)
+
+
+def _composed(eqn: Eqn, defs: Defs, operand: Atom, attrs: Mapping[str, Any]) -> Replacement:
+    """Two views in one, which may turn out to change nothing."""
+    eqn = replace(eqn, operands=(operand,), attrs=attrs)
+    return _rule(eqn, defs) or Replacement(eqn.outputs, (eqn,))
+
+
+_rule = by_name(
+    {
+        "reshape": _last_link,
+        "broadcast_to": _last_link,
+        "transpose": _transpose,
+        "slice": _slice,
+    }
+)

@@ -1,0 +1,146 @@
+"""Tracing functions over pytrees into the regions of one control-flow equation.
+
+The functions of one construct are traced one by one; what they capture is then unified into one
+list of trailing operands, and where their results' types differ only by weak Python scalars, the
+weak ones are cast inside their region.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tracegraph import errors, tree
+from tracegraph.ir import Atom, Eqn, Literal, Region, Value
+from tracegraph.op import get
+from tracegraph.trace import Trace, current_trace, recorder, trace_region, user_source
+from tracegraph.tracer import Tracer
+from tracegraph.types import ArrayType, result_type, type_of
+
+Types = tuple[ArrayType, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A pytree taken apart, with the type of each leaf."""
+
+    leaves: tuple[Any, ...]
+    types: Types
+    structure: tree.Structure
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """A traced function: its region, the atoms around it that it captured, its result's tree."""
+
+    region: Region
+    captures: tuple[Atom, ...]
+    structure: tree.Structure
+
+    @property
+    def types(self) -> Types:
+        """Types of the leaves that the function returned."""
+        return self.region.result_types
+
+
+def require_callable(construct: str, functions: Mapping[str, Any]) -> None:
+    """Check parameters, by name, that must be functions.
+
+    Raises:
+        NotCallableError: one is not callable.
+    """
+    for parameter, value in functions.items():
+        if not callable(value):
+            raise errors.NotCallableError(construct, parameter, value)
+
+
+def current_for(leaves: Sequence[Any]) -> Trace | None:
+    """The trace to record into, or None to run now.
+
+    Raises:
+        EscapedTracerError: a tracer, but no trace is in progress.
+    """
+    recorder(leaves)
+    return current_trace()
+
+
+def take_apart(value: Any, construct: str, name: str) -> Tree:
+    """The leaves of a pytree, their types, and its structure; errors call the pytree `name`.
+
+    Raises:
+        LeafTypeError: a leaf is not a number or an array of a supported dtype.
+    """
+    leaves, structure = tree.flatten(value)
+    types = []
+    for i, leaf in enumerate(leaves):
+        try:
+            types.append(type_of(leaf))
+        except (TypeError, OverflowError) as error:
+            raise errors.LeafTypeError(construct, tree.paths(structure, name)[i], error) from None
+    return Tree(tuple(leaves), tuple(types), structure)
+
+
+def trace_tree(
+    call: Callable[[Sequence[Tracer]], Any],
+    types: Sequence[ArrayType],
+    parent: Trace,
+    construct: str,
+    name: str = "result",
+) -> Traced:
+    """Trace `call(tracers)`, which returns a pytree, as a region inside `parent`."""
+    returned: list[Tree] = []
+
+    def flat(*tracers: Tracer) -> Sequence[Any]:
+        returned.append(take_apart(call(tracers), construct, name))
+        return returned[0].leaves
+
+    region, captures = trace_region(flat, types, parent)
+    return Traced(region, captures, returned[0].structure)
+
+
+def unify_captures(traced: Sequence[Traced]) -> tuple[tuple[Region, ...], tuple[Atom, ...]]:
+    """The regions with the same trailing parameters, and the outer atoms these stand for."""
+    captures = tuple(dict.fromkeys(atom for t in traced for atom in t.captures))
+
+    def widened(t: Traced) -> Region:
+        own = len(t.region.params) - len(t.captures)
+        stand_ins = dict(zip(t.captures, t.region.params[own:], strict=True))
+        trailing = (stand_ins.get(atom) or Value(atom.type) for atom in captures)
+        return replace(t.region, params=(*t.region.params[:own], *trailing))
+
+    return tuple(widened(t) for t in traced), captures
+
+
+def join(*types: ArrayType) -> ArrayType | None:
+    """The type of a value that is one of these, or None: weak types bend to others, strong never.
+
+    >>> print(join(ArrayType("int64", (), True), ArrayType("float32")))
+    f32[]
+    >>> join(ArrayType("int32"), ArrayType("float32")) is None
+    True
+    """
+    strong = [t for t in types if not t.weak]
+    if any(t.shape != types[0].shape for t in types) or len(set(strong)) > 1:
+        return None
+    if not strong:
+        return ArrayType(result_type(*types), (), True)
+    return strong[0] if result_type(*types) == strong[0].dtype else None
+
+
+def cast_results(region: Region, types: Sequence[ArrayType]) -> Region:
+    """The region with results cast to the dtypes of `types`."""
+    eqns: list[Eqn] = []
+
+    def converted(atom: Atom, needed: ArrayType) -> Atom:
+        if atom.type.dtype == needed.dtype:
+            return atom
+        if isinstance(atom, Literal):
+            return Literal.of(atom.value.item(), needed)
+        op, attrs = get("cast"), {"dtype": needed.dtype}
+        (type_,) = op.result_types([atom.type], attrs)
+        eqns.append(Eqn(op, (atom,), (Value(type_),), attrs, source=user_source()))
+        return eqns[-1].outputs[0]
+
+    results = tuple(converted(a, t) for a, t in zip(region.results, types, strict=True))
+    return replace(region, eqns=(*region.eqns, *eqns), results=results)

@@ -1,0 +1,229 @@
+"""The stages of compilation as values: Traced, Lowered, Compiled.
+
+    jitted.trace(*args) -> Traced -> .lower() -> Lowered -> .compile() -> Compiled -> (*args)
+
+Each can be printed and looked into; only the last call needs the device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tracegraph import errors, tree
+from tracegraph.array import Array
+from tracegraph.backend import Compiler, Executable
+from tracegraph.ir import Program
+from tracegraph.signature import Call, CallKey, Signature
+from tracegraph.tracer import Tracer
+from tracegraph.types import ArrayType
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Traced:
+    """A function traced for some argument types."""
+
+    program: Program
+    """What was traced, before any pass."""
+    key: CallKey = field(repr=False)
+    out_structure: tree.Structure = field(repr=False)
+    signature: Signature = field(repr=False)
+    device: str
+    compiler: Callable[[], Compiler] = field(repr=False)
+
+    @property
+    def optimized(self) -> Program:
+        """The program after the passes: what is lowered."""
+        from tracegraph.passes import optimize  # after the op records, which passes match on
+
+        return optimize(self.program)
+
+    def lower(self) -> Lowered:
+        """Plan the graph: kernels, memory, nodes and edges."""
+        return Lowered(self, self.compiler().lower(self.optimized))
+
+    def __str__(self) -> str:
+        return str(self.program)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lowered:
+    """A function whose graph is planned, and not yet made."""
+
+    traced: Traced = field(repr=False)
+    plan: Any
+    """Nodes, edges and buffers of the graph, as data."""
+
+    @property
+    def nodes(self) -> tuple[Any, ...]:
+        """The nodes of the graph, outermost level."""
+        return tuple(self.plan.graph.nodes)
+
+    @property
+    def edges(self) -> frozenset[tuple[int, int]]:
+        """Pairs of positions in `nodes`: the second waits for the first."""
+        return frozenset(self.plan.graph.edges)
+
+    @property
+    def bytes(self) -> int:
+        """All memory that a run needs: arguments, outputs, scratch and constants."""
+        return sum(self.memory.values())
+
+    @property
+    def memory(self) -> Mapping[str, int]:
+        """Bytes of arguments, outputs, scratch and constants."""
+        return self.traced.compiler().memory(self.plan)
+
+    @property
+    def source(self) -> str:
+        """The CUDA C++ text of the kernels; no GPU is needed for it."""
+        return self.traced.compiler().source(self.plan)
+
+    def explain(self) -> str:
+        """A table of every loop and branch: the line it comes from, its schedule, its nodes."""
+        return self.traced.compiler().explain(self.plan)
+
+    def dot(self) -> str:
+        """The graph in Graphviz's language, bodies of loops and branches as nested clusters."""
+        return self.traced.compiler().dot(self.plan)
+
+    def compile(self) -> Compiled:
+        """Make the graph, ready to launch."""
+        executable = self.traced.compiler().backend(self.traced.device).compile(self.plan)
+        return Compiled.of(self, executable)
+
+    def __str__(self) -> str:
+        return str(self.plan)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Compiled:
+    """A function ready to run, for the argument types it was compiled for."""
+
+    lowered: Lowered = field(repr=False)
+    executable: Executable = field(repr=False)
+    out_structure: tree.Structure
+    out_types: tuple[ArrayType, ...] = field(repr=False)
+    donated: tuple[int, ...] = field(repr=False)
+
+    @classmethod
+    def of(cls, lowered: Lowered, executable: Executable) -> Compiled:
+        """The callable form of an executable."""
+        traced = lowered.traced
+        return cls(
+            lowered,
+            executable,
+            traced.out_structure,
+            traced.program.out_types,
+            traced.signature.donated_leaves(traced.key.structure),
+        )
+
+    @property
+    def plan(self) -> Any:
+        """Nodes, edges and buffers of the graph, as data."""
+        return self.lowered.plan
+
+    @property
+    def memory(self) -> Mapping[str, int]:
+        """Bytes of arguments, outputs, scratch and constants."""
+        return self.lowered.memory
+
+    def explain(self) -> str:
+        """A table of every loop and branch: the line it comes from, its schedule, its nodes."""
+        return self.lowered.explain()
+
+    def dot(self) -> str:
+        """The graph in Graphviz's language, bodies of loops and branches as nested clusters."""
+        return self.lowered.dot()
+
+    def stats(self) -> Mapping[str, int]:
+        """Counts since compilation: launches, updates of moved addresses, bytes copied."""
+        return self.executable.stats()
+
+    def close(self) -> None:
+        """Free the graph and its memory now; a later call raises."""
+        self.executable.close()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run with arguments of the types that it was compiled for.
+
+        Raises:
+            ArgumentTypesError: the types differ; the message lists how.
+        """
+        traced = self.lowered.traced
+        call = traced.signature.bind(args, kwargs)
+        if call.key != traced.key:
+            differences = traced.signature.differences(traced.key, call.key)
+            raise errors.ArgumentTypesError(traced.signature.function, differences)
+        return self.run(call)
+
+    def run(self, call: Call) -> Any:
+        """Run a call whose key is known to fit."""
+        passed = call.passed
+        donated = [passed[i] for i in self.donated if isinstance(passed[i], Array)]
+        if donated:
+            _require_single_use(donated, passed, self.lowered.traced.signature.function)
+        on_host = self.lowered.traced.device == "host"
+        results = self.executable(self._host_leaves(call) if on_host else call.leaves)
+        for array in donated:
+            array.invalidate()
+        return tree.unflatten(
+            self.out_structure,
+            [Array.of_type(r, t) for r, t in zip(results, self.out_types, strict=True)],
+        )
+
+    def _host_leaves(self, call: Call) -> list[Any]:
+        leaves = call.leaves
+        for i, leaf in enumerate(leaves):
+            if isinstance(leaf, _HOST_CLASSES):
+                continue
+            if not hasattr(leaf, "to_host"):
+                signature = self.lowered.traced.signature
+                path = signature.paths(call.key.structure)[i]
+                where = "is in device memory, but the function was compiled for the host"
+                raise errors.UnsupportedArgumentError(signature.function, path, where)
+            leaves[i] = leaf.to_host()
+        return leaves
+
+
+_HOST_CLASSES = (np.ndarray, bool, int, float, complex)
+
+
+def _require_single_use(donated: list[Array], passed: Sequence[Any], function: str) -> None:
+    """One memory cannot be given away and still be read as another argument."""
+    memory = [id(leaf.data) for leaf in passed if isinstance(leaf, Array)]
+    for array in donated:
+        if memory.count(id(array.data)) > 1:
+            raise errors.DonatedArrayError(
+                f"{function} got one Array of type {array.type} as two arguments, at least one "
+                "of them donated; pass a copy, or leave the argument out of donate_argnums"
+            )
+
+
+def flat_results(function: str, tree_: Any) -> tuple[list[Any], tree.Structure]:
+    """The leaves and structure of what a traced function returned.
+
+    Raises:
+        UnsupportedResultError: a leaf is not an array or a number.
+    """
+    leaves, structure = tree.flatten(tree_)
+    for i, leaf in enumerate(leaves):
+        if not isinstance(leaf, (Tracer, Array, np.ndarray, np.generic, bool, int, float, complex)):
+            path = tree.paths(structure, "result")[i]
+            raise errors.UnsupportedResultError(function, path, leaf)
+        if not isinstance(leaf, (Tracer, Array)):
+            _require_dtype(function, tree.paths(structure, "result")[i], leaf)
+    return leaves, structure
+
+
+def _require_dtype(function: str, path: str, leaf: Any) -> None:
+    dtype = getattr(leaf, "dtype", None)
+    if dtype is None:
+        return
+    try:
+        ArrayType(dtype)
+    except TypeError:
+        raise errors.UnsupportedResultError(function, path, leaf) from None

@@ -1,0 +1,207 @@
+"""Tracing: one `Trace` records one region; the innermost one is current (a context variable).
+
+A value of an outer trace, or a closed-over array, that an inner region uses becomes an explicit
+parameter of that region (`Trace.read`), so that every region is closed.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import optree
+
+from tracegraph import errors, views
+from tracegraph.ir import Atom, Eqn, Literal, Program, Region, Source, Value
+from tracegraph.tracer import Tracer
+from tracegraph.types import ArrayType, type_of
+
+if TYPE_CHECKING:
+    from tracegraph.op import Op
+
+_current: ContextVar[Trace | None] = ContextVar("tracegraph_trace", default=None)
+
+_OWN_DIRECTORIES = tuple(str(Path(m).parent) for m in (__file__, np.__file__, optree.__file__))
+
+
+class Trace:
+    """The recording of one region. `parent` is the trace of the region around it."""
+
+    def __init__(self, parent: Trace | None) -> None:
+        self.parent = parent
+        self.params: list[Value] = []
+        self.eqns: list[Eqn] = []
+        self.captures: dict[Value, Value] = {}  # of the parent's region -> parameter here
+        self.constants: dict[int, tuple[Value, np.ndarray[Any, Any], Any]] = {}  # outermost only
+        self.depth: int = 0 if parent is None else parent.depth + 1
+
+    def param(self, type_: ArrayType, origin: str | None = None) -> Tracer:
+        """A new parameter of the region."""
+        value = Value(type_)
+        self.params.append(value)
+        return Tracer(self, value, origin or "a parameter of this branch or loop body")
+
+    def read(self, x: Any) -> Atom:
+        """`x` as an operand here: a value or literal of this region.
+
+        Raises:
+            EscapedTracerError: a tracer whose trace is over.
+            TypeError: not an array or a number.
+        """
+        if isinstance(x, Tracer):
+            return self._lift(x.owner, x.atom, x)
+        type_ = type_of(x)
+        if type_.shape == ():
+            return Literal.of(x, type_)
+        return self._constant(x, type_)
+
+    def _lift(self, owner: Trace, atom: Atom, tracer: Tracer) -> Atom:
+        if owner is self or isinstance(atom, Literal):
+            return atom
+        if self.parent is None:
+            raise errors.EscapedTracerError(tracer)
+        outer = self.parent._lift(owner, atom, tracer)
+        return self._capture(outer)
+
+    def _capture(self, outer: Atom) -> Atom:
+        if isinstance(outer, Literal):
+            return outer
+        if outer not in self.captures:
+            self.captures[outer] = Value(outer.type)
+        return self.captures[outer]
+
+    def _constant(self, x: Any, type_: ArrayType) -> Atom:
+        if self.parent is not None:
+            return self._capture(self.parent._constant(x, type_))
+        if id(x) not in self.constants:
+            data = np.array(x, type_.dtype, order="C")  # a copy: later writes by the user stay outside
+            data.setflags(write=False)
+            self.constants[id(x)] = (Value(type_), data, x)
+        return self.constants[id(x)][0]
+
+    def record(
+        self,
+        op: Op,
+        operands: Sequence[Atom],
+        attrs: Mapping[str, Any],
+        regions: tuple[Region, ...] = (),
+    ) -> tuple[Tracer, ...]:
+        """Type-check and append one equation; its results as tracers."""
+        types = op.result_types([a.type for a in operands], attrs, regions)
+        outputs = tuple(Value(t) for t in types)
+        self.eqns.append(Eqn(op, tuple(operands), outputs, dict(attrs), regions, user_source()))
+        return tuple(Tracer(self, value) for value in outputs)
+
+    def close(self, results: Sequence[Any]) -> Region:
+        """The finished region. Captures follow the parameters, in order of first use."""
+        atoms = tuple(self.read(x) for x in results)
+        constants = tuple(value for value, _, _ in self.constants.values())
+        params = (*self.params, *self.captures.values(), *constants)
+        return Region(params, tuple(self.eqns), atoms)
+
+
+def current_trace() -> Trace | None:
+    """The innermost trace in progress, if any."""
+    return _current.get()
+
+
+@contextmanager
+def activate(trace: Trace) -> Iterator[Trace]:
+    """Make a trace current; whatever happens inside, the one before is current again after."""
+    token = _current.set(trace)
+    try:
+        yield trace
+    except ValueError as error:
+        if isinstance(error.__cause__, errors.TracerMisuseError):
+            raise error.__cause__ from None  # NumPy hides it when `array[i] = tracer` fails
+        raise
+    finally:
+        _current.reset(token)
+
+
+def recorder(args: Sequence[Any]) -> Trace | None:
+    """The trace that an op with these arguments records into, or None if it runs now.
+
+    Ops without operands record whenever a trace is in progress.
+
+    Raises:
+        EscapedTracerError: a tracer, but no trace is in progress.
+    """
+    found = next((a for a in args if isinstance(a, Tracer)), None)
+    trace = _current.get()
+    if found is not None and trace is None:
+        raise errors.EscapedTracerError(found)
+    return trace if found is not None or not args else None
+
+
+def bind(trace: Trace, op: Op, args: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
+    """Record `op` on arguments: casts by its promotion rule, then the equation."""
+    atoms = [trace.read(a) for a in args]
+    if op.promote is not None:
+        dtypes = op.promote(*(a.type for a in atoms), **attrs)
+        atoms = [cast(trace, a, d) for a, d in zip(atoms, dtypes, strict=True)]
+    out = trace.record(op, atoms, attrs)
+    if getattr(op.form, "view", False) and isinstance(args[0], Tracer):
+        return views.attach(out[0], args[0])
+    return out[0] if len(out) == 1 else out
+
+
+def cast(trace: Trace, atom: Atom, dtype: np.dtype[Any]) -> Atom:
+    """An operand in another dtype, as weak as it was; a literal is converted on the spot."""
+    if atom.type.dtype == dtype:
+        return atom
+    if isinstance(atom, Literal):
+        value = atom.value.item() if atom.type.weak else atom.value
+        return Literal.of(value, ArrayType(dtype, (), atom.type.weak))
+    from tracegraph.op import get
+
+    attrs = {"dtype": dtype, "weak": True} if atom.type.weak else {"dtype": dtype}
+    (tracer,) = trace.record(get("cast"), [atom], attrs)
+    return tracer.atom
+
+
+def trace_region(
+    fun: Callable[..., Sequence[Any]], types: Sequence[ArrayType], parent: Trace
+) -> tuple[Region, tuple[Atom, ...]]:
+    """Trace `fun(*tracers)`, which returns a flat sequence, as a region inside `parent`.
+
+    Returns the region and the atoms of the parent's region that its trailing parameters stand for.
+    """
+    inner = Trace(parent)
+    with activate(inner):
+        results = fun(*(inner.param(t) for t in types))
+        region = inner.close(results)
+    return region, tuple(inner.captures)
+
+
+def trace_program(
+    fun: Callable[..., Sequence[Any]],
+    types: Sequence[ArrayType],
+    name: str,
+    origins: Sequence[str] | None = None,
+) -> Program:
+    """Trace `fun(*tracers)`, which returns a flat sequence, as a whole program.
+
+    `origins` name the inputs in error messages (`argument state['v'][1]`).
+    """
+    trace = Trace(None)
+    named = origins or [f"argument {i}" for i in range(len(types))]
+    with activate(trace):
+        results = fun(*(trace.param(t, o) for t, o in zip(types, named, strict=True)))
+        region = trace.close(results)
+    return Program(name, region, tuple(data for _, data, _ in trace.constants.values()))
+
+
+def user_source() -> Source | None:
+    """The innermost frame outside this package and NumPy."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_OWN_DIRECTORIES):
+        frame = frame.f_back  # type: ignore[assignment]
+    if frame is None:
+        return None
+    return Source(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)

@@ -1,0 +1,165 @@
+"""Pytrees: nested tuples, lists, dicts, None and registered classes, with arrays as leaves.
+
+    Tree := leaf | None | (Tree, …) | [Tree, …] | {key: Tree} | registered class of Trees
+
+optree does the work. Classes are registered in a namespace of their own, so that what other
+libraries register cannot change what a leaf is here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any, TypeVar
+
+import optree
+
+from tracegraph import errors
+
+NAMESPACE = "tracegraph"
+
+Structure = optree.PyTreeSpec
+_T = TypeVar("_T")
+
+# optree's annotation asks for a Collection, which nodes need not be.
+_register: Callable[..., Any] = optree.register_pytree_node
+
+
+def flatten(tree: Any) -> tuple[list[Any], Structure]:
+    """The leaves of a tree, in order, and its structure.
+
+    >>> flatten({"a": 1, "b": (2, None)})[0]
+    [1, 2]
+    """
+    return optree.tree_flatten(tree, namespace=NAMESPACE)
+
+
+def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
+    """The tree of a structure with these leaves.
+
+    Raises:
+        ValueError: the structure has another number of leaves.
+
+    >>> unflatten(structure((0, [0])), [1, 2])
+    (1, [2])
+    """
+    return optree.tree_unflatten(structure, leaves)
+
+
+def leaves(tree: Any) -> list[Any]:
+    """The leaves of a tree, in order.
+
+    >>> leaves([1, (2, 3)])
+    [1, 2, 3]
+    """
+    return optree.tree_leaves(tree, namespace=NAMESPACE)
+
+
+def structure(tree: Any) -> Structure:
+    """The structure of a tree: hashable, and equal for trees that differ in leaves only.
+
+    >>> structure((1, 2)) == structure((3, 4))
+    True
+    """
+    return optree.tree_structure(tree, namespace=NAMESPACE)
+
+
+def map(function: Callable[..., Any], tree: Any, *others: Any) -> Any:  # the tree's own `map`
+    """The tree of `function(leaf, *leaves of the others at the same place)`.
+
+    Raises:
+        ValueError: the trees differ in structure.
+
+    >>> map(lambda a, b: a + b, (1, {"n": 2}), (10, {"n": 20}))
+    (11, {'n': 22})
+    """
+    return optree.tree_map(function, tree, *others, namespace=NAMESPACE)
+
+
+def paths(structure: Structure, name: str) -> list[str]:
+    """The Python expression of each leaf of a tree called `name`.
+
+    >>> paths(structure({"v": [0, 0]}), "state")
+    ["state['v'][0]", "state['v'][1]"]
+    """
+    return [accessor.codify(name) for accessor in optree.treespec_accessors(structure)]
+
+
+def register_class(
+    cls: type[_T],
+    to_children: Callable[[Any], tuple[Sequence[Any], Hashable]],
+    from_children: Callable[[Hashable, Sequence[Any]], Any],
+) -> type[_T]:
+    """Make instances of a class nodes of trees.
+
+    Args:
+        cls: the class. Subclasses are not covered.
+        to_children: gives the children and what else defines an instance, hashable.
+        from_children: makes an instance of the latter and new children.
+
+    Raises:
+        ValueError: the class is registered already.
+
+    >>> class Pair(list): ...
+    >>> _ = register_class(Pair, lambda p: (tuple(p), None), lambda _, children: Pair(children))
+    >>> leaves(Pair([1, 2]))
+    [1, 2]
+    """
+    _register(cls, to_children, from_children, namespace=NAMESPACE)
+    return cls
+
+
+def register_dataclass(cls: type[_T]) -> type[_T]:
+    """Make instances of a dataclass nodes of trees; for use as a decorator.
+
+    The fields are the children. A field declared with ``field(metadata={"static": True})`` is not:
+    it must be hashable, and functions are traced anew for each of its values. Instances are rebuilt
+    without running ``__init__`` or ``__post_init__``, since the fields may hold traced values.
+
+    Raises:
+        TypeError: not a dataclass.
+        ValueError: the class is registered already.
+
+    >>> @register_dataclass
+    ... @dataclasses.dataclass
+    ... class State:
+    ...     x: float
+    ...     name: str = dataclasses.field(default="a", metadata={"static": True})
+    >>> leaves(State(1.5))
+    [1.5]
+    """
+    if not (isinstance(cls, type) and dataclasses.is_dataclass(cls)):
+        raise TypeError(
+            f"register_dataclass takes a dataclass, got {cls!r}; put @dataclass under the decorator"
+        )
+    fields = dataclasses.fields(cls)
+    children = tuple(f.name for f in fields if not f.metadata.get("static"))
+    static = tuple(f.name for f in fields if f.metadata.get("static"))
+
+    def to_children(instance: Any) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[str, ...]]:
+        values = tuple(getattr(instance, name) for name in static)
+        for name, value in zip(static, values, strict=True):
+            _require_hashable(cls, name, value)
+        return tuple(getattr(instance, name) for name in children), values, children
+
+    def from_children(static_values: Any, child_values: Any) -> Any:
+        instance = object.__new__(cls)
+        for name, value in zip((*static, *children), (*static_values, *child_values), strict=True):
+            object.__setattr__(instance, name, value)  # a frozen dataclass refuses setattr
+        return instance
+
+    _register(
+        cls,
+        to_children,
+        from_children,
+        path_entry_type=optree.GetAttrEntry,
+        namespace=NAMESPACE,
+    )
+    return cls
+
+
+def _require_hashable(cls: type, name: str, value: Any) -> None:
+    try:
+        hash(value)
+    except TypeError:
+        raise errors.UnhashableStaticError(f"static field {cls.__name__}.{name}", value) from None

@@ -1,0 +1,178 @@
+"""Array types and NumPy 2 promotion.
+
+    ArrayType := dtype "[" extent* "]"        f32[4,4]   i64[]   ~f64[]
+
+A leading ``~`` marks a *weak* type: that of a Python scalar, which bends to the arrays it meets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import DTypeLike
+
+bfloat16 = np.dtype(ml_dtypes.bfloat16)
+
+SHORT_NAMES: dict[np.dtype[Any], str] = {
+    np.dtype(np.bool_): "bool",
+    **{np.dtype(f"int{n}"): f"i{n}" for n in (8, 16, 32, 64)},
+    **{np.dtype(f"uint{n}"): f"u{n}" for n in (8, 16, 32, 64)},
+    np.dtype(np.float16): "f16",
+    bfloat16: "bf16",
+    np.dtype(np.float32): "f32",
+    np.dtype(np.float64): "f64",
+    np.dtype(np.complex64): "c64",
+    np.dtype(np.complex128): "c128",
+}
+"""Every dtype that arrays may have, with its name in printed programs."""
+
+
+def canonical_dtype(dtype: DTypeLike) -> np.dtype[Any]:
+    """The supported NumPy dtype that `dtype` names, in native byte order.
+
+    Raises:
+        TypeError: the dtype is not one of `SHORT_NAMES` (strings, objects, dates, structures, …).
+
+    >>> canonical_dtype("float32")
+    dtype('float32')
+    """
+    found = np.dtype(dtype).newbyteorder("=")
+    if found not in SHORT_NAMES:
+        accepted = ", ".join(str(d) for d in SHORT_NAMES)
+        raise TypeError(f"dtype {found} is not supported; use one of {accepted}")
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayType:
+    """What is known of an array when a function is traced: dtype, shape, and whether it is weak.
+
+    >>> print(ArrayType("float32", (4, 4)))
+    f32[4,4]
+    """
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...] = ()
+    weak: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", canonical_dtype(self.dtype))
+        object.__setattr__(self, "shape", tuple(int(n) for n in self.shape))
+        if any(n < 0 for n in self.shape):
+            raise ValueError(f"an extent must not be negative: got shape {self.shape}")
+
+    def __str__(self) -> str:
+        weak = "~" if self.weak else ""
+        return f"{weak}{SHORT_NAMES[self.dtype]}[{','.join(map(str, self.shape))}]"
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of a contiguous array of this type."""
+        return self.size * self.dtype.itemsize
+
+    def with_dtype(self, dtype: DTypeLike) -> ArrayType:
+        """The strong type of the same shape and another dtype."""
+        return ArrayType(np.dtype(dtype), self.shape)
+
+    def with_shape(self, shape: Sequence[int]) -> ArrayType:
+        """The type of the same dtype and weakness, and another shape."""
+        return ArrayType(self.dtype, tuple(shape), self.weak)
+
+    def strong(self) -> ArrayType:
+        """The same type, not weak."""
+        return ArrayType(self.dtype, self.shape) if self.weak else self
+
+
+PYTHON_SCALARS: dict[str, type] = {"i": int, "u": int, "f": float, "c": complex}
+
+
+def type_of(value: Any) -> ArrayType:
+    """The type of a Python scalar, NumPy scalar or array.
+
+    Python ints, floats and complex numbers are weak; a bool is not, as NumPy has it.
+
+    Raises:
+        TypeError: `value` is no number and no array of a supported dtype.
+        OverflowError: a Python int beyond 64 bits.
+
+    >>> print(type_of(1), type_of(np.float32(1)), type_of(True))
+    ~i64[] f32[] bool[]
+    """
+    kind = type(value)
+    if kind is float:
+        return ArrayType(np.dtype(np.float64), (), True)
+    if kind is bool:
+        return ArrayType(np.dtype(np.bool_))
+    if kind is int:
+        return ArrayType(np.dtype(_python_int_dtype(value)), (), True)
+    if kind is complex:
+        return ArrayType(np.dtype(np.complex128), (), True)
+    dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
+    if dtype is None or shape is None:
+        raise TypeError(f"{kind.__module__}.{kind.__qualname__} is not an array or a number")
+    return ArrayType(dtype, shape, bool(getattr(value, "weak", False)))
+
+
+def _python_int_dtype(value: int) -> str:
+    if -(2**63) <= value < 2**63:
+        return "int64"
+    if 0 <= value < 2**64:
+        return "uint64"
+    raise OverflowError(f"the Python int {value} does not fit 64 bits")
+
+
+def promotion_token(type_: ArrayType) -> Any:
+    """What NumPy's promotion takes for a type: its dtype, or the Python class if it is weak."""
+    return PYTHON_SCALARS[type_.dtype.kind] if type_.weak else type_.dtype
+
+
+def result_type(*types: ArrayType) -> np.dtype[Any]:
+    """The dtype in which values of these types meet, by NumPy 2's rules.
+
+    Raises:
+        TypeError: NumPy has no common dtype for them (bfloat16 with float16).
+    """
+    if all(t.weak for t in types):
+        return np.result_type(*(t.dtype for t in types))
+    return np.add.resolve_dtypes((*_fold(types), None))[2] if len(types) == 2 else _many(types)
+
+
+def _fold(types: Sequence[ArrayType]) -> list[Any]:
+    return [promotion_token(t) for t in types]
+
+
+def _many(types: Sequence[ArrayType]) -> np.dtype[Any]:
+    strong = np.result_type(*(t.dtype for t in types if not t.weak))
+    for weak in (t for t in types if t.weak):
+        strong = result_type(ArrayType(strong), weak)
+    return strong
+
+
+def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """NumPy's broadcast of shapes.
+
+    Raises:
+        ValueError: two extents differ and neither is 1.
+    """
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        listed = ", ".join(str(s) for s in shapes)
+        raise ValueError(
+            f"shapes {listed} do not broadcast: aligned from the right, extents must be equal or 1"
+        ) from None

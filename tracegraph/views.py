@@ -1,0 +1,194 @@
+"""Views: tracers whose elements are those of another tracer, and local mutation through them.
+
+NumPy's rule: `row = x[0]; x[:] = 1` changes what `row` reads, and `row[:] = 1` changes `x`. A view
+therefore remembers its base and the op that derives it. It is derived anew when the base has moved
+on, and a write to it becomes a write to the base.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import is_
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from tracegraph.errors import EscapedTracerError, TracerWriteError
+from tracegraph.ir import Atom
+
+if TYPE_CHECKING:
+    from tracegraph.op import Op
+    from tracegraph.tracer import Tracer
+
+Strides = tuple[int, ...]
+
+
+@dataclass(slots=True)
+class View:
+    """How a tracer is derived: `op[attrs](base, *indices)`. `seen` is the base's value then.
+
+    `strides`, in elements, are those that NumPy's array would have if the outermost base is
+    row-major; they decide whether a reshape of the view is a view again.
+    """
+
+    base: Tracer
+    op: Op
+    indices: tuple[Atom, ...]
+    attrs: Mapping[str, Any]
+    strides: Strides
+    seen: Atom
+
+
+def row_major(shape: Sequence[int]) -> Strides:
+    """Strides, in elements, of a row-major array."""
+    return tuple(np.cumprod((1, *shape[:0:-1]), dtype=np.int64)[::-1].tolist()) if shape else ()
+
+
+def strides_of(tracer: Tracer) -> Strides:
+    """Strides, in elements, as far as they follow from a row-major outermost base."""
+    return row_major(tracer.shape) if tracer.view is None else tracer.view.strides
+
+
+def attach(result: Tracer, base: Tracer) -> Tracer:
+    """Mark the result of the last equation as a view of `base`, unless NumPy would have copied."""
+    eqn = result.owner.eqns[-1]
+    strides = _STRIDES[eqn.op.name](base, **eqn.attrs)
+    if strides is not None:
+        result.view = View(base, eqn.op, eqn.operands[1:], eqn.attrs, strides, base.atom)
+    return result
+
+
+def current(tracer: Tracer, view: View, atom: Atom) -> Atom:
+    """The value of a view now: `atom`, or derived anew if the base has moved on."""
+    base = view.base.atom
+    if base is view.seen:
+        return atom
+    operands = [tracer.owner.read(view.base), *view.indices]
+    (fresh,) = tracer.owner.record(view.op, operands, view.attrs)
+    view.seen = base
+    return fresh.atom
+
+
+def root_of(tracer: Tracer) -> Tracer:
+    """The tracer that a chain of views starts from."""
+    while tracer.view is not None:
+        tracer = tracer.view.base
+    return tracer
+
+
+def is_same_view(x: Tracer, y: Tracer) -> bool:
+    """Whether two tracers are the same elements of the same base."""
+    if x is y or x.view is None or y.view is None:
+        return x is y
+    a, b = x.view, y.view
+    same_indices = len(a.indices) == len(b.indices) and all(map(is_, a.indices, b.indices))
+    same_step = a.op is b.op and a.attrs == b.attrs and same_indices
+    return same_step and is_same_view(a.base, b.base)
+
+
+def check_writable(tracer: Tracer) -> None:
+    """Raise unless the memory behind a tracer was made in the region being traced.
+
+    Raises:
+        TracerWriteError: an argument, a value of an outer region, or a broadcast view.
+        EscapedTracerError: its trace is over.
+    """
+    from tracegraph.trace import current_trace
+
+    root = tracer
+    while root.view is not None:
+        if root.view.op.name == "broadcast_to":
+            raise TracerWriteError(tracer, "a broadcast view, several elements of which are one")
+        root = root.view.base
+    part = "" if root is tracer else "a view of "
+    trace = current_trace()
+    if root.owner is not trace:
+        if trace is None:
+            raise EscapedTracerError(root)
+        trace.read(root)  # raises if the tracer has escaped
+        raise TracerWriteError(tracer, f"{part}a value captured from outside this branch or loop")
+    if root.origin is not None:
+        raise TracerWriteError(tracer, f"{part}an argument, which belongs to the caller")
+
+
+def store(tracer: Tracer, atom: Atom) -> None:
+    """Make `atom`, of the same type, the new value of a tracer and so of what it is a view of."""
+    view = tracer.view
+    if view is not None:
+        store(view.base, _PUT[view.op.name](view, atom))
+        view.seen = view.base.atom
+    tracer.set_atom(atom)
+
+
+def _record(view: View, name: str, operands: Sequence[Atom], **attrs: Any) -> Atom:
+    from tracegraph.op import get
+
+    (out,) = view.base.owner.record(get(name), operands, attrs)
+    return out.atom
+
+
+def _put_reshape(view: View, atom: Atom) -> Atom:
+    return _record(view, "reshape", [atom], shape=view.base.shape)
+
+
+def _put_transpose(view: View, atom: Atom) -> Atom:
+    inverse = tuple(int(n) for n in np.argsort(view.attrs["axes"]))
+    return _record(view, "transpose", [atom], axes=inverse)
+
+
+def _put_slice(view: View, atom: Atom) -> Atom:
+    starts, steps = view.attrs["starts"], view.attrs["steps"]
+    operands = [view.base.atom, atom]
+    return _record(view, "scatter_set", operands, dims=(), starts=starts, steps=steps)
+
+
+def _put_gather(view: View, atom: Atom) -> Atom:
+    dims = view.attrs["dims"]
+    rest = view.base.ndim - len(dims)
+    operands = [view.base.atom, atom, *view.indices]
+    return _record(view, "scatter_set", operands, dims=dims, starts=(0,) * rest, steps=(1,) * rest)
+
+
+_PUT: Mapping[str, Callable[[View, Atom], Atom]] = {
+    "reshape": _put_reshape,
+    "transpose": _put_transpose,
+    "slice": _put_slice,
+    "gather": _put_gather,
+}
+
+
+def _reshape_strides(base: Tracer, shape: tuple[int, ...]) -> Strides | None:
+    one = np.empty((), np.int8)  # of itemsize 1, so that strides count elements; never read
+    try:
+        return np.reshape(as_strided(one, base.shape, strides_of(base)), shape, copy=False).strides
+    except ValueError:
+        return None
+
+
+def _transpose_strides(base: Tracer, axes: tuple[int, ...]) -> Strides:
+    strides = strides_of(base)
+    return tuple(strides[a] for a in axes)
+
+
+def _slice_strides(base: Tracer, steps: tuple[int, ...], **_: Any) -> Strides:
+    return tuple(s * step for s, step in zip(strides_of(base), steps, strict=True))
+
+
+def _broadcast_strides(base: Tracer, shape: tuple[int, ...]) -> Strides:
+    one = np.empty((), np.int8)
+    return np.broadcast_to(as_strided(one, base.shape, strides_of(base)), shape).strides
+
+
+def _gather_strides(base: Tracer, dims: tuple[int, ...]) -> Strides:
+    return tuple(s for axis, s in enumerate(strides_of(base)) if axis not in dims)
+
+
+_STRIDES: Mapping[str, Callable[..., Strides | None]] = {
+    "reshape": _reshape_strides,
+    "transpose": _transpose_strides,
+    "slice": _slice_strides,
+    "broadcast_to": _broadcast_strides,
+    "gather": _gather_strides,
+}
