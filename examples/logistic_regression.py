@@ -1,13 +1,13 @@
 """L2-regularised logistic regression by Newton's method with conjugate gradients, as one graph.
 
-The model is fitted to the Breast Cancer Wisconsin data that ships with scikit-learn (569 samples of 30
-features, standardised). The whole fit is one traced function: an outer `while_loop` of Newton steps,
-an inner one of conjugate-gradient steps, a `cond` that halves the step where a full one does not
-decrease the loss enough. With an NVIDIA GPU it is a single launch of a CUDA graph; without, the same
-plan runs on the host.
+The model is fitted to the Breast Cancer Wisconsin data that ships with scikit-learn (569 samples of
+30 features, standardised). The whole fit is one traced function: an outer `while_loop` of Newton
+steps, an inner one of conjugate-gradient steps, a `cond` that halves the step where a full one does
+not decrease the loss enough. With an NVIDIA GPU it is a single launch of a CUDA graph; without, the
+same plan runs on the host.
 
-The method is the truncated Newton method: Nocedal and Wright, "Numerical Optimization", 2nd edition,
-chapter 7.1.
+The method is the truncated Newton method: Nocedal and Wright, "Numerical Optimization", 2nd
+edition, chapter 7.1.
 
 Run: python examples/logistic_regression.py
 """
@@ -15,7 +15,6 @@ Run: python examples/logistic_regression.py
 from __future__ import annotations
 
 import time
-from collections import Counter
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer
@@ -131,12 +130,11 @@ def main():
     difference = np.max(np.abs(coefficients - reference))
     loss_difference = abs(log_loss(y, ours) - log_loss(y, peer.predict_proba(features)))
 
-    compiled = fit.lower(*arguments, 1e-10, 100, 200)
-    kinds = Counter(type(node).__name__ for node in compiled.nodes)
+    counts = fit.lower(*arguments, 1e-10, 100, 200).plan.node_counts
     print(f"device            {w.device}")
     print(f"Newton steps      {int(newton)}")
     print(f"CG steps          {int(cg)}")
-    print(f"graph nodes       {', '.join(f'{n} {kind}' for kind, n in sorted(kinds.items()))}")
+    print(f"graph nodes       {', '.join(f'{n} {kind}' for kind, n in sorted(counts.items()))}")
     print(f"builds            {fit.stats()['builds']}")
     print(f"max |Δ coef|      {difference:.2e}   against scikit-learn")
     print(f"|Δ log-loss|      {loss_difference:.2e}")

@@ -114,7 +114,11 @@ class RegionBuilder:
     """
 
     def __init__(
-        self, context: Context, region: Region, bind: Mapping[Value, Binding], sinks: Sequence[Buffer]
+        self,
+        context: Context,
+        region: Region,
+        bind: Mapping[Value, Binding],
+        sinks: Sequence[Buffer],
     ) -> None:
         self.context = context
         self.region = region
@@ -136,7 +140,8 @@ class RegionBuilder:
             self._store_value(atom, buffer)
         return self.block
 
-    # -- elements -------------------------------------------------------------------------------------
+    # -- elements
+    # -------------------------------------------------------------------------------------
 
     def element(self, atom: Atom, index: tuple[Expr, ...], guard: Expr | None) -> Expr:
         """One element of a value, as an expression of the index."""
@@ -150,9 +155,7 @@ class RegionBuilder:
             case Eqn() as eqn:
                 return self._inlined(atom, eqn, index, guard)
 
-    def _inlined(
-        self, value: Value, eqn: Eqn, index: tuple[Expr, ...], guard: Expr | None
-    ) -> Expr:
+    def _inlined(self, value: Value, eqn: Eqn, index: tuple[Expr, ...], guard: Expr | None) -> Expr:
         if value in self.grouping.fused:
             return self._accumulate(value, eqn)
         key = (value, index, guard)
@@ -198,7 +201,8 @@ class RegionBuilder:
         index = tuple(next(loop) if a in axes else next(space) for a in range(len(shape)))
         return Accumulator(form.combiner, self.element(source, index, None), form.arg)
 
-    # -- nests ----------------------------------------------------------------------------------------
+    # -- nests
+    # ----------------------------------------------------------------------------------------
 
     def _new(self, type_: ArrayType) -> Buffer:
         buffer = self.context.buffer("scratch", type_)
@@ -211,7 +215,11 @@ class RegionBuilder:
             self.block.stages.append(KernelStage([nest], sources))
 
     def _store_value(
-        self, atom: Atom, buffer: Buffer | None, condition: int | None = None, eqn: Eqn | None = None
+        self,
+        atom: Atom,
+        buffer: Buffer | None,
+        condition: int | None = None,
+        eqn: Eqn | None = None,
     ) -> None:
         """The nest that evaluates a value at every point, and stores it or sets a condition."""
         shape = atom.type.shape
@@ -242,7 +250,8 @@ class RegionBuilder:
         shape = eqn.operands[0].type.shape
         return tuple(shape[a] for a in eqn.attrs["axes"])
 
-    # -- equations ------------------------------------------------------------------------------------
+    # -- equations
+    # ------------------------------------------------------------------------------------
 
     def _equation(self, eqn: Eqn) -> None:
         match eqn.op.form:
@@ -295,7 +304,8 @@ class RegionBuilder:
     def _reads_any(self, value: Expr, of: Sequence[Load]) -> bool:
         return not {load.buffer for load in of}.isdisjoint(load.buffer for load in loads([value]))
 
-    # -- control --------------------------------------------------------------------------------------
+    # -- control
+    # --------------------------------------------------------------------------------------
 
     def _control(self, eqn: Eqn) -> None:
         if eqn.op.name == "rotated_loop":
@@ -342,12 +352,11 @@ class RegionBuilder:
         self.block.stages.append(LoopStage(condition, body, _sources(eqn)))
         self.bindings.update(zip(eqn.outputs, carries, strict=True))
 
-    def _captures(
-        self, params: Sequence[Value], operands: Sequence[Atom]
-    ) -> dict[Value, Binding]:
+    def _captures(self, params: Sequence[Value], operands: Sequence[Atom]) -> dict[Value, Binding]:
         return {p: Captured(self, a) for p, a in zip(params, operands, strict=True)}
 
-    # -- memory for library operands --------------------------------------------------------------------
+    # -- memory for library operands
+    # --------------------------------------------------------------------
 
     def materialize(self, type_: ArrayType, value: Expr, index: tuple[Expr, ...]) -> Buffer:
         """A new scratch buffer that holds an expression's value at every point of a shape."""
@@ -396,4 +405,3 @@ def _aligned(shape: tuple[int, ...], index: tuple[Expr, ...]) -> tuple[Expr, ...
     return tuple(
         scalar.const(0) if extent == 1 else i for extent, i in zip(shape, tail, strict=True)
     )
-

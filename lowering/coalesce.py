@@ -1,8 +1,8 @@
 """Sharing memory between a value and the one it replaces: carries and updated arrays in place.
 
-Buffer `new` may take the memory of `old` if, in order of execution, nothing reads `old` after the first
-store to `new`, and the kernel that makes that store reads of `old`, at each point, only the element that
-it replaces.
+Buffer `new` may take the memory of `old` if, in order of execution, nothing reads `old` after the
+first store to `new`, and the kernel that makes that store reads of `old`, at each point, only the
+element that it replaces.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from tracegraph.scalar import Load
 def place_carries(body: Block, carries: Mapping[Buffer, Buffer]) -> None:
     """Make a loop body leave each new value (key) where the next trip reads it (value).
 
-    In place where that is safe; the others move at the end of the body, same shapes in one nest, which
-    reads all before it writes: permuted carries need no further memory.
+    In place where that is safe; the others move at the end of the body, same shapes in one nest,
+    which reads all before it writes: permuted carries need no further memory.
     """
     moves: list[tuple[Buffer, Buffer]] = []
     for new, carry in carries.items():
@@ -57,7 +57,8 @@ def place_carries(body: Block, carries: Mapping[Buffer, Buffer]) -> None:
 def drop_copies(block: Block, sinks: Sequence[Buffer]) -> None:
     """Drop plain copies of arrays that are not needed any more: the copy takes their memory.
 
-    This is what lets an updated array, and a result, be written where it is. `sinks` keep their names.
+    This is what lets an updated array, and a result, be written where it is. `sinks` keep their
+    names.
     """
     kept = set(sinks)
     for stage in list(block.stages):
@@ -67,7 +68,7 @@ def drop_copies(block: Block, sinks: Sequence[Buffer]) -> None:
         new, old = pair
         if old not in block.owned or old in kept or not can_share(block, new, old):
             continue
-        if new in block.owned or new in kept and _only_kernels(block, new, old):
+        if new in block.owned or (new in kept and _only_kernels(block, new, old)):
             rename(block, {old: new})
     drop_self_copies(block)
 

@@ -1,9 +1,9 @@
 """Program -> Program of the few control forms that a graph has.
 
 - `scan` becomes a loop that counts, reads slices of `xs` and writes slices of the stacked outputs;
-- `while_loop` becomes `rotated_loop`: its condition is evaluated once before the loop, on the initial
-  carry, and once at the end of the body, on the new carry. Zero trips stay legal, and entering an inner
-  loop anew arms its condition anew;
+- `while_loop` becomes `rotated_loop`: its condition is evaluated once before the loop, on the first
+  carry, and once at the end of the body, on the new carry. Zero trips stay legal, and entering an
+  inner loop anew arms its condition anew;
 - the index of `switch` is clamped to its branches.
 """
 
@@ -35,7 +35,8 @@ rotated_loop = Op(
     form=Control(),
     samples=lambda: (),
 )
-"""rotated_loop(pred, *init, *captures; carry=n), region body(carry…, captures…) -> (carry…, pred)."""
+"""rotated_loop(pred, *init, *captures; carry=n), region body(carry…, captures…) -> (carry…, pred).
+"""
 
 
 def desugar(program: Program) -> Program:
@@ -51,7 +52,7 @@ def _region(region: Region) -> Region:
 
 
 class _Builder:
-    """A list of equations under construction, with values replaced by those they were rewritten to."""
+    """Equations under construction, and what values were rewritten to."""
 
     def __init__(self) -> None:
         self.eqns: list[Eqn] = []

@@ -1,7 +1,8 @@
 """Explicit edges: true dependences, and the hazards that reuse of memory creates.
 
-Two nodes of a graph conflict if one writes memory, or sets a condition, that the other touches. Each
-node is joined to the latest earlier nodes that it conflicts with, unless a path leads there already.
+Two nodes of a graph conflict if one writes memory, or sets a condition, that the other touches.
+Each node is joined to the latest earlier nodes that it conflicts with, unless a path leads there
+already.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def edges(stages: Sequence[Stage], offsets: Mapping[Buffer, int]) -> frozenset[t
 
 
 def ancestors(stages: Sequence[Stage]) -> list[int]:
-    """For each stage, the set of stages that it depends on, as a bit mask, memory not yet shared."""
+    """For each stage, those it depends on, as a bit mask; no memory is shared yet."""
     return _order(stages, {})[1]
 
 

@@ -1,9 +1,9 @@
-"""Merging nests into kernels: each node of a graph costs about a microsecond, however little it does.
+"""Merging nests into kernels: a node of a graph costs about a microsecond, however little it does.
 
 A nest joins an earlier kernel
-- *point by point*: it reads what a nest of the same space stored, at the very same point, so that the
-  value is forwarded in a register;
-- *side by side*: it is independent of all that the kernel does, and has the same space, or is small.
+- *point by point*: it reads what a nest of the same space stored, at the very same point, so that
+  the value is forwarded in a register;
+- *side by side*: it is independent of all that the kernel does, and has the same space or is small.
 """
 
 from __future__ import annotations
@@ -92,7 +92,9 @@ class _Merged:
 
 def _join(kernel: KernelStage, nest: Nest, dependent: bool) -> bool:
     for k, other in enumerate(kernel.nests):
-        needed = nest_reads(nest) & {b for n in kernel.nests if n is not other for b in nest_writes(n)}
+        needed = nest_reads(nest) & {
+            b for n in kernel.nests if n is not other for b in nest_writes(n)
+        }
         if needed:
             continue
         merged = _merge(other, nest)

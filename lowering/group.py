@@ -4,8 +4,8 @@ A value is *inlined* into the kernels that use it unless that would repeat work:
 kernels, or several index maps of one kernel, would each compute it anew. Views are never stored. A
 reduction is *fused* into the kernel of the one value that uses it point by point.
 
-The analysis follows each use down to a `Site`: the kernel (root) that will evaluate the value, and by
-which index map. One site means that inlining costs nothing.
+The analysis follows each use down to a `Site`: the kernel (root) that will evaluate the value, and
+by which index map. One site means that inlining costs nothing.
 """
 
 from __future__ import annotations
@@ -57,8 +57,9 @@ class Grouping:
 
 
 def group(region: Region, sinks: int) -> Grouping:
-    """Decide for every value of the region. The first `sinks` results are stored by kernels of their
-    own; the remaining results (conditions) are stored values."""
+    """Decide for every value of the region. The first `sinks` results are stored by kernels of
+    their own; the remaining results (conditions) are stored values.
+    """
     return _Analysis(region, sinks).run()
 
 

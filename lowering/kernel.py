@@ -1,6 +1,6 @@
 """Kernel: what one kernel node computes, as data: loop nests over scalar expressions.
 
-    Kernel := Nest+                          nests of one kernel are independent: no order between them
+    Kernel := Nest+                      nests of one kernel are independent: in no order
     Nest   := MapNest | ReduceNest | ScanNest | ScatterNest
 
 Axes 0..n-1 of an expression are those of the nest's `space`; a reduction's loop axes follow.
@@ -28,7 +28,8 @@ class Store:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SetCondition:
-    """Sets the condition of a conditional node: to 0 or 1 from a bool, to the branch from an integer.
+    """Sets the condition of a conditional node: to 0 or 1 from a bool, to the branch from an
+    integer.
 
     Stands only in a nest whose space has one point. Integers arrive clamped to the branches.
     """
@@ -40,7 +41,8 @@ class SetCondition:
 @dataclass(frozen=True, slots=True, eq=False)
 class MapNest:
     """For every point of the space: the stores. In-place is allowed where a point reads, of the
-    buffers that the nest stores to, only the element it stores."""
+    buffers that the nest stores to, only the element it stores.
+    """
 
     space: tuple[int, ...]
     stores: tuple[Store, ...]
@@ -49,8 +51,9 @@ class MapNest:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Accumulator:
-    """A fold of `value` over the loop axes. With `arg`, the row-major position in the loop axes of the
-    first extreme element (or of the first NaN), as int64."""
+    """A fold of `value` over the loop axes. With `arg`, the row-major position in the loop axes of
+    the first extreme element (or of the first NaN), as int64.
+    """
 
     combiner: Combiner
     value: Expr
@@ -59,8 +62,9 @@ class Accumulator:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReduceNest:
-    """For every point of the space: fold each accumulator over the loop axes (numbered after those of
-    the space), then do the stores, whose expressions may use `Accumulated`."""
+    """For every point of the space: fold each accumulator over the loop axes (numbered after those
+    of the space), then do the stores, whose expressions may use `Accumulated`.
+    """
 
     space: tuple[int, ...]
     loop: tuple[int, ...]
@@ -71,7 +75,9 @@ class ReduceNest:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScanNest:
-    """A running fold along `axis` of the space: store.value is folded and the running result stored."""
+    """A running fold along `axis` of the space: store.value is folded and the running result
+    stored.
+    """
 
     space: tuple[int, ...]
     axis: int
@@ -83,8 +89,8 @@ class ScanNest:
 class ScatterNest:
     """For every point: target = combine(target, value), or target = value without a combiner.
 
-    The first `repeats` axes run in order, one after the other, since they may hit one element twice;
-    the remaining axes are independent. With `repeats` 0 all points are.
+    The first `repeats` axes run in order, one after the other, since they may hit one element
+    twice; the remaining axes are independent. With `repeats` 0 all points are.
     """
 
     space: tuple[int, ...]

@@ -1,7 +1,8 @@
-"""Matrix products: a library call where the library has the dtype, a reduction where it does not."""
+"""Matrix products: a library call where the library has the dtype, else a reduction."""
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -49,7 +50,7 @@ def _library(
 
 
 def _operand(builder: RegionBuilder, atom: Atom) -> MatrixOperand:
-    """A matrix operand in place, if the library can read it where it lies; else a contiguous copy."""
+    """A matrix operand where it lies, if the library can read it there; else a contiguous copy."""
     index = space_index(atom.type.shape)
     value = builder.element(atom, index, None)
     found = _in_place(value, atom.type.shape)
@@ -71,7 +72,9 @@ def _in_place(value: Expr, shape: tuple[int, ...]) -> MatrixOperand | None:
         return None
     strides, offset = dict.fromkeys(range(len(shape)), 0), 0
     step = 1
-    for position, extent in zip(reversed(value.indices), reversed(value.buffer.type.shape), strict=True):
+    for position, extent in zip(
+        reversed(value.indices), reversed(value.buffer.type.shape), strict=True
+    ):
         form = scalar.affine(position)
         if form is None:
             return None
@@ -107,7 +110,7 @@ def _batch_stride(extents: tuple[int, ...], strides: list[int]) -> int | None:
     axes = [(n, s) for n, s in zip(extents, strides, strict=True) if n != 1]
     if not axes:
         return 0
-    for (_, outer), (inner_extent, inner) in zip(axes, axes[1:], strict=False):
+    for (_, outer), (inner_extent, inner) in pairwise(axes):
         if outer != inner * inner_extent:
             return None
     return axes[-1][1]

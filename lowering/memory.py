@@ -1,15 +1,15 @@
 """Where scratch buffers lie in the arena: buffers whose lifetimes do not meet share memory.
 
-Time is the order of execution, bodies included. A buffer lives from its first to its last access; one
-that a loop uses but does not own lives through the whole loop, since the next trip may read it. Memory
-passes on only along dependences that exist anyway, so that sharing never orders independent work; the
-branches of a conditional exclude each other, hence always may share.
+Time is the order of execution, bodies included. A buffer lives from its first to its last access;
+one that a loop uses but does not own lives through the whole loop, since the next trip may read it.
+Memory passes on only along dependences that exist anyway, so that sharing never orders independent
+work; the branches of a conditional exclude each other, hence always may share.
 """
 
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from lowering.buffer import Buffer
@@ -22,7 +22,7 @@ ALIGNMENT = 256
 
 @dataclass(slots=True)
 class _Life:
-    """When a buffer is in use: moments, both included, and the stages of the owner that touch it."""
+    """When a buffer is in use (moments, both included), and the owner's stages that touch it."""
 
     start: int
     end: int
@@ -95,7 +95,7 @@ class _Arrangement:
         return offsets, total
 
     def _hands_over(self, old: Buffer, new: Buffer) -> bool:
-        """Whether all use of `old` is over, by dependence or exclusion, when `new` is first used."""
+        """Whether all use of `old` is surely over when `new` is first used."""
         was, will = self.lives[old], self.lives[new]
         if was.end >= will.start:
             return False

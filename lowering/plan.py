@@ -1,13 +1,16 @@
 """Plan: what the graph will be, as data. Nodes, explicit edges, buffers; no CUDA objects.
 
     Plan  := Graph + buffers + offsets
-    Graph := Node* + edges            nodes stand in an order in which they may also be run one by one
-    Node  := KernelNode | MemcpyNode | MemsetNode | LibraryNode
-           | IfNode | IfElseNode | SwitchNode | WhileNode      each with body Graphs
+    Graph := Node* + edges
+    Node  := KernelNode | MemcpyNode | LibraryNode
+           | IfElseNode | SwitchNode | WhileNode      each with body Graphs
+
+Nodes stand in an order in which they may also be run one by one.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -49,7 +52,9 @@ class MatrixOperand:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LibraryNode:
-    """target[b] = left[b] @ right[b]: `batch` products of (m, k) by (k, n), captured from a library."""
+    """target[b] = left[b] @ right[b]: `batch` products of (m, k) by (k, n), captured from a
+    library.
+    """
 
     batch: int
     m: int
@@ -82,7 +87,9 @@ class SwitchNode:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WhileNode:
-    """Runs the body as long as the condition is non-zero; it is set before the node and by the body."""
+    """Runs the body as long as the condition is non-zero; it is set before the node and by the
+    body.
+    """
 
     condition: int
     body: Graph
@@ -104,9 +111,9 @@ class Graph:
 class Plan:
     """A lowered Program.
 
-    `inputs[i]` and `outputs[i]` belong to the i-th argument and result; `constants` pairs const buffers
-    with their data; `offsets` places scratch buffers in an arena of `arena_bytes` (offsets are multiples
-    of 256); `conditions` counts the conditions, one per conditional node.
+    `inputs[i]` and `outputs[i]` belong to the i-th argument and result; `constants` pairs const
+    buffers with their data; `offsets` places scratch buffers in an arena of `arena_bytes` (offsets
+    are multiples of 256); `conditions` counts the conditions, one per conditional node.
     """
 
     name: str
@@ -127,6 +134,11 @@ class Plan:
     def out_types(self) -> tuple[ArrayType, ...]:
         """Types of the results."""
         return tuple(b.type for b in self.outputs)
+
+    @property
+    def node_counts(self) -> Counter[str]:
+        """How many nodes of each kind there are, those of bodies included."""
+        return Counter(type(node).__name__ for node in walk(self.graph))
 
     def __str__(self) -> str:
         from lowering.text import plan_text

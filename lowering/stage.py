@@ -1,7 +1,9 @@
 """Stage: a node under construction, while nests are still merged and buffers still renamed.
 
-    Block := Stage*                          one region, in an order that respects dependences
+    Block := Stage*
     Stage := KernelStage | NodeStage | BranchStage | LoopStage
+
+A block is one region's, its stages in an order that respects dependences.
 """
 
 from __future__ import annotations
@@ -72,14 +74,15 @@ def blocks(stage: Stage) -> Sequence[Block]:
 
 
 def space_index(space: tuple[int, ...], first: int = 0) -> tuple[Expr, ...]:
-    """The index of a point of a space, by axis numbers from `first`; 0 along axes of one element."""
+    """The index of a point, by axis numbers from `first`; 0 along axes of one element."""
     return tuple(
         const(0) if extent == 1 else Axis.make(first + number, extent)
         for number, extent in enumerate(space)
     )
 
 
-# -- what a stage touches -----------------------------------------------------------------------------
+# -- what a stage touches
+# -----------------------------------------------------------------------------
 
 
 def nest_stores(nest: Nest) -> tuple[Store, ...]:
@@ -158,7 +161,8 @@ def walk(block: Block) -> Iterator[Stage]:
             yield from walk(inner)
 
 
-# -- rewriting ----------------------------------------------------------------------------------------
+# -- rewriting
+# ----------------------------------------------------------------------------------------
 
 
 def map_nest(nest: Nest, replacement: Mapping[Expr, Expr]) -> Nest:

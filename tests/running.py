@@ -26,7 +26,9 @@ def eager(function: Function, *arguments: Any) -> Any:
     """The specification: plain NumPy and Python. Arguments are copies, which it may write to."""
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return function(*tree.map(lambda x: x.copy() if isinstance(x, np.ndarray) else x, arguments))
+        return function(
+            *tree.map(lambda x: x.copy() if isinstance(x, np.ndarray) else x, arguments)
+        )
 
 
 def lowered(function: Function, *arguments: Any) -> Lowered:

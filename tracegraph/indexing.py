@@ -155,7 +155,6 @@ def _batch_first(value: Any, selection: Selection) -> Any:
     """A value of the result's shape as a scatter's updates: batch axes, then unindexed axes."""
     from tracegraph import numpy
 
-    rank = len(selection.batch)
     bare: list[int] = []  # the layout without new axes
     for entry in selection.layout:
         if entry != NEW_AXIS:
@@ -164,7 +163,7 @@ def _batch_first(value: Any, selection: Selection) -> Any:
     placed = _batch_into_place(selection)[: len(bare)]
     value = numpy.transpose(value, tuple(int(a) for a in np.argsort(placed)))
     sizes = tuple(selection.sizes[axis] for axis in selection.rest)
-    return numpy.reshape(value, selection.batch + sizes) if rank or sizes != tuple(bare) else value
+    return numpy.reshape(value, selection.batch + sizes)
 
 
 def _masked(x: Any, entries: list[Any], mask: Any, value: Any, how: str) -> Any:

@@ -1,9 +1,9 @@
 """Program: the traced, typed intermediate representation.
 
     Program := "program" name Region            the trailing parameters are bound to `constants`
-    Region  := (params) { Eqn* -> results }      closed: uses its parameters and its own equations only
-    Eqn     := outputs "=" op [attrs] operands Region*      # the user's file:line
-    Atom    := Value | Literal                   what an operand or a result may be
+    Region  := (params) { Eqn* -> results }      closed: uses its parameters and its own equations
+    only Eqn     := outputs "=" op [attrs] operands Region*      # the user's file:line Atom    :=
+    Value | Literal                   what an operand or a result may be
 
 All of it is frozen data. Values and equations are compared by identity.
 """

@@ -48,9 +48,10 @@ class Combiner:
 class Elementwise:
     """One result element from the operands' elements at the same (broadcast) index.
 
-    `c` is C++ text by the kind of the first operand's dtype ('b' bool, 'i', 'u', 'f', 'c'), with {0},
-    {1}, … for operands, {name} for attrs, {T} for the result's C type. float16 and bfloat16 arrive as
-    float and the result is rounded back. `cost` orders ops: 0 free, 1 arithmetic, 8 transcendental.
+    `c` is C++ text by the kind of the first operand's dtype ('b' bool, 'i', 'u', 'f', 'c'), with
+    {0}, {1}, … for operands, {name} for attrs, {T} for the result's C type. float16 and bfloat16
+    arrive as float and the result is rounded back. `cost` orders ops: 0 free, 1 arithmetic, 8
+    transcendental.
     """
 
     c: Mapping[str, str]
@@ -61,8 +62,8 @@ class Elementwise:
 class Indexed:
     """One result element by re-indexing: views, selections, gathers, generated values.
 
-    `element(index, operands, out, **attrs)` returns the scalar expression of result element `index`.
-    `view` says that the result merely renames elements of operand 0.
+    `element(index, operands, out, **attrs)` returns the scalar expression of result element
+    `index`. `view` says that the result merely renames elements of operand 0.
     """
 
     element: Callable[..., Expr]
@@ -71,7 +72,9 @@ class Indexed:
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """A fold over the axes in attr `axes` (sorted, distinct, not kept). `arg` reductions yield indices."""
+    """A fold over the axes in attr `axes` (sorted, distinct, not kept). `arg` reductions yield
+    indices.
+    """
 
     combiner: Combiner
     arg: bool = False
@@ -88,9 +91,10 @@ class Scan:
 class Scatter:
     """Operand 0 with elements replaced by, or combined with, those of operand 1 (the updates).
 
-    `target(index, operands, out, **attrs)` gives, for an index of the updates, the index in the result
-    and a guard (None: always written). `combiner` is None for replacing. `repeats(attrs, types)` is
-    the number of leading update axes that may hit one element twice, and are applied in order.
+    `target(index, operands, out, **attrs)` gives, for an index of the updates, the index in the
+    result and a guard (None: always written). `combiner` is None for replacing. `repeats(attrs,
+    types)` is the number of leading update axes that may hit one element twice, and are applied in
+    order.
     """
 
     target: Callable[..., tuple[tuple[Expr, ...], Expr | None]]
@@ -127,7 +131,8 @@ class Op:
         name: what printed programs call it.
         doc: one line.
         type_rule: `type_rule(*types, **attrs)`, with `regions=` for ops that have them; returns an
-            ArrayType, or a tuple of them for an op of several results. Operand dtypes are final here.
+            ArrayType, or a tuple of them for an op of several results. Operand dtypes are final
+            here.
         reference: the same with NumPy arrays: the definition of the op.
         form: how lowering makes its elements.
         samples: operands for the conformance test.

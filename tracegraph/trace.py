@@ -79,7 +79,9 @@ class Trace:
         if self.parent is not None:
             return self._capture(self.parent._constant(x, type_))
         if id(x) not in self.constants:
-            data = np.array(x, type_.dtype, order="C")  # a copy: later writes by the user stay outside
+            data = np.array(
+                x, type_.dtype, order="C"
+            )  # a copy: later writes by the user stay outside
             data.setflags(write=False)
             self.constants[id(x)] = (Value(type_), data, x)
         return self.constants[id(x)][0]

@@ -31,6 +31,9 @@ SHORT_NAMES: dict[np.dtype[Any], str] = {
 }
 """Every dtype that arrays may have, with its name in printed programs."""
 
+_INSTANCES = {dtype: dtype for dtype in SHORT_NAMES}
+"""Of equal dtypes the one that NumPy itself uses: only for that one `ufunc.at` is fast."""
+
 
 def canonical_dtype(dtype: DTypeLike) -> np.dtype[Any]:
     """The supported NumPy dtype that `dtype` names, in native byte order.
@@ -45,7 +48,7 @@ def canonical_dtype(dtype: DTypeLike) -> np.dtype[Any]:
     if found not in SHORT_NAMES:
         accepted = ", ".join(str(d) for d in SHORT_NAMES)
         raise TypeError(f"dtype {found} is not supported; use one of {accepted}")
-    return found
+    return _INSTANCES[found]
 
 
 @dataclass(frozen=True, slots=True)

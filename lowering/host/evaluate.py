@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from lowering.buffer import Buffer
-from lowering.host import functions
+from lowering.host import functions, windows
 from lowering.host.arena import Array
 from lowering.host.offsets import offset_function
 from lowering.host.place import Place, place
@@ -47,6 +47,7 @@ from tracegraph.scalar import (
     Select,
     Sum,
     const,
+    floor_divide,
     select,
 )
 
@@ -81,10 +82,7 @@ class Evaluator:
 
     def mesh(self, axes: Iterable[int]) -> tuple[int, ...]:
         """The open-mesh shape of what varies along `axes`."""
-        chosen = set(axes)
-        if not chosen:
-            return ()
-        return tuple(n if axis in chosen else 1 for axis, n in enumerate(self.extents))
+        return windows.mesh(self.extents, axes)
 
     def temporary(self, dtype: np.dtype[Any], axes: Iterable[int]) -> Temporary:
         """A new intermediate value that varies along `axes`."""
@@ -234,10 +232,14 @@ class Evaluator:
         """What must be evaluated to know where a load reads; None if nothing."""
         guard = _guard(load)
         if guard is None:
-            return where.rest if where.axes else None
+            return self._first(load, where) if where.axes else None
         if where.fits(load.buffer.type.size):
             return None
-        return select(guard, where.rest, const(-where.low))
+        return select(guard, self._first(load, where), const(-where.low))
+
+    def _first(self, load: Load, where: Place) -> Expr:
+        """The rest, counted in rows if the load is of whole rows."""
+        return floor_divide(where.rest, windows.row_length(load.buffer, where, self.extents))
 
     def _load(self, load: Load) -> Register:
         if self._is_zero(load):
@@ -247,67 +249,42 @@ class Evaluator:
             return self.shifted_window(load.buffer, where)
         positions = self._positions(load, where)
         if positions is None:
-            loaded: Register = self.window(load.buffer, where)
+            loaded: Register = windows.window(load.buffer, where, self.extents)
         else:
-            loaded = self._gather(load.buffer, where, self.value(positions))
+            loaded = self._gather(load, where, self.value(positions))
         if guard is None:
             return loaded
         return self.write(
             functions.masked, (loaded, self.value(guard)), load.dtype, elementwise=False
         )
 
-    def window(self, buffer: Buffer, where: Place) -> View:
-        """The elements at a place whose rest is known."""
-        assert where.fixed is not None
-        size = buffer.type.dtype.itemsize
-        shape, strides = self._window_layout(where, size)
-        dims = {axis: axis for axis in where.strides}
-        return View(buffer.type.dtype, shape, dims, buffer, strides, where.fixed * size)
-
     def shifted_window(self, buffer: Buffer, where: Place) -> Late:
         """The elements at a place whose rest is a scalar that the run computes."""
         dtype = buffer.type.dtype
-        shape, strides = self._window_layout(where, dtype.itemsize)
+        shape, strides = windows.layout(where, self.extents, dtype.itemsize)
         dims = {axis: axis for axis in where.strides}
         output = Late(dtype, shape, dims, buffer)
         offset, leaves = offset_function(where.rest)
         function = functions.shifted(shape, dtype, strides, offset)
-        self._assign(function, (whole(buffer), *map(self.value, leaves)), output)
+        self._assign(function, (windows.whole(buffer), *map(self.value, leaves)), output)
         return output
 
-    def _window_layout(self, where: Place, size: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        shape = self.mesh(where.strides)
-        return shape, tuple(where.strides.get(axis, 0) * size for axis in range(len(shape)))
-
-    def sliding_window(self, buffer: Buffer, where: Place) -> View:
-        """A view whose first dimension is rest + low and whose others are the regular axes."""
-        size = buffer.type.dtype.itemsize
-        axes = sorted(where.strides)
-        length = buffer.type.size - (where.high - where.low)
-        shape = (length, *(self.extents[axis] for axis in axes))
-        strides = (size, *(where.strides[axis] * size for axis in axes))
-        dims = {axis: 1 + i for i, axis in enumerate(axes)}
-        return View(buffer.type.dtype, shape, dims, buffer, strides, -where.low * size)
-
-    def _gather(self, buffer: Buffer, where: Place, positions: Register) -> Register:
-        dtype = buffer.type.dtype
+    def _gather(self, load: Load, where: Place, positions: Register) -> Register:
+        buffer, extents = load.buffer, self.extents
         if buffer.type.size <= where.high - where.low:  # the guard never holds: nothing fits
-            return static(np.zeros((), dtype))
-        source = self.sliding_window(buffer, where)
-        positions = self.raised(positions, where)
-        if not where.strides:
-            return self._taken(source, positions)
-        axes = sorted({*positions.dims, *where.strides})
-        output = Late(dtype, self.mesh(axes), {axis: axis for axis in axes}, None)
-        function = functions.gathered(
-            len(self.extents), tuple(positions.dims), tuple(where.strides)
-        )
-        self._assign(function, (source, positions), output)
-        return output
-
-    def _taken(self, source: View, positions: Register) -> Register:
-        output = self.temporary(source.dtype, positions.dims)
-        self.instructions.append(Instruction("write", functions.take, (source, positions), output))
+            return static(np.zeros((), load.dtype))
+        axes = {axis: axis for axis in sorted({*positions.dims, *where.strides})}
+        layout = (len(extents), tuple(positions.dims), tuple(where.strides))
+        if where.strides and windows.row_length(buffer, where, extents) == 1:
+            source = windows.sliding_window(buffer, where, extents)
+            gathered = Late(load.dtype, self.mesh(axes), axes, None)
+            inputs = (source, self.raised(positions, where))
+            self._assign(functions.gathered(*layout), inputs, gathered)
+            return gathered
+        source = windows.rows(buffer, where, extents)
+        output = self.temporary(load.dtype, axes)
+        made = Instruction("write", functions.taken(*layout), (source, positions), output)
+        self.instructions.append(made)
         return output
 
     def raised(self, positions: Register, where: Place) -> Register:
@@ -323,12 +300,6 @@ class Evaluator:
     ) -> None:
         made = Instruction("assign", function, inputs, output, whole_axes=whole_axes)
         self.instructions.append(made)
-
-
-def whole(buffer: Buffer) -> View:
-    """All elements of a buffer, in one dimension."""
-    dtype, size = buffer.type.dtype, buffer.type.size
-    return View(dtype, (size,), {}, buffer, (dtype.itemsize,), 0)
 
 
 def _guard(load: Load) -> Expr | None:

@@ -35,6 +35,7 @@ class HostExecutable:
         self._launches = 0
         self._bytes_copied = 0
         self._arena = aligned_bytes(plan.arena_bytes)
+        self._wanted = [(t.shape, t.dtype) for t in plan.in_types]
         self._results = [(t.shape, t.dtype) for t in plan.out_types]
         # NumPy keeps its error state in the context: entering one costs less than np.errstate.
         self._quiet = copy_context()
@@ -92,26 +93,27 @@ class HostExecutable:
             self._arena = self._workspace = np.empty(0, np.uint8)
 
     def _bound(self, arguments: Sequence[Any]) -> list[Array]:
-        types = self.plan.in_types
-        if len(arguments) != len(types):
+        if len(arguments) != len(self._wanted):
             raise TypeError(
-                f"{self.plan.name!r} takes {len(types)} arrays, got {len(arguments)}: "
+                f"{self.plan.name!r} takes {len(self._wanted)} arrays, got {len(arguments)}: "
                 "pass one per input"
             )
-        return [
-            self._argument(i, x, t) for i, (x, t) in enumerate(zip(arguments, types, strict=True))
-        ]
+        bound: list[Array] = []
+        for x, (shape, dtype) in zip(arguments, self._wanted, strict=True):
+            if type(x) is not np.ndarray or x.shape != shape or x.dtype != dtype:
+                x = self._converted(len(bound), x, self.plan.in_types[len(bound)])
+            flags = x.flags
+            if not (flags.c_contiguous and flags.aligned):
+                self._bytes_copied += x.nbytes
+                x = np.array(x, order="C")
+            bound.append(x)
+        return bound
 
-    def _argument(self, number: int, x: Any, type_: ArrayType) -> Array:
-        if type(x) is np.ndarray and x.dtype == type_.dtype and x.shape == type_.shape:
-            if x.flags.c_contiguous and x.flags.aligned:
-                return x
-            self._bytes_copied += x.nbytes
-            return np.array(x, order="C")
+    def _converted(self, number: int, x: Any, type_: ArrayType) -> Array:
         if isinstance(x, bool | int | float | complex):
             array = np.array(x, type_.dtype)
         else:
-            array = np.asarray(x, order="C")
+            array = np.asarray(x)
         if array.dtype != type_.dtype:
             raise TypeError(
                 f"argument {number} of {self.plan.name!r} has dtype {array.dtype}, but the plan "

@@ -77,9 +77,22 @@ def store_where(value: Array, guard: Array, out: Array) -> None:
     np.copyto(out, value, where=guard)
 
 
-def take(source: Array, positions: Array, out: Array) -> None:
-    """source[positions]; all are in range, so that 'clip' only spares NumPy a copy of `out`."""
-    source.take(positions, None, out, "clip")
+def taken(
+    rank: int, position_axes: Sequence[int], row_axes: Sequence[int]
+) -> Callable[[Array, Array, Array], object]:
+    """A function (rows, positions, out) that fills an open mesh with the rows at the positions.
+
+    All positions are in range: the mode 'clip' only spares NumPy a copy of `out`.
+    """
+    if not row_axes:
+        return lambda source, positions, out: source.take(positions, None, out, "clip")
+    squeeze, kept = _only(rank, position_axes), _only(rank, (*position_axes, *row_axes))
+
+    def take(source: Array, positions: Array, out: Array) -> None:
+        chosen = positions[squeeze] if positions.ndim else positions
+        source.take(chosen, 0, out[kept], "clip")
+
+    return take
 
 
 def shifted(

@@ -8,9 +8,9 @@ from math import prod
 
 import numpy as np
 
-from lowering.host import functions
+from lowering.host import functions, windows
 from lowering.host.arena import Array
-from lowering.host.evaluate import Evaluator, whole
+from lowering.host.evaluate import Evaluator
 from lowering.host.place import place
 from lowering.host.registers import Instruction, Late, Register, View, static
 from lowering.host.regular import regular_nests
@@ -47,7 +47,7 @@ def kernel_runs(kernel: Kernel, conditions: list[int]) -> list[Evaluator]:
     Nests that loop over the same extents and compute the same values share one evaluation.
     """
     runs: list[tuple[Evaluator, set[Expr]]] = []
-    for nest in (part for nest in kernel.nests for part in regular_nests(nest)):
+    for nest in (part for given in kernel.nests for part in regular_nests(given)):
         extents = (*nest.space, *nest.loop) if isinstance(nest, ReduceNest) else nest.space
         if 0 in nest.space:
             continue
@@ -145,7 +145,7 @@ def _target(run: Evaluator, store: Store, rank: int, ordered: Sequence[int] = ()
     buffer, guard = store.buffer, _guard(store)
     where = place(buffer, store.indices, run.extents, run.axes_of)
     if not ordered and where.fits(buffer.type.size):
-        return run.window(buffer, where)
+        return windows.window(buffer, where, run.extents)
     if not ordered and guard is None and not where.axes and where.fixed is None:
         return run.shifted_window(buffer, where)
     guarded = frozenset() if guard is None else run.axes_of(guard)
@@ -155,7 +155,7 @@ def _target(run: Evaluator, store: Store, rank: int, ordered: Sequence[int] = ()
         return None
     positions = run.raised(run.value(where.rest), where)
     used = tuple(a for a in range(rank) if run.extents[a] > 1 and a not in where.strides)
-    return _Scattered(run.sliding_window(buffer, where), positions, used)
+    return _Scattered(windows.sliding_window(buffer, where, run.extents), positions, used)
 
 
 def _store(
@@ -173,7 +173,7 @@ def _store(
         spread = _spread(window) if repeats and combine is not None else None
         arguments = (extents, target.axes, tuple(window.dims), combine, spread)
         scatter = functions.scattered(*arguments)
-        output = window if spread is None else whole(window.buffer)
+        output = window if spread is None else windows.whole(window.buffer)
         inputs = (target.positions, *operands)
         run.instructions.append(Instruction("write", scatter, inputs, output, whole_axes=axes))
     elif target is not None:

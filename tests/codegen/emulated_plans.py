@@ -41,7 +41,9 @@ def common_unit(plans: Sequence[Plan]) -> Unit:
     offsets = {buffer: at for plan in plans for buffer, at in plan.offsets.items()}
     arena = max((plan.arena_bytes for plan in plans), default=0)
     conditions = max((plan.conditions for plan in plans), default=0)
-    return unit_source(Plan("all", Graph(nodes, frozenset()), (), (), (), offsets, arena, conditions))
+    return unit_source(
+        Plan("all", Graph(nodes, frozenset()), (), (), (), offsets, arena, conditions)
+    )
 
 
 @dataclass

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from corpus.case import program
 
+from corpus.case import program
 from tracegraph.types import SHORT_NAMES
 
 SOURCES = {
@@ -38,7 +38,14 @@ for _dtype, _short in SHORT_NAMES.items():
 @program(np.arange(-4, 5), np.float32(0.5))
 def mixed_dtypes_promote(n, a):
     narrow = n.astype("i1")
-    return n * a, narrow * a, narrow + np.int16(300), narrow / 2, (narrow > 0) + a, n.astype("f2") * a
+    return (
+        n * a,
+        narrow * a,
+        narrow + np.int16(300),
+        narrow / 2,
+        (narrow > 0) + a,
+        n.astype("f2") * a,
+    )
 
 
 @program(np.array([2.5, 1e300, -7.0]))

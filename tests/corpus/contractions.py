@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+
 from corpus.case import normal, program, whole
 
 for _dtype in ("f4", "f8", "c8", "c16", "i4", "i8", "u1", "bool", "f2"):
 
     @program(
-        whole(5, 7, dtype=_dtype, low=0), whole(7, 3, dtype=_dtype, low=0, seed=1), name=f"matmul_{_dtype}"
+        whole(5, 7, dtype=_dtype, low=0),
+        whole(7, 3, dtype=_dtype, low=0, seed=1),
+        name=f"matmul_{_dtype}",
     )
     def matmul(x, y):
         return x @ y

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+
 from corpus.case import normal, positive, program, whole
 
 
@@ -37,7 +38,9 @@ def small_integers_wrap(x, y):
     return x + x, x * x, -x, y + y, y - 200, np.abs(x), x + y
 
 
-@program(np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0]), np.array([1, np.nan, 0, -0.0, 0, 2.0]))
+@program(
+    np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0]), np.array([1, np.nan, 0, -0.0, 0, 2.0])
+)
 def special_values(x, y):
     return (
         np.isnan(x),

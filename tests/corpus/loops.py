@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+
 from corpus.case import program, whole
-
 from tracegraph import cond, fori_loop, map, scan, switch, while_loop
-
 
 for _trips in (0, 1, 5):
 
@@ -40,7 +39,9 @@ def branches_return_captures_and_constants(x, p):
 
 @program(whole(7), 0, 6)
 def fori_with_bounds_from_the_device(x, low, high):
-    return fori_loop(low, high, lambda i, c: c + x[i] * i, 0.0), fori_loop(high, low, lambda i, c: c, x)
+    return fori_loop(low, high, lambda i, c: c + x[i] * i, 0.0), fori_loop(
+        high, low, lambda i, c: c, x
+    )
 
 
 @program(whole(5), whole(5, seed=1), 4)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from corpus.case import program, whole
 
+from corpus.case import program, whole
 from tracegraph import cond, fori_loop, scan, switch, while_loop
 
 INDEX = np.asarray(1)
@@ -38,7 +38,13 @@ def leaf(x):
     return (x * 3 + np.roll(x, 1)) % 17
 
 
-CONSTRUCTS = {"while": in_while, "cond": in_cond, "switch": in_switch, "fori": in_fori, "scan": in_scan}
+CONSTRUCTS = {
+    "while": in_while,
+    "cond": in_cond,
+    "switch": in_switch,
+    "fori": in_fori,
+    "scan": in_scan,
+}
 
 for _outer, _wrap in CONSTRUCTS.items():
     for _inner, _wrapped in CONSTRUCTS.items():
@@ -108,7 +114,11 @@ def loops_that_never_run(x, n):
     def outer(i, y):
         return fori_loop(0, n, lambda j, z: z * 100, y + 1)
 
-    return fori_loop(0, 2, outer, x), fori_loop(0, n, outer, x), scan(lambda c, _: (c, c), x, length=0)
+    return (
+        fori_loop(0, 2, outer, x),
+        fori_loop(0, n, outer, x),
+        scan(lambda c, _: (c, c), x, length=0),
+    )
 
 
 @program(whole(4), 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+
 from corpus.case import normal, positive, program, whole
 
 
@@ -39,17 +40,37 @@ def large_reductions(x, y):
 
 @program(np.array([[3.0, np.nan, 1.0], [2.0, 2.0, 5.0], [7.0, -1.0, np.nan]]))
 def extremes_with_nan(x):
-    return x.max(axis=1), x.min(), x.argmax(axis=1), x.argmin(axis=0), np.argmax(x), np.isnan(x).all()
+    return (
+        x.max(axis=1),
+        x.min(),
+        x.argmax(axis=1),
+        x.argmin(axis=0),
+        np.argmax(x),
+        np.isnan(x).all(),
+    )
 
 
 @program(whole(5, 6, dtype="i2"), whole(7, dtype="u1", low=0))
 def integer_reductions_widen(x, y):
-    return x.sum(), x.prod(axis=1), y.sum(), x.max(), y.mean(), x.argmax(), x.sum(axis=0, dtype="i2")
+    return (
+        x.sum(),
+        x.prod(axis=1),
+        y.sum(),
+        x.max(),
+        y.mean(),
+        x.argmax(),
+        x.sum(axis=0, dtype="i2"),
+    )
 
 
 @program(whole(4, 6))
 def running_folds(x):
-    return np.cumsum(x), np.cumsum(x, axis=0), np.cumsum(x, axis=1) * 2, np.cumprod(np.sign(x), axis=1)
+    return (
+        np.cumsum(x),
+        np.cumsum(x, axis=0),
+        np.cumsum(x, axis=1) * 2,
+        np.cumprod(np.sign(x), axis=1),
+    )
 
 
 @program(whole(2000, dtype="i8"))
@@ -59,7 +80,13 @@ def long_running_sum(x):
 
 @program(whole(5, 4, dtype="bool"))
 def logical_reductions(p):
-    return p.any(), p.all(axis=0), p.sum(), np.count_nonzero(p, axis=1), np.logical_not(p).any(axis=1)
+    return (
+        p.any(),
+        p.all(axis=0),
+        p.sum(),
+        np.count_nonzero(p, axis=1),
+        np.logical_not(p).any(axis=1),
+    )
 
 
 @program(whole(4, 6))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+
 from corpus.case import program, whole
 
 
@@ -18,7 +19,13 @@ def slices_with_steps(x):
 
 @program(whole(4, 5))
 def flip_and_roll(x):
-    return np.flip(x), np.flip(x, 1) + x, np.roll(x, 2), np.roll(x, (1, -2), (0, 1)), np.roll(x, 7, 1)
+    return (
+        np.flip(x),
+        np.flip(x, 1) + x,
+        np.roll(x, 2),
+        np.roll(x, (1, -2), (0, 1)),
+        np.roll(x, 7, 1),
+    )
 
 
 @program(whole(4, 3), whole(2, 3, seed=1))
@@ -35,12 +42,23 @@ def pad_and_join(x, y):
 
 @program(whole(2, 3))
 def tile_and_repeat(x):
-    return np.tile(x, (2, 3)), np.repeat(x, 2, axis=1), np.repeat(x, 3), np.broadcast_to(x, (4, 2, 3))
+    return (
+        np.tile(x, (2, 3)),
+        np.repeat(x, 2, axis=1),
+        np.repeat(x, 3),
+        np.broadcast_to(x, (4, 2, 3)),
+    )
 
 
 @program(whole(3, 1, 4))
 def axes_come_and_go(x):
-    return np.squeeze(x), np.expand_dims(x, 0), x[:, 0, None], np.swapaxes(x, 0, 2), np.moveaxis(x, 0, -1)
+    return (
+        np.squeeze(x),
+        np.expand_dims(x, 0),
+        x[:, 0, None],
+        np.swapaxes(x, 0, 2),
+        np.moveaxis(x, 0, -1),
+    )
 
 
 @program(whole(6, 6))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from corpus.case import program, whole
 
+from corpus.case import program, whole
 from tracegraph import while_loop
 
 TABLE = np.arange(12.0).reshape(3, 4)
@@ -20,7 +20,11 @@ class Point(NamedTuple):
 
 @program({"a": whole(3), "b": [whole(2, seed=1), 2.5]}, Point(whole(4), 1))
 def trees(tree, point):
-    return {"sum": tree["a"].sum() + point.y, "rest": (tree["b"], Point(point.y, point.x * 2)), "no": None}
+    return {
+        "sum": tree["a"].sum() + point.y,
+        "rest": (tree["b"], Point(point.y, point.x * 2)),
+        "no": None,
+    }
 
 
 @program(whole(4))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
+
 import tracegraph
 from lowering.kernel import MapNest, ReduceNest, ScatterNest
 from lowering.plan import KernelNode, LibraryNode, Plan, WhileNode, walk
@@ -192,7 +193,7 @@ def test_an_argument_of_a_product_inside_a_loop_is_staged_once_outside():
         return tracegraph.fori_loop(0, 5, lambda _, v: a @ v, x)
 
     plan = plan_of(power, ArrayType(F64, (8, 8)), vector())
-    assert [type(n).__name__ for n in plan.graph.nodes][0] == "MemcpyNode"
+    assert next(type(n).__name__ for n in plan.graph.nodes) == "MemcpyNode"
     (loop,) = [n for n in plan.graph.nodes if isinstance(n, WhileNode)]
     assert not any(type(n).__name__ == "MemcpyNode" for n in loop.body.nodes)
 

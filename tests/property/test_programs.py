@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from hypothesis import given
-from running import WAYS, eager
+from running import WAYS
 
 from tracegraph.testing import RandomProgram, assert_traced_equals_eager, programs
 

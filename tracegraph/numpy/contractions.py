@@ -10,9 +10,10 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from tracegraph.numpy.dispatch import as_array, numpy_function
-from tracegraph.numpy.elementwise import _written, conjugate, multiply, subtract
 from tracegraph.numpy.joining import stack
+from tracegraph.numpy.output import written
 from tracegraph.numpy.shapes import broadcast_to, moveaxis, reshape, squeeze, transpose
+from tracegraph.numpy.ufuncs import conjugate, multiply, subtract
 from tracegraph.op import get
 from tracegraph.types import broadcast_shapes, result_type, type_of
 
@@ -51,7 +52,7 @@ def matmul(x1: Any, x2: Any, /, out: Any = None) -> Any:
     dropped = (-2,) * row + (-1,) * column
     if dropped:
         result = squeeze(result, dropped)
-    return _written("matmul", result, out, True)
+    return written("matmul", result, out, True)
 
 
 @numpy_function
@@ -81,8 +82,8 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
     """Sums of products over the last axis of `a` and the last but one of `b` (or its only one)."""
     x, y = unified(a, b)
     if x.ndim == 0 or y.ndim == 0:
-        return _written("dot", multiply(x, y), out, True)
-    return _written("dot", tensordot(x, y, (-1, -2 if y.ndim > 1 else -1)), out, True)
+        return written("dot", multiply(x, y), out, True)
+    return written("dot", tensordot(x, y, (-1, -2 if y.ndim > 1 else -1)), out, True)
 
 
 @numpy_function
@@ -102,7 +103,7 @@ def inner(a: Any, b: Any, /) -> Any:
 def outer(a: Any, b: Any, out: Any = None) -> Any:
     """All products of elements of two ravelled arrays, as a matrix."""
     x, y = unified(a, b)
-    return _written("outer", multiply(reshape(x, (-1, 1)), reshape(y, (1, -1))), out, True)
+    return written("outer", multiply(reshape(x, (-1, 1)), reshape(y, (1, -1))), out, True)
 
 
 Axes = int | Sequence[Any]

@@ -10,8 +10,9 @@ from numpy.typing import DTypeLike
 
 from tracegraph.errors import TracerIndexError, UnsupportedByTracerError
 from tracegraph.numpy.dispatch import as_array, copied, is_ours, lifted
-from tracegraph.numpy.elementwise import add, astype, divide, floor, multiply, subtract
+from tracegraph.numpy.elementwise import astype
 from tracegraph.numpy.shapes import broadcast_to, extents_of, moveaxis, reshape
+from tracegraph.numpy.ufuncs import add, divide, floor, multiply, subtract
 from tracegraph.op import get
 from tracegraph.operators import ArrayOperators
 from tracegraph.trace import bind, current_trace
@@ -168,8 +169,9 @@ def linspace(
 ) -> Any:
     """`num` evenly spaced values from `start` to `stop`, which may be traced, along a new axis."""
     if not is_ours((start, stop)):
-        found = np.linspace(start, stop, num, endpoint, retstep, dtype, axis)
-        return (copied(lifted(found[0])), found[1]) if retstep else copied(lifted(found))
+        found, width = np.linspace(start, stop, num, endpoint, retstep=True, dtype=dtype, axis=axis)
+        result = copied(lifted(found))
+        return (result, width) if retstep else result
     intervals = num - 1 if endpoint else num
     inexact = result_type(type_of(start), type_of(stop), type_of(1.0))
     start, stop = as_array(start, inexact), as_array(stop, inexact)

@@ -34,7 +34,10 @@ def numpy_function(fun: Callable[P, R]) -> Callable[P, R]:
 
     So `tracegraph.numpy` is NumPy where NumPy suffices, and `fun` is written for our arrays only.
     """
-    reference = getattr(np, fun.__name__, None) or getattr(np.linalg, fun.__name__)
+    name = fun.__name__
+    reference = getattr(np, name, None) or getattr(np.linalg, name, None)
+    if reference is None:
+        return fun  # an older NumPy lacks it
 
     @wraps(fun)
     def dispatching(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -56,10 +59,9 @@ def as_array(x: Any, dtype: DTypeLike | None = None) -> Any:
     if not isinstance(x, ArrayOperators):
         with np.errstate(all="ignore"):
             return np.asarray(x) if dtype is None else _converted(np.asarray(x), x, dtype)
-    target = x.dtype if dtype is None else np.dtype(dtype)
-    if target == x.dtype and not getattr(x, "weak", False):
-        return x
-    return CAST(x, dtype=target)
+    own: Any = x
+    target = own.dtype if dtype is None else np.dtype(dtype)
+    return own if target == own.dtype and not own.weak else CAST(own, dtype=target)
 
 
 def _converted(array: np.ndarray[Any, Any], given: Any, dtype: DTypeLike) -> np.ndarray[Any, Any]:

@@ -16,9 +16,10 @@ from typing import Any
 
 from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.numpy.dispatch import as_array, numpy_function
-from tracegraph.numpy.elementwise import _written, multiply
+from tracegraph.numpy.output import written
 from tracegraph.numpy.selecting import diagonal
 from tracegraph.numpy.shapes import reshape, transpose
+from tracegraph.numpy.ufuncs import multiply
 from tracegraph.op import get
 from tracegraph.types import result_type, type_of
 
@@ -60,7 +61,7 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any
         needed = set(output).union(*(other.labels for other in labelled[k + 1 :]))
         result = _product(result, factor, needed)
     array = transpose(result.array, tuple(result.labels.index(c) for c in output))
-    return _written("einsum", array, out, True)
+    return written("einsum", array, out, True)
 
 
 def _as_text(operands: Sequence[Any]) -> tuple[str, list[Any]]:

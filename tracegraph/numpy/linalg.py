@@ -14,11 +14,12 @@ from tracegraph.numpy import selecting
 from tracegraph.numpy.contractions import cross, matmul, outer, tensordot, vecdot
 from tracegraph.numpy.creation import identity
 from tracegraph.numpy.dispatch import as_array, numpy_function
-from tracegraph.numpy.elementwise import absolute, astype, not_equal, power, sqrt
+from tracegraph.numpy.elementwise import astype
 from tracegraph.numpy.reductions import max as largest
 from tracegraph.numpy.reductions import min as smallest
 from tracegraph.numpy.reductions import sum, sum_of_squares
 from tracegraph.numpy.shapes import broadcast_to, matrix_transpose, reshape
+from tracegraph.numpy.ufuncs import absolute, not_equal, power, sqrt
 
 __all__ = [
     "cross",

@@ -30,11 +30,11 @@ _SCATTER = {
     "maximum": "max",
 }
 
-_SHAPE_DEPENDENT = frozenset(
-    ("nonzero", "flatnonzero", "argwhere", "unique", "compress", "extract", "trim_zeros")
-    + ("unique_all", "unique_counts", "unique_inverse", "unique_values", "bincount")
-    + ("union1d", "intersect1d", "setdiff1d", "setxor1d")
-)
+_SHAPE_DEPENDENT = frozenset({
+    "argwhere", "bincount", "compress", "extract", "flatnonzero", "intersect1d", "nonzero",
+    "setdiff1d", "setxor1d", "trim_zeros", "union1d", "unique", "unique_all", "unique_counts",
+    "unique_inverse", "unique_values",
+})  # fmt: skip
 
 
 def array_ufunc(

@@ -1,4 +1,4 @@
-"""Functions that select elements, at indices or by diagonals; and differences of neighbours."""
+"""Functions that select elements, at indices or by diagonals."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from numpy.typing import DTypeLike
 from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.numpy.creation import eye, tri
 from tracegraph.numpy.dispatch import as_array, lifted, numpy_function
-from tracegraph.numpy.elementwise import clip, not_equal, remainder, subtract, where
-from tracegraph.numpy.joining import concatenate
+from tracegraph.numpy.elementwise import clip, where
 from tracegraph.numpy.joining import pad as padded
 from tracegraph.numpy.reductions import sum
-from tracegraph.numpy.shapes import broadcast_to, moveaxis, reshape
+from tracegraph.numpy.shapes import moveaxis, reshape
+from tracegraph.numpy.ufuncs import remainder
 
 
 @numpy_function
@@ -140,39 +140,6 @@ def triu(m: Any, k: int = 0) -> Any:
     """The upper triangle of matrices: zeros below the k-th diagonal."""
     m = as_array(m)
     return where(tri(m.shape[-2], m.shape[-1], k - 1, bool), m.dtype.type(0), m)
-
-
-_OMITTED: Any = object()
-
-
-@numpy_function
-def diff(
-    a: Any, n: int = 1, axis: int = -1, prepend: Any = _OMITTED, append: Any = _OMITTED
-) -> Any:
-    """Differences of neighbours along an axis, n times."""
-    if n < 0:
-        raise ValueError(f"order must be non-negative but got {n}")
-    a = as_array(a)
-    if a.ndim == 0:
-        raise ValueError("diff requires input that is at least one dimensional")
-    axis = normalize_axis_index(axis, a.ndim)
-    ends = [_end(e, a.shape, axis) for e in (prepend, append)]
-    if prepend is not _OMITTED or append is not _OMITTED:
-        a = concatenate([part for part in (ends[0], a, ends[1]) if part is not None], axis)
-    before = (slice(None),) * axis
-    combine = not_equal if a.dtype == np.bool_ else subtract
-    for _ in range(n):
-        a = combine(a[(*before, slice(1, None))], a[(*before, slice(None, -1))])
-    return a
-
-
-def _end(part: Any, shape: tuple[int, ...], axis: int) -> Any:
-    if part is _OMITTED:
-        return None
-    part = as_array(part)
-    if part.ndim:
-        return part
-    return broadcast_to(part, (*shape[:axis], 1, *shape[axis + 1 :]))
 
 
 @numpy_function

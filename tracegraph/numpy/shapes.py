@@ -24,25 +24,6 @@ _RESHAPE, _TRANSPOSE, _BROADCAST, _SLICE = map(
 Shape = int | Sequence[int]
 
 
-@numpy_function
-def shape(a: Any) -> tuple[int, ...]:
-    """The extents."""
-    return tuple(as_array(a).shape)
-
-
-@numpy_function
-def ndim(a: Any) -> int:
-    """The number of axes."""
-    return len(as_array(a).shape)
-
-
-@numpy_function
-def size(a: Any, axis: int | None = None) -> int:
-    """The number of elements, or the extent of an axis."""
-    a = as_array(a)
-    return int(a.size if axis is None else a.shape[axis])
-
-
 def extents_of(shape: Shape) -> tuple[int, ...]:
     """A shape as a tuple.
 

@@ -1,0 +1,28 @@
+"""Whether whole arrays are equal, or nearly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tracegraph.numpy.dispatch import as_array, numpy_function
+from tracegraph.numpy.elementwise import isclose
+from tracegraph.numpy.reductions import all
+from tracegraph.numpy.ufuncs import equal, isnan, logical_and
+
+
+@numpy_function
+def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+    """Whether all elements are close, as `isclose` has it."""
+    return all(isclose(a, b, rtol, atol, equal_nan))
+
+
+@numpy_function
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+    """Whether two arrays have the same shape and elements."""
+    a1, a2 = as_array(a1), as_array(a2)
+    if a1.shape != a2.shape:
+        return False
+    same = equal(a1, a2)
+    if equal_nan:
+        same = same | logical_and(isnan(a1), isnan(a2))
+    return all(same)

@@ -1,0 +1,58 @@
+"""Questions about arrays that their types answer, so that the answers are plain Python values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tracegraph.numpy.dispatch import as_array, numpy_function
+from tracegraph.operators import ArrayOperators
+from tracegraph.types import result_type as common_dtype
+from tracegraph.types import type_of
+
+
+@numpy_function
+def shape(a: Any) -> tuple[int, ...]:
+    """The extents."""
+    return tuple(as_array(a).shape)
+
+
+@numpy_function
+def ndim(a: Any) -> int:
+    """The number of axes."""
+    return len(as_array(a).shape)
+
+
+@numpy_function
+def size(a: Any, axis: int | None = None) -> int:
+    """The number of elements, or the extent of an axis."""
+    a = as_array(a)
+    return int(a.size if axis is None else a.shape[axis])
+
+
+@numpy_function
+def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
+    """The dtype in which arrays, Python scalars (weak) and dtypes meet."""
+    types = [
+        type_of(x if isinstance(x, (ArrayOperators, int, float, complex)) else _sample(x))
+        for x in arrays_and_dtypes
+    ]
+    return common_dtype(*types) if len(types) > 1 else types[0].dtype
+
+
+def _sample(x: Any) -> Any:
+    """An array, or for a dtype, an array of it."""
+    return x if isinstance(x, (np.ndarray, np.generic)) else np.empty((), x)
+
+
+@numpy_function
+def iscomplexobj(x: Any) -> bool:
+    """Whether the dtype is complex."""
+    return bool(as_array(x).dtype.kind == "c")
+
+
+@numpy_function
+def isrealobj(x: Any) -> bool:
+    """Whether the dtype is not complex."""
+    return not iscomplexobj(x)

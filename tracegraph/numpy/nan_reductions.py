@@ -1,0 +1,106 @@
+"""Reductions that leave NaNs out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from tracegraph.numpy.dispatch import as_array, numpy_function
+from tracegraph.numpy.output import written
+from tracegraph.numpy.reductions import Axis, all, max, min, prod, sum
+from tracegraph.numpy.statistics import mean, var
+from tracegraph.numpy.ufuncs import isnan, logical_not, sqrt
+from tracegraph.op import get
+
+
+def _without_nans(a: Any, other: float) -> Any:
+    a = as_array(a)
+    return a if a.dtype.kind in "biu" else get("where")(isnan(a), a.dtype.type(other), a)
+
+
+@numpy_function
+def nansum(
+    a: Any,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: Any = None,
+    keepdims: bool = False,
+) -> Any:
+    """Sums over axes, NaNs counting as zero."""
+    return sum(_without_nans(a, 0), axis, dtype, out, keepdims)
+
+
+@numpy_function
+def nanprod(
+    a: Any,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: Any = None,
+    keepdims: bool = False,
+) -> Any:
+    """Products over axes, NaNs counting as one."""
+    return prod(_without_nans(a, 1), axis, dtype, out, keepdims)
+
+
+@numpy_function
+def nanmean(
+    a: Any,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: Any = None,
+    keepdims: bool = False,
+) -> Any:
+    """Means over axes of the elements that are not NaN; NaN if there are none."""
+    a = as_array(a)
+    return mean(a, axis, dtype, out, keepdims, where=logical_not(isnan(a)))
+
+
+@numpy_function
+def nanvar(
+    a: Any,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: Any = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+) -> Any:
+    """Variances over axes of the elements that are not NaN."""
+    a = as_array(a)
+    return var(a, axis, dtype, out, ddof, keepdims, where=logical_not(isnan(a)))
+
+
+@numpy_function
+def nanstd(
+    a: Any,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: Any = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+) -> Any:
+    """Standard deviations over axes of the elements that are not NaN."""
+    return written("nanstd", sqrt(nanvar(a, axis, dtype, None, ddof, keepdims)), out, True)
+
+
+@numpy_function
+def nanmin(a: Any, axis: Axis = None, out: Any = None, keepdims: bool = False) -> Any:
+    """The least elements that are not NaN; NaN if there are none."""
+    return written("nanmin", _nan_extreme("min", a, axis, keepdims), out, True)
+
+
+@numpy_function
+def nanmax(a: Any, axis: Axis = None, out: Any = None, keepdims: bool = False) -> Any:
+    """The greatest elements that are not NaN; NaN if there are none."""
+    return written("nanmax", _nan_extreme("max", a, axis, keepdims), out, True)
+
+
+def _nan_extreme(name: str, a: Any, axis: Axis, keepdims: bool) -> Any:
+    a = as_array(a)
+    if a.dtype.kind in "biu":
+        return (min if name == "min" else max)(a, axis, keepdims=keepdims)
+    filled = _without_nans(a, np.inf if name == "min" else -np.inf)
+    none_left = all(isnan(a), axis, keepdims=keepdims)
+    result = (min if name == "min" else max)(filled, axis, keepdims=keepdims)
+    return get("where")(none_left, a.dtype.type(np.nan), result)

@@ -1,0 +1,29 @@
+"""Where results go that are wanted in an array that exists: `out=` and `where=`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tracegraph.errors import UnsupportedByTracerError
+from tracegraph.op import get
+from tracegraph.tracer import Tracer
+
+
+def written(name: str, result: Any, out: Any, where: Any) -> Any:
+    """The result of a ufunc, in `out` and under a mask if these are given."""
+    target = out[0] if isinstance(out, tuple) else out
+    if target is None:
+        if where is not True:
+            raise UnsupportedByTracerError(
+                f"where= of numpy.{name} without out=",
+                "its other elements would be undefined; use numpy.where(mask, result, other)",
+            )
+        return result
+    if not isinstance(target, Tracer):
+        raise UnsupportedByTracerError(
+            f"out= of numpy.{name} with {type(target).__module__}.{type(target).__name__}",
+            "make the output in the traced function with tracegraph.numpy.zeros or "
+            "numpy.zeros_like",
+        )
+    target.assign(result if where is True else get("where")(where, result, target), name)
+    return target

@@ -1,0 +1,124 @@
+"""Means and variances, with NumPy's dtypes: of integers in float64."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
+from numpy.typing import DTypeLike
+
+from tracegraph.numpy.dispatch import as_array, numpy_function
+from tracegraph.numpy.elementwise import real
+from tracegraph.numpy.output import written
+from tracegraph.numpy.reductions import Axis, reduced_axes, sum
+from tracegraph.numpy.shapes import broadcast_to, reshape
+from tracegraph.numpy.ufuncs import conjugate, divide, maximum, multiply, sqrt, square, subtract
+from tracegraph.operators import ArrayOperators
+
+
+def _count(a: Any, axis: Axis, keepdims: bool, where: Any) -> Any:
+    """How many elements go into each result: static unless a mask chooses them."""
+    if where is True:
+        return int(np.prod([a.shape[k] for k in reduced_axes(a, axis)], dtype=np.int64))
+    mask = broadcast_to(as_array(where), a.shape)
+    return sum(mask, axis, keepdims=keepdims)
+
+
+def _mean_dtypes(a: Any, dtype: DTypeLike | None) -> tuple[Any, Any]:
+    """The dtypes in which means are summed and returned: float16 is summed in float32."""
+    if dtype is not None:
+        return dtype, dtype
+    if a.dtype.kind in "biu":
+        return np.float64, np.float64
+    return (np.float32 if a.dtype == np.float16 else a.dtype), a.dtype
+
+
+@numpy_function
+def mean(
+    a: Any,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: Any = None,
+    keepdims: bool = False,
+    *,
+    where: Any = True,
+) -> Any:
+    """Means over axes; of integers in float64."""
+    a = as_array(a)
+    within, final = _mean_dtypes(a, dtype)
+    total = sum(a, axis, within, None, keepdims, None, where)
+    result = _divided(total, _count(a, axis, keepdims, where), final)
+    return written("mean", result, out, True)
+
+
+def _divided(total: Any, count: Any, dtype: DTypeLike) -> Any:
+    """`total / count`, computed in float64 where the dtype of the total does not hold the count."""
+    exact = not isinstance(count, ArrayOperators) and total.dtype.type(count) == count
+    divisor = count if exact else as_array(count, np.float64)
+    return as_array(divide(total, divisor), dtype)
+
+
+@numpy_function
+def var(
+    a: Any,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: Any = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = True,
+    correction: float | None = None,
+) -> Any:
+    """Variances over axes: mean squared distances from the mean, with divisor `n - ddof`.
+
+    `correction` is another name of `ddof`.
+    """
+    a = as_array(a)
+    within = np.dtype(np.float64) if dtype is None and a.dtype.kind in "biu" else dtype
+    center = sum(a, axis, within, None, True, None, where)
+    center = _divided(center, _count(a, axis, True, where), center.dtype)
+    distance = subtract(a, center)
+    complex_ = distance.dtype.kind == "c"
+    squares = real(multiply(distance, conjugate(distance))) if complex_ else square(distance)
+    total = sum(squares, axis, None if complex_ else within, None, keepdims, None, where)
+    freedom = ddof if correction is None else correction
+    count = _count(a, axis, keepdims, where)
+    left = count - freedom
+    if isinstance(left, ArrayOperators):
+        left = maximum(left, 0)
+    elif left < 0:
+        left = 0
+    return written("var", _divided(total, left, total.dtype), out, True)
+
+
+@numpy_function
+def std(
+    a: Any,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: Any = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = True,
+    correction: float | None = None,
+) -> Any:
+    """Standard deviations over axes: roots of `var`."""
+    result = sqrt(var(a, axis, dtype, None, ddof, keepdims, where=where, correction=correction))
+    return written("std", result, out, True)
+
+
+@numpy_function
+def average(a: Any, axis: Axis = None, weights: Any = None, *, keepdims: bool = False) -> Any:
+    """Weighted means over axes; `weights` has the shape of `a`, or is a vector along the axis."""
+    if weights is None:
+        return mean(a, axis, keepdims=keepdims)
+    a, weights = as_array(a), as_array(weights)
+    if weights.ndim == 1 and a.ndim > 1 and isinstance(axis, int):
+        along = normalize_axis_index(axis, a.ndim)
+        weights = reshape(weights, (-1,) + (1,) * (a.ndim - along - 1))
+    weighted = multiply(a, weights)
+    scale = sum(broadcast_to(weights, weighted.shape), axis, keepdims=keepdims)
+    return divide(sum(weighted, axis, keepdims=keepdims), scale)

@@ -1,0 +1,189 @@
+"""Blocks of steps, and the steps that have blocks inside: branches and loops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+import tracegraph
+from tracegraph.testing.steps import SIMPLE, Maker
+from tracegraph.testing.values import Drawn, Env, Known, Scope, Step, bounded, conform
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Steps that extend an environment. `known` are all values then, `first` the first new one."""
+
+    steps: tuple[Step, ...]
+    known: tuple[Known, ...]
+    first: int
+    text: str
+
+    def run(self, env: Sequence[Any]) -> Env:
+        """The environment after all steps."""
+        values = list(env)
+        for step in self.steps:
+            values.extend(step(values))
+        return values
+
+
+def draw_block(
+    draw: st.DrawFn, known: Sequence[Known], depth: int, max_steps: int, indent: str
+) -> Block:
+    """A block of at least one step; its text names every value."""
+    scope = Scope(draw, depth, list(known))
+    steps, lines = [], []
+    for _ in range(draw(st.integers(1, max_steps))):
+        maker = draw(st.sampled_from(SIMPLE + CONTROL if depth > 0 else SIMPLE))
+        drawn = maker(scope)
+        names = (f"v{len(scope.known) + n}: {r}" for n, r in enumerate(drawn.results))
+        lines.append(f"{indent}{', '.join(names)} = {drawn.text}".replace("\n", f"\n{indent}"))
+        steps.append(drawn.step)
+        scope.known.extend(drawn.results)
+    return Block(tuple(steps), tuple(scope.known), len(known), "\n".join(lines))
+
+
+def _inner(scope: Scope, parameters: Sequence[Known]) -> Block:
+    """A block inside a step, which sees all values around it, and parameters."""
+    return draw_block(scope.draw, [*scope.known, *parameters], scope.depth - 1, 3, "  ")
+
+
+def _ends(scope: Scope, block: Block, results: Sequence[Known]) -> list[int]:
+    """For each result of a block, the number of the value to return: preferably one of its type."""
+    chosen = []
+    for like in results:
+        alike = [i for i, known in enumerate(block.known) if known == like]
+        made = list(range(block.first, len(block.known)))
+        chosen.append(scope.draw(st.sampled_from([*alike[-4:], *made])))
+    return chosen
+
+
+def _returned(env: Env, ends: Sequence[int], known: Sequence[Known]) -> tuple[Any, ...]:
+    """The chosen values, as they are where the type fits: a swap of carries stays a plain swap."""
+    pairs = [(env[i], like) for i, like in zip(ends, known, strict=True)]
+    return tuple(x if Known(x.shape, x.dtype) == like else conform(x, like) for x, like in pairs)
+
+
+def _values(results: Any) -> tuple[Any, ...]:
+    """What a construct returned for a tuple of results."""
+    return tuple(results)
+
+
+def _carry(scope: Scope) -> list[int]:
+    return [scope.any() for _ in range(scope.draw(st.integers(1, 3)))]
+
+
+def _branches(scope: Scope, count: int) -> tuple[list[Any], tuple[Known, ...], str]:
+    results = tuple(scope.known[i] for i in _carry(scope))
+    blocks = [_inner(scope, ()) for _ in range(count)]
+    ends = [_ends(scope, block, results) for block in blocks]
+
+    def branch(k: int, env: Env) -> tuple[Any, ...]:
+        return _returned(blocks[k].run(env), ends[k], results)
+
+    pairs = enumerate(zip(blocks, ends, strict=True))
+    text = "".join(f"\n  branch {k}:\n{b.text}\n  -> {e}" for k, (b, e) in pairs)
+    return [partial(branch, k) for k in range(count)], results, text
+
+
+def cond(scope: Scope) -> Drawn:
+    """A branch on the sum of a value."""
+    i = scope.any()
+    (yes, no), results, text = _branches(scope, 2)
+
+    def step(env: Env) -> tuple[Any, ...]:
+        return _values(tracegraph.cond(np.sum(env[i]) > 0, lambda: yes(env), lambda: no(env)))
+
+    return Drawn(step, results, f"cond sum(v{i}) > 0{text}")
+
+
+def switch(scope: Scope) -> Drawn:
+    """A choice of three by the sum of a value, out of range at times."""
+    i = scope.any()
+    branches, results, text = _branches(scope, 3)
+
+    def step(env: Env) -> tuple[Any, ...]:
+        index = np.sum(env[i]).astype(np.int64) % 5 - 1
+        return _values(tracegraph.switch(index, [partial(b, env) for b in branches]))
+
+    return Drawn(step, results, f"switch sum(v{i}) % 5 - 1{text}")
+
+
+def while_loop(scope: Scope) -> Drawn:
+    """A loop with several carries that ends after some trips, or when a sum is large."""
+    carry = _carry(scope)
+    results = tuple(scope.known[i] for i in carry)
+    block = _inner(scope, results)
+    ends = _ends(scope, block, results)
+    trips, limit = scope.draw(st.integers(0, 4)), scope.draw(st.integers(0, 300))
+
+    def step(env: Env) -> tuple[Any, ...]:
+        def goes_on(state: tuple[Any, Any]) -> Any:
+            return (state[1] < trips) & (np.sum(state[0][0]) <= limit)
+
+        def body(state: tuple[Any, Any]) -> tuple[Any, Any]:
+            local = block.run([*env, *state[0]])
+            return _returned(local, ends, results), state[1] + 1
+
+        start = tuple(env[i] for i in carry)
+        return _values(tracegraph.while_loop(goes_on, body, (start, 0))[0])
+
+    head = f"while {trips} trips and sum <= {limit}, from {carry} as v{len(scope.known)}.."
+    return Drawn(step, results, f"{head}\n{block.text}\n  -> {ends}")
+
+
+def fori_loop(scope: Scope) -> Drawn:
+    """A loop over a counter that the body may read; its bound is known, or computed from a value."""
+    carry = _carry(scope)
+    results = tuple(scope.known[i] for i in carry)
+    counter = Known((), np.dtype(np.int32))
+    block = _inner(scope, (*results, counter))
+    ends = _ends(scope, block, results)
+    bound = scope.draw(st.one_of(st.integers(-1, 4), st.none()))
+    source = scope.any()
+
+    def step(env: Env) -> tuple[Any, ...]:
+        def body(i: Any, state: tuple[Any, ...]) -> tuple[Any, ...]:
+            number = (np.zeros((), np.int64) + i).astype(np.int32)
+            return _returned(block.run([*env, *state, number]), ends, results)
+
+        start = tuple(env[i] for i in carry)
+        upper = np.sum(env[source]).astype(np.int64) % 4 if bound is None else bound
+        return _values(tracegraph.fori_loop(0, upper, body, start))
+
+    upper_text = f"sum(v{source}) % 4" if bound is None else str(bound)
+    head = f"fori 0 to {upper_text}, from {carry} as v{len(scope.known)}.., then the counter"
+    return Drawn(step, results, f"{head}\n{block.text}\n  -> {ends}")
+
+
+def scan(scope: Scope) -> Drawn:
+    """A loop over the rows of a value that stacks one result."""
+    i = scope.pick(lambda k: len(k.shape) > 0)
+    if i is None:
+        return cond(scope)
+    carry = _carry(scope)
+    states = tuple(scope.known[c] for c in carry)
+    row = Known(scope.known[i].shape[1:], scope.known[i].dtype)
+    block = _inner(scope, (*states, row))
+    ends = _ends(scope, block, (*states, row))
+    reverse = scope.draw(st.booleans())
+
+    def step(env: Env) -> tuple[Any, ...]:
+        def body(state: tuple[Any, ...], x: Any) -> tuple[tuple[Any, ...], Any]:
+            *after, y = _returned(block.run([*env, *state, x]), ends, (*states, row))
+            return tuple(after), y
+
+        start = tuple(env[c] for c in carry)
+        after, ys = tracegraph.scan(body, start, env[i], reverse=reverse)
+        return (*after, bounded(ys))
+
+    head = f"scan v{i} from {carry} reverse={reverse} as v{len(scope.known)}.., then the row"
+    return Drawn(step, (*states, scope.known[i]), f"{head}\n{block.text}\n  -> {ends}")
+
+
+CONTROL: tuple[Maker, ...] = (cond, switch, while_loop, fori_loop, scan)
