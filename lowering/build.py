@@ -233,13 +233,13 @@ class RegionBuilder:
         else:
             value = self._formed(atom.type, eqn, index, None)
         stores = () if buffer is None else (Store(buffer, index, value),)
-        conditions = () if condition is None else (SetCondition(condition, value),)
+        signals = () if condition is None else (SetCondition(condition, value),)
         accumulators, self.accumulators = tuple(self.accumulators), None
         if accumulators:
             loop = self._loop_of(atom, eqn)
-            self._emit(ReduceNest(shape, loop, accumulators, stores, conditions))
+            self._emit(ReduceNest(shape, loop, accumulators, stores, signals))
         else:
-            self._emit(MapNest(shape, stores, conditions))
+            self._emit(MapNest(shape, stores, signals))
 
     def _loop_of(self, atom: Atom, eqn: Eqn | None) -> tuple[int, ...]:
         if eqn is None or not isinstance(eqn.op.form, Reduction):

@@ -85,7 +85,7 @@ def _only_kernels(block: Block, new: Buffer, old: Buffer) -> bool:
 def _copied(stage: Stage) -> tuple[Buffer, Buffer] | None:
     """(target, source) if the stage is one plain copy of a buffer."""
     match stage:
-        case KernelStage(nests=[MapNest(stores=(store,), conditions=()) as nest]):
+        case KernelStage(nests=[MapNest(stores=(store,), signals=()) as nest]):
             value = store.value
             if isinstance(value, Load) and is_own_point(value, nest.space):
                 whole = value.buffer.type == store.buffer.type and store.buffer.type.shape
@@ -155,9 +155,9 @@ def _without_self_copies(nest: Nest) -> Nest | None:
     if not isinstance(nest, MapNest):
         return nest
     kept = tuple(s for s in nest.stores if not _is_self_copy(s, nest.space))
-    if not kept and not nest.conditions:
+    if not kept and not nest.signals:
         return None
-    return nest if len(kept) == len(nest.stores) else MapNest(nest.space, kept, nest.conditions)
+    return nest if len(kept) == len(nest.stores) else MapNest(nest.space, kept, nest.signals)
 
 
 def _is_self_copy(store: Store, space: Sequence[int]) -> bool:

@@ -169,15 +169,15 @@ def _union(first: Nest, second: Nest) -> Nest | None:
         second = _renumbered(second, shift)
         accumulators = second.accumulators
     stores = (*first.stores, *second.stores)
-    conditions = (*first.conditions, *second.conditions)
+    signals = (*first.signals, *second.signals)
     if isinstance(first, ReduceNest):
         return replace(
             first,
             accumulators=(*first.accumulators, *accumulators),
             stores=stores,
-            conditions=conditions,
+            signals=signals,
         )
-    return replace(first, stores=stores, conditions=conditions)
+    return replace(first, stores=stores, signals=signals)
 
 
 def _renumbered(nest: ReduceNest, shift: int) -> ReduceNest:

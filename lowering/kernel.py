@@ -1,7 +1,7 @@
 """Kernel: what one kernel node computes, as data: loop nests over scalar expressions.
 
     Kernel := Nest+                      nests of one kernel are independent: in no order
-    Nest   := MapNest | ReduceNest | ScanNest | ScatterNest
+    Nest   := MapNest | ReduceNest | ScanNest | ScatterNest | PrintNest
 
 Axes 0..n-1 of an expression are those of the nest's `space`; a reduction's loop axes follow.
 Every expression of a nest reads before any store of the same iteration point is made.
@@ -39,6 +39,32 @@ class SetCondition:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Publish:
+    """Shows the host how far a loop is: the value, an integer, becomes the count of a monitor.
+
+    `monitor` counts within `Plan.monitors`. Stands only in a nest whose space has one point.
+    """
+
+    monitor: int
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Require:
+    """Reports a failure where the value, a bool, is false; the run's first one is raised.
+
+    `failure` counts within `Plan.failures`. Stands only in a nest whose space has one point.
+    """
+
+    failure: int
+    value: Expr
+
+
+Signal = SetCondition | Publish | Require
+"""What one thread tells the graph or the host."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class MapNest:
     """For every point of the space: the stores. In-place is allowed where a point reads, of the
     buffers that the nest stores to, only the element it stores.
@@ -46,7 +72,7 @@ class MapNest:
 
     space: tuple[int, ...]
     stores: tuple[Store, ...]
-    conditions: tuple[SetCondition, ...] = ()
+    signals: tuple[Signal, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,7 +96,7 @@ class ReduceNest:
     loop: tuple[int, ...]
     accumulators: tuple[Accumulator, ...]
     stores: tuple[Store, ...]
-    conditions: tuple[SetCondition, ...] = ()
+    signals: tuple[Signal, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,7 +125,28 @@ class ScatterNest:
     store: Store
 
 
-Nest = MapNest | ReduceNest | ScanNest | ScatterNest
+@dataclass(frozen=True, slots=True, eq=False)
+class PrintedArray:
+    """An argument of a print: the value at every point of a shape, by axes numbered from 0."""
+
+    shape: tuple[int, ...]
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PrintNest:
+    """Sends arrays to the host, to be printed in the format of print `site` (in `Plan.prints`).
+
+    The space has one point. Print nests of a graph run in the order of its nodes, and never two in
+    one kernel.
+    """
+
+    space: tuple[int, ...]
+    site: int
+    arguments: tuple[PrintedArray, ...]
+
+
+Nest = MapNest | ReduceNest | ScanNest | ScatterNest | PrintNest
 
 
 @dataclass(frozen=True, slots=True, eq=False)

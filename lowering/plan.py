@@ -18,6 +18,7 @@ import numpy as np
 
 from lowering.buffer import Buffer
 from lowering.kernel import Kernel
+from tracegraph.effects import Failure, Monitor, PrintFormat
 from tracegraph.ir import Source
 from tracegraph.types import ArrayType
 
@@ -124,6 +125,9 @@ class Plan:
     offsets: Mapping[Buffer, int]
     arena_bytes: int
     conditions: int
+    monitors: tuple[Monitor, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    prints: tuple[PrintFormat, ...] = ()
 
     @property
     def in_types(self) -> tuple[ArrayType, ...]:

@@ -39,6 +39,6 @@ def _without_dead(nest: Nest, read: set[Buffer]) -> Nest | None:
     if not isinstance(nest, MapNest | ReduceNest):
         return nest if alive(nest.store) else None
     stores = tuple(filter(alive, nest.stores))
-    if not stores and not nest.conditions:
+    if not stores and not nest.signals:
         return None
     return nest if len(stores) == len(nest.stores) else replace(nest, stores=stores)

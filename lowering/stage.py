@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from lowering.buffer import Buffer
-from lowering.kernel import MapNest, Nest, ReduceNest, ScanNest, ScatterNest, Store
+from lowering.kernel import MapNest, Nest, ReduceNest, ScanNest, ScatterNest, SetCondition, Store
 from lowering.plan import LibraryNode, MatrixOperand, MemcpyNode
 from tracegraph.ir import Source
 from tracegraph.scalar import Axis, Expr, Load, const, subexpressions, substitute
@@ -100,7 +100,7 @@ def nest_roots(nest: Nest) -> tuple[Expr, ...]:
         if store.guard is not None:
             roots.append(store.guard)
     if isinstance(nest, MapNest | ReduceNest):
-        roots.extend(c.value for c in nest.conditions)
+        roots.extend(c.value for c in nest.signals)
     return tuple(roots)
 
 
@@ -125,7 +125,7 @@ def nest_writes(nest: Nest) -> set[Buffer]:
 def nest_conditions(nest: Nest) -> set[int]:
     """Conditions that a nest sets."""
     if isinstance(nest, MapNest | ReduceNest):
-        return {c.condition for c in nest.conditions}
+        return {s.condition for s in nest.signals if isinstance(s, SetCondition)}
     return set()
 
 
@@ -179,11 +179,11 @@ def map_nest(nest: Nest, replacement: Mapping[Expr, Expr]) -> Nest:
     if isinstance(nest, ScanNest | ScatterNest):
         return replace(nest, store=store_of(nest.store))
     stores = tuple(map(store_of, nest.stores))
-    conditions = tuple(replace(c, value=of(c.value)) for c in nest.conditions)
+    signals = tuple(replace(s, value=of(s.value)) for s in nest.signals)
     if isinstance(nest, MapNest):
-        return replace(nest, stores=stores, conditions=conditions)
+        return replace(nest, stores=stores, signals=signals)
     accumulators = tuple(replace(a, value=of(a.value)) for a in nest.accumulators)
-    return replace(nest, stores=stores, conditions=conditions, accumulators=accumulators)
+    return replace(nest, stores=stores, signals=signals, accumulators=accumulators)
 
 
 def rename_in_nest(nest: Nest, names: Mapping[Buffer, Buffer]) -> Nest:

@@ -148,7 +148,7 @@ def _nest_lines(nest: Nest) -> Iterator[str]:
             body.append(f"acc{number} = {fold} {expr_text(each.value, names)}")
     if isinstance(nest, MapNest | ReduceNest):
         body += [_store_text(store, names) for store in nest.stores]
-        body += [_condition_text(each, names) for each in nest.conditions]
+        body += [_condition_text(each, names) for each in nest.signals]
     else:
         body.append(_store_text(nest.store, names))
     yield from (_INDENT + line for line in body)

@@ -76,7 +76,7 @@ WAYS: dict[str, Function] = {
 
 
 def assert_case_agrees(case: Case, run: Function) -> None:
-    """Require of a way of running: NumPy's structure, dtypes, shapes, and values; arguments unchanged."""
+    """Require NumPy's structure, dtypes, shapes and values of a way; arguments unchanged."""
     before = [np.array(leaf) for leaf in tree.leaves(case.arguments)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

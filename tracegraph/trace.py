@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,7 +38,9 @@ class Trace:
         self.params: list[Value] = []
         self.eqns: list[Eqn] = []
         self.captures: dict[Value, Value] = {}  # of the parent's region -> parameter here
-        self.constants: dict[int, tuple[Value, np.ndarray[Any, Any], Any]] = {}  # outermost only
+        # outermost only: the latest contents of each array by identity, and all that were used
+        self.constants: dict[int, tuple[Value, np.ndarray[Any, Any], Any]] = {}
+        self.closed_over: list[tuple[Value, np.ndarray[Any, Any], Any]] = []
         self.depth: int = 0 if parent is None else parent.depth + 1
 
     def param(self, type_: ArrayType, origin: str | None = None) -> Tracer:
@@ -78,13 +81,14 @@ class Trace:
     def _constant(self, x: Any, type_: ArrayType) -> Atom:
         if self.parent is not None:
             return self._capture(self.parent._constant(x, type_))
-        if id(x) not in self.constants:
-            data = np.array(
-                x, type_.dtype, order="C"
-            )  # a copy: later writes by the user stay outside
+        data = np.array(x, type_.dtype, order="C")  # a copy: later writes by the user stay outside
+        known = self.constants.get(id(x))
+        if known is None or known[1].tobytes() != data.tobytes():
             data.setflags(write=False)
-            self.constants[id(x)] = (Value(type_), data, x)
-        return self.constants[id(x)][0]
+            known = (Value(type_), data, x)
+            self.constants[id(x)] = known
+            self.closed_over.append(known)
+        return known[0]
 
     def record(
         self,
@@ -102,7 +106,7 @@ class Trace:
     def close(self, results: Sequence[Any]) -> Region:
         """The finished region. Captures follow the parameters, in order of first use."""
         atoms = tuple(self.read(x) for x in results)
-        constants = tuple(value for value, _, _ in self.constants.values())
+        constants = tuple(value for value, _, _ in self.closed_over)
         params = (*self.params, *self.captures.values(), *constants)
         return Region(params, tuple(self.eqns), atoms)
 
@@ -196,14 +200,14 @@ def trace_program(
     with activate(trace):
         results = fun(*(trace.param(t, o) for t, o in zip(types, named, strict=True)))
         region = trace.close(results)
-    return Program(name, region, tuple(data for _, data, _ in trace.constants.values()))
+    return Program(name, region, tuple(data for _, data, _ in trace.closed_over))
 
 
 def user_source() -> Source | None:
     """The innermost frame outside this package and NumPy."""
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(_OWN_DIRECTORIES):
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     if frame is None:
         return None
     return Source(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)

@@ -17,7 +17,7 @@ def write_map(body: Body, nest: MapNest, shape: MapShape) -> None:
     flat = Flattener({POINT: list(enumerate(nest.space))})
     with each_point(body, prod(nest.space), shape):
         body.bind(linear_axis(POINT, nest.space), "point")
-        write_results(body, map(flat.store, nest.stores), map(flat.condition, nest.conditions))
+        write_results(body, map(flat.store, nest.stores), map(flat.condition, nest.signals))
 
 
 def each_point(body: Body, points: int, shape: MapShape) -> ExitStack:

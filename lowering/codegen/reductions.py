@@ -54,7 +54,7 @@ def write_reduction(body: Body, nest: ReduceNest, shape: ReduceShape, workspace:
         body.bind(linear_axis(POINT, nest.space), "point")
         for fold in folds:
             body.bind(*fold.result("total"))
-        write_results(body, map(flat.store, nest.stores), map(flat.condition, nest.conditions))
+        write_results(body, map(flat.store, nest.stores), map(flat.condition, nest.signals))
 
 
 def _place_thread(body: Body, shape: ReduceShape, points: int) -> None:

@@ -176,7 +176,7 @@ def _stores(nest: Nest) -> tuple[Store, ...]:
 
 def _conditions(nest: Nest) -> Iterator[int]:
     if isinstance(nest, (MapNest, ReduceNest)):
-        yield from (c.condition for c in nest.conditions)
+        yield from (c.condition for c in nest.signals)
 
 
 def _roots(nest: Nest) -> Iterator[Expr]:
@@ -188,7 +188,7 @@ def _roots(nest: Nest) -> Iterator[Expr]:
         if store.guard is not None:
             yield store.guard
     if isinstance(nest, (MapNest, ReduceNest)):
-        yield from (c.value for c in nest.conditions)
+        yield from (c.value for c in nest.signals)
 
 
 def _buffers(kernel: Kernel) -> tuple[list[Buffer], list[Buffer]]:

@@ -63,9 +63,9 @@ def kernel_runs(kernel: Kernel, conditions: list[int]) -> list[Evaluator]:
 
 def _append(run: Evaluator, nest: Nest, conditions: list[int]) -> None:
     match nest:
-        case MapNest(space=space, stores=stores, conditions=sets):
+        case MapNest(space=space, stores=stores, signals=sets):
             _finish(run, stores, sets, conditions, len(space))
-        case ReduceNest(space=space, stores=stores, conditions=sets):
+        case ReduceNest(space=space, stores=stores, signals=sets):
             values = [_fold(run, each, len(space)) for each in nest.accumulators]
             with run.accumulators(values):
                 _finish(run, stores, sets, conditions, len(space))

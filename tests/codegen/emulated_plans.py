@@ -92,7 +92,7 @@ class EmulatedPlans:
         self._emulator = Emulator(common_unit([s.plan for s in self._lowered.values()]), folder)
 
     def run(self, name: str, *arguments: Any, order: Random | None = None) -> Any:
-        """The results of a program, with the nodes of each graph in any order that its edges allow."""
+        """The results of a program, with `order` from any node that its edges let be next."""
         stage = self._lowered[name]
         plan: Plan = stage.plan
         memory = PlanMemory.of(plan)

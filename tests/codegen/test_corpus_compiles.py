@@ -1,4 +1,8 @@
-"""The CUDA source of every corpus program, and of random ones, compiles; no GPU is needed."""
+"""The CUDA source of all corpus programs, and of random ones, compiles; no GPU is needed.
+
+The corpus is one unit, which NVRTC compiles twenty times faster than its programs one by one.
+Kernels are named after their programs, so that the compiler's log says which is wrong.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +10,12 @@ from collections.abc import Iterator
 
 import pytest
 from corpus import CASES
+from emulated_plans import common_unit
 from hypothesis import given, settings
 from running import lowered
 
 from lowering.cuda.compile import cubin
 from tracegraph.testing import RandomProgram, programs
-
-ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -23,11 +26,16 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     patch.undo()
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_source_compiles(name: str) -> None:
-    source = lowered(CASES[name].function, *CASES[name].arguments).source
-    for architecture in ARCHITECTURES:
-        assert len(cubin(source, architecture).code) > 0
+@pytest.fixture(scope="module")
+def corpus_source() -> str:
+    return common_unit([lowered(c.function, *c.arguments).plan for c in CASES.values()]).source
+
+
+@pytest.mark.parametrize("architecture", ["sm_80", "sm_90", "sm_100"])
+def test_corpus_compiles(architecture: str, corpus_source: str) -> None:
+    code = cubin(corpus_source, architecture).code
+    assert b"softmax" in code
+    assert b"scan_of_scans" in code
 
 
 @settings(max_examples=20)

@@ -11,7 +11,7 @@ import numpy as np
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A function and arguments for it; `ulps` is how far floating-point results may be from NumPy's.
+    """A function and arguments for it; `ulps` is how far real results may be from NumPy's.
 
     Zero ulps stand for bit equality: the program only does what IEEE 754 rounds in one way, or its
     numbers are small integers, whose sums are exact in any order.

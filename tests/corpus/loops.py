@@ -52,8 +52,8 @@ def swapped_carries(x, y, n):
 @program(whole(5), whole(5, seed=1), whole(5, seed=2), 4)
 def rotated_duplicated_and_kept_carries(x, y, z, n):
     def body(i, c):
-        a, b, c_, kept, twice = c
-        return b, c_, a, kept, a
+        a, b, third, kept, _ = c
+        return b, third, a, kept, a
 
     return fori_loop(0, n, body, (x, y, z, x + y, x))
 
@@ -86,7 +86,7 @@ def carry_written_in_place(x, n):
 @program(whole(8), 3)
 def carry_and_what_depends_on_the_old_one(x, n):
     def body(i, c):
-        y, history, last = c
+        y, history, _ = c
         history = history.copy()
         new = y * 2 % 11
         history[i] = y.sum()

@@ -1,4 +1,4 @@
-"""Every corpus program means the same eagerly, interpreted, optimized, and as a plan on the host."""
+"""Corpus programs mean the same eagerly, interpreted, optimized, and as plans on the host."""
 
 from __future__ import annotations
 

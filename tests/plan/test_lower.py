@@ -75,7 +75,7 @@ def test_the_condition_is_set_by_the_kernel_that_computes_it():
             for node in graph.nodes
             if isinstance(node, KernelNode)
             for nest in node.kernel.nests
-            if getattr(nest, "conditions", ())
+            if getattr(nest, "signals", ())
         ]
         assert [type(nest) for nest in setters] == [ReduceNest]
 

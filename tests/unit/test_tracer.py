@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from traced import assert_traced_equals_eager, trace
 
+import tracegraph
 import tracegraph.numpy as tnp
 from tracegraph import control, errors, interpret, tree
 from tracegraph.tracer import Tracer
@@ -319,3 +320,15 @@ def test_constants_are_not_changed_by_writes_in_the_traced_function() -> None:
 
     with pytest.raises(errors.TracerWriteError):
         trace(wrong, 4.0)
+
+
+def test_a_closed_over_array_that_changes_while_tracing_is_two_constants() -> None:
+    def function(t):
+        b = np.zeros(3)
+        y = t + b
+        b[0] = 1
+        return y, t + b
+
+    before, after = tracegraph.jit(function, device="host")(np.zeros(3))
+    np.testing.assert_array_equal(before, [0, 0, 0])
+    np.testing.assert_array_equal(after, [1, 0, 0])

@@ -1,4 +1,4 @@
-"""For tests, of users too: random programs, and an assertion that traced code means what eager does.
+"""For tests, of users too: random programs, and an assertion that traced code is as eager.
 
 Needs hypothesis, which the extra ``tracegraph[test]`` brings.
 """

@@ -138,7 +138,7 @@ def while_loop(scope: Scope) -> Drawn:
 
 
 def fori_loop(scope: Scope) -> Drawn:
-    """A loop over a counter that the body may read; its bound is known, or computed from a value."""
+    """A loop over a counter that the body may read; its bound is known, or computed."""
     carry = _carry(scope)
     results = tuple(scope.known[i] for i in carry)
     counter = Known((), np.dtype(np.int32))
@@ -157,13 +157,14 @@ def fori_loop(scope: Scope) -> Drawn:
         return _values(tracegraph.fori_loop(0, upper, body, start))
 
     upper_text = f"sum(v{source}) % 4" if bound is None else str(bound)
-    head = f"fori 0 to {upper_text}, from {carry} as v{len(scope.known)}.., then the counter"
+    head = f"fori to {upper_text}, from {carry} as v{len(scope.known)}.., and the counter"
     return Drawn(step, results, f"{head}\n{block.text}\n  -> {ends}")
 
 
 def scan(scope: Scope) -> Drawn:
     """A loop over the rows of a value that stacks one result."""
-    i = scope.pick(lambda k: len(k.shape) > 0)
+    # Eagerly, a scan of no rows traces its body, which then sees arrays that it cannot index.
+    i = scope.pick(lambda k: len(k.shape) > 0 and k.shape[0] > 0)
     if i is None:
         return cond(scope)
     carry = _carry(scope)

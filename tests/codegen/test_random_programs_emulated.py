@@ -1,0 +1,43 @@
+"""Random programs, as generated CUDA C++ that runs on the CPU, give what NumPy gives."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from emulated_plans import EmulatedPlans
+from emulator import COMPILER
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from tracegraph.testing import RandomProgram, assert_traced_equals_eager, programs
+
+BATCH = 15
+"""Programs that are compiled together; shrinking would compile each candidate."""
+
+
+@pytest.mark.skipif(COMPILER is None, reason="needs g++")
+@settings(max_examples=max(settings().max_examples // 2 // BATCH, 2), phases=[Phase.generate])
+@given(batch=st.lists(programs(), min_size=BATCH, max_size=BATCH))
+def test_random_programs_agree_with_numpy(batch: list[RandomProgram]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        named = {str(n): (p.function, p.arguments) for n, p in enumerate(batch)}
+        plans = EmulatedPlans(named, Path(folder))
+        for name, program in enumerate(batch):
+            check(plans, str(name), program)
+
+
+def check(plans: EmulatedPlans, name: str, program: RandomProgram) -> None:
+    for order in (None, Random(0)):
+
+        def run(function: Any, *arguments: Any) -> Any:
+            return plans.run(name, *arguments, order=order)  # noqa: B023 - called at once
+
+        try:
+            assert_traced_equals_eager(program.function, *program.arguments, run=run)
+        except AssertionError as error:
+            error.add_note(repr(program))
+            raise
