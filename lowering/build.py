@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 from lowering import group
-from lowering.buffer import Buffer, Space
+from lowering.buffer import Buffer
 from lowering.coalesce import drop_copies, place_carries
+from lowering.context import Context, number
 from lowering.fuse import fuse
 from lowering.kernel import (
     Accumulator,
     MapNest,
     Nest,
+    PrintedArray,
+    PrintNest,
+    Publish,
     ReduceNest,
+    Require,
     ScanNest,
     ScatterNest,
     SetCondition,
+    Signal,
     Store,
 )
 from lowering.matmul import matrix_product
-from lowering.plan import MemcpyNode
+from lowering.plan import Construct
 from lowering.stage import (
     Block,
     BranchStage,
@@ -29,6 +36,7 @@ from lowering.stage import (
     NodeStage,
     loads,
     space_index,
+    stage_reads,
 )
 from tracegraph import scalar
 from tracegraph.ir import Atom, Eqn, Literal, Region, Source, Value
@@ -36,6 +44,7 @@ from tracegraph.op import (
     Combiner,
     Contraction,
     Control,
+    Effect,
     Elementwise,
     Indexed,
     Reduction,
@@ -46,36 +55,6 @@ from tracegraph.scalar import Accumulated, Axis, Expr, Load
 from tracegraph.types import ArrayType
 
 
-@dataclass(slots=True)
-class Context:
-    """What is counted across a whole Plan, and the inputs that library calls read from scratch."""
-
-    counts: dict[Space, int] = field(default_factory=dict)
-    conditions: int = 0
-    staged: dict[Buffer, Buffer] = field(default_factory=dict)
-
-    def buffer(self, space: Space, type_: ArrayType) -> Buffer:
-        """A new buffer."""
-        number = self.counts.get(space, 0)
-        self.counts[space] = number + 1
-        return Buffer(space, number, type_.strong())
-
-    def condition(self) -> int:
-        """A new condition."""
-        self.conditions += 1
-        return self.conditions - 1
-
-    def stage_input(self, buffer: Buffer) -> Buffer:
-        """The scratch copy of an input, at an address that no call moves."""
-        if buffer not in self.staged:
-            self.staged[buffer] = self.buffer("scratch", buffer.type)
-        return self.staged[buffer]
-
-    def staging(self) -> list[NodeStage]:
-        """The copies that fill what `stage_input` promised."""
-        return [NodeStage(MemcpyNode(copy, source)) for source, copy in self.staged.items()]
-
-
 @dataclass(frozen=True, slots=True)
 class Captured:
     """A region parameter that stands for a value of the region around."""
@@ -83,6 +62,9 @@ class Captured:
     builder: RegionBuilder
     atom: Atom
 
+
+_DEFAULT = "takes any body"
+"""What the conditional nodes of a graph are chosen for."""
 
 Binding = Buffer | Captured | Eqn
 """Where a value comes from: memory, the region around, or its equation, inlined."""
@@ -214,14 +196,21 @@ class RegionBuilder:
         if all(nest.space):
             self.block.stages.append(KernelStage([nest], sources))
 
+    def _set_condition(self, atom: Atom, condition: int) -> None:
+        self._signal(atom, partial(SetCondition, condition))
+
+    def _signal(self, atom: Atom, signal: Callable[[Expr], Signal]) -> None:
+        """The nest that evaluates a scalar and makes a signal of it."""
+        self._store_value(atom, None, signal)
+
     def _store_value(
         self,
         atom: Atom,
         buffer: Buffer | None,
-        condition: int | None = None,
+        signal: Callable[[Expr], Signal] | None = None,
         eqn: Eqn | None = None,
     ) -> None:
-        """The nest that evaluates a value at every point, and stores it or sets a condition."""
+        """The nest that evaluates a value at every point, and stores it or makes a signal of it."""
         shape = atom.type.shape
         index = space_index(shape)
         self.accumulators, self.accumulated = [], {}
@@ -233,7 +222,7 @@ class RegionBuilder:
         else:
             value = self._formed(atom.type, eqn, index, None)
         stores = () if buffer is None else (Store(buffer, index, value),)
-        signals = () if condition is None else (SetCondition(condition, value),)
+        signals = () if signal is None else (signal(value),)
         accumulators, self.accumulators = tuple(self.accumulators), None
         if accumulators:
             loop = self._loop_of(atom, eqn)
@@ -273,6 +262,8 @@ class RegionBuilder:
                 matrix_product(self, eqn, buffer)
             case Control():
                 self._control(eqn)
+            case Effect():
+                self._effect(eqn)
 
     def _scan(self, eqn: Eqn, combiner: Combiner) -> None:
         (out,) = eqn.outputs
@@ -286,23 +277,48 @@ class RegionBuilder:
         form = eqn.op.form
         assert isinstance(form, Scatter)
         (out,) = eqn.outputs
-        base, updates, *_ = operands = self._operands(eqn)
+        _, updates, *_ = operands = self._operands(eqn)
         index = space_index(updates.type.shape)
         value = updates[index]
-        if self._reads_any(value, loads([base[space_index(base.type.shape)]])):
-            # updates made from the old array: stored first, so that it need not be kept whole
-            buffer = self.materialize(updates.type, value, index)
-            value = Load.make(buffer, index)
         buffer = self._new(out.type)
+        start = len(self.block.stages)
         self._store_value(eqn.operands[0], buffer)
+        copying = self.block.stages[start:]
+        copied = set().union(*map(stage_reads, copying))
+        if not copied.isdisjoint(load.buffer for load in loads([value])):
+            # updates made from the old array: stored first, so that it need not be kept whole
+            del self.block.stages[start:]
+            value = Load.make(self.materialize(updates.type, value, index), index)
+            self.block.stages.extend(copying)
         target, guard = form.target(index, operands, out.type, **eqn.attrs)
         repeats = form.repeats(eqn.attrs, tuple(a.type for a in eqn.operands))
         store = Store(buffer, target, value, guard)
         self._emit(ScatterNest(updates.type.shape, repeats, form.combiner, store))
         self.bindings[out] = buffer
 
-    def _reads_any(self, value: Expr, of: Sequence[Load]) -> bool:
-        return not {load.buffer for load in of}.isdisjoint(load.buffer for load in loads([value]))
+    # -- effects
+    # --------------------------------------------------------------------------------------
+
+    def _effect(self, eqn: Eqn) -> None:
+        """The nest of an effect. Its token has no elements: it is bound like any inlined value."""
+        (token,) = eqn.outputs
+        self.bindings[token] = eqn
+        _, *values = eqn.operands
+        context = self.context
+        match eqn.op.name:
+            case "debug_print":
+                site = number(context.prints, eqn.attrs["format"])
+                self._emit(PrintNest((), site, tuple(map(self._printed, values))))
+            case "require":
+                failure = number(context.failures, eqn.attrs["failure"])
+                self._signal(values[0], partial(Require, failure))
+            case "report_step":
+                monitor = number(context.monitors, eqn.attrs["monitor"])
+                self._signal(values[0], partial(Publish, monitor))
+
+    def _printed(self, atom: Atom) -> PrintedArray:
+        shape = atom.type.shape
+        return PrintedArray(shape, self.element(atom, space_index(shape), None))
 
     # -- control
     # --------------------------------------------------------------------------------------
@@ -316,13 +332,16 @@ class RegionBuilder:
     def _branches(self, eqn: Eqn) -> None:
         predicate, *captures = eqn.operands
         condition = self.context.condition()
-        self._store_value(predicate, None, condition)
+        self._set_condition(predicate, condition)
         results = [self._new(v.type) for v in eqn.outputs]
         branches = []
         for region in eqn.regions:
             bind = self._captures(region.params, captures)
             branches.append(finish(RegionBuilder(self.context, region, bind, results)))
-        stage = BranchStage(condition, branches, eqn.op.name == "cond", _sources(eqn))
+        boolean = eqn.op.name == "cond"
+        schedule = "IF/ELSE node" if boolean else "SWITCH node"
+        construct = Construct(eqn.op.name, schedule, _DEFAULT)
+        stage = BranchStage(condition, branches, boolean, _sources(eqn), construct)
         self.block.stages.append(stage)
         self.bindings.update(zip(eqn.outputs, results, strict=True))
 
@@ -336,7 +355,7 @@ class RegionBuilder:
             buffer = self._new(atom.type)
             self._store_value(atom, buffer)
             carries.append(buffer)
-        self._store_value(first, None, condition)
+        self._set_condition(first, condition)
 
         bind: dict[Value, Binding] = dict(zip(region.params, carries, strict=False))
         bind |= self._captures(region.params[count:], operands[count:])
@@ -345,11 +364,18 @@ class RegionBuilder:
         inner.block.owned.update(news)
         body = inner.build()
         inner.source = eqn.source
-        inner._store_value(region.results[-1], None, condition)
+        inner._set_condition(region.results[-1], condition)
         drop_copies(body, news)
         fuse(body)
         place_carries(body, dict(zip(news, carries, strict=True)))
-        self.block.stages.append(LoopStage(condition, body, _sources(eqn)))
+        construct = Construct(
+            eqn.attrs["construct"],
+            "WHILE node",
+            _DEFAULT,
+            eqn.attrs["steps"],
+            eqn.attrs["max_steps"],
+        )
+        self.block.stages.append(LoopStage(condition, body, _sources(eqn), construct))
         self.bindings.update(zip(eqn.outputs, carries, strict=True))
 
     def _captures(self, params: Sequence[Value], operands: Sequence[Atom]) -> dict[Value, Binding]:

@@ -30,12 +30,15 @@ def _no_reference(*_: Any, **__: Any) -> Any:
 rotated_loop = Op(
     name="rotated_loop",
     doc="A loop whose first condition is an operand and whose body yields the next one.",
-    type_rule=lambda pred, *types, regions, carry: types[:carry],
+    type_rule=lambda pred, *types, regions, carry, construct, steps, max_steps: types[:carry],
     reference=_no_reference,
     form=Control(),
     samples=lambda: (),
 )
 """rotated_loop(pred, *init, *captures; carry=n), region body(carry…, captures…) -> (carry…, pred).
+
+Further attributes tell what is known of the loop: `construct`, the user's name for it, `steps`, how
+many there are, and `max_steps`, a bound; None where they are not known.
 """
 
 
@@ -127,7 +130,13 @@ class _Builder:
         body: Region,
         outputs: tuple[Value, ...],
     ) -> None:
-        attrs = {"carry": len(body.results) - 1}
+        known = eqn.attrs
+        attrs = {
+            "carry": len(body.results) - 1,
+            "construct": known.get("construct", eqn.op.name),
+            "steps": known.get("length", known.get("trip_count")),
+            "max_steps": known.get("max_steps"),
+        }
         operands = (first, *operands)
         self.eqns.append(Eqn(rotated_loop, operands, outputs, attrs, (body,), eqn.source))
 

@@ -15,7 +15,13 @@ from typing import Any
 
 import numpy as np
 from cuda.bindings import driver
-from cuda.core import Buffer, Device, LaunchConfig, StreamOptions
+from cuda.core import (
+    Buffer,
+    Device,
+    LaunchConfig,
+    LegacyPinnedMemoryResource,
+    StreamOptions,
+)
 from cuda.core import launch as launch_now
 from cuda.core.graph import GraphDefinition
 from cuda.core.utils import StridedMemoryView
@@ -69,6 +75,18 @@ class DeviceAllocation:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class PinnedAllocation:
+    """Pinned host memory, mapped for the device; cuda.core frees it when it is collected.
+
+    `bytes` does not keep it alive.
+    """
+
+    buffer: Any
+    pointer: int
+    bytes: np.ndarray[Any, np.dtype[np.uint8]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class KernelNode:
     """A kernel node with a cached parameter struct, which reads `values` at each update."""
 
@@ -97,6 +115,8 @@ class CudaDriver:
         self._stream_handle = self._stream.handle
         self.stream = int(self._stream_handle)
         self._library: Library | None = None
+        self._stop_stream: Any = None
+        self._one: PinnedAllocation | None = None
 
     def activate(self) -> None:
         """Make the primary context current in this thread."""
@@ -118,6 +138,34 @@ class CudaDriver:
             ) from error
         return DeviceAllocation(buffer, int(buffer.handle), nbytes)
 
+    def allocate_host(self, nbytes: int) -> PinnedAllocation:
+        """Pinned host memory. With unified addressing the device knows it by the same address."""
+        try:
+            buffer = LegacyPinnedMemoryResource().allocate(nbytes)
+        except Exception as error:
+            if "OUT_OF_MEMORY" not in str(error):
+                raise
+            raise MemoryError(f"{nbytes} bytes of host memory cannot be pinned") from error
+        pointer = int(buffer.handle)
+        memory = (ctypes.c_uint8 * nbytes).from_address(pointer)
+        return PinnedAllocation(buffer, pointer, np.ctypeslib.as_array(memory))
+
+    def raise_flag(self, pointer: int) -> None:
+        """Copy a 1 on a stream of its own, and wait for this copy.
+
+        The source is pinned: so the copy is one of the copy engine, for which no kernel has to end.
+        """
+        if self._one is None:
+            one = self.allocate_host(4)
+            one.bytes.view(np.uint32)[:] = 1
+            self._stop_stream = self._device.create_stream(options=StreamOptions(nonblocking=True))
+            self._one = one
+        check(
+            "cuMemcpyHtoDAsync",
+            driver.cuMemcpyHtoDAsync(pointer, self._one.pointer, 4, self._stop_stream.handle),
+        )
+        self._stop_stream.sync()
+
     def clear(self, pointer: int, nbytes: int) -> None:
         """Set bytes to zero, in stream order."""
         check(
@@ -125,9 +173,9 @@ class CudaDriver:
             driver.cuMemsetD8Async(pointer, 0, nbytes, self._stream_handle),
         )
 
-    def copy_to_device(self, pointer: int, source: np.ndarray[Any, Any]) -> None:
+    def copy_to_device(self, pointer: int, source: np.ndarray[Any, Any]) -> bool:
         """Copy a host array. Pageable memory is staged by the driver before the call returns;
-        memory that the driver knows is read later, so the copy is waited for.
+        memory that the driver knows is read later.
         """
         address = source.ctypes.data
         check(
@@ -135,8 +183,7 @@ class CudaDriver:
             driver.cuMemcpyHtoDAsync(pointer, address, source.nbytes, self._stream_handle),
         )
         known, _ = driver.cuPointerGetAttribute(_MEMORY_TYPE, address)
-        if known == _SUCCESS:
-            self.synchronize()
+        return bool(known == _SUCCESS)
 
     def copy_to_host(self, target: np.ndarray[Any, Any], pointer: int) -> None:
         """Copy into a host array and wait."""
@@ -244,9 +291,12 @@ class CudaDriver:
         condition: Any,
         branches: int,
     ) -> tuple[Any, tuple[Any, ...]]:
-        """Add an if-else, switch or while node."""
+        """Add an if, if-else, switch or while node."""
         bodies: tuple[Any, ...]
         match kind:
+            case "if":
+                node = graph.if_then(condition)
+                bodies = (node.then,)
             case "if_else":
                 node = graph.if_else(condition)
                 bodies = (node.then, node.else_)
@@ -369,8 +419,21 @@ def _nodes(graph: GraphDefinition) -> dict[int, Any]:
 
 
 def _kind(node: Any) -> str:
+    """The kind of a node; a copy that a conditional body may not hold has one of its own."""
     found = check("cuGraphNodeGetType", driver.cuGraphNodeGetType(node))
-    return str(found.name).removeprefix("CU_GRAPH_NODE_TYPE_").lower()
+    kind = str(found.name).removeprefix("CU_GRAPH_NODE_TYPE_").lower()
+    return "pageable_memcpy" if kind == "memcpy" and _is_pageable(node) else kind
+
+
+def _is_pageable(node: Any) -> bool:
+    """Whether a copy has an end in host memory that is not pinned."""
+    copy = check("cuGraphMemcpyNodeGetParams", driver.cuGraphMemcpyNodeGetParams(node))
+    host = driver.CUmemorytype.CU_MEMORYTYPE_HOST
+    ends = ((copy.srcMemoryType, copy.srcHost), (copy.dstMemoryType, copy.dstHost))
+    return any(
+        kind == host and driver.cuPointerGetAttribute(_MEMORY_TYPE, int(address))[0] != _SUCCESS
+        for kind, address in ends
+    )
 
 
 def _parameters(

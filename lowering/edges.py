@@ -1,6 +1,7 @@
 """Explicit edges: true dependences, and the hazards that reuse of memory creates.
 
 Two nodes of a graph conflict if one writes memory, or sets a condition, that the other touches.
+Prints, checks and progress conflict too: the host learns of them in the order of the program.
 Each node is joined to the latest earlier nodes that it conflicts with, unless a path leads there
 already.
 """
@@ -11,20 +12,32 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lowering.buffer import Buffer
+from lowering.kernel import Nest, Publish
 from lowering.stage import (
     BranchStage,
     KernelStage,
     LoopStage,
+    NodeStage,
     Stage,
     blocks,
+    is_ordered,
     nest_conditions,
+    nest_reads,
+    nest_signals,
+    nest_writes,
     stage_reads,
     stage_writes,
     walk,
 )
 
 Resource = Hashable
-"""A buffer, or ("condition", number)."""
+"""A buffer, ("condition", number), `EFFECTS`, or `PROGRESS`."""
+
+EFFECTS: Resource = "effects"
+"""What every print and check writes, and what shows progress reads."""
+
+PROGRESS: Resource = "progress"
+"""What shows progress writes, and every loop reads: a step is over when its inner loops are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +56,34 @@ class _History:
 
 def access(stage: Stage) -> Access:
     """The resources that a stage touches, bodies included."""
-    reads: set[Resource] = set(stage_reads(stage))
-    writes: set[Resource] = set(stage_writes(stage))
+    reads: set[Resource] = set()
+    writes: set[Resource] = set()
     for part in (stage, *(s for b in blocks(stage) for s in walk(b))):
         match part:
             case KernelStage(nests=nests):
-                writes |= {("condition", c) for nest in nests for c in nest_conditions(nest)}
-            case BranchStage(condition=c) | LoopStage(condition=c):
+                for touched in map(nest_access, nests):
+                    reads |= touched.reads
+                    writes |= touched.writes
+            case NodeStage():
+                reads |= stage_reads(part)
+                writes |= stage_writes(part)
+            case BranchStage(condition=c):
                 reads.add(("condition", c))
+            case LoopStage(condition=c):
+                reads |= {("condition", c), PROGRESS}
+    return Access(frozenset(reads), frozenset(writes))
+
+
+def nest_access(nest: Nest) -> Access:
+    """The resources that a nest touches."""
+    reads: set[Resource] = set(nest_reads(nest))
+    writes: set[Resource] = set(nest_writes(nest))
+    writes.update(("condition", number) for number in nest_conditions(nest))
+    if any(isinstance(signal, Publish) for signal in nest_signals(nest)):
+        reads.add(EFFECTS)
+        writes.add(PROGRESS)
+    if is_ordered(nest):
+        writes.add(EFFECTS)
     return Access(frozenset(reads), frozenset(writes))
 
 

@@ -4,16 +4,24 @@ A nest joins an earlier kernel
 - *point by point*: it reads what a nest of the same space stored, at the very same point, so that
   the value is forwarded in a register;
 - *side by side*: it is independent of all that the kernel does, and has the same space or is small.
+
+No kernel prints or checks twice: those stay in order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from math import prod
 
-from lowering.buffer import Buffer
-from lowering.kernel import Accumulator, MapNest, Nest, ReduceNest, ScatterNest
+from lowering.edges import Access, Resource, access, nest_access
+from lowering.kernel import (
+    Accumulator,
+    MapNest,
+    Nest,
+    PrintNest,
+    ReduceNest,
+    ScatterNest,
+)
 from lowering.stage import (
     Block,
     KernelStage,
@@ -26,8 +34,6 @@ from lowering.stage import (
     nest_stores,
     nest_writes,
     space_index,
-    stage_reads,
-    stage_writes,
 )
 from tracegraph.scalar import Accumulated, Expr, Load, subexpressions
 
@@ -58,23 +64,23 @@ def fuse(block: Block) -> None:
 class _Merged:
     def __init__(self) -> None:
         self.stages: list[Stage] = []
-        self.written: dict[Buffer, int] = {}  # position of the last stage that wrote, or read
-        self.read: dict[Buffer, int] = {}
+        self.written: dict[Resource, int] = {}  # position of the last stage that wrote, or read
+        self.read: dict[Resource, int] = {}
 
     def append(self, stage: Stage) -> None:
         self.stages.append(stage)
-        self._note(len(self.stages) - 1, stage_reads(stage), stage_writes(stage))
+        self._note(len(self.stages) - 1, access(stage))
 
-    def _note(self, position: int, reads: Iterable[Buffer], writes: Iterable[Buffer]) -> None:
-        for positions, buffers in ((self.read, reads), (self.written, writes)):
-            for buffer in buffers:
-                positions[buffer] = max(positions.get(buffer, -1), position)
+    def _note(self, position: int, touched: Access) -> None:
+        for positions, resources in ((self.read, touched.reads), (self.written, touched.writes)):
+            for resource in resources:
+                positions[resource] = max(positions.get(resource, -1), position)
 
     def place(self, nest: Nest, stage: KernelStage) -> None:
-        reads, writes = nest_reads(nest), nest_writes(nest)
-        after = max((self.written.get(b, -1) for b in reads), default=-1)
+        touched = nest_access(nest)
+        after = max((self.written.get(r, -1) for r in touched.reads), default=-1)
         free_of = max(
-            (max(self.read.get(b, -1), self.written.get(b, -1)) for b in writes), default=-1
+            (max(self.read.get(r, -1), self.written.get(r, -1)) for r in touched.writes), default=-1
         )
         first = max(after, free_of + 1, len(self.stages) - WINDOW, 0)
         for position in range(first, len(self.stages)):
@@ -84,10 +90,10 @@ class _Merged:
             dependent = position == after
             if _join(kernel, nest, dependent):
                 kernel.sources = tuple(dict.fromkeys((*kernel.sources, *stage.sources)))
-                self._note(position, reads, writes)
+                self._note(position, touched)
                 return
         self.stages.append(KernelStage([nest], stage.sources))
-        self._note(len(self.stages) - 1, reads, writes)
+        self._note(len(self.stages) - 1, touched)
 
 
 def _join(kernel: KernelStage, nest: Nest, dependent: bool) -> bool:
@@ -110,6 +116,8 @@ def _join(kernel: KernelStage, nest: Nest, dependent: bool) -> bool:
 
 
 def _small(nest: Nest) -> bool:
+    if isinstance(nest, PrintNest):
+        return sum(prod(array.shape) for array in nest.arguments) <= SMALL
     return prod((*nest.space, *(nest.loop if isinstance(nest, ReduceNest) else ()))) <= SMALL
 
 

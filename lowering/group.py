@@ -17,6 +17,7 @@ from tracegraph.ir import Atom, Eqn, Literal, Region, Value
 from tracegraph.op import (
     Contraction,
     Control,
+    Effect,
     Elementwise,
     Indexed,
     Reduction,
@@ -35,6 +36,9 @@ EXPANSION = 4
 
 EXPENSIVE = 4
 """Work (in `Elementwise.cost` units) that is not worth repeating over an expanded space."""
+
+PRINTED_WORK = 1 << 14
+"""Scalar work that a print may do itself: few threads carry it out."""
 
 MAX_SITES = 8
 
@@ -129,6 +133,13 @@ class _Analysis:
                 first, captures = _split_control(eqn)
                 for atom in (first, *captures):
                     self._require(atom)
+            case Effect():
+                for atom in eqn.operands:
+                    if self._work(atom) > PRINTED_WORK:
+                        self._require(atom)
+
+    def _work(self, atom: Atom) -> int:
+        return self.cost.get(atom, 0) * atom.type.size if isinstance(atom, Value) else 0
 
     def _require(self, atom: Atom) -> None:
         """Store a value, or what it is a free view of."""
@@ -164,6 +175,11 @@ class _Analysis:
                 for atom in others:
                     size = eqn.operands[1].type.size
                     self._use(atom, Site((out, "updates"), _scalar_or(atom, "updates"), size))
+            case Effect():
+                # a print folds nothing, hence needs its reductions stored; the others are kernels
+                index_map = "print" if eqn.op.name == "debug_print" else None
+                for k, atom in enumerate(eqn.operands):
+                    self._use(atom, Site((eqn, k), index_map, atom.type.size))
             case Control() if eqn.op.name == "rotated_loop":
                 for k in range(eqn.attrs["carry"]):
                     atom = eqn.operands[1 + k]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import count
 
 from lowering.buffer import Buffer
-from lowering.build import Binding, Context, RegionBuilder, finish
+from lowering.build import Binding, RegionBuilder, finish
+from lowering.context import Context
 from lowering.desugar import desugar
 from lowering.edges import edges
 from lowering.kernel import Kernel, Nest
@@ -22,6 +24,8 @@ from tracegraph.scalar import Apply, subexpressions
 def lower(program: Program) -> Plan:
     """The Plan of a verified program."""
     body = desugar(program).body
+    if program.effects:
+        body = replace(body, results=body.results[:-1])  # the token: nothing to hand out
     context = Context()
     n_inputs = len(program.inputs)
     inputs = tuple(context.buffer("input", p.type) for p in body.params[:n_inputs])
@@ -44,6 +48,9 @@ def lower(program: Program) -> Plan:
         offsets=offsets,
         arena_bytes=arena_bytes,
         conditions=context.conditions,
+        monitors=tuple(context.monitors),
+        failures=tuple(context.failures),
+        prints=tuple(context.prints),
     )
 
 
@@ -69,10 +76,10 @@ class _Emitter:
                 graphs = tuple(map(self.graph, branches))
                 if stage.boolean:
                     then, otherwise = graphs
-                    return IfElseNode(condition, then, otherwise, sources)
-                return SwitchNode(condition, graphs, sources)
+                    return IfElseNode(condition, then, otherwise, sources, stage.construct)
+                return SwitchNode(condition, graphs, sources, stage.construct)
             case LoopStage(condition=condition, body=body, sources=sources):
-                return WhileNode(condition, self.graph(body), sources)
+                return WhileNode(condition, self.graph(body), sources, stage.construct)
 
     def kernel(self, nests: tuple[Nest, ...]) -> Kernel:
         """A kernel named after the program, its number, and the first ops that it applies."""

@@ -3,7 +3,7 @@
     Plan  := Graph + buffers + offsets
     Graph := Node* + edges
     Node  := KernelNode | MemcpyNode | LibraryNode
-           | IfElseNode | SwitchNode | WhileNode      each with body Graphs
+           | IfNode | IfElseNode | SwitchNode | WhileNode      each with body Graphs
 
 Nodes stand in an order in which they may also be run one by one.
 """
@@ -11,8 +11,9 @@ Nodes stand in an order in which they may also be run one by one.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -67,6 +68,32 @@ class LibraryNode:
     sources: tuple[Source, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Construct:
+    """The loop or branch of the user's that a node runs, and how.
+
+    `name` is what the user called. `steps`, of a loop, is the number of its steps where that is
+    known before it runs, and `max_steps` a bound on it. `schedule` names the way in which the graph
+    carries it out, and `why` says what it was chosen for.
+    """
+
+    name: str
+    schedule: str
+    why: str
+    steps: int | None = None
+    max_steps: int | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IfNode:
+    """Runs `then` if the condition is non-zero."""
+
+    condition: int
+    then: Graph
+    sources: tuple[Source, ...] = ()
+    construct: Construct | None = None
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class IfElseNode:
     """Runs `then` if the condition is non-zero, `otherwise` if not."""
@@ -75,6 +102,7 @@ class IfElseNode:
     then: Graph
     otherwise: Graph
     sources: tuple[Source, ...] = ()
+    construct: Construct | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,6 +112,7 @@ class SwitchNode:
     condition: int
     branches: tuple[Graph, ...]
     sources: tuple[Source, ...] = ()
+    construct: Construct | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,9 +124,12 @@ class WhileNode:
     condition: int
     body: Graph
     sources: tuple[Source, ...] = ()
+    construct: Construct | None = None
 
 
-Node = KernelNode | MemcpyNode | LibraryNode | IfElseNode | SwitchNode | WhileNode
+ConditionalNode = IfNode | IfElseNode | SwitchNode | WhileNode
+
+Node = KernelNode | MemcpyNode | LibraryNode | ConditionalNode
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -121,7 +153,7 @@ class Plan:
     graph: Graph
     inputs: tuple[Buffer, ...]
     outputs: tuple[Buffer, ...]
-    constants: tuple[tuple[Buffer, np.ndarray], ...]  # type: ignore[type-arg]
+    constants: tuple[tuple[Buffer, np.ndarray[Any, Any]], ...]
     offsets: Mapping[Buffer, int]
     arena_bytes: int
     conditions: int
@@ -153,6 +185,8 @@ class Plan:
 def bodies(node: Node) -> tuple[Graph, ...]:
     """The graphs inside a conditional node."""
     match node:
+        case IfNode(then=then):
+            return (then,)
         case IfElseNode(then=then, otherwise=otherwise):
             return then, otherwise
         case SwitchNode(branches=branches):
@@ -160,6 +194,19 @@ def bodies(node: Node) -> tuple[Graph, ...]:
         case WhileNode(body=body):
             return (body,)
     return ()
+
+
+def with_bodies(node: ConditionalNode, graphs: Sequence[Graph]) -> ConditionalNode:
+    """The node with other bodies, in the order of `bodies`."""
+    match node:
+        case IfNode():
+            return replace(node, then=graphs[0])
+        case IfElseNode():
+            return replace(node, then=graphs[0], otherwise=graphs[1])
+        case SwitchNode():
+            return replace(node, branches=tuple(graphs))
+        case WhileNode():
+            return replace(node, body=graphs[0])
 
 
 def walk(graph: Graph) -> Iterator[Node]:

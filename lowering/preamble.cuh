@@ -24,9 +24,21 @@ template <class R> struct alignas(2 * sizeof(R)) tg_complex {
 typedef tg_complex<float> tg_c64;
 typedef tg_complex<double> tg_c128;
 
+// The head of the print ring: bytes written and read since the beginning, records that did not fit,
+// and the size of the bytes that follow, a power of two. The device moves head and lost, the host
+// tail.
+struct tg_ring { tg_u64 head, tail, lost, capacity; };
+
 #ifdef __CUDACC__
+#ifdef TRACEGRAPH_STORED_CONDITIONS
+// The host reads the conditions: a handle is the address of one.
+__device__ inline void cudaGraphSetConditional(unsigned long long handle, unsigned int value) {
+  *(volatile unsigned int*)handle = value;
+}
+#else
 extern "C" __device__ __cudart_builtin__ void CUDARTAPI
 cudaGraphSetConditional(unsigned long long handle, unsigned int value);
+#endif
 
 // A host compiler gets these three from whoever includes this text.
 __device__ inline float tg_half_to_float(tg_u16 half) {
@@ -276,9 +288,12 @@ template <class T, class R> __device__ T tg_nextafter(R x, R y) {
 
 // CUDA's float versions of these are off by 3 or 4 ulp at worst; rounding the double result is exact
 // to half an ulp and still keeps up with memory on data-centre GPUs.
-// CUDA's hypot overflows just below the largest double; scaling by a power of two is exact.
-__device__ inline double tg_scaled_hypot(double x, double y) {
-  return fmax(fabs(x), fabs(y)) < 0x1p1000 ? hypot(x, y) : hypot(x * 0x1p-100, y * 0x1p-100) * 0x1p100;
+// CUDA's hypot may be one unit too large, which just below the largest double is infinity.
+__device__ inline double tg_safe_hypot(double x, double y) {
+  double big = fmax(fabs(x), fabs(y)), ratio = fmin(fabs(x), fabs(y)) / big;
+  return big > 0x1p1000 && big <= 0x1.fffffffffffffp1023 && x == x && y == y
+      ? big * sqrt(1 + ratio * ratio)
+      : hypot(x, y);
 }
 #define TG_BY_DOUBLE_1(name, function) \
   __device__ inline double name(double x) { return function(x); } \
@@ -292,7 +307,7 @@ TG_BY_DOUBLE_1(tg_arcsinh, asinh)
 TG_BY_DOUBLE_1(tg_arccosh, acosh)
 TG_BY_DOUBLE_1(tg_arctanh, atanh)
 TG_BY_DOUBLE_2(tg_power, pow)
-TG_BY_DOUBLE_2(tg_hypot, tg_scaled_hypot)
+TG_BY_DOUBLE_2(tg_hypot, tg_safe_hypot)
 TG_BY_DOUBLE_2(tg_arctan2, atan2)
 #undef TG_BY_DOUBLE_1
 #undef TG_BY_DOUBLE_2

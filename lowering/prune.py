@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lowering.buffer import Buffer
-from lowering.kernel import MapNest, Nest, ReduceNest, Store
+from lowering.kernel import MapNest, Nest, PrintNest, ReduceNest, Store
 from lowering.stage import Block, KernelStage, blocks, stage_reads, walk
 
 
@@ -36,6 +36,8 @@ def _without_dead(nest: Nest, read: set[Buffer]) -> Nest | None:
     def alive(store: Store) -> bool:
         return store.buffer.space != "scratch" or store.buffer in read
 
+    if isinstance(nest, PrintNest):
+        return nest
     if not isinstance(nest, MapNest | ReduceNest):
         return nest if alive(nest.store) else None
     stores = tuple(filter(alive, nest.stores))

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lowering.plan import (
+    ConditionalNode,
+    Construct,
     Graph,
     IfElseNode,
+    IfNode,
     Node,
     Plan,
     SwitchNode,
@@ -15,8 +18,13 @@ from lowering.plan import (
     walk,
 )
 
-_KINDS: dict[type, str] = {IfElseNode: "cond", SwitchNode: "switch", WhileNode: "while"}
-_COLUMNS = ("line", "construct", "schedule", "nodes")
+_KINDS: dict[type, str] = {
+    IfNode: "IF node",
+    IfElseNode: "IF/ELSE node",
+    SwitchNode: "SWITCH node",
+    WhileNode: "WHILE node",
+}
+_COLUMNS = ("line", "construct", "steps", "schedule", "nodes", "why")
 
 
 def memory(plan: Plan) -> dict[str, int]:
@@ -37,9 +45,10 @@ def source(plan: Plan) -> str:
 
 
 def explain(plan: Plan) -> str:
-    """A table of every loop and branch: the user's line, the construct, its schedule, its nodes.
+    """A table of every loop and branch: the user's line and construct, and how the graph runs it.
 
-    The nodes are those of each body, all levels counted. Nesting is shown by indentation.
+    The steps of a loop are `?` where they depend on data. The nodes are those of each body, all
+    levels counted. Nesting is shown by indentation.
     """
     rows = [_COLUMNS, *_rows(plan.graph, 0)]
     total = sum(1 for _ in walk(plan.graph))
@@ -51,15 +60,26 @@ def explain(plan: Plan) -> str:
     return "\n".join((title, *lines))
 
 
-def _rows(graph: Graph, depth: int) -> Iterator[tuple[str, str, str, str]]:
+def _rows(graph: Graph, depth: int) -> Iterator[tuple[str, ...]]:
     for node in graph.nodes:
-        inner = bodies(node)
-        if inner:
-            counts = "+".join(str(sum(1 for _ in walk(body))) for body in inner)
-            construct = "  " * depth + _KINDS[type(node)]
-            yield _line(node), construct, "conditional node", counts
-        for body in inner:
+        if isinstance(node, ConditionalNode):
+            known = node.construct or Construct("-", _KINDS[type(node)], "-")
+            counts = "+".join(str(sum(1 for _ in walk(body))) for body in bodies(node))
+            name = "  " * depth + known.name
+            yield _line(node), name, _steps(node), known.schedule, counts, known.why
+        for body in bodies(node):
             yield from _rows(body, depth + 1)
+
+
+def _steps(node: ConditionalNode) -> str:
+    if not isinstance(node, WhileNode):
+        return "-"
+    match node.construct:
+        case Construct(steps=int() as steps):
+            return str(steps)
+        case Construct(max_steps=int() as bound):
+            return f"<= {bound}"
+    return "?"
 
 
 def _line(node: Node) -> str:

@@ -12,8 +12,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from lowering.buffer import Buffer
-from lowering.kernel import MapNest, Nest, ReduceNest, ScanNest, ScatterNest, SetCondition, Store
-from lowering.plan import LibraryNode, MatrixOperand, MemcpyNode
+from lowering.kernel import (
+    MapNest,
+    Nest,
+    PrintNest,
+    ReduceNest,
+    Require,
+    ScanNest,
+    ScatterNest,
+    SetCondition,
+    Signal,
+    Store,
+)
+from lowering.plan import Construct, LibraryNode, MatrixOperand, MemcpyNode
 from tracegraph.ir import Source
 from tracegraph.scalar import Axis, Expr, Load, const, subexpressions, substitute
 
@@ -41,6 +52,7 @@ class BranchStage:
     branches: list[Block]
     boolean: bool
     sources: tuple[Source, ...] = ()
+    construct: Construct | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -50,6 +62,7 @@ class LoopStage:
     condition: int
     body: Block
     sources: tuple[Source, ...] = ()
+    construct: Construct | None = None
 
 
 Stage = KernelStage | NodeStage | BranchStage | LoopStage
@@ -87,7 +100,17 @@ def space_index(space: tuple[int, ...], first: int = 0) -> tuple[Expr, ...]:
 
 def nest_stores(nest: Nest) -> tuple[Store, ...]:
     """The stores of a nest."""
-    return nest.stores if isinstance(nest, MapNest | ReduceNest) else (nest.store,)
+    match nest:
+        case MapNest(stores=stores) | ReduceNest(stores=stores):
+            return stores
+        case PrintNest():
+            return ()
+    return (nest.store,)
+
+
+def nest_signals(nest: Nest) -> tuple[Signal, ...]:
+    """The signals of a nest."""
+    return nest.signals if isinstance(nest, MapNest | ReduceNest) else ()
 
 
 def nest_roots(nest: Nest) -> tuple[Expr, ...]:
@@ -99,8 +122,9 @@ def nest_roots(nest: Nest) -> tuple[Expr, ...]:
         roots.extend((*store.indices, store.value))
         if store.guard is not None:
             roots.append(store.guard)
-    if isinstance(nest, MapNest | ReduceNest):
-        roots.extend(c.value for c in nest.signals)
+    roots.extend(signal.value for signal in nest_signals(nest))
+    if isinstance(nest, PrintNest):
+        roots.extend(array.value for array in nest.arguments)
     return tuple(roots)
 
 
@@ -124,9 +148,12 @@ def nest_writes(nest: Nest) -> set[Buffer]:
 
 def nest_conditions(nest: Nest) -> set[int]:
     """Conditions that a nest sets."""
-    if isinstance(nest, MapNest | ReduceNest):
-        return {s.condition for s in nest.signals if isinstance(s, SetCondition)}
-    return set()
+    return {s.condition for s in nest_signals(nest) if isinstance(s, SetCondition)}
+
+
+def is_ordered(nest: Nest) -> bool:
+    """Whether the nest prints or checks: what the host sees in the order of the program."""
+    return isinstance(nest, PrintNest) or any(isinstance(s, Require) for s in nest_signals(nest))
 
 
 def stage_reads(stage: Stage) -> set[Buffer]:
@@ -178,6 +205,8 @@ def map_nest(nest: Nest, replacement: Mapping[Expr, Expr]) -> Nest:
 
     if isinstance(nest, ScanNest | ScatterNest):
         return replace(nest, store=store_of(nest.store))
+    if isinstance(nest, PrintNest):
+        return replace(nest, arguments=tuple(replace(a, value=of(a.value)) for a in nest.arguments))
     stores = tuple(map(store_of, nest.stores))
     signals = tuple(replace(s, value=of(s.value)) for s in nest.signals)
     if isinstance(nest, MapNest):
@@ -205,6 +234,8 @@ def rename_in_nest(nest: Nest, names: Mapping[Buffer, Buffer]) -> Nest:
 
     if isinstance(nest, ScanNest | ScatterNest):
         return replace(nest, store=target(nest.store))
+    if isinstance(nest, PrintNest):
+        return nest
     return replace(nest, stores=tuple(map(target, nest.stores)))
 
 

@@ -2,6 +2,7 @@
 
     plan name {
       buffer: type [@ offset]                       one line per buffer
+      effect[number]: what it is  # file:line       monitors, failures and prints
       number: node [after numbers]  # file:line     kernels with their nests, bodies indented
     }
 
@@ -18,15 +19,20 @@ from lowering.kernel import (
     Kernel,
     MapNest,
     Nest,
+    PrintNest,
+    Publish,
     ReduceNest,
+    Require,
     ScanNest,
     ScatterNest,
     SetCondition,
+    Signal,
     Store,
 )
 from lowering.plan import (
     Graph,
     IfElseNode,
+    IfNode,
     KernelNode,
     LibraryNode,
     MatrixOperand,
@@ -36,7 +42,7 @@ from lowering.plan import (
     SwitchNode,
     WhileNode,
 )
-from lowering.stage import nest_roots
+from lowering.stage import nest_roots, nest_signals, nest_stores
 from tracegraph.scalar import (
     INDEX,
     Accumulated,
@@ -71,8 +77,20 @@ def plan_text(plan: Plan) -> str:
     placed = sorted(plan.offsets.items(), key=lambda item: (item[1], item[0].number))
     lines += [f"{_INDENT}{buffer}: {buffer.type} @ {offset}" for buffer, offset in placed]
     lines.append(f"{_INDENT}arena: {plan.arena_bytes} bytes, conditions: {plan.conditions}")
+    lines += [_INDENT + line for line in _effect_lines(plan)]
     lines += [_INDENT + line for line in _graph_lines(plan.graph)]
     return "\n".join([*lines, "}"])
+
+
+def _effect_lines(plan: Plan) -> Iterator[str]:
+    """What the numbers of monitors, failures and prints stand for."""
+    for name, told in (
+        ("monitor", [(m.label, m.source) for m in plan.monitors]),
+        ("failure", [(f.error, f.source) for f in plan.failures]),
+        ("print", [(repr(p.template), p.source) for p in plan.prints]),
+    ):
+        for number, (text, source) in enumerate(told):
+            yield f"{name}[{number}]: {text}" + (f"  # {source}" if source else "")
 
 
 def kernel_text(kernel: Kernel) -> str:
@@ -111,6 +129,9 @@ def _node_lines(node: Node) -> Iterator[str]:
             left, right = _matrix(node.left), _matrix(node.right)
             sizes = f"batch={batch}, m={m}, n={n}, k={k}"
             yield f"matmul {_matrix(node.target)} = {left} @ {right}  ({sizes})"
+        case IfNode(condition=number, then=then):
+            yield f"if condition[{number}]"
+            yield from _body_lines("then", then)
         case IfElseNode(condition=number, then=then, otherwise=otherwise):
             yield f"if condition[{number}]"
             yield from _body_lines("then", then)
@@ -146,17 +167,18 @@ def _nest_lines(nest: Nest) -> Iterator[str]:
         for number, each in enumerate(nest.accumulators):
             fold = f"arg {each.combiner.name}" if each.arg else each.combiner.name
             body.append(f"acc{number} = {fold} {expr_text(each.value, names)}")
-    if isinstance(nest, MapNest | ReduceNest):
-        body += [_store_text(store, names) for store in nest.stores]
-        body += [_condition_text(each, names) for each in nest.signals]
-    else:
-        body.append(_store_text(nest.store, names))
+    body += [_store_text(store, names) for store in nest_stores(nest)]
+    body += [_signal_text(each, names) for each in nest_signals(nest)]
+    if isinstance(nest, PrintNest):
+        body += [f"{_extents(a.shape)} {expr_text(a.value, names)}" for a in nest.arguments]
     yield from (_INDENT + line for line in body)
 
 
 def _nest_head(nest: Nest) -> str:
     space = _extents(nest.space)
     match nest:
+        case PrintNest(site=site):
+            return f"print[{site}]"
         case MapNest():
             return f"map {space}"
         case ReduceNest(loop=loop):
@@ -178,8 +200,15 @@ def _store_text(store: Store, names: Names) -> str:
     return f"{target} = {expr_text(store.value, names)}{guard}"
 
 
-def _condition_text(each: SetCondition, names: Names) -> str:
-    return f"condition[{each.condition}] = {expr_text(each.value, names)}"
+def _signal_text(signal: Signal, names: Names) -> str:
+    value = expr_text(signal.value, names)
+    match signal:
+        case SetCondition(condition=number):
+            return f"condition[{number}] = {value}"
+        case Publish(monitor=number):
+            return f"monitor[{number}] = {value}"
+        case Require(failure=number):
+            return f"failure[{number}] unless {value}"
 
 
 def _shared(roots: tuple[Expr, ...]) -> dict[Expr, str]:

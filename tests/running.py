@@ -48,17 +48,27 @@ def _interpreted(choose: Callable[[Program], Program]) -> Function:
     return run
 
 
-def _on_host(**options: Any) -> Function:
-    def run(function: Function, *arguments: Any) -> Any:
-        stage = lowered(function, *arguments)
-        executable = HostExecutable(stage.plan, **options)
-        leaves = executable(tree.leaves(arguments))
-        again = executable(tree.leaves(arguments))
-        for first, second in zip(leaves, again, strict=True):
-            assert first.tobytes() == second.tobytes(), "a second run of the same plan differs"
-        return tree.unflatten(stage.traced.out_structure, leaves)
+def poisoned(function: Function, *arguments: Any) -> Any:
+    """On the host twice, with memory that nobody has written made conspicuous."""
+    stage = lowered(function, *arguments)
+    executable = HostExecutable(stage.plan, poison=True)
+    results = [executable(tree.leaves(arguments)) for _ in range(2)]
+    return _the_same(stage, results)
 
-    return run
+
+def in_random_order(function: Function, *arguments: Any) -> Any:
+    """On the host, with the nodes of each graph in orders that its edges allow."""
+    stage = lowered(function, *arguments)
+    orders = [HostExecutable(stage.plan, poison=True, order=Random(seed)) for seed in range(3)]
+    return _the_same(stage, [executable(tree.leaves(arguments)) for executable in orders])
+
+
+def _the_same(stage: Lowered, results: list[Any]) -> Any:
+    """What all runs of a plan gave."""
+    for other in results[1:]:
+        for first, second in zip(results[0], other, strict=True):
+            assert first.tobytes() == second.tobytes(), "another run of the same plan differs"
+    return tree.unflatten(stage.traced.out_structure, results[0])
 
 
 def jitted(function: Function, *arguments: Any) -> Any:
@@ -70,9 +80,13 @@ WAYS: dict[str, Function] = {
     "interpreted": _interpreted(lambda program: program),
     "optimized": _interpreted(optimize),
     "jitted": jitted,
-    "poisoned": _on_host(poison=True),
-    "in_random_order": _on_host(poison=True, order=Random(0)),
+    "poisoned": poisoned,
+    "in_random_order": in_random_order,
 }
+
+
+RUNS = {"poisoned": 2, "in_random_order": 3}
+"""How often a way runs the function, where that is not once."""
 
 
 def assert_case_agrees(case: Case, run: Function) -> None:

@@ -1,10 +1,11 @@
 """tracegraph: pure NumPy-style functions, loops and branches included, as one CUDA graph."""
 
-from tracegraph import errors, numpy, tree
+from tracegraph import debug, errors, numpy, tree
 from tracegraph.array import Array
 from tracegraph.control import cond, fori_loop, map, scan, switch, while_loop
 from tracegraph.creation import asarray, from_dlpack
 from tracegraph.jit import jit, make_program
+from tracegraph.limits import time_limit
 from tracegraph.tree import register_dataclass
 from tracegraph.types import ArrayType
 from tracegraph.version import __version__
@@ -15,6 +16,7 @@ __all__ = [
     "__version__",
     "asarray",
     "cond",
+    "debug",
     "errors",
     "fori_loop",
     "from_dlpack",
@@ -25,6 +27,7 @@ __all__ = [
     "register_dataclass",
     "scan",
     "switch",
+    "time_limit",
     "tree",
     "while_loop",
 ]

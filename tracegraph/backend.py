@@ -49,6 +49,10 @@ class DeviceBuffer(Protocol):
 class Executable(Protocol):
     """A Plan that can run."""
 
+    @property
+    def plan(self) -> Any:
+        """The Plan that runs: the one compiled, by other nodes where the device lacks some."""
+
     def __call__(self, arguments: Sequence[Any]) -> tuple[Any, ...]:
         """Run once with flat arguments, and return fresh results in order.
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tracegraph import errors, tree
+from tracegraph.effects import TOKEN
 from tracegraph.ir import Atom, Literal
 from tracegraph.op import Op, get
 from tracegraph.ops import control as ops
@@ -22,6 +23,7 @@ from tracegraph.regions import (
     take_apart,
     trace_tree,
     unify_captures,
+    with_token,
 )
 from tracegraph.trace import Trace, bind, cast
 from tracegraph.types import ArrayType, type_of
@@ -52,7 +54,7 @@ def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> 
     11
     """
     named = {"true_fun": true_fun, "false_fun": false_fun}
-    require_callable("cond", named)
+    require_callable("cond", named, _operand_names(operands))
     type_ = _number_type(pred)
     if type_ is None or type_.shape != ():
         raise errors.PredicateError("cond", pred, type_)
@@ -85,7 +87,7 @@ def switch(index: Any, branches: Sequence[Function], *operands: Any) -> Any:
     if not isinstance(branches, (list, tuple)) or not branches:
         raise errors.NoBranchesError(branches)
     named = {f"branches[{i}]": branch for i, branch in enumerate(branches)}
-    require_callable("switch", named)
+    require_callable("switch", named, _operand_names(operands))
     type_ = _number_type(index)
     if type_ is None or type_.shape != () or type_.dtype.kind not in "iu":
         raise errors.IntegerError("switch", "index", index, type_)
@@ -96,6 +98,10 @@ def switch(index: Any, branches: Sequence[Function], *operands: Any) -> Any:
     if trace is None:
         return branches[min(max(int(index), 0), len(branches) - 1)](*operands)
     return _record(trace, ops.switch, _branch_number(trace, index, len(branches)), named, given)
+
+
+def _operand_names(operands: Sequence[Any]) -> list[str]:
+    return [f"operands[{i}]" for i in range(len(operands))]
 
 
 def _number_type(value: Any) -> ArrayType | None:
@@ -133,28 +139,33 @@ def _record(
         def call(leaves: Sequence[Any]) -> Any:
             return function(*tree.unflatten(operands.structure, leaves))
 
-        return trace_tree(call, types, trace, op.name)
+        return trace_tree(call, types, trace, op.name, function)
 
     branches = [traced(function) for function in named.values()]
     results = _joined(op.name, named, branches)
+    structure, count = branches[0].structure, len(results)
+    effects = any(branch.tokens for branch in branches)
+    if effects:
+        branches = [with_token(branch, len(atoms), count) for branch in branches]
+        atoms.append(trace.token())
+        results = (*results, TOKEN)
     regions, captures = unify_captures(branches)
     regions = tuple(cast_results(region, results) for region in regions)
     outputs = trace.record(op, (selector, *atoms, *captures), {}, regions)
-    return tree.unflatten(branches[0].structure, outputs)
+    if effects:
+        trace.last_token = outputs[count]
+    return tree.unflatten(structure, outputs[:count])
 
 
 def _joined(construct: str, named: Mapping[str, Function], branches: Sequence[Traced]) -> Types:
     """The types in which the results of all branches meet."""
     roles, labels = list(named), [f"{r} {errors.function_text(f)}" for r, f in named.items()]
-    for label, branch in zip(labels, branches, strict=True):
-        if branch.structure != branches[0].structure:
-            raise errors.StructureError(
-                construct,
-                "the branches must return one structure",
-                (labels[0], branches[0].structure),
-                (label, branch.structure),
-                "result",
-            )
+    structures = [branch.structure for branch in branches]
+    pairs = list(zip(labels, structures, strict=True))
+    if any(structure != structures[0] for structure in structures):
+        differing = [pair for pair in pairs if pair[1] != structures[0]]
+        problem = "the branches must return one structure"
+        raise errors.StructureError(construct, problem, [pairs[0], *differing], "result")
     types: list[ArrayType] = []
     mismatches = []
     paths = tree.paths(branches[0].structure, "result")

@@ -38,7 +38,7 @@ def advance(construct: str, function: Function, carry: Tree, returned: Any, name
     Raises:
         LeafTypeError, StructureError, LeafMismatchError: what the body returned is no such carry.
     """
-    after = take_apart(returned, construct, name)
+    after = take_apart(returned, construct, name, function)
     _check_structure(construct, function, carry.structure, after.structure, name)
     if after.types == carry.types:
         return after
@@ -93,8 +93,7 @@ def _check_structure(
         raise errors.StructureError(
             construct,
             f"{errors.function_text(function)} must return a carry of the structure it was given",
-            ("given", given),
-            ("returned", returned),
+            [("given", given), ("returned", returned)],
             name,
         )
 

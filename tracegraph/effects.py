@@ -2,13 +2,15 @@
 
 A *token* is a value of type bool[0]: it has no elements, hence no memory. Each effect takes the
 token left by the one before and yields the next; loops carry it and branches return it, like any
-other value. The last token is a hidden result of the program. So no pass can drop, repeat or reorder
-an effect, and none has to know what an effect is.
+other value. The last token is a hidden result of the program. So no pass can drop, repeat or
+reorder an effect, and none has to know what an effect is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +41,9 @@ class PrintFormat:
         named = dict(zip(self.names, values[self.positional :], strict=True))
         return self.template.format(*values[: self.positional], **named)
 
+    def __str__(self) -> str:
+        return repr(self.template)
+
 
 @dataclass(frozen=True, slots=True)
 class Monitor:
@@ -49,8 +54,11 @@ class Monitor:
 
     label: str
     total: int | None
-    callback: Callable[[int, int | None], None] | None
+    callback: Callable[[int, int | None], object] | None
     source: Source | None
+
+    def __str__(self) -> str:
+        return repr(self.label)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,3 +75,32 @@ class Failure:
 
         kind: type[Exception] = getattr(errors, self.error)
         return kind(self.message)
+
+    def __str__(self) -> str:
+        return self.error
+
+
+_pure: ContextVar[Callable[..., Any] | None] = ContextVar("tracegraph_pure", default=None)
+
+
+@contextmanager
+def forbidden_in(function: Callable[..., Any]) -> Iterator[None]:
+    """While the condition of a loop runs, which may run more often or less than it is written."""
+    token = _pure.set(function)
+    try:
+        yield
+    finally:
+        _pure.reset(token)
+
+
+def require_allowed(effect: str) -> None:
+    """Check that an effect, which messages call `effect`, may be performed here.
+
+    Raises:
+        EffectInConditionError: it is in the condition of a loop.
+    """
+    from tracegraph.errors import EffectInConditionError
+
+    function = _pure.get()
+    if function is not None:
+        raise EffectInConditionError(effect, function)

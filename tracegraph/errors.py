@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
 if TYPE_CHECKING:
     from tracegraph.ir import Eqn, Program
     from tracegraph.tracer import Tracer
@@ -101,6 +103,16 @@ class TracerItemError(TracerMisuseError):
 
     operation = ".item()"
     instead = "use the traced value as it is (x[i] for an element), or return it and call this then"
+
+
+class TracerFormatError(TracerMisuseError):
+    """A traced value was formatted as a number: `f"{x:.3f}"`."""
+
+    operation = "formatting"
+    instead = (
+        "use tracegraph.debug.print('{:.3f}', x), which prints each time that the program gets "
+        "there"
+    )
 
 
 class TracerArrayError(TracerMisuseError):
@@ -266,15 +278,44 @@ class NotCallableError(ControlFlowError):
         )
 
 
+class ParametersError(ControlFlowError):
+    """A function does not take the arguments that a construct calls it with."""
+
+    def __init__(
+        self,
+        construct: str,
+        parameter: str,
+        function: Callable[..., Any],
+        signature: inspect.Signature,
+        arguments: Sequence[str],
+    ) -> None:
+        empty = inspect.Parameter.empty
+        bare = [p.replace(annotation=empty) for p in signature.parameters.values()]
+        listed = ", ".join(arguments)
+        super().__init__(
+            construct,
+            f"{parameter} {function_text(function)} takes {inspect.Signature(bare)}, and is called "
+            f"with ({listed}); give it parameters for exactly these",
+        )
+
+
 class LeafTypeError(ControlFlowError):
     """A leaf of a pytree is not an array or a number."""
 
-    def __init__(self, construct: str, path: str, reason: Exception) -> None:
-        super().__init__(
-            construct,
-            f"{path}: {reason}; pass arrays, numbers, None, and tuples, lists, dicts and "
-            "registered dataclasses of them, and let the function capture anything else",
-        )
+    def __init__(
+        self,
+        construct: str,
+        path: str,
+        reason: Exception,
+        function: Callable[..., Any] | None,
+    ) -> None:
+        trees = "arrays, numbers, None, and tuples, lists, dicts and registered dataclasses of them"
+        if function is None:
+            problem = f"{path}: {reason}; pass {trees}, and let the function capture anything else"
+        else:
+            where = f"returned by {function_text(function)}"
+            problem = f"{path}, {where}: {reason}; return {trees}"
+        super().__init__(construct, problem)
 
 
 class PredicateError(ControlFlowError):
@@ -282,8 +323,12 @@ class PredicateError(ControlFlowError):
 
     def __init__(self, construct: str, value: object, type_: ArrayType | None) -> None:
         got = value_text(value) if type_ is None else f"an array of type {type_}"
-        advice = "; reduce it with numpy.any or numpy.all, or index one element" if type_ else ""
-        super().__init__(construct, f"pred must be a boolean or numeric scalar, not {got}{advice}")
+        if type_ is not None:
+            advice = "reduce it with numpy.any or numpy.all, or index one element"
+        else:
+            advice = "call it" if callable(value) else "pass a comparison, such as x > 0"
+        problem = f"pred must be a boolean or numeric scalar, not {got}; {advice}"
+        super().__init__(construct, problem)
 
 
 class IntegerError(ControlFlowError):
@@ -293,13 +338,26 @@ class IntegerError(ControlFlowError):
         self, construct: str, parameter: str, value: object, type_: ArrayType | None
     ) -> None:
         got = value_text(value) if type_ is None else f"one of type {type_}"
-        if type_ is None:
-            advice = ""
+        if type_ is None or construct == "scan":
+            advice = "pass an int"
         elif type_.shape != ():
-            advice = "; index one element"
+            advice = "index one element"
+        elif type_.dtype.kind == "b" and construct == "switch":
+            advice = "use cond"
         else:
-            advice = "; use cond" if type_.dtype.kind == "b" else "; use .astype(numpy.int64)"
-        super().__init__(construct, f"{parameter} must be an integer scalar, not {got}{advice}")
+            advice = "use int(x) for a Python number, and x.astype(numpy.int64) for an array"
+        super().__init__(construct, f"{parameter} must be an integer scalar, not {got}; {advice}")
+
+
+class BoundRangeError(ControlFlowError, OverflowError):
+    """A bound of a loop does not fit the integer type of the other bound."""
+
+    def __init__(self, parameter: str, value: int, type_: ArrayType) -> None:
+        super().__init__(
+            "fori_loop",
+            f"{parameter} is {value}, which does not fit {type_}, the type that goes with the "
+            "other bound; give that one a wider type, for example with .astype(numpy.int64)",
+        )
 
 
 class NoBranchesError(ControlFlowError):
@@ -330,19 +388,20 @@ class StructureError(ControlFlowError):
         self,
         construct: str,
         problem: str,
-        first: tuple[str, Structure],
-        second: tuple[str, Structure],
+        labelled: Sequence[tuple[str, Structure]],
         name: str,
     ) -> None:
         from tracegraph import tree  # imports this module
 
-        details = [f"{label}: {_structure_text(structure)}" for label, structure in (first, second)]
-        for (label, structure), (_, other) in ((first, second), (second, first)):
-            known = set(tree.paths(other, name))
-            alone = [path for path in tree.paths(structure, name) if path not in known]
-            if alone:
-                details.append(f"only in {label}: {', '.join(alone)}")
-        super().__init__(construct, problem, *details, "return the same structure from both")
+        details = [f"{label}: {_structure_text(structure)}" for label, structure in labelled]
+        first = labelled[0]
+        for other in labelled[1:]:
+            for (label, structure), (_, without) in ((first, other), (other, first)):
+                known = set(tree.paths(without, name))
+                alone = [path for path in tree.paths(structure, name) if path not in known]
+                if alone:
+                    details.append(f"only in {label}: {', '.join(alone)}")
+        super().__init__(construct, problem, *details, "return the same structure from each")
 
 
 class LeafMismatchError(ControlFlowError):
@@ -359,6 +418,8 @@ class LeafMismatchError(ControlFlowError):
         for path, labelled in rows:
             types = ", ".join(f"{label} {type_}" for label, type_ in labelled)
             details.append(f"{path}: {types}; {_type_advice([type_ for _, type_ in labelled])}")
+        if any(type_.weak for _, labelled in rows for _, type_ in labelled):
+            details.append("~ marks a Python number, whose dtype bends to that of an array")
         super().__init__(construct, problem, *functions, *details)
 
 
@@ -376,26 +437,130 @@ class ScanBodyError(ControlFlowError):
 class StaticLengthError(ControlFlowError):
     """A traced value stands for a number that must be known when the function is traced."""
 
-    def __init__(self, parameter: str, tracer: Tracer) -> None:
+    def __init__(self, construct: str, parameter: str, tracer: Tracer) -> None:
+        instead = (
+            "or carry a count, and compare it with the traced value in cond_fun"
+            if construct == "while_loop"
+            else "take it from a shape, or use tracegraph.while_loop or fori_loop, whose number of "
+            "iterations may be traced"
+        )
         super().__init__(
-            "scan",
+            construct,
             f"{parameter} is {_described(tracer)}, and must be known while tracing; pass a Python "
-            "int, take it from a shape, or use tracegraph.while_loop or fori_loop, whose number of "
-            "iterations may be traced",
+            f"int, {instead}",
+        )
+
+
+class StepLimitOptionError(ControlFlowError, ValueError):
+    """`max_steps` or `on_max_steps` of a loop is none that it can be."""
+
+    def __init__(self, parameter: str, needed: str, value: object) -> None:
+        super().__init__("while_loop", f"{parameter} must be {needed}, not {value_text(value)}")
+
+
+class ProgressError(ControlFlowError):
+    """`progress` of a loop is none of what it can be."""
+
+    def __init__(self, construct: str, value: object) -> None:
+        super().__init__(
+            construct,
+            "progress must be True or False, a label for the progress bar, or a function to call "
+            f"with (step, total), not {value_text(value)}",
+        )
+
+
+class EffectInConditionError(ControlFlowError):
+    """The condition of a loop prints, or runs a loop that can fail or shows its progress."""
+
+    def __init__(self, effect: str, function: Callable[..., Any]) -> None:
+        super().__init__(
+            "while_loop",
+            f"{effect} cannot be used in cond_fun {function_text(function)}, which only decides "
+            "whether the loop goes on; put it in body_fun",
+        )
+
+
+class PrintArgumentError(TypeError):
+    """An argument of `debug.print` is not an array or a number."""
+
+    def __init__(self, argument: str, template: str, reason: Exception) -> None:
+        super().__init__(
+            f"debug.print({template!r}, ...): {argument}: {reason}; pass arrays and numbers, one "
+            "by one, and put any text into the template"
+            f"{_user_line()}"
+        )
+
+
+class PrintFormatError(ValueError):
+    """The template of `debug.print` cannot format its arguments."""
+
+    def __init__(self, template: str, problem: str, arguments: Sequence[str]) -> None:
+        super().__init__(
+            f"debug.print({template!r}, ...): {problem}; the arguments are "
+            f"{', '.join(arguments) or 'none'}, and the template, in the language of str.format, "
+            "must use each: {} or {0} by position, {name} by name; formats of numbers, such as "
+            "{:.3f}, fit values without axes only, and a literal brace is doubled"
+            f"{_user_line()}"
+        )
+
+
+class StepLimitError(RuntimeError):
+    """A loop had not ended after the `max_steps` that it was given."""
+
+
+def step_limit_text(condition: Callable[..., Any], body: Callable[..., Any], limit: int) -> str:
+    """What a `StepLimitError` says."""
+    return (
+        f"while_loop: {function_text(condition)} still held after max_steps={limit} runs of "
+        f"{function_text(body)}; raise max_steps, or take the carry as it is then with "
+        f"on_max_steps='stop'{_user_line()}"
+    )
+
+
+class TimeLimitError(RuntimeError):
+    """A program was stopped because the time of a `time_limit` was up."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(
+            f"the program had not ended when its time_limit of {seconds:g} s was up, and was "
+            "stopped; its results are lost. Allow more time, or bound its loops with max_steps"
+        )
+
+
+class StoppedError(RuntimeError):
+    """An array was used whose program had been stopped before it was computed."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"this array was being computed when {reason} stopped its program: it has no elements; "
+            "call the function again, and bound its loops with max_steps if they "
+            "may not end"
         )
 
 
 class ScanLengthError(ValueError):
     """The xs of a scan have no common leading axis, or not that of `length`."""
 
-    def __init__(self, problem: str, rows: Sequence[tuple[str, ArrayType]] = ()) -> None:
-        super().__init__("\n  ".join((f"scan: {problem}", *(f"{p}: {t}" for p, t in rows))))
+    def __init__(
+        self, construct: str, problem: str, rows: Sequence[tuple[str, ArrayType]] = ()
+    ) -> None:
+        lines = (f"{construct}: {problem}", *(f"{path}: {type_}" for path, type_ in rows))
+        super().__init__("\n  ".join(lines) + _user_line())
 
 
 def value_text(value: object) -> str:
     """What a value is, in messages: `None`, `the function step (solver.py:12)`, its class."""
+    from tracegraph.tracer import Tracer  # imports this module
+    from tracegraph.types import type_of
+
     if value is None:
         return "None"
+    if isinstance(value, Tracer):
+        return _described(value)
+    if isinstance(value, (np.ndarray, np.generic)):
+        return f"an array of type {type_of(value)}"
+    if type(value) in (bool, int, float, complex, str) and len(repr(value)) <= 40:
+        return f"{value!r} ({type(value).__module__}.{type(value).__qualname__})"
     if callable(value) and hasattr(value, "__name__"):
         return f"the function {function_text(value)}"
     return f"an instance of {type(value).__module__}.{type(value).__qualname__}"

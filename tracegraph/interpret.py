@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tracegraph import progress
 from tracegraph.errors import ResultTypeError
 from tracegraph.ir import Atom, Eqn, Literal, Program, Region, Value
 from tracegraph.types import SHORT_NAMES
@@ -33,7 +34,9 @@ def run(program: Program, *arrays: Any) -> tuple[Array, ...]:
     if [(a.dtype, a.shape) for a in given] != [(t.dtype, t.shape) for t in program.in_types]:
         needed = ", ".join(map(str, program.in_types))
         raise TypeError(f"program {program.name} takes ({needed}), not ({got})")
-    return run_region(program.body, (*given, *program.constants))
+    with progress.bars():
+        results = run_region(program.body, (*given, *program.constants))
+    return results[: len(program.outputs)]
 
 
 def run_region(region: Region, arrays: Sequence[Any]) -> tuple[Array, ...]:

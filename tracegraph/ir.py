@@ -1,9 +1,9 @@
 """Program: the traced, typed intermediate representation.
 
     Program := "program" name Region            the trailing parameters are bound to `constants`
-    Region  := (params) { Eqn* -> results }      closed: uses its parameters and its own equations
-    only Eqn     := outputs "=" op [attrs] operands Region*      # the user's file:line Atom    :=
-    Value | Literal                   what an operand or a result may be
+    Region  := (params) { Eqn* -> results }      closed: uses its parameters and own equations only
+    Eqn     := outputs "=" op [attrs] operands Region*      # the user's file:line
+    Atom    := Value | Literal                   what an operand or a result may be
 
 All of it is frozen data. Values and equations are compared by identity.
 """
@@ -95,12 +95,14 @@ class Program:
     """A traced function.
 
     `body.params` are the inputs followed by one parameter per constant: arrays that the function
-    closed over, in the order of `constants`.
+    closed over, in the order of `constants`. With `effects`, the last result is the token that the
+    last effect left: it is not handed out.
     """
 
     name: str
     body: Region
     constants: tuple[np.ndarray[Any, Any], ...] = ()
+    effects: bool = False
 
     @property
     def inputs(self) -> tuple[Value, ...]:
@@ -113,9 +115,14 @@ class Program:
         return tuple(value.type for value in self.inputs)
 
     @property
+    def outputs(self) -> tuple[Atom, ...]:
+        """What a call returns."""
+        return self.body.results[: len(self.body.results) - self.effects]
+
+    @property
     def out_types(self) -> tuple[ArrayType, ...]:
         """Types of the outputs."""
-        return self.body.result_types
+        return tuple(atom.type for atom in self.outputs)
 
     def __str__(self) -> str:
         from tracegraph.text import program_text

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from tracegraph import errors, tree
+from tracegraph import errors, limits, tree
 from tracegraph.carry import advance, detached, parameter_name, traced_until_stable
+from tracegraph.effects import TOKEN, forbidden_in
 from tracegraph.ir import Literal
 from tracegraph.op import get
 from tracegraph.ops import control as ops
@@ -23,59 +25,90 @@ from tracegraph.regions import (
     take_apart,
     trace_tree,
     unify_captures,
+    with_token,
 )
+from tracegraph.steps import OnMaxSteps, Progress, Steps, bounded_steps, steps_of
 from tracegraph.trace import Trace, cast
 from tracegraph.tracer import Tracer
 from tracegraph.types import ArrayType, type_of
 
 Function = Callable[..., Any]
+Leaves = Sequence[Any]
+
+_ZERO = np.int64(0)
 
 
-def while_loop(cond_fun: Function, body_fun: Function, init: Any) -> Any:
+def while_loop(
+    cond_fun: Function,
+    body_fun: Function,
+    init: Any,
+    *,
+    max_steps: int | None = None,
+    on_max_steps: OnMaxSteps = "raise",
+    progress: Progress = False,
+) -> Any:
     """The carry after replacing it by ``body_fun(carry)`` for as long as ``cond_fun(carry)`` holds.
 
     Args:
         cond_fun: takes the carry and returns a boolean scalar. It is tested first: zero iterations
-            are possible.
+            are possible. It must not print, nor have any other effect.
         body_fun: takes the carry and returns the next, of the same structure, shapes and dtypes.
         init: the first carry, a pytree of arrays and scalars. Python scalars in it take the type
             that the body gives them. It is never written to.
+        max_steps: how often `body_fun` runs at most.
+        on_max_steps: what happens if `cond_fun` still holds then: ``"raise"``, where the results
+            are waited for, or ``"stop"``, and return the carry as it is.
+        progress: True for a progress bar, a string for one of that label, or a function that is
+            called with the number of steps so far and None. On a device it is told now and then,
+            from another thread.
 
     Raises:
         NotCallableError: `cond_fun` or `body_fun` is not callable.
         ConditionError: `cond_fun` returned anything but a boolean scalar.
+        EffectInConditionError: `cond_fun` has an effect.
         LeafTypeError: the carry has a leaf that is no array.
         StructureError: the body returned another structure than that of the carry.
         LeafMismatchError: the body returned other types than those of the carry.
+        StaticLengthError: `max_steps` is a traced value.
+        StepLimitOptionError: `max_steps` or `on_max_steps` is none that it can be.
+        ProgressError: `progress` is none of what it can be.
+        StepLimitError: `cond_fun` still held after `max_steps`.
+        TimeLimitError: the time of a `time_limit` was up.
 
     >>> while_loop(lambda n: n < 100, lambda n: 2 * n, 3)
     192
+    >>> while_loop(lambda n: n < 100, lambda n: 2 * n, 3, max_steps=2, on_max_steps="stop")
+    12
     """
-    require_callable("while_loop", {"cond_fun": cond_fun, "body_fun": body_fun})
+    require_callable("while_loop", {"cond_fun": cond_fun, "body_fun": body_fun}, ["carry"])
+    steps = bounded_steps(cond_fun, body_fun, max_steps, on_max_steps, progress)
     name = parameter_name(body_fun)
     carry = take_apart(init, "while_loop", name)
     trace = current_for(carry.leaves)
     if trace is None:
-        return _run_while(cond_fun, body_fun, carry, name)
+        return _run_while(cond_fun, body_fun, carry, name, steps)
 
-    def condition(leaves: Sequence[Any]) -> Any:
-        return _condition(cond_fun, tree.unflatten(carry.structure, leaves))
+    def condition(leaves: Leaves, counters: Leaves) -> Any:
+        goes_on = _condition(cond_fun, tree.unflatten(carry.structure, leaves))
+        if steps.limit is None:
+            return goes_on
+        return get("logical_and")(goes_on, get("less")(counters[0], steps.limit))
 
-    def body(types: Types) -> Traced:
-        def call(leaves: Sequence[Any]) -> Any:
-            after = body_fun(tree.unflatten(carry.structure, leaves))
-            take_apart(after, "while_loop", name)
-            return after, ()
+    def body(leaves: Leaves, counters: Leaves) -> Any:
+        return body_fun(tree.unflatten(carry.structure, leaves))
 
-        return trace_tree(call, types, trace, "while_loop")
-
-    traced, types = traced_until_stable("while_loop", body, body_fun, carry, name)
-    tested = trace_tree(condition, types, trace, "while_loop")
-    results = _record(trace, tested, traced, carry.leaves, types, {})
-    return tree.unflatten(carry.structure, results)
+    attrs = {} if steps.limit is None else {"max_steps": steps.limit}
+    loop = _Loop("while_loop", body_fun, carry, name, steps, attrs)
+    last = tree.unflatten(carry.structure, _trace_loop(trace, loop, (), condition, body))
+    if steps.failure is not None:  # the loop went on for as long as it might, so this is the limit
+        ended = get("logical_not")(_condition(cond_fun, last))
+        trace.perform(get("require"), [ended], {"failure": steps.failure})
+    return last
 
 
-def fori_loop(lower: Any, upper: Any, body_fun: Function, init: Any) -> Any:
+def fori_loop(
+    lower: Any, upper: Any, body_fun: Function, init: Any, *, progress: Progress = False
+) -> Any:
     """The carry after replacing it by ``body_fun(i, carry)`` for i = lower, …, upper - 1.
 
     Args:
@@ -84,35 +117,61 @@ def fori_loop(lower: Any, upper: Any, body_fun: Function, init: Any) -> Any:
             iterations. If both are known while tracing, so is the number of iterations.
         body_fun: takes i and the carry and returns the next carry, as in `while_loop`.
         init: the first carry, as in `while_loop`.
+        progress: as in `while_loop`; a function gets the number of iterations as its second
+            argument, if it is known while tracing.
 
     Raises:
         IntegerError: a bound is not an integer scalar.
         LeafMismatchError: the bounds differ in type, or the carry in and out.
-        NotCallableError, LeafTypeError, StructureError: as in `while_loop`.
+        NotCallableError, LeafTypeError, StructureError, ProgressError, TimeLimitError: as in
+            `while_loop`.
 
     >>> fori_loop(1, 5, lambda i, product: product * i, 1)
     24
     """
-    require_callable("fori_loop", {"body_fun": body_fun})
+    require_callable("fori_loop", {"body_fun": body_fun}, ["i", "carry"])
     counter = _counter_type(lower, upper)
+    steps = steps_of("fori_loop", body_fun, progress, _trip_count(lower, upper))
     name = parameter_name(body_fun, 1)
     carry = take_apart(init, "fori_loop", name)
     trace = current_for((lower, upper, *carry.leaves))
     if trace is None:
-        return _run_for(lower, upper, counter, body_fun, carry, name)
-    return _trace_for(trace, (lower, upper), counter, body_fun, carry, name)
+        return _run_for(range(int(lower), int(upper)), counter, body_fun, carry, name, steps)
+
+    def condition(leaves: Leaves, counters: Leaves) -> Any:
+        return get("less")(counters[0], upper)
+
+    def body(leaves: Leaves, counters: Leaves) -> Any:
+        return body_fun(counters[0], tree.unflatten(carry.structure, leaves))
+
+    bounds = trace.read(lower), trace.read(upper)
+    known = [bound.value for bound in bounds if isinstance(bound, Literal)]
+    attrs: dict[str, Any] = {"construct": "fori_loop"}
+    if len(known) == 2:
+        attrs["trip_count"] = _trip_count(*known)
+    loop = _Loop("fori_loop", body_fun, carry, name, steps, attrs)
+    last = _trace_loop(trace, loop, ((lower, counter),), condition, body)
+    return tree.unflatten(carry.structure, last)
 
 
-def _run_while(cond_fun: Function, body_fun: Function, carry: Tree, name: str) -> Any:
-    state = detached(carry)
-    while _condition(cond_fun, tree.unflatten(state.structure, state.leaves)):
-        after = body_fun(tree.unflatten(state.structure, state.leaves))
-        state = advance("while_loop", body_fun, state, after, name)
-    return tree.unflatten(state.structure, state.leaves)
+def _run_while(cond_fun: Function, body_fun: Function, carry: Tree, name: str, steps: Steps) -> Any:
+    state, done = detached(carry), 0
+    with steps.watch() as tell:
+        while done != steps.limit and _condition(cond_fun, state.whole()):
+            limits.check()
+            after = body_fun(state.whole())
+            state = advance("while_loop", body_fun, state, after, name)
+            done += 1
+            tell(done)
+    last = state.whole()
+    if steps.failure is not None and done == steps.limit and _condition(cond_fun, last):
+        raise steps.failure.exception()
+    return last
 
 
 def _condition(cond_fun: Function, carry: Any) -> Any:
-    result = cond_fun(carry)
+    with forbidden_in(cond_fun):
+        result = cond_fun(carry)
     try:
         type_ = type_of(result)
     except (TypeError, OverflowError):
@@ -136,63 +195,97 @@ def _counter_type(lower: Any, upper: Any) -> ArrayType:
     if joined is None:
         rows = [("bounds", list(zip(("lower", "upper"), types, strict=True)))]
         raise errors.LeafMismatchError("fori_loop", "the bounds must have one type", [], rows)
+    _require_range((lower, upper), joined)
     return joined
 
 
+def _require_range(bounds: tuple[Any, Any], type_: ArrayType) -> None:
+    """Check that Python ints fit the type of the counter: f64, of no use, if one needs 64 bits."""
+    whole = type_ if type_.dtype.kind in "iu" else type_of(0)
+    range_ = np.iinfo(whole.dtype)
+    for parameter, value in zip(("lower", "upper"), bounds, strict=True):
+        if type(value) is int and not int(range_.min) <= value <= int(range_.max):
+            raise errors.BoundRangeError(parameter, value, whole)
+
+
+def _trip_count(lower: Any, upper: Any) -> int | None:
+    if isinstance(lower, Tracer) or isinstance(upper, Tracer):
+        return None
+    return max(int(upper) - int(lower), 0)
+
+
 def _run_for(
-    lower: Any, upper: Any, counter: ArrayType, body_fun: Function, carry: Tree, name: str
+    numbers: range, counter: ArrayType, body_fun: Function, carry: Tree, name: str, steps: Steps
 ) -> Any:
     state = detached(carry)
-    for number in range(int(lower), int(upper)):
-        i = number if counter.weak else counter.dtype.type(number)
-        after = body_fun(i, tree.unflatten(state.structure, state.leaves))
-        state = advance("fori_loop", body_fun, state, after, name)
-    return tree.unflatten(state.structure, state.leaves)
+    with steps.watch() as tell:
+        for done, number in enumerate(numbers, 1):
+            limits.check()
+            i = number if counter.weak else counter.dtype.type(number)
+            after = body_fun(i, state.whole())
+            state = advance("fori_loop", body_fun, state, after, name)
+            tell(done)
+    return state.whole()
 
 
-def _trace_for(
+@dataclass(frozen=True, slots=True)
+class _Loop:
+    """What a loop is traced from, for messages too, and the attributes of its equation."""
+
+    construct: str
+    function: Function
+    carry: Tree
+    name: str
+    steps: Steps
+    attrs: Mapping[str, Any]
+
+
+def _trace_loop(
     trace: Trace,
-    bounds: tuple[Any, Any],
-    counter: ArrayType,
-    body_fun: Function,
-    carry: Tree,
-    name: str,
-) -> Any:
-    """A while_loop whose last carry is the counter."""
-    lower, upper = (trace.read(bound) for bound in bounds)
-
-    def condition(leaves: Sequence[Any]) -> Any:
-        return get("less")(leaves[-1], bounds[1])
-
-    def body(types: Types) -> Traced:
-        def call(leaves: Sequence[Any]) -> Any:
-            *state, i = leaves
-            after = body_fun(i, tree.unflatten(carry.structure, state))
-            take_apart(after, "fori_loop", name)
-            return after, get("add")(i, 1)
-
-        return trace_tree(call, (*types, counter), trace, "fori_loop")
-
-    traced, types = traced_until_stable("fori_loop", body, body_fun, carry, name)
-    attrs = {}
-    if isinstance(lower, Literal) and isinstance(upper, Literal):
-        attrs["trip_count"] = max(int(upper.value) - int(lower.value), 0)
-    tested = trace_tree(condition, (*types, counter), trace, "fori_loop")
-    leaves = (*carry.leaves, bounds[0])
-    *state, _ = _record(trace, tested, traced, leaves, (*types, counter), attrs)
-    return tree.unflatten(carry.structure, state)
-
-
-def _record(
-    trace: Trace,
-    condition: Traced,
-    body: Traced,
-    leaves: Sequence[Any],
-    types: Types,
-    attrs: Mapping[str, Any],
+    loop: _Loop,
+    counters: Sequence[tuple[Any, ArrayType]],
+    condition: Callable[[Leaves, Leaves], Any],
+    body: Callable[[Leaves, Leaves], Any],
 ) -> tuple[Tracer, ...]:
-    init = [cast(trace, trace.read(x), t.dtype) for x, t in zip(leaves, types, strict=True)]
-    (tested, stepped), captures = unify_captures([condition, body])
-    regions = (tested, cast_results(stepped, types))
-    attrs = {"carry": len(init), **attrs}
-    return trace.record(ops.while_loop, (*init, *captures), attrs, regions)
+    """The leaves of the carry after a loop.
+
+    What is carried is the user's carry, then counters, given by their first value and type, then
+    the number of steps if that is needed, and the token of the effects if there are any.
+    `condition` and `body` take the leaves of the first, and the counters.
+    """
+    if loop.steps.counted:
+        counters = (*counters, (_ZERO, type_of(_ZERO)))
+    kinds = tuple(type_ for _, type_ in counters)
+    split = len(loop.carry.leaves)
+
+    def step(types: Types) -> Traced:
+        def call(leaves: Leaves) -> Any:
+            after = body(leaves[:split], leaves[split:])
+            take_apart(after, loop.construct, loop.name, loop.function)
+            numbers = tuple(get("add")(number, 1) for number in leaves[split:])
+            if loop.steps.counted:
+                loop.steps.report(numbers[-1])
+            return after, numbers
+
+        return trace_tree(call, (*types, *kinds), trace, loop.construct, loop.function)
+
+    stepped, types = traced_until_stable(loop.construct, step, loop.function, loop.carry, loop.name)
+    types, count = (*types, *kinds), split + len(kinds)
+    first = (*loop.carry.leaves, *(value for value, _ in counters))
+    init = [cast(trace, trace.read(x), t.dtype) for x, t in zip(first, types, strict=True)]
+    effects = stepped.tokens is not None
+    if effects:
+        stepped, types = with_token(stepped, count, count), (*types, TOKEN)
+        init.append(trace.token())
+
+    def test(leaves: Leaves) -> Any:
+        return condition(leaves[:split], leaves[split:count])
+
+    tested = trace_tree(test, types, trace, loop.construct, loop.function)
+    (region, body_region), captures = unify_captures([tested, stepped])
+    regions = (region, cast_results(body_region, types))
+    attrs = {"carry": len(init), **loop.attrs}
+    outputs = trace.record(ops.while_loop, (*init, *captures), attrs, regions)
+    if effects:
+        trace.last_token = outputs[count]
+    return outputs[:split]

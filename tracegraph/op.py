@@ -112,7 +112,12 @@ class Control:
     """An op with regions that lowering treats by name: cond, switch, while_loop, scan."""
 
 
-Form = Elementwise | Indexed | Reduction | Scan | Scatter | Contraction | Control
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """An op that does something besides computing: (token, *values) -> token, treated by name."""
+
+
+Form = Elementwise | Indexed | Reduction | Scan | Scatter | Contraction | Control | Effect
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,13 @@ weak ones are cast inside their region.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from tracegraph import errors, tree
+from tracegraph.effects import TOKEN
 from tracegraph.ir import Atom, Eqn, Literal, Region, Value
 from tracegraph.op import get
 from tracegraph.trace import Trace, current_trace, recorder, trace_region, user_source
@@ -29,14 +31,23 @@ class Tree:
     types: Types
     structure: tree.Structure
 
+    def whole(self) -> Any:
+        """The pytree put together again."""
+        return tree.unflatten(self.structure, self.leaves)
+
 
 @dataclass(frozen=True, slots=True)
 class Traced:
-    """A traced function: its region, the atoms around it that it captured, its result's tree."""
+    """A traced function: its region, the atoms around it that it captured, its result's tree.
+
+    If it has effects, `tokens` are the one it takes and the one it leaves, which are no part of the
+    region yet.
+    """
 
     region: Region
     captures: tuple[Atom, ...]
     structure: tree.Structure
+    tokens: tuple[Value, Atom] | None = None
 
     @property
     def types(self) -> Types:
@@ -44,15 +55,28 @@ class Traced:
         return self.region.result_types
 
 
-def require_callable(construct: str, functions: Mapping[str, Any]) -> None:
-    """Check parameters, by name, that must be functions.
+def require_callable(
+    construct: str, functions: Mapping[str, Any], arguments: Sequence[str]
+) -> None:
+    """Check parameters, by name, that must be functions of these arguments.
 
     Raises:
         NotCallableError: one is not callable.
+        ParametersError: one does not take so many arguments.
     """
     for parameter, value in functions.items():
         if not callable(value):
             raise errors.NotCallableError(construct, parameter, value)
+        try:
+            signature = inspect.signature(value)
+        except (TypeError, ValueError):  # some callables have no signature
+            continue
+        try:
+            signature.bind(*arguments)
+        except TypeError:
+            raise errors.ParametersError(
+                construct, parameter, value, signature, arguments
+            ) from None
 
 
 def current_for(leaves: Sequence[Any]) -> Trace | None:
@@ -65,8 +89,12 @@ def current_for(leaves: Sequence[Any]) -> Trace | None:
     return current_trace()
 
 
-def take_apart(value: Any, construct: str, name: str) -> Tree:
-    """The leaves of a pytree, their types, and its structure; errors call the pytree `name`.
+def take_apart(
+    value: Any, construct: str, name: str, function: Callable[..., Any] | None = None
+) -> Tree:
+    """The leaves of a pytree, their types, and its structure.
+
+    Errors call the pytree `name`, and name the user's function that returned it, if one did.
 
     Raises:
         LeafTypeError: a leaf is not a number or an array of a supported dtype.
@@ -77,7 +105,8 @@ def take_apart(value: Any, construct: str, name: str) -> Tree:
         try:
             types.append(type_of(leaf))
         except (TypeError, OverflowError) as error:
-            raise errors.LeafTypeError(construct, tree.paths(structure, name)[i], error) from None
+            path = tree.paths(structure, name)[i]
+            raise errors.LeafTypeError(construct, path, error, function) from None
     return Tree(tuple(leaves), tuple(types), structure)
 
 
@@ -86,17 +115,34 @@ def trace_tree(
     types: Sequence[ArrayType],
     parent: Trace,
     construct: str,
-    name: str = "result",
+    function: Callable[..., Any],
 ) -> Traced:
-    """Trace `call(tracers)`, which returns a pytree, as a region inside `parent`."""
+    """Trace `call(tracers)`, which returns a pytree, as a region inside `parent`.
+
+    `function` is the user's function that it calls.
+    """
     returned: list[Tree] = []
 
     def flat(*tracers: Tracer) -> Sequence[Any]:
-        returned.append(take_apart(call(tracers), construct, name))
+        returned.append(take_apart(call(tracers), construct, "result", function))
         return returned[0].leaves
 
-    region, captures = trace_region(flat, types, parent)
-    return Traced(region, captures, returned[0].structure)
+    region, captures, tokens = trace_region(flat, types, parent)
+    return Traced(region, captures, returned[0].structure, tokens)
+
+
+def with_token(traced: Traced, parameter: int, result: int) -> Traced:
+    """The same with the token as a parameter and a result of the region, at these positions.
+
+    Without effects, the region leaves the token that it takes.
+    """
+    first = Value(TOKEN)
+    before, after = traced.tokens or (first, first)
+    params, results = list(traced.region.params), list(traced.region.results)
+    params.insert(parameter, before)
+    results.insert(result, after)
+    region = replace(traced.region, params=tuple(params), results=tuple(results))
+    return replace(traced, region=region, tokens=None)
 
 
 def unify_captures(traced: Sequence[Traced]) -> tuple[tuple[Region, ...], tuple[Atom, ...]]:

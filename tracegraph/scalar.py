@@ -14,7 +14,7 @@ Nodes are interned: equal expressions are the same object, hence shared work is 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from weakref import WeakValueDictionary
 
@@ -282,11 +282,6 @@ def as_expr(value: Expr | int) -> Expr:
     return value if isinstance(value, Expr) else const(value)
 
 
-def is_const(expr: Expr) -> bool:
-    """Whether an index expression is a known number."""
-    return type(expr) is Const
-
-
 def linear(parts: list[tuple[Expr | int, int]], offset: int = 0) -> Expr:
     """The sum offset + Σ factor · part, folded: nested sums flatten, e//n·n + e%n is e.
 
@@ -543,8 +538,3 @@ def subexpressions(roots: tuple[Expr, ...]) -> list[Expr]:
             stack.append((expr, True))
             stack.extend((child, False) for child in reversed(expr.children) if child not in seen)
     return order
-
-
-def field_names(expr: Expr) -> tuple[str, ...]:
-    """The fields of an expression's class, for printers."""
-    return tuple(f.name for f in fields(expr))  # type: ignore[arg-type]

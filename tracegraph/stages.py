@@ -123,21 +123,21 @@ class Compiled:
 
     @property
     def plan(self) -> Any:
-        """Nodes, edges and buffers of the graph, as data."""
-        return self.lowered.plan
+        """Nodes, edges and buffers of the graph, as data: as planned, or as the device asks for."""
+        return self.executable.plan
 
     @property
     def memory(self) -> Mapping[str, int]:
         """Bytes of arguments, outputs, scratch and constants."""
-        return self.lowered.memory
+        return self.lowered.traced.compiler().memory(self.plan)
 
     def explain(self) -> str:
         """A table of every loop and branch: the line it comes from, its schedule, its nodes."""
-        return self.lowered.explain()
+        return self.lowered.traced.compiler().explain(self.plan)
 
     def dot(self) -> str:
         """The graph in Graphviz's language, bodies of loops and branches as nested clusters."""
-        return self.lowered.dot()
+        return self.lowered.traced.compiler().dot(self.plan)
 
     def stats(self) -> Mapping[str, int]:
         """Counts since compilation: launches, updates of moved addresses, bytes copied."""

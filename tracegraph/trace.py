@@ -18,6 +18,7 @@ import numpy as np
 import optree
 
 from tracegraph import errors, views
+from tracegraph.effects import TOKEN
 from tracegraph.ir import Atom, Eqn, Literal, Program, Region, Source, Value
 from tracegraph.tracer import Tracer
 from tracegraph.types import ArrayType, type_of
@@ -42,6 +43,9 @@ class Trace:
         self.constants: dict[int, tuple[Value, np.ndarray[Any, Any], Any]] = {}
         self.closed_over: list[tuple[Value, np.ndarray[Any, Any], Any]] = []
         self.depth: int = 0 if parent is None else parent.depth + 1
+        # of a region with effects: what the token of the first is, and that left by the last
+        self.first_token: Value | None = None
+        self.last_token: Tracer | None = None
 
     def param(self, type_: ArrayType, origin: str | None = None) -> Tracer:
         """A new parameter of the region."""
@@ -89,6 +93,25 @@ class Trace:
             self.constants[id(x)] = known
             self.closed_over.append(known)
         return known[0]
+
+    def token(self) -> Atom:
+        """What the next effect takes: the token left by the last, or else that given to the region.
+
+        The outermost region makes its first token itself.
+        """
+        if self.last_token is None:
+            if self.parent is None:
+                operands, attrs = [Literal.of(False, TOKEN)], {"shape": TOKEN.shape}
+                (self.last_token,) = self.record(_op("broadcast_to"), operands, attrs)
+            else:
+                self.first_token = Value(TOKEN)
+                self.last_token = Tracer(self, self.first_token)
+        return self.last_token.atom
+
+    def perform(self, op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> None:
+        """Append an effect, which happens after those so far."""
+        atoms = [self.read(x) for x in operands]
+        (self.last_token,) = self.record(op, [self.token(), *atoms], attrs)
 
     def record(
         self,
@@ -164,25 +187,33 @@ def cast(trace: Trace, atom: Atom, dtype: np.dtype[Any]) -> Atom:
     if isinstance(atom, Literal):
         value = atom.value.item() if atom.type.weak else atom.value
         return Literal.of(value, ArrayType(dtype, (), atom.type.weak))
-    from tracegraph.op import get
-
     attrs = {"dtype": dtype, "weak": True} if atom.type.weak else {"dtype": dtype}
-    (tracer,) = trace.record(get("cast"), [atom], attrs)
+    (tracer,) = trace.record(_op("cast"), [atom], attrs)
     return tracer.atom
+
+
+def _op(name: str) -> Op:
+    from tracegraph.op import get  # imports this module
+
+    return get(name)
 
 
 def trace_region(
     fun: Callable[..., Sequence[Any]], types: Sequence[ArrayType], parent: Trace
-) -> tuple[Region, tuple[Atom, ...]]:
+) -> tuple[Region, tuple[Atom, ...], tuple[Value, Atom] | None]:
     """Trace `fun(*tracers)`, which returns a flat sequence, as a region inside `parent`.
 
-    Returns the region and the atoms of the parent's region that its trailing parameters stand for.
+    Returns the region, the atoms of the parent's region that its trailing parameters stand for, and
+    if it has effects, the token that it takes and the one that it leaves. These are neither among
+    the region's parameters nor among its results yet.
     """
     inner = Trace(parent)
     with activate(inner):
         results = fun(*(inner.param(t) for t in types))
         region = inner.close(results)
-    return region, tuple(inner.captures)
+    if inner.first_token is None or inner.last_token is None:
+        return region, tuple(inner.captures), None
+    return region, tuple(inner.captures), (inner.first_token, inner.last_token.atom)
 
 
 def trace_program(
@@ -199,8 +230,10 @@ def trace_program(
     named = origins or [f"argument {i}" for i in range(len(types))]
     with activate(trace):
         results = fun(*(trace.param(t, o) for t, o in zip(types, named, strict=True)))
-        region = trace.close(results)
-    return Program(name, region, tuple(data for _, data, _ in trace.closed_over))
+        token = () if trace.last_token is None else (trace.last_token,)
+        region = trace.close((*results, *token))
+    constants = tuple(data for _, data, _ in trace.closed_over)
+    return Program(name, region, constants, effects=bool(token))
 
 
 def user_source() -> Source | None:

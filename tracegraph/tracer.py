@@ -153,6 +153,11 @@ class Tracer(ArrayOperators):
         how = f"from {self.origin}" if self.origin is not None else self.descent
         return f"Tracer<{self.type}> {how}"
 
+    def __format__(self, spec: str) -> str:
+        if spec:
+            raise errors.TracerFormatError(self)
+        return repr(self)
+
     def __len__(self) -> int:
         if self.ndim == 0:
             raise TypeError(f"len() of a traced value of type {self.type}, which has no axes")

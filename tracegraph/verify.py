@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tracegraph.effects import TOKEN
 from tracegraph.errors import VerificationError
 from tracegraph.ir import Atom, Eqn, Literal, Program, Region, Value
 
@@ -40,6 +41,8 @@ def verify(program: Program) -> Program:
     """
     try:
         _check_constants(program)
+        if program.effects and program.body.result_types[-1:] != (TOKEN,):
+            raise _FaultError(f"its last result must be the token of its effects, {TOKEN}", None)
         _check_region(program.body, None)
     except _FaultError as fault:
         raise VerificationError(program, str(fault), fault.eqn) from fault.__cause__

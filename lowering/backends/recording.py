@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,7 @@ from lowering.backends.cuda import CudaBackend
 from lowering.cuda.device import OpenDevice
 from lowering.cuda.executable import CudaExecutable
 from lowering.cuda.interface import ConditionalKind, ForeignArray, Gemm, Launch
+from lowering.features import Feature
 from lowering.plan import Plan
 from lowering.slots import SlotTable
 
@@ -93,12 +94,27 @@ class RecordedMemory:
     nbytes: int
 
 
+@dataclass(slots=True, eq=False, weakref_slot=True)
+class RecordedHostMemory:
+    """Host memory, which stands for pinned memory: tests write to it what kernels would."""
+
+    bytes: np.ndarray[Any, np.dtype[np.uint8]]
+
+    @property
+    def pointer(self) -> int:
+        """The address."""
+        return int(self.bytes.ctypes.data)
+
+
 class RecordingDriver:
     """The driver interface as a log.
 
     Args:
         fail_at: the number of the call, from 1, that raises; None for never.
         library_kinds: the kinds of nodes that the capture of one product yields.
+
+    While `busy` is set, no loop ends: events recorded meanwhile are passed when it is reset, by
+    hand or because a stop flag is raised. `flags` are the addresses of those that are up.
     """
 
     def __init__(
@@ -111,7 +127,9 @@ class RecordingDriver:
         self.graphs: list[RecordedGraph] = []
         self.open_captures = 0
         self.fail_at = fail_at
-        self.live_memory: weakref.WeakSet[RecordedMemory] = weakref.WeakSet()
+        self.busy = False
+        self.flags: set[int] = set()
+        self.live_memory: weakref.WeakSet[RecordedMemory | RecordedHostMemory] = weakref.WeakSet()
         self.live_executables: weakref.WeakSet[RecordedExecutable] = weakref.WeakSet()
         self._library_kinds = tuple(library_kinds)
         self._addresses = itertools.count(1)
@@ -137,13 +155,28 @@ class RecordingDriver:
         self.live_memory.add(memory)
         return memory
 
+    def allocate_host(self, nbytes: int) -> RecordedHostMemory:
+        """Memory that Python can read and write."""
+        self._log("allocate_host", nbytes)
+        memory = RecordedHostMemory(np.zeros(nbytes, np.uint8))
+        self.live_memory.add(memory)
+        return memory
+
+    def raise_flag(self, pointer: int) -> None:
+        """Loops that are in flight end."""
+        self._log("raise_flag", pointer)
+        self.flags.add(pointer)
+        self.busy = False
+
     def clear(self, pointer: int, nbytes: int) -> None:
         """Logged."""
         self._log("clear", pointer, nbytes)
+        self.flags.discard(pointer)
 
-    def copy_to_device(self, pointer: int, source: np.ndarray[Any, Any]) -> None:
+    def copy_to_device(self, pointer: int, source: np.ndarray[Any, Any]) -> bool:
         """Logged."""
         self._log("copy_to_device", pointer, source.nbytes)
+        return False
 
     def copy_to_host(self, target: np.ndarray[Any, Any], pointer: int) -> None:
         """Zeros, for there is no memory."""
@@ -155,9 +188,10 @@ class RecordingDriver:
         self._log("synchronize")
 
     def record(self) -> Callable[[], bool]:
-        """An event that has always been passed."""
+        """An event of the present end of the stream."""
         self._log("record")
-        return lambda: True
+        passed = not self.busy
+        return lambda: passed or not self.busy
 
     def foreign(self, array: object) -> ForeignArray | None:
         """What `__cuda_array_interface__` says, believed."""
@@ -311,9 +345,17 @@ class RecordingDriver:
 
 
 class RecordingDevice(OpenDevice):
-    """A device that compiles nothing."""
+    """A device that compiles nothing, and has all features but those in `lacks`."""
 
     driver: RecordingDriver
+
+    def __init__(self, driver: RecordingDriver, lacks: Collection[Feature] = ()) -> None:
+        super().__init__(driver)
+        self._lacks = frozenset(lacks)
+
+    def supports(self, feature: Feature) -> bool:
+        """Nothing runs, so nothing is tried."""
+        return feature not in self._lacks
 
     def compile(self, source: str) -> str:
         """The source stands for its code."""
@@ -325,9 +367,11 @@ class RecordingBackend(CudaBackend):
 
     name = "recording"
 
-    def __init__(self, driver: RecordingDriver | None = None) -> None:
+    def __init__(
+        self, driver: RecordingDriver | None = None, lacks: Collection[Feature] = ()
+    ) -> None:
         super().__init__()
-        self.device = RecordingDevice(driver or RecordingDriver())
+        self.device = RecordingDevice(driver or RecordingDriver(), lacks)
 
     def compile(self, plan: Plan) -> CudaExecutable:
         """Build the graph of `plan` in the log."""

@@ -1,12 +1,6 @@
 """CUDA C++ of a Plan's kernels, and how they are launched."""
 
-from lowering.codegen.unit import (
-    ConditionHandle,
-    KernelCode,
-    Parameter,
-    Unit,
-    Workspace,
-    unit_source,
-)
+from lowering.codegen.parameters import ConditionHandle, Parameter, Workspace
+from lowering.codegen.unit import KernelCode, Unit, unit_source
 
 __all__ = ["ConditionHandle", "KernelCode", "Parameter", "Unit", "Workspace", "unit_source"]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager
 
 from lowering.buffer import Buffer
+from lowering.codegen.parameters import Parameter
 from tracegraph.scalar import Expr
 
 
@@ -15,9 +16,12 @@ class Body:
     A name that is bound in a block is known until the block ends, as in C++.
     """
 
-    def __init__(self, pointers: Mapping[Buffer, str], handles: Mapping[int, str]) -> None:
+    def __init__(
+        self, pointers: Mapping[Buffer, str], names: Mapping[Parameter, str], loops: Set[int]
+    ) -> None:
         self.pointers = pointers
-        self.handles = handles  # of conditions
+        self.names = names  # of the parameters that are no buffers
+        self.loops = loops  # the conditions of while nodes
         self._lines: list[str] = []
         self._depth = 1
         self._scopes: list[dict[Expr, str]] = [{}]

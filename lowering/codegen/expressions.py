@@ -9,7 +9,7 @@ import numpy as np
 
 from lowering.codegen.body import Body
 from lowering.codegen.constants import constant
-from lowering.kernel import SetCondition, Store
+from lowering.kernel import Store
 from lowering.preamble import c_type, is_half, kind, value_type
 from tracegraph.op import Combiner, Elementwise
 from tracegraph.scalar import (
@@ -129,19 +129,6 @@ def value(body: Body, expr: Expr) -> str:
 def operand(body: Body, expr: Expr) -> str:
     """The text of a computed expression in the type that it is computed with."""
     return widen(expr.dtype, value(body, expr))
-
-
-def write_results(
-    body: Body, stores: Iterable[Store], conditions: Iterable[SetCondition] = ()
-) -> None:
-    """Write flat stores and conditions: everything is computed before the first of them."""
-    stores, conditions = tuple(stores), tuple(conditions)
-    compute(body, [*stored(stores), *(condition.value for condition in conditions)])
-    for store in stores:
-        write_store(body, store, value(body, store.value))
-    for condition in conditions:
-        number = cast("tg_u32", value(body, condition.value))
-        body.line(f"cudaGraphSetConditional({body.handles[condition.condition]}, {number});")
 
 
 def write_store(body: Body, store: Store, text: str) -> None:

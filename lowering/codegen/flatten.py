@@ -7,9 +7,10 @@ through a buffer in the order of the space becomes `buffer[point]`, and unused a
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
-from lowering.kernel import SetCondition, Store
+from lowering.kernel import Signal, Store
 from tracegraph.scalar import (
     Axis,
     Expr,
@@ -78,6 +79,6 @@ class Flattener:
         guard = None if store.guard is None else self(store.guard)
         return Store(store.buffer, (position,), self(store.value), guard)
 
-    def condition(self, condition: SetCondition) -> SetCondition:
-        """The condition over linear indices."""
-        return SetCondition(condition.condition, self(condition.value))
+    def signal(self, signal: Signal) -> Signal:
+        """The signal over linear indices."""
+        return replace(signal, value=self(signal.value))

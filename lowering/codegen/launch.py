@@ -17,6 +17,7 @@ from lowering.kernel import (
     Kernel,
     MapNest,
     Nest,
+    PrintNest,
     ReduceNest,
     ScanNest,
     ScatterNest,
@@ -90,7 +91,16 @@ class ScatterShape:
     blocks: int
 
 
-Shape = MapShape | ReduceShape | ScanShape | ScatterShape
+@dataclass(frozen=True, slots=True)
+class PrintShape:
+    """One block, which shares the place of its record in the print ring."""
+
+    threads: int
+    blocks: int = 1
+    shared_bytes: int = 16
+
+
+Shape = MapShape | ReduceShape | ScanShape | ScatterShape | PrintShape
 
 
 def block_threads(kernel: Kernel) -> int:
@@ -115,6 +125,8 @@ def nest_shape(nest: Nest, threads: int) -> Shape:
             return scan_shape(nest, threads)
         case ScatterNest(space=space, repeats=repeats):
             return scatter_shape(prod(space[:repeats]), prod(space[repeats:]), threads)
+        case PrintNest():
+            return PrintShape(threads)
 
 
 def map_shape(points: int, threads: int) -> MapShape:
@@ -202,6 +214,8 @@ def _demand(nest: Nest) -> int:
         case ScatterNest(space=space, repeats=repeats):
             steps, points = prod(space[:repeats]), prod(space[repeats:])
             return points * scatter_shape(steps, points, MOST_THREADS).owners
+        case PrintNest(arguments=arguments):
+            return max((prod(a.shape) for a in arguments), default=1)
         case MapNest(space=space):
             return prod(space)
 

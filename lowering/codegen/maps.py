@@ -6,18 +6,20 @@ from contextlib import ExitStack
 from math import prod
 
 from lowering.codegen.body import Body
-from lowering.codegen.expressions import WIDE, index_type, write_results
+from lowering.codegen.expressions import WIDE, index_type
 from lowering.codegen.flatten import POINT, Flattener, linear_axis
 from lowering.codegen.launch import MapShape
+from lowering.codegen.signals import write_results, write_stop_check
 from lowering.kernel import MapNest
 
 
 def write_map(body: Body, nest: MapNest, shape: MapShape) -> None:
     """Write the nest; `block` and `thread` are declared, and the block is the nest's own."""
     flat = Flattener({POINT: list(enumerate(nest.space))})
+    write_stop_check(body, nest.signals)
     with each_point(body, prod(nest.space), shape):
         body.bind(linear_axis(POINT, nest.space), "point")
-        write_results(body, map(flat.store, nest.stores), map(flat.condition, nest.signals))
+        write_results(body, map(flat.store, nest.stores), map(flat.signal, nest.signals))
 
 
 def each_point(body: Body, points: int, shape: MapShape) -> ExitStack:

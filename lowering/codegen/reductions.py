@@ -15,11 +15,11 @@ from lowering.codegen.expressions import (
     hoist,
     index_type,
     operand,
-    write_results,
 )
 from lowering.codegen.flatten import POINT, STEP, Flattener, linear_axis
 from lowering.codegen.folds import Fold, folds_of
 from lowering.codegen.launch import ReduceShape, partial_offsets
+from lowering.codegen.signals import write_results, write_stop_check
 from lowering.kernel import ReduceNest
 from tracegraph.scalar import Expr
 
@@ -36,6 +36,7 @@ def write_reduction(body: Body, nest: ReduceNest, shape: ReduceShape, workspace:
     )
     folds = folds_of(nest.accumulators)
     points = prod(nest.space)
+    write_stop_check(body, nest.signals)
     _place_thread(body, shape, points)
     if shape.lanes > 1:
         _share_cells(body, folds, shape)
@@ -54,7 +55,7 @@ def write_reduction(body: Body, nest: ReduceNest, shape: ReduceShape, workspace:
         body.bind(linear_axis(POINT, nest.space), "point")
         for fold in folds:
             body.bind(*fold.result("total"))
-        write_results(body, map(flat.store, nest.stores), map(flat.condition, nest.signals))
+        write_results(body, map(flat.store, nest.stores), map(flat.signal, nest.signals))
 
 
 def _place_thread(body: Body, shape: ReduceShape, points: int) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 
 from lowering.buffer import Buffer
 from lowering.codegen.body import Body
 from lowering.codegen.launch import (
     MapShape,
+    PrintShape,
     ReduceShape,
     ScanShape,
     ScatterShape,
@@ -19,34 +20,35 @@ from lowering.codegen.launch import (
     nest_shape,
 )
 from lowering.codegen.maps import write_map
+from lowering.codegen.parameters import (
+    ConditionHandle,
+    FailureWord,
+    Parameter,
+    PrintRing,
+    PrintSite,
+    StepCount,
+    StopFlag,
+    Workspace,
+)
+from lowering.codegen.prints import print_site, write_print
 from lowering.codegen.reductions import write_reduction
 from lowering.codegen.scans import write_scan
 from lowering.codegen.scatters import write_scatter
-from lowering.kernel import Kernel, MapNest, Nest, ReduceNest, ScanNest, ScatterNest, Store
-from lowering.plan import KernelNode, Plan, walk
+from lowering.codegen.signals import signal_parameters
+from lowering.kernel import (
+    Kernel,
+    MapNest,
+    Nest,
+    PrintNest,
+    ReduceNest,
+    ScanNest,
+    ScatterNest,
+    Signal,
+    Store,
+)
+from lowering.plan import KernelNode, Plan, WhileNode, walk
 from lowering.preamble import c_type, preamble
 from tracegraph.scalar import Expr, Load, subexpressions
-
-
-@dataclass(frozen=True, slots=True)
-class ConditionHandle:
-    """A kernel parameter: the handle of a condition, an unsigned 64-bit number."""
-
-    condition: int
-
-
-@dataclass(frozen=True, slots=True)
-class Workspace:
-    """A kernel parameter: the address of memory of the node's own, 256-byte aligned.
-
-    It is zero before the first launch, and must not be touched between launches.
-    """
-
-    nbytes: int
-
-
-Parameter = Buffer | ConditionHandle | Workspace
-"""What a kernel is launched with. A buffer is passed as its address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +84,11 @@ def unit_source(plan: Plan) -> Unit:
     names: dict[str, str] = {}
     kernels: dict[KernelNode, KernelCode] = {}
     functions: list[str] = []
+    loops = {node.condition for node in walk(plan.graph) if isinstance(node, WhileNode)}
     for node in walk(plan.graph):
         if not isinstance(node, KernelNode) or node in kernels:
             continue
-        text, code = kernel_text(node.kernel, plan.offsets)
+        text, code = kernel_text(node.kernel, plan.offsets, loops)
         if text not in names:
             prefix = f"{plan.name}_"  # keeps clear of the functions of C++
             name = prefix + node.kernel.name.removeprefix(prefix)
@@ -99,34 +102,34 @@ NAME = "KERNEL_NAME"
 """Stands for the function's name until it is known that no other kernel has the same text."""
 
 
-def kernel_text(kernel: Kernel, offsets: Mapping[Buffer, int]) -> tuple[str, KernelCode]:
+def kernel_text(
+    kernel: Kernel, offsets: Mapping[Buffer, int], loops: Set[int]
+) -> tuple[str, KernelCode]:
     """The function of a kernel, called `NAME`, and how it is launched.
 
     `offsets` places scratch buffers: one that is only read, but overlaps another that is written,
-    is not declared free of aliases.
+    is not declared free of aliases. `loops` are the conditions of while nodes.
     """
     threads = block_threads(kernel)
     shapes = [nest_shape(nest, threads) for nest in kernel.nests]
     read, written = _buffers(kernel)
     buffers = tuple(dict.fromkeys([*read, *written]))
-    conditions = tuple(dict.fromkeys(c for nest in kernel.nests for c in _conditions(nest)))
+    others = tuple(dict.fromkeys(p for nest in kernel.nests for p in _parameters(nest, loops)))
     workspace = sum(_aligned(s.workspace_bytes) for s in shapes if isinstance(s, ReduceShape))
-    shared = max(
-        (s.shared_bytes for s in shapes if isinstance(s, (ReduceShape, ScanShape))), default=0
-    )
+    sharing = [s for s in shapes if isinstance(s, (ReduceShape, ScanShape, PrintShape))]
+    shared = max((s.shared_bytes for s in sharing), default=0)
 
     pointers = {buffer: f"p{i}" for i, buffer in enumerate(buffers)}
-    handles = {condition: f"condition{i}" for i, condition in enumerate(conditions)}
-    body = Body(pointers, handles)
+    names = _named(others)
+    body = Body(pointers, names, loops)
     body.line("const int thread = int(threadIdx.x);")
     if shared:
         body.line("extern __shared__ __align__(16) unsigned char shared[];")
     blocks = _write_nests(body, kernel.nests, shapes)
 
-    declared = [_pointer(buffer, pointers[buffer], written, offsets) for buffer in buffers] + [
-        f"tg_u64 {handles[c]}" for c in conditions
-    ]
-    parameters: tuple[Parameter, ...] = (*buffers, *map(ConditionHandle, conditions))
+    declared = [_pointer(buffer, pointers[buffer], written, offsets) for buffer in buffers]
+    declared += [f"{_SPELLING[type(parameter)][0]} {names[parameter]}" for parameter in others]
+    parameters: tuple[Parameter, ...] = (*buffers, *others)
     if workspace:
         declared.append("unsigned char* workspace")
         parameters = (*parameters, Workspace(workspace))
@@ -168,15 +171,30 @@ def _write_nest(body: Body, nest: Nest, shape: Shape, workspace: str) -> None:
             write_reduction(body, nest, shape, f"({workspace})")
         case ScanNest(), ScanShape():
             write_scan(body, nest, shape)
+        case PrintNest(), PrintShape():
+            write_print(body, nest, shape)
 
 
 def _stores(nest: Nest) -> tuple[Store, ...]:
-    return (nest.store,) if isinstance(nest, (ScanNest, ScatterNest)) else nest.stores
+    match nest:
+        case ScanNest(store=store) | ScatterNest(store=store):
+            return (store,)
+        case MapNest(stores=stores) | ReduceNest(stores=stores):
+            return stores
+        case PrintNest():
+            return ()
 
 
-def _conditions(nest: Nest) -> Iterator[int]:
-    if isinstance(nest, (MapNest, ReduceNest)):
-        yield from (c.condition for c in nest.signals)
+def _signals(nest: Nest) -> tuple[Signal, ...]:
+    return nest.signals if isinstance(nest, (MapNest, ReduceNest)) else ()
+
+
+def _parameters(nest: Nest, loops: Set[int]) -> Iterator[Parameter]:
+    """What a nest takes besides buffers and workspace."""
+    yield from signal_parameters(_signals(nest), loops)
+    if isinstance(nest, PrintNest):
+        yield PrintRing()
+        yield print_site(nest)
 
 
 def _roots(nest: Nest) -> Iterator[Expr]:
@@ -187,8 +205,9 @@ def _roots(nest: Nest) -> Iterator[Expr]:
         yield from (*store.indices, store.value)
         if store.guard is not None:
             yield store.guard
-    if isinstance(nest, (MapNest, ReduceNest)):
-        yield from (c.value for c in nest.signals)
+    if isinstance(nest, PrintNest):
+        yield from (a.value for a in nest.arguments)
+    yield from (signal.value for signal in _signals(nest))
 
 
 def _buffers(kernel: Kernel) -> tuple[list[Buffer], list[Buffer]]:
@@ -200,6 +219,26 @@ def _buffers(kernel: Kernel) -> tuple[list[Buffer], list[Buffer]]:
         read.update((load.buffer, None) for load in loads)
         written.update((store.buffer, None) for store in _stores(nest))
     return list(read), list(written)
+
+
+_SPELLING: Mapping[type, tuple[str, str]] = {
+    ConditionHandle: ("tg_u64", "condition"),
+    StopFlag: ("const volatile tg_u32*", "stop"),
+    FailureWord: ("volatile tg_u64*", "failure"),
+    StepCount: ("volatile tg_i64*", "steps"),
+    PrintRing: ("volatile tg_ring*", "ring"),
+    PrintSite: ("tg_u64", "site"),
+}
+"""The C++ type of each kind of parameter, and what its names begin with."""
+
+
+def _named(parameters: tuple[Parameter, ...]) -> dict[Parameter, str]:
+    """The C++ names of parameters that are no buffers, numbered within their kind."""
+    names: dict[Parameter, str] = {}
+    for parameter in parameters:
+        number = sum(type(other) is type(parameter) for other in names)
+        names[parameter] = f"{_SPELLING[type(parameter)][1]}{number}"
+    return names
 
 
 def _pointer(

@@ -3,11 +3,20 @@
     compile.py     kernel source -> cubin, by NVRTC with a disk cache
     memory.py      the pool of device memory, and the buffers that calls return
     device.py      what all executables on one GPU share
+    timeline.py    what is in flight: waiting for it, stopping its loops
+    flight.py      a launch with loops
+    printing.py    the ring through which programs print
+    mailbox.py     words by which kernels report failures and count steps
+    effects.py     what an executable reports, and the memory that it takes
+    watching.py    the thread that shows progress
     placement.py   where a Plan's fixed memory lies
     values.py      small inputs, passed by value through one root kernel
     copies.py      kernels that copy
     library.py     matrix products as cuBLAS calls
+    probes.py      what the device's graphs can do, found by trying
     emit.py        Plan -> graph definition
+    capture.py     library calls -> checked nodes
+    hostdriven.py  loops and branches by the host, where graphs have none
     arguments.py   what a call passes -> device addresses
     executable.py  binding, updating, launching
 

@@ -72,7 +72,7 @@ def bind(
         return address
     lease = device.pool.take(array.nbytes)
     if array.nbytes:
-        device.driver.copy_to_device(lease.pointer, array)
+        device.timeline.write(lease.pointer, array)
     bound.leases.append(lease)
     bound.bytes_copied += array.nbytes
     return lease.pointer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import threading
 from functools import cache
 from typing import Any
@@ -9,6 +10,9 @@ from typing import Any
 from lowering.cuda.compile import cubin
 from lowering.cuda.interface import Driver
 from lowering.cuda.memory import Pool
+from lowering.cuda.probes import supports
+from lowering.cuda.timeline import Timeline
+from lowering.features import Feature
 
 
 class OpenDevice:
@@ -16,9 +20,11 @@ class OpenDevice:
 
     def __init__(self, driver: Driver) -> None:
         self.driver = driver
-        self.pool = Pool(driver)
+        self.timeline = Timeline(driver)
+        self.pool = Pool(self.timeline)
         self.name = f"cuda:{driver.ordinal}"
         self._kernels: dict[str, Any] = {}
+        self._features: dict[Feature, bool] = {}
 
     def standalone_kernel(self, source: str, name: str) -> Any:
         """A kernel that belongs to no Plan, compiled at its first use."""
@@ -26,6 +32,14 @@ class OpenDevice:
             module = self.driver.load(self.compile(source))
             self._kernels[name] = self.driver.kernel(module, name)
         return self._kernels[name]
+
+    def supports(self, feature: Feature) -> bool:
+        """Whether graphs have a feature; found by trying at the first question."""
+        if feature not in self._features:
+            if self.timeline.busy:
+                self.timeline.settle()  # the try waits in the driver
+            self._features[feature] = supports(feature, self.driver, self.compile)
+        return self._features[feature]
 
     def compile(self, source: str) -> Any:
         """The cubin of `source` for this device."""
@@ -56,4 +70,6 @@ def _open(ordinal: int) -> OpenDevice:
             f"cuda:{ordinal} cannot be used: {error}; without an NVIDIA GPU and its driver, use "
             'the device "host"'
         ) from error
-    return OpenDevice(driver)
+    device = OpenDevice(driver)
+    atexit.register(device.timeline.finish)
+    return device

@@ -15,14 +15,18 @@ from typing import Any
 
 from lowering.buffer import Buffer
 from lowering.codegen import ConditionHandle, Parameter, Unit, Workspace
+from lowering.codegen.parameters import Channel, PrintSite
+from lowering.cuda.capture import capture, lines
 from lowering.cuda.copies import COPY_KERNEL, COPY_THREADS, copy_grid
 from lowering.cuda.interface import ConditionalKind, Driver, KernelNodeHandle, Launch
 from lowering.cuda.library import WORKSPACE_BYTES, gemm_of
 from lowering.cuda.placement import Placement
 from lowering.cuda.values import LOAD_KERNEL, ValueSlot, parameter_count
 from lowering.plan import (
+    ConditionalNode,
     Graph,
     IfElseNode,
+    IfNode,
     KernelNode,
     LibraryNode,
     MemcpyNode,
@@ -33,10 +37,6 @@ from lowering.plan import (
     bodies,
     walk,
 )
-
-LEGAL_IN_GRAPH = frozenset({"kernel", "memcpy", "memset", "empty", "graph"})
-"""The kinds of captured node that a conditional body may hold; anything else makes instantiation
-fail without naming the node."""
 
 Users = Mapping[Buffer, list[tuple[KernelNodeHandle, int]]]
 
@@ -69,6 +69,7 @@ class _State:
     module: Any
     driver: Driver
     placement: Placement
+    channels: Mapping[Channel, int]
     values: Mapping[Buffer, ValueSlot]
     load: KernelNodeHandle | None = None
     conditions: dict[int, tuple[Any, int]] = field(default_factory=dict)
@@ -83,16 +84,19 @@ def emit(
     module: Any,
     values: Mapping[Buffer, ValueSlot],
     placement: Placement,
+    channels: Mapping[Channel, int],
     driver: Driver,
 ) -> Emitted:
     """Build the graph of `plan` from the kernels in `module`.
+
+    `channels` has what kernels get to speak with the host; its memory is in the placement's slots.
 
     Raises:
         ValueError: the Plan asks for what a CUDA graph cannot hold; the message names the user's
             line.
     """
     graph = driver.new_graph()
-    state = _State(unit, module, driver, placement, values)
+    state = _State(unit, module, driver, placement, channels, values)
     if values:
         state.load = _add_load(state, graph)
     _emit_graph(state, graph, plan.graph, top=True)
@@ -103,7 +107,7 @@ def emit(
 def _emit_graph(state: _State, graph: Any, source: Graph, top: bool) -> None:
     """Add the nodes of one graph or body, in the order that the Plan has them in."""
     for node in source.nodes:
-        if isinstance(node, IfElseNode | SwitchNode | WhileNode):
+        if isinstance(node, ConditionalNode):
             state.conditions[node.condition] = state.driver.create_condition(graph)
     predecessors = defaultdict(set)
     for before, after in source.edges | library_order(source):
@@ -131,6 +135,8 @@ def _emit_node(state: _State, graph: Any, node: Node, dependencies: list[Any]) -
             return _add_library(state, graph, node, dependencies)
     kind: ConditionalKind
     match node:
+        case IfNode():
+            kind = "if"
         case IfElseNode():
             kind = "if_else"
         case SwitchNode():
@@ -179,8 +185,10 @@ def _cell(state: _State, node: Node, parameter: Parameter) -> _Cell:
         case ConditionHandle(condition=condition):
             if condition in state.conditions:
                 return _Cell(state.conditions[condition][1])
+        case _:
+            return _Cell(state.channels[parameter], not isinstance(parameter, PrintSite))
     raise ValueError(
-        f"the kernel at {_lines(node)} sets condition {parameter.condition}, whose node is in a "
+        f"the kernel at {lines(node)} sets condition {parameter.condition}, whose node is in a "
         "body inside; it must be set in the graph or body that holds the node"
     )
 
@@ -223,15 +231,7 @@ def _add_library(
     driver.synchronize()
     library.multiply(gemm)
     driver.synchronize_capture_stream()
-    ends, kinds = driver.capture(graph, dependencies, lambda: library.multiply(gemm))
-    illegal = sorted(set(kinds) - LEGAL_IN_GRAPH)
-    if illegal or not kinds:
-        found = f"nodes of kind {', '.join(illegal)}" if illegal else "no nodes"
-        raise ValueError(
-            f"the library captured {found} for the product at {_lines(node)}; a graph body may "
-            f"hold {', '.join(sorted(LEGAL_IN_GRAPH))} only"
-        )
-    return ends
+    return capture(driver, graph, dependencies, lambda: library.multiply(gemm), node, "the product")
 
 
 def library_order(graph: Graph) -> frozenset[tuple[int, int]]:
@@ -257,7 +257,3 @@ def _used(state: _State, node: Node) -> set[Buffer]:
     return {
         buffer for body in bodies(node) for inner in body.nodes for buffer in _used(state, inner)
     }
-
-
-def _lines(node: Node) -> str:
-    return ", ".join(map(str, node.sources)) or "an unknown line"

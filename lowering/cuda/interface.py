@@ -15,7 +15,7 @@ import numpy as np
 
 from lowering.slots import SlotTable
 
-ConditionalKind = Literal["if_else", "switch", "while"]
+ConditionalKind = Literal["if", "if_else", "switch", "while"]
 
 
 class Allocation(Protocol):
@@ -28,6 +28,18 @@ class Allocation(Protocol):
     @property
     def nbytes(self) -> int:
         """The size."""
+
+
+class HostAllocation(Protocol):
+    """Pinned host memory, which kernels write to and read as well; freed when it is collected."""
+
+    @property
+    def pointer(self) -> int:
+        """The address, the same for kernels and for the host; a multiple of 256."""
+
+    @property
+    def bytes(self) -> np.ndarray[Any, np.dtype[np.uint8]]:
+        """The memory."""
 
 
 class Words(Protocol):
@@ -121,11 +133,17 @@ class Driver(Protocol):
     def allocate(self, nbytes: int) -> Allocation:
         """Device memory of at least one byte; raises MemoryError when there is not enough."""
 
+    def allocate_host(self, nbytes: int) -> HostAllocation:
+        """Pinned host memory; raises MemoryError when there is not enough."""
+
+    def raise_flag(self, pointer: int) -> None:
+        """Set a 32-bit word in device memory to 1 at once, while the stream may be busy."""
+
     def clear(self, pointer: int, nbytes: int) -> None:
         """Set bytes to zero, in stream order."""
 
-    def copy_to_device(self, pointer: int, source: np.ndarray[Any, Any]) -> None:
-        """Copy a contiguous host array, which may change as soon as this returns."""
+    def copy_to_device(self, pointer: int, source: np.ndarray[Any, Any]) -> bool:
+        """Copy a contiguous host array; whether it must stay as it is until the copy has run."""
 
     def copy_to_host(self, target: np.ndarray[Any, Any], pointer: int) -> None:
         """Copy into a contiguous host array and wait for it."""

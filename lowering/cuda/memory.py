@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from lowering.cuda.interface import Allocation, Driver
+from lowering.cuda.flight import Flight
+from lowering.cuda.interface import Allocation
+from lowering.cuda.timeline import Timeline
 from tracegraph.types import ArrayType
 
 
@@ -34,8 +36,9 @@ class Lease:
 class Pool:
     """Free lists by size class; what is freed is kept for the next call of a like size."""
 
-    def __init__(self, driver: Driver) -> None:
-        self._driver = driver
+    def __init__(self, timeline: Timeline) -> None:
+        self._timeline = timeline
+        self._driver = timeline.driver
         self._free: defaultdict[int, list[Allocation]] = defaultdict(list)
 
     def take(self, nbytes: int) -> Lease:
@@ -60,7 +63,7 @@ class Pool:
         """Give all free memory back to the device."""
         for free in list(self._free.values()):
             free.clear()
-        self._driver.synchronize()
+        self._timeline.settle()
 
     @property
     def free_bytes(self) -> int:
@@ -80,13 +83,19 @@ def size_class(nbytes: int) -> int:
 
 
 class CudaBuffer:
-    """A contiguous row-major array in device memory, as `lowering.backends.DeviceBuffer` has it."""
+    """A contiguous row-major array in device memory, as `lowering.backends.DeviceBuffer` has it.
 
-    __slots__ = ("__weakref__", "_lease", "driver", "pointer", "type")
+    `flight` is the launch with loops that it waits for, if any: should that be stopped, every use
+    raises StoppedError.
+    """
 
-    def __init__(self, lease: Lease, type_: ArrayType, driver: Driver) -> None:
+    __slots__ = ("__weakref__", "_lease", "_timeline", "driver", "flight", "pointer", "type")
+
+    def __init__(self, lease: Lease, type_: ArrayType, timeline: Timeline) -> None:
         self._lease = lease
-        self.driver = driver
+        self._timeline = timeline
+        self.driver = timeline.driver
+        self.flight: Flight | None = None
         self.type = type_
         self.pointer = lease.pointer
 
@@ -98,6 +107,7 @@ class CudaBuffer:
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
         """Version 3, with the stream that the data is ready on."""
+        self.check()
         return {
             "version": 3,
             "shape": self.type.shape,
@@ -108,17 +118,29 @@ class CudaBuffer:
         }
 
     def to_host(self) -> np.ndarray[Any, Any]:
-        """A copy in host memory, after all pending work on the buffer."""
+        """A copy in host memory, after all pending work on the buffer.
+
+        Raises:
+            StoppedError: the program that computes it was stopped.
+            Exception: what `Timeline.wait` raises.
+        """
+        self.check()
         target = np.empty(self.type.shape, self.type.dtype)
         if target.size:
-            self.driver.activate()
-            self.driver.copy_to_host(target, self.pointer)
+            self._timeline.read(target, self.pointer)
+            self.check()
         return target
 
     def synchronize(self) -> None:
-        """Wait for all pending work on the buffer."""
-        self.driver.activate()
-        self.driver.synchronize()
+        """Wait for all pending work on the buffer; raises what `to_host` does."""
+        self.check()
+        self._timeline.wait()
+        self.check()
+
+    def check(self) -> None:
+        """Raise StoppedError if the program that computes it was stopped."""
+        if self.flight is not None:
+            self.flight.check()
 
     def __repr__(self) -> str:
         return f"CudaBuffer({self.type} at {self.pointer:#x} on {self.device})"

@@ -9,8 +9,8 @@ import numpy as np
 
 from lowering.buffer import Buffer
 from lowering.codegen import Unit
-from lowering.cuda.interface import Driver
 from lowering.cuda.library import WORKSPACE_BYTES
+from lowering.cuda.timeline import Timeline
 from lowering.cuda.values import ValueSlot, slots_bytes
 from lowering.plan import LibraryNode, Node, Plan, walk
 from lowering.slots import SlotTable
@@ -34,7 +34,9 @@ class Placement:
     nbytes: int
 
 
-def place(plan: Plan, unit: Unit, values: Mapping[Buffer, ValueSlot], driver: Driver) -> Placement:
+def place(
+    plan: Plan, unit: Unit, values: Mapping[Buffer, ValueSlot], timeline: Timeline
+) -> Placement:
     """Allocate a Plan's fixed memory in one piece, zero it, and upload the constants.
 
     Raises:
@@ -59,13 +61,13 @@ def place(plan: Plan, unit: Unit, values: Mapping[Buffer, ValueSlot], driver: Dr
     slots = SlotTable()
     if not size:
         return Placement({}, {}, 0, 0, slots, 0)
-    memory = driver.allocate(size)
+    memory = timeline.driver.allocate(size)
     slots.retain(memory)
     if zeroed:
-        driver.clear(memory.pointer, zeroed)
+        timeline.driver.clear(memory.pointer, zeroed)
     for buffer, data in plan.constants:
         if data.nbytes:
-            driver.copy_to_device(memory.pointer + offsets[buffer], np.ascontiguousarray(data))
+            timeline.write(memory.pointer + offsets[buffer], np.ascontiguousarray(data))
     return Placement(
         addresses={buffer: memory.pointer + offset for buffer, offset in offsets.items()},
         workspaces={node: memory.pointer + offset for node, offset in workspaces.items()},

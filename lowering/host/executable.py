@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextvars import copy_context
+from contextvars import Context
 from random import Random
 from threading import Lock
 from typing import Any
@@ -12,9 +12,11 @@ import numpy as np
 
 from lowering.buffer import Buffer
 from lowering.host.arena import POISON, Array, Workspace, aligned_bytes
+from lowering.host.effects import Effects
 from lowering.host.frame import Frame
 from lowering.host.graph import GraphBinder, kernel_schedules
 from lowering.plan import Plan
+from tracegraph import progress
 from tracegraph.types import ArrayType
 
 
@@ -37,15 +39,17 @@ class HostExecutable:
         self._arena = aligned_bytes(plan.arena_bytes)
         self._wanted = [(t.shape, t.dtype) for t in plan.in_types]
         self._results = [(t.shape, t.dtype) for t in plan.out_types]
-        # NumPy keeps its error state in the context: entering one costs less than np.errstate.
-        self._quiet = copy_context()
+        # NumPy keeps its error state in the context: entering one costs less than np.errstate. It
+        # is a new one, lest callbacks see what was being traced when the plan was compiled.
+        self._quiet = Context()
         self._quiet.run(np.seterr, all="ignore")
-        conditions = [0] * plan.conditions
+        self._effects = Effects(plan)
         needed = Workspace()
-        schedules = self._quiet.run(kernel_schedules, plan.graph, self._overlap, conditions, needed)
+        arguments = (plan.graph, self._overlap, self._effects, needed)
+        schedules = self._quiet.run(kernel_schedules, *arguments)
         self._workspace = aligned_bytes(needed.size)
         frame = Frame(self._memory(), (*plan.inputs, *plan.outputs))
-        binder = GraphBinder(schedules, conditions, frame, self._workspace, order)
+        binder = GraphBinder(schedules, self._effects, frame, self._workspace, order)
         self._steps = binder.steps(plan.graph)
         frame.seal()
         self._frame: Frame | None = frame
@@ -57,6 +61,8 @@ class HostExecutable:
             TypeError: the number of arguments is wrong, or the dtype of one.
             ValueError: the shape of an argument is wrong.
             RuntimeError: the executable was closed.
+            TimeLimitError: the time was up while a loop ran.
+            Exception: what the program's checks raise.
         """
         with self._lock:
             frame = self._frame
@@ -72,14 +78,16 @@ class HostExecutable:
             self._launches += 1
             frame.bind([*inputs, *outputs])
             try:
-                self._quiet.run(self._run)
+                with self._effects.limited():
+                    self._quiet.run(self._run)
             finally:
                 frame.release()
         return tuple(outputs)
 
     def _run(self) -> None:
-        for step in self._steps:
-            step()
+        with progress.bars():
+            for step in self._steps:
+                step()
 
     def stats(self) -> dict[str, int]:
         """Launches so far, addresses updated (none on the host), bytes of arguments copied."""

@@ -109,7 +109,7 @@ class Frame:
 
 def _key(register: Register) -> object:
     if isinstance(register, View):
-        layout = (register.shape, register.strides, register.offset)
+        layout = (register.dtype, register.shape, register.strides, register.offset)
         return (register.buffer, *layout)
     return register
 
@@ -121,4 +121,5 @@ def _array(view: View, memory: Array) -> Array:
 def _is_whole(view: View) -> bool:
     type_ = view.buffer.type
     strides = tuple(n * type_.dtype.itemsize for n in row_major_strides(type_.shape))
-    return view.offset == 0 and (view.shape, view.strides) == (type_.shape, strides)
+    layout = (type_.dtype, type_.shape, strides)
+    return view.offset == 0 and (view.dtype, view.shape, view.strides) == layout

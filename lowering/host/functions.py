@@ -220,12 +220,3 @@ def accumulated(
 ) -> Callable[[Array, Array], object]:
     """A function (values, out) that folds along an axis and keeps every partial result."""
     return lambda value, out: ufunc.accumulate(value, axis, dtype, out)
-
-
-def conditional(conditions: list[int], number: int) -> Callable[[Array], None]:
-    """A function that sets a condition from a scalar."""
-
-    def set_condition(value: Array) -> None:
-        conditions[number] = int(value.item())
-
-    return set_condition

@@ -10,6 +10,7 @@ import numpy as np
 from lowering.buffer import Buffer
 from lowering.host.arena import Array, Workspace
 from lowering.host.bind import nest_steps
+from lowering.host.effects import Effects
 from lowering.host.frame import Frame, Step
 from lowering.host.library import product
 from lowering.host.nests import kernel_runs
@@ -18,6 +19,7 @@ from lowering.host.schedule import Overlaps, Schedule, schedule
 from lowering.plan import (
     Graph,
     IfElseNode,
+    IfNode,
     KernelNode,
     LibraryNode,
     MemcpyNode,
@@ -31,11 +33,11 @@ Schedules = dict[KernelNode, list[Schedule]]
 
 
 def kernel_schedules(
-    graph: Graph, overlaps: Overlaps, conditions: list[int], workspace: Workspace
+    graph: Graph, overlaps: Overlaps, effects: Effects, workspace: Workspace
 ) -> Schedules:
     """The schedules of every kernel, bodies included; `workspace` grows to what they need."""
     return {
-        node: [schedule(r, overlaps, workspace) for r in kernel_runs(node.kernel, conditions)]
+        node: [schedule(r, overlaps, workspace) for r in kernel_runs(node.kernel, effects)]
         for node in walk(graph)
         if isinstance(node, KernelNode)
     }
@@ -51,13 +53,14 @@ class GraphBinder:
     def __init__(
         self,
         schedules: Schedules,
-        conditions: list[int],
+        effects: Effects,
         frame: Frame,
         workspace: Array,
         order: Random | None,
     ) -> None:
         self._schedules = schedules
-        self._conditions = conditions
+        self._effects = effects
+        self._conditions = effects.conditions
         self._frame = frame
         self._workspace = workspace
         self._order = order
@@ -82,6 +85,8 @@ class GraphBinder:
             case MemcpyNode():
                 slots = self._slots(_bytes(node.target), _bytes(node.source_buffer))
                 return [self._frame.step(np.copyto, slots)]
+            case IfNode(condition=number, then=then):
+                return [_branches(self._conditions, number, [[], self.steps(then)])]
             case IfElseNode(condition=number, then=then, otherwise=otherwise):
                 return [
                     _branches(self._conditions, number, [self.steps(otherwise), self.steps(then)])
@@ -89,7 +94,7 @@ class GraphBinder:
             case SwitchNode(condition=number, branches=branches):
                 return [_branches(self._conditions, number, [self.steps(b) for b in branches])]
             case WhileNode(condition=number, body=body):
-                return [_loop(self._conditions, number, self.steps(body))]
+                return [self._effects.loop(number, self.steps(body))]
 
     def _slots(self, *views: View) -> list[int]:
         return [self._frame.slot(view) for view in views]
@@ -103,15 +108,6 @@ def _branches(conditions: list[int], number: int, branches: Sequence[Sequence[St
     def run() -> None:
         for step in branches[conditions[number]]:
             step()
-
-    return run
-
-
-def _loop(conditions: list[int], number: int, body: Sequence[Step]) -> Step:
-    def run() -> None:
-        while conditions[number]:
-            for step in body:
-                step()
 
     return run
 

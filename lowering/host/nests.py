@@ -1,4 +1,4 @@
-"""The four kinds of nests as instructions."""
+"""The kinds of nests as instructions."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ import numpy as np
 
 from lowering.host import functions, windows
 from lowering.host.arena import Array
+from lowering.host.effects import Effects
 from lowering.host.evaluate import Evaluator
 from lowering.host.place import place
+from lowering.host.prints import print_runs
 from lowering.host.registers import Instruction, Late, Register, View, static
 from lowering.host.regular import regular_nests
 from lowering.kernel import (
@@ -19,10 +21,11 @@ from lowering.kernel import (
     Kernel,
     MapNest,
     Nest,
+    PrintNest,
     ReduceNest,
     ScanNest,
     ScatterNest,
-    SetCondition,
+    Signal,
     Store,
 )
 from lowering.stage import nest_roots
@@ -41,13 +44,17 @@ class _Scattered:
 _Target = View | Late | _Scattered
 
 
-def kernel_runs(kernel: Kernel, conditions: list[int]) -> list[Evaluator]:
-    """The instructions of a kernel's nests; conditions are set in the list.
+def kernel_runs(kernel: Kernel, effects: Effects) -> list[Evaluator]:
+    """The instructions of a kernel's nests; `effects` says what their signals and prints do.
 
     Nests that loop over the same extents and compute the same values share one evaluation.
     """
     runs: list[tuple[Evaluator, set[Expr]]] = []
+    prints: list[Evaluator] = []
     for nest in (part for given in kernel.nests for part in regular_nests(given)):
+        if isinstance(nest, PrintNest):
+            prints.extend(print_runs(nest, effects.plan.prints[nest.site]))
+            continue
         extents = (*nest.space, *nest.loop) if isinstance(nest, ReduceNest) else nest.space
         if 0 in nest.space:
             continue
@@ -57,18 +64,18 @@ def kernel_runs(kernel: Kernel, conditions: list[int]) -> list[Evaluator]:
         if run is None:
             run = Evaluator(extents)
             runs.append((run, applied))
-        _append(run, nest, conditions)
-    return [run for run, _ in runs]
+        _append(run, nest, effects)
+    return [*(run for run, _ in runs), *prints]
 
 
-def _append(run: Evaluator, nest: Nest, conditions: list[int]) -> None:
+def _append(run: Evaluator, nest: Nest, effects: Effects) -> None:
     match nest:
-        case MapNest(space=space, stores=stores, signals=sets):
-            _finish(run, stores, sets, conditions, len(space))
-        case ReduceNest(space=space, stores=stores, signals=sets):
+        case MapNest(space=space, stores=stores, signals=signals):
+            _finish(run, stores, signals, effects, len(space))
+        case ReduceNest(space=space, stores=stores, signals=signals):
             values = [_fold(run, each, len(space)) for each in nest.accumulators]
             with run.accumulators(values):
-                _finish(run, stores, sets, conditions, len(space))
+                _finish(run, stores, signals, effects, len(space))
         case ScanNest():
             _scan(run, nest)
         case ScatterNest():
@@ -125,17 +132,17 @@ def _scatter(run: Evaluator, nest: ScatterNest) -> None:
 def _finish(
     run: Evaluator,
     stores: Sequence[Store],
-    sets: Sequence[SetCondition],
-    conditions: list[int],
+    signals: Sequence[Signal],
+    effects: Effects,
     rank: int,
 ) -> None:
-    """Evaluate everything, then set the conditions and make the stores."""
+    """Evaluate everything, then make the signals and the stores."""
     live = [store for store in stores if store.guard is not FALSE]
     targets = [_target(run, store, rank) for store in live]
     operands = [_operands(run, store) for store in live]
-    for each in sets:
-        function = functions.conditional(conditions, each.condition)
-        run.instructions.append(Instruction("effect", function, (run.value(each.value),)))
+    for each in signals:
+        value = run.value(each.value)
+        run.instructions.append(Instruction("effect", effects.signal(each), (value,)))
     for target, values in zip(targets, operands, strict=True):
         _store(run, rank, target, values)
 

@@ -5,7 +5,7 @@ The kernels of many plans go into one unit, since most of the time is the compil
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -15,11 +15,15 @@ import numpy as np
 from emulator import FILL, MARGIN, Emulator, Memory
 from running import lowered
 
+from lowering.backends.recording import RecordingDriver
 from lowering.buffer import Buffer
 from lowering.codegen import Unit, unit_source
+from lowering.cuda.effects import connect
+from lowering.cuda.timeline import Timeline
 from lowering.plan import (
     Graph,
     IfElseNode,
+    IfNode,
     KernelNode,
     LibraryNode,
     MatrixOperand,
@@ -28,7 +32,9 @@ from lowering.plan import (
     Plan,
     SwitchNode,
     WhileNode,
+    walk,
 )
+from lowering.slots import SlotTable
 from tracegraph import tree
 
 TRIPS = 10_000
@@ -83,25 +89,43 @@ class PlanMemory(Memory):
 
 
 class EmulatedPlans:
-    """Functions with arguments, lowered and compiled together, each ready to be run."""
+    """Functions with arguments, lowered and compiled together, each ready to be run.
 
-    def __init__(self, programs: Mapping[str, tuple[Any, Sequence[Any]]], folder: Path) -> None:
+    `rewrite` turns each plan into the one that runs.
+    """
+
+    def __init__(
+        self,
+        programs: Mapping[str, tuple[Any, Sequence[Any]]],
+        folder: Path,
+        rewrite: Callable[[Plan], Plan] = lambda plan: plan,
+    ) -> None:
         self._lowered = {
             name: lowered(function, *arguments) for name, (function, arguments) in programs.items()
         }
-        self._emulator = Emulator(common_unit([s.plan for s in self._lowered.values()]), folder)
+        self._plans = {name: rewrite(stage.plan) for name, stage in self._lowered.items()}
+        self._unit = common_unit(list(self._plans.values()))
+        self._emulator = Emulator(self._unit, folder)
 
     def run(self, name: str, *arguments: Any, order: Random | None = None) -> Any:
         """The results of a program, with `order` from any node that its edges let be next."""
         stage = self._lowered[name]
-        plan: Plan = stage.plan
+        plan = self._plans[name]
         memory = PlanMemory.of(plan)
         for buffer, leaf in zip(plan.inputs, tree.leaves(arguments), strict=True):
             memory.put(buffer, leaf)
         for buffer, data in plan.constants:
             memory.put(buffer, data)
-        _Run(self._emulator, memory, order).graph(plan.graph)
-        results = [memory.get(b) if memory.address(b) else None for b in plan.outputs]
+        for buffer in plan.outputs:
+            memory.address(buffer)  # no kernel writes to one without elements
+        timeline = Timeline(RecordingDriver())  # its host memory is real
+        kernels = {n: self._unit.kernels[n] for n in walk(plan.graph) if n in self._unit.kernels}
+        unit = Unit(self._unit.source, kernels)
+        effects, self._emulator.channels = connect(plan, unit, timeline, SlotTable())
+        _Run(self._emulator, memory, order, timeline).graph(plan.graph)
+        if effects is not None:
+            effects.raise_failure()
+        results = [memory.get(b) for b in plan.outputs]
         return tree.unflatten(stage.traced.out_structure, results)
 
 
@@ -110,6 +134,7 @@ class _Run:
     emulator: Emulator
     memory: PlanMemory
     order: Random | None
+    timeline: Timeline
 
     def graph(self, graph: Graph) -> None:
         for position in _sequence(graph, self.order):
@@ -121,11 +146,15 @@ class _Run:
                 blocks = list(range(self.emulator.code(node).grid[0]))
                 if self.order is not None:
                     self.order.shuffle(blocks)
-                self.emulator.run(node, self.memory, blocks)
+                self.emulator.run(node, self.memory, blocks, backwards=self.order is not None)
+                self.timeline.prints.show()
             case MemcpyNode(target=target, source_buffer=source):
                 self.memory.view(target)[...] = self.memory.view(source)
             case LibraryNode():
                 self.product(node)
+            case IfNode(condition=condition, then=then):
+                if self.emulator.conditions[condition]:
+                    self.graph(then)
             case IfElseNode(condition=condition, then=then, otherwise=otherwise):
                 self.graph(then if self.emulator.conditions[condition] else otherwise)
             case SwitchNode(condition=condition, branches=branches):
@@ -138,6 +167,8 @@ class _Run:
                         return
                     self.graph(body)
                 raise AssertionError(f"condition {condition} is still set after {TRIPS} trips")
+            case _:
+                raise AssertionError(f"a {type(node).__name__} cannot be emulated")
 
     def product(self, node: LibraryNode) -> None:
         left = self.matrices(node.left, node.batch, node.m, node.k)

@@ -19,6 +19,7 @@ import numpy as np
 
 from lowering.buffer import Buffer
 from lowering.codegen import ConditionHandle, KernelCode, Unit, Workspace
+from lowering.codegen.parameters import Channel, StopFlag
 from lowering.plan import KernelNode
 
 COMPILER = shutil.which("g++")
@@ -43,8 +44,8 @@ struct index3 { unsigned x, y, z; };
 static index3 threadIdx, blockIdx;
 alignas(256) unsigned char shared[48 << 10];
 
-extern "C" unsigned conditions[64];
-unsigned conditions[64];
+extern "C" unsigned conditions[1024];
+unsigned conditions[1024];
 static void cudaGraphSetConditional(unsigned long long handle, unsigned value) {
   conditions[handle] = value;
 }
@@ -54,6 +55,7 @@ static unsigned atomicAdd(unsigned* address, unsigned value) {
   return old;
 }
 static void __threadfence() {}
+static void __threadfence_system() {}
 
 static float tg_half_to_float(unsigned short half) {
   _Float16 x;
@@ -78,6 +80,8 @@ static ucontext_t scheduler, fibers[MOST];
 static char* stacks[MOST];
 static bool finished[MOST];
 static int current;
+extern "C" int backwards;
+int backwards;  // the last thread of a block goes first
 static void (*task)(void**);
 static void** task_arguments;
 
@@ -100,7 +104,8 @@ static int run_block(unsigned block, int threads) {
   }
   for (;;) {
     int ended = 0;
-    for (current = 0; current < threads; ++current) {
+    for (int turn = 0; turn < threads; ++turn) {
+      current = backwards ? threads - 1 - turn : turn;
       threadIdx = {(unsigned)current, 0, 0};
       swapcontext(&scheduler, &fibers[current]);
       ended += finished[current];
@@ -124,7 +129,7 @@ class BarrierError(AssertionError):
     """Some threads of a block ended while others waited at a barrier."""
 
 
-def _wrapper(name: str, count: int) -> str:
+def kernel_wrapper(name: str, count: int) -> str:
     """A function of one type for every kernel, so that Python can call it."""
     arguments = ", ".join(f"tg_argument{{arguments[{i}]}}" for i in range(count))
     return f'extern "C" void run_{name}(void** arguments) {{ {name}({arguments}); }}\n'
@@ -180,7 +185,7 @@ class Emulator:
 
     def __init__(self, unit: Unit, folder: Path) -> None:
         codes = {code.name: code for code in unit.kernels.values()}
-        wrappers = "".join(_wrapper(c.name, len(c.parameters)) for c in codes.values())
+        wrappers = "".join(kernel_wrapper(c.name, len(c.parameters)) for c in codes.values())
         source = folder / "unit.cpp"
         source.write_text(SHIM + unit.source + ARGUMENT + wrappers)
         library = folder / "unit.so"
@@ -193,20 +198,30 @@ class Emulator:
         self._library = ctypes.CDLL(str(library))
         self._unit = unit
         self._workspaces: dict[KernelNode, np.ndarray[Any, Any]] = {}
+        self.stop = np.zeros(1, np.uint32)
+        self.channels: Mapping[Channel, int] = {}
 
     @property
     def conditions(self) -> list[int]:
         """The values last set, by handle; handles are the conditions' numbers."""
-        return list((ctypes.c_uint * 64).in_dll(self._library, "conditions"))
+        return list((ctypes.c_uint * 1024).in_dll(self._library, "conditions"))
 
     def code(self, node: KernelNode) -> KernelCode:
         """How a node is launched."""
         return self._unit.kernels[node]
 
     def run(
-        self, node: KernelNode, memory: Memory, order: Iterable[int] | None = None
+        self,
+        node: KernelNode,
+        memory: Memory,
+        order: Iterable[int] | None = None,
+        backwards: bool = False,
     ) -> Mapping[Buffer, np.ndarray[Any, Any]]:
-        """Launch a node and return what its buffers hold. `order` is that of the blocks."""
+        """Launch a node and return what its buffers hold.
+
+        `order` is that of the blocks; `backwards`, that of the threads of each.
+        """
+        ctypes.c_int.in_dll(self._library, "backwards").value = backwards
         self.launch(node, memory, order)
         parameters = self.code(node).parameters
         return {p: memory.get(p) for p in parameters if isinstance(p, Buffer)}
@@ -238,6 +253,10 @@ class Emulator:
                     self._workspaces[node] = np.zeros(nbytes + MARGIN, np.uint8)
                     self._workspaces[node][nbytes:] = FILL
                 return int(self._workspaces[node].ctypes.data)
+            case StopFlag():
+                return int(self.stop.ctypes.data)
+            case _ if parameter in self.channels:
+                return self.channels[parameter]
         return memory.address(parameter)
 
     def _check_workspace(self, node: KernelNode, code: KernelCode) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import tempfile
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -12,6 +14,7 @@ from emulated_plans import EmulatedPlans
 from emulator import COMPILER
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from running import eager
 
 from tracegraph.testing import RandomProgram, assert_traced_equals_eager, programs
 
@@ -28,6 +31,21 @@ def test_random_programs_agree_with_numpy(batch: list[RandomProgram]) -> None:
         plans = EmulatedPlans(named, Path(folder))
         for name, program in enumerate(batch):
             check(plans, str(name), program)
+
+
+@pytest.mark.skipif(COMPILER is None, reason="needs g++")
+@settings(max_examples=max(settings().max_examples // 2 // BATCH, 2), phases=[Phase.generate])
+@given(batch=st.lists(programs(max_steps=5, effects=True), min_size=BATCH, max_size=BATCH))
+def test_random_programs_print_what_they_print_eagerly(batch: list[RandomProgram]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        named = {str(n): (p.function, p.arguments) for n, p in enumerate(batch)}
+        plans = EmulatedPlans(named, Path(folder))
+        for name, program in enumerate(batch):
+            with redirect_stdout(StringIO()) as wanted:
+                eager(program.function, *program.arguments)
+            with redirect_stdout(StringIO()) as printed:
+                plans.run(str(name), *program.arguments, order=Random(name))
+            assert printed.getvalue() == wanted.getvalue(), program
 
 
 def check(plans: EmulatedPlans, name: str, program: RandomProgram) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from corpus.case import normal, program, whole
+from corpus.case import normal, positive, program, whole
 
 for _dtype in ("f4", "f8", "c8", "c16", "i4", "i8", "u1", "bool", "f2"):
 
@@ -59,3 +59,10 @@ def product_within_rounding(x, y, tolerance):
     found = x @ y
     exact = (x[:, :, None] * y).sum(axis=1)
     return np.abs(found - exact).max() < tolerance
+
+
+@program(positive(64, 64, dtype="f4"), ulps=64)
+def attention(x):
+    scores = x @ x.T / 8
+    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return (weights / weights.sum(axis=-1, keepdims=True)) @ x

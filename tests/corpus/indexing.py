@@ -78,3 +78,13 @@ def take_along_and_set(x, i):
     y[i, i] = 0
     y[:, i] += 1
     return y, np.take_along_axis(x, np.argmax(x, axis=1)[:, None], axis=1)
+
+
+@program(whole(8))
+def scatters_and_gathers_in_a_row(x):
+    i = np.abs(x).astype("i8") % 8
+    y = np.zeros_like(x)
+    y[i] = x
+    z = y * 2
+    z[i[::-1]] += y[i]
+    return y, z, z[i]

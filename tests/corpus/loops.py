@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from corpus.case import program, whole
+from corpus.case import positive, program, whole
 from tracegraph import cond, fori_loop, map, scan, switch, while_loop
 
 for _trips in (0, 1, 5):
@@ -152,3 +152,57 @@ def integer_carries_bend(x, n):
 @program(whole(300), 100.0)
 def condition_from_a_reduction(x, limit):
     return while_loop(lambda y: np.abs(y).sum() < limit * 300, lambda y: y * 2 + 1, x)
+
+
+@program(whole(4))
+def both_carries_start_as_one_array(x):
+    return fori_loop(0, 3, lambda i, c: (c[0] + 1, c[1] * 2), (x, x))
+
+
+@program(whole(3, 3))
+def products_replace_their_operand(a):
+    return (
+        fori_loop(0, 3, lambda i, c: (a @ c) % 7, a),
+        fori_loop(0, 3, lambda i, c: (c @ c) % 7, a),
+        fori_loop(0, 2, lambda i, c: c @ a, a),
+    )
+
+
+@program(whole(5, dtype="f2"), whole(5, dtype="c16") * 1j, whole(5, dtype="bool"))
+def carries_of_other_dtypes(half, z, p):
+    return (
+        fori_loop(0, 3, lambda i, c: c * 2 + half, half),
+        scan(lambda c, v: (c + v, c), 0j, z),
+        fori_loop(0, 3, lambda i, c: ~c | p, p),
+    )
+
+
+@program(whole(5, 5))
+def rows_and_columns_written_in_turn(x):
+    def body(i, c):
+        c = c.copy()
+        c[i] = c[:, i]
+        c[:, 0] -= i
+        return c
+
+    return fori_loop(0, 5, body, x)
+
+
+@program(whole(200, 200))
+def large_carry_read_across(x):
+    return fori_loop(0, 3, lambda i, c: (c.T - c.sum(axis=0)) % 5, x)
+
+
+@program(whole(4), np.int8(3))
+def narrow_bounds(x, n):
+    return fori_loop(np.int8(0), n, lambda i, c: c + i, x), switch(n, [lambda: x, lambda: x * 2])
+
+
+@program(positive(60, 3), ulps=64)
+def clusters(x):
+    def body(_, centres):
+        nearest = ((x[:, None] - centres) ** 2).sum(axis=-1).argmin(axis=1)
+        member = (nearest[:, None] == np.arange(4)).astype("f8")
+        return (member.T @ x) / np.maximum(member.sum(axis=0), 1)[:, None]
+
+    return fori_loop(0, 3, body, x[:4])

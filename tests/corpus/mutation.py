@@ -65,3 +65,12 @@ def overlapping_write(x):
     z = x.copy()
     z[::-1] = z + z[::-1]
     return y, z
+
+
+@program(whole(3, 4), np.array([0, 2]))
+def writes_into_a_fresh_reduction(x, i):
+    y = x.sum(axis=0)
+    y[i] = -1
+    z = x.max(axis=1) * 2
+    z[i] += x[0, i]
+    return y, z

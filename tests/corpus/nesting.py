@@ -165,3 +165,18 @@ def branch_updates_one_of_two(x, p):
         return cond(i % 2 == 0, lambda a, b: (a + b, b), lambda a, b: (a, b - a), a, b)
 
     return fori_loop(0, 4, body, (x, x[::-1]))
+
+
+@program(whole(4), 3)
+def branches_permute_carries(x, n):
+    def swap(a, b):
+        return b, a
+
+    def chosen(i, c):
+        return switch(i, [swap, lambda a, b: (a, a), lambda a, b: (np.roll(b, 1), b)], *c)
+
+    def either(i, c):
+        a, b = cond(i % 2 == 0, swap, lambda a, b: (a + 1, b[::-1]), *c)
+        return b, a
+
+    return fori_loop(0, n, chosen, (x, x + 1)), fori_loop(0, n, either, (x, x * 2))

@@ -7,11 +7,11 @@ import pytest
 from agreement import check
 
 import tracegraph.ops  # noqa: F401  (registers them)
-from tracegraph.op import Control, Op, Sample, all_ops
+from tracegraph.op import Control, Effect, Op, Sample, all_ops
 from tracegraph.types import SHORT_NAMES, type_of
 
 OPS = list(all_ops())
-PLAIN = [op for op in OPS if not isinstance(op.form, Control)]
+PLAIN = [op for op in OPS if not isinstance(op.form, (Control, Effect))]
 
 each_op = pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
 each_plain_op = pytest.mark.parametrize("op", PLAIN, ids=lambda op: op.name)

@@ -1,9 +1,20 @@
 """Small Plans written by hand, one for each kind of node and nesting."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from lowering.buffer import Buffer
-from lowering.kernel import Kernel, MapNest, SetCondition, Store
+from lowering.kernel import (
+    Kernel,
+    MapNest,
+    PrintedArray,
+    PrintNest,
+    Publish,
+    Require,
+    SetCondition,
+    Store,
+)
 from lowering.plan import (
     Graph,
     IfElseNode,
@@ -15,8 +26,9 @@ from lowering.plan import (
     SwitchNode,
     WhileNode,
 )
+from tracegraph.effects import Failure, Monitor, PrintFormat
 from tracegraph.ir import Source
-from tracegraph.scalar import Axis, Load
+from tracegraph.scalar import AsIndex, Axis, Compare, Load, const
 from tracegraph.types import ArrayType
 
 VECTOR = ArrayType("float64", (1000,))
@@ -147,4 +159,32 @@ def products():
     return plan(nodes, edges, [x], [y], [a, p, q, r, n], conditions=1, name="products")
 
 
-ALL = (diamond, small_input, nested_loops, products)
+def effects(callback=None):
+    """A loop that prints, counts its steps, and checks a number behind it."""
+    n = Buffer("scratch", 0, SCALAR)
+    x, y = Buffer("input", 0, VECTOR), Buffer("output", 0, VECTOR)
+    value = Load.make(n, (), None)
+    ok = Compare.make("<", AsIndex.make(value), const(3))
+    again = MapNest((), (), (SetCondition(0, value), Publish(0, value)))
+    show = PrintNest((), 0, (PrintedArray((), value),))
+    body = Graph(
+        (KernelNode(Kernel("show", (show,)), LINE), KernelNode(Kernel("again", (again,)), LINE)),
+        frozenset(),
+    )
+    check = MapNest((), (), (Require(1, ok),))
+    nodes = [
+        condition_kernel(0, n, "arm"),
+        WhileNode(0, body, LINE),
+        KernelNode(Kernel("check", (check,)), LINE),
+        copy_kernel(y, x),
+    ]
+    made = plan(nodes, {(0, 1), (1, 2)}, [x], [y], [n], conditions=1, name="effects")
+    return replace(
+        made,
+        monitors=(Monitor("step", 5, callback, LINE[0]),),
+        failures=(Failure("StepLimitError", "too many", LINE[0]),) * 2,
+        prints=(PrintFormat("n = {}", 1, (), LINE[0]),),
+    )
+
+
+ALL = (diamond, small_input, nested_loops, products, effects)

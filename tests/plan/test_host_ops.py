@@ -9,11 +9,11 @@ from agreement import check
 import tracegraph.ops  # noqa: F401  (registers them)
 from lowering.backends.host import HostBackend
 from lowering.lower import lower
-from tracegraph.op import Control, Op, all_ops
+from tracegraph.op import Control, Effect, Op, all_ops
 from tracegraph.trace import trace_program
 from tracegraph.types import type_of
 
-PLAIN = [op for op in all_ops() if not isinstance(op.form, Control)]
+PLAIN = [op for op in all_ops() if not isinstance(op.form, (Control, Effect))]
 
 
 def run_on_host(op, operands, attrs):

@@ -7,6 +7,7 @@ from hand_made_plans import ALL, VECTOR, diamond, small_input
 
 from lowering.backends.recording import InjectedError, RecordingBackend, RecordingDriver
 from lowering.cuda.memory import CudaBuffer, Pool
+from lowering.cuda.timeline import Timeline
 from lowering.slots import SlotTable
 
 
@@ -45,13 +46,13 @@ def test_a_call_that_fails_anywhere_is_made_good_by_the_next():
     backend = RecordingBackend(reference)
     executable = backend.compile(small_input())
     built = len(reference.calls)
-    x = CudaBuffer(backend.device.pool.take(VECTOR.nbytes), VECTOR, reference)
+    x = CudaBuffer(backend.device.pool.take(VECTOR.nbytes), VECTOR, backend.device.timeline)
     executable([3, x])
     for number in range(built + 2, len(reference.calls) + 1):
         driver = RecordingDriver(fail_at=number)
         backend = RecordingBackend(driver)
         executable = backend.compile(small_input())
-        x = CudaBuffer(backend.device.pool.take(VECTOR.nbytes), VECTOR, driver)
+        x = CudaBuffer(backend.device.pool.take(VECTOR.nbytes), VECTOR, backend.device.timeline)
         with pytest.raises(InjectedError):
             executable([3, x])
         updated = len(driver.calls)
@@ -70,7 +71,7 @@ def test_a_call_that_fails_anywhere_is_made_good_by_the_next():
 
 def test_memory_comes_back_to_the_pool_and_is_freed_when_there_is_no_more():
     driver = RecordingDriver()
-    pool = Pool(driver)
+    pool = Pool(Timeline(driver))
     lease = pool.take(1000)
     assert pool.free_bytes == 0
     address = lease.pointer

@@ -51,7 +51,7 @@ class FakeBuffer:
 
 class FakeExecutable:
     def __init__(self, program: Program, device: str) -> None:
-        self.program = program
+        self.program = self.plan = program
         self.device = device
         self.launches = 0
         self.arguments: list[Sequence[Any]] = []

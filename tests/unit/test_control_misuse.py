@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
 from traced import trace
 
-from tracegraph import control, errors
+from tracegraph import control, debug, errors, register_dataclass
 
 X = np.ones(3)
 
@@ -19,14 +20,39 @@ def step(state: Any) -> Any:
 
 
 def small(c: Any) -> Any:
-    return np.sum(c) < 3
+    return np.sum(c) < 9
 
 
 def vector(c: Any) -> Any:
     return c < 3
 
 
+def printing(c: Any) -> Any:
+    debug.print("{}", c)
+    return np.sum(c) < 3
+
+
+def bounded(c: Any) -> Any:
+    return control.while_loop(small, lambda c: c + 1, c, max_steps=9)[0] < 3
+
+
+def shown(c: Any) -> Any:
+    return control.fori_loop(0, 3, lambda i, c: c, c, progress=True)[0] < 3
+
+
+def keep(state: Any) -> Any:
+    return state
+
+
+@register_dataclass
+@dataclass(frozen=True)
+class Body:
+    position: Any
+    mass: Any
+
+
 CARRY = {"v": [X, X], "n": np.int64(0)}
+HERE = "test_control_misuse.py:"
 
 # Each case: the call, the error, and the facts that its message must carry.
 MISUSE: dict[str, tuple[Callable[[], Any], type[Exception], list[str]]] = {
@@ -38,12 +64,12 @@ MISUSE: dict[str, tuple[Callable[[], Any], type[Exception], list[str]]] = {
     "no predicate": (
         lambda: control.cond(None, small, small, X),
         errors.PredicateError,
-        ["cond", "pred", "None"],
+        ["cond", "pred", "None", "pass a comparison"],
     ),
     "function as predicate": (
         lambda: control.cond(small, small, small, X),
         errors.PredicateError,
-        ["pred", "the function small (test_control_misuse.py:"],
+        ["pred", "the function small (test_control_misuse.py:", "call it"],
     ),
     "text as predicate": (
         lambda: control.cond("yes", small, small, X),
@@ -63,7 +89,7 @@ MISUSE: dict[str, tuple[Callable[[], Any], type[Exception], list[str]]] = {
     "float index": (
         lambda: control.switch(1.5, [small, small], X),
         errors.IntegerError,
-        ["index", "~f64[]", "astype"],
+        ["index", "~f64[]", "int(x)", "astype"],
     ),
     "array index": (
         lambda: control.switch(np.arange(2), [small, small], X),
@@ -137,15 +163,45 @@ MISUSE: dict[str, tuple[Callable[[], Any], type[Exception], list[str]]] = {
         errors.LeafMismatchError,
         ["fori_loop", "lower i32[]", "upper i64[]", "astype"],
     ),
-    "no pair": (
-        lambda: control.scan(small, X, X, 3),
-        TypeError,
-        ["small"],
+    "parameters of scan's body": (
+        lambda: control.scan(small, X, X),
+        errors.ParametersError,
+        ["scan", f"f small ({HERE}", "takes (c)", "called with (carry, x)"],
+    ),
+    "parameters of a counted loop's body": (
+        lambda: control.fori_loop(0, 3, keep, X),
+        errors.ParametersError,
+        ["fori_loop", f"body_fun keep ({HERE}", "called with (i, carry)"],
+    ),
+    "parameters of a condition": (
+        lambda: control.while_loop(lambda a, b: a < b, lambda a, b: (a, b), (0, 3)),
+        errors.ParametersError,
+        ["while_loop", f"cond_fun <lambda> ({HERE}", "takes (a, b)", "called with (carry)"],
+    ),
+    "parameters of a branch": (
+        lambda: control.cond(True, lambda: X, lambda x: x, X),
+        errors.ParametersError,
+        ["cond", f"true_fun <lambda> ({HERE}", "takes ()", "called with (operands[0])"],
+    ),
+    "parameters of one of several branches": (
+        lambda: control.switch(0, [lambda x, y: x, lambda x, *, y: x], X, X),
+        errors.ParametersError,
+        ["switch", "branches[1] <lambda>", "takes (x, *, y)", "(operands[0], operands[1])"],
+    ),
+    "parameters of map's function": (
+        lambda: control.map(lambda: 1, X),
+        errors.ParametersError,
+        ["map", "f <lambda>", "takes ()", "called with (x)"],
     ),
     "one value from scan's body": (
         lambda: control.scan(lambda c, x: c, X, X),
         errors.ScanBodyError,
-        ["scan", "<lambda> (test_control_misuse.py:", "pair (carry, y)", "numpy.ndarray|Tracer"],
+        [
+            "scan",
+            "<lambda> (test_control_misuse.py:",
+            "pair (carry, y)",
+            "an array of type f64[3]|a traced value of type f64[3]",
+        ],
     ),
     "extents that differ": (
         lambda: control.scan(lambda c, x: (c, x), X, (X, np.ones((2, 3)))),
@@ -177,6 +233,227 @@ MISUSE: dict[str, tuple[Callable[[], Any], type[Exception], list[str]]] = {
         ValueError,
         ["unroll", "-1"],
     ),
+    "one element of a carry more": (
+        lambda: control.fori_loop(0, 3, lambda i, c: (*c, X), (X, X)),
+        errors.StructureError,
+        ["fori_loop", f"<lambda> ({HERE}", "only in returned: c[2]", "same structure"],
+    ),
+    "no carry returned": (
+        lambda: control.while_loop(small, lambda state: None, X),
+        errors.StructureError,
+        ["while_loop", "returned: None", "only in given: state"],
+    ),
+    "types of a dataclass": (
+        lambda: control.fori_loop(
+            0, 3, lambda i, body: Body(body.position[:1], body.mass + 1j), Body(X, X)
+        ),
+        errors.LeafMismatchError,
+        [
+            "body.position: given f64[3], returned f64[1]; make the shapes equal",
+            "body.mass: given f64[3], returned c128[3]; cast one",
+            f"<lambda> ({HERE}",
+        ],
+    ),
+    "types of scan's carry": (
+        lambda: control.scan(lambda total, x: (total + np.ones(2), x), np.float32(0), X),
+        errors.LeafMismatchError,
+        ["scan", f"<lambda> ({HERE}", "total: given f32[], returned f64[2]"],
+    ),
+    "types of an unrolled scan's carry": (
+        lambda: control.scan(lambda total, x: (total[:1], x), X, X, unroll=3),
+        errors.LeafMismatchError,
+        ["scan", f"<lambda> ({HERE}", "total: given f64[3], returned f64[1]"],
+    ),
+    "structure of an unrolled scan's carry": (
+        lambda: control.scan(lambda total, x: ((total, x), x), X, X, unroll=True),
+        errors.StructureError,
+        ["scan", f"<lambda> ({HERE}", "only in returned: total[0]"],
+    ),
+    "text from scan's body": (
+        lambda: control.scan(lambda c, x: (c, {"t": "text"}), X, X),
+        errors.LeafTypeError,
+        ["scan", "y['t']", "str", f"<lambda> ({HERE}"],
+    ),
+    "text from map's body": (
+        lambda: control.map(lambda x: ["text"], X),
+        errors.LeafTypeError,
+        ["map", "result[0]", "str", f"<lambda> ({HERE}"],
+    ),
+    "text from a loop's body": (
+        lambda: control.while_loop(small, lambda state: "text", X),
+        errors.LeafTypeError,
+        ["while_loop", "state", "str", f"<lambda> ({HERE}"],
+    ),
+    "text in the carry": (
+        lambda: control.while_loop(lambda s: s["n"] < 3, keep, {"n": 0, "name": ["text"]}),
+        errors.LeafTypeError,
+        ["while_loop", "state['name'][0]", "str", "capture"],
+    ),
+    "text in xs": (
+        lambda: control.scan(lambda c, x: (c, x), X, {"k": "text"}),
+        errors.LeafTypeError,
+        ["scan", "xs['k']", "str"],
+    ),
+    "number as condition": (
+        lambda: control.while_loop(3, keep, X),  # type: ignore[arg-type]
+        errors.NotCallableError,
+        ["while_loop", "cond_fun must be a function", "3"],
+    ),
+    "no body": (
+        lambda: control.while_loop(small, None, X),  # type: ignore[arg-type]
+        errors.NotCallableError,
+        ["while_loop", "body_fun", "None"],
+    ),
+    "no body of a counted loop": (
+        lambda: control.fori_loop(0, 3, X, X),  # type: ignore[arg-type]
+        errors.NotCallableError,
+        ["fori_loop", "body_fun", "an array of type f64[3]"],
+    ),
+    "no body of a scan": (
+        lambda: control.scan(None, X, X),  # type: ignore[arg-type]
+        errors.NotCallableError,
+        ["scan", "f must be a function", "None"],
+    ),
+    "float condition": (
+        lambda: control.while_loop(lambda c: np.sum(c), keep, X),
+        errors.ConditionError,
+        ["f64[]", "boolean scalar", "comparison"],
+    ),
+    "condition that is a pair": (
+        lambda: control.while_loop(lambda c: (True, c), keep, X),
+        errors.ConditionError,
+        ["builtins.tuple", "boolean scalar"],
+    ),
+    "None as index": (
+        lambda: control.switch(None, [small, small], X),
+        errors.IntegerError,
+        ["switch", "index", "None"],
+    ),
+    "function as branches": (
+        lambda: control.switch(0, small, X),  # type: ignore[arg-type]
+        errors.NoBranchesError,
+        ["branches", f"the function small ({HERE}", "list or tuple"],
+    ),
+    "one branch that is not a function": (
+        lambda: control.switch(0, [X], X),  # type: ignore[list-item]
+        errors.NotCallableError,
+        ["branches[0]", "an array of type f64[3]"],
+    ),
+    "array as bound": (
+        lambda: control.fori_loop(np.arange(2), 3, lambda i, c: c, X),
+        errors.IntegerError,
+        ["fori_loop", "lower", "i64[2]", "index one element"],
+    ),
+    "bool as bound": (
+        lambda: control.fori_loop(False, 3, lambda i, c: c, X),
+        errors.IntegerError,
+        ["fori_loop", "lower", "bool[]", "astype"],
+    ),
+    "no bound": (
+        lambda: control.fori_loop(0, None, lambda i, c: c, X),
+        errors.IntegerError,
+        ["fori_loop", "upper", "None"],
+    ),
+    "float length": (
+        lambda: control.scan(lambda c, x: (c, x), X, length=3.0),  # type: ignore[arg-type]
+        errors.IntegerError,
+        ["scan", "length", "~f64[]"],
+    ),
+    "float unroll": (
+        lambda: control.scan(lambda c, x: (c, x), X, X, unroll=1.5),  # type: ignore[arg-type]
+        errors.IntegerError,
+        ["scan", "unroll", "~f64[]"],
+    ),
+    "map over nothing": (
+        lambda: control.map(small, ()),
+        errors.ScanLengthError,
+        ["map", "xs has no arrays"],
+    ),
+    "map over extents that differ": (
+        lambda: control.map(small, (X, X[:2])),
+        errors.ScanLengthError,
+        ["map", "xs[0]: f64[3]", "xs[1]: f64[2]"],
+    ),
+    "negative limit of steps": (
+        lambda: control.while_loop(small, keep, X, max_steps=-1),
+        errors.StepLimitOptionError,
+        ["while_loop", "max_steps", "at least 0", "-1"],
+    ),
+    "float limit of steps": (
+        lambda: control.while_loop(small, keep, X, max_steps=1e6),  # type: ignore[arg-type]
+        errors.StepLimitOptionError,
+        ["while_loop", "max_steps", "1000000.0"],
+    ),
+    "bool limit of steps": (
+        lambda: control.while_loop(small, keep, X, max_steps=True),
+        errors.StepLimitOptionError,
+        ["max_steps", "True"],
+    ),
+    "unknown reaction to the limit": (
+        lambda: control.while_loop(small, keep, X, max_steps=3, on_max_steps="warn"),  # type: ignore[arg-type]
+        errors.StepLimitOptionError,
+        ["on_max_steps", "'raise' or 'stop'", "'warn'"],
+    ),
+    "number as progress": (
+        lambda: control.map(keep, X, progress=3),  # type: ignore[arg-type]
+        errors.ProgressError,
+        ["map", "progress", "label", "(step, total)", "3"],
+    ),
+    "print in a condition": (
+        lambda: control.while_loop(printing, keep, X),
+        errors.EffectInConditionError,
+        ["debug.print", f"cond_fun printing ({HERE}", "body_fun"],
+    ),
+    "bounded loop in a condition": (
+        lambda: control.while_loop(bounded, keep, X),
+        errors.EffectInConditionError,
+        ["max_steps", f"cond_fun bounded ({HERE}", "body_fun"],
+    ),
+    "progress in a condition": (
+        lambda: control.while_loop(shown, keep, X),
+        errors.EffectInConditionError,
+        ["fori_loop(..., progress=...)", f"cond_fun shown ({HERE}", "body_fun"],
+    ),
+    "print of a tree": (
+        lambda: debug.print("state {s}", s={"a": X}),
+        errors.PrintArgumentError,
+        ["debug.print('state {s}', ...)", "s: builtins.dict", "one by one", HERE],
+    ),
+    "print of text": (
+        lambda: debug.print("{}: {}", "loss", X),
+        errors.PrintArgumentError,
+        ["argument 0", "str", "into the template"],
+    ),
+    "print without template": (
+        lambda: debug.print(X),  # type: ignore[arg-type]
+        TypeError,
+        ["template must be a string", "an array of type f64[3]", 'debug.print("x = {}", x)'],
+    ),
+    "field without argument": (
+        lambda: debug.print("x = {}, y = {}", X),
+        errors.PrintFormatError,
+        ["debug.print('x = {}, y = {}', ...)", "no argument 1", "f64[3]", "str.format", HERE],
+    ),
+    "name without argument": (
+        lambda: debug.print("x = {x}, y = {y}", x=X),
+        errors.PrintFormatError,
+        ["no argument named 'y'", "x=f64[3]", HERE],
+    ),
+    "argument without field": (
+        lambda: debug.print("x = {}", X, np.float32(1), y=X, z=X),
+        errors.PrintFormatError,
+        ["does not use argument 1, y, z", "f64[3], f32[], y=f64[3], z=f64[3]"],
+    ),
+    "format of a number for an array": (
+        lambda: debug.print("x = {:.3f}", X),
+        errors.PrintFormatError,
+        ["unsupported format string", "f64[3]"],
+    ),
+    "single brace": (
+        lambda: debug.print("set {x", X),
+        errors.PrintFormatError,
+        ["expected '}'", "doubled"],
+    ),
     "map over a value": (
         lambda: control.map(3, X),  # type: ignore[arg-type]
         errors.NotCallableError,
@@ -194,6 +471,7 @@ TRACED_ONLY: dict[str, tuple[Callable[[Any], Any], type[Exception], list[str]]] 
             "false_fun <lambda> (test_control_misuse.py:",
             "result['a']: true_fun f64[3], false_fun f64[2]",
             "result['b']: true_fun ~i64[], false_fun f64[3]",
+            "~ marks a Python number",
         ],
     ),
     "strong types of branches": (
@@ -223,6 +501,58 @@ TRACED_ONLY: dict[str, tuple[Callable[[Any], Any], type[Exception], list[str]]] 
         lambda n: control.scan(lambda c, x: (c, x), X, length=n),
         errors.StaticLengthError,
         ["scan", "length", "i64[]", "while_loop"],
+    ),
+    "structures of three branches": (
+        lambda n: control.switch(n, [lambda: X, lambda: (X, {"k": X}), lambda: [X]]),
+        errors.StructureError,
+        [
+            f"branches[0] <lambda> ({HERE}",
+            "(*, {'k': *})",
+            "[*]",
+            "result[0], result[1]['k']",
+            "result[0]",
+        ],
+    ),
+    "template formatted while tracing": (
+        lambda n: debug.print(f"n = {n}"),
+        errors.PrintFormatError,
+        ["Tracer<i64[]>", "while tracing", "arguments", HERE],
+    ),
+    "traced limit of steps": (
+        lambda n: control.while_loop(small, keep, X, max_steps=n),
+        errors.StaticLengthError,
+        ["while_loop", "max_steps", "i64[]", "argument 0", "carry a count"],
+    ),
+    "all mismatches of all branches": (
+        lambda n: control.switch(
+            n,
+            [
+                lambda: {"a": X, "b": np.int8(1), "c": X},
+                lambda: {"a": X, "b": np.int16(1), "c": X},
+                lambda: {"a": X, "b": np.int8(1), "c": X[:, None]},
+            ],
+        ),
+        errors.LeafMismatchError,
+        [
+            f"branches[1] <lambda> ({HERE}",
+            "result['b']: branches[0] i8[], branches[1] i16[], branches[2] i8[]",
+            "result['c']: branches[0] f64[3], branches[1] f64[3], branches[2] f64[3,1]",
+        ],
+    ),
+    "bounds of two types, one traced": (
+        lambda n: control.fori_loop(np.int8(0), n, lambda i, c: c, X),
+        errors.LeafMismatchError,
+        ["fori_loop", "lower i8[], upper i64[]", "astype"],
+    ),
+    "traced value as length of a Python loop": (
+        lambda n: [control.cond(True, keep, keep, X) for _ in range(n)],
+        errors.TracerIndexError,
+        ["range", "argument 0", "fori_loop", HERE],
+    ),
+    "traced value as Python condition": (
+        lambda n: control.while_loop(lambda c: c > 0 and c < 9, keep, n),
+        errors.TracerBoolError,
+        ["`and`", "bool[]", "logical_and", HERE],
     ),
     "traced unroll": (
         lambda n: control.scan(lambda c, x: (c, x), X, X, unroll=n),

@@ -58,6 +58,7 @@ CASES: list[tuple[Callable[[Any], Any], Any, type[Exception], str]] = [
     (float, SCALAR, errors.TracerFloatError, "float()"),
     (math.sin, SCALAR, errors.TracerFloatError, "`math`"),
     (complex, SCALAR, errors.TracerComplexError, "complex()"),
+    (lambda x: f"{x:.3f}", SCALAR, errors.TracerFormatError, "tracegraph.debug.print"),
     (lambda x: x.item(), SCALAR, errors.TracerItemError, "x[i]"),
     (lambda x: x.tolist(), VECTOR, errors.TracerItemError, "return it"),
     (np.asarray, VECTOR, errors.TracerArrayError, "tracegraph.numpy.asarray"),

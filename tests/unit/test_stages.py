@@ -85,11 +85,10 @@ def test_memory_by_purpose(lowered: Any) -> None:
 def test_explain_has_a_row_for_every_loop_and_branch(lowered: Any) -> None:
     lines = lowered.explain().splitlines()
     assert re.fullmatch(r"halve_until_small: \d+ nodes, 3 of them conditional", lines[0])
-    assert lines[1].split() == ["line", "construct", "schedule", "nodes"]
-    assert sorted(line.split()[1] for line in lines[2:]) == ["cond", "switch", "while"]
+    assert lines[1].split() == ["line", "construct", "steps", "schedule", "nodes", "why"]
+    assert sorted(line.split()[1] for line in lines[2:]) == ["cond", "switch", "while_loop"]
     first = halve_until_small.__code__.co_firstlineno
-    assert f"test_stages.py:{first + 7}  while" in lowered.explain()
-    assert all("conditional node" in line for line in lines[2:])
+    assert f"test_stages.py:{first + 7}  while_loop" in lowered.explain()
 
 
 def test_explain_without_control_flow() -> None:

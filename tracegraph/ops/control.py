@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tracegraph import limits
 from tracegraph.interpret import run_region
 from tracegraph.ir import Region
 from tracegraph.op import Control, Op, register
@@ -82,24 +83,27 @@ def _while_type(
     carry: int,
     regions: Sequence[Region] = (),
     trip_count: int | None = None,
+    max_steps: int | None = None,
+    construct: str = "while_loop",
 ) -> Types:
+    """`construct` is the name that the user knows the loop by."""
     _count(regions, 2)
     condition, body = regions
     _takes("the condition", condition, operands)
     _takes("the body", body, operands)
     _agree("the result of the condition", condition.result_types, [ArrayType(np.dtype(np.bool_))])
     _agree("results of the body", body.result_types, operands[:carry])
-    if trip_count is not None and trip_count < 0:
-        raise TypeError(f"trip_count must not be negative: got {trip_count}")
+    for name, count in (("trip_count", trip_count), ("max_steps", max_steps)):
+        if count is not None and count < 0:
+            raise TypeError(f"{name} must not be negative: got {count}")
     return tuple(p.type for p in body.params[:carry])
 
 
-def _while(
-    *operands: Any, carry: int, regions: Sequence[Region], trip_count: int | None = None
-) -> Arrays:
+def _while(*operands: Any, carry: int, regions: Sequence[Region], **known: Any) -> Arrays:
     condition, body = regions
     state, captures = operands[:carry], operands[carry:]
     while run_region(condition, (*state, *captures))[0]:
+        limits.check()
         state = run_region(body, (*state, *captures))
     return state
 
@@ -111,6 +115,7 @@ def _scan_type(
     length: int,
     reverse: bool,
     regions: Sequence[Region] = (),
+    construct: str = "scan",
 ) -> Types:
     _count(regions, 1)
     (body,) = regions
@@ -126,7 +131,13 @@ def _scan_type(
 
 
 def _scan(
-    *operands: Any, carry: int, xs: int, length: int, reverse: bool, regions: Sequence[Region]
+    *operands: Any,
+    carry: int,
+    xs: int,
+    length: int,
+    reverse: bool,
+    regions: Sequence[Region],
+    **known: str,
 ) -> Arrays:
     (body,) = regions
     state, stacked, captures = (
@@ -136,6 +147,7 @@ def _scan(
     )
     ys = tuple(np.empty((length, *t.shape), t.dtype) for t in body.result_types[carry:])
     for i in reversed(range(length)) if reverse else range(length):
+        limits.check()
         results = run_region(body, (*state, *(x[i] for x in stacked), *captures))
         state = results[:carry]
         for y, value in zip(ys, results[carry:], strict=True):

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from tracegraph.ir import Atom, Eqn, Literal, Program
+from tracegraph.op import Effect
 from tracegraph.passes.rewrite import Defs, Replacement, Rule, rewrite
 
 
 def cse(program: Program) -> Program:
     """The program with each op applied once, in a region, to the same operands and attributes.
 
-    Equations that have regions are kept.
+    Equations that have regions are kept, and so are effects.
     """
     return rewrite(program, _new_rule)
 
@@ -20,7 +21,7 @@ def _new_rule() -> Rule:
     seen: dict[Hashable, Eqn] = {}
 
     def rule(eqn: Eqn, defs: Defs) -> Replacement | None:
-        if eqn.regions:
+        if eqn.regions or isinstance(eqn.op.form, Effect):
             return None
         attrs = tuple(sorted(eqn.attrs.items(), key=lambda item: item[0]))
         key = (eqn.op, attrs, tuple(_key(a) for a in eqn.operands))

@@ -1,6 +1,7 @@
 """Dead code elimination: equations, captures, carries, stacked results and constants nobody needs.
 
-All ops are pure, so what is not needed for a result of the program may go, loops included.
+What is not needed for a result of the program may go, loops included. The token of the last effect
+is a result, and needs all effects before it.
 """
 
 from __future__ import annotations

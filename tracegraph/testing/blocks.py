@@ -11,6 +11,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 import tracegraph
+from tracegraph import debug
 from tracegraph.testing.steps import SIMPLE, Maker
 from tracegraph.testing.values import Drawn, Env, Known, Scope, Step, bounded, conform
 
@@ -33,14 +34,20 @@ class Block:
 
 
 def draw_block(
-    draw: st.DrawFn, known: Sequence[Known], depth: int, max_steps: int, indent: str
+    draw: st.DrawFn,
+    known: Sequence[Known],
+    depth: int,
+    max_steps: int,
+    indent: str,
+    effects: bool,
 ) -> Block:
     """A block of at least one step; its text names every value."""
-    scope = Scope(draw, depth, list(known))
+    scope = Scope(draw, depth, list(known), effects)
+    shown = (printed,) * 6 if effects else ()  # so often that most programs print
+    makers = (*SIMPLE, *(CONTROL if depth > 0 else ()), *shown)
     steps, lines = [], []
     for _ in range(draw(st.integers(1, max_steps))):
-        maker = draw(st.sampled_from(SIMPLE + CONTROL if depth > 0 else SIMPLE))
-        drawn = maker(scope)
+        drawn = draw(st.sampled_from(makers))(scope)
         names = (f"v{len(scope.known) + n}: {r}" for n, r in enumerate(drawn.results))
         lines.append(f"{indent}{', '.join(names)} = {drawn.text}".replace("\n", f"\n{indent}"))
         steps.append(drawn.step)
@@ -50,7 +57,8 @@ def draw_block(
 
 def _inner(scope: Scope, parameters: Sequence[Known]) -> Block:
     """A block inside a step, which sees all values around it, and parameters."""
-    return draw_block(scope.draw, [*scope.known, *parameters], scope.depth - 1, 3, "  ")
+    known, effects = [*scope.known, *parameters], scope.effects
+    return draw_block(scope.draw, known, scope.depth - 1, 3, "  ", effects)
 
 
 def _ends(scope: Scope, block: Block, results: Sequence[Known]) -> list[int]:
@@ -185,6 +193,19 @@ def scan(scope: Scope) -> Drawn:
 
     head = f"scan v{i} from {carry} reverse={reverse} as v{len(scope.known)}.., then the row"
     return Drawn(step, (*states, scope.known[i]), f"{head}\n{block.text}\n  -> {ends}")
+
+
+def printed(scope: Scope) -> Drawn:
+    """A step whose values are printed, with one more."""
+    i, drawn = scope.any(), scope.draw(st.sampled_from(SIMPLE))(scope)
+    template = f"v{i} = {{v{i}}}" + " {}" * len(drawn.results)
+
+    def step(env: Env) -> tuple[Any, ...]:
+        values = drawn.step(env)
+        debug.print(template, *values, **{f"v{i}": env[i]})
+        return values
+
+    return Drawn(step, drawn.results, f"{drawn.text}, printed with v{i}")
 
 
 CONTROL: tuple[Maker, ...] = (cond, switch, while_loop, fori_loop, scan)

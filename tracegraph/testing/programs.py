@@ -27,7 +27,9 @@ class RandomProgram:
 
 
 @st.composite
-def programs(draw: st.DrawFn, max_steps: int = 8, max_depth: int = 2) -> RandomProgram:
+def programs(
+    draw: st.DrawFn, max_steps: int = 8, max_depth: int = 2, effects: bool = False
+) -> RandomProgram:
     """Random functions of one to three arrays, with nested control flow, and arguments for them.
 
     They are written with plain NumPy and tracegraph's control flow, and are exact by construction:
@@ -38,6 +40,7 @@ def programs(draw: st.DrawFn, max_steps: int = 8, max_depth: int = 2) -> RandomP
         draw: given by hypothesis.
         max_steps: how many steps the outermost level has at most.
         max_depth: how deeply branches and loops are nested.
+        effects: whether they print.
 
     >>> import numpy as np
     >>> from hypothesis import given, settings
@@ -48,7 +51,8 @@ def programs(draw: st.DrawFn, max_steps: int = 8, max_depth: int = 2) -> RandomP
     >>> test_shapes()
     """
     arguments = tuple(draw(arrays()) for _ in range(draw(st.integers(1, 3))))
-    block = draw_block(draw, [Known.of(a) for a in arguments], max_depth, max_steps, "  ")
+    known = [Known.of(a) for a in arguments]
+    block = draw_block(draw, known, max_depth, max_steps, "  ", effects)
     made = range(block.first, len(block.known))
     chosen = draw(st.lists(st.sampled_from([*made, 0]), min_size=1, max_size=3))
     results = [*chosen, made[-1]]

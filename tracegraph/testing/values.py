@@ -57,11 +57,14 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Scope:
-    """Where a step is drawn: the values it may use, and how many levels of bodies it may have."""
+    """Where a step is drawn: the values it may use, how many levels of bodies it may have, and
+    whether it may print.
+    """
 
     draw: st.DrawFn
     depth: int
     known: list[Known] = field(default_factory=list)
+    effects: bool = False
 
     def pick(self, accept: Callable[[Known], bool] = lambda _: True) -> int | None:
         """The number of an acceptable value, or None if there is none."""

@@ -1,0 +1,54 @@
+"""Context: what a whole Plan numbers while its regions are built one by one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from lowering.buffer import Buffer, Space
+from lowering.plan import MemcpyNode
+from lowering.stage import NodeStage
+from tracegraph.effects import Failure, Monitor, PrintFormat
+from tracegraph.types import ArrayType
+
+_T = TypeVar("_T")
+
+
+@dataclass(slots=True)
+class Context:
+    """What is numbered across a whole Plan, and the inputs that library calls read from scratch."""
+
+    counts: dict[Space, int] = field(default_factory=dict)
+    conditions: int = 0
+    monitors: list[Monitor] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+    prints: list[PrintFormat] = field(default_factory=list)
+    staged: dict[Buffer, Buffer] = field(default_factory=dict)
+
+    def buffer(self, space: Space, type_: ArrayType) -> Buffer:
+        """A new buffer."""
+        number = self.counts.get(space, 0)
+        self.counts[space] = number + 1
+        return Buffer(space, number, type_.strong())
+
+    def condition(self) -> int:
+        """A new condition."""
+        self.conditions += 1
+        return self.conditions - 1
+
+    def stage_input(self, buffer: Buffer) -> Buffer:
+        """The scratch copy of an input, at an address that no call moves."""
+        if buffer not in self.staged:
+            self.staged[buffer] = self.buffer("scratch", buffer.type)
+        return self.staged[buffer]
+
+    def staging(self) -> list[NodeStage]:
+        """The copies that fill what `stage_input` promised."""
+        return [NodeStage(MemcpyNode(copy, source)) for source, copy in self.staged.items()]
+
+
+def number(known: list[_T], item: _T) -> int:
+    """The position of an item, which is appended unless it is there."""
+    if item not in known:
+        known.append(item)
+    return known.index(item)

@@ -1,0 +1,43 @@
+"""Print nests as instructions: each argument is evaluated and kept, then all are printed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from math import prod
+
+import numpy as np
+
+from lowering.host.arena import Array
+from lowering.host.evaluate import Evaluator
+from lowering.host.registers import Instruction
+from lowering.kernel import PrintedArray, PrintNest
+from tracegraph.effects import PrintFormat
+
+
+def print_runs(nest: PrintNest, format_: PrintFormat) -> Iterator[Evaluator]:
+    """The instructions of a print nest. The arguments have an iteration space each."""
+    values: list[Array] = [np.empty(a.shape, a.value.dtype) for a in nest.arguments]
+    for argument, value in zip(nest.arguments, values, strict=True):
+        if prod(argument.shape):
+            yield _kept(argument, value)
+    last = Evaluator(())
+    last.instructions.append(Instruction("effect", lambda: _print(format_, values), ()))
+    yield last
+
+
+def _kept(argument: PrintedArray, into: Array) -> Evaluator:
+    run = Evaluator(argument.shape)
+    register = run.value(argument.value)
+    run.instructions.append(Instruction("effect", _copy_to(into), (register,)))
+    return run
+
+
+def _copy_to(target: Array) -> Callable[[Array], None]:
+    def copy(value: Array) -> None:
+        target[...] = value
+
+    return copy
+
+
+def _print(format_: PrintFormat, values: list[Array]) -> None:
+    print(format_.render(tuple(values)))

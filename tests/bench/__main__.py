@@ -1,0 +1,7 @@
+"""``python -m tests.bench``."""
+
+import sys
+
+from .command import main
+
+sys.exit(main())

@@ -1,0 +1,135 @@
+"""What comes before the first result: tracing, planning, compiling."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+import tracegraph
+
+from .row import MILLISECONDS, PER_EQUATION, Row
+
+COUNTS = (10, 100, 1_000, 10_000)
+_KINDS = 5
+
+
+def _chain(xp, equations):
+    """A new function of so many equations, of a few kinds; nothing of an old one fits it."""
+
+    def function(x, y):
+        for _ in range(equations // _KINDS):
+            x = xp.sin(x)
+            x = x * y
+            y = y - x
+            x = x + y
+            y = xp.maximum(y, x)
+        return x, y
+
+    return function
+
+
+def _chain_inputs(draw):
+    n, dtype = draw.size(1024), draw.dtype("float32", "float64")
+    return [draw.uniform(n, dtype) for _ in range(2)]
+
+
+def _nothing_of(build):
+    """Runs `build` for what it costs; there is no array to compare."""
+
+    def run():
+        build()
+        return ()
+
+    return run
+
+
+def _plan(equations):
+    def prepare(*inputs):
+        return _nothing_of(lambda: tracegraph.jit(_chain(np, equations)).lower(*inputs))
+
+    return prepare
+
+
+def _lower_jax(equations):
+    def prepare(*inputs):
+        import jax
+
+        return _nothing_of(lambda: jax.jit(_chain(jax.numpy, equations)).lower(*inputs))
+
+    return prepare
+
+
+PLAN_ROWS = tuple(
+    Row(
+        name=f"plan_{count}",
+        title=f"trace and plan {count} equations; for jax, trace and lower to StableHLO",
+        inputs=_chain_inputs,
+        contestants={"tracegraph": _plan(count), "jax": _lower_jax(count)},
+        unit=PER_EQUATION,
+        work=lambda inputs, results, count=count: count,
+    )
+    for count in COUNTS
+)
+
+
+def _first_inputs(draw):
+    n, dtype = draw.size(1024), draw.dtype("float32", "float64")
+    return [draw.uniform(n, dtype, 1.0, 2.0)]
+
+
+def _fresh_factors():
+    """Constants that no earlier run has used, so that no cache of compiled kernels has them."""
+    start = np.random.default_rng().uniform(0.4, 0.5)
+    return (float(start + i * 1e-5) for i in itertools.count())
+
+
+def _halving(while_loop, xp, factor):
+    """A new function, which scales its argument until the sum is small."""
+    return lambda x: while_loop(lambda x: xp.sum(x) > 1.0, lambda x: x * factor, x)
+
+
+def _first_call(x):
+    factors = _fresh_factors()
+    return lambda: tracegraph.jit(_halving(tracegraph.while_loop, np, next(factors)))(x)
+
+
+def _first_call_jax(x):
+    import jax
+
+    factors = _fresh_factors()
+    return lambda: jax.jit(_halving(jax.lax.while_loop, jax.numpy, next(factors)))(x)
+
+
+def _first_call_torch(x):
+    import torch
+    from torch._higher_order_ops import while_loop
+
+    factors = _fresh_factors()
+
+    def run():
+        torch._dynamo.reset()
+        factor = next(factors)
+
+        @torch.compile(fullgraph=True)
+        def f(x):
+            return while_loop(lambda x: x.sum() > 1.0, lambda x: (x * factor,), (x,))
+
+        return f(x)
+
+    return run
+
+
+FIRST_CALL = Row(
+    name="first_call",
+    title="jit of a small while_loop and its first call, nothing cached",
+    inputs=_first_inputs,
+    contestants={
+        "tracegraph": _first_call,
+        "jax": _first_call_jax,
+        "torch": _first_call_torch,
+    },
+    unit=MILLISECONDS,
+)
+
+ROWS = (*PLAN_ROWS, FIRST_CALL)

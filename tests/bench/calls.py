@@ -1,0 +1,135 @@
+"""What a call costs: functions so small that nothing else counts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from .capture import cupy_graph, torch_graph, warp_graph
+from .own import eager, jitted
+from .row import Row
+
+MANY = 20
+
+
+def _inputs(draw):
+    n, dtype = draw.size(1024), draw.dtype("float32", "float64")
+    return [draw.uniform(n, dtype) for _ in range(3)]
+
+
+def fused(x, a, b):
+    return x * a + b
+
+
+def _jax(*arrays):
+    import jax
+
+    f = jax.jit(fused)
+    return lambda: f(*arrays)
+
+
+def _torch(*arrays):
+    import torch
+
+    f = torch.compile(fused)
+    return lambda: f(*arrays)
+
+
+def _cupy(*arrays):
+    import cupy
+
+    f = cupy.fuse(fused)
+    return lambda: f(*arrays)
+
+
+def _warp(x, a, b):
+    import warp
+
+    from .warp_kernels import multiply_add
+
+    y = warp.empty_like(x)
+
+    def run():
+        warp.launch(multiply_add, x.shape, [x, a, b, y])
+        return y
+
+    return run
+
+
+CALL = Row(
+    name="call",
+    title="x*a + b, a call and its result",
+    inputs=_inputs,
+    contestants={
+        "tracegraph": jitted(fused),
+        "numpy": eager(fused),
+        "jax": _jax,
+        "torch": _torch,
+        "torch graph": lambda *arrays: torch_graph(_torch(*arrays)),
+        "cupy": _cupy,
+        "cupy graph": lambda *arrays: cupy_graph(_cupy(*arrays)),
+        "warp": _warp,
+        "warp graph": lambda *arrays: warp_graph(_warp(*arrays)),
+    },
+    limit="launch",
+)
+
+CALL_CPU = replace(
+    CALL,
+    name="call_cpu",
+    title="x*a + b, CPU time of a call that is not waited for",
+    waits=False,
+    devices=("cuda",),
+)
+
+
+def _many_inputs(draw):
+    n, dtype = draw.size(1024), draw.dtype("float32", "float64")
+    return [draw.uniform(n, dtype) for _ in range(MANY)]
+
+
+def _twice_and_one(x):
+    return x * 2 + 1
+
+
+def _each(*arrays):
+    return tuple(map(_twice_and_one, arrays))
+
+
+def _many_jax(*arrays):
+    import jax
+
+    f = jax.jit(_each)
+    return lambda: f(*arrays)
+
+
+def _many_torch(*arrays):
+    import torch
+
+    f = torch.compile(_each)
+    return lambda: f(*arrays)
+
+
+def _many_cupy(*arrays):
+    import cupy
+
+    f = cupy.fuse(_twice_and_one)
+    return lambda: [f(x) for x in arrays]
+
+
+MANY_ARRAYS = Row(
+    name="many_arrays",
+    title=f"{MANY} arrays in, {MANY} out, a call and its results",
+    inputs=_many_inputs,
+    contestants={
+        "tracegraph": jitted(_each),
+        "numpy": eager(_each),
+        "jax": _many_jax,
+        "torch": _many_torch,
+        "torch graph": lambda *arrays: torch_graph(_many_torch(*arrays)),
+        "cupy": _many_cupy,
+        "cupy graph": lambda *arrays: cupy_graph(_many_cupy(*arrays)),
+    },
+    limit="launch",
+)
+
+ROWS = (CALL, CALL_CPU, MANY_ARRAYS)

@@ -1,0 +1,82 @@
+"""Work captured into a CUDA graph by hand, for libraries whose users do that.
+
+A replay reads and writes the same memory each time: it takes no new arguments, and its results are
+overwritten by the next. It shows how far one gets where that is acceptable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from .library import Unavailable
+
+
+def torch_graph(run: Callable[[], Any]) -> Callable[[], Any]:
+    """Replays what `run` does."""
+    import torch
+
+    if not torch.cuda.is_available():
+        raise Unavailable("CUDA graphs need a GPU")
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):  # compiles, and fills caches, outside the capture
+        for _ in range(2):
+            run()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, stream=side):
+        result = run()
+
+    def replay() -> Any:
+        graph.replay()
+        return result
+
+    return replay
+
+
+@dataclass(frozen=True)
+class CupyReplay:
+    """A captured graph, and the pool that all memory it uses was taken from."""
+
+    graph: Any
+    stream: Any
+    result: Any
+    pool: Any
+
+    def __call__(self) -> Any:
+        self.graph.launch(self.stream)
+        return self.result
+
+
+def cupy_graph(run: Callable[[], Any]) -> Callable[[], Any]:
+    """Replays what `run` does."""
+    import cupy
+
+    pool = cupy.cuda.MemoryPool()  # of its own: temporaries are free again after the capture
+    stream = cupy.cuda.Stream(non_blocking=True)
+    cupy.cuda.runtime.deviceSynchronize()
+    with cupy.cuda.using_allocator(pool.malloc), stream:
+        run()  # compiles, and fills the pool, outside the capture
+        stream.synchronize()
+        stream.begin_capture()
+        result = run()
+        graph = stream.end_capture()
+    return CupyReplay(graph, stream, result, pool)
+
+
+def warp_graph(run: Callable[[], Any]) -> Callable[[], Any]:
+    """Replays what `run` does; on the host, where Warp has no graphs of loops, runs it."""
+    import warp
+
+    run()  # compiles outside the capture
+    if not warp.get_device().is_cuda:
+        return run
+    with warp.ScopedCapture() as capture:
+        result = run()
+
+    def replay() -> Any:
+        warp.capture_launch(capture.graph)
+        return result
+
+    return replay

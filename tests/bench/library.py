@@ -1,0 +1,144 @@
+"""The libraries that take part: how each takes arrays, waits for results, and gives them back."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+class Unavailable(Exception):
+    """A library, or a way of using it, that this machine or device does not have."""
+
+
+def _nothing(_: Any) -> None:
+    """For libraries that compute at once, and need no preparation."""
+
+
+@dataclass(frozen=True)
+class Library:
+    """One library, opened for a device.
+
+    `put` makes an array of it from NumPy's, `wait` returns when a result is computed, `read` makes
+    a NumPy array of one. `begin` is called before the row whose inputs it gets is prepared.
+    """
+
+    name: str
+    version: str
+    put: Callable[[np.ndarray], Any]
+    wait: Callable[[Any], object]
+    read: Callable[[Any], np.ndarray] = np.asarray
+    begin: Callable[[tuple[Any, ...]], object] = _nothing
+
+
+def leaves(result: Any) -> Iterator[Any]:
+    """The arrays of a result, in order."""
+    if isinstance(result, (tuple, list)):
+        for part in result:
+            yield from leaves(part)
+    else:
+        yield result
+
+
+def _tracegraph(device: str) -> Library:
+    # Rows leave the device to the default, as users do.
+    os.environ["TRACEGRAPH_DEVICE"] = device
+    import tracegraph
+
+    def wait(result: Any) -> None:
+        for array in leaves(result):
+            array.synchronize()
+
+    def put(x: np.ndarray) -> Any:
+        return tracegraph.asarray(x, device=device)
+
+    return Library("tracegraph", tracegraph.__version__, put, wait)
+
+
+def _numpy(device: str) -> Library:
+    return Library("numpy", np.__version__, np.asarray, _nothing)
+
+
+def _jax(device: str) -> Library:
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    os.environ["JAX_PLATFORMS"] = "cpu" if device == "host" else "cuda"
+    import jax
+
+    # Products of float32 are meant to be float32, as everywhere else, and not TF32.
+    jax.config.update("jax_default_matmul_precision", "highest")
+
+    def begin(inputs: tuple[Any, ...]) -> None:
+        wide = any(x.dtype == np.float64 for x in inputs if isinstance(x, np.ndarray))
+        jax.config.update("jax_enable_x64", wide)
+
+    jax.devices()  # raises where there is no device of the platform
+    return Library("jax", jax.__version__, jax.numpy.asarray, jax.block_until_ready, begin=begin)
+
+
+def _torch(device: str) -> Library:
+    import torch
+
+    if device == "cuda" and not torch.cuda.is_available():
+        raise Unavailable("this build of torch finds no GPU")
+    place = "cpu" if device == "host" else "cuda"
+
+    def put(x: np.ndarray) -> Any:
+        return torch.from_numpy(x).to(place)
+
+    def wait(result: Any) -> None:
+        if place == "cuda":
+            torch.cuda.synchronize()
+
+    def read(tensor: Any) -> np.ndarray:
+        return tensor.numpy(force=True)
+
+    def begin(inputs: tuple[Any, ...]) -> None:
+        torch._dynamo.reset()  # else many shapes of one function end in its uncompiled form
+
+    return Library("torch", torch.__version__, put, wait, read, begin)
+
+
+def _cupy(device: str) -> Library:
+    if device == "host":
+        raise Unavailable("it runs on GPUs only")
+    import cupy
+
+    def wait(result: Any) -> None:
+        cupy.cuda.runtime.deviceSynchronize()
+
+    return Library("cupy", cupy.__version__, cupy.asarray, wait, cupy.asnumpy)
+
+
+def _warp(device: str) -> Library:
+    import warp
+
+    warp.config.quiet = True
+    warp.init()
+    place = "cpu" if device == "host" else "cuda:0"
+    warp.set_device(place)
+
+    def wait(result: Any) -> None:
+        warp.synchronize_device(place)
+
+    return Library("warp", warp.__version__, warp.array, wait, warp.array.numpy)
+
+
+OPENERS: Mapping[str, Callable[[str], Library]] = {
+    "tracegraph": _tracegraph,
+    "numpy": _numpy,
+    "jax": _jax,
+    "torch": _torch,
+    "cupy": _cupy,
+    "warp": _warp,
+}
+
+PEERS = {"cuda": ("jax", "torch", "cupy", "warp"), "host": ("numpy", "jax", "torch")}
+"""Whom tracegraph is compared with unless told otherwise."""
+
+
+def library_of(label: str) -> str:
+    """The library of a contestant: ``"torch graph"`` is torch's."""
+    return label.split()[0]

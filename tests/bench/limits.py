@@ -1,0 +1,78 @@
+"""What the machine can do at best, measured beside the contestants.
+
+"launch" is a CUDA graph of one kernel that does nothing; "copy" moves a block of memory that is
+larger than the caches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from .measure import Contestant
+
+COPY_BYTES = {"cuda": 1 << 29, "host": 1 << 26}
+_PER_THREAD = 4
+_BLOCK = 256
+_SOURCE = f"""
+extern "C" __global__ void nothing() {{}}
+
+extern "C" __global__ void copy(float4* __restrict__ to, const float4* __restrict__ from) {{
+  size_t start = (size_t)blockIdx.x * {_BLOCK * _PER_THREAD} + threadIdx.x;
+  float4 held[{_PER_THREAD}];
+  #pragma unroll
+  for (int i = 0; i < {_PER_THREAD}; ++i) held[i] = from[start + i * {_BLOCK}];
+  #pragma unroll
+  for (int i = 0; i < {_PER_THREAD}; ++i) to[start + i * {_BLOCK}] = held[i];
+}}
+"""
+
+
+def _launch(device: str) -> Contestant | None:
+    if device == "host":
+        return None
+    from cuda.core import LaunchConfig
+    from cuda.core.graph import GraphDefinition
+
+    stream, code = _stream_and_kernels()
+    definition = GraphDefinition()
+    definition.launch(LaunchConfig(grid=1, block=32), code.get_kernel("nothing"))
+    graph = definition.instantiate()
+    graph.upload(stream)
+    return Contestant("launch", lambda: graph.launch(stream), lambda _: stream.sync(), 1)
+
+
+def _copy(device: str) -> Contestant | None:
+    nbytes = COPY_BYTES[device]
+    if device == "host":
+        to, source = np.ones((2, nbytes // 4), np.float32)
+        return Contestant("copy", lambda: np.copyto(to, source), id, 2 * nbytes)
+    from cuda.core import Device, LaunchConfig, launch
+
+    stream, code = _stream_and_kernels()
+    kernel = code.get_kernel("copy")
+    target, origin = (Device(0).allocate(nbytes, stream=stream) for _ in range(2))
+    grid = nbytes // (16 * _BLOCK * _PER_THREAD)
+    config = LaunchConfig(grid=grid, block=_BLOCK)
+    return Contestant(
+        "copy",
+        lambda: launch(stream, config, kernel, target, origin),
+        lambda _: stream.sync(),
+        2 * nbytes,
+    )
+
+
+def _stream_and_kernels() -> tuple[Any, Any]:
+    from cuda.core import Device, Program, ProgramOptions, StreamOptions
+
+    device = Device(0)
+    device.set_current()
+    stream = device.create_stream(options=StreamOptions(nonblocking=True))
+    program = Program(_SOURCE, "c++", options=ProgramOptions(arch=f"sm_{device.arch}"))
+    return stream, program.compile("cubin")
+
+
+LIMITS: Mapping[str, Callable[[str], Contestant | None]] = {"launch": _launch, "copy": _copy}
+"""By name; None where the device has no such limit."""

@@ -1,0 +1,104 @@
+"""Outcome: the figures of one row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .library import library_of
+from .measure import Contestant
+from .row import Row, Unit
+
+OURS = "tracegraph"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """The median of samples in the unit of their row, and the quartiles beside it."""
+
+    median: float
+    low: float
+    high: float
+    samples: int
+
+    @classmethod
+    def of(cls, seconds: Sequence[float], unit: Unit, work: float) -> Figure:
+        figures = [unit.figure(s, work) for s in seconds]
+        low, median, high = np.quantile(figures, (0.25, 0.5, 0.75)).tolist()
+        return cls(median, low, high, len(figures))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one row gave: figures by contestant, the limit's, and why others have none."""
+
+    row: Row
+    inputs: Sequence[str]
+    figures: Mapping[str, Figure]
+    first_runs: Mapping[str, float]
+    """Milliseconds that the first run took, compilation included."""
+    limit: Figure | None
+    failures: Mapping[str, str]
+
+    @classmethod
+    def of(
+        cls,
+        row: Row,
+        inputs: Sequence[str],
+        contestants: Sequence[Contestant],
+        limit: Contestant | None,
+        failures: Mapping[str, str],
+    ) -> Outcome:
+        return cls(
+            row,
+            inputs,
+            {c.label: Figure.of(c.samples, row.unit, c.work) for c in contestants},
+            {c.label: c.first * 1e3 for c in contestants},
+            limit and Figure.of(limit.samples, row.unit, limit.work),
+            failures,
+        )
+
+    @property
+    def best_peer(self) -> str | None:
+        """The peer that is ahead of all others."""
+        peers = [label for label in self.figures if library_of(label) != OURS]
+        order = max if self.row.unit.rate else min
+        return order(peers, key=lambda label: self.figures[label].median, default=None)
+
+    @property
+    def against_peer(self) -> float | None:
+        """How many times as fast as the best peer tracegraph is."""
+        return self._advantage(self.figures.get(self.best_peer or ""))
+
+    @property
+    def against_limit(self) -> float | None:
+        """The part of the limit that tracegraph reaches."""
+        return self._advantage(self.limit)
+
+    def _advantage(self, other: Figure | None) -> float | None:
+        ours = self.figures.get(OURS)
+        if ours is None or other is None:
+            return None
+        return self.row.unit.advantage(ours.median, other.median)
+
+    def record(self) -> dict[str, Any]:
+        """The same as JSON."""
+        return {
+            "name": self.row.name,
+            "title": self.row.title,
+            "unit": self.row.unit.label,
+            "higher_is_better": self.row.unit.rate,
+            "inputs": list(self.inputs),
+            "contestants": {
+                label: {**vars(figure), "first_run_ms": self.first_runs[label]}
+                for label, figure in self.figures.items()
+            },
+            "limit": self.limit and {"name": self.row.limit, **vars(self.limit)},
+            "best_peer": self.best_peer,
+            "times_best_peer": self.against_peer,
+            "part_of_limit": self.against_limit,
+            "failures": dict(self.failures),
+        }

@@ -1,0 +1,84 @@
+"""Outcomes as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .outcome import Figure, Outcome
+
+COLUMNS = ("row", "unit", "tracegraph", "best peer", "", "times", "limit", "part")
+
+
+def heading(run: dict[str, Any]) -> str:
+    """How a run is made, line by line."""
+    width = max(map(len, run))
+    return "\n".join(f"{key:<{width}}  {_plain(value)}" for key, value in run.items())
+
+
+def block(outcome: Outcome) -> str:
+    """One row in full."""
+    row = outcome.row
+    lines = [f"{row.name}: {row.title}; {', '.join(outcome.inputs)}; {row.unit.label}"]
+    entries = {**outcome.figures, **({f"limit: {row.limit}": outcome.limit} if row.limit else {})}
+    for label, figure in entries.items():
+        if figure is not None:
+            first = outcome.first_runs.get(label)
+            told = f"   first run {_number(first)} ms" if first is not None else ""
+            lines.append(f"  {label:<14}{_figure(figure)}{told}")
+    lines += [f"  {label:<14}left out: {why}" for label, why in outcome.failures.items()]
+    return "\n".join(lines)
+
+
+def table(outcomes: Sequence[Outcome]) -> str:
+    """All rows: tracegraph beside the best peer and the limit.
+
+    "times" is how many times as fast as that peer tracegraph is, "part" which part of the limit it
+    reaches; in both, more is better.
+    """
+    cells = [COLUMNS, *map(_cells, outcomes)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    left = (0, 1, 4)
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if i in left else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in cells
+    )
+
+
+def _cells(outcome: Outcome) -> tuple[str, ...]:
+    peer = outcome.best_peer
+    return (
+        outcome.row.name,
+        outcome.row.unit.label,
+        _median(outcome.figures.get("tracegraph")),
+        _median(outcome.figures[peer]) if peer else "-",
+        peer or "",
+        _number(outcome.against_peer),
+        _median(outcome.limit),
+        _number(outcome.against_limit),
+    )
+
+
+def _figure(figure: Figure) -> str:
+    quartiles = f"[{_number(figure.low)} … {_number(figure.high)}]"
+    return f"{_number(figure.median):>9}  {quartiles:<20} of {figure.samples:>6} samples"
+
+
+def _median(figure: Figure | None) -> str:
+    return "-" if figure is None else _number(figure.median)
+
+
+def _number(x: float | None) -> str:
+    """Three significant digits, without an exponent."""
+    if x is None:
+        return "-"
+    return f"{x:,.0f}" if abs(x) >= 100 else f"{x:.3g}"
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{k} {v}" for k, v in value.items())
+    return str(value)

@@ -1,0 +1,132 @@
+"""A driver whose memory is the host's and whose kernels run on the CPU.
+
+So whole executables run without a GPU: arguments are bound, graphs updated and launched as on one.
+Graphs must be without conditional nodes and library calls: the host drives the loops.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from emulator import ARGUMENT, COMPILER, FILL, SHIM, kernel_wrapper
+
+from lowering.backends.recording import (
+    RecordedExecutable,
+    RecordedGraph,
+    RecordedNode,
+    RecordingDriver,
+)
+from lowering.cuda.interface import Launch
+from lowering.slots import SlotTable
+
+STORED_SHIM = SHIM.replace("conditions[handle] = value;", "*(unsigned*)handle = value;")
+"""Conditions are stored at the address that is their handle."""
+
+GRID = """
+extern "C" index3 gridDim, blockDim;
+index3 gridDim, blockDim;
+struct uint4 { unsigned x, y, z, w; };
+"""
+
+
+@dataclass(slots=True, eq=False, weakref_slot=True)
+class EmulatedMemory:
+    """An aligned piece of host memory, filled with a pattern."""
+
+    block: np.ndarray[Any, Any]
+    pointer: int
+    nbytes: int
+
+    @classmethod
+    def of(cls, nbytes: int) -> EmulatedMemory:
+        block = np.full(nbytes + 256, FILL, np.uint8)
+        return cls(block, -(-block.ctypes.data // 256) * 256, nbytes)
+
+
+@dataclass(slots=True, eq=False)
+class Module:
+    """Source, compiled with wrappers for the kernels that are asked for until the first launch."""
+
+    source: str
+    counts: dict[str, int]
+    library: ctypes.CDLL | None = None
+
+
+class EmulatedDriver(RecordingDriver):
+    """Kernels are pairs of a module and a name."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._folder = folder
+        self._numbers = itertools.count()
+
+    def allocate(self, nbytes: int) -> Any:
+        return EmulatedMemory.of(nbytes)
+
+    def clear(self, pointer: int, nbytes: int) -> None:
+        ctypes.memset(pointer, 0, nbytes)
+
+    def copy_to_device(self, pointer: int, source: np.ndarray[Any, Any]) -> bool:
+        ctypes.memmove(pointer, source.ctypes.data, source.nbytes)
+        return False
+
+    def copy_to_host(self, target: np.ndarray[Any, Any], pointer: int) -> None:
+        ctypes.memmove(target.ctypes.data, pointer, target.nbytes)
+
+    def load(self, code: str) -> Module:
+        return Module(code, {})
+
+    def kernel(self, module: Module, name: str) -> Any:
+        return module, name
+
+    def add_kernel(
+        self,
+        graph: RecordedGraph,
+        dependencies: Sequence[RecordedNode],
+        launch: Launch,
+        values: Sequence[int],
+        owned: Sequence[bool],
+        slots: SlotTable,
+    ) -> RecordedNode:
+        module, name = launch.kernel
+        module.counts[name] = len(values)
+        return super().add_kernel(graph, dependencies, launch, values, owned, slots)
+
+    def launch(self, executable: RecordedExecutable) -> None:
+        super().launch(executable)
+        for node in executable.graph.nodes:
+            assert node.launch is not None, f"{node.kind} nodes are not emulated"
+            self._run(node.launch, node.values)
+
+    def _run(self, launch: Launch, values: Sequence[int]) -> None:
+        module, name = launch.kernel
+        library = module.library = module.library or self._compiled(module)
+        for variable, extents in (("gridDim", launch.grid), ("blockDim", launch.block)):
+            (ctypes.c_uint * 3).in_dll(library, variable)[:] = extents
+        blocks = launch.grid[0]
+        failed = library.launch(
+            ctypes.cast(getattr(library, f"run_{name}"), ctypes.c_void_p),
+            (ctypes.c_void_p * len(values))(*values),
+            (ctypes.c_uint * blocks)(*range(blocks)),
+            blocks,
+            launch.block[0],
+        )
+        assert not failed, f"some threads of {name} wait at a barrier for others that have ended"
+
+    def _compiled(self, module: Module) -> ctypes.CDLL:
+        wrappers = "".join(kernel_wrapper(name, n) for name, n in module.counts.items())
+        source = self._folder / f"module{next(self._numbers)}.cpp"
+        source.write_text(STORED_SHIM + GRID + module.source + ARGUMENT + wrappers)
+        library = source.with_suffix(".so")
+        options = "-std=c++17 -O1 -shared -fPIC -w -ffp-contract=off -fno-strict-aliasing"
+        command = [COMPILER or "g++", *options.split(), "-o", str(library), str(source)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[:4000]
+        return ctypes.CDLL(str(library))

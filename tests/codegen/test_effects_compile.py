@@ -1,0 +1,29 @@
+"""Kernels that print, check, count and decide about loops compile with NVRTC, without a GPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from emulated_plans import common_unit
+from running import lowered
+from test_effects_emulated import PROGRAMS
+
+import tracegraph
+from lowering.cuda.compile import cubin
+
+
+def bounded(x: Any) -> Any:
+    return tracegraph.while_loop(
+        lambda c: c.sum() < 100, lambda c: c + 1, x, max_steps=10, progress=True
+    )
+
+
+@pytest.mark.parametrize("architecture", ["sm_80", "sm_90", "sm_100"])
+def test_effects_compile(architecture: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRACEGRAPH_CACHE_DIR", str(tmp_path))
+    programs = {**PROGRAMS, "bounded": (bounded, (np.zeros(3),))}
+    unit = common_unit([lowered(f, *arguments).plan for f, arguments in programs.values()])
+    assert all(name in unit.source for name in ("ring0->head", "*failure0", "*steps0", "*stop0"))
+    assert len(cubin(unit.source, architecture).code) > 0

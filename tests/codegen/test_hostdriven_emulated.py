@@ -1,0 +1,103 @@
+"""Executables whose loops the host drives run whole programs, with kernels on the CPU."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from corpus import CASES
+from emulated_driver import EmulatedDriver
+from emulator import COMPILER
+from running import assert_case_agrees, lowered
+
+from lowering.backends.recording import RecordingBackend
+from lowering.cuda.executable import CudaExecutable
+from tracegraph import debug, fori_loop, tree, while_loop
+from tracegraph.errors import StepLimitError, TimeLimitError
+from tracegraph.limits import time_limit
+
+pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs g++")
+
+PROGRAMS = (
+    "captures_at_depth_three",
+    "collatz_like",
+    "condition_from_a_reduction",
+    "inner_bound_from_device_memory",
+    "loops_that_never_run",
+    "rotated_duplicated_and_kept_carries",
+    "scan_of_scans",
+    "switch_on_2",
+)
+
+
+def compiled(plan: Any, folder: Path) -> CudaExecutable:
+    return RecordingBackend(EmulatedDriver(folder), lacks=["conditional_nodes"]).compile(plan)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_result_is_that_of_numpy(name: str, tmp_path: Path) -> None:
+    def run(function: Any, *arguments: Any) -> Any:
+        stage = lowered(function, *arguments)
+        executable = compiled(stage.plan, tmp_path)
+        leaves = tree.leaves(arguments)
+        results = [buffer.to_host() for buffer in executable(leaves)]
+        again = [buffer.to_host() for buffer in executable(leaves)]
+        assert [x.tobytes() for x in results] == [x.tobytes() for x in again]
+        return tree.unflatten(stage.traced.out_structure, results)
+
+    assert_case_agrees(CASES[name], run)
+
+
+def powers(x: Any, n: Any) -> Any:
+    return fori_loop(0, n, lambda i, c: c * x, x)
+
+
+def test_other_arguments_update_the_graphs_of_bodies(tmp_path: Path) -> None:
+    x = np.arange(100.0)
+    executable = compiled(lowered(powers, x, 3).plan, tmp_path)
+    for n, base in ((3, x), (0, x + 1), (2, -x), (2, x)):
+        (result,) = executable([base, n])
+        np.testing.assert_array_equal(result.to_host(), base ** (n + 1))
+    (squares,) = executable([x, 1])
+    (moved,) = executable([squares, 1])
+    np.testing.assert_array_equal(moved.to_host(), x**4)
+
+
+def test_a_loop_that_the_time_limit_stopped_runs_again(tmp_path: Path) -> None:
+    x = np.arange(100.0)
+    executable = compiled(lowered(powers, x, 3).plan, tmp_path)
+    executable([x, 3])
+    with pytest.raises(TimeLimitError), time_limit(0.05):
+        executable([x, 10**9])
+    (result,) = executable([x, 2])
+    np.testing.assert_array_equal(result.to_host(), x**3)
+
+
+def test_prints_progress_and_failures_reach_the_host(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told: list[tuple[int, int | None]] = []
+
+    def run(x: Any) -> Any:
+        def body(x: Any) -> Any:
+            debug.print("x = {}", x)
+            return x * 2
+
+        def note(step: int, total: int | None) -> None:
+            told.append((step, total))
+
+        return while_loop(lambda x: x < 100, body, x, max_steps=5, progress=note)
+
+    executable = compiled(lowered(run, 1).plan, tmp_path)
+    (result,) = executable([20])
+    assert int(result.to_host()) == 160
+    assert capsys.readouterr().out == "x = 20\nx = 40\nx = 80\n"
+    assert told[-1] == (3, None)
+    (result,) = executable([1])
+    with pytest.raises(StepLimitError, match="max_steps=5"):
+        result.to_host()
+    (result,) = executable([50])
+    assert int(result.to_host()) == 100
+    assert told[-1] == (1, None)

@@ -1,0 +1,40 @@
+"""Plans without else branches, switch nodes and body updates, as C++ that runs on the CPU."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+from corpus import CASES, loops, nesting
+from emulated_plans import EmulatedPlans
+from emulator import COMPILER
+from running import assert_case_agrees
+
+from lowering.features import Features
+from lowering.ladder import fit
+
+pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs g++")
+
+PLAIN = Features(else_branches=False, switch_nodes=False, body_updates=False)
+
+BRANCHING = {
+    name: case
+    for name, case in CASES.items()
+    if case.function.__module__ in (loops.__name__, nesting.__name__)
+}
+
+
+@pytest.fixture(scope="module")
+def plans(tmp_path_factory: pytest.TempPathFactory) -> EmulatedPlans:
+    programs = {name: (case.function, case.arguments) for name, case in BRANCHING.items()}
+    folder = tmp_path_factory.mktemp("ladder")
+    return EmulatedPlans(programs, folder, lambda plan: fit(plan, PLAIN))
+
+
+@pytest.mark.parametrize("name", BRANCHING)
+def test_result_is_that_of_numpy(name: str, plans: EmulatedPlans) -> None:
+    def run(function: Any, *arguments: Any) -> Any:
+        return plans.run(name, *arguments, order=Random(len(name)))
+
+    assert_case_agrees(CASES[name], run)

@@ -1,0 +1,128 @@
+"""With each feature of graphs missing, the device gives what NumPy gives."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+from corpus import CASES, loops, nesting
+from hypothesis import given, settings
+from running import assert_case_agrees
+
+import tracegraph
+from lowering import ladder
+from lowering.cuda.device import open_device
+from lowering.features import Feature, Features, override
+from lowering.plan import IfNode, bodies, walk
+from lowering.staging import bound_in_bodies
+from tracegraph.testing import RandomProgram, assert_traced_equals_eager, programs
+
+MISSING: dict[str, dict[str, bool]] = {
+    "no_else": {"else_branches": False},
+    "no_switch": {"switch_nodes": False},
+    "no_body_updates": {"body_updates": False},
+    "host_driven": {"conditional_nodes": False},
+}
+
+BRANCHING = [
+    name
+    for name, case in CASES.items()
+    if case.function.__module__ in (loops.__name__, nesting.__name__)
+]
+
+
+def on_device(function: Any, *arguments: Any) -> Any:
+    return tracegraph.jit(function, device="cuda")(*arguments)
+
+
+@pytest.mark.parametrize("step", MISSING)
+@pytest.mark.parametrize("name", BRANCHING)
+def test_results_do_not_depend_on_features(name: str, step: str) -> None:
+    with override(**MISSING[step]):
+        assert_case_agrees(CASES[name], on_device)
+
+
+@pytest.mark.parametrize("step", MISSING)
+@settings(max_examples=10)
+@given(program=programs())
+def test_random_programs_do_not_depend_on_features(step: str, program: RandomProgram) -> None:
+    with override(**MISSING[step]):
+        assert_traced_equals_eager(program.function, *program.arguments, run=on_device)
+
+
+def everything(x: Any, n: Any) -> Any:
+    def body(i: Any, y: Any) -> Any:
+        y = tracegraph.cond(i % 2 == 0, lambda y: y + x, lambda y: y * 2, y)
+        return tracegraph.switch(i, [lambda y: -y, lambda y: y + 1, lambda y: y - x], y)
+
+    return tracegraph.fori_loop(0, n, body, x)
+
+
+@pytest.mark.parametrize("feature", get_args(Feature))
+def test_a_probe_says_what_happens(feature: Feature) -> None:
+    """What the probe finds is what a graph that uses the feature does."""
+    device = open_device(0)
+    answer = device.supports(feature)
+    assert device.supports(feature) is answer
+    with override(**{feature: True}):
+        compiled = tracegraph.jit(everything, device="cuda").lower(np.ones(500), 3)
+        assert feature in ladder.needed(compiled.plan)
+        if answer:
+            result = compiled.compile()(np.ones(500), 3)
+            np.testing.assert_array_equal(np.asarray(result), everything(np.ones(500), 3))
+
+
+def test_a_probed_executable_uses_what_the_device_has() -> None:
+    device = open_device(0)
+    compiled = tracegraph.jit(everything, device="cuda").lower(np.ones(500), 3).compile()
+    found: Features = compiled.executable.features
+    assert all(getattr(found, f) == device.supports(f) for f in get_args(Feature))
+
+
+def test_missing_features_are_replaced_in_the_plan_that_runs() -> None:
+    x = np.ones(500)
+    lowered = tracegraph.jit(everything, device="cuda").lower(x, 3)
+    with override(else_branches=False, switch_nodes=False, body_updates=False):
+        compiled = lowered.compile()
+    assert bound_in_bodies(compiled.plan) == ()
+    assert sum(isinstance(node, IfNode) for node in walk(compiled.plan.graph)) == 5
+    assert "IF chain" in compiled.explain()
+    np.testing.assert_array_equal(np.asarray(compiled(x, 3)), everything(x, 3))
+
+
+@pytest.mark.parametrize("step", MISSING)
+def test_arguments_may_move_without_a_new_build(step: str) -> None:
+    with override(**MISSING[step]):
+        run = tracegraph.jit(everything, device="cuda")
+        for n in (0, 1, 5):
+            x = np.full(500, float(n + 1))
+            moved = tracegraph.asarray(x, device="cuda")
+            np.testing.assert_array_equal(np.asarray(run(moved, n)), everything(x, n))
+        assert run.stats()["builds"] == 1
+
+
+def test_a_product_in_a_loop_that_the_host_drives() -> None:
+    def iterate(a: Any, x: Any, n: Any) -> Any:
+        return tracegraph.fori_loop(0, n, lambda i, x: (a @ x) % 7, x)
+
+    rng = np.random.default_rng(0)
+    a, x = (rng.integers(0, 5, (32, 32)).astype("f8") for _ in range(2))
+    with override(conditional_nodes=False):
+        compiled = tracegraph.jit(iterate, device="cuda").lower(a, x, 4).compile()
+    assert any(map(bodies, compiled.plan.graph.nodes))
+    assert "host-driven" in compiled.explain()
+    np.testing.assert_array_equal(np.asarray(compiled(a, x, 4)), iterate(a, x, 4))
+
+
+def test_the_time_limit_stops_a_loop_that_the_host_drives() -> None:
+    forever = tracegraph.jit(
+        lambda x: tracegraph.while_loop(lambda x: x[0] >= 0, lambda x: x + 1, x), device="cuda"
+    )
+    count = tracegraph.jit(
+        lambda n: tracegraph.while_loop(lambda c: c < n, lambda c: c + 1, 0), device="cuda"
+    )
+    with override(conditional_nodes=False):
+        with pytest.raises(tracegraph.errors.TimeLimitError), tracegraph.time_limit(0.2):
+            np.asarray(forever(np.zeros(4)))
+        assert int(count(100)) == 100

@@ -1,0 +1,146 @@
+"""The benchmarks run and keep a record; nothing here depends on how long anything takes."""
+
+import json
+import subprocess
+import sys
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from bench.agreement import close
+from bench.measure import Contestant, contest
+from bench.outcome import Outcome
+from bench.report import block, table
+from bench.row import GIGABYTES, MICROSECONDS, Draw
+from bench.rows import ROWS
+
+
+def run(root, *arguments):
+    command = [sys.executable, "-m", "tests.bench", "--device", "host", *arguments]
+    return subprocess.run(command, cwd=root, capture_output=True, text=True)
+
+
+@pytest.fixture(scope="module")
+def finished(pytestconfig, tmp_path_factory):
+    """A run of two small rows, and its record."""
+    file = tmp_path_factory.mktemp("bench") / "record.json"
+    options = ("--peers", "numpy", "--shapes", "random", "--seed", "7", "--seconds", "0.01")
+    done = run(pytestconfig.rootpath, "--rows", "while_1ki,plan_10", *options, "--json", str(file))
+    assert done.returncode == 0, done.stderr + done.stdout
+    return done.stdout, json.loads(file.read_text())
+
+
+def test_record_says_how_it_was_made(finished):
+    _, record = finished
+    assert record.keys() >= {"date", "commit", "processor", "cores", "system", "python"}
+    assert record["versions"].keys() == {"tracegraph", "numpy"}
+    assert (record["device"], record["shapes"], record["seed"]) == ("host", "random", 7)
+    assert [row["name"] for row in record["rows"]] == ["while_1ki", "plan_10"]
+
+
+def test_record_has_figures_and_ratios(finished):
+    _, record = finished
+    loop, plan = record["rows"]
+    assert loop["contestants"].keys() == {"tracegraph", "numpy"}
+    for figure in loop["contestants"].values():
+        assert 0 < figure["low"] <= figure["median"] <= figure["high"]
+        assert figure["samples"] >= 1
+        assert figure["first_run_ms"] > 0
+    ours, theirs = (loop["contestants"][name]["median"] for name in ("tracegraph", "numpy"))
+    assert loop["best_peer"] == "numpy"
+    assert loop["times_best_peer"] == pytest.approx(theirs / ours)
+    assert (loop["unit"], loop["limit"], loop["failures"]) == ("µs/iteration", None, {})
+    assert plan["best_peer"] is None
+
+
+def test_text_ends_with_a_line_for_each_row(finished):
+    text, _ = finished
+    header, *lines = text.rstrip().splitlines()[-3:]
+    assert header.split()[:3] == ["row", "unit", "tracegraph"]
+    assert [line.split()[0] for line in lines] == ["while_1ki", "plan_10"]
+
+
+@pytest.mark.parametrize(("option", "name"), [("--rows", "row"), ("--peers", "library")])
+def test_unknown_names_are_told(pytestconfig, option, name):
+    done = run(pytestconfig.rootpath, option, "nonsense")
+    assert done.returncode == 2
+    assert f"no {name} 'nonsense'" in done.stderr
+
+
+def test_inputs_are_those_of_the_seed():
+    for shapes in ("fixed", "random"):
+        first, again, other = (
+            ROWS["call"].inputs(Draw.of("call", seed, "host", shapes)) for seed in (1, 1, 2)
+        )
+        assert all(map(np.array_equal, first, again))
+        assert not np.array_equal(first[0], other[0])
+    assert first[0].size % 2 == 1, "random sizes are odd"
+
+
+@pytest.mark.parametrize(
+    ("found", "difference"),
+    [
+        (np.float32([1, 2]), None),
+        (np.float32([1, 2.0001]), None),
+        (np.float32([1, 2.01]), "largest element"),
+        (np.float32([1, np.nan]), "largest element"),
+        (np.float64([1, 2]), "dtype"),
+        (np.float32([1, 2, 3]), "shape"),
+    ],
+)
+def test_agreement(found, difference):
+    told = close([found], [np.float32([1, 2])])
+    assert (told is None) == (difference is None)
+    assert difference is None or difference in told
+
+
+def test_integers_agree_in_any_width_but_only_if_equal():
+    assert close([np.int32([3])], [np.int64(3)]) is None
+    assert "other elements" in close([np.int64([4])], [np.int64([3])])
+
+
+def test_units():
+    assert MICROSECONDS.figure(2e-3, 1000) == pytest.approx(2)
+    assert GIGABYTES.figure(0.5, 1e9) == pytest.approx(2)
+    assert MICROSECONDS.advantage(2, 6) == 3
+    assert GIGABYTES.advantage(6, 2) == 3
+
+
+def test_contestants_take_turns():
+    calls = []
+
+    def contestant(name):
+        return Contestant(name, lambda: calls.append(name), lambda _: None, 1)
+
+    contestants = [contestant(name) for name in "ab"]
+    contest(contestants, seconds=0.01, waits=True)
+    assert all(c.samples for c in contestants)
+    changes = sum(before != after for before, after in pairwise(calls))
+    assert changes >= 3
+
+
+def test_one_that_fails_does_not_stop_the_others():
+    def fail():
+        raise RuntimeError("out of luck")
+
+    failing = Contestant("a", fail, id, 1)
+    other = Contestant("b", lambda: None, id, 1)
+    contest([failing, other], seconds=0.01, waits=True)
+    assert str(failing.error) == "out of luck"
+    assert not failing.samples
+    assert other.samples
+
+
+def test_best_peer_and_limit():
+    def timed(label, seconds):
+        return Contestant(label, id, id, 1e9, 0.0, [seconds] * 3)
+
+    contestants = [timed("tracegraph", 2.0), timed("jax", 4.0), timed("torch graph", 1.0)]
+    outcome = Outcome.of(
+        ROWS["sine"], ["f32[8]"], contestants, timed("copy", 0.5), {"cupy": "ImportError"}
+    )
+    assert outcome.best_peer == "torch graph"
+    assert outcome.against_peer == pytest.approx(0.5)
+    assert outcome.against_limit == pytest.approx(0.25)
+    assert "left out: ImportError" in block(outcome)
+    assert table([outcome]).splitlines()[1].split()[:4] == ["sine", "GB/s", "0.5", "1"]

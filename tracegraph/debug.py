@@ -1,0 +1,112 @@
+"""Looking into running programs: printing."""
+
+from __future__ import annotations
+
+import builtins
+import string
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tracegraph import errors
+from tracegraph.effects import PrintFormat, require_allowed
+from tracegraph.op import get
+from tracegraph.regions import current_for
+from tracegraph.trace import user_source
+from tracegraph.types import ArrayType, type_of
+
+
+def print(template: str, /, *args: Any, **kwargs: Any) -> None:  # the name users know
+    """Print values of a running program, formatted as by ``template.format(*args, **kwargs)``.
+
+    It prints each time that it is reached when the program runs, in the order of the program, also
+    inside branches and loops; from a device, the text appears at the latest when results of the
+    program are waited for. Not in the condition of a loop.
+
+    Args:
+        template: text with fields for the arguments, in the language of `str.format`.
+        *args: arrays and numbers. Those without axes are formatted as Python numbers, so that
+            ``{:.3f}`` works, others as NumPy arrays.
+        **kwargs: the same, for fields with names.
+
+    Raises:
+        PrintArgumentError: an argument is not an array or a number.
+        PrintFormatError: the template does not fit the arguments, or leaves one out.
+        EffectInConditionError: it is in the condition of a loop.
+
+    >>> print("step {}: loss {loss:.2f}", 3, loss=0.25)
+    step 3: loss 0.25
+    """
+    _require_template(template)
+    require_allowed("debug.print")
+    values = (*args, *kwargs.values())
+    types = _types(template, args, kwargs)
+    _require_fit(template, types[: len(args)], dict(zip(kwargs, types[len(args) :], strict=True)))
+    format_ = PrintFormat(template, len(args), tuple(kwargs), user_source())
+    trace = current_for(values)
+    if trace is None:
+        builtins.print(format_.render(tuple(np.asarray(value) for value in values)))
+    else:
+        trace.perform(get("debug_print"), values, {"format": format_})
+
+
+def _require_template(template: object) -> None:
+    if not isinstance(template, str):
+        raise TypeError(
+            f"debug.print: the template must be a string, not {errors.value_text(template)}; write "
+            'debug.print("x = {}", x)'
+        )
+    if "Tracer<" in template:  # as tracers print themselves
+        raise errors.PrintFormatError(
+            template,
+            "the template was formatted while tracing, when values were not known; give it plain "
+            'fields, without f"", and the values as arguments',
+            [],
+        )
+
+
+def _types(template: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[ArrayType, ...]:
+    named = {**{f"argument {i}": value for i, value in enumerate(args)}, **kwargs}
+    found = []
+    for name, value in named.items():
+        try:
+            found.append(type_of(value))
+        except (TypeError, OverflowError) as error:
+            raise errors.PrintArgumentError(name, template, error) from None
+    return tuple(found)
+
+
+def _require_fit(template: str, args: Sequence[ArrayType], kwargs: Mapping[str, ArrayType]) -> None:
+    """Format stand-ins of these types: what fails for them would fail when the program runs."""
+    try:
+        _StrictFormatter().vformat(
+            template, [_stand_in(t) for t in args], {n: _stand_in(t) for n, t in kwargs.items()}
+        )
+    except (LookupError, ValueError, TypeError, AttributeError) as error:
+        listed = [*map(str, args), *(f"{name}={type_}" for name, type_ in kwargs.items())]
+        raise errors.PrintFormatError(template, str(error), listed) from None
+
+
+def _stand_in(type_: ArrayType) -> Any:
+    one = np.ones((), type_.dtype)
+    return np.broadcast_to(one, type_.shape) if type_.shape else one.item()
+
+
+class _StrictFormatter(string.Formatter):
+    """`str.format` that lets no argument go unused, and says which one is missing."""
+
+    def get_value(self, key: int | str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        if isinstance(key, int) and key >= len(args):
+            raise ValueError(f"there is no argument {key}")
+        if isinstance(key, str) and key not in kwargs:
+            raise ValueError(f"there is no argument named {key!r}")
+        return super().get_value(key, args, kwargs)
+
+    def check_unused_args(
+        self, used_args: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> None:
+        unused = [f"argument {i}" for i in range(len(args)) if i not in used_args]
+        unused += [name for name in kwargs if name not in used_args]
+        if unused:
+            raise ValueError(f"the template does not use {', '.join(unused)}")
