@@ -182,8 +182,7 @@ class CudaDriver:
             "cuMemcpyHtoDAsync",
             driver.cuMemcpyHtoDAsync(pointer, address, source.nbytes, self._stream_handle),
         )
-        known, _ = driver.cuPointerGetAttribute(_MEMORY_TYPE, address)
-        return bool(known == _SUCCESS)
+        return _is_known(address)
 
     def copy_to_host(self, target: np.ndarray[Any, Any], pointer: int) -> None:
         """Copy into a host array and wait."""
@@ -430,10 +429,15 @@ def _is_pageable(node: Any) -> bool:
     copy = check("cuGraphMemcpyNodeGetParams", driver.cuGraphMemcpyNodeGetParams(node))
     host = driver.CUmemorytype.CU_MEMORYTYPE_HOST
     ends = ((copy.srcMemoryType, copy.srcHost), (copy.dstMemoryType, copy.dstHost))
-    return any(
-        kind == host and driver.cuPointerGetAttribute(_MEMORY_TYPE, int(address))[0] != _SUCCESS
-        for kind, address in ends
+    return any(kind == host and not _is_known(int(address)) for kind, address in ends)
+
+
+def _is_known(address: int) -> bool:
+    """Whether host memory is pinned. Asked in the plural form, which takes any address."""
+    (kind,) = check(
+        "cuPointerGetAttributes", driver.cuPointerGetAttributes(1, [_MEMORY_TYPE], address)
     )
+    return bool(int(kind))
 
 
 def _parameters(

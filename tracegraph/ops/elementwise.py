@@ -100,7 +100,7 @@ def _is_native(ufunc: np.ufunc, dtype: np.dtype[Any]) -> bool:
 
 
 def quiet(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function without NumPy's floating-point warnings; `__wrapped__` is the function itself."""
+    """The function without NumPy's floating-point warnings; `__wrapped__` is the original."""
 
     @wraps(function)
     def reference(*operands: Any) -> Any:
