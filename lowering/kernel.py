@@ -1,7 +1,7 @@
 """Kernel: what one kernel node computes, as data: loop nests over scalar expressions.
 
     Kernel := Nest+                      nests of one kernel are independent: in no order
-    Nest   := MapNest | ReduceNest | ScanNest | ScatterNest | PrintNest
+    Nest   := MapNest | ReduceNest | RowNest | ScanNest | ScatterNest | PrintNest
 
 Axes 0..n-1 of an expression are those of the nest's `space`; a reduction's loop axes follow.
 Every expression of a nest reads before any store of the same iteration point is made.
@@ -100,6 +100,33 @@ class ReduceNest:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Pass:
+    """One pass over the loop axes of a `RowNest`: folds accumulators, and stores at every step.
+
+    Its expressions may use `Accumulated` of earlier passes. At each step it reads before it stores,
+    and what an earlier pass stored it may read at its own step.
+    """
+
+    accumulators: tuple[Accumulator, ...]
+    stores: tuple[Store, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowNest:
+    """For every point of the space: the passes over the loop axes (numbered after those of the
+    space), one after the other, then the stores, as in `ReduceNest`.
+
+    Accumulators are numbered through all passes.
+    """
+
+    space: tuple[int, ...]
+    loop: tuple[int, ...]
+    passes: tuple[Pass, ...]
+    stores: tuple[Store, ...]
+    signals: tuple[Signal, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class ScanNest:
     """A running fold along `axis` of the space: store.value is folded and the running result
     stored.
@@ -146,7 +173,7 @@ class PrintNest:
     arguments: tuple[PrintedArray, ...]
 
 
-Nest = MapNest | ReduceNest | ScanNest | ScatterNest | PrintNest
+Nest = MapNest | ReduceNest | RowNest | ScanNest | ScatterNest | PrintNest
 
 
 @dataclass(frozen=True, slots=True, eq=False)
