@@ -152,6 +152,11 @@ class _Rewriting:
         self.conditions += 1
         return self.conditions - 1
 
+    @property
+    def held(self) -> frozenset[int]:
+        """The conditions that some node of a chain has: branches that do nothing have no node."""
+        return frozenset(test for chain in self.chains.values() for test, _ in chain)
+
     def plan(self, plan: Plan) -> Plan:
         if not self.chains:
             return plan
@@ -192,6 +197,6 @@ class _Rewriting:
     def signals(self, signal: Signal) -> Sequence[Signal]:
         if not isinstance(signal, SetCondition) or signal.condition not in self.tests:
             return [signal]
-        kept = [signal] if signal.condition in self.kept else []
-        tests = self.tests[signal.condition]
-        return [*kept, *(SetCondition(new, value(signal.value)) for new, value in tests)]
+        set_ = [(signal.condition, signal.value)] if signal.condition in self.kept else []
+        set_ += [(new, value(signal.value)) for new, value in self.tests[signal.condition]]
+        return [SetCondition(condition, value) for condition, value in set_ if condition in self.held]

@@ -29,6 +29,7 @@ from lowering.plan import (
     walk,
 )
 from lowering.report import explain
+from lowering.stage import nest_conditions
 from lowering.staging import bound_in_bodies, stage_bodies
 from tracegraph import tree
 from tracegraph.testing import RandomProgram, assert_traced_equals_eager, programs
@@ -213,3 +214,17 @@ def test_features_declared_in_the_environment(monkeypatch: pytest.MonkeyPatch) -
 def test_an_unknown_feature_cannot_be_overridden() -> None:
     with pytest.raises(TypeError, match=r"no feature loops; .*switch_nodes"), override(loops=False):
         pass
+
+
+def test_a_branch_that_does_nothing_has_no_condition_either() -> None:
+    def function(x):
+        def body(i, y):
+            return tracegraph.cond(i == 1, lambda: y * 2, lambda: y)
+
+        return tracegraph.fori_loop(0, 3, body, x)
+
+    plan = ladder.split_else(tracegraph.jit(function).lower(np.arange(3)).plan)
+    held = {node.condition for node in walk(plan.graph) if bodies(node)}
+    kernels = [node.kernel for node in walk(plan.graph) if isinstance(node, KernelNode)]
+    nests = [nest for kernel in kernels for nest in kernel.nests]
+    assert {c for nest in nests for c in nest_conditions(nest)} == held
