@@ -3,7 +3,7 @@
 Internal to tracegraph, which imports it when a function is first compiled.
 """
 
-from lowering.device import backend, default_device
+from lowering.device import backend, create_stream, default_device, reset
 from lowering.graphviz import dot
 from lowering.lower import lower
 from lowering.report import explain, memory, source
@@ -14,10 +14,12 @@ TRACEGRAPH_VERSION = "0.1.0"
 __all__ = [
     "TRACEGRAPH_VERSION",
     "backend",
+    "create_stream",
     "default_device",
     "dot",
     "explain",
     "lower",
     "memory",
+    "reset",
     "source",
 ]

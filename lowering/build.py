@@ -366,7 +366,7 @@ class RegionBuilder:
         inner.source = eqn.source
         inner._set_condition(region.results[-1], condition)
         drop_copies(body, news)
-        fuse(body)
+        fuse(body, news)
         place_carries(body, dict(zip(news, carries, strict=True)))
         construct = Construct(
             eqn.attrs["construct"],
@@ -412,7 +412,7 @@ def finish(builder: RegionBuilder) -> Block:
     """Build a region that is not a loop's body, and merge its nests."""
     block = builder.build()
     drop_copies(block, builder.sinks)
-    fuse(block)
+    fuse(block, builder.sinks)
     return block
 
 

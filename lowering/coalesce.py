@@ -7,11 +7,12 @@ element that it replaces.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from lowering.buffer import Buffer
 from lowering.fuse import is_own_point
-from lowering.kernel import MapNest, Nest, ReduceNest, Store
+from lowering.kernel import MapNest, Nest, ReduceNest, RowNest, Store
+from lowering.rows import as_rows
 from lowering.stage import (
     Block,
     BranchStage,
@@ -21,14 +22,13 @@ from lowering.stage import (
     loads,
     nest_reads,
     nest_roots,
-    nest_stores,
     nest_writes,
-    rename,
+    rename_in_stage,
     space_index,
     stage_reads,
     stage_writes,
 )
-from tracegraph.scalar import Load
+from tracegraph.scalar import Expr, Load
 
 
 def place_carries(body: Block, carries: Mapping[Buffer, Buffer]) -> None:
@@ -38,11 +38,13 @@ def place_carries(body: Block, carries: Mapping[Buffer, Buffer]) -> None:
     which reads all before it writes: permuted carries need no further memory.
     """
     moves: list[tuple[Buffer, Buffer]] = []
+    sharing = _Sharing(body)
     for new, carry in carries.items():
-        if can_share(body, new, carry):
-            rename(body, {new: carry})
+        if sharing.can_share(new, carry):
+            sharing.rename(new, carry)
         else:
             moves.append((new, carry))
+    sharing.apply()
     drop_self_copies(body)
     by_shape: dict[tuple[int, ...], list[Store]] = {}
     for new, carry in moves:
@@ -61,25 +63,103 @@ def drop_copies(block: Block, sinks: Sequence[Buffer]) -> None:
     names.
     """
     kept = set(sinks)
-    for stage in list(block.stages):
+    sharing = _Sharing(block)
+    for position, stage in enumerate(block.stages):
         pair = _copied(stage)
         if pair is None:
             continue
-        new, old = pair
-        if old not in block.owned or old in kept or not can_share(block, new, old):
+        new, old = map(sharing.name, pair)
+        if old not in block.owned or old in kept:
             continue
-        if new in block.owned or (new in kept and _only_kernels(block, new, old)):
-            rename(block, {old: new})
+        if not sharing.stay_equal(new, old, position) and not sharing.can_share(new, old):
+            continue
+        # a call's output moves: library calls and bodies had better not know its address
+        fixed = new.space != "scratch" and old in sharing.outside_kernels
+        if new in block.owned or (new in kept and not fixed):
+            sharing.rename(old, new)
+    sharing.apply()
     drop_self_copies(block)
 
 
-def _only_kernels(block: Block, new: Buffer, old: Buffer) -> bool:
-    """A call's output moves: library calls and bodies had better not know its address."""
-    return new.space == "scratch" or not any(
-        old in stage_reads(s) | stage_writes(s)
-        for s in block.stages
-        if not isinstance(s, KernelStage)
-    )
+class _Sharing:
+    """Which buffers of a block go by another's name, and when the buffers of a name are in use.
+
+    Stages get the new names where they are looked at, and at the end all together, in `apply`.
+    """
+
+    def __init__(self, block: Block) -> None:
+        self.block = block
+        self.names: dict[Buffer, Buffer] = {}
+        self.first_write: dict[Buffer, int] = {}
+        self.last_write: dict[Buffer, int] = {}
+        self.last_read: dict[Buffer, int] = {}
+        self.outside_kernels: set[Buffer] = set()
+        self.touched: list[set[Buffer]] = []  # by each stage, under the names that it has by now
+        for position, stage in enumerate(block.stages):
+            reads, writes = stage_reads(stage), stage_writes(stage)
+            for buffer in reads:
+                self.last_read[buffer] = position
+            for buffer in writes:
+                self.first_write.setdefault(buffer, position)
+                self.last_write[buffer] = position
+            self.touched.append(reads | writes)
+            if not isinstance(stage, KernelStage):
+                self.outside_kernels |= self.touched[position]
+
+    def name(self, buffer: Buffer) -> Buffer:
+        """What a buffer is called by now."""
+        found = buffer
+        while found in self.names:
+            found = self.names[found]
+        if found is not buffer:
+            self.names[buffer] = found
+        return found
+
+    def rename(self, buffer: Buffer, name: Buffer) -> None:
+        """Let a buffer go by another name, throughout the block."""
+        self.names[buffer] = name
+        _merge(self.first_write, buffer, name, min)
+        _merge(self.last_write, buffer, name, max)
+        _merge(self.last_read, buffer, name, max)
+        if buffer in self.outside_kernels:
+            self.outside_kernels.add(name)
+
+    def apply(self) -> None:
+        """Give all stages the new names."""
+        for position in range(len(self.block.stages)):
+            self._update(position)
+        self.block.owned -= self.names.keys()
+
+    def _update(self, position: int) -> Stage:
+        stage, touched = self.block.stages[position], self.touched[position]
+        names = {buffer: self.name(buffer) for buffer in touched if buffer in self.names}
+        if names:
+            rename_in_stage(stage, names)
+            self.touched[position] = (touched - names.keys()).union(names.values())
+        return stage
+
+    def stay_equal(self, new: Buffer, old: Buffer, copy: int) -> bool:
+        """Whether only the copy ever writes `new`, and nothing writes `old` from there on."""
+        if not self.first_write[new] == self.last_write[new] == copy:
+            return False
+        return self.last_write.get(old, -1) < copy
+
+    def can_share(self, new: Buffer, old: Buffer) -> bool:
+        """Whether `new` may live in the memory of `old` throughout the block."""
+        first = self.first_write.get(new)
+        if first is None or new.type != old.type:
+            return False
+        if self.last_read.get(old, -1) > first or self.last_write.get(old, -1) >= first:
+            return False
+        return _reads_in_place(self._update(first), new, old)
+
+
+def _merge(
+    moments: dict[Buffer, int], buffer: Buffer, name: Buffer, choose: Callable[[int, int], int]
+) -> None:
+    if buffer in moments:
+        moment = moments.pop(buffer)
+        moments[name] = choose(moments.get(name, moment), moment)
 
 
 def _copied(stage: Stage) -> tuple[Buffer, Buffer] | None:
@@ -91,21 +171,6 @@ def _copied(stage: Stage) -> tuple[Buffer, Buffer] | None:
                 whole = value.buffer.type == store.buffer.type and store.buffer.type.shape
                 return (store.buffer, value.buffer) if whole == nest.space else None
     return None
-
-
-def can_share(block: Block, new: Buffer, old: Buffer) -> bool:
-    """Whether `new` may live in the memory of `old` throughout a block."""
-    if new.type != old.type:
-        return False
-    stages = block.stages
-    first = next((k for k, s in enumerate(stages) if new in stage_writes(s)), None)
-    if first is None:
-        return False
-    if any(old in stage_reads(s) for s in stages[first + 1 :]):
-        return False
-    if any(old in stage_writes(s) for s in stages[first:]):
-        return False
-    return _reads_in_place(stages[first], new, old)
 
 
 def _reads_in_place(stage: Stage, new: Buffer, old: Buffer) -> bool:
@@ -123,22 +188,52 @@ def _reads_in_place(stage: Stage, new: Buffer, old: Buffer) -> bool:
 
 def _branch_shares(branch: Block, new: Buffer, old: Buffer) -> bool:
     reads = any(old in stage_reads(s) for s in branch.stages)
-    return not reads or can_share(branch, new, old)
+    return not reads or _Sharing(branch).can_share(new, old)
 
 
 def _replaces_pointwise(nest: Nest, new: Buffer, old: Buffer) -> bool:
-    if not isinstance(nest, MapNest | ReduceNest) or new not in nest_writes(nest):
+    """Whether, of `old`, each point reads at most the element of `new` that it stores, and before.
+
+    A reduction stores at a point when the loop of that point is over. A pass over rows must not
+    read what an earlier pass has replaced.
+    """
+    if new not in nest_writes(nest):
         return False
-    if isinstance(nest, ReduceNest) and any(
-        load.buffer is old for load in loads([a.value for a in nest.accumulators])
-    ):
-        return False
-    own = space_index(nest.space)
-    writes_own = all(s.indices == own for s in nest_stores(nest) if s.buffer is new)
-    reads_own = all(
-        is_own_point(load, nest.space) for load in loads(nest_roots(nest)) if load.buffer is old
+    match nest:
+        case MapNest():
+            return _at_one_point(nest_roots(nest), nest.stores, space_index(nest.space), new, old)
+        case ReduceNest() | RowNest():
+            return _rows_replace(as_rows(nest), new, old)
+    return False
+
+
+def _rows_replace(rows: RowNest, new: Buffer, old: Buffer) -> bool:
+    row = space_index(rows.space)
+    step = (*row, *space_index(rows.loop, first=len(row)))
+    last = [*(s.value for s in rows.stores), *(s.value for s in rows.signals)]
+    passes = [[a.value for a in p.accumulators] + [s.value for s in p.stores] for p in rows.passes]
+    for k, each in enumerate(rows.passes):
+        if any(store.buffer is new for store in each.stores):
+            after = [*(e for later in passes[k + 1 :] for e in later), *last]
+            before = [e for earlier in passes[: k + 1] for e in earlier]
+            unread = all(load.buffer is not old for load in loads(after))
+            return unread and _at_one_point(before, each.stores, step, new, old)
+    # the row's own stores come when all its passes are over
+    return _at_one_point([*(e for p in passes for e in p), *last], rows.stores, row, new, old)
+
+
+def _at_one_point(
+    roots: Sequence[Expr],
+    stores: Sequence[Store],
+    point: tuple[Expr, ...],
+    new: Buffer,
+    old: Buffer,
+) -> bool:
+    reads = (load for load in loads(roots) if load.buffer is old)
+    writes = (store for store in stores if store.buffer is new)
+    return all(r.guard is None and r.indices == point for r in reads) and all(
+        w.indices == point for w in writes
     )
-    return writes_own and reads_own
 
 
 def drop_self_copies(block: Block) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
 from functools import cache
 from importlib.metadata import entry_points
 
 from lowering.backends import Backend
+from tracegraph.backend import DeviceStream
 
 ENTRY_POINTS = "tracegraph.backends"
 
@@ -36,6 +38,40 @@ def backend(device: str) -> Backend:
         raise ValueError(f"no backend for device {device!r}; the backends here are {known}")
     made: Backend = found[name].load()(device)
     return made
+
+
+def reset() -> None:
+    """Wait for all work of tracegraph's own backends, close all executables, and free memory.
+
+    Raises:
+        Exception: the first failure of a check in a program, after the rest is done.
+    """
+    cuda = sys.modules.get("lowering.cuda.device")  # absent, no GPU was opened
+    failures = []
+    for device in [backend("host"), *(cuda.open_devices() if cuda else ())]:
+        try:
+            device.reset()
+        except Exception as failure:
+            failures.append(failure)
+    if failures:
+        raise failures[0]
+
+
+def create_stream(device: str) -> DeviceStream | None:
+    """A new stream of a GPU; None on devices of other kinds, whose backends have no streams.
+
+    Raises:
+        ValueError: there is no such device.
+        RuntimeError: the GPU cannot be used.
+    """
+    backend(device)  # checks the name
+    name, _, number = device.partition(":")
+    if name != "cuda":
+        return None
+    from lowering.cuda.device import open_device
+    from lowering.cuda.streams import OwnedStream
+
+    return OwnedStream(open_device(int(number or 0)))
 
 
 @cache

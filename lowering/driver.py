@@ -7,6 +7,7 @@ executables, copies.
 
 from __future__ import annotations
 
+import copy
 import ctypes
 import threading
 from collections.abc import Callable, Sequence
@@ -20,13 +21,16 @@ from cuda.core import (
     Device,
     LaunchConfig,
     LegacyPinnedMemoryResource,
+    Stream,
     StreamOptions,
 )
 from cuda.core import launch as launch_now
 from cuda.core.graph import GraphDefinition
 from cuda.core.utils import StridedMemoryView
 
-from lowering.cuda.interface import ConditionalKind, ForeignArray, Launch, Library
+from lowering.cuda.interface import ConditionalKind, Event, ForeignArray, Launch, Library
+from lowering.cuda.turns import CaptureTurns
+from lowering.errors import ClosedGraphError, NestedCaptureError
 from lowering.slots import SlotTable
 
 _SUCCESS = driver.CUresult.CUDA_SUCCESS
@@ -65,7 +69,7 @@ def _message(result: Any) -> str:
     return text.decode() if found == _SUCCESS and text else "the driver has no description"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class DeviceAllocation:
     """Memory from the device's pool; cuda.core frees it, in stream order, when it is collected."""
 
@@ -96,11 +100,23 @@ class KernelNode:
     params: Any
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class CudaEvent:
+    """An event of cuda.core, which is destroyed when it is collected."""
+
+    event: Any
+
+    def __call__(self) -> bool:
+        """Whether it has been passed."""
+        return bool(self.event.is_done)
+
+
 class CudaDriver:
     """One GPU, through its primary context.
 
     The launch stream is a blocking one: work on the legacy default stream, which other libraries
-    use unless told otherwise, is ordered with it. The capture stream must not be.
+    use unless told otherwise, is ordered with it. The capture stream must not be. Memory for other
+    streams is allocated and freed on a stream that never runs anything else.
     """
 
     def __init__(self, ordinal: int) -> None:
@@ -110,10 +126,13 @@ class CudaDriver:
         self.activate()
         self.arch = f"sm_{self._device.arch}"
         self._context = check("cuCtxGetCurrent", driver.cuCtxGetCurrent())
-        self._stream = self._device.create_stream(options=StreamOptions(nonblocking=False))
+        self._handle = check("cuDeviceGet", driver.cuDeviceGet(ordinal))
+        self._stream = self.create_stream()
+        self._memory_stream: Any = None
         self._capture_stream = self._device.create_stream(options=StreamOptions(nonblocking=True))
         self._stream_handle = self._stream.handle
         self.stream = int(self._stream_handle)
+        self.captures = CaptureTurns()
         self._library: Library | None = None
         self._stop_stream: Any = None
         self._one: PinnedAllocation | None = None
@@ -124,19 +143,69 @@ class CudaDriver:
             Device(self.ordinal).set_current()
             self._current.ready = True
 
+    # Streams
+
+    def create_stream(self) -> Any:
+        """A blocking stream: it is ordered with the legacy default stream, as ours is."""
+        return self._device.create_stream(options=StreamOptions(nonblocking=False))
+
+    def on(self, stream: int) -> CudaDriver:
+        """The same by another stream; all else is shared."""
+        handle = driver.CUstream(stream)
+        context = check("cuStreamGetCtx", driver.cuStreamGetCtx(handle))
+        if int(context) != int(self._context):
+            raise ValueError(
+                f"stream {stream:#x} is not of cuda:{self.ordinal}; choose a stream of the device "
+                "that the function runs on"
+            )
+        other = copy.copy(self)
+        other._stream = Stream.from_handle(stream)
+        other._stream_handle = handle
+        other.stream = stream
+        other._memory_stream = self._device.create_stream(options=StreamOptions(nonblocking=True))
+        return other
+
+    def record(self) -> CudaEvent:
+        """Record a new event."""
+        return CudaEvent(self._stream.record())
+
+    def wait(self, event: Event) -> None:
+        """Wait on the device."""
+        self.hand_over(event, self.stream)
+
+    def hand_over(self, event: Event, stream: int) -> None:
+        """Let a stream wait."""
+        assert isinstance(event, CudaEvent), "events come from this driver"
+        handle = driver.CUstream(stream)
+        check("cuStreamWaitEvent", driver.cuStreamWaitEvent(handle, event.event.handle, 0))
+
     # Memory
 
     def allocate(self, nbytes: int) -> DeviceAllocation:
         """Device memory, usable by work on the launch stream from now on."""
         try:
-            buffer = self._device.allocate(max(nbytes, 1), stream=self._stream)
+            buffer = self._device.allocate(
+                max(nbytes, 1), stream=self._memory_stream or self._stream
+            )
         except Exception as error:
             if "OUT_OF_MEMORY" not in str(error):
                 raise
             raise MemoryError(
                 f"cuda:{self.ordinal} has not enough free memory for {nbytes} bytes"
             ) from error
+        if self._memory_stream is not None:
+            self._stream.wait(self._memory_stream)
         return DeviceAllocation(buffer, int(buffer.handle), nbytes)
+
+    def trim(self) -> None:
+        """Shrink the device's pool to what is in use: cuda.core lets it keep what was freed."""
+        pool = check("cuDeviceGetMemPool", driver.cuDeviceGetMemPool(self._handle))
+        check("cuMemPoolTrimTo", driver.cuMemPoolTrimTo(pool, 0))
+
+    def memory_info(self) -> tuple[int, int]:
+        """As the driver sees it: what the device's pool keeps is not free."""
+        free, total = check("cuMemGetInfo", driver.cuMemGetInfo())
+        return int(free), int(total)
 
     def allocate_host(self, nbytes: int) -> PinnedAllocation:
         """Pinned host memory. With unified addressing the device knows it by the same address."""
@@ -198,11 +267,6 @@ class CudaDriver:
         """Wait for the launch stream."""
         self._stream.sync()
 
-    def record(self) -> Callable[[], bool]:
-        """Record an event; the result says whether it has been passed."""
-        event = self._stream.record()
-        return lambda: bool(event.is_done)
-
     def foreign(self, array: object) -> ForeignArray | None:
         """View another library's array; the launch stream waits for its producer's."""
         if not (hasattr(array, "__dlpack__") or hasattr(array, "__cuda_array_interface__")):
@@ -260,16 +324,18 @@ class CudaDriver:
     ) -> KernelNode:
         """Add a kernel node. Owned addresses go in as Buffers that belong to `slots`: cuda.core
         retains the arguments of a node, and so the table, until the graph and its executables are
-        gone.
+        gone. A node without any carries the table by its first argument: so every kernel node
+        answers for the captured ones, which cuda.core knows nothing of.
         """
+        carriers = owned if any(owned) else [True, *owned[1:]]
         arguments = [
             Buffer.from_handle(value, 1, owner=slots) if keep else np.uint64(value)
-            for value, keep in zip(values, owned, strict=True)
+            for value, keep in zip(values, carriers, strict=True)
         ]
         config = LaunchConfig(grid=launch.grid, block=launch.block, shmem_size=launch.shared_bytes)
-        node = graph.launch(config, launch.kernel, *arguments).handle
+        node = graph.launch(config, launch.kernel, *arguments)
         _depend(graph, node, dependencies)
-        return self._with_parameters(node, launch, values)
+        return self._with_parameters(node.handle, launch, values)
 
     def _with_parameters(self, node: Any, launch: Launch, values: Sequence[int]) -> KernelNode:
         cells, addresses = _parameters(values)
@@ -305,7 +371,7 @@ class CudaDriver:
             case "while":
                 node = graph.while_loop(condition)
                 bodies = (node.body,)
-        _depend(graph, node.handle, dependencies)
+        _depend(graph, node, dependencies)
         return node.handle, bodies
 
     def capture(
@@ -314,23 +380,26 @@ class CudaDriver:
         """Capture into a graph or a body, behind `dependencies`."""
         before = _nodes(graph)
         stream = self._capture_stream.handle
-        check(
-            "cuStreamBeginCaptureToGraph",
-            driver.cuStreamBeginCaptureToGraph(
-                stream,
-                graph.handle,
-                list(dependencies) or None,
-                None,
-                len(dependencies),
-                _THREAD_LOCAL,
-            ),
-        )
+        if _is_capturing(stream):
+            raise NestedCaptureError
         try:
+            check(
+                "cuStreamBeginCaptureToGraph",
+                driver.cuStreamBeginCaptureToGraph(
+                    stream,
+                    graph.handle,
+                    list(dependencies) or None,
+                    None,
+                    len(dependencies),
+                    _THREAD_LOCAL,
+                ),
+            )
             issue()
             info = check("cuStreamGetCaptureInfo", driver.cuStreamGetCaptureInfo(stream))
             tails = tuple(info[3])
         except BaseException:
-            driver.cuStreamEndCapture(stream)
+            if _is_capturing(stream):
+                driver.cuStreamEndCapture(stream)
             raise
         check("cuStreamEndCapture", driver.cuStreamEndCapture(stream))
         added = [node for address, node in _nodes(graph).items() if address not in before]
@@ -361,27 +430,38 @@ class CudaDriver:
             executable.handle, kernel.node, kernel.params
         )
         if result[0] != _SUCCESS:
+            executable.require_open()
             check("cuGraphExecKernelNodeSetParams", result)
 
     def launch(self, executable: CudaExecutableGraph) -> None:
         """Launch on the stream."""
         result = driver.cuGraphLaunch(executable.handle, self._stream_handle)
         if result[0] != _SUCCESS:
+            executable.require_open()
             check("cuGraphLaunch", result)
 
     def close(self, executable: CudaExecutableGraph) -> None:
         """Free the executable, after its launches."""
         self.synchronize()
+        executable.handle = None
         executable.graph.close()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class CudaExecutableGraph:
-    """An executable graph, the definition it came from, and its cached handle."""
+    """An executable graph, the definition it came from, and its cached handle.
+
+    A closed one has no handle, which the driver refuses: so nothing is asked before a launch.
+    """
 
     definition: Any
     graph: Any
     handle: Any
+
+    def require_open(self) -> None:
+        """Raise ClosedGraphError if it is closed."""
+        if self.handle is None:
+            raise ClosedGraphError
 
 
 def row_major_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -397,15 +477,25 @@ def row_major_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _depend(graph: GraphDefinition, node: Any, dependencies: Sequence[Any]) -> None:
-    """Add the edges into a new node, in one call."""
+    """Add the edges into a new node of cuda.core, in one call; without them, no node stays."""
     if dependencies:
         count = len(dependencies)
-        check(
-            "cuGraphAddDependencies",
-            driver.cuGraphAddDependencies(
-                graph.handle, list(dependencies), [node] * count, None, count
-            ),
-        )
+        try:
+            check(
+                "cuGraphAddDependencies",
+                driver.cuGraphAddDependencies(
+                    graph.handle, list(dependencies), [node.handle] * count, None, count
+                ),
+            )
+        except BaseException:
+            node.destroy()
+            raise
+
+
+def _is_capturing(stream: Any) -> bool:
+    """Whether a capture is open, be it one that has failed."""
+    status = check("cuStreamIsCapturing", driver.cuStreamIsCapturing(stream))
+    return bool(status != driver.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE)
 
 
 def _nodes(graph: GraphDefinition) -> dict[int, Any]:

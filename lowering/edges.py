@@ -8,7 +8,7 @@ already.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lowering.buffer import Buffer
@@ -25,19 +25,25 @@ from lowering.stage import (
     nest_reads,
     nest_signals,
     nest_writes,
+    per_nest,
     stage_reads,
     stage_writes,
     walk,
 )
 
 Resource = Hashable
-"""A buffer, ("condition", number), `EFFECTS`, or `PROGRESS`."""
+"""A buffer, ("condition", number), `EFFECTS`, `PROGRESS`, or the number of a piece of the arena."""
 
 EFFECTS: Resource = "effects"
 """What every print and check writes, and what shows progress reads."""
 
 PROGRESS: Resource = "progress"
 """What shows progress writes, and every loop reads: a step is over when its inner loops are."""
+
+
+_RECENT = (1 << 4096) - 1
+"""How far back a dependence is remembered: masks of whole graphs would take quadratic memory. What
+is forgotten only costs a redundant edge, or memory that is not shared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +56,14 @@ class Access:
 
 @dataclass(slots=True)
 class _History:
-    writers: list[int] = field(default_factory=list)  # the last one
+    writer: int | None  # the last one
     readers: list[int] = field(default_factory=list)  # since then
 
 
 def access(stage: Stage) -> Access:
     """The resources that a stage touches, bodies included."""
+    if isinstance(stage, KernelStage) and len(stage.nests) == 1:
+        return nest_access(stage.nests[0])
     reads: set[Resource] = set()
     writes: set[Resource] = set()
     for part in (stage, *(s for b in blocks(stage) for s in walk(b))):
@@ -74,6 +82,7 @@ def access(stage: Stage) -> Access:
     return Access(frozenset(reads), frozenset(writes))
 
 
+@per_nest
 def nest_access(nest: Nest) -> Access:
     """The resources that a nest touches."""
     reads: set[Resource] = set(nest_reads(nest))
@@ -93,66 +102,71 @@ def edges(stages: Sequence[Stage], offsets: Mapping[Buffer, int]) -> frozenset[t
 
 
 def ancestors(stages: Sequence[Stage]) -> list[int]:
-    """For each stage, those it depends on, as a bit mask; no memory is shared yet."""
+    """For each stage, those it depends on, as a bit mask for `precedes`; no memory is shared."""
     return _order(stages, {})[1]
+
+
+def precedes(ancestors: Sequence[int], earlier: int, later: int) -> bool:
+    """Whether a stage is known to be over, because of dependences, when another one starts."""
+    return earlier < later and bool(ancestors[later] >> (later - 1 - earlier) & 1)
 
 
 def _order(
     stages: Sequence[Stage], offsets: Mapping[Buffer, int]
 ) -> tuple[set[tuple[int, int]], list[int]]:
-    accesses = [access(s) for s in stages]
-    shared = _overlaps({r for a in accesses for r in a.reads | a.writes}, offsets)
+    accesses = _by_pieces([access(s) for s in stages], offsets)
     history: dict[Resource, _History] = {}
-    before: list[int] = []
+    before: list[int] = []  # bit d of the j-th: it depends on stage j - 1 - d
     found: set[tuple[int, int]] = set()
     for j, touched in enumerate(accesses):
         reached = 0
-        for i in sorted(_conflicts(touched, shared, history), reverse=True):
-            if not reached >> i & 1:
+        for i in sorted(_conflicts(touched, history), reverse=True):
+            distance = j - 1 - i
+            if not reached >> distance & 1:
                 found.add((i, j))
-                reached |= before[i] | 1 << i
-        before.append(reached)
+                reached |= (before[i] << 1 | 1) << distance
+        before.append(reached & _RECENT)
         for resource in touched.writes:
-            history[resource] = _History(writers=[j])
+            history[resource] = _History(j)
         for resource in touched.reads - touched.writes:
-            history.setdefault(resource, _History()).readers.append(j)
+            history.setdefault(resource, _History(None)).readers.append(j)
     return found, before
 
 
-def _conflicts(
-    touched: Access,
-    shared: Mapping[Resource, Sequence[Resource]],
-    history: Mapping[Resource, _History],
-) -> set[int]:
+def _conflicts(touched: Access, history: Mapping[Resource, _History]) -> set[int]:
     """Earlier stages that must be over: writers of what is touched, readers of what is written."""
     found: set[int] = set()
     for resource in touched.reads | touched.writes:
-        for other in shared.get(resource, (resource,)):
-            if other in history:
-                found.update(history[other].writers)
-                if resource in touched.writes:
-                    found.update(history[other].readers)
+        past = history.get(resource)
+        if past is None:
+            continue
+        if past.writer is not None:
+            found.add(past.writer)
+        if resource in touched.writes:
+            found.update(past.readers)
     return found
 
 
-def _overlaps(
-    resources: Iterable[Resource], offsets: Mapping[Buffer, int]
-) -> dict[Resource, list[Buffer]]:
-    """For each scratch buffer, those that share bytes with it, itself included."""
-    placed = sorted(
-        (
-            (offsets[r], offsets[r] + max(r.type.nbytes, 1), r.number, r)
-            for r in resources
-            if isinstance(r, Buffer) and r in offsets
-        ),
-        key=lambda entry: entry[:3],
-    )
-    result: dict[Resource, list[Buffer]] = {r: [r] for *_, r in placed}
-    open_: list[tuple[int, Buffer]] = []
-    for start, end, _, buffer in placed:
-        open_ = [(stop, other) for stop, other in open_ if stop > start]
-        for _, other in open_:
-            result[buffer].append(other)
-            result[other].append(buffer)
-        open_.append((end, buffer))
-    return result
+def _by_pieces(accesses: list[Access], offsets: Mapping[Buffer, int]) -> list[Access]:
+    """The accesses with placed buffers replaced by the pieces of the arena that they lie on.
+
+    The pieces end wherever some buffer starts or ends, so that buffers share all of one or nothing.
+    """
+    touched = frozenset[Resource]().union(*(a.reads | a.writes for a in accesses))
+    spans = {
+        r: (offsets[r], offsets[r] + max(r.type.nbytes, 1))
+        for r in touched
+        if isinstance(r, Buffer) and r in offsets
+    }
+    if not spans:
+        return accesses
+    cuts = sorted({end for span in spans.values() for end in span})
+    position = {cut: k for k, cut in enumerate(cuts)}
+    pieces: dict[Resource, range] = {
+        r: range(position[start], position[end]) for r, (start, end) in spans.items()
+    }
+
+    def on_pieces(resources: frozenset[Resource]) -> frozenset[Resource]:
+        return frozenset(piece for r in resources for piece in pieces.get(r, (r,)))
+
+    return [Access(on_pieces(a.reads), on_pieces(a.writes)) for a in accesses]

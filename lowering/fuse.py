@@ -10,18 +10,23 @@ No kernel prints or checks twice: those stay in order.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from math import prod
+from weakref import WeakKeyDictionary
 
+from lowering.buffer import Buffer
 from lowering.edges import Access, Resource, access, nest_access
 from lowering.kernel import (
-    Accumulator,
     MapNest,
     Nest,
     PrintNest,
     ReduceNest,
+    RowNest,
     ScatterNest,
+    Store,
 )
+from lowering.rows import join_rows
 from lowering.stage import (
     Block,
     KernelStage,
@@ -29,6 +34,7 @@ from lowering.stage import (
     loads,
     map_nest,
     nest_conditions,
+    nest_loads,
     nest_reads,
     nest_roots,
     nest_stores,
@@ -49,9 +55,33 @@ SMALL = 1 << 16
 """Points of a nest that may run beside another of a different space."""
 
 
-def fuse(block: Block) -> None:
-    """Merge the nests of a block's kernels, in place."""
-    merged = _Merged()
+@dataclass(slots=True)
+class _Contents:
+    """What a nest holds; handed on as it grows, so that growing costs what is added."""
+
+    stores: dict[Buffer, Store]
+    expressions: set[Expr]
+
+
+_CONTENTS: WeakKeyDictionary[Nest, _Contents] = WeakKeyDictionary()
+
+
+def _contents(nest: Nest) -> _Contents:
+    found = _CONTENTS.get(nest)
+    if found is None:
+        stores = {store.buffer: store for store in nest_stores(nest)}
+        found = _Contents(stores, set(subexpressions(nest_roots(nest))))
+        _CONTENTS[nest] = found
+    return found
+
+
+def _stores_any(nest: Nest, buffers: frozenset[Buffer]) -> bool:
+    return not _contents(nest).stores.keys().isdisjoint(buffers)
+
+
+def fuse(block: Block, kept: Collection[Buffer] = ()) -> None:
+    """Merge the nests of a block's kernels, in place. `kept` are buffers that are stored anyway."""
+    merged = _Merged(frozenset(kept))
     for stage in block.stages:
         if isinstance(stage, KernelStage):
             for nest in stage.nests:
@@ -62,7 +92,8 @@ def fuse(block: Block) -> None:
 
 
 class _Merged:
-    def __init__(self) -> None:
+    def __init__(self, kept: frozenset[Buffer]) -> None:
+        self.kept = kept
         self.stages: list[Stage] = []
         self.written: dict[Resource, int] = {}  # position of the last stage that wrote, or read
         self.read: dict[Resource, int] = {}
@@ -88,7 +119,7 @@ class _Merged:
             if not isinstance(kernel, KernelStage):
                 continue
             dependent = position == after
-            if _join(kernel, nest, dependent):
+            if _join(kernel, nest, dependent, self.kept):
                 kernel.sources = tuple(dict.fromkeys((*kernel.sources, *stage.sources)))
                 self._note(position, touched)
                 return
@@ -96,14 +127,12 @@ class _Merged:
         self._note(len(self.stages) - 1, touched)
 
 
-def _join(kernel: KernelStage, nest: Nest, dependent: bool) -> bool:
+def _join(kernel: KernelStage, nest: Nest, dependent: bool, kept: frozenset[Buffer]) -> bool:
     for k, other in enumerate(kernel.nests):
-        needed = nest_reads(nest) & {
-            b for n in kernel.nests if n is not other for b in nest_writes(n)
-        }
-        if needed:
+        reads = nest_reads(nest)
+        if any(_stores_any(n, reads) for n in kernel.nests if n is not other):
             continue
-        merged = _merge(other, nest)
+        merged = _merge(other, nest) or _merge_rows(other, nest, kept)
         if merged is not None:
             kernel.nests[k] = merged
             return True
@@ -118,14 +147,17 @@ def _join(kernel: KernelStage, nest: Nest, dependent: bool) -> bool:
 def _small(nest: Nest) -> bool:
     if isinstance(nest, PrintNest):
         return sum(prod(array.shape) for array in nest.arguments) <= SMALL
-    return prod((*nest.space, *(nest.loop if isinstance(nest, ReduceNest) else ()))) <= SMALL
+    loop = nest.loop if isinstance(nest, ReduceNest | RowNest) else ()
+    return prod((*nest.space, *loop)) <= SMALL
 
 
 def _merge(first: Nest, second: Nest) -> Nest | None:
     """One nest that does both, or None."""
     if first.space != second.space or not isinstance(first, MapNest | ReduceNest):
         return None
-    if nest_writes(first) & nest_writes(second) or nest_conditions(first) & nest_conditions(second):
+    if _stores_any(first, nest_writes(second)):
+        return None
+    if nest_conditions(first) & nest_conditions(second):
         return None
     if not isinstance(second, MapNest | ReduceNest):
         return None
@@ -134,18 +166,52 @@ def _merge(first: Nest, second: Nest) -> Nest | None:
     forwarded = _forward(first, second)
     if forwarded is None:
         return None
+    if isinstance(forwarded, ReduceNest):
+        assert isinstance(first, ReduceNest)
+        if first.loop != forwarded.loop:
+            return None
+        forwarded = _renumbered(forwarded, len(first.accumulators))
     result = _union(first, forwarded)
-    if result is None or len(subexpressions(nest_roots(result))) > MAX_EXPRESSIONS:
+    return result if _grow(first, forwarded, result) else None
+
+
+def _grow(first: Nest, added: Nest, result: Nest) -> bool:
+    """Hand the contents of `first` on to what it becomes, unless that has too many expressions."""
+    contents = _contents(first)
+    expressions = subexpressions(nest_roots(added), contents.expressions)
+    if len(contents.expressions) > MAX_EXPRESSIONS:
+        contents.expressions.difference_update(expressions)
+        return False
+    contents.stores.update((store.buffer, store) for store in nest_stores(added))
+    _CONTENTS[result] = _CONTENTS.pop(first)
+    return True
+
+
+def _merge_rows(first: Nest, second: Nest, kept: frozenset[Buffer]) -> Nest | None:
+    """One nest of passes over rows that does both, or None."""
+    if _stores_any(first, nest_writes(second)):
         return None
-    return result
+    if nest_conditions(first) & nest_conditions(second):
+        return None
+    of_one_space = isinstance(first, RowNest) and first.space == second.space
+    if not _stores_any(first, nest_reads(second)) and not of_one_space:
+        return None
+    result = join_rows(first, second, kept)
+    return result if result is None or _is_moderate(result) else None
+
+
+def _is_moderate(nest: Nest) -> bool:
+    return len(subexpressions(nest_roots(nest))) <= MAX_EXPRESSIONS
 
 
 def _forward(first: Nest, second: Nest) -> Nest | None:
     """`second` with what `first` stores taken from there; None if it reads that at other points."""
-    stores = {store.buffer: store for store in nest_stores(first)}
+    stores = _contents(first).stores
+    if not _stores_any(first, nest_reads(second)):
+        return second
     own_point = space_index(first.space)
     replacement: dict[Expr, Expr] = {}
-    for load in loads(nest_roots(second)):
+    for load in nest_loads(second):
         store = stores.get(load.buffer)
         if store is None:
             continue
@@ -165,17 +231,10 @@ def _forward(first: Nest, second: Nest) -> Nest | None:
     return map_nest(second, replacement)
 
 
-def _union(first: Nest, second: Nest) -> Nest | None:
+def _union(first: Nest, second: Nest) -> Nest:
     assert isinstance(first, MapNest | ReduceNest)
     assert isinstance(second, MapNest | ReduceNest)
-    accumulators: tuple[Accumulator, ...] = ()
-    if isinstance(second, ReduceNest):
-        assert isinstance(first, ReduceNest)
-        if first.loop != second.loop:
-            return None
-        shift = len(first.accumulators)
-        second = _renumbered(second, shift)
-        accumulators = second.accumulators
+    accumulators = second.accumulators if isinstance(second, ReduceNest) else ()
     stores = (*first.stores, *second.stores)
     signals = (*first.signals, *second.signals)
     if isinstance(first, ReduceNest):

@@ -10,7 +10,7 @@ by which index map. One site means that inlining costs nothing.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
 from tracegraph.ir import Atom, Eqn, Literal, Region, Value
@@ -90,7 +90,8 @@ class _Analysis:
         self.region = region
         self.sinks = sinks
         self.producer = {v: eqn for eqn in region.eqns for v in eqn.outputs}
-        self.sites: dict[Value, set[Site]] = {v: set() for v in self.producer}
+        # ordered: what becomes of a program must not depend on addresses
+        self.sites: dict[Value, dict[Site, None]] = {v: {} for v in self.producer}
         self.loops: dict[Hashable, tuple[int, ...]] = {}  # root -> extents its reductions share
         self.result = Grouping()
 
@@ -156,7 +157,7 @@ class _Analysis:
 
     def _use(self, atom: Atom, *sites: Site) -> None:
         if isinstance(atom, Value) and atom in self.sites:
-            self.sites[atom].update(sites)
+            self.sites[atom].update(dict.fromkeys(sites))
 
     def _visit(self, eqn: Eqn) -> None:
         form = eqn.op.form
@@ -187,12 +188,10 @@ class _Analysis:
 
     def _visit_mapped(self, eqn: Eqn) -> None:
         (out,) = eqn.outputs
-        sites = self.sites[out]
-        if len(sites) > MAX_SITES:
-            sites = set(list(sites)[:MAX_SITES])
+        sites = list(self.sites[out])[:MAX_SITES]
         if out in self.result.stored or self._must_store(eqn, out, sites):
             self.result.stored.add(out)
-            sites = {Site(out, None, out.type.size)}
+            sites = [Site(out, None, out.type.size)]
         pointwise = isinstance(eqn.op.form, Elementwise)
         for k, atom in enumerate(eqn.operands):
             if pointwise and atom.type.shape == out.type.shape:
@@ -200,12 +199,12 @@ class _Analysis:
             else:
                 self._use(atom, *(_mapped(s, atom, (eqn, k)) for s in sites))
 
-    def _must_store(self, eqn: Eqn, out: Value, sites: set[Site]) -> bool:
+    def _must_store(self, eqn: Eqn, out: Value, sites: Sequence[Site]) -> bool:
         if is_free(eqn):
             return False
         if len(sites) > 1:
             inputs = sum(isinstance(a, Value) for a in eqn.operands)
-            return own_cost(eqn) > 1 or inputs > 1
+            return own_cost(eqn) > 1 or inputs > 1 or _is_folded_too(sites)
         return any(
             site.points >= EXPANSION * out.type.size and self.cost[out] >= EXPENSIVE
             for site in sites
@@ -217,7 +216,7 @@ class _Analysis:
         axes = eqn.attrs["axes"]
         loop = tuple(source.type.shape[a] for a in axes)
         root: Hashable = out
-        sites = self.sites[out]
+        sites = list(self.sites[out])
         if out not in self.result.stored and len(sites) == 1:
             (site,) = sites
             if site.index_map is None and self.loops.setdefault(site.root, loop) == loop:
@@ -228,6 +227,13 @@ class _Analysis:
             self.loops[out] = loop
         index_map = ("loop", axes, source.type.shape)
         self._use(source, Site(root, index_map, source.type.size))
+
+
+def _is_folded_too(sites: Sequence[Site]) -> bool:
+    """Whether the value is a result whose other uses are folds: one pass can store and fold it."""
+    results = [s for s in sites if s.index_map is None and isinstance(s.root, tuple)]
+    folds = [s for s in sites if isinstance(s.index_map, tuple) and s.index_map[0] == "loop"]
+    return bool(results) and len(results) + len(folds) == len(sites)
 
 
 def _split_control(eqn: Eqn) -> tuple[Atom, tuple[Atom, ...]]:

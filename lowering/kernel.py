@@ -64,7 +64,7 @@ Signal = SetCondition | Publish | Require
 """What one thread tells the graph or the host."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class MapNest:
     """For every point of the space: the stores. In-place is allowed where a point reads, of the
     buffers that the nest stores to, only the element it stores.
@@ -86,7 +86,7 @@ class Accumulator:
     arg: bool = False
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class ReduceNest:
     """For every point of the space: fold each accumulator over the loop axes (numbered after those
     of the space), then do the stores, whose expressions may use `Accumulated`.
@@ -111,7 +111,7 @@ class Pass:
     stores: tuple[Store, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class RowNest:
     """For every point of the space: the passes over the loop axes (numbered after those of the
     space), one after the other, then the stores, as in `ReduceNest`.
@@ -126,7 +126,7 @@ class RowNest:
     signals: tuple[Signal, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class ScanNest:
     """A running fold along `axis` of the space: store.value is folded and the running result
     stored.
@@ -138,7 +138,7 @@ class ScanNest:
     store: Store
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class ScatterNest:
     """For every point: target = combine(target, value), or target = value without a combiner.
 
@@ -160,7 +160,7 @@ class PrintedArray:
     value: Expr
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class PrintNest:
     """Sends arrays to the host, to be printed in the format of print `site` (in `Plan.prints`).
 

@@ -16,7 +16,7 @@ from itertools import pairwise
 import numpy as np
 
 from lowering.features import Feature, Features
-from lowering.kernel import Kernel, MapNest, Nest, ReduceNest, SetCondition, Signal
+from lowering.kernel import Kernel, MapNest, Nest, ReduceNest, RowNest, SetCondition, Signal
 from lowering.plan import (
     ConditionalNode,
     Construct,
@@ -189,7 +189,7 @@ class _Rewriting:
         ]
 
     def nest(self, nest: Nest) -> Nest:
-        if not isinstance(nest, MapNest | ReduceNest):
+        if not isinstance(nest, MapNest | ReduceNest | RowNest):
             return nest
         signals = tuple(new for signal in nest.signals for new in self.signals(signal))
         return replace(nest, signals=signals)
@@ -199,4 +199,6 @@ class _Rewriting:
             return [signal]
         set_ = [(signal.condition, signal.value)] if signal.condition in self.kept else []
         set_ += [(new, value(signal.value)) for new, value in self.tests[signal.condition]]
-        return [SetCondition(condition, value) for condition, value in set_ if condition in self.held]
+        return [
+            SetCondition(condition, value) for condition, value in set_ if condition in self.held
+        ]

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from lowering.buffer import Buffer
-from lowering.edges import ancestors
+from lowering.edges import ancestors, precedes
 from lowering.stage import Block, LoopStage, Stage, blocks, stage_reads, stage_writes
 
 ALIGNMENT = 256
@@ -104,8 +104,8 @@ class _Arrangement:
                 return True  # two branches of one conditional
             after = min(now)
             if len(before) > 1 or len(now) > 1 or before != now:
-                ancestors_ = self.before[block][after]
-                return all(ancestors_ >> position & 1 for position in before)
+                known = self.before[block]
+                return all(precedes(known, position, after) for position in before)
         return False
 
 

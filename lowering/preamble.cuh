@@ -24,6 +24,9 @@ template <class R> struct alignas(2 * sizeof(R)) tg_complex {
 typedef tg_complex<float> tg_c64;
 typedef tg_complex<double> tg_c128;
 
+// Elements that are loaded or stored as one.
+template <class T, int N> struct alignas(N * sizeof(T)) tg_pack { T items[N]; };
+
 // The head of the print ring: bytes written and read since the beginning, records that did not fit,
 // and the size of the bytes that follow, a power of two. The device moves head and lost, the host
 // tail.

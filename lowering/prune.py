@@ -2,45 +2,80 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 
 from lowering.buffer import Buffer
-from lowering.kernel import MapNest, Nest, PrintNest, ReduceNest, Store
-from lowering.stage import Block, KernelStage, blocks, stage_reads, walk
+from lowering.kernel import MapNest, Nest, PrintNest, ReduceNest, RowNest, Store
+from lowering.stage import (
+    Block,
+    KernelStage,
+    blocks,
+    nest_reads,
+    nest_stores,
+    nest_writes,
+    stage_reads,
+    walk,
+)
 
 
 def prune(block: Block) -> None:
     """Drop stores to scratch that is never read, then what only they needed, to the end."""
-    while True:
-        read = set().union(*(stage_reads(s) for s in walk(block) if isinstance(s, KernelStage)))
-        read |= {b for s in walk(block) if not blocks(s) for b in stage_reads(s)}
-        if not _prune(block, read):
-            return
-
-
-def _prune(block: Block, read: set[Buffer]) -> bool:
-    changed = False
-    for stage in block.stages:
+    readers: Counter[Buffer] = Counter()
+    writers: dict[Buffer, list[KernelStage]] = {}
+    pending: list[KernelStage] = []
+    for stage in walk(block):
         if isinstance(stage, KernelStage):
-            kept = [n for n in (_without_dead(nest, read) for nest in stage.nests) if n is not None]
-            changed |= any(a is not b for a, b in zip(kept, stage.nests, strict=False))
-            changed |= len(kept) != len(stage.nests)
-            stage.nests = kept
-        for inner in blocks(stage):
-            changed |= _prune(inner, read)
+            pending.append(stage)
+            for nest in stage.nests:
+                readers.update(nest_reads(nest))
+                for buffer in nest_writes(nest):
+                    writers.setdefault(buffer, []).append(stage)
+        elif not blocks(stage):
+            readers.update(stage_reads(stage))
+    while pending:
+        for buffer in _prune_kernel(pending.pop(), readers):
+            readers[buffer] -= 1
+            if not readers[buffer]:
+                pending.extend(writers.get(buffer, ()))
+    _drop_empty(block)
+
+
+def _prune_kernel(stage: KernelStage, readers: Mapping[Buffer, int]) -> list[Buffer]:
+    """Drop the kernel's useless stores; the buffers that it reads no more, once for each nest."""
+    given_up: list[Buffer] = []
+    kept: list[Nest] = []
+    for nest in stage.nests:
+        pruned = _without_dead(nest, readers)
+        if pruned is not None:
+            kept.append(pruned)
+        if pruned is not nest:
+            given_up.extend(nest_reads(nest) - (nest_reads(pruned) if pruned else frozenset()))
+    stage.nests = kept
+    return given_up
+
+
+def _drop_empty(block: Block) -> None:
     block.stages = [s for s in block.stages if not isinstance(s, KernelStage) or s.nests]
-    return changed
+    for stage in block.stages:
+        for inner in blocks(stage):
+            _drop_empty(inner)
 
 
-def _without_dead(nest: Nest, read: set[Buffer]) -> Nest | None:
+def _without_dead(nest: Nest, readers: Mapping[Buffer, int]) -> Nest | None:
     def alive(store: Store) -> bool:
-        return store.buffer.space != "scratch" or store.buffer in read
+        return store.buffer.space != "scratch" or readers.get(store.buffer, 0) > 0
 
     if isinstance(nest, PrintNest):
         return nest
-    if not isinstance(nest, MapNest | ReduceNest):
+    if not isinstance(nest, MapNest | ReduceNest | RowNest):
         return nest if alive(nest.store) else None
+    if all(map(alive, nest_stores(nest))):
+        return nest
     stores = tuple(filter(alive, nest.stores))
-    if not stores and not nest.signals:
-        return None
-    return nest if len(stores) == len(nest.stores) else replace(nest, stores=stores)
+    if isinstance(nest, RowNest):
+        passes = tuple(replace(p, stores=tuple(filter(alive, p.stores))) for p in nest.passes)
+        nest = replace(nest, passes=passes)
+    nest = replace(nest, stores=stores)
+    return nest if nest_stores(nest) or nest.signals else None

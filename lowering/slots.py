@@ -1,18 +1,80 @@
 """SlotTable: the owners of everything that the nodes of a graph point to.
 
-The driver copies argument values into a node and keeps no operand alive. A table holds the owners:
-the arena, constants, workspaces, the loaded module. It is attached to the graph as the owner of
-the kernel operands, so it lives exactly as long as some graph or executable made from it, and the
-objects in it are released by whoever drops the last of these, never by a callback of the driver.
+The driver copies argument values into a node and keeps no operand alive. A table holds the owners,
+and says of each node which of them it needs. It is attached to the graph as the owner of kernel
+operands, so it lives exactly as long as some graph or executable made from it, and the objects in
+it are released by whoever drops the last of these, never by a callback of the driver.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
+
+from lowering.errors import FrozenSlotsError, UnownedAddressError
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One thing that a node keeps alive, such as ``"constant 0 f64[3]"``, and its bytes."""
+
+    what: str
+    nbytes: int
+
+    def __str__(self) -> str:
+        return f"{self.what} ({self.nbytes:,} B)" if self.nbytes else self.what
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSlots:
+    """What one node keeps alive.
+
+    `kind` is ``"kernel"``, ``"library"`` or that of a conditional, `lines` are the user's.
+    """
+
+    kind: str
+    name: str
+    lines: str
+    slots: tuple[Slot, ...] = ()
+
+    def __str__(self) -> str:
+        return f"the {self.kind} node {self.name} at {self.lines or 'an unknown line'}"
+
+
+@dataclass(frozen=True, slots=True)
+class SlotReport:
+    """What every node of an executable keeps alive; it holds none of it, and prints as a table.
+
+    `nbytes` counts every piece of memory once.
+
+    >>> copy = NodeSlots("kernel", "copy", "model.py:7", (Slot("arena", 4096), Slot("module", 800)))
+    >>> print(SlotReport("step", (copy,), 4896))
+    step: 1 node, 4,896 bytes kept
+    node    name  line        keeps
+    kernel  copy  model.py:7  arena (4,096 B), module (800 B)
+    """
+
+    name: str
+    nodes: tuple[NodeSlots, ...]
+    nbytes: int
+
+    def __str__(self) -> str:
+        count = "1 node" if len(self.nodes) == 1 else f"{len(self.nodes)} nodes"
+        title = f"{self.name}: {count}, {self.nbytes:,} bytes kept"
+        rows = [("node", "name", "line", "keeps")]
+        for node in self.nodes:
+            keeps = ", ".join(map(str, node.slots)) or "-"
+            rows.append((node.kind, node.name, node.lines or "-", keeps))
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+        return "\n".join((title, *lines)) if self.nodes else title
 
 
 class SlotTable:
-    """Owners, added while nodes are, and frozen before the graph is instantiated.
+    """Owners and nodes, added while the graph is built, and frozen before it is instantiated.
+
+    An owner with a `pointer` is an allocation; what nodes point to must be inside one.
 
     >>> table = SlotTable()
     >>> table.retain("arena", None)
@@ -21,29 +83,41 @@ class SlotTable:
     1
     """
 
-    __slots__ = ("__weakref__", "_frozen", "_owners")
+    __slots__ = ("__weakref__", "_frozen", "_nodes", "_owners")
 
     def __init__(self) -> None:
         self._owners: tuple[Any, ...] = ()
+        self._nodes: list[NodeSlots] = []
         self._frozen = False
 
     def retain(self, *owners: Any) -> None:
         """Hold `owners` from now on; None and what is held already are passed over.
 
         Raises:
-            RuntimeError: the table is frozen.
+            FrozenSlotsError: the table is frozen.
         """
         if self._frozen:
-            raise RuntimeError(
-                "the slot table is frozen: an executable may already use it; "
-                "owners must be added before the graph is instantiated"
-            )
+            raise FrozenSlotsError
         for owner in owners:
-            if owner is not None and not any(owner is held for held in self._owners):
+            if owner is not None and owner not in self:
                 self._owners += (owner,)
 
+    def attach(self, node: NodeSlots, addresses: Iterable[int] = ()) -> None:
+        """Enter a node that is being added, and points to `addresses`.
+
+        Raises:
+            FrozenSlotsError: the table is frozen.
+            UnownedAddressError: no owner's memory has one of the addresses.
+        """
+        if self._frozen:
+            raise FrozenSlotsError
+        for address in addresses:
+            if not any(_covers(owner, address) for owner in self._owners):
+                raise UnownedAddressError(str(node), address)
+        self._nodes.append(node)
+
     def freeze(self) -> None:
-        """Allow no further owners."""
+        """Allow no further owners and nodes."""
         self._frozen = True
 
     @property
@@ -51,8 +125,30 @@ class SlotTable:
         """Whether the table is complete."""
         return self._frozen
 
+    @property
+    def nbytes(self) -> int:
+        """The memory of all owners."""
+        return sum(map(_size, self._owners))
+
+    def report(self, name: str) -> SlotReport:
+        """What the nodes keep alive, without keeping it alive."""
+        return SlotReport(name, tuple(self._nodes), self.nbytes)
+
     def __len__(self) -> int:
         return len(self._owners)
 
     def __contains__(self, owner: object) -> bool:
         return any(owner is held for held in self._owners)
+
+
+def _size(owner: Any) -> int:
+    """The bytes of an allocation in device memory or pinned host memory; 0 of anything else."""
+    if not hasattr(owner, "pointer"):
+        return 0
+    return int(owner.nbytes if hasattr(owner, "nbytes") else owner.bytes.nbytes)
+
+
+def _covers(owner: Any, address: int) -> bool:
+    """Whether an address is in an allocation, or at its end: there an empty array may lie."""
+    pointer = getattr(owner, "pointer", None)
+    return pointer is not None and pointer <= address <= pointer + _size(owner)

@@ -8,16 +8,22 @@ A block is one region's, its stages in an order that respects dependences.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache, wraps
+from typing import TypeVar
+from weakref import WeakKeyDictionary
 
 from lowering.buffer import Buffer
 from lowering.kernel import (
+    Accumulator,
     MapNest,
     Nest,
+    Pass,
     PrintNest,
     ReduceNest,
     Require,
+    RowNest,
     ScanNest,
     ScatterNest,
     SetCondition,
@@ -27,6 +33,8 @@ from lowering.kernel import (
 from lowering.plan import Construct, LibraryNode, MatrixOperand, MemcpyNode
 from tracegraph.ir import Source
 from tracegraph.scalar import Axis, Expr, Load, const, subexpressions, substitute
+
+_T = TypeVar("_T")
 
 
 @dataclass(slots=True, eq=False)
@@ -86,6 +94,7 @@ def blocks(stage: Stage) -> Sequence[Block]:
     return ()
 
 
+@lru_cache(maxsize=1024)
 def space_index(space: tuple[int, ...], first: int = 0) -> tuple[Expr, ...]:
     """The index of a point, by axis numbers from `first`; 0 along axes of one element."""
     return tuple(
@@ -98,26 +107,51 @@ def space_index(space: tuple[int, ...], first: int = 0) -> tuple[Expr, ...]:
 # -----------------------------------------------------------------------------
 
 
+def per_nest(function: Callable[[Nest], _T]) -> Callable[[Nest], _T]:
+    """The function, computed once for each nest: nests never change, and are asked often."""
+    known: WeakKeyDictionary[Nest, _T] = WeakKeyDictionary()
+
+    @wraps(function)
+    def lookup(nest: Nest) -> _T:
+        found = known.get(nest)
+        if found is None:
+            found = known[nest] = function(nest)
+        return found
+
+    return lookup
+
+
 def nest_stores(nest: Nest) -> tuple[Store, ...]:
     """The stores of a nest."""
     match nest:
         case MapNest(stores=stores) | ReduceNest(stores=stores):
             return stores
+        case RowNest(passes=passes, stores=stores):
+            return (*(store for each in passes for store in each.stores), *stores)
         case PrintNest():
             return ()
     return (nest.store,)
 
 
+def nest_accumulators(nest: Nest) -> tuple[Accumulator, ...]:
+    """The accumulators of a nest, by number."""
+    match nest:
+        case ReduceNest(accumulators=accumulators):
+            return accumulators
+        case RowNest(passes=passes):
+            return tuple(a for each in passes for a in each.accumulators)
+    return ()
+
+
 def nest_signals(nest: Nest) -> tuple[Signal, ...]:
     """The signals of a nest."""
-    return nest.signals if isinstance(nest, MapNest | ReduceNest) else ()
+    return nest.signals if isinstance(nest, MapNest | ReduceNest | RowNest) else ()
 
 
+@per_nest
 def nest_roots(nest: Nest) -> tuple[Expr, ...]:
     """Every expression that a nest evaluates."""
-    roots: list[Expr] = []
-    if isinstance(nest, ReduceNest):
-        roots.extend(a.value for a in nest.accumulators)
+    roots: list[Expr] = [a.value for a in nest_accumulators(nest)]
     for store in nest_stores(nest):
         roots.extend((*store.indices, store.value))
         if store.guard is not None:
@@ -133,17 +167,25 @@ def loads(roots: Sequence[Expr]) -> list[Load]:
     return [e for e in subexpressions(tuple(roots)) if isinstance(e, Load)]
 
 
-def nest_reads(nest: Nest) -> set[Buffer]:
+@per_nest
+def nest_loads(nest: Nest) -> tuple[Load, ...]:
+    """Every load that a nest evaluates."""
+    return tuple(loads(nest_roots(nest)))
+
+
+@per_nest
+def nest_reads(nest: Nest) -> frozenset[Buffer]:
     """Buffers that a nest reads; a combining scatter reads its target."""
-    found = {load.buffer for load in loads(nest_roots(nest))}
+    found = frozenset(load.buffer for load in nest_loads(nest))
     if isinstance(nest, ScatterNest) and nest.combiner is not None:
-        found.add(nest.store.buffer)
+        return found | {nest.store.buffer}
     return found
 
 
-def nest_writes(nest: Nest) -> set[Buffer]:
+@per_nest
+def nest_writes(nest: Nest) -> frozenset[Buffer]:
     """Buffers that a nest stores to."""
-    return {store.buffer for store in nest_stores(nest)}
+    return frozenset(store.buffer for store in nest_stores(nest))
 
 
 def nest_conditions(nest: Nest) -> set[int]:
@@ -211,17 +253,27 @@ def map_nest(nest: Nest, replacement: Mapping[Expr, Expr]) -> Nest:
     signals = tuple(replace(s, value=of(s.value)) for s in nest.signals)
     if isinstance(nest, MapNest):
         return replace(nest, stores=stores, signals=signals)
-    accumulators = tuple(replace(a, value=of(a.value)) for a in nest.accumulators)
-    return replace(nest, stores=stores, signals=signals, accumulators=accumulators)
+
+    def folds_of(accumulators: Sequence[Accumulator]) -> tuple[Accumulator, ...]:
+        return tuple(replace(a, value=of(a.value)) for a in accumulators)
+
+    if isinstance(nest, ReduceNest):
+        accumulators = folds_of(nest.accumulators)
+        return replace(nest, stores=stores, signals=signals, accumulators=accumulators)
+    passes = tuple(
+        Pass(folds_of(p.accumulators), tuple(map(store_of, p.stores))) for p in nest.passes
+    )
+    return replace(nest, stores=stores, signals=signals, passes=passes)
 
 
 def rename_in_nest(nest: Nest, names: Mapping[Buffer, Buffer]) -> Nest:
     """The nest with buffers replaced."""
-    if not names.keys() & (nest_reads(nest) | nest_writes(nest)):
+    keys = names.keys()
+    if keys.isdisjoint(nest_reads(nest)) and keys.isdisjoint(nest_writes(nest)):
         return nest
     replacement: dict[Expr, Expr] = {}
-    for expr in subexpressions(nest_roots(nest)):
-        if isinstance(expr, Load) and expr.buffer in names:
+    for expr in nest_loads(nest):
+        if expr.buffer in names:
             # operands come first, so what is inside the indices is replaced already
             inner = replacement
             indices = tuple(substitute(i, inner, {}) for i in expr.indices)
@@ -236,21 +288,30 @@ def rename_in_nest(nest: Nest, names: Mapping[Buffer, Buffer]) -> Nest:
         return replace(nest, store=target(nest.store))
     if isinstance(nest, PrintNest):
         return nest
-    return replace(nest, stores=tuple(map(target, nest.stores)))
+    stores = tuple(map(target, nest.stores))
+    if isinstance(nest, RowNest):
+        passes = tuple(replace(p, stores=tuple(map(target, p.stores))) for p in nest.passes)
+        return replace(nest, stores=stores, passes=passes)
+    return replace(nest, stores=stores)
 
 
 def rename(block: Block, names: Mapping[Buffer, Buffer]) -> None:
     """Replace buffers throughout a block, bodies included."""
     block.owned -= names.keys()
     for stage in block.stages:
-        match stage:
-            case KernelStage():
-                stage.nests = [rename_in_nest(n, names) for n in stage.nests]
-            case NodeStage():
-                stage.node = _rename_in_node(stage.node, names)
-            case _:
-                for inner in blocks(stage):
-                    rename(inner, names)
+        rename_in_stage(stage, names)
+
+
+def rename_in_stage(stage: Stage, names: Mapping[Buffer, Buffer]) -> None:
+    """Replace buffers in one stage, bodies included."""
+    match stage:
+        case KernelStage():
+            stage.nests = [rename_in_nest(n, names) for n in stage.nests]
+        case NodeStage():
+            stage.node = _rename_in_node(stage.node, names)
+        case _:
+            for inner in blocks(stage):
+                rename(inner, names)
 
 
 def _rename_in_node(

@@ -14,8 +14,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
 
 from lowering.kernel import (
+    Accumulator,
     Kernel,
     MapNest,
     Nest,
@@ -23,6 +25,7 @@ from lowering.kernel import (
     Publish,
     ReduceNest,
     Require,
+    RowNest,
     ScanNest,
     ScatterNest,
     SetCondition,
@@ -163,15 +166,27 @@ def _nest_lines(nest: Nest) -> Iterator[str]:
     yield _nest_head(nest)
     names = _shared(nest_roots(nest))
     body = [f"{name} = {_expression(expr, names)}" for expr, name in names.items()]
+    numbers = count()
     if isinstance(nest, ReduceNest):
-        for number, each in enumerate(nest.accumulators):
-            fold = f"arg {each.combiner.name}" if each.arg else each.combiner.name
-            body.append(f"acc{number} = {fold} {expr_text(each.value, names)}")
-    body += [_store_text(store, names) for store in nest_stores(nest)]
+        body += [_fold_text(next(numbers), each, names) for each in nest.accumulators]
+    if isinstance(nest, RowNest):
+        for each in nest.passes:
+            body.append("pass")
+            folds = [_fold_text(next(numbers), a, names) for a in each.accumulators]
+            stores = [_store_text(store, names) for store in each.stores]
+            body += [_INDENT + line for line in (*folds, *stores)]
+        body += [_store_text(store, names) for store in nest.stores]
+    else:
+        body += [_store_text(store, names) for store in nest_stores(nest)]
     body += [_signal_text(each, names) for each in nest_signals(nest)]
     if isinstance(nest, PrintNest):
         body += [f"{_extents(a.shape)} {expr_text(a.value, names)}" for a in nest.arguments]
     yield from (_INDENT + line for line in body)
+
+
+def _fold_text(number: int, accumulator: Accumulator, names: Mapping[Expr, str]) -> str:
+    fold = f"arg {accumulator.combiner.name}" if accumulator.arg else accumulator.combiner.name
+    return f"acc{number} = {fold} {expr_text(accumulator.value, names)}"
 
 
 def _nest_head(nest: Nest) -> str:
@@ -183,6 +198,8 @@ def _nest_head(nest: Nest) -> str:
             return f"map {space}"
         case ReduceNest(loop=loop):
             return f"reduce {space} over {_extents(loop)}"
+        case RowNest(loop=loop):
+            return f"rows {space} over {_extents(loop)}"
         case ScanNest(axis=axis, combiner=combiner):
             return f"scan {space} along i{axis} by {combiner.name}"
         case ScatterNest(repeats=repeats, combiner=combiner):

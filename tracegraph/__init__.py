@@ -1,11 +1,13 @@
 """tracegraph: pure NumPy-style functions, loops and branches included, as one CUDA graph."""
 
-from tracegraph import debug, errors, numpy, tree
+from tracegraph import debug, errors, memory, numpy, tree
 from tracegraph.array import Array
 from tracegraph.control import cond, fori_loop, map, scan, switch, while_loop
 from tracegraph.creation import asarray, from_dlpack
 from tracegraph.jit import jit, make_program
 from tracegraph.limits import time_limit
+from tracegraph.memory import memory_stats, reset
+from tracegraph.streams import Stream, stream
 from tracegraph.tree import register_dataclass
 from tracegraph.types import ArrayType
 from tracegraph.version import __version__
@@ -13,6 +15,7 @@ from tracegraph.version import __version__
 __all__ = [
     "Array",
     "ArrayType",
+    "Stream",
     "__version__",
     "asarray",
     "cond",
@@ -23,9 +26,13 @@ __all__ = [
     "jit",
     "make_program",
     "map",
+    "memory",
+    "memory_stats",
     "numpy",
     "register_dataclass",
+    "reset",
     "scan",
+    "stream",
     "switch",
     "time_limit",
     "tree",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,16 @@ if TYPE_CHECKING:
     from tracegraph.backend import DeviceBuffer
 
 
+Placement = tuple[np.dtype[Any], tuple[int, ...], bool, str]
+"""Dtype, shape, weakness and device; a plain tuple, which is hashed and compared in C."""
+
+
+@lru_cache(4096)
+def placement(type_: ArrayType, device: str) -> Placement:
+    """What a call has to know of an Array."""
+    return type_.dtype, type_.shape, type_.weak, device
+
+
 class Array(ArrayOperators):
     """An immutable n-dimensional array, in host memory or on a device.
 
@@ -33,33 +44,36 @@ class Array(ArrayOperators):
     Array([2., 3.], dtype=float64)
     """
 
-    __slots__ = ("__weakref__", "_data", "_type")
+    __slots__ = ("__weakref__", "_type", "memory", "placement")
 
     # Ahead of ndarray in NumPy's operator dispatch, behind Tracer.
     __array_priority__ = 100
 
-    _data: NDArray[Any] | DeviceBuffer | None
+    memory: NDArray[Any] | DeviceBuffer | None
+    """What `data` gives; None once the array is donated."""
     _type: ArrayType
+    placement: Placement | None
+    """Type and device, as the key of a call has them; None once the array is donated."""
 
     def __init__(self, data: NDArray[Any] | DeviceBuffer, *, weak: bool = False) -> None:
         """Wrap `data` without a copy; an ndarray becomes read-only."""
-        type_ = (
-            ArrayType(data.dtype, data.shape, weak) if isinstance(data, np.ndarray) else data.type
-        )
-        self._set(data, type_)
-
-    @classmethod
-    def of_type(cls, data: NDArray[Any] | DeviceBuffer, type_: ArrayType) -> Self:
-        """The same for a type that is known already, which is quicker."""
-        array = cls.__new__(cls)
-        array._set(data, type_)
-        return array
-
-    def _set(self, data: NDArray[Any] | DeviceBuffer, type_: ArrayType) -> None:
         if isinstance(data, np.ndarray):
             data.setflags(write=False)
-        self._data = data
-        self._type = type_
+            self._type = ArrayType(data.dtype, data.shape, weak)
+            self.placement = placement(self._type, "host")
+        else:
+            self._type = data.type
+            self.placement = placement(self._type, data.device)
+        self.memory = data
+
+    @classmethod
+    def placed(cls, data: NDArray[Any] | DeviceBuffer, type_: ArrayType, where: Placement) -> Array:
+        """The same, and quicker, of a device buffer or a read-only ndarray that is known well."""
+        array = cls.__new__(cls)
+        array.memory = data
+        array._type = type_
+        array.placement = where
+        return array
 
     @property
     def data(self) -> NDArray[Any] | DeviceBuffer:
@@ -68,16 +82,16 @@ class Array(ArrayOperators):
         Raises:
             DonatedArrayError: the array was donated to a jitted function.
         """
-        if self._data is None:
+        if self.memory is None:
             raise errors.DonatedArrayError(
                 f"this Array of type {self._type} was donated to a jitted function, which may have "
                 "reused its memory; use that function's results, or leave it out of donate_argnums"
             )
-        return self._data
+        return self.memory
 
     def invalidate(self) -> None:
         """Give up the memory: the array was donated."""
-        self._data = None
+        self.memory = self.placement = None
 
     @property
     def type(self) -> ArrayType:
@@ -139,8 +153,11 @@ class Array(ArrayOperators):
 
     def synchronize(self) -> Self:
         """Wait until the elements are computed, and return this array."""
-        if not isinstance(self.data, np.ndarray):
-            self.data.synchronize()
+        data = self.memory
+        if data is None:
+            data = self.data  # raises
+        if not isinstance(data, np.ndarray):
+            data.synchronize()
         return self
 
     # ---- reading elements on the host ----
@@ -191,7 +208,7 @@ class Array(ArrayOperators):
         return bool((self == value).any())
 
     def __repr__(self) -> str:
-        if self._data is None:
+        if self.memory is None:
             return f"Array(<donated>, type={self._type})"
         host = self.__array__()
         elements = np.array2string(host, separator=", ", prefix="Array(")

@@ -6,7 +6,7 @@ the backend's name that loads to a callable, which takes the device and returns 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from numpy.typing import NDArray
@@ -45,6 +45,19 @@ class DeviceBuffer(Protocol):
     def synchronize(self) -> None:
         """Wait for all pending work on the buffer."""
 
+    def hand_over(self, stream: int) -> None:
+        """Let a stream, named by its handle, wait for the work that computes the buffer."""
+
+
+class DeviceStream(Protocol):
+    """A stream of a device, alive as long as this object is."""
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        """The version of this protocol, and the handle."""
+
+    def synchronize(self) -> None:
+        """Wait for all work in it; raises what reading a result of that does."""
+
 
 class Executable(Protocol):
     """A Plan that can run."""
@@ -53,7 +66,11 @@ class Executable(Protocol):
     def plan(self) -> Any:
         """The Plan that runs: the one compiled, by other nodes where the device lacks some."""
 
-    def __call__(self, arguments: Sequence[Any]) -> tuple[Any, ...]:
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+
+    def __call__(self, arguments: Sequence[Any]) -> Sequence[Any]:
         """Run once with flat arguments, and return fresh results in order.
 
         An argument is a Python number, an ndarray, a `DeviceBuffer`, or any object with
@@ -61,11 +78,24 @@ class Executable(Protocol):
         Results are ndarrays on the host, and `DeviceBuffer`s on a device.
         """
 
+    @property
+    def slots(self) -> Any:
+        """What each node keeps alive, without keeping it alive; it prints as a table."""
+
     def stats(self) -> Mapping[str, int]:
-        """Counts since compilation: launches, updates (of moved addresses), bytes_copied."""
+        """Counts since compilation: launches, updates (of moved addresses), bytes_copied.
+
+        Where it has a graph, also graph_bytes: its code and node parameters.
+        """
+
+    def pieces(self) -> Mapping[Hashable, int]:
+        """The bytes of each piece of memory that it holds; a shared piece has one key for all."""
 
     def close(self) -> None:
-        """Free what the executable holds; a later call raises."""
+        """Free what the executable holds; a later call raises ClosedError."""
+
+    def close_idle(self) -> bool:
+        """Close, unless a call is running; whether it is closed. Does not wait for calls."""
 
 
 class Backend(Protocol):
@@ -78,6 +108,9 @@ class Backend(Protocol):
     def compile(self, plan: Any) -> Executable:
         """Make everything that running the Plan needs."""
 
+    def memory_stats(self) -> Mapping[str, int]:
+        """Bytes by what holds them, as `tracegraph.memory_stats` has it."""
+
 
 class Compiler(Protocol):
     """Program -> Plan -> Executable, and views of a Plan."""
@@ -87,6 +120,12 @@ class Compiler(Protocol):
 
     def backend(self, device: str) -> Backend:
         """The backend of a device."""
+
+    def reset(self) -> None:
+        """Wait for all work, close all executables, and give back memory that is not in use."""
+
+    def create_stream(self, device: str) -> DeviceStream | None:
+        """A new stream of a device; None where calls are over when they return."""
 
     def source(self, plan: Any) -> str:
         """CUDA C++ text of the kernels."""

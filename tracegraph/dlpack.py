@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tracegraph.streams import consumer_stream
+
 if TYPE_CHECKING:
     from tracegraph.backend import DeviceBuffer
 
@@ -118,12 +120,16 @@ def export_host(
 def export_device(
     buffer: DeviceBuffer, *, stream: Any, dl_device: tuple[int, int] | None, copy: bool | None
 ) -> Any:
-    """A capsule of device memory, after the work that produces it.
+    """A capsule of device memory. The consumer's stream waits for the work that produces it.
 
-    `stream` is the consumer's; -1 says that it synchronises itself.
+    `stream` is the handle of that stream: None is the legacy default stream, and -1 asks for no
+    ordering. Other streams of the consumer are its own to order, also when it gives the memory up.
 
     Raises:
         BufferError: another device or a copy was asked for.
+        TypeError: `stream` is not a number.
+        ValueError: `stream` is 0, which DLPack rules out, or below -1.
+        StoppedError: the program that computes the elements was stopped.
     """
     device = device_of(buffer.device)
     if copy or (dl_device is not None and dl_device != device):
@@ -131,8 +137,9 @@ def export_device(
             f"an Array on {buffer.device} is exported in place only; copy it with to_device, or in "
             "the library that takes it"
         )
-    if stream != -1:
-        buffer.synchronize()
+    consumer = consumer_stream(stream)
+    if consumer is not None:
+        buffer.hand_over(consumer)
     type_ = buffer.type
     shape = (ctypes.c_int64 * type_.ndim)(*type_.shape)
     bits = 8 * type_.dtype.itemsize

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -535,6 +535,65 @@ class StoppedError(RuntimeError):
             f"this array was being computed when {reason} stopped its program: it has no elements; "
             "call the function again, and bound its loops with max_steps if they "
             "may not end"
+        )
+
+
+class ClosedError(RuntimeError):
+    """An executable was called after it had been closed."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"the executable of {name!r} was closed; compile it again")
+
+
+class UpdateError(RuntimeError):
+    """The driver refused to give a node of an executable a new address or value.
+
+    The executable stays as it was: the call raises without a launch, and the next one writes again
+    all that differs.
+    """
+
+    def __init__(self, name: str, node: str, reason: str) -> None:
+        super().__init__(
+            f"the graph of {name!r} could not be updated at {node}: {reason}; pass arrays of this "
+            "device, or compile the function again"
+        )
+
+
+class OutOfMemoryError(MemoryError):
+    """A device had not enough memory, though all that was not in use had been given back.
+
+    Attributes:
+        device: its name.
+        nbytes: what was asked for.
+        free, total: bytes of the device, of which other programs hold some.
+        held: bytes that this process holds, by purpose.
+        functions: those whose executables hold the most, with the bytes of each.
+        function: the one that was called or compiled, if any.
+    """
+
+    def __init__(
+        self,
+        device: str,
+        nbytes: int,
+        free: int,
+        total: int,
+        held: Mapping[str, int],
+        functions: Sequence[tuple[str, int]],
+    ) -> None:
+        super().__init__(device, nbytes, free, total, held, functions)
+        self.device, self.nbytes, self.free, self.total = device, nbytes, free, total
+        self.held, self.functions = held, functions
+        self.function: str | None = None
+
+    def __str__(self) -> str:
+        asked = "" if self.function is None else f" that {self.function} asked for"
+        held = ", ".join(f"{purpose} {nbytes:,}" for purpose, nbytes in self.held.items())
+        by = ", ".join(f"{name} {nbytes:,}" for name, nbytes in self.functions) or "none"
+        return (
+            f"{self.device} has not enough memory for {self.nbytes:,} bytes{asked}: "
+            f"{self.free:,} of {self.total:,} are free\n  held here, in bytes: {held}\n"
+            f"  by executables, scratch that they share included: {by}\n"
+            "Let go of Arrays that are no longer needed, donate arguments, or work in smaller parts"
         )
 
 

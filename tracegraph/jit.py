@@ -5,16 +5,20 @@ from __future__ import annotations
 import functools
 import inspect
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypedDict, overload
+from weakref import WeakSet
 
+from tracegraph import memory, tree
 from tracegraph import ops as _ops  # noqa: F401 - registers the op records
-from tracegraph import tree
 from tracegraph.backend import Compiler
 from tracegraph.creation import canonical_device
+from tracegraph.errors import ClosedError, OutOfMemoryError
 from tracegraph.ir import Program
-from tracegraph.signature import Call, CallKey, Signature
+from tracegraph.residents import COUNTS, Resident, ticks
+from tracegraph.signature import Call, CallKey, DirectKey, Signature, direct_call
 from tracegraph.stages import Compiled, Lowered, Traced, flat_results
 from tracegraph.trace import current_trace, trace_program
 from tracegraph.version import __version__
@@ -26,7 +30,8 @@ class Stats(TypedDict):
     `traces` and `builds`: how often it was traced, and compiled. `launches`: runs. `updates`: moved
     addresses that were patched into a graph. `bytes_copied`: from arguments that could not be read
     in place. `bytes_held`: scratch and constants of all its graphs. `retraces`: for each build
-    after the first, what had changed since the build before.
+    after the first, what had changed since the build before. `evictions`: how often an executable
+    was closed because memory was short; each is built again, which `builds` counts.
     """
 
     traces: int
@@ -36,6 +41,7 @@ class Stats(TypedDict):
     bytes_copied: int
     bytes_held: int
     retraces: tuple[str, ...]
+    evictions: int
 
 
 class Jitted:
@@ -49,40 +55,105 @@ class Jitted:
         self._fun = fun
         self._signature = signature
         self._device = None if device is None else canonical_device(device)
-        self._compiled: dict[tuple[CallKey, str], Compiled] = {}
-        self._traces = 0
+        self._residents: dict[tuple[CallKey, str], Resident] = {}
+        # The same by another key, for the calls that `direct_call` knows.
+        self._direct: dict[DirectKey, Resident] = {}
+        self._traces = self._builds = self._evictions = 0
+        self._past: Counter[str] = Counter()  # counts of what a reset has made it forget
         self._retraces: list[str] = []
         # Reentrant: tracing may call this function again, inlined, from inside itself.
         self._lock = threading.RLock()
+        _all.add(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the function; inside another one that is being traced, as a part of that."""
         if current_trace() is not None:
             return self._fun(*args, **kwargs)
-        return self.launch(*args, **kwargs)
+        return self._run(args, kwargs)
 
     def launch(self, *args: Any, **kwargs: Any) -> Any:
         """Run the compiled function now, even while another function is being traced."""
+        return self._run(args, kwargs)
+
+    def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        direct = direct_call(args) if not kwargs else None
+        if direct is not None:
+            resident = self._direct.get(direct[0])
+            if resident is not None and (compiled := resident.compiled) is not None:
+                resident.used = next(ticks)
+                try:
+                    return compiled.run_leaves(args, direct[1])
+                except ClosedError:
+                    if not resident.lost(compiled):
+                        raise  # what was closed is another one, which a callback has called
+                except OutOfMemoryError as error:
+                    self._blame(error)
+                    raise
         call = self._signature.bind(args, kwargs)
         device = self._device or _device_of(call)
-        compiled = self._compiled.get((call.key, device))
-        if compiled is None:
-            compiled = self._build(call.key, device)
-        return compiled.run(call)
+        resident = self._residents.get((call.key, device)) or self._build(call.key, device)
+        while True:
+            compiled = resident.compiled or self._rebuild(resident)
+            resident.used = next(ticks)
+            if direct is not None and not call.key.static and compiled.accepts(call.leaves):
+                self._direct[direct[0]] = resident
+            try:
+                return compiled.run(call)
+            except ClosedError:
+                if not resident.lost(compiled):
+                    raise
+            except OutOfMemoryError as error:
+                self._blame(error)
+                raise
 
-    def _build(self, key: CallKey, device: str) -> Compiled:
+    def _build(self, key: CallKey, device: str) -> Resident:
         with self._lock:
-            compiled = self._compiled.get((key, device))
-            if compiled is None:  # else another thread has built it meanwhile
-                compiled = self._trace(key, device).lower().compile()
-                if self._compiled:
+            resident = self._residents.get((key, device))
+            if resident is None:  # else another thread has built it meanwhile
+                lowered = self._trace(key, device).lower()
+                resident = Resident(self._compile(lowered))
+                if self._residents:
                     self._retraces.append(self._changes(key, device))
-                self._compiled[key, device] = compiled
+                self._residents[key, device] = resident
+                memory.keep_within_budget(resident)
+            return resident
+
+    def _rebuild(self, resident: Resident) -> Compiled:
+        """Build again what was evicted."""
+        with self._lock:
+            compiled = resident.compiled
+            if compiled is None:
+                compiled = resident.compiled = self._compile(resident.lowered)
+                resident.used = next(ticks)
+                memory.keep_within_budget(resident)
             return compiled
+
+    def _compile(self, lowered: Lowered) -> Compiled:
+        try:
+            compiled = lowered.compile()
+        except OutOfMemoryError as error:
+            self._blame(error)
+            raise
+        self._builds += 1
+        return compiled
+
+    def _blame(self, error: OutOfMemoryError) -> None:
+        error.function = error.function or self._signature.function
+
+    def forget(self) -> None:
+        """Drop all programs and executables; the next call traces and builds anew."""
+        with self._lock:
+            residents = list(self._residents.values())
+            self._residents.clear()
+            self._direct.clear()
+            for resident in residents:
+                resident.close()
+                self._past.update(resident.stats())
+                self._evictions += resident.evictions
 
     def _changes(self, key: CallKey, device: str) -> str:
         """What differs from the types that were compiled last."""
-        last_key, last_device = next(reversed(self._compiled))
+        last_key, last_device = next(reversed(self._residents))
         if last_key == key:
             return f"device: {last_device} -> {device}"
         return self._signature.differences(last_key, key)
@@ -111,16 +182,19 @@ class Jitted:
     def stats(self) -> Stats:
         """Counts of traces, builds, launches, updates and bytes, and the reasons of retraces."""
         with self._lock:
-            compiled = tuple(self._compiled.values())
-            counts = [c.stats() for c in compiled]
+            residents = tuple(self._residents.values())
+            counts = [self._past, *(resident.stats() for resident in residents)]
+            launches, updates, bytes_copied = (sum(c[name] for c in counts) for name in COUNTS)
+            held = [r.compiled.memory for r in residents if r.compiled is not None]
             return Stats(
                 traces=self._traces,
-                builds=len(compiled),
-                launches=sum(c["launches"] for c in counts),
-                updates=sum(c["updates"] for c in counts),
-                bytes_copied=sum(c["bytes_copied"] for c in counts),
-                bytes_held=sum(c.memory["scratch"] + c.memory["constants"] for c in compiled),
+                builds=self._builds,
+                launches=launches,
+                updates=updates,
+                bytes_copied=bytes_copied,
+                bytes_held=sum(m["scratch"] + m["constants"] for m in held),
                 retraces=tuple(self._retraces),
+                evictions=self._evictions + sum(r.evictions for r in residents),
             )
 
     @overload
@@ -132,6 +206,15 @@ class Jitted:
 
     def __repr__(self) -> str:
         return f"<jitted {self._signature.function}>"
+
+
+_all: WeakSet[Jitted] = WeakSet()
+
+
+def forget_builds() -> None:
+    """Make every jitted function forget what it has traced and built."""
+    for jitted in list(_all):
+        jitted.forget()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

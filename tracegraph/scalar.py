@@ -13,6 +13,7 @@ Nodes are interned: equal expressions are the same object, hence shared work is 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -272,6 +273,8 @@ class Accumulated(Expr):
 
 def const(value: Any, dtype: np.dtype[Any] = INDEX) -> Const:
     """A constant of a dtype; an index unless told otherwise."""
+    if dtype is INDEX and type(value) is int:
+        return Const.make(value, INDEX, value.to_bytes(8, sys.byteorder, signed=True))
     exact = np.asarray(value, dtype)
     python = exact.astype(np.float64).item() if dtype.kind in "fV" else exact.item()
     return Const.make(python, dtype, exact.tobytes())
@@ -524,17 +527,23 @@ def _rebuild(expr: Expr, of: Any) -> Expr:
     return expr
 
 
-def subexpressions(roots: tuple[Expr, ...]) -> list[Expr]:
-    """Every expression below the roots once, operands before users."""
+def subexpressions(roots: tuple[Expr, ...], known: set[Expr] | None = None) -> list[Expr]:
+    """Every expression below the roots once, operands before users.
+
+    Those `known` are left out, with all below them, and what is found is added to them.
+    """
     order: list[Expr] = []
-    seen: set[Expr] = set()
-    stack: list[tuple[Expr, bool]] = [(root, False) for root in reversed(roots)]
+    seen: set[Expr] = set() if known is None else known
+    stack: list[Expr | None] = [*reversed(roots)]  # None stands on an expression that is complete
     while stack:
-        expr, ready = stack.pop()
-        if ready:
-            order.append(expr)
+        expr = stack.pop()
+        if expr is None:
+            order.append(stack.pop())  # type: ignore[arg-type]
         elif expr not in seen:
             seen.add(expr)
-            stack.append((expr, True))
-            stack.extend((child, False) for child in reversed(expr.children) if child not in seen)
+            children = expr.children
+            if children:
+                stack += (expr, None, *reversed(children))
+            else:
+                order.append(expr)
     return order

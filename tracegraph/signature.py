@@ -17,6 +17,7 @@ from tracegraph.types import ArrayType
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
+_NUMBER_CLASSES = frozenset({bool, float, complex})
 _LEAF_CLASSES = frozenset({np.ndarray, Array, bool, int, float, complex})
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
@@ -41,12 +42,40 @@ class CallKey(NamedTuple):
     static: tuple[StaticValue, ...]
 
 
+DirectKey = tuple[Hashable, ...]
+"""For each leaf its placement (Array), its dtype and shape (ndarray), or its class (number)."""
+
+
 class Call(NamedTuple):
     """A call's key, its leaves as they were passed, and as an executable takes them."""
 
     key: CallKey
     passed: list[Any]
     leaves: list[Any]
+
+
+def direct_call(args: tuple[Any, ...]) -> tuple[DirectKey, list[Any]] | None:
+    """The key of a call with positional leaves only, and its leaves; None for any other call.
+
+    All that `Signature.bind` tells apart, such a key tells apart. It is found more quickly, but it
+    is worth something only where `bind` has once accepted a call with the same one.
+    """
+    key: list[Any] = []
+    leaves: list[Any] = []
+    for x in args:
+        kind = type(x)
+        if kind is Array:
+            key.append(x.placement)
+            leaves.append(x.memory)
+            continue
+        if kind is np.ndarray:
+            key.append((x.dtype, x.shape))
+        elif kind in _NUMBER_CLASSES or (kind is int and -(2**63) <= x < 2**63):
+            key.append(kind)
+        else:
+            return None
+        leaves.append(x)
+    return tuple(key), leaves
 
 
 @dataclass(frozen=True, slots=True)

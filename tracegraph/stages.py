@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tracegraph import errors, tree
-from tracegraph.array import Array
+from tracegraph.array import Array, Placement, placement
 from tracegraph.backend import Compiler, Executable
 from tracegraph.ir import Program
 from tracegraph.signature import Call, CallKey, Signature
@@ -108,17 +108,21 @@ class Compiled:
     out_structure: tree.Structure
     out_types: tuple[ArrayType, ...] = field(repr=False)
     donated: tuple[int, ...] = field(repr=False)
+    assemble: Callable[[Sequence[Any]], Any] = field(repr=False)
+    """Makes the function's result of what the executable returns."""
 
     @classmethod
     def of(cls, lowered: Lowered, executable: Executable) -> Compiled:
         """The callable form of an executable."""
         traced = lowered.traced
+        types = traced.program.out_types
         return cls(
             lowered,
             executable,
             traced.out_structure,
-            traced.program.out_types,
+            types,
             traced.signature.donated_leaves(traced.key.structure),
+            _assembler(traced.out_structure, types, traced.device),
         )
 
     @property
@@ -128,8 +132,12 @@ class Compiled:
 
     @property
     def memory(self) -> Mapping[str, int]:
-        """Bytes of arguments, outputs, scratch and constants."""
-        return self.lowered.traced.compiler().memory(self.plan)
+        """Bytes of arguments, outputs, scratch, constants, and of the graph's code and parameters.
+
+        What the driver adds to a graph is not known.
+        """
+        graph = self.executable.stats().get("graph_bytes", 0)
+        return {**self.lowered.traced.compiler().memory(self.plan), "graph": graph}
 
     def explain(self) -> str:
         """A table of every loop and branch: the line it comes from, its schedule, its nodes."""
@@ -143,6 +151,22 @@ class Compiled:
         """Counts since compilation: launches, updates of moved addresses, bytes copied."""
         return self.executable.stats()
 
+    @property
+    def slots(self) -> Any:
+        """What each node of the graph keeps alive, with bytes and the line that it comes from.
+
+        It prints as a table, and is data: `slots.nodes`, and their `kind`, `name`, `lines` and
+        `slots`. Looking at it keeps nothing alive. On the host, it names the arrays held.
+
+        >>> import numpy as np
+        >>> from tracegraph import ArrayType, jit
+        >>> table = np.arange(3.0)
+        >>> scale = jit(lambda x: x * table, device="host").lower(ArrayType(float, (3,))).compile()
+        >>> [str(slot) for node in scale.slots.nodes for slot in node.slots]
+        ['constant 0 f64[3] (24 B)']
+        """
+        return self.executable.slots
+
     def close(self) -> None:
         """Free the graph and its memory now; a later call raises."""
         self.executable.close()
@@ -152,28 +176,39 @@ class Compiled:
 
         Raises:
             ArgumentTypesError: the types differ; the message lists how.
+            OutOfMemoryError: the device has not enough memory.
         """
         traced = self.lowered.traced
         call = traced.signature.bind(args, kwargs)
         if call.key != traced.key:
             differences = traced.signature.differences(traced.key, call.key)
             raise errors.ArgumentTypesError(traced.signature.function, differences)
-        return self.run(call)
+        try:
+            return self.run(call)
+        except errors.OutOfMemoryError as error:
+            error.function = traced.signature.function
+            raise
 
     def run(self, call: Call) -> Any:
         """Run a call whose key is known to fit."""
-        passed = call.passed
-        donated = [passed[i] for i in self.donated if isinstance(passed[i], Array)]
-        if donated:
-            _require_single_use(donated, passed, self.lowered.traced.signature.function)
         on_host = self.lowered.traced.device == "host"
-        results = self.executable(self._host_leaves(call) if on_host else call.leaves)
+        return self.run_leaves(call.passed, self._host_leaves(call) if on_host else call.leaves)
+
+    def run_leaves(self, passed: Sequence[Any], leaves: Sequence[Any]) -> Any:
+        """The same; the leaves are as they were passed, and as the executable takes them."""
+        if not self.donated:
+            return self.assemble(self.executable(leaves))
+        donated = [passed[i] for i in self.donated if isinstance(passed[i], Array)]
+        _require_single_use(donated, passed, self.lowered.traced.signature.function)
+        results = self.executable(leaves)
         for array in donated:
             array.invalidate()
-        return tree.unflatten(
-            self.out_structure,
-            [Array.of_type(r, t) for r, t in zip(results, self.out_types, strict=True)],
-        )
+        return self.assemble(results)
+
+    def accepts(self, leaves: Sequence[Any]) -> bool:
+        """Whether the executable takes these leaves as they were passed."""
+        on_host = self.lowered.traced.device == "host"
+        return not on_host or all(isinstance(leaf, _HOST_CLASSES) for leaf in leaves)
 
     def _host_leaves(self, call: Call) -> list[Any]:
         leaves = call.leaves
@@ -187,6 +222,29 @@ class Compiled:
                 raise errors.UnsupportedArgumentError(signature.function, path, where)
             leaves[i] = leaf.to_host()
         return leaves
+
+
+def _assembler(
+    structure: tree.Structure, types: Sequence[ArrayType], device: str
+) -> Callable[[Sequence[Any]], Any]:
+    """How the results of an executable become Arrays, in the tree that the function returns."""
+    kinds = [(t, placement(t, device)) for t in types]
+    placed = _frozen if device == "host" else Array.placed
+
+    def arrays(results: Sequence[Any]) -> list[Array]:
+        return [placed(r, t, where) for r, (t, where) in zip(results, kinds, strict=True)]
+
+    if structure == tree.structure(0):
+        ((type_, where),) = kinds
+        return lambda results: placed(results[0], type_, where)
+    if structure == tree.structure((0,) * len(kinds)):
+        return lambda results: tuple(arrays(results))
+    return lambda results: tree.unflatten(structure, arrays(results))
+
+
+def _frozen(data: np.ndarray[Any, Any], type_: ArrayType, where: Placement) -> Array:
+    data.setflags(write=False)
+    return Array.placed(data, type_, where)
 
 
 _HOST_CLASSES = (np.ndarray, bool, int, float, complex)

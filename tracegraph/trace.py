@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -236,10 +237,15 @@ def trace_program(
     return Program(name, region, constants, effects=bool(token))
 
 
+@cache
+def _is_own(file: str) -> bool:
+    return file.startswith(_OWN_DIRECTORIES)
+
+
 def user_source() -> Source | None:
     """The innermost frame outside this package and NumPy."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_OWN_DIRECTORIES):
+    while frame is not None and _is_own(frame.f_code.co_filename):
         frame = frame.f_back
     if frame is None:
         return None

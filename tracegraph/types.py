@@ -44,6 +44,8 @@ def canonical_dtype(dtype: DTypeLike) -> np.dtype[Any]:
     >>> canonical_dtype("float32")
     dtype('float32')
     """
+    if isinstance(dtype, np.dtype) and dtype in _INSTANCES:
+        return _INSTANCES[dtype]
     found = np.dtype(dtype).newbyteorder("=")
     if found not in SHORT_NAMES:
         accepted = ", ".join(str(d) for d in SHORT_NAMES)

@@ -20,11 +20,17 @@ class CudaBackend:
 
         Raises:
             RuntimeError: the GPU cannot be used, or the kernels do not compile.
-            MemoryError: the GPU has not enough memory for the Plan's scratch and constants.
+            OutOfMemoryError: the GPU has not enough memory for the Plan's scratch and constants.
         """
         from lowering.cuda.device import open_device
 
         return CudaExecutable(plan, open_device(self._ordinal))
+
+    def memory_stats(self) -> dict[str, int]:
+        """Bytes on the GPU by what holds them, as `tracegraph.memory_stats` has it."""
+        from lowering.cuda.device import open_device
+
+        return open_device(self._ordinal).memory_stats()
 
     def source(self, plan: Plan) -> str:
         """CUDA C++ of all kernels of `plan`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random import Random
+from weakref import WeakSet
 
 from lowering.host.executable import HostExecutable
 from lowering.plan import Plan
@@ -16,7 +17,35 @@ class HostBackend:
     def __init__(self, *, poison: bool = False, order: Random | None = None) -> None:
         self._poison = poison
         self._order = order
+        self._executables: WeakSet[HostExecutable] = WeakSet()
+        self._high_water = 0
 
     def compile(self, plan: Plan) -> HostExecutable:
         """An executable of the plan."""
-        return HostExecutable(plan, poison=self._poison, order=self._order)
+        executable = HostExecutable(plan, poison=self._poison, order=self._order)
+        self._executables.add(executable)
+        self._high_water = max(self._high_water, sum(self._held().values()))
+        return executable
+
+    def memory_stats(self) -> dict[str, int]:
+        """Bytes by what holds them, as `tracegraph.memory_stats` has it."""
+        return {
+            "arrays": 0,
+            "cached": 0,
+            **self._held(),
+            "graph_bytes": 0,
+            "graphs": sum(not e.closed for e in self._executables),
+            "high_water": self._high_water,
+        }
+
+    def _held(self) -> dict[str, int]:
+        present = [e for e in self._executables if not e.closed]
+        return {
+            "arenas": sum(sum(e.pieces().values()) for e in present),
+            "constants": sum(data.nbytes for e in present for _, data in e.plan.constants),
+        }
+
+    def reset(self) -> None:
+        """Close all executables."""
+        for executable in list(self._executables):
+            executable.close()

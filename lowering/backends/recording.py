@@ -6,9 +6,11 @@ so it shows which nodes, edges and owners a graph would have, and what a failure
 
 from __future__ import annotations
 
+import copy
 import itertools
+import threading
 import weakref
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +19,14 @@ import numpy as np
 from lowering.backends.cuda import CudaBackend
 from lowering.cuda.device import OpenDevice
 from lowering.cuda.executable import CudaExecutable
-from lowering.cuda.interface import ConditionalKind, ForeignArray, Gemm, Launch
+from lowering.cuda.interface import ConditionalKind, Event, ForeignArray, Gemm, Launch
+from lowering.cuda.turns import CaptureTurns
+from lowering.errors import (
+    ClosedGraphError,
+    ForeignNodeError,
+    FrozenSlotsError,
+    NestedCaptureError,
+)
 from lowering.features import Feature
 from lowering.plan import Plan
 from lowering.slots import SlotTable
@@ -29,20 +38,28 @@ class InjectedError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call of the driver: the operation, and what it was about."""
+    """One call of the driver: the operation, what it was about, and on which stream it was."""
 
     operation: str
     detail: tuple[Any, ...] = ()
+    stream: int = 1
 
     def __str__(self) -> str:
         return " ".join([self.operation, *map(str, self.detail)])
+
+
+@dataclass(slots=True, eq=False, weakref_slot=True)
+class RecordedUserObject:
+    """What ties a slot table to a graph and to the executables made from it."""
+
+    slots: SlotTable
 
 
 @dataclass(slots=True, eq=False)
 class RecordedNode:
     """A node: kind ``"kernel"``, ``"library"`` or that of a conditional, a name, and its edges.
 
-    `owned` are the parameters whose memory `slots` keeps alive.
+    `owned` are the parameters whose memory `user_object` keeps alive.
     """
 
     kind: str
@@ -53,7 +70,12 @@ class RecordedNode:
     launch: Launch | None = None
     values: list[int] = field(default_factory=list)
     owned: tuple[int, ...] = ()
-    slots: SlotTable | None = None
+    user_object: RecordedUserObject | None = None
+
+    @property
+    def slots(self) -> SlotTable | None:
+        """The table that a kernel node keeps alive."""
+        return None if self.user_object is None else self.user_object.slots
 
     @property
     def node(self) -> RecordedNode:
@@ -76,6 +98,13 @@ class RecordedGraph:
             for position, node in enumerate(self.nodes)
             for before in node.dependencies
         }
+
+    def walk(self) -> Iterator[RecordedNode]:
+        """Every node, those of bodies included."""
+        for node in self.nodes:
+            yield node
+            for body in node.bodies:
+                yield from body.walk()
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
@@ -106,40 +135,105 @@ class RecordedHostMemory:
         return int(self.bytes.ctypes.data)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class RecordedStream:
+    """A stream by its handle."""
+
+    handle: int
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        """The version of this protocol, and the handle."""
+        return 0, self.handle
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RecordedEvent:
+    """An event: the position in the log at which it was recorded, and what has to happen first."""
+
+    position: int
+    driver: RecordingDriver
+    was_busy: bool
+    before: tuple[RecordedEvent, ...]
+
+    def __call__(self) -> bool:
+        """Whether the stream is done with its loops, and with what it waits for."""
+        return not (self.was_busy and self.driver.busy) and all(event() for event in self.before)
+
+
 class RecordingDriver:
     """The driver interface as a log.
 
     Args:
         fail_at: the number of the call, from 1, that raises; None for never.
         library_kinds: the kinds of nodes that the capture of one product yields.
+        memory: the bytes of the device; more cannot be allocated at a time.
 
     While `busy` is set, no loop ends: events recorded meanwhile are passed when it is reset, by
     hand or because a stop flag is raised. `flags` are the addresses of those that are up.
+
+    `streams` has a driver for each stream, which share one log; each is busy by itself.
     """
 
     def __init__(
-        self, fail_at: int | None = None, library_kinds: Sequence[str] = ("kernel",)
+        self,
+        fail_at: int | None = None,
+        library_kinds: Sequence[str] = ("kernel",),
+        memory: int = 1 << 40,
     ) -> None:
         self.ordinal = 0
         self.arch = "sm_90"
         self.stream = 1
         self.calls: list[Call] = []
         self.graphs: list[RecordedGraph] = []
+        self.captures = CaptureTurns()
         self.open_captures = 0
         self.fail_at = fail_at
         self.busy = False
+        self.streams: list[RecordingDriver] = [self]
         self.flags: set[int] = set()
+        self._logging = threading.RLock()
+        self._waits: list[RecordedEvent] = []
         self.live_memory: weakref.WeakSet[RecordedMemory | RecordedHostMemory] = weakref.WeakSet()
         self.live_executables: weakref.WeakSet[RecordedExecutable] = weakref.WeakSet()
+        self.live_user_objects: weakref.WeakSet[RecordedUserObject] = weakref.WeakSet()
+        self.memory = memory
         self._library_kinds = tuple(library_kinds)
         self._addresses = itertools.count(1)
+        self._handles = itertools.count(100)
         self._conditions = itertools.count(1000)
         self._captured: list[Gemm] | None = None
 
-    def _log(self, operation: str, *detail: Any) -> None:
-        self.calls.append(Call(operation, detail))
-        if len(self.calls) == self.fail_at:
-            raise InjectedError(f"call {self.fail_at} fails as told: {self.calls[-1]}")
+    def _log(self, operation: str, *detail: Any) -> int:
+        """Enter a call; its position."""
+        with self._logging:
+            call = Call(operation, detail, self.stream)
+            self.calls.append(call)
+            if len(self.calls) == self.fail_at:
+                raise InjectedError(f"call {self.fail_at} fails as told: {call}")
+            return len(self.calls) - 1
+
+    def on(self, stream: int) -> RecordingDriver:
+        """The same, with another stream in the log."""
+        other = copy.copy(self)
+        other.stream, other.busy, other._waits = stream, False, []
+        self.streams.append(other)
+        return other
+
+    def create_stream(self) -> RecordedStream:
+        """A handle that nobody else has."""
+        self._log("create_stream")
+        return RecordedStream(next(self._handles))
+
+    def wait(self, event: Event) -> None:
+        """Logged with the position of the event."""
+        assert isinstance(event, RecordedEvent), "events come from this driver"
+        self._log("wait", event.position)
+        self._waits = [*(e for e in self._waits if not e()), event]
+
+    def hand_over(self, event: Event, stream: int) -> None:
+        """Logged with the position of the event."""
+        assert isinstance(event, RecordedEvent), "events come from this driver"
+        self._log("hand_over", event.position, stream)
 
     def count(self, operation: str) -> int:
         """How often an operation was called."""
@@ -149,11 +243,21 @@ class RecordingDriver:
         """There is no context."""
 
     def allocate(self, nbytes: int) -> RecordedMemory:
-        """An address nobody else has."""
+        """An address nobody else has; raises MemoryError if the device is full."""
         self._log("allocate", nbytes)
+        if nbytes > self.memory_info()[0]:
+            raise MemoryError(f"{nbytes} bytes are more than are free")
         memory = RecordedMemory(next(self._addresses) << 32, nbytes)
         self.live_memory.add(memory)
         return memory
+
+    def trim(self) -> None:
+        """Freed memory is never kept."""
+
+    def memory_info(self) -> tuple[int, int]:
+        """What is not allocated, and all there is."""
+        used = sum(m.nbytes for m in self.live_memory if isinstance(m, RecordedMemory))
+        return self.memory - used, self.memory
 
     def allocate_host(self, nbytes: int) -> RecordedHostMemory:
         """Memory that Python can read and write."""
@@ -166,7 +270,8 @@ class RecordingDriver:
         """Loops that are in flight end."""
         self._log("raise_flag", pointer)
         self.flags.add(pointer)
-        self.busy = False
+        for stream in self.streams:
+            stream.busy = False
 
     def clear(self, pointer: int, nbytes: int) -> None:
         """Logged."""
@@ -187,11 +292,11 @@ class RecordingDriver:
         """Logged."""
         self._log("synchronize")
 
-    def record(self) -> Callable[[], bool]:
+    def record(self) -> RecordedEvent:
         """An event of the present end of the stream."""
-        self._log("record")
-        passed = not self.busy
-        return lambda: passed or not self.busy
+        position = self._log("record")
+        before = tuple(event for event in self._waits if not event())
+        return RecordedEvent(position, self, self.busy, before)
 
     def foreign(self, array: object) -> ForeignArray | None:
         """What `__cuda_array_interface__` says, believed."""
@@ -246,11 +351,14 @@ class RecordingDriver:
         owned: Sequence[bool],
         slots: SlotTable,
     ) -> RecordedNode:
-        """A node that holds `slots` if it owns any parameter."""
-        self._log("add_kernel", launch.kernel)
+        """A node that holds `slots`, in three calls: should one fail, there is no node."""
         if slots.frozen:
-            raise RuntimeError("a node was added after the slot table was frozen")
+            raise FrozenSlotsError
         kept = tuple(value for value, keep in zip(values, owned, strict=True) if keep)
+        self._log("retain", len(kept))
+        user_object = RecordedUserObject(slots)
+        self.live_user_objects.add(user_object)
+        self._log("add_kernel", launch.kernel)
         node = RecordedNode(
             "kernel",
             launch.kernel,
@@ -258,8 +366,10 @@ class RecordingDriver:
             launch=launch,
             values=list(values),
             owned=kept,
-            slots=slots if kept else None,
+            user_object=user_object,
         )
+        if dependencies:
+            self._log("add_edges", len(dependencies))
         graph.nodes.append(node)
         return node
 
@@ -288,6 +398,8 @@ class RecordingDriver:
         issue: Callable[[], None],
     ) -> tuple[tuple[RecordedNode, ...], tuple[str, ...]]:
         """One node for each product that is issued."""
+        if self.open_captures:
+            raise NestedCaptureError
         self._log("begin_capture")
         self.open_captures += 1
         captured: list[Gemm] = []
@@ -332,10 +444,16 @@ class RecordingDriver:
 
     def update_kernel(self, executable: RecordedExecutable, kernel: RecordedNode) -> None:
         """Logged with the parameter values."""
+        if executable.closed:
+            raise ClosedGraphError
+        if kernel not in executable.graph.walk():
+            raise ForeignNodeError(f"the kernel node {kernel.name}")
         self._log("update_kernel", kernel.name, *kernel.values)
 
     def launch(self, executable: RecordedExecutable) -> None:
         """Logged."""
+        if executable.closed:
+            raise ClosedGraphError
         self._log("launch")
 
     def close(self, executable: RecordedExecutable) -> None:
@@ -357,6 +475,10 @@ class RecordingDevice(OpenDevice):
         """Nothing runs, so nothing is tried."""
         return feature not in self._lacks
 
+    def code_bytes(self, code: Any) -> int:
+        """The length of the text."""
+        return len(getattr(code, "source", code))
+
     def compile(self, source: str) -> str:
         """The source stands for its code."""
         return source
@@ -376,3 +498,7 @@ class RecordingBackend(CudaBackend):
     def compile(self, plan: Plan) -> CudaExecutable:
         """Build the graph of `plan` in the log."""
         return CudaExecutable(plan, self.device)
+
+    def memory_stats(self) -> dict[str, int]:
+        """As of a GPU."""
+        return self.device.memory_stats()

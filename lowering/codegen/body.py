@@ -47,6 +47,13 @@ class Body:
         self._depth -= 1
         self.line("}")
 
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """Forget at the end what is bound inside, though its variables remain."""
+        self._scopes.append({})
+        yield
+        self._scopes.pop()
+
     def bind(self, expr: Expr, text: str) -> None:
         """Let `text` stand for an expression until the block ends."""
         self._scopes[-1][expr] = text

@@ -28,7 +28,6 @@ from tracegraph.scalar import (
     Select,
     Sum,
     bounds,
-    subexpressions,
 )
 
 INT_LIMIT = 2**31
@@ -89,11 +88,25 @@ def expr_type(expr: Expr) -> str:
     return WIDE if isinstance(expr, AsIndex) else c_type(expr.dtype)
 
 
+def pending(body: Body, roots: Iterable[Expr]) -> list[Expr]:
+    """The roots and all below them that is not yet computed, operands before users."""
+    order: list[Expr] = []
+    seen: set[Expr] = set()
+    stack = [(root, False) for root in reversed(tuple(roots))]
+    while stack:
+        expr, ready = stack.pop()
+        if ready:
+            order.append(expr)
+        elif expr not in seen and body.name(expr) is None:
+            seen.add(expr)
+            stack.append((expr, True))
+            stack.extend((child, False) for child in reversed(expr.children))
+    return order
+
+
 def compute(body: Body, roots: Iterable[Expr]) -> None:
     """Write the statements that compute the roots and all below them that is not yet computed."""
-    for expr in subexpressions(tuple(roots)):
-        if body.name(expr) is not None:
-            continue
+    for expr in pending(body, roots):
         if isinstance(expr, Const):
             body.bind(expr, constant(expr))
             continue
@@ -104,7 +117,7 @@ def compute(body: Body, roots: Iterable[Expr]) -> None:
 
 def hoist(body: Body, roots: Iterable[Expr], axis: Expr) -> None:
     """Compute what the roots need and does not depend on an axis, ahead of the loop over it."""
-    order = subexpressions(tuple(roots))
+    order = pending(body, roots)
     moving: set[Expr] = set()
     for expr in order:
         if expr is axis or not moving.isdisjoint(expr.children):

@@ -5,22 +5,32 @@ All sizes are static, so geometry is decided here, before any text is written.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from lowering.codegen.crossings import Crossing, crossing
 from lowering.codegen.flatten import offset_in
+from lowering.codegen.plain import PlainNest
+from lowering.codegen.shapes import (
+    MapShape,
+    PrintShape,
+    ReduceShape,
+    ScanShape,
+    ScatterShape,
+    Shape,
+    TileShape,
+)
 from lowering.kernel import (
     Accumulator,
-    Kernel,
     MapNest,
-    Nest,
     PrintNest,
-    ReduceNest,
+    RowNest,
     ScanNest,
     ScatterNest,
+    Store,
 )
 from lowering.preamble import is_half
 from tracegraph.scalar import INDEX, Load, affine, subexpressions
@@ -29,97 +39,40 @@ MOST_THREADS = 256
 FEWEST_THREADS = 32
 FULL_DEVICE = 512  # blocks that keep a large GPU busy
 LARGE_MAP = 1 << 20  # points from which a thread takes several, to have more loads in flight
-POINTS_PER_THREAD = 4
+VECTOR_BYTES = 16  # the most that one access moves
+VECTORS_PER_THREAD = 2
 STEPS_PER_LANE = 16  # loop steps below which a further split costs more than it saves
+STEPS_KEPT = 16  # loop steps of which a lane may keep values in registers from pass to pass
+MOST_ROW_THREADS = 1024
 SHARED_LIMIT = 48 << 10
 ITEMS_PER_THREAD = 4
 LONG_WALK = 64
 MOST_WALKERS = 4096
 LONG_LINE = 1024
+LEAST_SHARE = 4096
+MOST_SHARES = 2048
 MOST_LONG_LINES = 2048
 
 
-@dataclass(frozen=True, slots=True)
-class MapShape:
-    """`blocks` blocks of threads with `points` points each; a block's points are contiguous."""
-
-    threads: int
-    points: int
-    blocks: int
-
-
-@dataclass(frozen=True, slots=True)
-class ReduceShape:
-    """A block is `outputs` × `lanes` threads; the lanes share the loop of one output.
-
-    With `adjacent`, lanes of one output are neighbours, else outputs are. `splits` blocks share the
-    loops of one tile of outputs.
-    """
-
-    outputs: int
-    lanes: int
-    adjacent: bool
-    tiles: int
-    splits: int
-    shared_bytes: int
-    workspace_bytes: int
-
-    @property
-    def blocks(self) -> int:
-        """Number of blocks."""
-        return self.tiles * self.splits
-
-
-@dataclass(frozen=True, slots=True)
-class ScanShape:
-    """One thread a line; or, with `together`, one block a line."""
-
-    threads: int
-    together: bool
-    blocks: int
-    shared_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class ScatterShape:
-    """`owners` threads for each independent point: they all walk the updates in order, and each
-    makes those to the targets that it owns. A power of two.
-    """
-
-    threads: int
-    owners: int
-    blocks: int
-
-
-@dataclass(frozen=True, slots=True)
-class PrintShape:
-    """One block, which shares the place of its record in the print ring."""
-
-    threads: int
-    blocks: int = 1
-    shared_bytes: int = 16
-
-
-Shape = MapShape | ReduceShape | ScanShape | ScatterShape | PrintShape
-
-
-def block_threads(kernel: Kernel) -> int:
-    """Threads in each block of a kernel: a power of two, as few as its nests can use."""
-    wanted = max((_demand(nest) for nest in kernel.nests), default=1)
-    threads = min(max(_power_of_two(wanted), FEWEST_THREADS), MOST_THREADS)
-    folds = [nest.accumulators for nest in kernel.nests if isinstance(nest, ReduceNest)]
-    widest = max((cell_bytes(accumulators) for accumulators in folds), default=1)
+def block_threads(nests: tuple[PlainNest, ...]) -> int:
+    """Threads in each block of a kernel of nests: a power of two, as few as these can use."""
+    wanted = max((_demand(nest) for nest in nests), default=1)
+    rows = [nest for nest in nests if isinstance(nest, RowNest)]
+    most = max((_most_row_threads(nest) for nest in rows), default=MOST_THREADS)
+    threads = min(max(_power_of_two(wanted), FEWEST_THREADS), most)
+    widest = max((cell_bytes(accumulators_of(nest)) for nest in rows), default=1)
     while threads * widest > SHARED_LIMIT and threads > 1:
         threads //= 2
     return threads
 
 
-def nest_shape(nest: Nest, threads: int) -> Shape:
+def nest_shape(nest: PlainNest, threads: int) -> Shape:
     """The geometry of one nest in blocks of `threads` threads."""
     match nest:
-        case MapNest(space=space):
-            return map_shape(prod(space), threads)
-        case ReduceNest():
+        case MapNest():
+            found = crossing(nest)
+            return map_shape(nest, threads) if found is None else tile_shape(nest, found, threads)
+        case RowNest():
             return reduce_shape(nest, threads)
         case ScanNest():
             return scan_shape(nest, threads)
@@ -129,29 +82,46 @@ def nest_shape(nest: Nest, threads: int) -> Shape:
             return PrintShape(threads)
 
 
-def map_shape(points: int, threads: int) -> MapShape:
+def map_shape(nest: MapNest, threads: int) -> MapShape:
     """Geometry of independent points: the one place that decides what a thread takes on."""
-    each = POINTS_PER_THREAD if points >= LARGE_MAP else 1
-    return MapShape(threads, each, _ceil(points, threads * each))
+    points = prod(nest.space)
+    if points < LARGE_MAP:
+        return MapShape(threads, 1, _ceil(points, threads))
+    roots = tuple(store.value for store in nest.stores)
+    loads = [expr for expr in subexpressions(roots) if isinstance(expr, Load)]
+    accesses: list[Load | Store] = [*nest.stores, *loads]
+    widest = max(access.buffer.type.dtype.itemsize for access in accesses)
+    width = max(VECTOR_BYTES // widest, 1)
+    each = width * VECTORS_PER_THREAD
+    return MapShape(threads, each, _ceil(points, threads * each), width)
 
 
-def reduce_shape(nest: ReduceNest, threads: int) -> ReduceShape:
-    """Geometry of a reduction, from which of its indices runs through memory contiguously."""
+def tile_shape(nest: MapNest, found: Crossing, threads: int) -> TileShape:
+    """Geometry of a map with a crossing."""
+    crossed = found.stored, found.loaded
+    tiles = prod(_ceil(nest.space[axis], found.side) for axis in crossed)
+    others = prod(extent for axis, extent in enumerate(nest.space) if axis not in crossed)
+    return TileShape(threads, found, tiles * others, found.offsets()[-1])
+
+
+def reduce_shape(nest: RowNest, threads: int) -> ReduceShape:
+    """Geometry of rows, from which of their indices runs through memory contiguously."""
     points, steps = prod(nest.space), prod(nest.loop)
+    accumulators, once = accumulators_of(nest), len(nest.passes) == 1
     adjacent = _loop_is_contiguous(nest)
     if adjacent:
-        lanes = min(threads, _power_of_two(_ceil(steps, 4)))
+        lanes = min(threads, _power_of_two(_ceil(steps, 4 if once else 8)))
     else:
         lanes = min(threads // min(32, _power_of_two(points)), _power_of_two(_ceil(steps, 8)))
     outputs = threads // lanes
     tiles = _ceil(points, outputs)
     splits = 1
-    if 0 < tiles < FULL_DEVICE:
+    if once and 0 < tiles < FULL_DEVICE:
         splits = max(1, min(FULL_DEVICE // tiles, steps // (lanes * STEPS_PER_LANE)))
     workspace = 0
     if splits > 1:
-        workspace = partial_offsets(nest.accumulators, points, tiles, splits)[-1]
-    shared = threads * cell_bytes(nest.accumulators) if lanes > 1 else 0
+        workspace = partial_offsets(accumulators, points, tiles, splits)[-1]
+    shared = threads * cell_bytes(accumulators) if lanes > 1 else 0
     return ReduceShape(
         outputs, lanes, adjacent, tiles, splits, max(shared, 16 * (splits > 1)), workspace
     )
@@ -166,8 +136,23 @@ def scan_shape(nest: ScanNest, threads: int) -> ScanShape:
     lines = prod(n for axis, n in enumerate(nest.space) if axis != nest.axis) if length else 0
     together = length >= LONG_LINE and lines <= MOST_LONG_LINES and not is_half(dtype)
     if together:
-        return ScanShape(threads, True, lines, threads * dtype.itemsize)
+        splits = 1
+        if 0 < lines < FULL_DEVICE:
+            splits = max(1, min(MOST_SHARES // lines, length // LEAST_SHARE))
+        shape = ScanShape(threads, True, lines * splits, threads * max(dtype.itemsize, 8), splits)
+        if splits > 1:
+            nbytes = partial_places(shape)[1] + shape.blocks * dtype.itemsize
+            shape = replace(shape, workspace_bytes=nbytes)
+        return shape
     return ScanShape(threads, False, _ceil(lines, threads), 0)
+
+
+def partial_places(shape: ScanShape) -> tuple[int, int]:
+    """Where in the workspace of a split scan the flags of its blocks are, and where their results.
+
+    The number of blocks that have begun comes before both.
+    """
+    return 16, _aligned(16 + 4 * shape.blocks)
 
 
 def scatter_shape(steps: int, points: int, threads: int) -> ScatterShape:
@@ -180,6 +165,11 @@ def scatter_shape(steps: int, points: int, threads: int) -> ScatterShape:
     if steps >= LONG_WALK and points:
         owners = max(1, min(_power_of_two(steps) // 8, MOST_WALKERS // _power_of_two(points)))
     return ScatterShape(threads, owners, _ceil(points * owners, threads) if steps else 0)
+
+
+def accumulators_of(nest: RowNest) -> tuple[Accumulator, ...]:
+    """The accumulators of all passes, as they are numbered."""
+    return tuple(a for row_pass in nest.passes for a in row_pass.accumulators)
 
 
 def cells(accumulator: Accumulator) -> tuple[np.dtype[Any], ...]:
@@ -205,9 +195,9 @@ def partial_offsets(
     return offsets
 
 
-def _demand(nest: Nest) -> int:
+def _demand(nest: PlainNest) -> int:
     match nest:
-        case ReduceNest(space=space, loop=loop):
+        case RowNest(space=space, loop=loop):
             return prod(space) * _ceil(prod(loop), 4)
         case ScanNest(space=space, axis=axis):
             return MOST_THREADS if space[axis] >= LONG_LINE else prod(space)
@@ -220,20 +210,28 @@ def _demand(nest: Nest) -> int:
             return prod(space)
 
 
-def _loop_is_contiguous(nest: ReduceNest) -> bool:
-    """Whether neighbouring steps of the loop read neighbouring elements of the largest buffer.
+def _most_row_threads(nest: RowNest) -> int:
+    """The threads that a block may have: several passes are made by as many as keep the row."""
+    if len(nest.passes) == 1:
+        return MOST_THREADS
+    lanes = _power_of_two(_ceil(prod(nest.loop), STEPS_KEPT))
+    neighbours = 1 if _loop_is_contiguous(nest) else min(32, _power_of_two(prod(nest.space)))
+    return min(max(lanes * neighbours, MOST_THREADS), MOST_ROW_THREADS)
+
+
+def _loop_is_contiguous(nest: RowNest) -> bool:
+    """Whether neighbouring steps of the loop touch neighbouring elements of the largest buffer.
 
     Where neither the steps nor the outputs do, the steps are given to neighbouring threads.
     """
     outputs = [a for a, n in enumerate(nest.space) if n > 1]
     steps = [a for a, n in enumerate(nest.loop, len(nest.space)) if n > 1]
-    loads = [
-        expr
-        for expr in subexpressions(tuple(a.value for a in nest.accumulators))
-        if isinstance(expr, Load)
-    ]
-    for load in sorted(loads, key=lambda load: -load.buffer.type.size):
-        found = affine(offset_in(load.buffer.type.shape, load.indices))
+    stores = [store for row_pass in nest.passes for store in row_pass.stores]
+    values = [a.value for a in accumulators_of(nest)] + [store.value for store in stores]
+    loads = [expr for expr in subexpressions(tuple(values)) if isinstance(expr, Load)]
+    accesses: list[Load | Store] = [*loads, *stores]
+    for access in sorted(accesses, key=lambda access: -access.buffer.type.size):
+        found = affine(offset_in(access.buffer.type.shape, access.indices))
         if found is None:
             continue
         strides, _ = found

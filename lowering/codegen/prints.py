@@ -10,9 +10,9 @@ from math import prod
 from lowering.codegen.body import Body
 from lowering.codegen.expressions import compute, index_type, value
 from lowering.codegen.flatten import POINT, Flattener, linear_axis
-from lowering.codegen.launch import PrintShape
 from lowering.codegen.parameters import PrintRing, PrintSite
 from lowering.codegen.records import Record
+from lowering.codegen.shapes import PrintShape
 from lowering.kernel import PrintedArray, PrintNest
 from lowering.preamble import c_type
 from tracegraph.types import ArrayType

@@ -1,4 +1,9 @@
-"""The text of a ScanNest: a thread a line, or a block a line where lines are few and long."""
+"""The text of a ScanNest: a thread a line, or a block, or several, where lines are few and long.
+
+Several blocks first fold their shares of the line. Each then folds what the shares before its own
+gave, in an order that depends on the shapes only, and goes through its share again. Shares are
+given out in the order in which blocks begin: who waits, waits for blocks that run already.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +25,17 @@ from lowering.codegen.expressions import (
     write_store,
 )
 from lowering.codegen.flatten import POINT, STEP, Flattener, linear_axis
-from lowering.codegen.launch import ITEMS_PER_THREAD, MapShape, ScanShape
+from lowering.codegen.folds import Fold
+from lowering.codegen.lanes import FlatPass, fold_lanes, share_cells, share_of, walk
+from lowering.codegen.launch import ITEMS_PER_THREAD, partial_places
 from lowering.codegen.maps import each_point
+from lowering.codegen.shapes import MapShape, ReduceShape, ScanShape
 from lowering.kernel import ScanNest, Store
 from lowering.preamble import c_type
 from tracegraph.scalar import Axis, const
 
 
-def write_scan(body: Body, nest: ScanNest, shape: ScanShape) -> None:
+def write_scan(body: Body, nest: ScanNest, shape: ScanShape, workspace: str) -> None:
     """Write the nest; `block` and `thread` are declared, and the block is the nest's own."""
     others = [(axis, n) for axis, n in enumerate(nest.space) if axis != nest.axis]
     length = nest.space[nest.axis]
@@ -36,9 +44,12 @@ def write_scan(body: Body, nest: ScanNest, shape: ScanShape) -> None:
     extents = tuple(n for _, n in others)
     step = linear_axis(STEP, (length,))
     if shape.together:
-        body.line("const int point = block;")
+        if shape.splits == 1:
+            body.line("const int point = block;")
+        else:
+            _take_share(body, shape, workspace)
         body.bind(linear_axis(POINT, extents), "point")
-        _together(body, nest, store, step, shape.threads)
+        _together(body, nest, store, step, shape)
         return
     with each_point(body, prod(extents), MapShape(shape.threads, 1, shape.blocks)):
         body.bind(linear_axis(POINT, extents), "point")
@@ -58,13 +69,63 @@ def _alone(body: Body, nest: ScanNest, store: Store, step: Axis) -> None:
         write_store(body, store, "running")
 
 
-def _together(body: Body, nest: ScanNest, store: Store, step: Axis, threads: int) -> None:
-    """One block folds one line, a tile of consecutive items per thread at a time.
+def _take_share(body: Body, shape: ScanShape, workspace: str) -> None:
+    """Declare the block's `point` and `split`, by the number of blocks that began before it.
+
+    `round` counts launches: what blocks leave behind for others is known to be of this launch, and
+    need not be cleared.
+    """
+    body.line(f"tg_u64* const begun = reinterpret_cast<tg_u64*>({workspace});")
+    body.line("tg_u64* const ticket = reinterpret_cast<tg_u64*>(shared);")
+    body.line("if (thread == 0) *ticket = atomicAdd(begun, 1ull);")
+    body.line("__syncthreads();")
+    body.line(f"const int place = int(*ticket % {shape.blocks}ull);")
+    body.line(f"const tg_u32 round = tg_u32(*ticket / {shape.blocks}ull) + 1u;")
+    body.line(f"const int point = place / {shape.splits}, split = place % {shape.splits};")
+    flags, partials = partial_places(shape)
+    body.line(
+        f"volatile tg_u32* const told = reinterpret_cast<volatile tg_u32*>({workspace} + {flags});"
+    )
+    body.line(f"unsigned char* const partials = {workspace} + {partials};")
+    body.line("__syncthreads();")
+
+
+def _fold_shares(body: Body, nest: ScanNest, store: Store, step: Axis, shape: ScanShape) -> None:
+    """Fold the shares before the block's own into `carried`, telling others its own result."""
+    dtype = store.value.dtype
+    fold = Fold(0, nest.combiner, dtype, False, (dtype,))
+    lanes = ReduceShape(1, shape.threads, True, shape.blocks // shape.splits, shape.splits, 0, 0)
+    body.line("const int lane = thread;")
+    share_cells(body, [fold], lanes)
+    fold.declare(body, "total")
+    with body.block(""):
+        walk(body, FlatPass([fold], [store.value], []), step, lanes)
+    fold_lanes(body, [fold], lanes)
+    body.line(f"{c_type(dtype)}* const partial = reinterpret_cast<{c_type(dtype)}*>(partials);")
+    with body.block("if (thread == 0)"):
+        body.line("partial[place] = total0;")
+        body.line("__threadfence();")
+        body.line("told[place] = round;")
+    fold.reset(body, "total")
+    before = f"for (int before = place - split + lane; before < place; before += {shape.threads})"
+    with body.block(before):
+        body.line("while (told[before] != round) {}")
+        body.line("__threadfence();")
+        fold.absorb(body, "total", ("partial[before]",))
+    fold_lanes(body, [fold], lanes)
+    body.line("__syncthreads();")
+    body.line("carried = shared0[0];")
+    body.line("__syncthreads();")
+
+
+def _together(body: Body, nest: ScanNest, store: Store, step: Axis, shape: ScanShape) -> None:
+    """One block folds one line or its share, a tile of consecutive items per thread at a time.
 
     The threads' totals are folded by doubling distances (Hillis and Steele, 1986); what came before
     the tile is carried along.
     """
     dtype, length, items = store.value.dtype, step.extent, ITEMS_PER_THREAD
+    threads = shape.threads
     kind, tile = c_type(dtype), threads * items
     identity = constant(const(nest.combiner.identity(dtype), dtype))
 
@@ -74,14 +135,23 @@ def _together(body: Body, nest: ScanNest, store: Store, step: Axis, threads: int
     hoist(body, stored([store]), step)
     body.line(f"{kind}* const totals = reinterpret_cast<{kind}*>(shared);")
     body.line(f"{kind} carried = {identity};")
-    position = f"const {index_type(length + tile)} step = base + thread * {items} + item;"
-    with body.block(f"for ({index_type(length + tile)} base = 0; base < {length}; base += {tile})"):
+    number = index_type(length + tile)
+    begin, end = "0", str(length)
+    if shape.splits > 1:
+        _fold_shares(body, nest, store, step, shape)
+        share = share_of(length, shape.splits, threads)
+        begin, end = f"{number}(split) * {share}", "end"
+        body.line(
+            f"const {number} end = {begin} + {share} < {length} ? {begin} + {share} : {length};"
+        )
+    position = f"const {number} step = base + thread * {items} + item;"
+    with body.block(f"for ({number} base = {begin}; base < {end}; base += {tile})"):
         body.line(f"{kind} items[{items}];")
         body.line("#pragma unroll")
         with body.block(f"for (int item = 0; item < {items}; ++item)"):
             body.line(position)
             body.line(f"items[item] = {identity};")
-            with body.block(f"if (step < {length})"):
+            with body.block(f"if (step < {end})"):
                 body.bind(step, "step")
                 compute(body, [store.value])
                 body.line(f"items[item] = {value(body, store.value)};")
@@ -102,7 +172,7 @@ def _together(body: Body, nest: ScanNest, store: Store, step: Axis, threads: int
         body.line("#pragma unroll")
         with body.block(f"for (int item = 0; item < {items}; ++item)"):
             body.line(position)
-            with body.block(f"if (step < {length})"):
+            with body.block(f"if (step < {end})"):
                 body.bind(step, "step")
                 roots = [*store.indices, *([] if store.guard is None else [store.guard])]
                 compute(body, roots)

@@ -19,8 +19,8 @@ from lowering.codegen.expressions import (
     write_store,
 )
 from lowering.codegen.flatten import POINT, STEP, Flattener, linear_axis
-from lowering.codegen.launch import MapShape, ScatterShape
 from lowering.codegen.maps import each_point
+from lowering.codegen.shapes import MapShape, ScatterShape
 from lowering.kernel import ScatterNest, Store
 
 

@@ -9,16 +9,7 @@ from dataclasses import dataclass, replace
 
 from lowering.buffer import Buffer
 from lowering.codegen.body import Body
-from lowering.codegen.launch import (
-    MapShape,
-    PrintShape,
-    ReduceShape,
-    ScanShape,
-    ScatterShape,
-    Shape,
-    block_threads,
-    nest_shape,
-)
+from lowering.codegen.launch import accumulators_of, block_threads, nest_shape
 from lowering.codegen.maps import write_map
 from lowering.codegen.parameters import (
     ConditionHandle,
@@ -30,17 +21,28 @@ from lowering.codegen.parameters import (
     StopFlag,
     Workspace,
 )
+from lowering.codegen.plain import PlainNest, plain
 from lowering.codegen.prints import print_site, write_print
 from lowering.codegen.reductions import write_reduction
+from lowering.codegen.rows import write_rows
 from lowering.codegen.scans import write_scan
 from lowering.codegen.scatters import write_scatter
+from lowering.codegen.shapes import (
+    MapShape,
+    PrintShape,
+    ReduceShape,
+    ScanShape,
+    ScatterShape,
+    Shape,
+    TileShape,
+)
 from lowering.codegen.signals import signal_parameters
+from lowering.codegen.tiles import write_tiles
 from lowering.kernel import (
     Kernel,
     MapNest,
-    Nest,
     PrintNest,
-    ReduceNest,
+    RowNest,
     ScanNest,
     ScatterNest,
     Signal,
@@ -110,13 +112,14 @@ def kernel_text(
     `offsets` places scratch buffers: one that is only read, but overlaps another that is written,
     is not declared free of aliases. `loops` are the conditions of while nodes.
     """
-    threads = block_threads(kernel)
-    shapes = [nest_shape(nest, threads) for nest in kernel.nests]
-    read, written = _buffers(kernel)
+    nests = tuple(map(plain, kernel.nests))
+    threads = block_threads(nests)
+    shapes = [nest_shape(nest, threads) for nest in nests]
+    read, written = _buffers(nests)
     buffers = tuple(dict.fromkeys([*read, *written]))
-    others = tuple(dict.fromkeys(p for nest in kernel.nests for p in _parameters(nest, loops)))
-    workspace = sum(_aligned(s.workspace_bytes) for s in shapes if isinstance(s, ReduceShape))
-    sharing = [s for s in shapes if isinstance(s, (ReduceShape, ScanShape, PrintShape))]
+    others = tuple(dict.fromkeys(p for nest in nests for p in _parameters(nest, loops)))
+    workspace = sum(_aligned(s.workspace_bytes) for s in shapes if isinstance(s, _Working))
+    sharing = [s for s in shapes if isinstance(s, (TileShape, ReduceShape, ScanShape, PrintShape))]
     shared = max((s.shared_bytes for s in sharing), default=0)
 
     pointers = {buffer: f"p{i}" for i, buffer in enumerate(buffers)}
@@ -125,7 +128,7 @@ def kernel_text(
     body.line("const int thread = int(threadIdx.x);")
     if shared:
         body.line("extern __shared__ __align__(16) unsigned char shared[];")
-    blocks = _write_nests(body, kernel.nests, shapes)
+    blocks = _write_nests(body, nests, shapes)
 
     declared = [_pointer(buffer, pointers[buffer], written, offsets) for buffer in buffers]
     declared += [f"{_SPELLING[type(parameter)][0]} {names[parameter]}" for parameter in others]
@@ -139,14 +142,18 @@ def kernel_text(
     return text, KernelCode(NAME, parameters, grid, block, shared)
 
 
-def _write_nests(body: Body, nests: tuple[Nest, ...], shapes: list[Shape]) -> int:
+_Working = (ReduceShape, ScanShape)
+"""The shapes of nests that may need a workspace."""
+
+
+def _write_nests(body: Body, nests: tuple[PlainNest, ...], shapes: list[Shape]) -> int:
     """Write each nest for its range of blocks; returns how many blocks there are."""
     busy = [(nest, shape) for nest, shape in zip(nests, shapes, strict=True) if shape.blocks]
     start = used = 0
     for position, (nest, shape) in enumerate(busy):
         stop = start + shape.blocks
         workspace = f"workspace + {used}" if used else "workspace"
-        if isinstance(shape, ReduceShape):
+        if isinstance(shape, _Working):
             used += _aligned(shape.workspace_bytes)
         if len(busy) == 1:
             body.line("const int block = int(blockIdx.x);")
@@ -161,35 +168,41 @@ def _write_nests(body: Body, nests: tuple[Nest, ...], shapes: list[Shape]) -> in
     return start
 
 
-def _write_nest(body: Body, nest: Nest, shape: Shape, workspace: str) -> None:
+def _write_nest(body: Body, nest: PlainNest, shape: Shape, workspace: str) -> None:
     match nest, shape:
         case MapNest(), MapShape():
             write_map(body, nest, shape)
+        case MapNest(), TileShape():
+            write_tiles(body, nest, shape)
         case ScatterNest(), ScatterShape():
             write_scatter(body, nest, shape)
-        case ReduceNest(), ReduceShape():
+        case RowNest(passes=(_,)), ReduceShape():
             write_reduction(body, nest, shape, f"({workspace})")
+        case RowNest(), ReduceShape():
+            write_rows(body, nest, shape)
         case ScanNest(), ScanShape():
-            write_scan(body, nest, shape)
+            write_scan(body, nest, shape, f"({workspace})")
         case PrintNest(), PrintShape():
             write_print(body, nest, shape)
 
 
-def _stores(nest: Nest) -> tuple[Store, ...]:
+def _stores(nest: PlainNest) -> tuple[Store, ...]:
     match nest:
+        case RowNest(passes=passes, stores=stores):
+            return (*(store for row_pass in passes for store in row_pass.stores), *stores)
         case ScanNest(store=store) | ScatterNest(store=store):
             return (store,)
-        case MapNest(stores=stores) | ReduceNest(stores=stores):
+        case MapNest(stores=stores):
             return stores
         case PrintNest():
             return ()
 
 
-def _signals(nest: Nest) -> tuple[Signal, ...]:
-    return nest.signals if isinstance(nest, (MapNest, ReduceNest)) else ()
+def _signals(nest: PlainNest) -> tuple[Signal, ...]:
+    return nest.signals if isinstance(nest, (MapNest, RowNest)) else ()
 
 
-def _parameters(nest: Nest, loops: Set[int]) -> Iterator[Parameter]:
+def _parameters(nest: PlainNest, loops: Set[int]) -> Iterator[Parameter]:
     """What a nest takes besides buffers and workspace."""
     yield from signal_parameters(_signals(nest), loops)
     if isinstance(nest, PrintNest):
@@ -197,10 +210,10 @@ def _parameters(nest: Nest, loops: Set[int]) -> Iterator[Parameter]:
         yield print_site(nest)
 
 
-def _roots(nest: Nest) -> Iterator[Expr]:
+def _roots(nest: PlainNest) -> Iterator[Expr]:
     """All expressions that a nest evaluates."""
-    if isinstance(nest, ReduceNest):
-        yield from (a.value for a in nest.accumulators)
+    if isinstance(nest, RowNest):
+        yield from (a.value for a in accumulators_of(nest))
     for store in _stores(nest):
         yield from (*store.indices, store.value)
         if store.guard is not None:
@@ -210,11 +223,11 @@ def _roots(nest: Nest) -> Iterator[Expr]:
     yield from (signal.value for signal in _signals(nest))
 
 
-def _buffers(kernel: Kernel) -> tuple[list[Buffer], list[Buffer]]:
+def _buffers(nests: tuple[PlainNest, ...]) -> tuple[list[Buffer], list[Buffer]]:
     """The buffers that a kernel reads and those that it writes, in order of first use."""
     read: dict[Buffer, None] = {}
     written: dict[Buffer, None] = {}
-    for nest in kernel.nests:
+    for nest in nests:
         loads = (e for e in subexpressions(tuple(_roots(nest))) if isinstance(e, Load))
         read.update((load.buffer, None) for load in loads)
         written.update((store.buffer, None) for store in _stores(nest))

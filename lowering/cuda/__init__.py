@@ -14,7 +14,10 @@
     copies.py      kernels that copy
     library.py     matrix products as cuBLAS calls
     probes.py      what the device's graphs can do, found by trying
+    definition.py  a graph while it is built: the order of its steps
+    keeping.py     what each node keeps alive, by name
     emit.py        Plan -> graph definition
+    turns.py       one capture at a time
     capture.py     library calls -> checked nodes
     hostdriven.py  loops and branches by the host, where graphs have none
     arguments.py   what a call passes -> device addresses

@@ -19,60 +19,102 @@ from lowering.cuda.copies import (
     copy_grid,
     pack_values,
 )
-from lowering.cuda.device import OpenDevice
+from lowering.cuda.device import Lane, OpenDevice
+from lowering.cuda.flight import Flight, later
 from lowering.cuda.interface import ForeignArray, Launch, Words
 from lowering.cuda.memory import CudaBuffer, Lease
-from lowering.cuda.values import WORD, ValueSlot
+from lowering.cuda.values import ValueSlot
 from tracegraph.types import ArrayType
+
+_NUMBERS = frozenset({bool, int, float, complex})
 
 
 @dataclass(slots=True)
 class Bound:
-    """What one call binds besides buffers of the pool.
+    """What one call on the stream of `lane` binds besides that stream's buffers.
 
     `leases` must stay until the launch is enqueued, `foreign` arrays of other libraries until it
-    has run. `new_values` says whether a value passed by value is another than before.
+    has run. `borrowed` are buffers of other streams, and `flight` is the last to wait for because
+    of them. `new_values` says whether a value passed by value is another than before.
     """
 
+    lane: Lane
+    borrowed: list[CudaBuffer] = field(default_factory=list)
+    flight: Flight | None = None
     leases: list[Lease] = field(default_factory=list)
     foreign: list[Any] = field(default_factory=list)
     bytes_copied: int = 0
     new_values: bool = False
 
 
-def bind(
-    argument: Any,
-    type_: ArrayType,
-    slot: tuple[ValueSlot, int] | None,
-    words: Words | None,
-    device: OpenDevice,
-    bound: Bound,
-) -> int:
-    """The address at which the graph reads `argument`.
+class Input:
+    """What a Plan takes at one place.
 
-    A small input has a `slot` with its address; its host value goes into `words`, the parameters
-    of the load kernel.
+    A small one has a slot at a fixed address, and a part of `words`, the parameters of the load
+    kernel, for its value.
+    """
+
+    __slots__ = ("_cell", "_cell_words", "_words", "address", "device", "slot", "type")
+
+    def __init__(
+        self,
+        type_: ArrayType,
+        device: OpenDevice,
+        address: int | None = None,
+        slot: ValueSlot | None = None,
+        words: Words | None = None,
+    ) -> None:
+        self.type = type_
+        self.device = device
+        self.slot = slot
+        if slot is None or address is None or words is None:
+            return
+        self.address = address
+        self._words = words
+        memory = np.zeros(slot.words, np.uint64)
+        self._cell = np.ndarray(type_.shape, type_.dtype, memory)
+        self._cell_words = memory.data
+
+    def write(self, value: Any) -> bool:
+        """Let launches pass this value, an array or a number; whether it was another before."""
+        assert self.slot is not None
+        self._cell[...] = value
+        words, changed = self._words, False
+        for position, word in enumerate(self._cell_words, self.slot.parameter):
+            if words[position] != word:
+                words[position] = word
+                changed = True
+        return changed
+
+
+def bind(argument: Any, wanted: Input, bound: Bound) -> int:
+    """The address at which the graph reads `argument`.
 
     Raises:
         TypeError: the argument's dtype or shape is not that of the Plan's input.
         ValueError: the argument is on another device.
     """
+    type_, device = wanted.type, wanted.device
+    if type(argument) in _NUMBERS and wanted.slot is not None and not type_.shape:
+        bound.new_values |= wanted.write(argument)
+        return wanted.address
     if isinstance(argument, CudaBuffer):
         check_type(argument.type.dtype, argument.type.shape, type_)
         _check_device(argument.device, device)
+        bound.flight = later(bound.flight, argument.lend(bound.lane.timeline))
+        bound.borrowed.append(argument)
         return argument.pointer
     if not isinstance(argument, np.ndarray | np.generic | bool | int | float | complex):
-        foreign = device.driver.foreign(argument)
+        foreign = bound.lane.driver.foreign(argument)
         if foreign is not None:
             return _bind_foreign(foreign, type_, device, bound)
     array = _host_array(argument, type_)
-    if slot is not None and words is not None:
-        value, address = slot
-        bound.new_values |= _write_words(words, value, array)
-        return address
-    lease = device.pool.take(array.nbytes)
+    if wanted.slot is not None:
+        bound.new_values |= wanted.write(array)
+        return wanted.address
+    lease = bound.lane.pool.take(array.nbytes)
     if array.nbytes:
-        device.timeline.write(lease.pointer, array)
+        bound.lane.timeline.write(lease.pointer, array)
     bound.leases.append(lease)
     bound.bytes_copied += array.nbytes
     return lease.pointer
@@ -84,10 +126,10 @@ def _bind_foreign(array: ForeignArray, type_: ArrayType, device: OpenDevice, bou
     bound.foreign.append(array.owner)
     if is_row_major(array.shape, array.strides) and array.pointer % type_.dtype.itemsize == 0:
         return array.pointer
-    lease = device.pool.take(type_.nbytes)
+    lease = bound.lane.pool.take(type_.nbytes)
     kernel = device.standalone_kernel(PACK_SOURCE, PACK_KERNEL)
     launch = Launch(kernel, copy_grid(type_.size), (COPY_THREADS, 1, 1))
-    device.driver.launch_kernel(launch, pack_values(lease.pointer, array))
+    bound.lane.driver.launch_kernel(launch, pack_values(lease.pointer, array))
     bound.leases.append(lease)
     bound.bytes_copied += type_.nbytes
     return lease.pointer
@@ -103,18 +145,6 @@ def _host_array(argument: Any, type_: ArrayType) -> np.ndarray[Any, Any]:
         array = np.from_dlpack(argument)
     check_type(array.dtype, array.shape, type_)
     return array if array.flags.c_contiguous else np.ascontiguousarray(array)
-
-
-def _write_words(words: Words, slot: ValueSlot, array: np.ndarray[Any, Any]) -> bool:
-    """Write a value into the parameters of the load kernel; whether it was another one before."""
-    raw = array.tobytes()
-    changed = False
-    for number in range(slot.words):
-        word = int.from_bytes(raw[number * WORD : (number + 1) * WORD], "little")
-        if words[slot.parameter + number] != word:
-            words[slot.parameter + number] = word
-            changed = True
-    return changed
 
 
 def is_row_major(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from lowering.cuda.interface import Driver
+from lowering.cuda.definition import Definition
 from lowering.plan import Node
+from lowering.slots import NodeSlots
 
 LEGAL_IN_BODIES = frozenset({"kernel", "memcpy", "memset", "empty", "graph", "conditional"})
 """The kinds of node that a conditional body may hold. Captured calls keep to them at the top of a
@@ -28,21 +29,24 @@ _REMEDIES = {
 
 
 def capture(
-    driver: Driver,
+    definition: Definition,
     graph: Any,
     dependencies: Sequence[Any],
     issue: Callable[[], None],
     node: Node,
+    slots: NodeSlots,
+    addresses: Sequence[int],
     call: str,
 ) -> tuple[Any, ...]:
     """Capture what `issue` puts on the capture stream, and return the last nodes of it.
 
-    `node` is the node of the Plan, and `call` what it does, for messages.
+    `node` is the node of the Plan, and `call` what it does, for messages. `addresses` are those of
+    the memory that it uses.
 
     Raises:
         ValueError: nothing was captured, or a node that no loop or branch may hold.
     """
-    ends, kinds = driver.capture(graph, dependencies, issue)
+    ends, kinds = definition.capture(graph, dependencies, issue, slots, addresses)
     illegal = sorted(set(kinds) - LEGAL_IN_BODIES)
     if kinds and not illegal:
         return ends

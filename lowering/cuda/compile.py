@@ -1,7 +1,9 @@
 """Kernel source to cubin: NVRTC behind a disk cache. No GPU is needed.
 
 An entry of the cache is the cubin behind its SHA-256, under a key of the source, the options and
-the compiler's version; so an entry that was cut short or damaged is recognised and made anew.
+the compiler; so an entry that was cut short or damaged is recognised and made anew. The key is made
+without loading the compiler, which takes longer than all else that a process does with a kernel it
+finds in the cache.
 """
 
 from __future__ import annotations
@@ -11,11 +13,15 @@ import os
 import sys
 import warnings
 from functools import cache
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 CACHE_VARIABLE = "TRACEGRAPH_CACHE_DIR"
 CACHE_BYTES = 1 << 30
+_OPTIONS: dict[str, Any] = {"std": "c++17", "fma": False}
+_PACKAGES = ("cuda-core", "cuda-bindings", "nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12")
+_TOOLKIT_VARIABLES = ("CUDA_HOME", "CUDA_PATH")
 _DIGEST_BYTES = hashlib.sha256().digest_size
 
 
@@ -30,25 +36,47 @@ def cubin(source: str, arch: str) -> Any:
     Raises:
         RuntimeError: the source does not compile; the compiler's log is in the message.
     """
-    from cuda.core import ObjectCode, Program, ProgramOptions
-    from cuda.core.utils import make_program_cache_key
+    from cuda.core import ObjectCode
 
-    options = ProgramOptions(arch=arch, std="c++17", fma=False)
-    key = make_program_cache_key(code=source, code_type="c++", options=options, target_type="cubin")
+    key = _key(source, arch)
     store = program_cache(cache_directory())
     code = _verified(store.get(key)) if store is not None else None
     if code is not None:
         return ObjectCode.from_cubin(code)
-    program = Program(source, "c++", options=options)
+    compiled = _compiled(source, arch)
+    if store is not None:
+        _keep(store, key, bytes(compiled.code))
+    return compiled
+
+
+def _compiled(source: str, arch: str) -> Any:
+    from cuda.core import Program, ProgramOptions
+
+    program = Program(source, "c++", options=ProgramOptions(arch=arch, **_OPTIONS))
     try:
-        compiled = program.compile("cubin")
+        return program.compile("cubin")
     except Exception as error:
         raise RuntimeError(f"the kernels do not compile for {arch}: {error}") from error
     finally:
         program.close()
-    if store is not None:
-        _keep(store, key, bytes(compiled.code))
-    return compiled
+
+
+def _key(source: str, arch: str) -> bytes:
+    parts = (arch, repr(sorted(_OPTIONS.items())), *compiler_identity(), source)
+    return hashlib.sha256("\0".join(parts).encode()).digest()
+
+
+@cache
+def compiler_identity() -> tuple[str, ...]:
+    """What tells one NVRTC from another: packages with their versions, and toolkit directories."""
+    found = []
+    for package in _PACKAGES:
+        try:
+            found.append(f"{package} {metadata.version(package)}")
+        except metadata.PackageNotFoundError:
+            continue
+    toolkits = (os.environ.get(variable) for variable in _TOOLKIT_VARIABLES)
+    return (*found, *(str(Path(toolkit).resolve()) for toolkit in toolkits if toolkit))
 
 
 def cache_directory() -> Path:

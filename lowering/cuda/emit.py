@@ -1,8 +1,9 @@
 """Plan to graph: every node of a Plan becomes nodes of a CUDA graph, behind the same edges.
 
 A kernel, copy or conditional node is one node; a library node is as many as the library captures.
-Kernel parameters that only a call knows, the addresses of its inputs and outputs, are left null
-and listed in `Emitted.users`.
+Each is added together with its slots, which say what the node keeps alive. Kernel parameters that
+only a call knows, the addresses of its inputs and outputs, are left null and listed in
+`Emitted.users`.
 """
 
 from __future__ import annotations
@@ -18,10 +19,12 @@ from lowering.codegen import ConditionHandle, Parameter, Unit, Workspace
 from lowering.codegen.parameters import Channel, PrintSite
 from lowering.cuda.capture import capture, lines
 from lowering.cuda.copies import COPY_KERNEL, COPY_THREADS, copy_grid
+from lowering.cuda.definition import Definition
 from lowering.cuda.interface import ConditionalKind, Driver, KernelNodeHandle, Launch
+from lowering.cuda.keeping import Keeping
 from lowering.cuda.library import WORKSPACE_BYTES, gemm_of
 from lowering.cuda.placement import Placement
-from lowering.cuda.values import LOAD_KERNEL, ValueSlot, parameter_count
+from lowering.cuda.values import LOAD_KERNEL, ValueSlot, parameter_count, slots_bytes
 from lowering.plan import (
     ConditionalNode,
     Graph,
@@ -37,19 +40,19 @@ from lowering.plan import (
     bodies,
     walk,
 )
+from lowering.slots import NodeSlots
 
 Users = Mapping[Buffer, list[tuple[KernelNodeHandle, int]]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Emitted:
-    """A graph, ready to be instantiated.
+    """What a call writes to in a graph.
 
     `users` has, for each buffer that a call binds, the kernel nodes and parameter positions that
     hold its address; `load` is the root node that writes the values of small inputs, if any.
     """
 
-    graph: Any
     users: Users
     load: KernelNodeHandle | None
 
@@ -68,6 +71,8 @@ class _State:
     unit: Unit
     module: Any
     driver: Driver
+    definition: Definition
+    keeping: Keeping
     placement: Placement
     channels: Mapping[Channel, int]
     values: Mapping[Buffer, ValueSlot]
@@ -85,23 +90,27 @@ def emit(
     values: Mapping[Buffer, ValueSlot],
     placement: Placement,
     channels: Mapping[Channel, int],
-    driver: Driver,
+    definition: Definition,
+    code_bytes: int,
 ) -> Emitted:
-    """Build the graph of `plan` from the kernels in `module`.
+    """Build the graph of `plan` in `definition` from the kernels in `module`, of `code_bytes`.
 
-    `channels` has what kernels get to speak with the host; its memory is in the placement's slots.
+    `channels` has what kernels get to speak with the host; its memory is in the placement's slots,
+    which are the definition's.
 
     Raises:
         ValueError: the Plan asks for what a CUDA graph cannot hold; the message names the user's
             line.
+        EmittedTwiceError: the definition has a graph already.
     """
-    graph = driver.new_graph()
-    state = _State(unit, module, driver, placement, channels, values)
-    if values:
-        state.load = _add_load(state, graph)
-    _emit_graph(state, graph, plan.graph, top=True)
-    placement.slots.freeze()
-    return Emitted(graph, dict(state.users), state.load)
+    keeping = Keeping(plan, code_bytes)
+    driver = definition.driver
+    state = _State(unit, module, driver, definition, keeping, placement, channels, values)
+    with definition.building() as graph:
+        if values:
+            state.load = _add_load(state, graph)
+        _emit_graph(state, graph, plan.graph, top=True)
+    return Emitted(dict(state.users), state.load)
 
 
 def _emit_graph(state: _State, graph: Any, source: Graph, top: bool) -> None:
@@ -145,8 +154,9 @@ def _emit_node(state: _State, graph: Any, node: Node, dependencies: list[Any]) -
             kind = "while"
     condition, _ = state.conditions[node.condition]
     inner = bodies(node)
-    added, inner_graphs = state.driver.add_conditional(
-        graph, dependencies, kind, condition, len(inner)
+    slots = state.keeping.conditional(kind, node)
+    added, inner_graphs = state.definition.add_conditional(
+        graph, dependencies, kind, condition, len(inner), slots
     )
     for inner_graph, body in zip(inner_graphs, inner, strict=True):
         _emit_graph(state, inner_graph, body, top=False)
@@ -160,7 +170,8 @@ def _add_kernel(
     kernel = state.driver.kernel(state.module, code.name)
     launch = Launch(kernel, code.grid, code.block, code.shared_bytes)
     cells = [_cell(state, node, parameter) for parameter in code.parameters]
-    return _add(state, graph, dependencies, launch, cells)
+    slots = state.keeping.kernel(code.name, node, code.parameters)
+    return _add(state, graph, dependencies, launch, cells, slots)
 
 
 def _add_copy(
@@ -169,8 +180,10 @@ def _add_copy(
     nbytes = node.target.type.nbytes
     kernel = state.driver.kernel(state.module, COPY_KERNEL)
     launch = Launch(kernel, copy_grid(-(-nbytes // 16)), (COPY_THREADS, 1, 1))
-    operands = [_cell(state, node, node.target), _cell(state, node, node.source_buffer)]
-    return _add(state, graph, dependencies, launch, [*operands, _Cell(nbytes)])
+    operands = (node.target, node.source_buffer)
+    cells = [*(_cell(state, node, operand) for operand in operands), _Cell(nbytes)]
+    slots = state.keeping.kernel(COPY_KERNEL, node, operands)
+    return _add(state, graph, dependencies, launch, cells, slots)
 
 
 def _cell(state: _State, node: Node, parameter: Parameter) -> _Cell:
@@ -194,16 +207,21 @@ def _cell(state: _State, node: Node, parameter: Parameter) -> _Cell:
 
 
 def _add(
-    state: _State, graph: Any, dependencies: list[Any], launch: Launch, cells: list[_Cell]
+    state: _State,
+    graph: Any,
+    dependencies: list[Any],
+    launch: Launch,
+    cells: list[_Cell],
+    slots: NodeSlots,
 ) -> KernelNodeHandle:
     """Add a kernel node, and note which of its parameters a call binds."""
-    handle = state.driver.add_kernel(
+    handle = state.definition.add_kernel(
         graph,
         dependencies,
         launch,
         [cell.value for cell in cells],
         [cell.owned for cell in cells],
-        state.placement.slots,
+        slots,
     )
     for position, cell in enumerate(cells):
         if cell.bound is not None:
@@ -213,25 +231,43 @@ def _add(
 
 def _add_load(state: _State, graph: Any) -> KernelNodeHandle:
     """The root node that writes small inputs to their slots."""
-    words = parameter_count(list(state.values.values())) - 1
+    small = list(state.values.values())
+    words = parameter_count(small) - 1
     kernel = state.driver.kernel(state.module, LOAD_KERNEL)
     cells = [_Cell(state.placement.values_address, True), *[_Cell(0)] * words]
-    return _add(state, graph, [], Launch(kernel, (1, 1, 1), (1, 1, 1)), cells)
+    slots = state.keeping.load(LOAD_KERNEL, slots_bytes(small))
+    return _add(state, graph, [], Launch(kernel, (1, 1, 1), (1, 1, 1)), cells, slots)
 
 
 def _add_library(
     state: _State, graph: Any, node: LibraryNode, dependencies: list[Any]
 ) -> tuple[Any, ...]:
     """Capture a product. Before, it is run once outside the capture, where the library may load
-    code and allocate; what that writes is scratch, and overwritten before it is read.
+    code and allocate; what that writes is not in the graph's memory, which may be in use.
     """
-    gemm = gemm_of(node, state.placement.addresses.__getitem__)
+    addresses, warm_up = state.placement.addresses, state.placement.warm_up
+    assert warm_up is not None
+    spare = {**addresses, node.target.buffer: warm_up.pointer + WORKSPACE_BYTES}
     driver, library = state.driver, state.driver.library()
-    library.use_workspace(state.placement.library_workspace, WORKSPACE_BYTES)
-    driver.synchronize()
-    library.multiply(gemm)
-    driver.synchronize_capture_stream()
-    return capture(driver, graph, dependencies, lambda: library.multiply(gemm), node, "the product")
+    gemm = gemm_of(node, addresses.__getitem__)
+    workspace = state.placement.library_workspace
+    state.placement.slots.retain(library)
+    with driver.captures.turn():
+        library.use_workspace(warm_up.pointer, WORKSPACE_BYTES)
+        driver.synchronize()
+        library.multiply(gemm_of(node, spare.__getitem__))
+        driver.synchronize_capture_stream()
+        library.use_workspace(workspace, WORKSPACE_BYTES)
+        return capture(
+            state.definition,
+            graph,
+            dependencies,
+            lambda: library.multiply(gemm),
+            node,
+            state.keeping.library(node),
+            [workspace, gemm.a, gemm.b, gemm.c],
+            "the product",
+        )
 
 
 def library_order(graph: Graph) -> frozenset[tuple[int, int]]:

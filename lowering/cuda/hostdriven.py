@@ -36,6 +36,14 @@ def host_driven(driver: Driver, conditions: int) -> Driver:
     return cast(Driver, _HostDriven(driver, conditions))
 
 
+def using(graphs: Driver, driver: Driver) -> Driver:
+    """What `host_driven` returned, to launch on the stream of `driver`."""
+    assert isinstance(graphs, _HostDriven)
+    other = object.__new__(_HostDriven)
+    vars(other).update(vars(graphs), _driver=driver)
+    return cast(Driver, other)
+
+
 def drive(
     launch: Callable[[], None],
     effects: Effects | None,

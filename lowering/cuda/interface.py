@@ -13,6 +13,7 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
+from lowering.cuda.turns import CaptureTurns
 from lowering.slots import SlotTable
 
 ConditionalKind = Literal["if", "if_else", "switch", "while"]
@@ -40,6 +41,13 @@ class HostAllocation(Protocol):
     @property
     def bytes(self) -> np.ndarray[Any, np.dtype[np.uint8]]:
         """The memory."""
+
+
+class Event(Protocol):
+    """A mark on a stream."""
+
+    def __call__(self) -> bool:
+        """Whether the stream has passed it."""
 
 
 class Words(Protocol):
@@ -121,17 +129,27 @@ class Library(Protocol):
 
 
 class Driver(Protocol):
-    """One device, one stream of launches and copies, and one stream to capture on."""
+    """One device, one stream of launches and copies, and one stream to capture on.
+
+    What `on` returns launches and copies on another stream; only the first one builds graphs.
+    """
 
     ordinal: int
     arch: str
     stream: int
+    captures: CaptureTurns
 
     def activate(self) -> None:
         """Make the device current in this thread."""
 
     def allocate(self, nbytes: int) -> Allocation:
         """Device memory of at least one byte; raises MemoryError when there is not enough."""
+
+    def trim(self) -> None:
+        """Give memory that was freed, and that the stream has passed, back to the device."""
+
+    def memory_info(self) -> tuple[int, int]:
+        """The bytes of the device that are free, and all of them."""
 
     def allocate_host(self, nbytes: int) -> HostAllocation:
         """Pinned host memory; raises MemoryError when there is not enough."""
@@ -151,8 +169,24 @@ class Driver(Protocol):
     def synchronize(self) -> None:
         """Wait for the stream."""
 
-    def record(self) -> Callable[[], bool]:
-        """Mark the stream's present end; the result says whether the stream has passed it."""
+    def record(self) -> Event:
+        """Mark the stream's present end."""
+
+    def wait(self, event: Event) -> None:
+        """Let what follows on the stream wait for an event of any stream, without waiting here."""
+
+    def hand_over(self, event: Event, stream: int) -> None:
+        """Let what follows on the stream with this handle wait for an event."""
+
+    def on(self, stream: int) -> Driver:
+        """The same device by the stream with this handle.
+
+        Raises:
+            ValueError: the stream belongs to another device.
+        """
+
+    def create_stream(self) -> Any:
+        """A new stream, an object with ``__cuda_stream__``, destroyed when it is collected."""
 
     def foreign(self, array: object) -> ForeignArray | None:
         """The device memory behind DLPack or ``__cuda_array_interface__``, ordered after its

@@ -1,21 +1,53 @@
-"""Device memory of calls: a free list by size, and the buffers that calls return.
+"""Device memory of calls: free lists by size, and the buffers that calls return.
 
-Everything here is used on one stream. Memory that comes back may still be in use by work already
-on that stream; whoever takes it next works behind it, so nothing waits.
+Each stream has a pool of its own. Memory that comes back may still be in use by work already on
+that stream; whoever takes it next works behind it, so nothing waits. What other streams have used
+too is free once they have passed that.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+import sys
 from functools import cache
 from typing import Any
 
 import numpy as np
 
 from lowering.cuda.flight import Flight
-from lowering.cuda.interface import Allocation
+from lowering.cuda.heap import Heap
+from lowering.cuda.interface import Allocation, Event
+from lowering.cuda.loan import Loan
 from lowering.cuda.timeline import Timeline
 from tracegraph.types import ArrayType
+
+KEPT_SHARE = 1 / 4
+"""The part of a device's memory that may be free and kept: of each size, and, when more is
+allocated, of all sizes together."""
+
+
+class FreeList(list[Allocation]):
+    """Free memory of one size, of which at most `most` pieces are kept.
+
+    What is `lent` is free once the events with it have passed.
+    """
+
+    __slots__ = ("lent", "most")
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self.most = most
+        self.lent: list[tuple[Allocation, list[Event]]] = []
+
+    def reclaim(self) -> Allocation | None:
+        """What was lent first, if it is free by now."""
+        try:
+            allocation, uses = self.lent.pop(0)
+        except IndexError:
+            return None
+        if all(passed() for passed in uses):
+            return allocation
+        self.lent.append((allocation, uses))
+        return None
 
 
 class Lease:
@@ -23,52 +55,85 @@ class Lease:
 
     __slots__ = ("_allocation", "_free", "pointer")
 
-    def __init__(self, allocation: Allocation, free: list[Allocation]) -> None:
+    def __init__(self, allocation: Allocation, free: FreeList) -> None:
         self._allocation = allocation
-        self._free = free
+        self._free: FreeList | Loan = free
         self.pointer = allocation.pointer
 
     def __del__(self) -> None:
         # Runs in any thread and at any point: appending to a list is atomic and takes no lock.
-        self._free.append(self._allocation)
+        # What is not kept is freed with this object.
+        free = self._free
+        if len(free) < free.most:
+            free.append(self._allocation)
 
 
 class Pool:
     """Free lists by size class; what is freed is kept for the next call of a like size."""
 
-    def __init__(self, timeline: Timeline) -> None:
-        self._timeline = timeline
-        self._driver = timeline.driver
-        self._free: defaultdict[int, list[Allocation]] = defaultdict(list)
+    def __init__(self, heap: Heap, timeline: Timeline | None = None) -> None:
+        self.timeline = timeline or heap.timeline
+        self.lists: dict[int, FreeList] = {}
+        """What is free, by size class."""
+        self._heap = heap
+        self._most_bytes: float | None = None
+        heap.caches.append(self._drop)
 
     def take(self, nbytes: int) -> Lease:
         """Memory of at least `nbytes`, its contents undefined.
 
         Raises:
-            MemoryError: the device has not enough, even after the free lists were given back.
+            OutOfMemoryError: the device has not enough, though all that is idle was given back.
         """
-        size = size_class(nbytes)
-        free = self._free[size]
-        try:
-            return Lease(free.pop(), free)
-        except IndexError:
-            pass
-        try:
-            return Lease(self._driver.allocate(size), free)
-        except MemoryError:
-            self.trim()
-        return Lease(self._driver.allocate(size), free)
+        return Lease(*self._take(size_class(nbytes)))
 
-    def trim(self) -> None:
-        """Give all free memory back to the device."""
-        for free in list(self._free.values()):
+    def buffer(self, type_: ArrayType) -> CudaBuffer:
+        """An array whose elements are undefined; raises what `take` does."""
+        return CudaBuffer(*self._take(size_class(type_.nbytes)), type_, self.timeline)
+
+    def _take(self, size: int) -> tuple[Allocation, FreeList]:
+        try:
+            free = self.lists[size]
+            return free.pop(), free
+        except (KeyError, IndexError):
+            return self.allocate(size)
+
+    def allocate(self, size: int) -> tuple[Allocation, FreeList]:
+        """New memory of a size class, and the list that it belongs to; raises what `take` does."""
+        if self._most_bytes is None:
+            self._most_bytes = self._heap.timeline.driver.memory_info()[1] * KEPT_SHARE
+        # Memory is freed in the order of the device's own stream: other streams keep all of it.
+        most = max(int(self._most_bytes // size), 1) if self._is_home else sys.maxsize
+        free = self.lists.setdefault(size, FreeList(most))
+        reclaimed = free.reclaim()
+        if reclaimed is not None:
+            return reclaimed, free
+        if self.free_bytes > self._most_bytes:
+            self._drop()
+        return self._heap.allocate(size, "arrays", self.timeline.driver), free
+
+    def close(self) -> None:
+        """Keep nothing for later."""
+        self._heap.caches.remove(self._drop)
+        self._drop()
+
+    @property
+    def _is_home(self) -> bool:
+        return self.timeline is self._heap.timeline
+
+    def _drop(self) -> None:
+        """Free what is kept: in stream order at home, elsewhere after a wait for the stream."""
+        if not self._is_home and not self.timeline.idle:
+            self.timeline.settle()
+        for free in list(self.lists.values()):
             free.clear()
-        self._timeline.settle()
+            while free.reclaim() is not None:
+                pass
 
     @property
     def free_bytes(self) -> int:
         """Bytes that are held and not on loan."""
-        return sum(size * len(free) for size, free in list(self._free.items()))
+        return sum(size * len(free) for size, free in list(self.lists.items()))
 
 
 @cache
@@ -82,27 +147,40 @@ def size_class(nbytes: int) -> int:
     return -(-max(nbytes, 1) // step) * step
 
 
-class CudaBuffer:
+@cache
+def interned(type_: ArrayType) -> ArrayType:
+    """One object for equal types: calls compare by identity first."""
+    return type_
+
+
+class CudaBuffer(Lease):
     """A contiguous row-major array in device memory, as `lowering.backends.DeviceBuffer` has it.
 
     `flight` is the launch with loops that it waits for, if any: should that be stopped, every use
     raises StoppedError.
     """
 
-    __slots__ = ("__weakref__", "_lease", "_timeline", "driver", "flight", "pointer", "type")
+    __slots__ = ("__weakref__", "flight", "timeline", "type")
 
-    def __init__(self, lease: Lease, type_: ArrayType, timeline: Timeline) -> None:
-        self._lease = lease
-        self._timeline = timeline
-        self.driver = timeline.driver
+    def __init__(
+        self,
+        allocation: Allocation,
+        free: FreeList,
+        type_: ArrayType,
+        timeline: Timeline,
+    ) -> None:
+        # A call makes one for each result: the base's constructor would be a further call.
+        self._allocation = allocation
+        self._free: FreeList | Loan = free
+        self.pointer = allocation.pointer
         self.flight: Flight | None = None
+        self.timeline = timeline
         self.type = type_
-        self.pointer = lease.pointer
 
     @property
     def device(self) -> str:
         """The device that holds it."""
-        return f"cuda:{self.driver.ordinal}"
+        return f"cuda:{self.timeline.driver.ordinal}"
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
@@ -114,7 +192,7 @@ class CudaBuffer:
             "typestr": self.type.dtype.str,
             "data": (self.pointer if self.type.size else 0, False),
             "strides": None,
-            "stream": self.driver.stream,
+            "stream": self.timeline.driver.stream,
         }
 
     def to_host(self) -> np.ndarray[Any, Any]:
@@ -127,15 +205,63 @@ class CudaBuffer:
         self.check()
         target = np.empty(self.type.shape, self.type.dtype)
         if target.size:
-            self._timeline.read(target, self.pointer)
+            self.timeline.read(target, self.pointer)
             self.check()
         return target
 
     def synchronize(self) -> None:
         """Wait for all pending work on the buffer; raises what `to_host` does."""
+        flight = self.flight
+        if flight is not None:
+            flight.check()
+        self.timeline.wait()
+        if flight is not None:
+            flight.check()
+
+    def computed_at(self, event: Event) -> None:
+        """Note the event behind the launch that computes it; nobody else has it yet."""
+        assert isinstance(self._free, FreeList), "it is new"
+        self._free = Loan(self._free, event)
+
+    def lend(self, timeline: Timeline) -> Flight | None:
+        """Let another stream of the device wait for it, once; the flight to wait for there.
+
+        Raises:
+            StoppedError: the program that computes it was stopped.
+        """
         self.check()
-        self._timeline.wait()
+        loan = self._loan()
+        if timeline not in loan.followers:
+            loan.followers[timeline] = timeline.follow(self._ready(loan), self.timeline)
+        return loan.followers[timeline]
+
+    def used_at(self, event: Event) -> None:
+        """Note the event behind what another stream does with it."""
+        with self.timeline.stopping.lock:
+            self._loan().use(event)
+
+    def hand_over(self, stream: int) -> None:
+        """Let the stream with this handle, of any library, wait for it.
+
+        Raises:
+            StoppedError: the program that computes it was stopped.
+        """
         self.check()
+        driver = self.timeline.driver
+        if stream != driver.stream:
+            driver.activate()
+            driver.hand_over(self._ready(self._loan()), stream)
+
+    def _loan(self) -> Loan:
+        with self.timeline.stopping.lock:
+            if not isinstance(self._free, Loan):
+                self._free = Loan(self._free)
+            return self._free
+
+    def _ready(self, loan: Loan) -> Event:
+        if loan.ready is None:
+            loan.ready = self.timeline.driver.record()
+        return loan.ready
 
     def check(self) -> None:
         """Raise StoppedError if the program that computes it was stopped."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from lowering.buffer import Buffer
 from lowering.codegen import Unit
+from lowering.cuda.device import OpenDevice
+from lowering.cuda.interface import Allocation
 from lowering.cuda.library import WORKSPACE_BYTES
-from lowering.cuda.timeline import Timeline
+from lowering.cuda.memory import Lease
 from lowering.cuda.values import ValueSlot, slots_bytes
 from lowering.plan import LibraryNode, Node, Plan, walk
 from lowering.slots import SlotTable
@@ -23,7 +25,8 @@ class Placement:
     """Addresses that never change.
 
     `addresses` has scratch and const buffers, and small inputs at their slots; `workspaces` the
-    workspace of each kernel node that has one. All of it is in `slots`.
+    workspace of each kernel node that has one. All of it is in `slots`, and listed in `memory`.
+    `warm_up`, a workspace and room for any product's target, is for use outside the graph.
     """
 
     addresses: Mapping[Buffer, int]
@@ -31,51 +34,68 @@ class Placement:
     values_address: int
     library_workspace: int
     slots: SlotTable
-    nbytes: int
+    memory: tuple[Allocation, ...]
+    warm_up: Lease | None
 
 
 def place(
-    plan: Plan, unit: Unit, values: Mapping[Buffer, ValueSlot], timeline: Timeline
+    plan: Plan, unit: Unit, values: Mapping[Buffer, ValueSlot], device: OpenDevice, *, share: bool
 ) -> Placement:
-    """Allocate a Plan's fixed memory in one piece, zero it, and upload the constants.
+    """Allocate a Plan's fixed memory, clear counters and values, and upload the constants.
+
+    With `share`, scratch lies in an arena that other executables use, too: a launch must then be
+    over before another one starts. Kernels' workspaces keep their counters between launches, and
+    are never shared.
 
     Raises:
-        MemoryError: the device has not enough memory.
+        OutOfMemoryError: the device has not enough memory.
     """
-    offsets: dict[Buffer, int] = dict(plan.offsets)
-    size = _aligned(plan.arena_bytes)
+    fixed: dict[Buffer, int] = {}
+    size = 0
     for buffer, _ in plan.constants:
-        offsets[buffer], size = size, size + _aligned(buffer.type.nbytes)
+        fixed[buffer], size = size, size + _aligned(buffer.type.nbytes)
     values_offset, size = size, size + _aligned(slots_bytes(list(values.values())))
     for buffer, slot in values.items():
-        offsets[buffer] = values_offset + slot.offset
+        fixed[buffer] = values_offset + slot.offset
     workspaces: dict[Node, int] = {}
     for node, code in unit.kernels.items():
         if code.workspace_bytes:
             workspaces[node], size = size, size + _aligned(code.workspace_bytes)
-    zeroed = size
-    library_offset = size
-    if any(isinstance(node, LibraryNode) for node in walk(plan.graph)):
-        size += WORKSPACE_BYTES
 
+    products = [node for node in walk(plan.graph) if isinstance(node, LibraryNode)]
+    scratch = _aligned(plan.arena_bytes)
+    arena_bytes = scratch + (WORKSPACE_BYTES if products else 0)
+    allocate_arena = device.arenas.shared if share else device.arenas.private
+    arena = allocate_arena(arena_bytes) if arena_bytes else None
+    memory = device.heap.allocate(size, "constants") if size else None
     slots = SlotTable()
-    if not size:
-        return Placement({}, {}, 0, 0, slots, 0)
-    memory = timeline.driver.allocate(size)
-    slots.retain(memory)
-    if zeroed:
-        timeline.driver.clear(memory.pointer, zeroed)
+    slots.retain(arena, memory)
+    base = memory.pointer if memory else 0
+    arena_base = arena.pointer if arena else 0
+    if size > values_offset:
+        device.driver.clear(base + values_offset, size - values_offset)
     for buffer, data in plan.constants:
         if data.nbytes:
-            timeline.write(memory.pointer + offsets[buffer], np.ascontiguousarray(data))
+            device.timeline.write(base + fixed[buffer], np.ascontiguousarray(data))
+    addresses = {buffer: arena_base + offset for buffer, offset in plan.offsets.items()}
+    addresses |= {buffer: base + offset for buffer, offset in fixed.items()}
     return Placement(
-        addresses={buffer: memory.pointer + offset for buffer, offset in offsets.items()},
-        workspaces={node: memory.pointer + offset for node, offset in workspaces.items()},
-        values_address=memory.pointer + values_offset,
-        library_workspace=memory.pointer + library_offset,
+        addresses=addresses,
+        workspaces={node: base + offset for node, offset in workspaces.items()},
+        values_address=base + values_offset,
+        library_workspace=arena_base + scratch,
         slots=slots,
-        nbytes=size,
+        memory=tuple(piece for piece in (arena, memory) if piece is not None),
+        warm_up=_warm_up(products, device),
     )
+
+
+def _warm_up(products: Sequence[LibraryNode], device: OpenDevice) -> Lease | None:
+    """Memory that products run in once, not in the arena: another thread may launch meanwhile."""
+    if not products:
+        return None
+    target = max(node.target.buffer.type.nbytes for node in products)
+    return device.pool.take(WORKSPACE_BYTES + target)
 
 
 def _aligned(nbytes: int) -> int:

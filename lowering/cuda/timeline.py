@@ -1,4 +1,4 @@
-"""Timeline: what was launched on a device's stream, how to wait for it, and how to stop it.
+"""Timeline: what was launched on a stream, how to wait for it, and how to stop it.
 
 A launch with loops may run for ever. It is waited for by polling, so that an interrupt or a time
 limit gets through; then a flag in device memory, which all loops read at each step, ends them. What
@@ -9,19 +9,19 @@ Without loops in flight, waiting is one blocking call of the driver.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import deque
 from collections.abc import Callable
 from itertools import takewhile
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from lowering.cuda.effects import Effects
 from lowering.cuda.flight import Flight
-from lowering.cuda.interface import Allocation, Driver
+from lowering.cuda.interface import Allocation, Driver, Event
 from lowering.cuda.printing import PrintRing
+from lowering.cuda.stopping import StopFlag
 from lowering.cuda.watching import Watcher
 from tracegraph import limits
 
@@ -39,42 +39,51 @@ STAGED_BYTES = 64 << 10
 
 
 class Timeline:
-    """The launches of one device. Threads may use it concurrently."""
+    """The launches of one stream. Threads may use it concurrently.
 
-    def __init__(self, driver: Driver) -> None:
+    The streams of a device share a stop flag, the lock that guards it, a watcher, and the ring that
+    programs print through: all belong to the timeline of the device's own stream, the `home`.
+    """
+
+    def __init__(self, driver: Driver, home: Self | None = None) -> None:
         self.driver = driver
-        self.watcher = Watcher(driver)
-        self._lock = threading.RLock()
-        self._flights: deque[Flight] = deque()
+        self.home = home or self
+        self.watcher: Watcher = home.watcher if home else Watcher(driver)
+        self.stopping: StopFlag = home.stopping if home else StopFlag(driver)
+        self.flights: deque[Flight] = deque()
+        self._lock = self.stopping.lock
         self._launched = 0
         self._queued = 0
         self._unheard: dict[Effects, None] = {}
-        self._stop_flag: Allocation | None = None
-        self._flag_is_up = False
+        self._held: deque[tuple[Event, tuple[Any, ...]]] = deque()
         self._prints: PrintRing | None = None
+        with self._lock:
+            self.stopping.timelines.add(self)
 
     @property
     def stop_flag(self) -> Allocation:
         """The word that ends loops while it is not zero."""
-        with self._lock:
-            if self._stop_flag is None:
-                flag = self.driver.allocate(4)
-                self.driver.clear(flag.pointer, 4)
-                self._stop_flag = flag
-            return self._stop_flag
+        return self.stopping.word
 
     @property
     def prints(self) -> PrintRing:
         """The ring through which all programs of the device print."""
         with self._lock:
-            if self._prints is None:
-                self._prints = PrintRing.allocate(self.driver)
-            return self._prints
+            home = self.home
+            if home._prints is None:
+                home._prints = PrintRing.allocate(home.driver)
+            return home._prints
 
     @property
     def busy(self) -> bool:
         """Whether loops may be in flight."""
-        return bool(self._flights)
+        return bool(self.flights)
+
+    @property
+    def idle(self) -> bool:
+        """Whether all has passed that `hold` was told of."""
+        with self._lock:
+            return not self.flights and not self._unheard and all(p() for p, _ in self._held)
 
     # Launching
 
@@ -85,26 +94,27 @@ class Timeline:
 
         `source` is the flight that the arguments wait for.
         """
-        if self._queued >= MOST_QUEUED:
-            self.settle()
+        self.make_room()
         with self._lock:
-            self._land(list(takewhile(Flight.passed, self._flights)))
-            if self._flag_is_up:
-                self._lower_flag()
+            self._land(list(takewhile(Flight.passed, self.flights)))
+            self.stopping.await_lowered(self.driver)
             if effects is not None:
                 self.watcher.expect(effects)
                 self._unheard[effects] = None
-            self._queued += bool(self._flights)
+            self._queued += bool(self.flights)
             if not loops:
                 start()
                 return source
             return self._launch_loops(start, effects)
 
+    def make_room(self) -> None:
+        """Wait if many launches are behind loops."""
+        if self._queued >= MOST_QUEUED:
+            self.settle()
+
     def _launch_loops(self, start: Callable[[], None], effects: Effects | None) -> Flight:
         """The flight is on record before it starts: an interrupt must not leave loops unseen."""
-        self._launched += 1
-        flight = Flight(self._launched, self.driver.record, effects)
-        self._flights.append(flight)
+        flight = self._new_flight(effects)
         try:
             start()
         except Exception:
@@ -112,19 +122,48 @@ class Timeline:
             raise
         flight.passed()
         if effects is not None and effects.shows:
-            self.watcher.follow(effects, flight.passed, self._prints)
+            self.watcher.follow(effects, flight.passed, self.home._prints)
         return flight
+
+    def _new_flight(self, effects: Effects | None) -> Flight:
+        self._launched += 1
+        flight = Flight(self._launched, self.driver.record, effects)
+        self.flights.append(flight)
+        return flight
+
+    def follow(self, event: Event, other: Timeline) -> Flight | None:
+        """Let this stream wait for an event of another one.
+
+        While loops are in flight there, work here has to be waited for as if it had loops, too: the
+        flight to wait for, if so.
+        """
+        if event():
+            return None
+        self.driver.wait(event)
+        if not other.busy:
+            return None
+        with self._lock:
+            flight = self._new_flight(None)
+            flight.passed()
+            return flight
+
+    def hold(self, event: Event, *owners: Any) -> None:
+        """Keep objects until an event of this stream has passed."""
+        with self._lock:
+            while self._held and self._held[0][0]():
+                self._held.popleft()
+            self._held.append((event, owners))
 
     # Waiting
 
     def wait(self) -> None:
-        """Wait for all that was launched, show what it printed, and raise what it reports.
+        """Wait for all that is on the stream, show what it printed, and raise what it reports.
 
         Raises:
             TimeLimitError: the time of a `time_limit` was up; loops were stopped.
             Exception: the first failure of a check in a program.
         """
-        if not self._flights and not self._unheard:
+        if not self.flights and not self._unheard:
             self.driver.activate()
             self.driver.synchronize()
             return
@@ -137,20 +176,26 @@ class Timeline:
         self._hear(unheard)
 
     def settle(self) -> None:
-        """Wait for all that was launched; failures are left to be raised by the next `wait`.
+        """Wait for all that is on the stream; failures are left to be raised by the next `wait`.
 
         Raises:
             TimeLimitError: the time of a `time_limit` was up; loops were stopped.
         """
         self.driver.activate()
-        if self._flights:
+        if self.flights:
             self._poll()
         else:
             self.driver.synchronize()
 
+    def settle_loops(self) -> None:
+        """Wait for the loops in flight on all streams of the device, as `settle` does."""
+        for timeline in self.stopping.all():
+            if timeline.busy:
+                timeline.settle()
+
     def read(self, target: np.ndarray[Any, Any], pointer: int) -> None:
         """Wait, and copy to a host array. Raises what `wait` does."""
-        if self._flights or self._unheard:
+        if self.flights or self._unheard:
             self.wait()
         self.driver.activate()
         self.driver.copy_to_host(target, pointer)
@@ -161,20 +206,31 @@ class Timeline:
         Raises:
             TimeLimitError: as `settle`, where the copy has to wait.
         """
-        if source.nbytes > STAGED_BYTES and self._flights:
+        if source.nbytes > STAGED_BYTES and self.flights:
             self.settle()
         if self.driver.copy_to_device(pointer, source):
             self.settle()
 
     def finish(self) -> None:
-        """Let what is in flight say what it has to, at the end of the process."""
-        if self._unheard:
-            self.wait()
+        """Let what is in flight on any stream say what it has to, at the end of the process.
+
+        Loops that have nothing to say are stopped: nobody is left to read their results, and the
+        process could not end before they do.
+        """
+        timelines = self.stopping.all()
+        try:
+            for timeline in timelines:
+                if timeline._unheard:
+                    timeline.wait()
+        finally:
+            if any(timeline.flights for timeline in timelines):
+                self.driver.activate()
+                self._stop(SystemExit())
 
     def _poll(self) -> None:
         """Wait in Python, where signals are handled."""
         with self._lock:
-            flights, passed = list(self._flights), self.driver.record()
+            flights, passed = list(self.flights), self.driver.record()
         start, deadline = time.perf_counter(), limits.deadline()
         try:
             while not passed():
@@ -182,8 +238,8 @@ class Timeline:
                     raise limits.exceeded()
                 elapsed = time.perf_counter() - start
                 if elapsed > SPIN_SECONDS:
-                    if self._prints is not None:
-                        self._prints.show()
+                    if self.home._prints is not None:
+                        self.home._prints.show()
                     time.sleep(min(elapsed * SLEEP_SHARE, LONGEST_SLEEP))
         except BaseException as reason:
             self._stop(reason)
@@ -194,41 +250,25 @@ class Timeline:
         with self._lock:
             for flight in flights:
                 if not flight.over:
-                    self._flights.remove(flight)
+                    self.flights.remove(flight)
                     flight.land()
-            if not self._flights:
+            if not self.flights:
                 self._queued = 0
 
     # Stopping
 
     def _stop(self, reason: BaseException) -> None:
-        """End all loops in flight, and wait until the device is free.
-
-        The flag is cleared in stream order, behind all that it is to end: whatever interrupts this,
-        later launches run as they should.
-        """
-        with self._lock:
-            flights = [flight for flight in self._flights if not flight.passed()]
-            if not flights:
-                return
-            for flight in flights:
-                flight.stopped = type(reason).__name__
-            self._flag_is_up = True
-            self.driver.raise_flag(self.stop_flag.pointer)
-            self._lower_flag()
-            passed = self.driver.record()
+        """End all loops in flight on the device, and wait until it is rid of them."""
+        flights, ended = self.stopping.stop(reason)
         try:
-            while not passed():
+            while ended is not None and not ended():
                 time.sleep(LONGEST_SLEEP)
         finally:
             for flight in flights:
                 if flight.effects is not None:
                     flight.effects.ignore_failure()
-        self._land(flights)
-
-    def _lower_flag(self) -> None:
-        self.driver.clear(self.stop_flag.pointer, 4)
-        self._flag_is_up = False
+        for timeline in self.stopping.all():
+            timeline._land([flight for flight in flights if flight in timeline.flights])
 
     # Hearing
 
@@ -247,9 +287,9 @@ class Timeline:
             return
         remaining = dict(unheard)
         try:
-            if self._prints is not None:
-                self._prints.show()
-                self._prints.warn_of_losses()
+            if self.home._prints is not None:
+                self.home._prints.show()
+                self.home._prints.warn_of_losses()
             for effects in unheard:
                 del remaining[effects]
                 self.watcher.finish(effects)

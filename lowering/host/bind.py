@@ -11,6 +11,7 @@ import numpy as np
 from lowering.host.arena import Array
 from lowering.host.frame import Frame, Step
 from lowering.host.registers import Instruction, Register, Temporary
+from lowering.host.scalars import scalar_step
 from lowering.host.schedule import Schedule, block_shape
 
 
@@ -56,7 +57,9 @@ class _Binder:
             return self._frame.step(function, slots)
         if instruction.kind == "assign":
             return self._frame.assigning_step(function, slots, self._slot(output, whole))
-        return self._frame.step(function, [*slots, self._slot(output, whole)])
+        slots.append(self._slot(output, whole))
+        fast = scalar_step(instruction, self._frame, slots)
+        return self._frame.step(function, slots) if fast is None else fast
 
     def _slot(self, register: Register, whole: bool) -> int:
         axis = self._schedule.axis

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from contextvars import Context
 from random import Random
 from threading import Lock
@@ -13,10 +13,13 @@ import numpy as np
 from lowering.buffer import Buffer
 from lowering.host.arena import POISON, Array, Workspace, aligned_bytes
 from lowering.host.effects import Effects
-from lowering.host.frame import Frame
+from lowering.host.frame import Frame, Step
 from lowering.host.graph import GraphBinder, kernel_schedules
-from lowering.plan import Plan
+from lowering.host.keeping import slots
+from lowering.plan import Plan, WhileNode, walk
+from lowering.slots import SlotReport
 from tracegraph import progress
+from tracegraph.errors import ClosedError
 from tracegraph.types import ArrayType
 
 
@@ -51,54 +54,79 @@ class HostExecutable:
         frame = Frame(self._memory(), (*plan.inputs, *plan.outputs))
         binder = GraphBinder(schedules, self._effects, frame, self._workspace, order)
         self._steps = binder.steps(plan.graph)
+        loops = any(isinstance(node, WhileNode) for node in walk(plan.graph))
+        self._plain = not loops and not plan.monitors
         frame.seal()
         self._frame: Frame | None = frame
 
-    def __call__(self, arguments: Sequence[Any]) -> tuple[Array, ...]:
+    def __call__(self, arguments: Sequence[Any]) -> list[Array]:
         """Run on one array or number per input; the results are new arrays.
 
         Raises:
             TypeError: the number of arguments is wrong, or the dtype of one.
             ValueError: the shape of an argument is wrong.
-            RuntimeError: the executable was closed.
+            ClosedError: the executable was closed.
             TimeLimitError: the time was up while a loop ran.
             Exception: what the program's checks raise.
         """
         with self._lock:
             frame = self._frame
             if frame is None:
-                raise RuntimeError(
-                    f"the executable of {self.plan.name!r} was closed; compile it anew"
-                )
+                raise ClosedError(self.plan.name)
             inputs = self._bound(arguments)
             outputs: list[Array] = [np.empty(shape, dtype) for shape, dtype in self._results]
             if self._poison:
                 for memory in (self._arena, self._workspace, *outputs):
                     memory.reshape(-1).view(np.uint8).fill(POISON)
             self._launches += 1
-            frame.bind([*inputs, *outputs])
+            frame.bind(inputs + outputs)
             try:
-                with self._effects.limited():
-                    self._quiet.run(self._run)
+                if self._plain:
+                    self._quiet.run(_run, self._steps)
+                else:
+                    with self._effects.limited():
+                        self._quiet.run(_run_with_bars, self._steps)
             finally:
                 frame.release()
-        return tuple(outputs)
-
-    def _run(self) -> None:
-        with progress.bars():
-            for step in self._steps:
-                step()
+        return outputs
 
     def stats(self) -> dict[str, int]:
         """Launches so far, addresses updated (none on the host), bytes of arguments copied."""
         return {"launches": self._launches, "updates": 0, "bytes_copied": self._bytes_copied}
 
+    @property
+    def slots(self) -> SlotReport:
+        """The arrays that each node works on and that are held between calls."""
+        return SlotReport(self.plan.name, (), 0) if self._frame is None else slots(self.plan)
+
     def close(self) -> None:
         """Free the memory; later calls raise. Closing twice does nothing."""
         with self._lock:
-            self._frame = None
-            self._steps = []
-            self._arena = self._workspace = np.empty(0, np.uint8)
+            self._close()
+
+    def close_idle(self) -> bool:
+        """Close, unless a call is running; whether it is closed."""
+        if not self._lock.acquire(blocking=False):
+            return False
+        try:
+            self._close()
+        finally:
+            self._lock.release()
+        return True
+
+    def _close(self) -> None:
+        self._frame = None
+        self._steps = []
+        self._arena = self._workspace = np.empty(0, np.uint8)
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+        return self._frame is None
+
+    def pieces(self) -> Mapping[Hashable, int]:
+        """The memory it holds; constants are the Plan's."""
+        return {("host", id(self)): self._arena.nbytes + self._workspace.nbytes}
 
     def _bound(self, arguments: Sequence[Any]) -> list[Array]:
         if len(arguments) != len(self._wanted):
@@ -108,7 +136,7 @@ class HostExecutable:
             )
         bound: list[Array] = []
         for x, (shape, dtype) in zip(arguments, self._wanted, strict=True):
-            if type(x) is not np.ndarray or x.shape != shape or x.dtype != dtype:
+            if type(x) is not np.ndarray or x.dtype is not dtype or x.shape != shape:
                 x = self._converted(len(bound), x, self.plan.in_types[len(bound)])
             flags = x.flags
             if not (flags.c_contiguous and flags.aligned):
@@ -151,3 +179,13 @@ class HostExecutable:
             return one is other
         first, second = offsets[one], offsets[other]
         return first < second + other.type.nbytes and second < first + one.type.nbytes
+
+
+def _run(steps: Sequence[Step]) -> None:
+    for step in steps:
+        step()
+
+
+def _run_with_bars(steps: Sequence[Step]) -> None:
+    with progress.bars():
+        _run(steps)

@@ -35,8 +35,9 @@ class Frame:
         self._memory = memory
         self._slots: dict[object, int] = {buffer: self.new_slot() for buffer in bound}
         self._views: list[tuple[int, int, View]] = []  # (slot, slot of the buffer, view)
+        self._cells: list[tuple[int, int]] = []  # (slot, slot of the array)
 
-    def new_slot(self, array: Array | None = None) -> int:
+    def new_slot(self, array: Array | memoryview | None = None) -> int:
         """A place in the list; with an array, a place that never changes."""
         self.values.append(array)
         if array is not None:
@@ -65,12 +66,26 @@ class Frame:
                 return slot
         return self.new_slot()
 
+    def cell(self, slot: int) -> int:
+        """The slot of the memory of a single number: a view that Python reads and writes fast."""
+        key = ("cell", slot)
+        if key not in self._slots:
+            if slot in self._fixed:
+                found = self.new_slot(memoryview(self.values[slot]))
+            else:
+                found = self.new_slot()
+                self._cells.append((found, slot))
+            self._slots[key] = found
+        return self._slots[key]
+
     def bind(self, arrays: Sequence[Array]) -> None:
         """Take the arrays of a call."""
         values = self.values
         values[: len(arrays)] = arrays
         for slot, source, view in self._views:
             values[slot] = _array(view, values[source])
+        for slot, source in self._cells:
+            values[slot] = memoryview(values[source])
 
     def seal(self) -> None:
         """No slots will be added: remember what a call must leave behind."""

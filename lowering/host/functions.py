@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from lowering.host.arena import Array
 from lowering.host.offsets import Offset
+from lowering.host.place import row_major_strides
 from tracegraph.op import Op
 
 
@@ -99,7 +101,17 @@ def shifted(
     shape: tuple[int, ...], dtype: np.dtype[Any], strides: tuple[int, ...], offset: Offset
 ) -> Callable[..., Array]:
     """A function (flat source, *scalars) -> the window that begins at element `offset(scalars)`."""
-    size = dtype.itemsize
+    if not shape:
+        return lambda source, *scalars: source[offset(scalars), ...]
+    size, count = dtype.itemsize, prod(shape)
+    dense = tuple(n * size for n in row_major_strides(shape))
+    if all(n == 1 or s == d for n, s, d in zip(shape, strides, dense, strict=True)):
+
+        def consecutive(source: Array, *scalars: Array) -> Array:
+            first = offset(scalars)
+            return source[first : first + count].reshape(shape)
+
+        return consecutive  # takes half the time of the other
 
     def window(source: Array, *scalars: Array) -> Array:
         return np.ndarray(shape, dtype, source, offset(scalars) * size, strides)

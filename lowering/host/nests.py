@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from math import prod
 
@@ -23,6 +24,7 @@ from lowering.kernel import (
     Nest,
     PrintNest,
     ReduceNest,
+    RowNest,
     ScanNest,
     ScatterNest,
     Signal,
@@ -55,7 +57,8 @@ def kernel_runs(kernel: Kernel, effects: Effects) -> list[Evaluator]:
         if isinstance(nest, PrintNest):
             prints.extend(print_runs(nest, effects.plan.prints[nest.site]))
             continue
-        extents = (*nest.space, *nest.loop) if isinstance(nest, ReduceNest) else nest.space
+        loop = nest.loop if isinstance(nest, ReduceNest | RowNest) else ()
+        extents = (*nest.space, *loop)
         if 0 in nest.space:
             continue
         applied: set[Expr] = {e for e in subexpressions(nest_roots(nest)) if isinstance(e, Apply)}
@@ -76,10 +79,23 @@ def _append(run: Evaluator, nest: Nest, effects: Effects) -> None:
             values = [_fold(run, each, len(space)) for each in nest.accumulators]
             with run.accumulators(values):
                 _finish(run, stores, signals, effects, len(space))
+        case RowNest():
+            _rows(run, nest, effects)
         case ScanNest():
             _scan(run, nest)
         case ScatterNest():
             _scatter(run, nest)
+
+
+def _rows(run: Evaluator, nest: RowNest, effects: Effects) -> None:
+    rank, values = len(nest.space), list[Register]()
+    with ExitStack() as known:
+        for each in nest.passes:
+            folded = [_fold(run, a, rank) for a in each.accumulators]
+            _finish(run, each.stores, (), effects, len(run.extents))
+            values += folded
+            known.enter_context(run.accumulators(values))
+        _finish(run, nest.stores, nest.signals, effects, rank)
 
 
 def _fold(run: Evaluator, accumulator: Accumulator, rank: int) -> Register:

@@ -37,8 +37,17 @@ def _function(expr: Expr, leaves: list[Expr]) -> Offset:
             inner = _function(operand, leaves)
             return lambda arrays: inner(arrays) % divisor
         case Clamp(operand=operand, low=low, high=high):
-            inner = _function(operand, leaves)
-            return lambda arrays: min(max(inner(arrays), low), high)
+            return _clamp(_function(operand, leaves), low, high)
     position = len(leaves)
     leaves.append(expr.operand if isinstance(expr, AsIndex) else expr)
     return lambda arrays: int(arrays[position].item())
+
+
+def _clamp(inner: Offset, low: int, high: int) -> Offset:
+    def clamped(arrays: Sequence[Array]) -> int:
+        number = inner(arrays)
+        if number < low:
+            return low
+        return high if number > high else number
+
+    return clamped

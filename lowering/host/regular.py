@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import pairwise, product
 from math import prod
 
-from lowering.kernel import MapNest, Nest, ReduceNest
+from lowering.kernel import MapNest, Nest, ReduceNest, RowNest
 from lowering.stage import map_nest, nest_roots
 from tracegraph.scalar import (
     Axis,
@@ -35,7 +35,7 @@ PART_ELEMENTS = 1 << 12
 
 def regular_nests(nest: Nest) -> list[Nest]:
     """Nests that together do what `nest` does."""
-    if 0 in nest.space or not isinstance(nest, MapNest | ReduceNest):
+    if 0 in nest.space or not isinstance(nest, MapNest | ReduceNest | RowNest):
         return [nest]
     split = _split_axes(nest)
     return [*_cut(split)] if isinstance(split, MapNest) else [split]
@@ -72,7 +72,7 @@ def _split(nest: Nest, axis: Axis, divisor: int) -> Nest:
     nest = map_nest(nest, moved)
     if at < rank:
         return replace(nest, space=(*nest.space[:at], *parts, *nest.space[at + 1 :]))
-    assert isinstance(nest, ReduceNest)
+    assert isinstance(nest, ReduceNest | RowNest)
     at -= rank
     return replace(nest, loop=(*nest.loop[:at], *parts, *nest.loop[at + 1 :]))
 

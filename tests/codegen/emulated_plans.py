@@ -79,11 +79,9 @@ class PlanMemory(Memory):
 
     def view(self, buffer: Buffer) -> np.ndarray[Any, Any]:
         """The memory of a buffer as an array that can be written."""
-        if buffer.space == "scratch":
-            memory, start = self.arena, MARGIN + self.offsets[buffer]
-        else:
-            self.address(buffer)
-            memory, start = self.blocks[buffer], MARGIN
+        address = self.address(buffer)
+        memory = self.arena if buffer.space == "scratch" else self.blocks[buffer]
+        start = address - memory.ctypes.data
         part = memory[start : start + buffer.type.nbytes]
         return part.view(buffer.type.dtype).reshape(buffer.type.shape)
 

@@ -54,6 +54,11 @@ static unsigned atomicAdd(unsigned* address, unsigned value) {
   *address += value;
   return old;
 }
+static unsigned long long atomicAdd(unsigned long long* address, unsigned long long value) {
+  unsigned long long old = *address;
+  *address += value;
+  return old;
+}
 static void __threadfence() {}
 static void __threadfence_system() {}
 
@@ -86,6 +91,7 @@ static void (*task)(void**);
 static void** task_arguments;
 
 static void __syncthreads() { swapcontext(&fibers[current], &scheduler); }
+static void __syncwarp() { __syncthreads(); }
 static void run_fiber() {
   task(task_arguments);
   finished[current] = true;
@@ -153,30 +159,36 @@ class Addresses(Protocol):
 
 @dataclass
 class Memory:
-    """The arrays behind the buffers of kernels, each between margins that must stay as they are."""
+    """The arrays behind the buffers of kernels, each between margins that must stay as they are.
 
+    With `shifted`, each array begins one element after a multiple of 16 bytes.
+    """
+
+    shifted: bool = False
     blocks: dict[Buffer, np.ndarray[Any, Any]] = field(default_factory=dict)
 
     def put(self, buffer: Buffer, array: Any) -> None:
         """Place an array in the memory of a buffer."""
         given = np.asarray(array, buffer.type.dtype)
         assert given.shape == buffer.type.shape, f"{buffer}: {given.shape} is not {buffer.type}"
-        block = np.full(2 * MARGIN + given.nbytes, FILL, np.uint8)
-        block[MARGIN : MARGIN + given.nbytes] = np.frombuffer(given.tobytes(), np.uint8)
-        self.blocks[buffer] = block
+        start = self.address(buffer) - self.blocks[buffer].ctypes.data
+        self.blocks[buffer][start : start + given.nbytes] = np.frombuffer(given.tobytes(), np.uint8)
 
     def address(self, buffer: Buffer) -> int:
         """The address of the first element; memory that nobody has written holds a pattern."""
         if buffer not in self.blocks:
             self.blocks[buffer] = np.full(2 * MARGIN + buffer.type.nbytes, FILL, np.uint8)
-        return self.blocks[buffer].ctypes.data + MARGIN
+        aligned = -(-self.blocks[buffer].ctypes.data // 16) * 16 + MARGIN // 2
+        return aligned + (buffer.type.dtype.itemsize if self.shifted else 0)
 
     def get(self, buffer: Buffer) -> np.ndarray[Any, Any]:
         """A copy of what a buffer holds."""
         block = self.blocks[buffer]
-        assert (block[:MARGIN] == FILL).all(), f"{buffer} was written before its start"
-        assert (block[block.size - MARGIN :] == FILL).all(), f"{buffer} was written past its end"
-        inside = block[MARGIN : block.size - MARGIN].tobytes()
+        start = self.address(buffer) - block.ctypes.data
+        end = start + buffer.type.nbytes
+        assert (block[:start] == FILL).all(), f"{buffer} was written before its start"
+        assert (block[end:] == FILL).all(), f"{buffer} was written past its end"
+        inside = block[start:end].tobytes()
         return np.frombuffer(inside, buffer.type.dtype).reshape(buffer.type.shape).copy()
 
 

@@ -176,6 +176,10 @@ def _scans() -> None:
         ((1024, 3), 0, "int64", ADD, 0.0),
         ((1025,), 0, "complex128", ADD, 1e-13),
         ((5000,), 0, "uint8", MULTIPLY, 0.0),
+        ((40_001,), 0, "float64", ADD, 1e-13),  # several blocks a line
+        ((3, 20_000), 1, "int32", ADD, 0.0),
+        ((17_000, 2), 0, "float32", MAXIMUM, 0.0),
+        ((9000,), 0, "complex64", ADD, 1e-6),
         ((0, 3), 0, "float32", ADD, 0.0),
     ]:
         x, out = buffer(dtype, *shape), buffer(dtype, *shape)

@@ -55,6 +55,56 @@ def test_source_and_architecture_are_part_of_the_key(directory):
     assert len(entries(directory)) == 3
 
 
+def test_the_compiler_is_part_of_the_key(directory, monkeypatch):
+    compiling.cubin(SOURCE.format("5.0"), "sm_90")
+    monkeypatch.setattr(compiling, "compiler_identity", lambda: ("another",))
+    compiling.cubin(SOURCE.format("5.0"), "sm_90")
+    assert len(entries(directory)) == 2
+
+
+PROCESS = """
+import sys
+from lowering.cuda.compile import cubin
+sys.stdin.readline()
+print(bytes(cubin({source!r}, "sm_90").code).hex())
+loaded = open("/proc/self/maps").read() if sys.platform == "linux" else ""
+print("libnvrtc" in loaded)
+"""
+
+
+def start_process(source):
+    return subprocess.Popen(
+        [sys.executable, "-c", PROCESS.format(source=source)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ.copy(),
+    )
+
+
+def test_a_second_process_does_not_load_the_compiler(directory):
+    source = SOURCE.format("6.0")
+    first = start_process(source).communicate("go\n")[0].split()
+    second = start_process(source).communicate("go\n")[0].split()
+    assert first[0] == second[0]
+    assert second[1] == "False"
+    assert first[1] == str(sys.platform == "linux")
+
+
+def test_processes_that_compile_the_same_source_at_once_agree(directory):
+    source = SOURCE.format("7.0")
+    processes = [start_process(source) for _ in range(4)]
+    for process in processes:
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    codes = {process.communicate()[0].split()[0] for process in processes}
+    assert len(codes) == 1
+    (entry,) = entries(directory)
+    assert entry.read_bytes()[32:].hex() in codes
+    left = [path for path in (directory / "tmp").rglob("*") if path.is_file()]
+    assert not left
+
+
 @pytest.mark.parametrize("damage", ["cut", "flip", "empty"])
 def test_a_damaged_entry_is_rebuilt(directory, damage):
     good = bytes(compiling.cubin(SOURCE.format("3.0"), "sm_90").code)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fold_cases  # noqa: F401 - adds its cases
 import map_cases  # noqa: F401 - adds its cases
 import pytest
+import row_cases  # noqa: F401 - adds its cases
 from cases import CASES
 from kernels import plan
 

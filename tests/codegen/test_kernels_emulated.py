@@ -9,6 +9,7 @@ import fold_cases  # noqa: F401 - adds its cases
 import map_cases  # noqa: F401 - adds its cases
 import numpy as np
 import pytest
+import row_cases  # noqa: F401 - adds its cases
 from cases import CASES, Case
 from emulator import COMPILER, BarrierError, Emulator, Memory
 from kernels import axes, buffer, load, node, plan, store
@@ -26,8 +27,8 @@ def emulator(tmp_path_factory: pytest.TempPathFactory) -> Emulator:
     return Emulator(UNIT, tmp_path_factory.mktemp("kernels"))
 
 
-def memory_of(case: Case) -> Memory:
-    memory = Memory()
+def memory_of(case: Case, shifted: bool = False) -> Memory:
+    memory = Memory(shifted)
     for place, array in case.given.items():
         memory.put(place, array)
     return memory
@@ -50,9 +51,11 @@ def assert_close(found: np.ndarray, expected: np.ndarray, tolerance: float) -> N
 
 @pytest.mark.parametrize("name", CASES)
 def test_kernel_gives_what_numpy_gives(name: str, emulator: Emulator) -> None:
-    case = CASES[name]
-    memory = memory_of(case)
-    found = emulator.run(case.node, memory)
+    assert_case(CASES[name], emulator)
+
+
+def assert_case(case: Case, emulator: Emulator, shifted: bool = False) -> None:
+    found = emulator.run(case.node, memory_of(case, shifted))
     for place, expected in case.expected.items():
         assert_close(found.get(place, np.zeros(place.type.shape)), expected, case.tolerance)
     for place in case.given.keys() - case.expected.keys() & found.keys():

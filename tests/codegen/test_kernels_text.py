@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from fold_cases import reduction
 from kernels import axes, buffer, call, load, node, plan, store
+from row_cases import softmax
 
 from lowering.buffer import Buffer
 from lowering.codegen import ConditionHandle, Workspace, unit_source
@@ -76,13 +77,13 @@ test_total(const tg_half* __restrict__ p0, tg_half* p1) {
     }
   }
   shared0[thread] = total0;
-  __syncthreads();
-  for (int width = 2; width > 0; width /= 2) {
+  __syncwarp();
+  for (int width = 2; width >= 1; width /= 2) {
     if (lane < width) {
       total0 = (total0 + shared0[thread + width]);
       shared0[thread] = total0;
     }
-    __syncthreads();
+    __syncwarp();
   }
   if (live && lane == 0) {
     p1[point] = tg_cast<tg_half>(total0);
@@ -105,6 +106,14 @@ def test_a_kernel_that_sets_a_condition_takes_its_handle_after_the_buffers() -> 
     text = functions(step)
     assert "test_step(const bool* __restrict__ p0, bool* p1, tg_u64 condition0)" in text
     assert "cudaGraphSetConditional(condition0, tg_u32(v0));" in text
+
+
+@pytest.mark.parametrize(("columns", "reads"), [(4096, 1), (100_000, 3)])
+def test_a_row_that_registers_can_hold_is_read_once(columns: int, reads: int) -> None:
+    x, out = buffer("float32", 64, columns), buffer("float32", 64, columns)
+    text = functions(node("softmax", softmax(x, out, 1)))
+    assert text.count("= p0[") == reads
+    assert ("#pragma unroll" in text) == (reads == 1)
 
 
 def test_workspace_is_asked_for_where_blocks_share_a_loop() -> None:
@@ -135,7 +144,7 @@ def test_names_are_identifiers_whatever_the_function_was_called() -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "threads", "blocks"), [(1, 32, 1), (100, 128, 1), (1000, 256, 4), (1 << 22, 256, 4096)]
+    ("size", "threads", "blocks"), [(1, 32, 1), (100, 128, 1), (1000, 256, 4), (1 << 22, 256, 2048)]
 )
 def test_geometry_of_a_map(size: int, threads: int, blocks: int) -> None:
     one = negation(size)

@@ -206,3 +206,24 @@ def clusters(x):
         return (member.T @ x) / np.maximum(member.sum(axis=0), 1)[:, None]
 
     return fori_loop(0, 3, body, x[:4])
+
+
+@program(whole(700), 3)
+def passes_over_a_row_that_replace_what_they_read(x, n):
+    def step(state):
+        x, s, k = state
+        y = (x + x.sum() % 7) % 11
+        norm = (y * y).sum()
+        return (y - (norm + s) % 5) % 9, norm % 13, k + 1
+
+    return while_loop(lambda state: state[2] < n, step, (x, 0.0, 0))
+
+
+@program(whole(40, 33), 3)
+def passes_over_columns_and_rows(x, n):
+    def step(i, x):
+        centred = (x - x.max(axis=0)) % 11
+        spread = (centred * centred).sum(axis=0) % 7
+        return (centred + spread) % 5 + (x.min(axis=1, keepdims=True) + i) % 3
+
+    return fori_loop(0, n, step, x)

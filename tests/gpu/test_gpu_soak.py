@@ -13,6 +13,7 @@ import tracegraph
 from tracegraph import cond, fori_loop, while_loop
 
 WARM_UP, LAUNCHES = 10_000, 100_000
+MANY = 1_000_000
 HOST_SLACK, DEVICE_SLACK = 8 << 20, 4 << 20
 """Bytes: what allocators keep for themselves. 100 bytes lost in each launch would be 10 MB."""
 
@@ -62,3 +63,24 @@ def test_launches_of_a_nested_program_hold_memory_flat() -> None:
     assert device_bytes() - device < DEVICE_SLACK
     assert run.stats()["builds"] == 1
     assert run.stats()["launches"] == WARM_UP + LAUNCHES
+
+
+def test_a_million_launches_with_moving_arrays_hold_memory_flat() -> None:
+    run = tracegraph.jit(lambda x: x * 2 + 1, device="cuda")
+    arrays = [tracegraph.asarray(np.full(256, float(k)), device="cuda") for k in range(3)]
+
+    def launch(count: int) -> Any:
+        kept = [None, None]
+        for k in range(count):
+            kept[k % 2] = run(arrays[k % 3])  # so that results move as well
+        return np.asarray(kept[(count - 1) % 2])
+
+    launch(WARM_UP)
+    host, device = host_bytes(), device_bytes()
+    last = launch(MANY)
+    np.testing.assert_array_equal(last, np.full(256, 2.0 * ((MANY - 1) % 3) + 1))
+    assert host_bytes() - host < HOST_SLACK
+    assert device_bytes() - device < DEVICE_SLACK
+    stats = run.stats()
+    assert (stats["builds"], stats["launches"]) == (1, WARM_UP + MANY)
+    assert stats["updates"] >= MANY // 2

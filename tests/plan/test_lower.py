@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 
 import tracegraph
-from lowering.kernel import MapNest, ReduceNest, ScatterNest
+from lowering.kernel import MapNest, ReduceNest, RowNest, ScatterNest
 from lowering.plan import KernelNode, LibraryNode, Plan, WhileNode, walk
 from tracegraph import ArrayType
 
@@ -77,7 +77,8 @@ def test_the_condition_is_set_by_the_kernel_that_computes_it():
             for nest in node.kernel.nests
             if getattr(nest, "signals", ())
         ]
-        assert [type(nest) for nest in setters] == [ReduceNest]
+        assert len(setters) == 1
+        assert isinstance(setters[0], ReduceNest | RowNest)
 
 
 def test_a_pointwise_carry_is_updated_in_place():
@@ -225,3 +226,63 @@ def test_a_scatter_into_a_dying_array_copies_nothing():
     nests = [n for node in plan.graph.nodes for n in node.kernel.nests]
     assert [n.space for n in nests if isinstance(n, MapNest)].count((8,)) == 1
     assert plan.arena_bytes == 256  # the two updates of +=
+
+
+def softmax(x):
+    e = np.exp(x - np.max(x, axis=1, keepdims=True))
+    return e / np.sum(e, axis=1, keepdims=True)
+
+
+def test_softmax_is_three_passes_over_rows_of_one_kernel():
+    plan = plan_of(softmax, ArrayType(F64, (1024, 64)))
+    (node,) = plan.graph.nodes
+    (nest,) = node.kernel.nests
+    assert isinstance(nest, RowNest)
+    assert [len(each.accumulators) for each in nest.passes] == [1, 1, 0]
+    assert plan.arena_bytes == 0
+
+
+def test_few_long_rows_are_not_left_to_one_block_each():
+    plan = plan_of(softmax, ArrayType(F64, (2, 1 << 20)))
+    nests = [nest for node in plan.graph.nodes for nest in node.kernel.nests]
+    assert all(len(nest.passes) == 1 for nest in nests if isinstance(nest, RowNest))
+
+
+def test_columns_can_be_rows():
+    def standardise(x):
+        centred = x - np.mean(x, axis=0)
+        return centred / np.sqrt(np.mean(centred * centred, axis=0))
+
+    plan = plan_of(standardise, ArrayType(F64, (64, 1024)))
+    assert kinds(plan) == {"KernelNode": 1}
+
+
+def test_an_update_and_the_norm_of_its_result_are_one_pass_in_place():
+    def damp(x):
+        return tracegraph.while_loop(lambda v: np.sum(v * v) > 1.0, lambda v: v * 0.9, x)
+
+    plan = plan_of(damp, vector(1 << 20))
+    (loop,) = [n for n in plan.graph.nodes if isinstance(n, WhileNode)]
+    (node,) = loop.body.nodes
+    (nest,) = node.kernel.nests
+    assert isinstance(nest, RowNest)
+    assert len(nest.passes) == 1
+    assert plan.arena_bytes == 8 << 20
+
+
+def test_a_step_of_conjugate_gradients_is_a_product_and_one_kernel():
+    def solve(a, b):
+        def step(state):
+            x, r, p, rr = state
+            ap = a @ p
+            alpha = rr / np.sum(p * ap)
+            r = r - alpha * ap
+            new = np.sum(r * r)
+            return x + alpha * p, r, r + new / rr * p, new
+
+        start = (np.zeros_like(b), b, b, np.sum(b * b))
+        return tracegraph.while_loop(lambda s: s[3] > 1e-9, step, start)[0]
+
+    plan = plan_of(solve, ArrayType(F64, (64, 64)), vector(64))
+    (loop,) = [n for n in plan.graph.nodes if isinstance(n, WhileNode)]
+    assert [type(n) for n in loop.body.nodes] == [LibraryNode, KernelNode]

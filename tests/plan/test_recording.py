@@ -9,7 +9,6 @@ from hand_made_plans import SCALAR, VECTOR, diamond, nested_loops, products, sma
 
 from lowering.backends.recording import RecordingBackend, RecordingDriver
 from lowering.buffer import Buffer
-from lowering.cuda.memory import CudaBuffer
 from lowering.plan import Graph, WhileNode
 
 
@@ -20,7 +19,7 @@ def build(plan, **options):
 
 
 def device_array(backend, type_):
-    return CudaBuffer(backend.device.pool.take(type_.nbytes), type_, backend.device.timeline)
+    return backend.device.pool.buffer(type_)
 
 
 def test_nodes_and_edges_are_the_plans():
@@ -74,12 +73,17 @@ def test_products_share_a_workspace_and_so_run_one_after_the_other():
     assert body.nodes[1].dependencies == (body.nodes[0],)
     operations = [call.operation for call in driver.calls]
     first = operations.index("begin_capture")
-    assert operations[first - 3 : first] == [
+    assert operations[first - 5 : first] == [
+        "use_workspace",
         "synchronize",
         "multiply",
         "synchronize_capture_stream",
+        "use_workspace",
     ]
-    assert len({call.detail for call in driver.calls if call.operation == "use_workspace"}) == 1
+    workspaces = [call.detail for call in driver.calls if call.operation == "use_workspace"]
+    warm_ups, captures = set(workspaces[::2]), set(workspaces[1::2])
+    assert len(warm_ups) == len(captures) == 1
+    assert warm_ups.isdisjoint(captures)
 
 
 @pytest.mark.parametrize(

@@ -29,8 +29,7 @@ class Bench:
         self.plain = self.backend.compile(diamond())
 
     def array(self):
-        lease = self.device.pool.take(VECTOR.nbytes)
-        return CudaBuffer(lease, VECTOR, self.device.timeline)
+        return self.device.pool.buffer(VECTOR)
 
     def mailbox(self):
         """The memory in which kernels report failures."""

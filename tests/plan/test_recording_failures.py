@@ -6,9 +6,11 @@ import pytest
 from hand_made_plans import ALL, VECTOR, diamond, small_input
 
 from lowering.backends.recording import InjectedError, RecordingBackend, RecordingDriver
-from lowering.cuda.memory import CudaBuffer, Pool
+from lowering.cuda.heap import Heap
+from lowering.cuda.memory import Pool
 from lowering.cuda.timeline import Timeline
 from lowering.slots import SlotTable
+from tracegraph.errors import UpdateError
 
 
 def calls_of_a_build(make):
@@ -24,10 +26,17 @@ def test_a_build_that_fails_anywhere_leaves_nothing(make):
         with pytest.raises(InjectedError):
             RecordingBackend(driver).compile(make())
         assert driver.open_captures == 0
+        tables = {node.slots for graph in driver.graphs for node in graph.walk() if node.slots}
+        user_objects = len([n for graph in driver.graphs for n in graph.walk() if n.user_object])
+        gc.collect()
+        assert len(driver.live_user_objects) == user_objects  # none without its node
+        assert len(tables) <= 1
+        del tables
         driver.graphs.clear()
         gc.collect()
         assert len(driver.live_memory) == 0
         assert len(driver.live_executables) == 0
+        assert len(driver.live_user_objects) == 0
 
 
 def test_the_driver_is_usable_after_a_failed_build():
@@ -46,14 +55,14 @@ def test_a_call_that_fails_anywhere_is_made_good_by_the_next():
     backend = RecordingBackend(reference)
     executable = backend.compile(small_input())
     built = len(reference.calls)
-    x = CudaBuffer(backend.device.pool.take(VECTOR.nbytes), VECTOR, backend.device.timeline)
+    x = backend.device.pool.buffer(VECTOR)
     executable([3, x])
     for number in range(built + 2, len(reference.calls) + 1):
         driver = RecordingDriver(fail_at=number)
         backend = RecordingBackend(driver)
         executable = backend.compile(small_input())
-        x = CudaBuffer(backend.device.pool.take(VECTOR.nbytes), VECTOR, backend.device.timeline)
-        with pytest.raises(InjectedError):
+        x = backend.device.pool.buffer(VECTOR)
+        with pytest.raises((InjectedError, UpdateError)):
             executable([3, x])
         updated = len(driver.calls)
         results = executable([3, x])
@@ -71,7 +80,7 @@ def test_a_call_that_fails_anywhere_is_made_good_by_the_next():
 
 def test_memory_comes_back_to_the_pool_and_is_freed_when_there_is_no_more():
     driver = RecordingDriver()
-    pool = Pool(Timeline(driver))
+    pool = Pool(Heap(Timeline(driver)))
     lease = pool.take(1000)
     assert pool.free_bytes == 0
     address = lease.pointer

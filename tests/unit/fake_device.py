@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ class FakeBuffer:
         self.device = device
         self.reads = 0
         self.waits = 0
+        self.consumers: list[int] = []
 
     @property
     def type(self) -> ArrayType:
@@ -48,11 +49,15 @@ class FakeBuffer:
     def synchronize(self) -> None:
         self.waits += 1
 
+    def hand_over(self, stream: int) -> None:
+        self.consumers.append(stream)
+
 
 class FakeExecutable:
     def __init__(self, program: Program, device: str) -> None:
         self.program = self.plan = program
         self.device = device
+        self.closed = False
         self.launches = 0
         self.arguments: list[Sequence[Any]] = []
         self._lock = threading.Lock()
@@ -73,7 +78,13 @@ class FakeExecutable:
     def stats(self) -> Mapping[str, int]:
         return {"launches": self.launches, "updates": 0, "bytes_copied": 0}
 
+    def pieces(self) -> Mapping[Hashable, int]:
+        return {id(self): 1000}
+
     def close(self) -> None:
+        self.closed = True
+
+    def close_idle(self) -> bool:
         raise AssertionError("nothing closes executables by itself")
 
 
@@ -88,6 +99,10 @@ class FakeBackend:
         return executable
 
 
+    def memory_stats(self) -> dict[str, int]:
+        return {"graphs": len(self.compiled)}
+
+
 class FakeCompiler:
     """Stands for the lowering package: a plan is the program itself."""
 
@@ -99,6 +114,12 @@ class FakeCompiler:
 
     def backend(self, device: str) -> FakeBackend:
         return self.backends.setdefault(device, FakeBackend(device))
+
+    def reset(self) -> None:
+        raise AssertionError("nothing is reset by itself")
+
+    def create_stream(self, device: str) -> None:
+        return None
 
     def source(self, plan: Program) -> str:
         return f"// {plan.name}"

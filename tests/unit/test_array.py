@@ -453,7 +453,8 @@ def test_device_capsule_describes_the_memory(dtype: str, monkeypatch: pytest.Mon
     seen = np.from_dlpack(x)
     np.testing.assert_array_equal(seen, data, strict=True)
     assert seen.ctypes.data == x.data.pointer
-    assert x.data.waits == 1
+    assert x.data.waits == 0
+    assert x.data.consumers == [1]
     buffer = x.data
     del x
     gc.collect()

@@ -434,3 +434,21 @@ def test_concurrent_calls_trace_once_and_are_right() -> None:
     assert not wrong
     assert len(traced) == 1
     assert counts(f) == (1, 1, 160)
+
+
+def test_calls_that_differ_in_kind_alone_do_not_share_a_program() -> None:
+    f = jit(lambda x: x + 1)
+    wanted = [True, 1, 1.5, 1j, np.array(1), np.array(1.5, ">f8"), np.float32(2)]
+    for x in wanted * 2:
+        result = f(x)
+        assert result == np.add(x, 1)
+    assert f.stats()["builds"] == len({f.trace(x).program.in_types for x in wanted})
+
+
+def test_a_donated_array_is_refused_by_a_call_that_was_made_before() -> None:
+    f = jit(lambda x: x + 1, donate_argnums=0)
+    x, y = asarray([1.0]), asarray([2.0])
+    f(x)
+    f(y)
+    with pytest.raises(errors.DonatedArrayError, match="was donated"):
+        f(y)

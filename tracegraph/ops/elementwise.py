@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, wraps
+from functools import cache, lru_cache, wraps
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,9 @@ from tracegraph.types import SHORT_NAMES, ArrayType, broadcast_shapes, promotion
 
 Select = Callable[[np.dtype[Any], NDArray], tuple[NDArray, ...]]
 """Chooses an op's sample operands from the tricky values of a dtype."""
+
+_REMEMBERED = 256
+"""Combinations of types for which an op remembers what they give: programs use few."""
 
 
 def ufunc_op(
@@ -42,9 +45,11 @@ def ufunc_op(
     """
     name = ufunc.__name__
 
+    @lru_cache(maxsize=_REMEMBERED)
     def promote_by_ufunc(*types: ArrayType) -> tuple[np.dtype[Any], ...]:
         return resolve(ufunc, types)[:-1]
 
+    @lru_cache(maxsize=_REMEMBERED)
     def type_rule(*types: ArrayType) -> ArrayType:
         *accepted, result = resolve(ufunc, [t.strong() for t in types])
         if accepted != [t.dtype for t in types]:

@@ -2,12 +2,13 @@
 
 from tracegraph.ir import Program
 from tracegraph.passes.captures import tidy_captures
-from tracegraph.passes.cse import cse
+from tracegraph.passes.cse import cse, new_cse_rule
 from tracegraph.passes.dce import dce
-from tracegraph.passes.fold import fold
+from tracegraph.passes.fold import fold, fold_rule
 from tracegraph.passes.inline import inline
-from tracegraph.passes.simplify import simplify
-from tracegraph.passes.views import compose_views
+from tracegraph.passes.rewrite import Rule, in_turn, rewrite
+from tracegraph.passes.simplify import simplify, simplify_rule
+from tracegraph.passes.views import compose_rule, compose_views
 
 __all__ = [
     "compose_views",
@@ -22,7 +23,8 @@ __all__ = [
 
 
 def optimize(program: Program) -> Program:
-    """The program with all passes applied, twice: what one exposes, another may use.
+    """The program with all passes applied, as often as they change it: what one exposes, another
+    may use.
 
     >>> from tracegraph.ir import Region, Value
     >>> from tracegraph.types import ArrayType
@@ -32,7 +34,17 @@ def optimize(program: Program) -> Program:
       return a
     }
     """
-    for _ in range(2):
-        for apply in (dce, fold, tidy_captures, inline, simplify, compose_views, cse):
-            program = apply(program)
-    return dce(program)
+    program = dce(program)
+    while True:
+        before = program
+        if any(eqn.regions for eqn in program.body.eqns):
+            program = inline(tidy_captures(program))
+        program = dce(rewrite(program, _new_rule))
+        # what has no regions is done: a rule sees operands that all rules have been applied to
+        if program is before or not any(eqn.regions for eqn in before.body.eqns):
+            return program
+
+
+def _new_rule() -> Rule:
+    """The rules for single equations, so that one walk applies them all."""
+    return in_turn(fold_rule, simplify_rule, compose_rule, new_cse_rule())

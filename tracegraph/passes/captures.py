@@ -24,19 +24,24 @@ def _tidy(eqn: Eqn, defs: Defs) -> Replacement | None:
     if eqn.op.name in ("while_loop", "scan"):
         return _tidy_loop(eqn)
     if eqn.op.name in ("cond", "switch"):
+        if _are_distinct_values(eqn.operands[1:]):
+            return None
         operands, regions = _merged(eqn.operands[1:], eqn.regions, 0)
         tidied = replace(eqn, operands=(eqn.operands[0], *operands), regions=regions)
         return Replacement(eqn.outputs, (tidied,))
     return None
 
 
-def _tidy_loop(eqn: Eqn) -> Replacement:
+def _tidy_loop(eqn: Eqn) -> Replacement | None:
     carry, body = eqn.attrs["carry"], eqn.regions[-1]
     constant = [
         i
         for i in range(carry)
         if body.results[i] is body.params[i] and eqn.operands[i].type == body.params[i].type
     ]
+    first = carry + eqn.attrs.get("xs", 0)
+    if not constant and _are_distinct_values(eqn.operands[first:]):
+        return None
     varying = [i for i in range(len(eqn.operands)) if i not in constant]
     order = [*varying, *constant]
     kept = [i for i in range(len(body.results)) if i not in constant]
@@ -45,7 +50,7 @@ def _tidy_loop(eqn: Eqn) -> Replacement:
     operands, merged = _merged(
         [eqn.operands[i] for i in order],
         regions,
-        carry - len(constant) + eqn.attrs.get("xs", 0),
+        first - len(constant),
     )
     tidied = replace(
         eqn,
@@ -56,6 +61,11 @@ def _tidy_loop(eqn: Eqn) -> Replacement:
     )
     atoms = (eqn.operands[i] if i in constant else v for i, v in enumerate(eqn.outputs))
     return Replacement(tuple(atoms), (tidied,))
+
+
+def _are_distinct_values(captures: Sequence[Atom]) -> bool:
+    distinct = {atom for atom in captures if isinstance(atom, Value)}
+    return len(distinct) == len(captures)
 
 
 def _reordered(region: Region, order: Sequence[int]) -> Region:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from operator import itemgetter
 
 from tracegraph.ir import Atom, Eqn, Literal, Program
 from tracegraph.op import Effect
@@ -14,21 +15,25 @@ def cse(program: Program) -> Program:
 
     Equations that have regions are kept, and so are effects.
     """
-    return rewrite(program, _new_rule)
+    return rewrite(program, new_cse_rule)
 
 
-def _new_rule() -> Rule:
+def new_cse_rule() -> Rule:
+    """A rule that remembers the equations of a region."""
     seen: dict[Hashable, Eqn] = {}
 
     def rule(eqn: Eqn, defs: Defs) -> Replacement | None:
         if eqn.regions or isinstance(eqn.op.form, Effect):
             return None
-        attrs = tuple(sorted(eqn.attrs.items(), key=lambda item: item[0]))
-        key = (eqn.op, attrs, tuple(_key(a) for a in eqn.operands))
+        attrs = tuple(sorted(eqn.attrs.items(), key=_name)) if eqn.attrs else ()
+        key = (eqn.op, attrs, tuple(map(_key, eqn.operands)))
         first = seen.setdefault(key, eqn)
         return None if first is eqn else Replacement(first.outputs)
 
     return rule
+
+
+_name = itemgetter(0)
 
 
 def _key(atom: Atom) -> Hashable:

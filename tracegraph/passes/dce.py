@@ -6,9 +6,10 @@ is a result, and needs all effects before it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from operator import is_
+from typing import Any, TypeVar
 
 from tracegraph.ir import Atom, Eqn, Literal, Program, Region, Value
 
@@ -18,6 +19,8 @@ _T = TypeVar("_T")
 def dce(program: Program) -> Program:
     """The program with only what its results depend on. Its inputs stay as they are."""
     body, live = _prune(program.body, program.body.results)
+    if body is program.body and live.issuperset(body.params[len(program.inputs) :]):
+        return program
     count = len(program.inputs)
     constants = body.params[count:]
     kept = [i for i, value in enumerate(constants) if value in live]
@@ -30,19 +33,28 @@ def _prune(region: Region, results: Sequence[Atom]) -> tuple[Region, set[Value]]
     live = set(_values(results))
     kept = []
     for eqn in reversed(region.eqns):
-        used = [i for i, value in enumerate(eqn.outputs) if value in live]
-        if used:
-            prune = _CONTROL.get(eqn.op.name)
-            kept.append(prune(eqn, used) if prune else eqn)
-            live.update(_values(kept[-1].operands))
-    return Region(region.params, tuple(reversed(kept)), tuple(results)), live
+        if live.isdisjoint(eqn.outputs):
+            continue
+        prune = _CONTROL.get(eqn.op.name)
+        if prune is not None:
+            eqn = prune(eqn, [i for i, value in enumerate(eqn.outputs) if value in live])
+        kept.append(eqn)
+        live.update(_values(eqn.operands))
+    kept.reverse()
+    if _are_same(kept, region.eqns) and _are_same(results, region.results):
+        return region, live
+    return Region(region.params, tuple(kept), tuple(results)), live
+
+
+def _are_same(new: Sequence[object], old: Sequence[object]) -> bool:
+    return len(new) == len(old) and all(map(is_, new, old))
 
 
 def _prune_branches(eqn: Eqn, used: list[int]) -> Eqn:
     """Branches of a cond or switch: results, and captures that none of the branches uses."""
     pruned = [_prune(region, _pick(region.results, used)) for region in eqn.regions]
     kept = _used_params(pruned, range(len(eqn.operands) - 1))
-    return replace(
+    return _updated(
         eqn,
         operands=(eqn.operands[0], *_pick(eqn.operands[1:], kept)),
         outputs=_pick(eqn.outputs, used),
@@ -59,7 +71,7 @@ def _prune_while(eqn: Eqn, used: list[int]) -> Eqn:
     carries = _live_carries(body, carry, needed, ())
     pruned = [(tested, in_condition), _prune(body, _pick(body.results, carries))]
     kept = [*carries, *_used_params(pruned, range(carry, len(eqn.operands)))]
-    return replace(
+    return _updated(
         eqn,
         operands=_pick(eqn.operands, kept),
         outputs=_pick(eqn.outputs, carries),
@@ -77,7 +89,7 @@ def _prune_scan(eqn: Eqn, used: list[int]) -> Eqn:
     pruned = _prune(body, _pick(body.results, [*carries, *stacked]))
     xs = _used_params([pruned], range(carry, slices))
     kept = [*carries, *xs, *_used_params([pruned], range(slices, len(eqn.operands)))]
-    return replace(
+    return _updated(
         eqn,
         operands=_pick(eqn.operands, kept),
         outputs=_pick(eqn.outputs, [*carries, *stacked]),
@@ -113,6 +125,21 @@ def _live_carries(body: Region, carry: int, needed: set[int], others: Iterable[A
     return sorted(live)
 
 
+def _updated(
+    eqn: Eqn,
+    operands: tuple[Atom, ...],
+    outputs: tuple[Value, ...],
+    regions: tuple[Region, ...],
+    attrs: Mapping[str, Any] | None = None,
+) -> Eqn:
+    """The equation with other parts, or itself if they are the same."""
+    parts = (*operands, *outputs, *regions)
+    if _are_same(parts, (*eqn.operands, *eqn.outputs, *eqn.regions)):
+        return eqn
+    attrs = eqn.attrs if attrs is None else attrs
+    return replace(eqn, operands=operands, outputs=outputs, regions=regions, attrs=attrs)
+
+
 def _values(atoms: Iterable[Atom]) -> Iterable[Value]:
     return (atom for atom in atoms if isinstance(atom, Value))
 
@@ -122,6 +149,8 @@ def _pick(items: Sequence[_T], kept: Collection[int]) -> tuple[_T, ...]:
 
 
 def _with_params(region: Region, kept: Collection[int]) -> Region:
+    if len(kept) == len(region.params):
+        return region
     return replace(region, params=_pick(region.params, kept))
 
 

@@ -10,13 +10,15 @@ from tracegraph.passes.rewrite import Defs, Replacement, rewrite
 
 def fold(program: Program) -> Program:
     """The program with a literal for each scalar that an op computes from literals."""
-    return rewrite(program, lambda: _fold)
+    return rewrite(program, lambda: fold_rule)
 
 
-def _fold(eqn: Eqn, defs: Defs) -> Replacement | None:
+def fold_rule(eqn: Eqn, defs: Defs) -> Replacement | None:
+    """Literals for scalars that follow from literals."""
+    if not all(isinstance(a, Literal) for a in eqn.operands):
+        return None
     values = [a.value for a in eqn.operands if isinstance(a, Literal)]
-    scalars = all(out.type.shape == () for out in eqn.outputs)
-    if not values or len(values) < len(eqn.operands) or eqn.regions or not scalars:
+    if not values or eqn.regions or any(out.type.shape for out in eqn.outputs):
         return None
     with np.errstate(all="ignore"):
         found = eqn.op.reference(*map(np.asarray, values), **eqn.attrs)

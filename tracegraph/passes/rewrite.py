@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import is_
 
 from tracegraph.ir import Atom, Eqn, Program, Region, Value
 
@@ -27,9 +28,10 @@ def rewrite(program: Program, new_rule: Callable[[], Rule]) -> Program:
     A rule takes an equation, its operands being final, and the equations that define the values
     so far; it returns a replacement, or None to keep the equation, which is also kept if the
     replacement has other types. Each region gets its own rule from `new_rule`, so that a rule may
-    remember what it has seen there.
+    remember what it has seen there. A program that no rule changes is returned as it is.
     """
-    return replace(program, body=_rewrite_region(program.body, new_rule))
+    body = _rewrite_region(program.body, new_rule)
+    return program if body is program.body else replace(program, body=body)
 
 
 def by_name(rules: Mapping[str, Rule]) -> Rule:
@@ -38,6 +40,22 @@ def by_name(rules: Mapping[str, Rule]) -> Rule:
     def rule(eqn: Eqn, defs: Defs) -> Replacement | None:
         chosen = rules.get(eqn.op.name)
         return chosen(eqn, defs) if chosen is not None else None
+
+    return rule
+
+
+def in_turn(*rules: Rule) -> Rule:
+    """The rule that applies several, each to the equation that those before it leave."""
+
+    def rule(eqn: Eqn, defs: Defs) -> Replacement | None:
+        replaced = None
+        for each in rules:
+            found = each(eqn, defs)
+            if found is not None and _same_types(found.atoms, eqn.outputs):
+                if len(found.eqns) != 1 or found.atoms != eqn.outputs:
+                    return found
+                replaced, (eqn,) = found, found.eqns
+        return replaced
 
     return rule
 
@@ -51,9 +69,10 @@ def producer(eqn: Eqn, defs: Defs) -> Eqn | None:
 
 def substitute(eqn: Eqn, env: Mapping[Value, Atom]) -> Eqn:
     """The equation with operands replaced."""
+    if env.keys().isdisjoint(eqn.operands):
+        return eqn
     operands = tuple(map_atoms(eqn.operands, env))
-    unchanged = all(a is b for a, b in zip(operands, eqn.operands, strict=True))
-    return eqn if unchanged else replace(eqn, operands=operands)
+    return Eqn(eqn.op, operands, eqn.outputs, eqn.attrs, eqn.regions, eqn.source)
 
 
 def map_atoms(atoms: Sequence[Atom], env: Mapping[Value, Atom]) -> list[Atom]:
@@ -67,21 +86,29 @@ def _rewrite_region(region: Region, new_rule: Callable[[], Rule]) -> Region:
     defs: dict[Value, Eqn] = {}
     eqns: list[Eqn] = []
     for eqn in region.eqns:
-        eqn = substitute(eqn, env)
+        if env:
+            eqn = substitute(eqn, env)
         if eqn.regions:
             inner = tuple(_rewrite_region(r, new_rule) for r in eqn.regions)
-            eqn = replace(eqn, regions=inner)
+            if any(new is not old for new, old in zip(inner, eqn.regions, strict=True)):
+                eqn = replace(eqn, regions=inner)
         found = rule(eqn, defs)
         if found is None or not _same_types(found.atoms, eqn.outputs):
-            found = Replacement(eqn.outputs, (eqn,))
-        env.update(
-            (old, new) for old, new in zip(eqn.outputs, found.atoms, strict=True) if old is not new
-        )
+            eqns.append(eqn)
+            for value in eqn.outputs:
+                defs[value] = eqn
+            continue
+        for old, new in zip(eqn.outputs, found.atoms, strict=True):
+            if old is not new:
+                env[old] = new
         for kept in found.eqns:
             eqns.append(kept)
-            defs.update((value, kept) for value in kept.outputs)
+            for value in kept.outputs:
+                defs[value] = kept
+    if not env and all(map(is_, eqns, region.eqns)) and len(eqns) == len(region.eqns):
+        return region
     return Region(region.params, tuple(eqns), tuple(map_atoms(region.results, env)))
 
 
 def _same_types(new: Sequence[Atom], old: Sequence[Atom]) -> bool:
-    return [a.type for a in new] == [a.type for a in old]
+    return all(a is b or a.type == b.type for a, b in zip(new, old, strict=True))

@@ -11,7 +11,7 @@ from tracegraph.passes.rewrite import Defs, Replacement, Rule, by_name, producer
 
 def simplify(program: Program) -> Program:
     """The program without ops that leave an operand as it is."""
-    return rewrite(program, lambda: by_name(_RULES))
+    return rewrite(program, lambda: simplify_rule)
 
 
 def _is(atom: Atom, value: float) -> bool:
@@ -75,3 +75,6 @@ _RULES: dict[str, Rule] = {
     "cast": _cast,
     "where": _where,
 }
+
+simplify_rule = by_name(_RULES)
+"""The rule of an operand that an op leaves as it is."""

@@ -12,7 +12,7 @@ from tracegraph.passes.rewrite import Defs, Replacement, by_name, producer, rewr
 
 def compose_views(program: Program) -> Program:
     """The program with a view of a view of the same kind taken from what goes into the first."""
-    return rewrite(program, lambda: _rule)
+    return rewrite(program, lambda: compose_rule)
 
 
 def _last_link(eqn: Eqn, defs: Defs) -> Replacement | None:
@@ -59,10 +59,10 @@ def _slice(eqn: Eqn, defs: Defs) -> Replacement | None:
 def _composed(eqn: Eqn, defs: Defs, operand: Atom, attrs: Mapping[str, Any]) -> Replacement:
     """Two views in one, which may turn out to change nothing."""
     eqn = replace(eqn, operands=(operand,), attrs=attrs)
-    return _rule(eqn, defs) or Replacement(eqn.outputs, (eqn,))
+    return compose_rule(eqn, defs) or Replacement(eqn.outputs, (eqn,))
 
 
-_rule = by_name(
+compose_rule = by_name(
     {
         "reshape": _last_link,
         "broadcast_to": _last_link,
@@ -70,3 +70,4 @@ _rule = by_name(
         "slice": _slice,
     }
 )
+"""The rule of views of views."""

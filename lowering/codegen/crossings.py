@@ -1,0 +1,100 @@
+"""Crossing: a map that stores along one axis of memory what it loads along another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from lowering.codegen.flatten import offset_in
+from lowering.kernel import MapNest, Store
+from tracegraph.scalar import Axis, Load, affine, subexpressions
+
+LEAST_EXTENT = 16
+LEAST_POINTS = 1 << 16
+TILE_BYTES = 256  # of a run of memory that a block loads or stores at once
+MOST_SIDE, LEAST_SIDE = 64, 32
+SHARED_BYTES = 48 << 10
+BANK_BYTES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """Stores run along axis `stored`; `loads`, which run along axis `loaded`, are to be staged.
+
+    A tile is a square of `side` by `side` points over both axes; each staged load has one in shared
+    memory, in which the elements along `loaded` follow each other.
+    """
+
+    stored: int
+    loaded: int
+    loads: tuple[Load, ...]
+    side: int
+
+    def row(self, load: Load) -> int:
+        """Elements from one row of a tile to the next, such that a column meets all banks."""
+        return self.side + max(1, BANK_BYTES // load.dtype.itemsize)
+
+    def offsets(self) -> list[int]:
+        """Where each load's tile begins in shared memory, and where the last one ends."""
+        offsets = [0]
+        for load in self.loads:
+            nbytes = self.side * self.row(load) * load.dtype.itemsize
+            offsets.append(offsets[-1] + -(-nbytes // 16) * 16)
+        return offsets
+
+
+def crossing(nest: MapNest) -> Crossing | None:
+    """The crossing of a map that gains from one, or None."""
+    if prod(nest.space) < LEAST_POINTS:
+        return None
+    largest = max(nest.stores, key=lambda store: store.buffer.type.size)
+    stored = _unit_axis(largest, nest.space)
+    if stored is None:
+        return None
+    roots = tuple(store.value for store in nest.stores)
+    written = {store.buffer for store in nest.stores}
+    loads = [
+        load
+        for load in subexpressions(roots)
+        if isinstance(load, Load) and load.buffer not in written
+    ]
+    crossed = [load for load in loads if _crosses(load, stored, nest.space)]
+    if not crossed:
+        return None
+    loaded = _unit_axis(max(crossed, key=lambda load: load.buffer.type.size), nest.space)
+    if loaded is None or min(nest.space[stored], nest.space[loaded]) < LEAST_EXTENT:
+        return None
+    staged = tuple(load for load in crossed if _unit_axis(load, nest.space) == loaded)
+    widest = max(load.dtype.itemsize for load in staged)
+    side = max(LEAST_SIDE, min(MOST_SIDE, TILE_BYTES // widest))
+    found = Crossing(stored, loaded, staged, side)
+    return found if found.offsets()[-1] <= SHARED_BYTES else None
+
+
+def _strides(access: Load | Store) -> dict[int, int] | None:
+    found = affine(offset_in(access.buffer.type.shape, access.indices))
+    return None if found is None else found[0]
+
+
+def _unit_axis(access: Load | Store, space: tuple[int, ...]) -> int | None:
+    """The axis along which an access runs through memory element by element."""
+    strides = _strides(access) or {}
+    axes = [a for a, stride in strides.items() if abs(stride) == 1 and space[a] > 1]
+    return axes[0] if len(axes) == 1 else None
+
+
+def _crosses(load: Load, stored: int, space: tuple[int, ...]) -> bool:
+    """Whether neighbours along the stored axis lie apart, and those along another one do not.
+
+    Its operands must be known from the point alone, as those of a load at affine indices are.
+    """
+    unit, strides = _unit_axis(load, space), _strides(load) or {}
+    plain = load.guard is None or all(
+        not isinstance(expr, Load) for expr in subexpressions((load.guard,))
+    )
+    return plain and unit not in (None, stored) and abs(strides.get(stored, 0)) >= LEAST_EXTENT
+
+
+def axes_of(space: tuple[int, ...]) -> tuple[Axis, ...]:
+    """The axes of a space."""
+    return tuple(Axis.make(number, extent) for number, extent in enumerate(space))

@@ -1,0 +1,172 @@
+"""Lanes: the threads that share the loop of one output, and how their results become one.
+
+Every value is folded in an order that depends on the shapes only: results are the same at each run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lowering.codegen.body import Body
+from lowering.codegen.expressions import (
+    WIDE,
+    cast,
+    compute,
+    hoist,
+    index_type,
+    operand,
+    stored,
+    value,
+    write_store,
+)
+from lowering.codegen.flatten import Flattener
+from lowering.codegen.folds import Fold
+from lowering.codegen.shapes import ReduceShape
+from lowering.kernel import Pass, Store
+from tracegraph.scalar import Axis, Expr
+
+SERIAL_LIMIT = 256
+"""Elements that a thread folds one after the other before it starts anew: the rounding error of a
+sum grows with the length of the longest chain."""
+
+WARP = 32
+
+
+@dataclass(frozen=True, slots=True)
+class FlatPass:
+    """A pass over linear indices: its folds, what each folds, and the stores of each step."""
+
+    folds: list[Fold]
+    values: list[Expr]
+    stores: list[Store]
+
+    @classmethod
+    def of(cls, row_pass: Pass, folds: Sequence[Fold], flat: Flattener) -> FlatPass:
+        """The pass of a nest whose accumulators are folded by `folds`."""
+        values = [flat(a.value) for a in row_pass.accumulators]
+        return cls(list(folds), values, list(map(flat.store, row_pass.stores)))
+
+    @property
+    def roots(self) -> list[Expr]:
+        """All that the pass computes at a step."""
+        return [*self.values, *stored(self.stores)]
+
+
+def place_thread(body: Body, shape: ReduceShape, points: int) -> None:
+    """Declare the thread's `point` and `lane`, whether it is `live`, and its block's `split`."""
+    tile = "block"
+    if shape.splits > 1:
+        body.line(f"const int tile = block / {shape.splits}, split = block % {shape.splits};")
+        tile = "tile"
+    output, lane = f"thread % {shape.outputs}", f"thread / {shape.outputs}"
+    if shape.adjacent:
+        output, lane = f"thread / {shape.lanes}", f"thread % {shape.lanes}"
+    body.line(f"const int lane = {lane};")
+    kind = index_type(shape.tiles * shape.outputs)
+    first = cast(kind, tile) if kind == WIDE else tile
+    body.line(f"const {kind} point = {first} * {shape.outputs} + {output};")
+    body.line(f"const bool live = point < {points};")
+
+
+def share_of(steps: int, splits: int, lanes: int) -> int:
+    """The steps of each block of `splits` that share a loop, as many for each lane; the last block
+    may have less.
+
+    >>> share_of(1000, 3, 32)
+    352
+    """
+    return -(-steps // (splits * lanes)) * lanes
+
+
+def walk(body: Body, flat: FlatPass, step: Axis, shape: ReduceShape) -> None:
+    """Take the lane's steps of its block's share of the loop, folding into `total`."""
+    hoist(body, flat.roots, step)
+    steps = step.extent
+    share = share_of(steps, shape.splits, shape.lanes)
+    kind = index_type(steps + share + SERIAL_LIMIT * shape.lanes)
+    begin, end = "lane", str(steps)
+    if shape.splits > 1:
+        body.line(f"const {kind} begin = {kind}(split) * {share};")
+        body.line(f"const {kind} end = begin + {share} < {steps} ? begin + {share} : {steps};")
+        begin, end = "begin + lane", "end"
+    inexact = any(fold.dtype.kind not in "biu" and not fold.arg for fold in flat.folds)
+    chunk = SERIAL_LIMIT * shape.lanes
+    if not inexact or share <= chunk:
+        with body.block(f"for ({kind} step = {begin}; step < {end}; step += {shape.lanes})"):
+            body.bind(step, "step")
+            take_step(body, flat, "total")
+        return
+    with body.block(f"for ({kind} first = {begin}; first < {end}; first += {chunk})"):
+        body.line(f"const {kind} stop = first + {chunk} < {end} ? first + {chunk} : {end};")
+        for fold in flat.folds:
+            fold.declare(body, "part")
+        with body.block(f"for ({kind} step = first; step < stop; step += {shape.lanes})"):
+            body.bind(step, "step")
+            take_step(body, flat, "part")
+        for fold in flat.folds:
+            fold.absorb(body, "total", fold.cells("part"))
+
+
+def take_step(body: Body, flat: FlatPass, name: str) -> None:
+    """Fold one element into the accumulators called `name`, and make the stores of the step."""
+    compute(body, flat.roots)
+    for fold, element in zip(flat.folds, flat.values, strict=True):
+        fold.absorb(body, name, (operand(body, element), "step"))
+    for store in flat.stores:
+        write_store(body, store, value(body, store.value))
+
+
+def share_cells(body: Body, folds: Sequence[Fold], shape: ReduceShape) -> None:
+    """Declare an array in shared memory for each cell, one element a thread."""
+    if shape.lanes == 1:
+        return
+    offset = 0
+    for fold in folds:
+        for cell, type_, dtype in zip(fold.cells("shared"), fold.types, fold.dtypes, strict=True):
+            place = f"reinterpret_cast<{type_}*>(shared + {offset})"
+            body.line(f"{type_}* const {cell} = {place};")
+            offset += shape.outputs * shape.lanes * dtype.itemsize
+
+
+def fold_lanes(body: Body, folds: Sequence[Fold], shape: ReduceShape) -> None:
+    """Fold the lanes of each output into its lane 0, by halving distances in shared memory.
+
+    As soon as the lanes that meet are of one warp, the warp alone waits.
+    """
+    if shape.lanes == 1 or not folds:
+        return
+    stride = 1 if shape.adjacent else shape.outputs
+    for fold in folds:
+        for mine, shared in zip(fold.cells("total"), fold.cells("shared"), strict=True):
+            body.line(f"{shared}[thread] = {mine};")
+    body.line(barrier(shape.lanes * stride))
+    far = [w for w in _halvings(shape.lanes) if 2 * w * stride > WARP]
+    near = [w for w in _halvings(shape.lanes) if 2 * w * stride <= WARP]
+    for widths, sync in ((far, "__syncthreads();"), (near, "__syncwarp();")):
+        if not widths:
+            continue
+        head = f"for (int width = {widths[0]}; width >= {widths[-1]}; width /= 2)"
+        with body.block(head):
+            with body.block("if (lane < width)"):
+                other = "thread + width" if stride == 1 else f"thread + width * {stride}"
+                for fold in folds:
+                    theirs = tuple(f"{cell}[{other}]" for cell in fold.cells("shared"))
+                    fold.absorb(body, "total", theirs)
+                    for mine, shared in zip(fold.cells("total"), fold.cells("shared"), strict=True):
+                        body.line(f"{shared}[thread] = {mine};")
+            body.line(sync)
+
+
+def barrier(together: int) -> str:
+    """The statement at which as many neighbouring threads, a power of two, wait for each other."""
+    return "__syncthreads();" if together > WARP else "__syncwarp();"
+
+
+def _halvings(lanes: int) -> list[int]:
+    """Half the lanes, a quarter of them, and so on.
+
+    >>> _halvings(8)
+    [4, 2, 1]
+    """
+    return [1 << bit for bit in reversed(range(lanes.bit_length() - 1))]

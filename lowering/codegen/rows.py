@@ -1,0 +1,177 @@
+"""The text of a RowNest of several passes: a row stays within one block.
+
+Between passes every lane learns the totals of its row. Of a row that is short enough, what a later
+pass needs again of an element stays in registers, so that the row is read from memory once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from lowering.buffer import Buffer
+from lowering.codegen.body import Body
+from lowering.codegen.expressions import compute, expr_type, hoist, index_type
+from lowering.codegen.flatten import POINT, STEP, Flattener, linear_axis
+from lowering.codegen.folds import Fold, folds_of
+from lowering.codegen.lanes import (
+    WARP,
+    FlatPass,
+    barrier,
+    fold_lanes,
+    place_thread,
+    share_cells,
+    take_step,
+    walk,
+)
+from lowering.codegen.launch import STEPS_KEPT
+from lowering.codegen.shapes import ReduceShape
+from lowering.codegen.signals import write_results, write_stop_check
+from lowering.kernel import RowNest
+from tracegraph.scalar import Apply, Axis, Expr, Load, subexpressions
+
+KEPT_BYTES = 256
+"""Bytes of elements that a thread keeps at most: with more, too few threads would run at a time."""
+
+BLOCK_BYTES = 128 << 10
+"""Bytes of elements that all threads of a block keep at most: half of the registers there are."""
+
+
+def write_rows(body: Body, nest: RowNest, shape: ReduceShape) -> None:
+    """Write the nest; `block` and `thread` are declared, and the block is the nest's own."""
+    rank = len(nest.space)
+    flat = Flattener(
+        {POINT: list(enumerate(nest.space)), STEP: list(enumerate(nest.loop, start=rank))}
+    )
+    folds = folds_of(tuple(a for p in nest.passes for a in p.accumulators))
+    passes: list[FlatPass] = []
+    for row_pass in nest.passes:
+        first = sum(len(done.folds) for done in passes)
+        own = folds[first : first + len(row_pass.accumulators)]
+        passes.append(FlatPass.of(row_pass, own, flat))
+    write_stop_check(body, nest.signals)
+    place_thread(body, shape, prod(nest.space))
+    share_cells(body, folds, shape)
+    body.bind(linear_axis(POINT, nest.space), "point")
+    step = linear_axis(STEP, nest.loop)
+    kept = _kept(passes, step, shape)
+    names: dict[Expr, str] = {}
+    for number, flat_pass in enumerate(passes):
+        for fold in flat_pass.folds:
+            fold.declare(body, "total")
+        if kept is not None:
+            names |= _declare_kept(body, kept[number], step, shape)
+        with body.block("if (live)"):
+            if kept is None:
+                walk(body, flat_pass, step, shape)
+            else:
+                _take_items(body, flat_pass, step, shape, kept[number], names)
+        fold_lanes(body, flat_pass.folds, shape)
+        _tell_lanes(body, flat_pass.folds, shape)
+        for fold in flat_pass.folds:
+            body.bind(*fold.result("total"))
+    if not nest.stores and not nest.signals:
+        return
+    if shape.lanes > 1 and not passes[-1].folds:
+        # a row's own stores may replace what the lanes of its last pass still read
+        body.line(barrier(shape.lanes * (1 if shape.adjacent else shape.outputs)))
+    with body.block("if (live)" if shape.lanes == 1 else "if (live && lane == 0)"):
+        write_results(body, map(flat.store, nest.stores), map(flat.signal, nest.signals))
+
+
+def _tell_lanes(body: Body, folds: Sequence[Fold], shape: ReduceShape) -> None:
+    """Give every lane the totals of its row. Each pass has shared memory of its own, so nothing
+    needs to wait until they are read.
+    """
+    if shape.lanes == 1 or not folds:
+        return
+    stride = 1 if shape.adjacent else shape.outputs
+    if 2 * stride <= WARP < shape.lanes * stride:  # the last to wait was one warp
+        body.line("__syncthreads();")
+    for fold in folds:
+        for mine, shared in zip(fold.cells("total"), fold.cells("shared"), strict=True):
+            body.line(f"{mine} = {shared}[thread - lane * {stride}];")
+
+
+def _items(step: Axis, shape: ReduceShape) -> int:
+    return -(-step.extent // shape.lanes)
+
+
+def _declare_kept(
+    body: Body, kept: Sequence[Expr], step: Axis, shape: ReduceShape
+) -> dict[Expr, str]:
+    """Declare the registers of what a pass keeps of each of its elements."""
+    names = {}
+    for expr in kept:
+        names[expr] = body.fresh()
+        body.line(f"{expr_type(expr)} {names[expr]}[{_items(step, shape)}];")
+    return names
+
+
+def _take_items(
+    body: Body,
+    flat_pass: FlatPass,
+    step: Axis,
+    shape: ReduceShape,
+    kept: Sequence[Expr],
+    names: dict[Expr, str],
+) -> None:
+    """Take all steps of the lane, unrolled: only so can arrays be registers."""
+    hoist(body, flat_pass.roots, step)
+    for expr, name in names.items():
+        if expr not in kept:
+            body.bind(expr, f"{name}[item]")
+    body.line("#pragma unroll")
+    with body.block(f"for (int item = 0; item < {_items(step, shape)}; ++item)"):
+        position = f"lane + item * {shape.lanes}"
+        body.line(f"const {index_type(step.extent + shape.lanes)} step = {position};")
+        if step.extent % shape.lanes:
+            body.line(f"if (step >= {step.extent}) continue;")
+        body.bind(step, "step")
+        compute(body, kept)
+        for expr in kept:
+            body.line(f"{names[expr]}[item] = {body.name(expr)};")
+        take_step(body, flat_pass, "total")
+
+
+def _kept(passes: Sequence[FlatPass], step: Axis, shape: ReduceShape) -> list[list[Expr]] | None:
+    """What each pass keeps of an element for later ones; None where that takes too many registers.
+
+    It is the last that the passes have in common: no operand of it is kept for the same pass. What
+    comes from a buffer that a pass before the last changes is read anew.
+    """
+    changed = {store.buffer for flat_pass in passes[:-1] for store in flat_pass.stores}
+    made: dict[Expr, int] = {}
+    kept: list[list[Expr]] = [[] for _ in passes]
+    for number, flat_pass in enumerate(passes):
+        lasting = _lasting(flat_pass.roots, step, changed)
+        stack, seen = list(flat_pass.roots), set[Expr]()
+        while stack:
+            expr = stack.pop()
+            if expr in seen:
+                continue
+            seen.add(expr)
+            before = made.setdefault(expr, number) if expr in lasting else number
+            if before == number:
+                stack.extend(expr.children)
+            elif expr not in kept[before]:
+                kept[before].append(expr)
+    items = _items(step, shape)
+    threads = shape.outputs * shape.lanes
+    nbytes = sum(expr.dtype.itemsize for exprs in kept for expr in exprs) * items
+    fits = items <= STEPS_KEPT and nbytes <= min(KEPT_BYTES, BLOCK_BYTES // threads)
+    return kept if fits else None
+
+
+def _lasting(roots: Sequence[Expr], step: Axis, changed: set[Buffer]) -> set[Expr]:
+    """The values that move with the step and stay what they are whatever the passes store."""
+    moving: set[Expr] = {step}
+    passing: set[Expr] = set()
+    for expr in subexpressions(tuple(roots)):
+        if not moving.isdisjoint(expr.children):
+            moving.add(expr)
+        if not passing.isdisjoint(expr.children) or (
+            isinstance(expr, Load) and expr.buffer in changed
+        ):
+            passing.add(expr)
+    return {expr for expr in moving - passing if isinstance(expr, (Load, Apply))}

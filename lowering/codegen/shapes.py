@@ -1,0 +1,87 @@
+"""Shapes: how the blocks and threads of each kind of nest share its work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lowering.codegen.crossings import Crossing
+
+
+@dataclass(frozen=True, slots=True)
+class MapShape:
+    """`blocks` blocks of threads with `points` points each; a block's points are contiguous.
+
+    Of these, `width` that follow each other may be accessed as one.
+    """
+
+    threads: int
+    points: int
+    blocks: int
+    width: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class TileShape:
+    """Each block has one tile of a crossing."""
+
+    threads: int
+    crossing: Crossing
+    blocks: int
+    shared_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReduceShape:
+    """A block is `outputs` × `lanes` threads; the lanes share the loop of one output, or row.
+
+    With `adjacent`, lanes of one output are neighbours, else outputs are. `splits` blocks share the
+    loops of one tile of outputs: 1 if there are several passes over the loop.
+    """
+
+    outputs: int
+    lanes: int
+    adjacent: bool
+    tiles: int
+    splits: int
+    shared_bytes: int
+    workspace_bytes: int
+
+    @property
+    def blocks(self) -> int:
+        """Number of blocks."""
+        return self.tiles * self.splits
+
+
+@dataclass(frozen=True, slots=True)
+class ScanShape:
+    """One thread a line; or, with `together`, `splits` blocks a line."""
+
+    threads: int
+    together: bool
+    blocks: int
+    shared_bytes: int
+    splits: int = 1
+    workspace_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ScatterShape:
+    """`owners` threads for each independent point: they all walk the updates in order, and each
+    makes those to the targets that it owns. A power of two.
+    """
+
+    threads: int
+    owners: int
+    blocks: int
+
+
+@dataclass(frozen=True, slots=True)
+class PrintShape:
+    """One block, which shares the place of its record in the print ring."""
+
+    threads: int
+    blocks: int = 1
+    shared_bytes: int = 16
+
+
+Shape = MapShape | TileShape | ReduceShape | ScanShape | ScatterShape | PrintShape

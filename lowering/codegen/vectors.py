@@ -1,0 +1,123 @@
+"""Vectors: accesses of a thread's consecutive points that can be made as one.
+
+Points are dealt out in groups of `width`, each beginning at a multiple of the width. Over a group
+an expression is the same for all points, or counts up from a multiple of the width, or neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from lowering.codegen.body import Body
+from lowering.codegen.expressions import compute, stored
+from lowering.codegen.flatten import POINT
+from lowering.kernel import Store
+from lowering.preamble import c_type
+from tracegraph.scalar import Axis, Const, Expr, FloorDiv, Load, Mod, Sum, subexpressions
+
+
+class Spread(Enum):
+    """How an expression varies over the points of a group."""
+
+    UNIFORM = "the same for all"
+    COUNTING = "a multiple of the width, and up from there by one a point"
+    VARYING = "otherwise"
+
+
+@dataclass(frozen=True, slots=True)
+class Vectors:
+    """What of a nest is the same for the points of a group, and what is accessed as a vector."""
+
+    width: int
+    uniform: tuple[Expr, ...]
+    loads: tuple[Load, ...]
+    stores: tuple[Store, ...]
+
+    @property
+    def accesses(self) -> tuple[Load | Store, ...]:
+        """All accesses that are made as vectors."""
+        return (*self.loads, *self.stores)
+
+
+def vectors_of(stores: Iterable[Store], width: int) -> Vectors:
+    """The vectors of flat stores and their expressions, for groups of `width` points."""
+    stores = tuple(stores)
+    order = subexpressions(tuple(stored(stores)))
+    spread = _spread(order, width)
+    uniform = [e for e in order if spread[e] is Spread.UNIFORM and type(e) is not Const]
+    loads = [e for e in order if isinstance(e, Load)]
+    return Vectors(
+        width,
+        tuple(uniform),
+        tuple(load for load in loads if _is_vector(load, spread)),
+        tuple(store for store in stores if _is_vector(store, spread)),
+    )
+
+
+def pack(access: Load | Store, width: int) -> str:
+    """The C++ type of the elements of one vector access."""
+    return f"tg_pack<{c_type(access.buffer.type.dtype)}, {width}>"
+
+
+def alignment_test(body: Body, vectors: Vectors) -> str | None:
+    """The test that arguments are aligned as vectors must be; None if nothing is to be tested.
+
+    All other memory is: it begins at multiples of 256 bytes.
+    """
+    given = [access for access in vectors.accesses if access.buffer.space == "input"]
+    if not given:
+        return None
+    names = dict.fromkeys(body.pointers[access.buffer] for access in given)
+    addresses = " | ".join(f"tg_u64({name})" for name in names)
+    largest = max(access.buffer.type.dtype.itemsize for access in given) * vectors.width
+    return f"(({addresses}) & {largest - 1}) == 0"
+
+
+def compute_uniform(body: Body, vectors: Vectors, point: Expr, first: str) -> None:
+    """Compute what is the same for all points of the group that begins at the point `first`."""
+    with body.scope():
+        body.bind(point, first)
+        compute(body, vectors.uniform)
+        names = {expr: body.name(expr) for expr in vectors.uniform}
+    for expr, name in names.items():
+        if name is not None:
+            body.bind(expr, name)
+
+
+def _is_vector(access: Load | Store, spread: Mapping[Expr, Spread]) -> bool:
+    return access.guard is None and spread[access.indices[0]] is Spread.COUNTING
+
+
+def _spread(order: Iterable[Expr], width: int) -> dict[Expr, Spread]:
+    found: dict[Expr, Spread] = {}
+    for expr in order:  # operands come before what is made of them
+        parts = [found[child] for child in expr.children]
+        match expr:
+            case Axis(number=number) if number == POINT:
+                found[expr] = Spread.COUNTING
+            case _ if all(part is Spread.UNIFORM for part in parts):
+                found[expr] = Spread.UNIFORM
+            case FloorDiv(divisor=divisor) if divisor % width == 0:
+                found[expr] = _if_counting(parts[0], Spread.UNIFORM)
+            case Mod(divisor=divisor) if divisor % width == 0:
+                found[expr] = _if_counting(parts[0], Spread.COUNTING)
+            case Sum():
+                found[expr] = _spread_of_sum(expr, parts, width)
+            case _:
+                found[expr] = Spread.VARYING
+    return found
+
+
+def _if_counting(part: Spread, then: Spread) -> Spread:
+    return then if part is Spread.COUNTING else Spread.VARYING
+
+
+def _spread_of_sum(expr: Sum, parts: list[Spread], width: int) -> Spread:
+    factors = [factor for _, factor in expr.terms]
+    moving = [f for part, f in zip(parts, factors, strict=True) if part is not Spread.UNIFORM]
+    still = [f for part, f in zip(parts, factors, strict=True) if part is Spread.UNIFORM]
+    if Spread.VARYING in parts or moving != [1] or any(f % width for f in (*still, expr.offset)):
+        return Spread.VARYING
+    return Spread.COUNTING

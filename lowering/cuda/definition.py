@@ -1,0 +1,174 @@
+"""Definition: a CUDA graph while it is built, one node at a time.
+
+    new -> open           nodes are added, each together with its slots
+    open <-> capturing    a library adds them, on the capture stream
+    open -> frozen        complete: neither nodes nor owners are added
+    frozen -> instantiated
+    any -> given up       by a failure: the graph is dropped, and its owners with it
+    any -> closed         with the executable
+
+Every other order raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal
+
+from lowering.cuda.interface import ConditionalKind, Driver, KernelNodeHandle, Launch
+from lowering.errors import (
+    EmittedTwiceError,
+    ForeignNodeError,
+    InstantiatedTwiceError,
+    NotOpenError,
+    UnfinishedError,
+)
+from lowering.slots import NodeSlots, SlotTable
+from tracegraph.errors import UpdateError
+
+State = Literal["new", "open", "capturing", "frozen", "instantiated", "given up", "closed"]
+
+
+class Definition:
+    """The graph of the Plan `name`, whose nodes keep alive what is in `slots`."""
+
+    def __init__(self, driver: Driver, slots: SlotTable, name: str) -> None:
+        self.driver = driver
+        self.slots = slots
+        self.name = name
+        self._state: State = "new"
+        self._graph: Any = None
+        self._kernels: dict[KernelNodeHandle, NodeSlots] = {}
+
+    @property
+    def state(self) -> State:
+        """What may be done with it now."""
+        return self._state
+
+    @contextmanager
+    def building(self) -> Iterator[Any]:
+        """An empty graph to add nodes to; it is frozen at the end, or dropped if that fails.
+
+        Raises:
+            EmittedTwiceError: it was built before.
+            NotOpenError: a step failed meanwhile.
+        """
+        if self._state != "new":
+            raise EmittedTwiceError(self.name)
+        with self._giving_up():
+            self._graph = self.driver.new_graph()
+            self._state = "open"
+            yield self._graph
+            self._require_open()
+            self.slots.freeze()
+            self._state = "frozen"
+
+    def add_kernel(
+        self,
+        graph: Any,
+        dependencies: Sequence[Any],
+        launch: Launch,
+        values: Sequence[int],
+        owned: Sequence[bool],
+        node: NodeSlots,
+    ) -> KernelNodeHandle:
+        """Add a kernel node to the graph or a body, and enter what it keeps alive.
+
+        Raises:
+            NotOpenError: no nodes can be added now.
+            UnownedAddressError: an owned value is no address in memory of the slots.
+        """
+        self._require_open()
+        with self._giving_up():
+            self.slots.attach(node, (v for v, keep in zip(values, owned, strict=True) if keep))
+            handle = self.driver.add_kernel(graph, dependencies, launch, values, owned, self.slots)
+            self._kernels[handle] = node
+        return handle
+
+    def add_conditional(
+        self,
+        graph: Any,
+        dependencies: Sequence[Any],
+        kind: ConditionalKind,
+        condition: Any,
+        branches: int,
+        node: NodeSlots,
+    ) -> tuple[Any, tuple[Any, ...]]:
+        """Add a conditional node; the node and its bodies.
+
+        Raises:
+            NotOpenError: no nodes can be added now.
+        """
+        self._require_open()
+        with self._giving_up():
+            self.slots.attach(node)
+            return self.driver.add_conditional(graph, dependencies, kind, condition, branches)
+
+    def capture(
+        self,
+        graph: Any,
+        dependencies: Sequence[Any],
+        issue: Callable[[], None],
+        node: NodeSlots,
+        addresses: Sequence[int],
+    ) -> tuple[tuple[Any, ...], tuple[str, ...]]:
+        """Capture what `issue` does, which uses memory at `addresses`; as `Driver.capture`.
+
+        Raises:
+            NotOpenError: no nodes can be added now.
+            UnownedAddressError: an address is in no memory of the slots.
+        """
+        self._require_open()
+        with self._giving_up():
+            self.slots.attach(node, addresses)
+            self._state = "capturing"
+            captured = self.driver.capture(graph, dependencies, issue)
+            self._state = "open"
+        return captured
+
+    def instantiate(self) -> Any:
+        """The executable of the driver.
+
+        Raises:
+            InstantiatedTwiceError: there is one.
+            UnfinishedError: it is not frozen.
+        """
+        if self._state == "instantiated":
+            raise InstantiatedTwiceError(self.name)
+        if self._state != "frozen":
+            raise UnfinishedError(self.name, self._state)
+        with self._giving_up():
+            executable = self.driver.instantiate(self._graph)
+        self._graph, self._state = None, "instantiated"
+        return executable
+
+    def update_error(self, kernel: KernelNodeHandle, reason: Exception) -> Exception:
+        """What to raise when the driver refused to update a kernel node, for a `reason`."""
+        node = self._kernels.get(kernel)
+        if node is None:
+            return ForeignNodeError("a kernel node")
+        return UpdateError(self.name, str(node), str(reason))
+
+    def close(self) -> None:
+        """Let go of everything; what the driver's graphs hold lives as long as they do."""
+        self._drop("closed")
+
+    def _require_open(self) -> None:
+        if self._state != "open":
+            raise NotOpenError(self.name, self._state)
+
+    @contextmanager
+    def _giving_up(self) -> Iterator[None]:
+        """Drop the graph if a step fails: nothing of it may be used."""
+        try:
+            yield
+        except BaseException:
+            self._drop("given up")
+            raise
+
+    def _drop(self, state: State) -> None:
+        self._graph, self._state = None, state
+        self._kernels.clear()
+        self.slots = SlotTable()
+        self.slots.freeze()

@@ -1,0 +1,90 @@
+"""Heap: the device memory that is held, by purpose, and what is tried when there is not enough."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any, Literal
+
+from lowering.cuda.interface import Allocation, Driver
+from lowering.cuda.timeline import Timeline
+from tracegraph import residents
+from tracegraph.errors import OutOfMemoryError
+
+Purpose = Literal["arrays", "arenas", "constants"]
+
+MOST_NAMED = 5
+"""Functions that an OutOfMemoryError names."""
+
+
+class Heap:
+    """Allocates for all that runs on one device.
+
+    `caches` are called to drop memory that is kept for later. `executables` are those alive on the
+    device; the idle ones that belong to jitted functions are closed when memory is short, the least
+    recently used first, and built again at their next use.
+    """
+
+    def __init__(self, timeline: Timeline) -> None:
+        self.timeline = timeline
+        self.caches: list[Callable[[], None]] = []
+        self.executables: weakref.WeakSet[Any] = weakref.WeakSet()
+        self.held: dict[Purpose, int] = {"arrays": 0, "arenas": 0, "constants": 0}
+        self.high_water = 0
+        self._living: dict[weakref.ref[Allocation], tuple[Purpose, int]] = {}
+
+    def allocate(self, nbytes: int, purpose: Purpose, driver: Driver | None = None) -> Allocation:
+        """Memory of at least `nbytes` for the stream of `driver`, its contents undefined.
+
+        Without a driver it is for the device's own stream.
+
+        Raises:
+            OutOfMemoryError: the device has not enough, though all that is not in use was freed.
+        """
+        driver = driver or self.timeline.driver
+        try:
+            memory = driver.allocate(nbytes)
+        except MemoryError:
+            memory = self._allocate_scarce(nbytes, driver)
+        self._living[weakref.ref(memory, self._forget)] = purpose, nbytes
+        self.held[purpose] += nbytes
+        self.high_water = max(self.high_water, sum(self.held.values()))
+        return memory
+
+    def _allocate_scarce(self, nbytes: int, driver: Driver) -> Allocation:
+        if nbytes <= driver.memory_info()[1]:
+            for _ in self._relief():
+                try:
+                    return driver.allocate(nbytes)
+                except MemoryError:
+                    continue
+        free, total = driver.memory_info()
+        largest = sorted(
+            ((sum(e.pieces().values()), e.plan.name) for e in self.executables), reverse=True
+        )
+        named = [(name, size) for size, name in largest[:MOST_NAMED]]
+        device = f"cuda:{driver.ordinal}"
+        held = {str(purpose): size for purpose, size in self.held.items()}
+        raise OutOfMemoryError(device, nbytes, free, total, held, named)
+
+    def _relief(self) -> Iterator[None]:
+        """Free more at each step, dearer things later."""
+        gc.collect()
+        self.trim()
+        yield
+        while residents.evict(self.executables):
+            self.trim()
+            yield
+
+    def trim(self) -> None:
+        """Give all memory that is kept for later back to the device."""
+        for drop in self.caches:
+            drop()
+        self.timeline.settle()
+        self.timeline.driver.trim()
+
+    def _forget(self, memory: weakref.ref[Allocation]) -> None:
+        # Runs in any thread and at any point, hence without a lock.
+        purpose, nbytes = self._living.pop(memory)
+        self.held[purpose] -= nbytes

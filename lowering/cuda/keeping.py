@@ -1,0 +1,75 @@
+"""What each node of a graph keeps alive, by name: the entries of a slot table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from lowering.buffer import Buffer
+from lowering.codegen import Parameter, Workspace
+from lowering.codegen.parameters import (
+    FailureWord,
+    PrintRing,
+    StepCount,
+    StopFlag,
+)
+from lowering.cuda.library import WORKSPACE_BYTES
+from lowering.cuda.mailbox import WORD
+from lowering.plan import LibraryNode, Node, Plan
+from lowering.slots import NodeSlots, Slot
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """Names what the nodes of a Plan keep; its kernels are `code_bytes` of code."""
+
+    plan: Plan
+    code_bytes: int
+
+    def kernel(self, name: str, node: Node | None, parameters: Sequence[Parameter]) -> NodeSlots:
+        """The slots of a kernel node; the load kernel belongs to no node of the Plan."""
+        slots = [Slot("module", self.code_bytes), *self._memory(parameters)]
+        return NodeSlots("kernel", name, _lines(node), tuple(slots))
+
+    def load(self, name: str, nbytes: int) -> NodeSlots:
+        """The slots of the kernel that writes small inputs."""
+        slots = (Slot("module", self.code_bytes), Slot("small inputs", nbytes))
+        return NodeSlots("kernel", name, "", slots)
+
+    def library(self, node: LibraryNode) -> NodeSlots:
+        """The slots of a captured product."""
+        slots = [Slot("library handle", 0), Slot("library workspace", WORKSPACE_BYTES)]
+        slots += self._memory([node.left.buffer, node.right.buffer, node.target.buffer])
+        batch = f"{node.batch} x " if node.batch > 1 else ""
+        name = f"product {batch}{node.m}x{node.k}x{node.n}"
+        return NodeSlots("library", name, _lines(node), tuple(slots))
+
+    def conditional(self, kind: str, node: Node) -> NodeSlots:
+        """The slots of a conditional node: its bodies' nodes have their own."""
+        return NodeSlots(kind, "-", _lines(node))
+
+    def _memory(self, parameters: Iterable[Parameter]) -> list[Slot]:
+        """One slot for each piece of fixed memory."""
+        found = (self._slot(parameter) for parameter in parameters)
+        return list(dict.fromkeys(slot for slot in found if slot is not None))
+
+    def _slot(self, parameter: Parameter) -> Slot | None:
+        match parameter:
+            case Buffer(space="scratch"):
+                return Slot("arena", self.plan.arena_bytes)
+            case Buffer(space="const", number=number, type=type_):
+                return Slot(f"constant {number} {type_}", type_.nbytes)
+            case Workspace(nbytes=nbytes):
+                return Slot("workspace", nbytes)
+            case StopFlag():
+                return Slot("stop flag", 4)
+            case PrintRing():
+                return Slot("print ring", 0)
+            case FailureWord() | StepCount():
+                return Slot("mailbox", WORD * (1 + len(self.plan.monitors)))
+        return None
+
+
+def _lines(node: Node | None) -> str:
+    sources = () if node is None else node.sources
+    return ", ".join(dict.fromkeys(map(str, sources)))

@@ -1,0 +1,44 @@
+"""Loan: memory of one stream that other streams use as well."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from lowering.cuda.flight import Flight
+from lowering.cuda.interface import Allocation, Event
+
+if TYPE_CHECKING:
+    from lowering.cuda.memory import FreeList
+    from lowering.cuda.timeline import Timeline
+
+
+class Loan:
+    """Takes the place of a buffer's free list, and gives memory back with the events of its uses.
+
+    `ready` is the event behind what computes the buffer, if one is recorded; `followers` are the
+    streams that wait for it already, with the flights to wait for there.
+    """
+
+    __slots__ = ("_free", "_uses", "followers", "most", "ready")
+
+    def __init__(self, free: FreeList, ready: Event | None = None) -> None:
+        self.most = sys.maxsize
+        self.ready = ready
+        self.followers: dict[Timeline, Flight | None] = {}
+        self._free = free
+        self._uses: list[Event] = []
+
+    def use(self, event: Event) -> None:
+        """Note the event behind what another stream does with the memory."""
+        self._uses = [*(use for use in self._uses if not use()), event]
+
+    def __len__(self) -> int:
+        return 0
+
+    def append(self, allocation: Allocation) -> None:
+        """Take the memory back, when the buffer is collected."""
+        if self._uses:
+            self._free.lent.append((allocation, self._uses))
+        elif len(self._free) < self._free.most:
+            self._free.append(allocation)

@@ -1,0 +1,224 @@
+"""Merging along rows: maps and reductions over the same elements become passes of one nest.
+
+A `ReduceNest` and what is computed from it, element by element, read the same rows: softmax, layer
+normalisation, an update followed by the norm of the result. As passes of one `RowNest` they read
+memory once, and cost one node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from itertools import count
+from math import prod
+
+from lowering.buffer import Buffer
+from lowering.kernel import Accumulator, MapNest, Nest, Pass, ReduceNest, RowNest
+from lowering.stage import loads, map_nest, nest_roots, nest_stores, space_index
+from tracegraph.scalar import Accumulated, Axis, Expr, Load, subexpressions
+
+FEWEST_ROWS = 512
+"""Rows that keep a device busy when each is one block's: several passes need a row in one block."""
+
+SHORT = 1 << 14
+"""Elements in all up to which a single block is quick enough, whatever the number of rows."""
+
+
+def join_rows(first: Nest, second: Nest, kept: Collection[Buffer] = ()) -> RowNest | None:
+    """Both as passes of one nest, `second` computed from what `first` stores; None if impossible.
+
+    What is stored in a buffer of `kept` is read back by later passes; else it is computed again.
+    """
+    match first, second:
+        case MapNest(signals=()), ReduceNest():
+            return _reduce_what_is_mapped(first, second, kept)
+        case ((ReduceNest() | RowNest()), ReduceNest()):
+            rows = as_rows(first)
+            fits = rows.space == second.space and rows.loop == second.loop
+            return _append(rows, as_rows(second), kept) if fits else None
+        case ((ReduceNest() | RowNest()), MapNest()):
+            rows = as_rows(first)
+            if second.space == rows.space:
+                last = RowNest(rows.space, rows.loop, (), second.stores, second.signals)
+                return _append(rows, last, kept)
+            spread = _along(rows, second)
+            return None if spread is None else _append(rows, spread, kept)
+    return None
+
+
+def as_rows(nest: ReduceNest | RowNest) -> RowNest:
+    """A reduction as a nest of one pass."""
+    if isinstance(nest, RowNest):
+        return nest
+    one = Pass(nest.accumulators, ())
+    return RowNest(nest.space, nest.loop, (one,), nest.stores, nest.signals)
+
+
+def _reduce_what_is_mapped(
+    first: MapNest, second: ReduceNest, kept: Collection[Buffer]
+) -> RowNest | None:
+    """An update, then a fold of its results: one pass that stores and folds."""
+    if prod(first.space) != prod((*second.space, *second.loop)):
+        return None
+    axes = _alignment_by_reads(first, second)
+    if axes is None:
+        return None
+    stores = nest_stores(map_nest(first, axes))
+    rows = RowNest(second.space, second.loop, (Pass((), stores),), ())
+    return _append(rows, as_rows(second), kept)
+
+
+def _alignment_by_reads(first: MapNest, second: ReduceNest) -> dict[Expr, Expr] | None:
+    """Where each axis of a map lies in a reduction that reads the map's results at one point."""
+    own = space_index(first.space)
+    stored = {s.buffer for s in first.stores if s.indices == own and s.guard is None}
+    found: set[tuple[Expr, ...]] = {
+        load.indices
+        for load in loads([a.value for a in second.accumulators])
+        if load.buffer in stored and load.guard is None
+    }
+    if len(found) != 1:
+        return None
+    (indices,) = found
+    axes = dict(zip(own, indices, strict=True))
+    return _bijection(axes, (*second.space, *second.loop))
+
+
+def _along(rows: RowNest, second: MapNest) -> RowNest | None:
+    """A map over the elements of rows as a pass over these rows."""
+    if second.signals or prod(second.space) != prod((*rows.space, *rows.loop)):
+        return None
+    axes = _alignment_by_rows(rows, second)
+    if axes is None:
+        return None
+    stores = nest_stores(map_nest(second, axes))
+    return RowNest(rows.space, rows.loop, (Pass((), stores),), ())
+
+
+def _alignment_by_rows(rows: RowNest, second: MapNest) -> dict[Expr, Expr] | None:
+    """Where each axis of a map that reads what rows store lies in the rows.
+
+    Axes by which nothing is read are those of the loop, in order.
+    """
+    places = {s.buffer: s.indices for s in nest_stores(rows) if s.guard is None}
+    axes: dict[Expr, Expr] = {}
+    for load in loads(nest_roots(second)):
+        if load.buffer not in places:
+            continue
+        for here, there in zip(load.indices, places[load.buffer], strict=True):
+            if axes.setdefault(here, there) is not there:
+                return None
+    unplaced = [a for a in space_index(second.space) if isinstance(a, Axis) and a not in axes]
+    loop = space_index(rows.loop, first=len(rows.space))
+    rest = [a for a in loop if isinstance(a, Axis) and a not in axes.values()]
+    if len(rest) != len(unplaced):
+        return None
+    axes.update(zip(unplaced, rest, strict=True))
+    return _bijection(axes, (*rows.space, *rows.loop))
+
+
+def _bijection(axes: Mapping[Expr, Expr], extents: tuple[int, ...]) -> dict[Expr, Expr] | None:
+    """The map of axes to axes, if it is one to one between axes of equal extents."""
+    pairs: dict[Expr, Expr] = {}
+    for here, there in axes.items():
+        if isinstance(here, Axis) and isinstance(there, Axis) and here.extent == there.extent:
+            pairs[here] = there
+        elif isinstance(here, Axis) or isinstance(there, Axis):
+            return None
+    wide = sum(extent != 1 for extent in extents)
+    return pairs if len(set(pairs.values())) == len(pairs) == wide else None
+
+
+def _append(rows: RowNest, second: RowNest, kept: Collection[Buffer]) -> RowNest | None:
+    """Rows, then what `second` does; None if it reads other points than its own.
+
+    Each pass of `second` joins the first pass that follows all accumulators it uses.
+    """
+    values = _forwarded(rows, second)
+    if values is None:
+        return None
+    moved = _shifted(second, _count(rows), values)
+    passes = _numbered(rows)
+    places = [_after(passes, new) for new in moved.passes]
+    stored = {s.buffer: k for k, p in enumerate(rows.passes) for s in p.stores}
+    first_use = min(places, default=len(passes))
+    if reread := {b for b, k in stored.items() if b in kept and k < first_use}:
+        fewer = {load: value for load, value in values.items() if load.buffer not in reread}
+        moved = _shifted(second, _count(rows), fewer)
+    stores = [list(p.stores) for p in rows.passes]
+    numbered = _numbered(moved, _count(rows))
+    for at, new, folds in zip(places, moved.passes, numbered, strict=True):
+        if at == len(passes):
+            passes.append([])
+            stores.append([])
+        passes[at] += folds
+        stores[at] += new.stores
+    if len(passes) > 1 and not _fits_blocks(rows):
+        return None
+    joined = RowNest(
+        rows.space,
+        rows.loop,
+        tuple(Pass(tuple(a for _, a in p), tuple(s)) for p, s in zip(passes, stores, strict=True)),
+        (*rows.stores, *moved.stores),
+        (*rows.signals, *moved.signals),
+    )
+    return _renumbered(joined, [number for p in passes for number, _ in p])
+
+
+def _forwarded(rows: RowNest, second: RowNest) -> dict[Load, Expr] | None:
+    """What stands for each load in `second` of what the rows store; None if one is elsewhere."""
+    stores = {s.buffer: s for s in nest_stores(rows)}
+    values: dict[Load, Expr] = {}
+    for load in loads(nest_roots(second)):
+        store = stores.get(load.buffer)
+        if store is None:
+            continue
+        if load.guard is not None or store.guard is not None or load.indices != store.indices:
+            return None
+        values[load] = store.value
+    return values
+
+
+def _count(rows: RowNest) -> int:
+    return sum(len(p.accumulators) for p in rows.passes)
+
+
+def _numbered(rows: RowNest, first: int = 0) -> list[list[tuple[int, Accumulator]]]:
+    """The accumulators of each pass with their numbers, which start at `first`."""
+    numbers = count(first)
+    return [[(next(numbers), a) for a in p.accumulators] for p in rows.passes]
+
+
+def _after(passes: list[list[tuple[int, Accumulator]]], new: Pass) -> int:
+    """The position of the first pass that may use all that a new one uses."""
+    roots = [a.value for a in new.accumulators] + [s.value for s in new.stores]
+    used = {e.number for e in subexpressions(tuple(roots)) if isinstance(e, Accumulated)}
+    folding = (k for k, p in enumerate(passes) if any(number in used for number, _ in p))
+    return max(folding, default=-1) + 1
+
+
+def _shifted(second: RowNest, shift: int, values: Mapping[Load, Expr]) -> RowNest:
+    """`second` with its accumulators numbered from `shift`, and loads replaced by values."""
+    own = (e for e in subexpressions(nest_roots(second)) if isinstance(e, Accumulated))
+    replacement: dict[Expr, Expr] = {e: Accumulated.make(e.number + shift, e.dtype) for e in own}
+    replacement.update(values.items())
+    result = map_nest(second, replacement)
+    assert isinstance(result, RowNest)
+    return result
+
+
+def _renumbered(rows: RowNest, order: list[int]) -> RowNest:
+    """The nest with accumulators numbered by position; `order` has their numbers so far."""
+    places = {number: place for place, number in enumerate(order)}
+    replacement: dict[Expr, Expr] = {
+        e: Accumulated.make(places[e.number], e.dtype)
+        for e in subexpressions(nest_roots(rows))
+        if isinstance(e, Accumulated)
+    }
+    result = map_nest(rows, replacement)
+    assert isinstance(result, RowNest)
+    return result
+
+
+def _fits_blocks(rows: RowNest) -> bool:
+    rows_in_all = prod(rows.space)
+    return rows_in_all >= FEWEST_ROWS or rows_in_all * prod(rows.loop) <= SHORT

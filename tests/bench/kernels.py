@@ -1,0 +1,204 @@
+"""Bandwidth of generated kernels beside a copy: ``python -m tests.bench.kernels``.
+
+Each kernel is launched by itself, without a graph. Figures are GB/s of what must be read and
+written; the fastest of several samples counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import prod
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+import tracegraph.ops  # noqa: F401 - registers the ops that kernels name
+from lowering.buffer import Buffer
+from lowering.codegen import Workspace, unit_source
+from lowering.cuda.compile import cubin
+from lowering.kernel import Accumulator, Kernel, MapNest, Nest, Pass, RowNest, ScanNest, Store
+from lowering.plan import Graph, KernelNode, Plan
+from tracegraph.combiners import ADD, MAXIMUM
+from tracegraph.op import get
+from tracegraph.scalar import Accumulated, Axis, Expr, Load, apply, const
+from tracegraph.types import ArrayType
+
+from .limits import COPY_BYTES, LIMITS
+
+BYTES = COPY_BYTES["cuda"]
+FILL = 0x3C  # a byte that makes a small number of every floating-point dtype
+SAMPLES, RUNS = 5, 8
+
+
+@dataclass(frozen=True)
+class Work:
+    """A nest, the buffers in the order of their memory, and how many bytes it moves at least."""
+
+    nest: Nest
+    buffers: tuple[Buffer, ...]
+
+    @property
+    def nbytes(self) -> int:
+        return sum(buffer.type.nbytes for buffer in self.buffers)
+
+
+def _buffers(dtype: str, *shapes: tuple[int, ...]) -> tuple[Buffer, ...]:
+    return tuple(Buffer("input", n, ArrayType(dtype, shape)) for n, shape in enumerate(shapes))
+
+
+def _axes(*extents: int) -> tuple[Axis, ...]:
+    return tuple(Axis.make(number, extent) for number, extent in enumerate(extents))
+
+
+def _call(name: str, *args: Expr) -> Expr:
+    return apply(get(name), args, args[0].dtype, {})
+
+
+def sine(dtype: str, size: int) -> Work:
+    """sin(a) * 1.5 + a * a"""
+    x, out = _buffers(dtype, (size,), (size,))
+    (i,) = _axes(size)
+    a = Load.make(x, (i,))
+    scaled = _call("multiply", _call("sin", a), const(1.5, a.dtype))
+    value = _call("add", scaled, _call("multiply", a, a))
+    return Work(MapNest((size,), (Store(out, (i,), value),)), (x, out))
+
+
+def squares(dtype: str, size: int) -> Work:
+    """sum(a * a)"""
+    x, out = _buffers(dtype, (size,), ())
+    (i,) = _axes(size)
+    a = Load.make(x, (i,))
+    only = Pass((Accumulator(ADD, _call("multiply", a, a)),), ())
+    done = Store(out, (), Accumulated.make(0, a.dtype))
+    return Work(RowNest((), (size,), (only,), (done,)), (x, out))
+
+
+def column_sums(dtype: str, rows: int, columns: int) -> Work:
+    """sum(a, axis=0)"""
+    x, out = _buffers(dtype, (rows, columns), (columns,))
+    j, i = _axes(columns, rows)
+    only = Pass((Accumulator(ADD, Load.make(x, (i, j))),), ())
+    done = Store(out, (j,), Accumulated.make(0, x.type.dtype))
+    return Work(RowNest((columns,), (rows,), (only,), (done,)), (x, out))
+
+
+def transpose(dtype: str, rows: int, columns: int) -> Work:
+    """a.T + 1"""
+    x, out = _buffers(dtype, (columns, rows), (rows, columns))
+    i, j = _axes(rows, columns)
+    value = _call("add", Load.make(x, (j, i)), const(1, x.type.dtype))
+    return Work(MapNest((rows, columns), (Store(out, (i, j), value),)), (x, out))
+
+
+def softmax(dtype: str, rows: int, columns: int) -> Work:
+    """softmax of each row"""
+    x, out = _buffers(dtype, (rows, columns), (rows, columns))
+    i, j = _axes(rows, columns)
+    a = Load.make(x, (i, j))
+    power = _call("exp", _call("subtract", a, Accumulated.make(0, a.dtype)))
+    result = _call("divide", power, Accumulated.make(1, a.dtype))
+    passes = (
+        Pass((Accumulator(MAXIMUM, a),), ()),
+        Pass((Accumulator(ADD, power),), ()),
+        Pass((), (Store(out, (i, j), result),)),
+    )
+    return Work(RowNest((rows,), (columns,), passes, ()), (x, out))
+
+
+def cumsum(dtype: str, size: int) -> Work:
+    """cumsum(a)"""
+    x, out = _buffers(dtype, (size,), (size,))
+    (i,) = _axes(size)
+    return Work(ScanNest((size,), 0, ADD, Store(out, (i,), Load.make(x, (i,)))), (x, out))
+
+
+def cases() -> Iterator[tuple[Callable[..., Work], str, tuple[int, ...], int]]:
+    """Functions, dtypes, shapes, and by how many elements the arguments are off alignment."""
+    for dtype in ("float32", "float64", "float16"):
+        size = BYTES // np.dtype(dtype).itemsize
+        rows = size >> 12
+        for shift, less in ((0, 0), (0, 3), (1, 3)):
+            yield sine, dtype, (size - less,), shift
+        yield squares, dtype, (size,), 0
+        yield column_sums, dtype, (rows, 1 << 12), 0
+        yield transpose, dtype, (rows, 1 << 12), 0
+        yield transpose, dtype, (rows - 5, (1 << 12) - 3), 0
+        for columns in (64, 1000, 4096, 16384, 100_000):
+            yield softmax, dtype, (size // columns, columns), 0
+        if dtype != "float16":
+            yield cumsum, dtype, (1 << 24,), 0
+            yield cumsum, dtype, (size - 1,), 0
+
+
+def main() -> None:
+    """Print one line a case."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="", help="run the cases whose name has this in it")
+    only = parser.parse_args().only
+    from cuda.core import Device
+
+    device = Device(0)
+    device.set_current()
+    stream = device.create_stream()
+    memory = [device.allocate(BYTES + 256, stream=stream) for _ in range(2)]
+    for block in memory:
+        block.fill(FILL, stream=stream)
+    copy = LIMITS["copy"]("cuda")
+    assert copy is not None
+    rate = copy.work / _fastest(copy.run, lambda: copy.wait(None)) / 1e9
+    print(f"{'copy':<44} {rate:8.0f} GB/s", flush=True)
+    for make, dtype, shape, shift in cases():
+        name = f"{make.__name__} {dtype} {'x'.join(map(str, shape))} +{shift}"
+        if only in name:
+            _measure(name, make(dtype, *shape), shift, device, stream, memory)
+
+
+def _measure(
+    name: str, work: Work, shift: int, device: Any, stream: Any, memory: list[Any]
+) -> None:
+    from cuda.core import LaunchConfig, launch
+
+    node = KernelNode(Kernel("kernel", (work.nest,)))
+    unit = unit_source(Plan("bench", Graph((node,), frozenset()), (), (), (), {}, 0, 64))
+    code = unit.kernels[node]
+    kernel = cubin(unit.source, f"sm_{device.arch}").get_kernel(code.name)
+    places = {
+        buffer: int(block.handle) + shift * buffer.type.dtype.itemsize
+        for buffer, block in zip(work.buffers, memory, strict=True)
+    }
+    arguments: list[Any] = []
+    workspaces = []
+    for parameter in code.parameters:
+        if isinstance(parameter, Workspace):
+            workspaces.append(device.allocate(parameter.nbytes, stream=stream))
+            workspaces[-1].fill(0, stream=stream)
+            arguments.append(np.uint64(int(workspaces[-1].handle)))
+        else:
+            arguments.append(np.uint64(places[parameter]))  # type: ignore[index]
+    config = LaunchConfig(grid=code.grid, block=code.block, shmem_size=code.shared_bytes)
+    seconds = _fastest(lambda: launch(stream, config, kernel, *arguments), stream.sync)
+    rate = work.nbytes / seconds / 1e9
+    shape = f"{prod(code.grid)} x {prod(code.block)}"
+    print(f"{name:<44} {rate:8.0f} GB/s   blocks {shape}", flush=True)
+
+
+def _fastest(run: Callable[[], Any], wait: Callable[[], Any]) -> float:
+    """Seconds of one run: samples of several that are queued, after one that warms up."""
+    run()
+    wait()
+    samples = []
+    for _ in range(SAMPLES):
+        start = perf_counter()
+        for _ in range(RUNS):
+            run()
+        wait()
+        samples.append((perf_counter() - start) / RUNS)
+    return min(samples)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,153 @@
+"""Maps that access memory by vectors give what NumPy gives, whatever the arguments' alignment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import map_cases  # noqa: F401 - adds its cases
+import numpy as np
+import pytest
+from cases import CASES, Case, values
+from emulator import COMPILER, Emulator
+from kernels import axes, buffer, call, load, node, plan, store
+from test_kernels_emulated import assert_case
+
+from lowering.buffer import Buffer
+from lowering.codegen import Unit, launch, unit_source
+from lowering.kernel import MapNest
+from tracegraph.scalar import as_value, compare, floor_divide, modulo
+
+pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs g++")
+
+
+def negation(dtype: str, size: int) -> Case:
+    x, out = buffer(dtype, size), buffer(dtype, size)
+    (i,) = axes(size)
+    nest = MapNest((size,), (store(out, (i,), call("negative", load(x, i))),))
+    given = values(dtype, size)
+    return Case(node("negation", nest), {x: given}, {out: -given})
+
+
+def rows_and_columns() -> Case:
+    """The row of a group is the same for its points, the column counts."""
+    x, row, column, out = (buffer("float32", *s) for s in ((50, 64), (64,), (50,), (50, 64)))
+    i, j = axes(50, 64)
+    total = call("add", call("multiply", load(x, i, j), load(column, i)), load(row, j))
+    nest = MapNest((50, 64), (store(out, (i, j), total),))
+    given = {b: values("float32", *b.type.shape, seed=n) for n, b in enumerate((x, row, column))}
+    expected = given[x] * given[column][:, None] + given[row]
+    return Case(node("rows", nest), given, {out: expected})
+
+
+def slices() -> Case:
+    """One that begins at a multiple of the width, and one that does not."""
+    x, out = buffer("float32", 3000), buffer("float32", 2500)
+    (i,) = axes(2500)
+    nest = MapNest((2500,), (store(out, (i,), call("add", load(x, i + 8), load(x, i + 3))),))
+    given = values("float32", 3000)
+    return Case(node("slices", nest), {x: given}, {out: given[8:2508] + given[3:2503]})
+
+
+def several_dtypes_and_a_guard() -> Case:
+    small, large = buffer("int8", 1001), buffer("float64", 1001)
+    out, odd = buffer("float64", 1001), buffer("int8", 1001)
+    (i,) = axes(1001)
+    wide = call("cast", load(small, i), dtype="float64")
+    guard = compare("==", modulo(i, 2), 1)
+    stores = (
+        store(out, (i,), call("add", wide, load(large, i))),
+        store(odd, (i,), load(small, i), guard),
+    )
+    given = {small: values("int8", 1001), large: values("float64", 1001), odd: np.zeros(1001)}
+    expected = given[small].astype(np.float64) + given[large]
+    odds = np.where(np.arange(1001) % 2 == 1, given[small], 0)
+    return Case(node("dtypes", MapNest((1001,), stores)), given, {out: expected, odd: odds})
+
+
+def exchange_in_place() -> Case:
+    x, y = buffer("float32", 900), buffer("float32", 900)
+    (i,) = axes(900)
+    nest = MapNest((900,), (store(x, (i,), load(y, i)), store(y, (i,), load(x, i))))
+    given = {x: values("float32", 900), y: values("float32", 900, seed=1)}
+    return Case(node("exchange", nest), given, {x: given[y], y: given[x]})
+
+
+def quotients() -> Case:
+    out, at = buffer("int32", 40, 24), buffer("int32", 40)
+    i, j = axes(40, 24)
+    number = floor_divide(i * 24 + j, 8) * 4 + modulo(i * 24 + j, 16)
+    value = call("add", as_value(number, np.dtype(np.int32)), load(at, i))
+    nest = MapNest((40, 24), (store(out, (i, j), value),))
+    flat = np.arange(40 * 24).reshape(40, 24)
+    given = values("int32", 40) // 2
+    expected = flat // 8 * 4 + flat % 16 + given[:, None]
+    return Case(node("quotients", nest), {at: given}, {out: expected.astype(np.int32)})
+
+
+DTYPES = ("int8", "float16", "float32", "float64", "complex64", "complex128")
+OWN = {
+    **{f"{dtype}_{size}": negation(dtype, size) for dtype in DTYPES for size in (64, 4096, 5003)},
+    **{
+        make.__name__: make()
+        for make in (
+            rows_and_columns,
+            slices,
+            several_dtypes_and_a_guard,
+            exchange_in_place,
+            quotients,
+        )
+    },
+}
+MAPS = {
+    name: case
+    for name, case in CASES.items()
+    if all(isinstance(nest, MapNest) for nest in case.node.kernel.nests)
+}
+ALL = {**OWN, **MAPS}
+
+
+@pytest.fixture(scope="module")
+def unit() -> Iterator[Unit]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(launch, "LARGE_MAP", 2)
+        yield unit_source(plan(*(case.node for case in ALL.values())))
+
+
+@pytest.fixture(scope="module")
+def emulator(unit: Unit, tmp_path_factory: pytest.TempPathFactory) -> Emulator:
+    return Emulator(unit, tmp_path_factory.mktemp("vectors"))
+
+
+@pytest.mark.parametrize("shifted", [False, True], ids=["aligned", "shifted"])
+@pytest.mark.parametrize("name", ALL)
+def test_map_gives_what_numpy_gives(name: str, shifted: bool, emulator: Emulator) -> None:
+    assert_case(ALL[name], emulator, shifted)
+
+
+def text_of(unit: Unit, name: str) -> str:
+    function = unit.kernels[ALL[name].node].name
+    return unit.source.split(f"\n{function}(")[1].split("\n}\n")[0]
+
+
+def test_contiguous_accesses_are_vectors_and_others_are_not(unit: Unit) -> None:
+    assert text_of(unit, "float32_4096").count("reinterpret_cast") == 2
+    assert text_of(unit, "complex128_4096").count("reinterpret_cast") == 0
+    assert text_of(unit, "rows_and_columns").count("reinterpret_cast") == 3
+    assert text_of(unit, "slices").count("reinterpret_cast") == 2
+    assert text_of(unit, "reversed_slice_of_three_axes").count("reinterpret_cast") == 1
+
+
+def test_only_arguments_are_tested_for_alignment(unit: Unit) -> None:
+    assert "& 15) == 0" in text_of(unit, "float32_4096")
+    x, out = (Buffer(space, 0, buffer("float32", 1 << 21).type) for space in ("const", "scratch"))
+    (i,) = axes(1 << 21)
+    inner = node("inner", MapNest((1 << 21,), (store(out, (i,), load(x, i)),)))
+    source = unit_source(plan(inner, offsets={out: 0})).source
+    assert "reinterpret_cast<const tg_pack" in source
+    assert ") == 0" not in source.split("test_inner")[1]
+    assert "else" not in source.split("test_inner")[1]
+
+
+def test_the_value_of_a_group_is_computed_once(unit: Unit) -> None:
+    text = text_of(unit, "rows_and_columns")
+    assert text.index("p1[") < text.index("int item")

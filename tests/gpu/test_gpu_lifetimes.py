@@ -1,0 +1,369 @@
+"""What a graph points to outlives every Python reference, and goes with the graph."""
+
+import gc
+import os
+import subprocess
+import sys
+import time
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tracegraph
+from tracegraph import cond, fori_loop
+
+N = 50_000
+
+
+def numpy_table():
+    table = np.arange(float(N))
+
+    def drop():
+        table[:] = np.nan
+
+    return table, drop
+
+
+def own_table():
+    table = tracegraph.asarray(np.arange(float(N)), device="cuda")
+    return table, lambda: None
+
+
+def cupy_table():
+    cupy = pytest.importorskip("cupy")
+    source = cupy.arange(N, dtype=cupy.float64)
+    table = tracegraph.asarray(source)
+
+    def drop():
+        nonlocal source
+        source[:] = cupy.nan
+        del source
+        cupy.get_default_memory_pool().free_all_blocks()
+
+    return table, drop
+
+
+def torch_table():
+    torch = pytest.importorskip("torch")
+    source = torch.arange(N, dtype=torch.float64, device="cuda")
+    table = tracegraph.asarray(source)
+
+    def drop():
+        nonlocal source
+        source[:] = float("nan")
+        del source
+        torch.cuda.empty_cache()
+
+    return table, drop
+
+
+def at_the_top(x, table):
+    return x * 2 + table
+
+
+def in_a_branch(x, table):
+    return cond(x[0] >= 0, lambda x: x * 2 + table, lambda x: x, x)
+
+
+def in_a_loop(x, table):
+    return fori_loop(0, 1, lambda i, x: x * 2 + table, x)
+
+
+def poison():
+    """NaN over whatever was freed."""
+    return [tracegraph.asarray(np.full(N + k, np.nan), device="cuda") for k in range(16)]
+
+
+def compiled_with(make, use):
+    """A compiled function alone: what its constant was read from is overwritten and freed."""
+    table, drop = make()
+    run = tracegraph.jit(lambda x: use(x, table), device="cuda")
+    compiled = run.lower(tracegraph.ArrayType("float64", (N,))).compile()
+    compiled(np.zeros(N)).synchronize()
+    drop()
+    return compiled
+
+
+@pytest.mark.parametrize("use", [at_the_top, in_a_branch, in_a_loop])
+@pytest.mark.parametrize("make", [numpy_table, own_table, cupy_table, torch_table])
+def test_constants_outlive_all_references_to_them(make, use):
+    compiled = compiled_with(make, use)
+    gc.collect()
+    held = poison()
+    for k in range(3):
+        got = np.asarray(compiled(np.full(N, float(k))))
+        np.testing.assert_array_equal(got, 2.0 * k + np.arange(float(N)))
+    del held
+
+
+def test_arguments_are_held_until_their_launch_has_run():
+    cupy = pytest.importorskip("cupy")
+    slow = tracegraph.jit(lambda x: fori_loop(0, 2000, lambda i, x: x + 1, x), device="cuda")
+    slow(cupy.zeros(N)).synchronize()
+    result = slow(cupy.zeros(N))
+    cupy.get_default_memory_pool().free_all_blocks()
+    held = [cupy.full(N, cupy.nan) for _ in range(8)]
+    np.testing.assert_array_equal(np.asarray(result), np.full(N, 2000.0))
+    del held
+
+
+def test_results_outlive_their_executable_and_its_function():
+    def results():
+        run = tracegraph.jit(lambda x: (x + 1, x @ x), device="cuda")
+        return run(np.eye(64))
+
+    plus, square = results()
+    gc.collect()
+    held = poison()
+    np.testing.assert_array_equal(np.asarray(plus), np.eye(64) + 1)
+    np.testing.assert_array_equal(np.asarray(square), np.eye(64))
+    del held
+
+
+def product_with(x):
+    table = tracegraph.asarray(x.T.copy(), device="cuda")
+    run = tracegraph.jit(lambda x: x @ table, device="cuda")
+    return run.lower(tracegraph.ArrayType("float64", x.shape)).compile()
+
+
+def test_a_product_runs_when_only_its_executable_is_left():
+    x = np.random.default_rng(3).standard_normal((128, 128))
+    compiled = product_with(x)
+    whats = {slot.what for node in compiled.slots.nodes for slot in node.slots}
+    assert {"library handle", "library workspace", "module"} <= whats
+    gc.collect()
+    held = poison()
+    np.testing.assert_allclose(np.asarray(compiled(x)), x @ x.T, rtol=1e-10, atol=1e-10)
+    del held
+
+
+# The driver's own promises
+
+
+@pytest.fixture(scope="module")
+def driver():
+    from lowering.cuda.device import open_device
+
+    opened = open_device(0)
+    opened.driver.activate()
+    return opened.driver
+
+
+@pytest.fixture(scope="module")
+def fill(driver):
+    from lowering.cuda.device import open_device
+    from lowering.cuda.interface import Launch
+
+    source = (
+        'extern "C" __global__ void fill(long long* x, unsigned long long value) '
+        "{ x[threadIdx.x] = (long long)value; }"
+    )
+    module = driver.load(open_device(0).compile(source))
+    return Launch(driver.kernel(module, "fill"), (1, 1, 1), (8, 1, 1))
+
+
+def eventually(is_so):
+    """Whether it becomes so: what a graph held is released a little after the graph is gone."""
+    for _ in range(100):
+        gc.collect()
+        if is_so():
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def table_of(memory):
+    from lowering.slots import SlotTable
+
+    slots = SlotTable()
+    slots.retain(memory)
+    return slots
+
+
+@pytest.mark.parametrize("owned", [True, False])
+def test_an_executable_runs_and_holds_its_owners_when_its_graph_is_gone(driver, fill, owned):
+    memory = driver.allocate(64)
+    slots, pointer = table_of(memory), memory.pointer
+    held = weakref.ref(slots)
+    graph = driver.new_graph()
+    driver.add_kernel(graph, [], fill, [pointer, 9], [owned, False], slots)
+    executable = driver.instantiate(graph)
+    executable.definition = None
+    del graph, slots, memory
+    gc.collect()
+    assert held() is not None
+    driver.launch(executable)
+    target = np.empty(8, np.int64)
+    driver.copy_to_host(target, pointer)
+    np.testing.assert_array_equal(target, 9)
+    driver.close(executable)
+    del executable
+    assert eventually(lambda: held() is None)
+
+
+def test_a_kernel_in_a_body_holds_its_owners_too(driver, fill):
+    memory = driver.allocate(64)
+    slots = table_of(memory)
+    held = weakref.ref(slots)
+    graph = driver.new_graph()
+    condition, _ = driver.create_condition(graph)
+    _, (body,) = driver.add_conditional(graph, [], "if", condition, 1)
+    driver.add_kernel(body, [], fill, [memory.pointer, 9], [True, False], slots)
+    executable = driver.instantiate(graph)
+    executable.definition = None
+    del graph, body, condition, slots, memory
+    gc.collect()
+    assert held() is not None
+    driver.close(executable)
+    del executable
+    assert eventually(lambda: held() is None)
+
+
+def test_a_graph_that_is_dropped_before_it_is_instantiated_lets_its_owners_go(driver, fill):
+    memory = driver.allocate(64)
+    slots = table_of(memory)
+    held = weakref.ref(slots)
+    graph = driver.new_graph()
+    driver.add_kernel(graph, [], fill, [memory.pointer, 9], [True, False], slots)
+    del graph, slots, memory
+    assert eventually(lambda: held() is None)
+
+
+def test_a_node_whose_edges_are_refused_does_not_stay(driver, fill):
+    from lowering.slots import SlotTable
+
+    graph, other = driver.new_graph(), driver.new_graph()
+    slots = SlotTable()
+    held = weakref.ref(slots)
+    foreign = driver.add_kernel(other, [], fill, [0, 1], [False, False], SlotTable())
+    with pytest.raises(RuntimeError, match="cuGraphAddDependencies"):
+        driver.add_kernel(graph, [foreign.node], fill, [0, 1], [False, False], slots)
+    assert not graph.nodes()
+    del slots
+    assert eventually(lambda: held() is None)
+
+
+def test_a_capture_is_not_begun_inside_another(driver):
+    from lowering.errors import NestedCaptureError
+
+    graph, inner = driver.new_graph(), driver.new_graph()
+    with pytest.raises(NestedCaptureError):
+        driver.capture(graph, [], lambda: driver.capture(inner, [], lambda: None))
+    assert driver.capture(graph, [], lambda: None) == ((), ())
+
+
+def test_a_closed_graph_is_neither_launched_nor_updated(driver, fill):
+    from lowering.errors import ClosedGraphError
+    from lowering.slots import SlotTable
+
+    graph = driver.new_graph()
+    kernel = driver.add_kernel(graph, [], fill, [0, 1], [False, False], SlotTable())
+    executable = driver.instantiate(graph)
+    driver.close(executable)
+    with pytest.raises(ClosedGraphError):
+        driver.launch(executable)
+    with pytest.raises(ClosedGraphError):
+        driver.update_kernel(executable, kernel)
+
+
+def test_an_executable_is_not_updated_by_a_node_of_another_graph(driver, fill):
+    from lowering.slots import SlotTable
+
+    memory = driver.allocate(64)
+    slots = table_of(memory)
+    graph, other = driver.new_graph(), driver.new_graph()
+    driver.add_kernel(graph, [], fill, [memory.pointer, 5], [True, False], slots)
+    first = driver.add_kernel(other, [], fill, [0, 1], [False, False], SlotTable())
+    foreign = driver.add_kernel(other, [first.node], fill, [0, 1], [False, False], SlotTable())
+    executable = driver.instantiate(graph)
+    with pytest.raises(RuntimeError, match="cuGraphExecKernelNodeSetParams failed"):
+        driver.update_kernel(executable, foreign)
+    driver.launch(executable)
+    target = np.empty(8, np.int64)
+    driver.copy_to_host(target, memory.pointer)
+    np.testing.assert_array_equal(target, 5)
+    driver.close(executable)
+
+
+# The end of the process
+
+PRELUDE = """
+import threading
+import numpy as np, tracegraph
+from tracegraph import fori_loop, while_loop
+x = tracegraph.asarray(np.ones(1000), device="cuda")
+jit = lambda f: tracegraph.jit(f, device="cuda")
+"""
+
+ENDINGS = {
+    "live_graphs": """
+runs = [jit(lambda x, k=k: x + k) for k in range(3)]
+ys = [run(x) for run in runs]
+""",
+    "running_launch": """
+y = jit(lambda x: fori_loop(0, 20_000, lambda i, x: x + 1, x))(x)
+""",
+    "endless_loop": """
+endless = jit(lambda x: while_loop(lambda x: (x > -1).all(), lambda x: x + 1, x))
+y = endless(x)
+""",
+    "endless_loop_dropped": """
+jit(lambda x: while_loop(lambda x: x[0] > -1, lambda x: x + 1, x))(x)
+del x
+""",
+    "pending_destructors": """
+for k in range(4):
+    run = jit(lambda x: fori_loop(0, 500, lambda i, x: x + 1, x))
+    y = run(x)
+    del run
+""",
+    "cycle": """
+class Owner:
+    pass
+
+owner = Owner()
+owner.table, owner.run = np.ones(1000), jit(lambda x: x + owner.table)
+owner.result = owner.run(x)
+""",
+    "product": """
+m = tracegraph.asarray(np.eye(64), device="cuda")
+y = jit(lambda m: m @ m)(m)
+""",
+    "thread": """
+run = jit(lambda x: x * 2)
+thread = threading.Thread(target=lambda: run(x))
+thread.start()
+thread.join()
+""",
+}
+
+PROCESSES, AT_ONCE, SECONDS = 100, 8, 120
+
+
+def end_of(script):
+    root = Path(tracegraph.__file__).parents[1]
+    path = os.pathsep.join([str(root), *filter(None, [os.environ.get("PYTHONPATH")])])
+    ran = subprocess.run(
+        [sys.executable, "-c", PRELUDE + script],
+        env=os.environ | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    return ran.returncode, ran.stdout, ran.stderr
+
+
+@pytest.mark.parametrize("name", ENDINGS)
+def test_a_process_ends_cleanly(name):
+    assert end_of(ENDINGS[name]) == (0, "", "")
+
+
+def test_a_hundred_processes_end_cleanly():
+    scripts = list(ENDINGS.values())
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        ends = list(pool.map(end_of, (scripts[k % len(scripts)] for k in range(PROCESSES))))
+    assert [end for end in ends if end != (0, "", "")] == []

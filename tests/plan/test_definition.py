@@ -1,0 +1,303 @@
+"""Graphs, slot tables and captures take their steps in one order; every other order raises."""
+
+import gc
+import threading
+
+import pytest
+from hand_made_plans import VECTOR, diamond, products, small_input
+
+from lowering.backends.recording import InjectedError, RecordingBackend, RecordingDriver
+from lowering.codegen import unit_source
+from lowering.cuda.definition import Definition
+from lowering.cuda.emit import emit
+from lowering.cuda.interface import Launch
+from lowering.cuda.placement import place
+from lowering.cuda.turns import CaptureTurns
+from lowering.errors import (
+    BuildStateError,
+    ClosedGraphError,
+    EmittedTwiceError,
+    ForeignNodeError,
+    FrozenSlotsError,
+    InstantiatedTwiceError,
+    NestedCaptureError,
+    NotOpenError,
+    UnfinishedError,
+    UnownedAddressError,
+)
+from lowering.slots import NodeSlots, SlotTable
+from tracegraph.errors import ClosedError, UpdateError
+
+LAUNCH = Launch("kernel", (1, 1, 1), (1, 1, 1))
+NODE = NodeSlots("kernel", "kernel", "model.py:7")
+PRODUCT = NodeSlots("library", "product", "model.py:8")
+
+
+@pytest.fixture
+def driver():
+    return RecordingDriver()
+
+
+@pytest.fixture
+def definition(driver):
+    return Definition(driver, SlotTable(), "step")
+
+
+def add(definition, graph):
+    return definition.add_kernel(graph, [], LAUNCH, [0], [False], NODE)
+
+
+def built(driver, name="step"):
+    definition = Definition(driver, SlotTable(), name)
+    with definition.building() as graph:
+        kernel = add(definition, graph)
+    return definition, kernel
+
+
+def test_a_definition_is_built_frozen_and_instantiated_once(driver, definition):
+    assert definition.state == "new"
+    with definition.building() as graph:
+        assert definition.state == "open"
+        add(definition, graph)
+        definition.capture(graph, [], lambda: None, PRODUCT, [])
+    assert definition.state == "frozen"
+    assert [node.kind for node in definition.slots.report("step").nodes] == ["kernel", "library"]
+    definition.instantiate()
+    assert definition.state == "instantiated"
+    with pytest.raises(InstantiatedTwiceError, match="step is instantiated already"):
+        definition.instantiate()
+    assert driver.count("instantiate") == 1
+
+
+def test_a_definition_is_not_built_twice():
+    definition, _ = built(RecordingDriver())
+    with pytest.raises(EmittedTwiceError, match="step"), definition.building():
+        pass
+    assert definition.state == "frozen"
+
+
+def test_a_plan_is_not_emitted_twice_into_one_definition():
+    backend = RecordingBackend()
+    plan = diamond()
+    unit = unit_source(plan)
+    placement = place(plan, unit, {}, backend.device, share=True)
+    definition = Definition(backend.device.driver, placement.slots, plan.name)
+    emit(plan, unit, "module", {}, placement, {}, definition, 0)
+    with pytest.raises(EmittedTwiceError):
+        emit(plan, unit, "module", {}, placement, {}, definition, 0)
+    assert len(backend.device.driver.graphs) == 1
+
+
+def test_nodes_are_added_only_while_it_is_open(definition):
+    with pytest.raises(NotOpenError, match="it is new"):
+        add(definition, None)
+    with definition.building() as graph:
+        pass
+    for step in (
+        lambda: add(definition, graph),
+        lambda: definition.add_conditional(graph, [], "if", 1, 1, NODE),
+        lambda: definition.capture(graph, [], lambda: None, PRODUCT, []),
+    ):
+        with pytest.raises(NotOpenError, match="it is frozen"):
+            step()
+    definition.close()
+    with pytest.raises(NotOpenError, match="it is closed"):
+        add(definition, graph)
+
+
+def test_it_is_not_instantiated_before_it_is_complete(definition):
+    with pytest.raises(UnfinishedError, match="it is new"):
+        definition.instantiate()
+    with definition.building(), pytest.raises(UnfinishedError, match="it is open"):
+        definition.instantiate()
+    definition.instantiate()
+
+
+@pytest.mark.parametrize("failing", ["retain", "add_kernel", "instantiate"])
+def test_after_a_failure_it_is_given_up(failing):
+    reference = RecordingDriver()
+    built(reference)[0].instantiate()
+    number = 1 + [call.operation for call in reference.calls].index(failing)
+    driver = RecordingDriver(fail_at=number)
+    definition = Definition(driver, SlotTable(), "step")
+
+    def build():
+        with definition.building() as graph:
+            add(definition, graph)
+        definition.instantiate()
+
+    with pytest.raises(InjectedError):
+        build()
+    assert definition.state == "given up"
+    with pytest.raises(UnfinishedError, match="given up"):
+        definition.instantiate()
+    assert len(definition.slots.report("step").nodes) == 0
+
+
+def test_a_failure_that_is_caught_while_building_still_gives_it_up(definition):
+    def build():
+        with definition.building() as graph:
+            with pytest.raises(UnownedAddressError):
+                definition.add_kernel(graph, [], LAUNCH, [4096], [True], NODE)
+            add(definition, graph)
+
+    with pytest.raises(NotOpenError, match="given up"):
+        build()
+
+
+def test_owned_memory_must_be_in_the_table(driver):
+    memory = driver.allocate(256)
+    table = SlotTable()
+    table.retain(memory)
+    table.attach(NODE, [memory.pointer, memory.pointer + 255, memory.pointer + 256])
+    with pytest.raises(UnownedAddressError, match=r"kernel node kernel at model\.py:7.*0x"):
+        table.attach(NODE, [memory.pointer + 257])
+    assert len(table.report("step").nodes) == 1
+    table.freeze()
+    with pytest.raises(FrozenSlotsError):
+        table.attach(NODE)
+    with pytest.raises(FrozenSlotsError):
+        table.retain(memory)
+
+
+def test_a_capture_is_not_begun_inside_another(driver, definition):
+    def nested():
+        driver.capture(driver.new_graph(), [], lambda: None)
+
+    def build(issue):
+        with definition.building() as graph:
+            definition.capture(graph, [], issue, PRODUCT, [])
+
+    with pytest.raises(NestedCaptureError):
+        build(nested)
+    assert driver.open_captures == 0
+    driver.capture(driver.new_graph(), [], lambda: None)
+
+
+def test_nodes_are_not_added_by_hand_while_a_library_adds_them(definition):
+    def build():
+        with definition.building() as graph:
+            definition.capture(graph, [], lambda: add(definition, graph), PRODUCT, [])
+
+    with pytest.raises(NotOpenError, match="it is capturing"):
+        build()
+    assert definition.driver.open_captures == 0
+
+
+@pytest.mark.parametrize("raised", [KeyError, KeyboardInterrupt, GeneratorExit])
+def test_no_capture_is_left_open_by_an_exception_or_by_garbage_collection(driver, raised):
+    definition = Definition(driver, SlotTable(), "step")
+
+    def fail():
+        raise raised
+
+    def steps():
+        with definition.building() as graph:
+            yield
+            definition.capture(graph, [], fail, PRODUCT, [])
+
+    building = steps()
+    next(building)
+    if raised is GeneratorExit:
+        del building  # collected in the middle of a build
+        gc.collect()
+    else:
+        with pytest.raises(raised):
+            next(building)
+    assert definition.state == "given up"
+    assert driver.open_captures == 0
+    assert len(driver.live_user_objects) == 0
+
+
+def test_threads_take_turns_to_capture_and_one_thread_does_not_wait_for_itself():
+    turns, order = CaptureTurns(), []
+
+    def other():
+        with turns.turn():
+            order.append("other")
+
+    with turns.turn():
+        thread = threading.Thread(target=other)
+        thread.start()
+        with pytest.raises(NestedCaptureError), turns.turn():
+            pass
+        order.append("first")
+    thread.join()
+    with turns.turn():
+        assert order == ["first", "other"]
+
+
+def test_a_closed_graph_is_neither_launched_nor_updated(driver):
+    definition, kernel = built(driver)
+    executable = definition.instantiate()
+    driver.update_kernel(executable, kernel)
+    driver.launch(executable)
+    driver.close(executable)
+    with pytest.raises(ClosedGraphError):
+        driver.launch(executable)
+    with pytest.raises(ClosedGraphError):
+        driver.update_kernel(executable, kernel)
+    assert (driver.count("launch"), driver.count("update_kernel")) == (1, 1)
+
+
+def test_a_graph_is_not_updated_by_a_node_of_another(driver):
+    definition, kernel = built(driver)
+    other, foreign = built(driver, "other")
+    executable = definition.instantiate()
+    with pytest.raises(ForeignNodeError) as refused:
+        driver.update_kernel(executable, foreign)
+    assert isinstance(definition.update_error(foreign, refused.value), ForeignNodeError)
+    assert isinstance(other.update_error(foreign, refused.value), UpdateError)
+    driver.update_kernel(executable, kernel)
+    driver.launch(executable)
+
+
+def test_every_error_of_a_state_is_one_class():
+    for error in (ClosedGraphError(), NestedCaptureError(), FrozenSlotsError()):
+        assert isinstance(error, BuildStateError)
+        assert isinstance(error, RuntimeError)
+
+
+def test_a_failed_update_names_the_node_and_the_line_and_the_next_call_works():
+    backend = RecordingBackend()
+    driver = backend.device.driver
+    executable = backend.compile(diamond())
+    x, y = (backend.device.pool.buffer(VECTOR) for _ in range(2))
+    executable([x])
+    launches = driver.count("launch")
+    driver.fail_at = len(driver.calls) + 1
+    told = r"graph of 'diamond' .* kernel node \w+ at .*model\.py:7.*: call \d+ fails as told"
+    with pytest.raises(UpdateError, match=told) as raised:
+        executable([y])
+    assert isinstance(raised.value.__cause__, InjectedError)
+    assert driver.count("launch") == launches
+    executable([y])
+    assert y.pointer in driver.graphs[0].nodes[0].values
+    assert driver.count("launch") == launches + 1
+    assert driver.count("instantiate") == 1
+
+
+def test_a_closed_executable_refuses_calls_and_holds_nothing():
+    backend = RecordingBackend()
+    driver = backend.device.driver
+    executable = backend.compile(products())
+    assert executable.slots.nbytes > 0
+    report = executable.slots
+    executable.close()
+    executable.close()
+    assert executable.slots.nodes == ()
+    driver.graphs.clear()
+    gc.collect()
+    assert {node.kind for node in report.nodes} == {"kernel", "library", "while"}
+    assert len(driver.live_user_objects) == 0
+    with pytest.raises(ClosedError, match="closed"):
+        executable([backend.device.pool.buffer(t) for t in executable.plan.in_types])
+
+
+def test_two_builds_of_one_plan_are_two_definitions():
+    backend = RecordingBackend()
+    plan = small_input()
+    one, two = backend.compile(plan), backend.compile(plan)
+    one.close()
+    two([3, backend.device.pool.buffer(VECTOR)])
+    assert backend.device.driver.count("launch") == 1

@@ -1,0 +1,205 @@
+"""What nodes point to lives as long as a graph or an executable made from it, and no longer."""
+
+import gc
+import weakref
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from hand_made_plans import ALL, VECTOR, diamond, effects, nested_loops, products
+
+import tracegraph
+from lowering.backends.recording import InjectedError, RecordingBackend, RecordingDriver
+from lowering.slots import Slot
+from tracegraph import ArrayType, cond
+
+
+def build(plan, **options):
+    backend = RecordingBackend(RecordingDriver(**options))
+    return backend.compile(plan), backend.device.driver, backend
+
+
+def with_constant(x):
+    table = np.arange(1000.0)
+    return cond(x[0] > 0, lambda x: x * table, lambda x: x - 1, x)
+
+
+def lowered(function, *types):
+    return tracegraph.jit(function, device="host").lower(*types)
+
+
+@pytest.mark.parametrize("make", ALL, ids=lambda make: make.__name__)
+def test_every_node_is_in_the_table_and_every_kernel_carries_it(make):
+    executable, driver, _ = build(make())
+    (graph,) = driver.graphs
+    recorded = [node for node in graph.walk() if node.kind != "library"]
+    reported = [node for node in executable.slots.nodes if node.kind != "library"]
+    assert [node.kind for node in reported] == [node.kind for node in recorded]
+    kernels = [node for node in recorded if node.kind == "kernel"]
+    assert {type(node.slots) for node in kernels} == {type(kernels[0].slots)}
+    assert len({id(node.slots) for node in kernels}) == 1
+    assert len(driver.live_user_objects) == len(kernels)
+    assert kernels[0].slots.frozen
+
+
+@pytest.mark.parametrize("make", ALL, ids=lambda make: make.__name__)
+@pytest.mark.parametrize("last", ["graph", "executable"])
+def test_owners_go_with_the_last_graph_or_executable_and_not_before(make, last):
+    executable, driver, backend = build(make())
+    table = driver.graphs[0].nodes[0].slots
+    owners = [weakref.ref(memory) for memory in driver.live_memory if memory in table]
+    graph = driver.graphs.pop()
+    del table
+    if last == "graph":
+        del executable
+    else:
+        del graph
+    del backend
+    gc.collect()
+    assert all(owner() is not None for owner in owners)
+    assert len(driver.live_user_objects) > 0
+    if last == "graph":
+        del graph
+    else:
+        executable.close()
+        del executable
+    gc.collect()
+    assert len(driver.live_user_objects) == 0
+    assert all(owner() is None for owner in owners)
+    assert len(driver.live_memory) == 0
+
+
+class Table(np.ndarray):
+    """An array that may refer to its user."""
+
+
+def cycle(backend):
+    """A constant that refers to the executable that it is a constant of."""
+    table = np.arange(1000.0).view(Table)
+    executable = backend.compile(lowered(lambda x: x * table, VECTOR).plan)
+    table.user = executable
+    return weakref.ref(executable), weakref.ref(table)
+
+
+def test_an_owner_that_refers_to_the_executable_is_collected_with_it():
+    backend = RecordingBackend()
+    gc.disable()
+    try:
+        executable, table = cycle(backend)
+    finally:
+        gc.enable()
+    driver = backend.device.driver
+    driver.graphs.clear()
+    gc.collect()
+    assert executable() is None
+    assert table() is None
+    assert len(driver.live_user_objects) == len(driver.live_memory) == 0
+
+
+def test_what_a_failed_build_had_allocated_is_gone_while_its_error_is_looked_at():
+    calls = len(build(products())[1].calls)
+    driver = RecordingDriver(fail_at=calls)
+    with pytest.raises(InjectedError) as error:
+        RecordingBackend(driver).compile(products())
+    assert "fails as told" in str(error.value)
+    del error
+    driver.graphs.clear()
+    gc.collect()
+    assert len(driver.live_memory) == 0
+
+
+def test_a_table_names_what_each_node_keeps_with_bytes_and_lines():
+    executable, _, _ = build(lowered(with_constant, VECTOR).plan)
+    kept = {slot for node in executable.slots.nodes for slot in node.slots}
+    assert Slot("constant 0 f64[1000]", 8000) in kept
+    assert {slot.what for slot in kept} >= {"module", "constant 0 f64[1000]"}
+    assert all(node.slots[0].nbytes > 0 for node in executable.slots.nodes if node.slots)
+    kinds = [node.kind for node in executable.slots.nodes]
+    assert "if_else" in kinds
+    assert all("test_lifetimes.py" in node.lines for node in executable.slots.nodes)
+    text = str(executable.slots)
+    assert "constant 0 f64[1000] (8,000 B)" in text
+    assert len(text.splitlines()) == 2 + len(kinds)
+
+
+def test_products_keep_the_library_and_its_workspace():
+    executable, driver, _ = build(products())
+    found = [node for node in executable.slots.nodes if node.kind == "library"]
+    assert len(found) == 3
+    for node in found:
+        whats = [slot.what for slot in node.slots]
+        assert whats == ["library handle", "library workspace", "arena"]
+        assert "model.py:7" in node.lines
+    assert driver.library() in driver.graphs[0].nodes[0].slots
+
+
+def test_what_kernels_tell_the_host_is_kept():
+    executable, _, _ = build(effects())
+    kept = {slot.what for node in executable.slots.nodes for slot in node.slots}
+    assert {"mailbox", "print ring", "stop flag", "module", "arena"} <= kept
+
+
+def test_a_loop_is_listed_before_the_nodes_of_its_body():
+    executable, _, _ = build(nested_loops())
+    kinds = [node.kind for node in executable.slots.nodes]
+    assert kinds[:5] == ["kernel", "while", "kernel", "while", "kernel"]
+
+
+def test_the_host_names_the_same_memory():
+    compiled = lowered(with_constant, VECTOR).compile()
+    device, _, _ = build(compiled.lowered.plan)
+    assert [node.kind for node in compiled.slots.nodes] == [n.kind for n in device.slots.nodes]
+    expected = [[s for s in n.slots if s.what != "module"] for n in device.slots.nodes]
+    assert [list(node.slots) for node in compiled.slots.nodes] == expected
+    assert any(expected)
+    compiled.close()
+    assert compiled.slots.nodes == ()
+    assert str(compiled.slots) == "with_constant: 0 nodes, 0 bytes kept"
+
+
+def test_the_table_of_an_identity_names_its_copy():
+    compiled = lowered(lambda x: x, ArrayType("float64", (3,))).compile()
+    (node,) = compiled.slots.nodes
+    assert (node.kind, node.slots) == ("kernel", ())
+
+
+def test_loops_that_nobody_waits_for_are_stopped_at_the_end_of_the_process():
+    executable, driver, backend = build(nested_loops())
+    driver.busy = True
+    results = executable([backend.device.pool.buffer(t) for t in executable.plan.in_types])
+    assert not driver.count("raise_flag")
+    backend.device.timeline.finish()
+    assert driver.count("raise_flag") == 1
+    assert not driver.busy
+    with pytest.raises(tracegraph.errors.StoppedError, match="SystemExit"):
+        results[0].to_host()
+    backend.device.timeline.finish()
+    assert driver.count("raise_flag") == 1
+
+
+class Foreign:
+    """Another library's array."""
+
+    __cuda_array_interface__: ClassVar = {
+        "version": 3,
+        "shape": VECTOR.shape,
+        "typestr": "<f8",
+        "data": (0x7000000, False),
+    }
+
+
+def test_arguments_in_flight_outlive_their_executable():
+    executable, driver, backend = build(diamond())
+    array = Foreign()
+    held = weakref.ref(array)
+    driver.busy = True
+    executable([array])
+    del executable, array
+    gc.collect()
+    other = backend.compile(diamond())
+    other([Foreign()])
+    assert held() is not None
+    driver.busy = False
+    other([Foreign()])
+    assert held() is None
+    assert not backend.device.orphans

@@ -1,0 +1,238 @@
+"""Calls on several streams: what waits for what, checked against the log of a driver."""
+
+import gc
+import random
+import threading
+from collections import defaultdict
+from dataclasses import dataclass
+
+import pytest
+from hand_made_plans import VECTOR, copy_kernel, diamond, effects, plan
+
+import tracegraph
+from lowering.backends.recording import RecordedEvent, RecordingBackend, RecordingDriver
+from lowering.buffer import Buffer
+from lowering.cuda.last_use import LastUse
+from lowering.cuda.memory import CudaBuffer
+from tracegraph.errors import StoppedError, TimeLimitError
+from tracegraph.streams import current_stream
+
+LAG = 40
+"""Calls of the driver after which an event passes."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LateEvent(RecordedEvent):
+    """An event that passes later, at which the host knows that what is before it is over."""
+
+    def __call__(self):
+        calls = self.driver.calls
+        passed = len(calls) > self.position + LAG
+        if passed:
+            self.driver.log_passed(self.position)
+        return passed
+
+
+class LateDriver(RecordingDriver):
+    """Notes which memory each launch reads and writes."""
+
+    def __init__(self):
+        super().__init__()
+        self.executables = {}
+        self.accesses = {}
+
+    def log_passed(self, position):
+        self._log("passed", position)
+
+    def record(self):
+        return LateEvent(self._log("record"), self, False, ())
+
+    def launch(self, executable):
+        owner = self.executables[executable]
+        count = len(owner.plan.inputs)
+        reads, writes = owner._bound[:count], owner._bound[count:]
+        with self._logging:
+            position = len(self.calls)
+            super().launch(executable)
+            self.accesses[position] = (set(reads), {*writes, *(id(use) for use in owner._uses)})
+
+
+def unordered(driver):
+    """The first two launches that use one memory, one of them writing, in no order."""
+    clocks, host, recorded = defaultdict(dict), {}, {}
+    used = defaultdict(list)
+    for position, call in enumerate(driver.calls):
+        clock = clocks[call.stream]
+        merge(clock, host)
+        clock[call.stream] = position
+        match call.operation:
+            case "record":
+                recorded[position] = dict(clock)
+            case "wait":
+                merge(clock, recorded[call.detail[0]])
+            case "passed":
+                merge(host, recorded[call.detail[0]])
+            case "launch":
+                reads, writes = driver.accesses[position]
+                for memory in reads | writes:
+                    for before, stream, wrote in used[memory]:
+                        if (wrote or memory in writes) and clock.get(stream, -1) < before:
+                            return before, position, memory
+                    if memory in writes:
+                        used[memory].clear()  # what follows it follows them, too
+                    used[memory].append((position, call.stream, memory in writes))
+    return None
+
+
+def merge(clock, other):
+    for stream, position in other.items():
+        clock[stream] = max(clock.get(stream, -1), position)
+
+
+def copy_plan():
+    """One kernel, and no scratch memory, which is shared."""
+    x, y = Buffer("input", 0, VECTOR), Buffer("output", 0, VECTOR)
+    return plan([copy_kernel(y, x)], set(), [x], [y], name="copy")
+
+
+class Streams:
+    """Two executables that share scratch memory and two that do not, on one device."""
+
+    def __init__(self, driver):
+        self.driver = driver
+        self.backend = RecordingBackend(driver)
+        self.device = self.backend.device
+        plans = [diamond(), diamond(), copy_plan(), copy_plan()]
+        self.executables = [self.backend.compile(made) for made in plans]
+        if isinstance(driver, LateDriver):
+            driver.executables.update({e._graph: e for e in self.executables})
+
+    def array(self):
+        return self.device.pool.buffer(VECTOR)
+
+    def run(self, executable, arguments, stream):
+        if stream is None:
+            return executable(arguments)[0]
+        with tracegraph.stream(stream):
+            return executable(arguments)[0]
+
+
+def run_at_random(seed):
+    """The driver after calls with a random function, argument and stream each."""
+    choose = random.Random(seed)
+    bench = Streams(LateDriver())
+    alive = [bench.array() for _ in range(3)]
+    for _ in range(400):
+        executable, stream = choose.choice(bench.executables), choose.choice([None, 8, 9])
+        alive.append(bench.run(executable, [choose.choice(alive)], stream))
+        while len(alive) > 5:
+            alive.pop(choose.randrange(len(alive)))
+    return bench.driver
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_memory_is_used_on_two_streams_at_once(seed):
+    driver = run_at_random(seed)
+    assert len(driver.accesses) == 400
+    assert {call.stream for call in driver.calls} == {1, 8, 9}
+    assert unordered(driver) is None
+
+
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [(LateDriver, "wait"), (LastUse, "enter"), (CudaBuffer, "used_at"), (CudaBuffer, "lend")],
+)
+def test_each_precaution_is_needed(owner, name, monkeypatch):
+    monkeypatch.setattr(owner, name, lambda self, other: None)
+    assert unordered(run_at_random(0)) is not None
+
+
+def test_threads_on_streams():
+    bench = Streams(LateDriver())
+    failures = []
+
+    def work(number):
+        try:
+            x = bench.array() if number % 3 == 0 else None
+            for call in range(1000):
+                if x is None:
+                    x = bench.array()
+                x = bench.run(bench.executables[call % 4], [x], [None, 8, 9][number % 3])
+        except BaseException as failure:
+            failures.append(failure)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    assert sum(e.stats()["launches"] for e in bench.executables) == 16_000
+    assert unordered(bench.driver) is None
+
+
+def test_the_default_stream_alone_needs_no_events():
+    bench = Streams(RecordingDriver())
+    x = bench.array()
+    start = len(bench.driver.calls)
+    bench.run(bench.executables[0], [x], None)
+    bench.run(bench.executables[1], [x], None)
+    assert not {"record", "wait"} & {call.operation for call in bench.driver.calls[start:]}
+
+
+def test_an_argument_is_waited_for_once():
+    bench = Streams(LateDriver())
+    x = bench.array()
+    first = bench.run(bench.executables[0], [x], 8)
+    bench.run(bench.executables[2], [first], 9)
+    assert bench.driver.calls[-2].operation == "launch"
+    assert "wait" in [call.operation for call in bench.driver.calls]
+    start = len(bench.driver.calls)
+    bench.run(bench.executables[2], [first], 9)
+    assert "wait" not in [call.operation for call in bench.driver.calls[start:]]
+
+
+def test_consumers_wait_by_an_event():
+    bench = Streams(LateDriver())
+    x = bench.run(bench.executables[0], [bench.array()], 8)
+    assert x.__cuda_array_interface__["stream"] == 8
+    start = len(bench.driver.calls)
+    x.hand_over(8)
+    assert len(bench.driver.calls) == start
+    x.hand_over(77)
+    assert str(bench.driver.calls[-1]).endswith(" 77")
+    assert bench.driver.calls[-1].operation == "hand_over"
+    assert bench.driver.count("synchronize") == 0
+
+
+def test_a_stop_reaches_other_streams():
+    """What waits for loops on another stream has no result either; later launches run."""
+    bench = Streams(RecordingDriver())
+    loop = bench.backend.compile(effects())
+    with tracegraph.stream(8):
+        bench.device.lane(current_stream()).driver.busy = True
+        endless = loop([bench.array()])[0]
+    dependent = bench.run(bench.executables[0], [endless], 9)
+    independent = bench.run(bench.executables[1], [bench.array()], None)
+    with pytest.raises(TimeLimitError), tracegraph.time_limit(0):
+        dependent.synchronize()
+    for stopped in (endless, dependent):
+        with pytest.raises(StoppedError):
+            stopped.synchronize()
+    independent.synchronize()
+    assert not bench.driver.flags
+    bench.run(loop, [bench.array()], 9).synchronize()
+
+
+def test_memory_of_a_forgotten_stream():
+    bench = Streams(LateDriver())
+    x = bench.array()
+    kept = bench.run(bench.executables[0], [x], 1000)
+    for handle in range(100, 300):
+        bench.run(bench.executables[0], [x], handle)
+    assert len(bench.device._lanes) < 100
+    assert kept.to_host().shape == VECTOR.shape
+    del kept, x
+    gc.collect()
+    bench.device.heap.trim()
+    assert unordered(bench.driver) is None

@@ -1,0 +1,128 @@
+"""Memory on the host: figures, a budget, and starting over."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracegraph
+from tracegraph import errors, memory, residents
+
+
+@pytest.fixture(autouse=True)
+def own_residents(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(residents, "_residents", weakref.WeakSet())
+    yield
+    memory.set_budget(None)
+
+
+def with_scratch(name: str) -> Any:
+    """A function on the host whose executable holds at least 80,000 bytes."""
+
+    def f(x: Any) -> Any:
+        return tracegraph.numpy.cumsum(tracegraph.numpy.zeros(10_000) + x)[::-1].sum()
+
+    f.__name__ = f.__qualname__ = name
+    return tracegraph.jit(f, device="host")
+
+
+def test_what_executables_hold_is_counted() -> None:
+    before = tracegraph.memory_stats("host")
+    f = with_scratch("f")
+    f(1.0)
+    after = tracegraph.memory_stats("host")
+    assert after["graphs"] == before["graphs"] + 1
+    assert after["arenas"] >= before["arenas"] + 80_000
+    assert after["high_water"] >= after["arenas"] + after["constants"]
+    assert after["arrays"] == after["cached"] == 0
+
+
+def test_a_device_that_does_not_exist_is_named() -> None:
+    with pytest.raises(ValueError, match="abacus"):
+        tracegraph.memory_stats("abacus")
+
+
+def test_a_budget_closes_the_least_recently_used_executable() -> None:
+    f, g, h = (with_scratch(name) for name in "fgh")
+    assert f(1.0) == g(1.0)
+    held = residents.held(residents.living())
+    memory.set_budget(held)
+    f(2.0)
+    h(1.0)
+    assert [k.stats()["evictions"] for k in (f, g, h)] == [0, 1, 0]
+    assert g(1.0) == f(1.0)
+    assert (g.stats()["traces"], g.stats()["builds"], g.stats()["launches"]) == (1, 2, 2)
+
+
+def test_a_function_that_is_collected_does_not_count() -> None:
+    f = with_scratch("f")
+    f(1.0)
+    assert residents.held(residents.living()) > 0
+    del f
+    assert residents.held(residents.living()) == 0
+
+
+def test_a_function_whose_callback_runs_others_is_not_evicted_meanwhile() -> None:
+    inner = with_scratch("inner")
+    graphs = []
+
+    def show(*_: Any) -> None:
+        inner(1.0)
+        graphs.append(tracegraph.memory_stats("host")["graphs"])
+
+    def outer(x: Any) -> Any:
+        return tracegraph.fori_loop(0, 3, lambda i, c: c + x, x, progress=show)
+
+    before = tracegraph.memory_stats("host")["graphs"]
+    f = tracegraph.jit(outer, device="host")
+    memory.set_budget(0)
+    assert f(1.0) == 4.0
+    assert graphs
+    assert set(graphs) == {before + 2}
+    assert f.stats()["evictions"] == 0
+
+
+def test_reset_forgets_what_was_traced_and_closes_all() -> None:
+    factor = 2.0
+    f = tracegraph.jit(lambda x: x * factor, device="host")
+    assert f(np.ones(2)).tolist() == [2.0, 2.0]
+    compiled = f.lower(np.ones(2)).compile()
+    factor = 3.0
+    assert f(np.ones(2)).tolist() == [2.0, 2.0]
+    tracegraph.reset()
+    assert tracegraph.memory_stats("host")["graphs"] == 0
+    with pytest.raises(errors.ClosedError, match="compile it again"):
+        compiled(np.ones(2))
+    assert f(np.ones(2)).tolist() == [3.0, 3.0]
+    counts = f.stats()
+    assert (counts["builds"], counts["launches"], counts["evictions"]) == (2, 3, 0)
+
+
+def test_threads_get_their_results_while_executables_come_and_go() -> None:
+    functions = [with_scratch(name) for name in "fgh"]
+    wanted = [float(f(1.0)) for f in functions]
+    wrong: list[Any] = []
+    memory.set_budget(200_000)
+
+    def work(number: int) -> None:
+        try:
+            for i in range(30):
+                k = (i * (number + 1)) % len(functions)
+                if float(functions[k](1.0)) != wanted[k]:
+                    wrong.append(k)
+                if i % 10 == number:
+                    tracegraph.reset()
+        except Exception as error:
+            wrong.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong

@@ -1,0 +1,152 @@
+"""The stream that calls run on: a choice of each thread and of each asynchronous task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+_LEGACY = 1  # CU_STREAM_LEGACY: what the handle 0 means
+_PER_THREAD = 2  # CU_STREAM_PER_THREAD
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A stream by its handle, and the object that keeps it alive."""
+
+    handle: int
+    owner: Any
+
+
+_current: ContextVar[Chosen | None] = ContextVar("tracegraph_stream", default=None)
+
+current_stream = _current.get
+"""The stream chosen by the blocks around; None for the device's own."""
+
+
+class Stream:
+    """A queue of work on a device; work in different streams may run at the same time.
+
+    It is ordered with CUDA's legacy default stream, which other libraries use unless told
+    otherwise. On the host, where each call ends before it returns, a stream has no effect.
+
+    Args:
+        device: ``"host"``, ``"cuda"`` or ``"cuda:1"``; without it, the device that functions run on
+            by default.
+
+    Raises:
+        ValueError: there is no such device.
+        RuntimeError: the device cannot be used.
+
+    >>> Stream("host")
+    Stream(device='host')
+    """
+
+    __slots__ = ("__weakref__", "_stream", "device")
+
+    def __init__(self, device: str | None = None) -> None:
+        from tracegraph.creation import canonical_device
+        from tracegraph.jit import compiler, default_device
+
+        self.device = default_device() if device is None else canonical_device(device)
+        self._stream = compiler().create_stream(self.device)
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        """The version of this protocol, and the handle, for other libraries.
+
+        Raises:
+            TypeError: the stream is one of the host.
+        """
+        if self._stream is None:
+            raise TypeError(f"{self!r} is no CUDA stream; make one with Stream('cuda')")
+        protocol: tuple[int, int] = self._stream.__cuda_stream__()
+        return protocol
+
+    def synchronize(self) -> None:
+        """Wait for all work in the stream; raises what reading a result of that raises."""
+        if self._stream is not None:
+            self._stream.synchronize()
+
+    def __repr__(self) -> str:
+        return f"Stream(device={self.device!r})"
+
+
+@contextmanager
+def stream(s: Any) -> Iterator[None]:
+    """Run the calls inside the block on a stream.
+
+    The choice holds for the thread, or the asynchronous task, that makes it. Arguments that were
+    computed on other streams are waited for by the device, not by the host.
+
+    Args:
+        s: a `Stream`, a stream of CuPy or PyTorch, any object with ``__cuda_stream__``, or the
+            handle of a stream. What only a handle names must stay open while arrays that were
+            computed on it are in use.
+
+    Raises:
+        TypeError: `s` is none of these.
+        ValueError: a negative handle, or the per-thread default stream.
+
+    >>> import tracegraph
+    >>> with stream(Stream("host")):
+    ...     tracegraph.jit(lambda x: x + 1, device="host")(1)
+    Array(2, dtype=int64)
+    """
+    token = _current.set(_choose(s))
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def _choose(s: Any) -> Chosen | None:
+    if isinstance(s, Stream):
+        return None if s._stream is None else Chosen(_checked(s.__cuda_stream__()[1]), s._stream)
+    if hasattr(s, "__cuda_stream__"):
+        return Chosen(_checked(s.__cuda_stream__()[1]), s)
+    if isinstance(s, int) and not isinstance(s, bool):
+        return Chosen(_checked(s), None)
+    for attribute in ("cuda_stream", "ptr"):  # PyTorch and CuPy, before they had the protocol
+        handle = getattr(s, attribute, None)
+        if isinstance(handle, int):
+            return Chosen(_checked(handle), s)
+    raise TypeError(
+        "stream takes a tracegraph.Stream, a stream of CuPy or PyTorch, any object with "
+        f"__cuda_stream__, or the handle of a stream as an int; got {type(s).__qualname__}"
+    )
+
+
+def _checked(handle: int) -> int:
+    if handle < 0:
+        raise ValueError(f"the handle of a stream is not negative, got {handle}")
+    if handle == _PER_THREAD:
+        raise ValueError(
+            "the per-thread default stream is another one in each thread, so results on it could "
+            "not be waited for elsewhere; make a tracegraph.Stream() instead"
+        )
+    return handle or _LEGACY
+
+
+def consumer_stream(given: Any) -> int | None:
+    """The handle of the stream that a DLPack consumer gives; None if it wants no ordering.
+
+    Raises:
+        TypeError: not a number.
+        ValueError: 0, which DLPack rules out as ambiguous, or a negative number other than -1.
+    """
+    if given is None:
+        return _LEGACY
+    if not isinstance(given, int) or isinstance(given, bool):
+        raise TypeError(
+            f"__dlpack__: stream must be the handle of a stream, got {type(given).__qualname__}"
+        )
+    if given == -1:
+        return None
+    if given < 1:
+        raise ValueError(
+            f"__dlpack__: stream must not be {given}: pass 1 for the legacy default stream, 2 for "
+            "the per-thread one, -1 for no ordering, or the handle of a stream"
+        )
+    return given
