@@ -117,7 +117,7 @@ class CudaExecutable:
         self._stale_values = False
         self._graph: Any = self._definition.instantiate()
         with device.launching:
-            device.heap.executables.add(self)
+            device.heap.enter(self)
 
     def __call__(self, arguments: Sequence[Any]) -> list[CudaBuffer]:
         """Run once, and return fresh results in order, without waiting for them.

@@ -14,13 +14,19 @@ class Flight:
     `stopped` names the exception that interrupted it, if one did: then it has no results.
     """
 
-    __slots__ = ("_event", "_record", "effects", "number", "over", "stopped")
+    __slots__ = ("_event", "_record", "_start", "effects", "number", "over", "stopped")
 
     def __init__(
-        self, number: int, record: Callable[[], Callable[[], bool]], effects: Effects | None
+        self,
+        number: int,
+        record: Callable[[], Callable[[], bool]],
+        effects: Effects | None,
+        start: Callable[[], None] | None,
     ) -> None:
         self.number = number
         self.effects = effects
+        # keeps the executable: to free it would wait for a loop that may never end
+        self._start = start
         self.over = False
         self.stopped: str | None = None
         self._record = record
@@ -38,7 +44,7 @@ class Flight:
     def land(self) -> None:
         """Note that it is over, and hold nothing more."""
         self.over = True
-        self._event = self.effects = None
+        self._event = self.effects = self._start = None
 
     def check(self) -> None:
         """Raise StoppedError if it was stopped."""

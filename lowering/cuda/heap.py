@@ -21,18 +21,37 @@ MOST_NAMED = 5
 class Heap:
     """Allocates for all that runs on one device.
 
-    `caches` are called to drop memory that is kept for later. `executables` are those alive on the
-    device; the idle ones that belong to jitted functions are closed when memory is short, the least
-    recently used first, and built again at their next use.
+    `caches` are called to drop memory that is kept for later. Idle executables of jitted functions
+    are closed when memory is short, the least recently used first, and built again at their next
+    use.
     """
 
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
         self.caches: list[Callable[[], None]] = []
-        self.executables: weakref.WeakSet[Any] = weakref.WeakSet()
-        self.held: dict[Purpose, int] = {"arrays": 0, "arenas": 0, "constants": 0}
         self.high_water = 0
+        # Entries come and go in any thread, by single operations on a dict: no lock is needed.
         self._living: dict[weakref.ref[Allocation], tuple[Purpose, int]] = {}
+        self._executables: dict[int, weakref.ref[Any]] = {}
+
+    @property
+    def executables(self) -> list[Any]:
+        """The executables that are alive."""
+        found = (reference() for reference in list(self._executables.values()))
+        return [executable for executable in found if executable is not None]
+
+    def enter(self, executable: Any) -> None:
+        """Count an executable among those alive, for as long as it is."""
+        key, known = id(executable), self._executables
+        known[key] = weakref.ref(executable, lambda _: known.pop(key, None))
+
+    @property
+    def held(self) -> dict[Purpose, int]:
+        """Bytes in use by purpose."""
+        total: dict[Purpose, int] = {"arrays": 0, "arenas": 0, "constants": 0}
+        for purpose, nbytes in list(self._living.values()):
+            total[purpose] += nbytes
+        return total
 
     def allocate(self, nbytes: int, purpose: Purpose, driver: Driver | None = None) -> Allocation:
         """Memory of at least `nbytes` for the stream of `driver`, its contents undefined.
@@ -47,8 +66,7 @@ class Heap:
             memory = driver.allocate(nbytes)
         except MemoryError:
             memory = self._allocate_scarce(nbytes, driver)
-        self._living[weakref.ref(memory, self._forget)] = purpose, nbytes
-        self.held[purpose] += nbytes
+        self._living[weakref.ref(memory, self._living.pop)] = purpose, nbytes
         self.high_water = max(self.high_water, sum(self.held.values()))
         return memory
 
@@ -83,8 +101,3 @@ class Heap:
             drop()
         self.timeline.settle()
         self.timeline.driver.trim()
-
-    def _forget(self, memory: weakref.ref[Allocation]) -> None:
-        # Runs in any thread and at any point, hence without a lock.
-        purpose, nbytes = self._living.pop(memory)
-        self.held[purpose] -= nbytes

@@ -114,7 +114,7 @@ class Timeline:
 
     def _launch_loops(self, start: Callable[[], None], effects: Effects | None) -> Flight:
         """The flight is on record before it starts: an interrupt must not leave loops unseen."""
-        flight = self._new_flight(effects)
+        flight = self._new_flight(effects, start)
         try:
             start()
         except Exception:
@@ -125,9 +125,11 @@ class Timeline:
             self.watcher.follow(effects, flight.passed, self.home._prints)
         return flight
 
-    def _new_flight(self, effects: Effects | None) -> Flight:
+    def _new_flight(
+        self, effects: Effects | None = None, start: Callable[[], None] | None = None
+    ) -> Flight:
         self._launched += 1
-        flight = Flight(self._launched, self.driver.record, effects)
+        flight = Flight(self._launched, self.driver.record, effects, start)
         self.flights.append(flight)
         return flight
 
@@ -143,7 +145,7 @@ class Timeline:
         if not other.busy:
             return None
         with self._lock:
-            flight = self._new_flight(None)
+            flight = self._new_flight()
             flight.passed()
             return flight
 

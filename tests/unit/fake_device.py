@@ -98,7 +98,6 @@ class FakeBackend:
         self.compiled.append(executable)
         return executable
 
-
     def memory_stats(self) -> dict[str, int]:
         return {"graphs": len(self.compiled)}
 

@@ -193,7 +193,7 @@ CREATION = [
     "xp.zeros_like(x, shape=5)",
     "xp.ones_like(x, dtype=np.int8)",
     "xp.empty_like(x) * 0",
-    "xp.empty(3) * 0 * s",
+    "xp.empty(3).shape[0] * s",
     "xp.asarray(v) + 1 if xp is not np else v + 1",
     "xp.array([[s, 1], [2, s]]) if xp is not np else np.stack([s, 1, 2, s]).reshape(2, 2)",
     "xp.asanyarray(v) + xp.ascontiguousarray(v) if xp is not np else v + v",
