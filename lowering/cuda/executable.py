@@ -167,6 +167,9 @@ class CudaExecutable:
                 allocation, free = pool.allocate(size)
             results.append(CudaBuffer(allocation, free, type_, timeline))
             addresses.append(allocation.pointer)
+        if self._loops and self._last_use.timeline is not timeline:
+            # driver 580 failed when one graph with loops was in flight on two streams
+            self._last_use.settle()
         if addresses != self._bound or self._stale_values:
             self._update(addresses)
         if self._device.has_lanes:

@@ -97,6 +97,7 @@ def test_a_loop_on_a_stream_is_stopped(double):
         lambda x: tracegraph.while_loop(lambda y: y[0] >= 0, lambda y: y + 1, x), device="cuda"
     )
     stream, x = tracegraph.Stream(), on_device(np.zeros(4))
+    double(x).synchronize()  # a build would wait for the loop
     with tracegraph.stream(stream):
         running = endless(x)
     dependent = double(running)
