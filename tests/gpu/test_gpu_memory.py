@@ -1,6 +1,7 @@
 """Memory on a device: one arena, donation, eviction, running out, and starting over."""
 
 import gc
+import time
 
 import numpy as np
 import pytest
@@ -25,6 +26,17 @@ def fresh():
 
 def stats():
     return tracegraph.memory_stats("cuda")
+
+
+def comes_to_hold(purpose, most):
+    """Whether no more is held soon: what a graph owned is freed some time after the graph."""
+    for _ in range(200):
+        tracegraph.asarray(np.zeros(1), device="cuda").synchronize()
+        gc.collect()
+        if stats()[purpose] <= most:
+            return True
+        time.sleep(0.01)
+    return False
 
 
 def scan_sum(x):
@@ -90,7 +102,7 @@ def test_a_budget_evicts_and_calls_build_again():
     for _ in range(2):
         for f in functions:
             assert np.asarray(f(x))[0] == 2 * MIB + 1
-    assert stats()["constants"] <= 40 * MIB
+    assert comes_to_hold("constants", 40 * MIB)
     assert all(f.stats()["evictions"] > 0 for f in functions)
     assert all(f.stats()["traces"] == 1 for f in functions)
 
