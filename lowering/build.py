@@ -51,7 +51,7 @@ from tracegraph.op import (
     Scan,
     Scatter,
 )
-from tracegraph.scalar import Accumulated, Axis, Expr, Load
+from tracegraph.scalar import Accumulated, Expr, Load
 from tracegraph.types import ArrayType
 
 
@@ -414,11 +414,6 @@ def finish(builder: RegionBuilder) -> Block:
     drop_copies(block, builder.sinks)
     fuse(block, builder.sinks)
     return block
-
-
-def loop_axis(space: tuple[int, ...], extent: int) -> Expr:
-    """The index along a single loop axis behind a space."""
-    return scalar.const(0) if extent == 1 else Axis.make(len(space), extent)
 
 
 def _sources(eqn: Eqn) -> tuple[Source, ...]:

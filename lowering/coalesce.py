@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from lowering.buffer import Buffer
-from lowering.fuse import is_own_point
 from lowering.kernel import MapNest, Nest, ReduceNest, RowNest, Store
 from lowering.rows import as_rows
 from lowering.stage import (
@@ -167,7 +166,7 @@ def _copied(stage: Stage) -> tuple[Buffer, Buffer] | None:
     match stage:
         case KernelStage(nests=[MapNest(stores=(store,), signals=()) as nest]):
             value = store.value
-            if isinstance(value, Load) and is_own_point(value, nest.space):
+            if isinstance(value, Load) and _is_own_point(value, nest.space):
                 whole = value.buffer.type == store.buffer.type and store.buffer.type.shape
                 return (store.buffer, value.buffer) if whole == nest.space else None
     return None
@@ -264,3 +263,8 @@ def _is_self_copy(store: Store, space: Sequence[int]) -> bool:
         and store.guard is None
         and value.indices == store.indices
     )
+
+
+def _is_own_point(load: Load, space: tuple[int, ...]) -> bool:
+    """Whether a load reads, unguarded, the point of the space that is computed."""
+    return load.guard is None and load.indices == space_index(space)

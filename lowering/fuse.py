@@ -41,7 +41,7 @@ from lowering.stage import (
     nest_writes,
     space_index,
 )
-from tracegraph.scalar import Accumulated, Expr, Load, subexpressions
+from tracegraph.scalar import Accumulated, Expr, subexpressions
 
 WINDOW = 12
 """How many of the latest stages are tried: keeps merging linear."""
@@ -256,8 +256,3 @@ def _renumbered(nest: ReduceNest, shift: int) -> ReduceNest:
     shifted = map_nest(nest, replacement)
     assert isinstance(shifted, ReduceNest)
     return shifted
-
-
-def is_own_point(load: Load, space: tuple[int, ...]) -> bool:
-    """Whether a load reads, unguarded, the point of the space that is computed."""
-    return load.guard is None and load.indices == space_index(space)

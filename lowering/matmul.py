@@ -14,7 +14,7 @@ from lowering.stage import NodeStage, space_index
 from tracegraph import op, scalar
 from tracegraph.combiners import ADD, LOGICAL_OR
 from tracegraph.ir import Atom, Eqn
-from tracegraph.scalar import Axis, Expr, Load
+from tracegraph.scalar import Expr, Load
 from tracegraph.types import bfloat16
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def _reduction(builder: RegionBuilder, left: Atom, right: Atom, target: Buffer, 
     """Sums of products (for bools: any of conjunctions), as a kernel."""
     space = target.type.shape
     *batch, row, column = space_index(space)
-    inner = scalar.const(0) if k == 1 else Axis.make(len(space), k)
+    (inner,) = space_index((k,), first=len(space))
     x = builder.element(left, (*batch, row, inner), None)
     y = builder.element(right, (*batch, inner, column), None)
     dtype = target.type.dtype
