@@ -106,7 +106,8 @@ class RegionBuilder:
         self.region = region
         self.sinks = sinks
         self.block = Block()
-        self.grouping = group.group(region, len(sinks))
+        decide = group.group if context.fusion else group.apart
+        self.grouping = decide(region, len(sinks))
         self.bindings: dict[Value, Binding] = dict(bind)
         self.memo: dict[tuple[Atom, tuple[Expr, ...], Expr | None], Expr] = {}
         self.accumulators: list[Accumulator] | None = None
@@ -121,6 +122,12 @@ class RegionBuilder:
         for atom, buffer in zip(self.region.results, self.sinks, strict=False):
             self._store_value(atom, buffer)
         return self.block
+
+    def merge(self) -> None:
+        """Drop copies that nothing needs, and merge nests into kernels."""
+        drop_copies(self.block, self.sinks)
+        if self.context.fusion:
+            fuse(self.block, self.sinks)
 
     # -- elements
     # -------------------------------------------------------------------------------------
@@ -365,8 +372,7 @@ class RegionBuilder:
         body = inner.build()
         inner.source = eqn.source
         inner._set_condition(region.results[-1], condition)
-        drop_copies(body, news)
-        fuse(body, news)
+        inner.merge()
         place_carries(body, dict(zip(news, carries, strict=True)))
         construct = Construct(
             eqn.attrs["construct"],
@@ -411,8 +417,7 @@ class RegionBuilder:
 def finish(builder: RegionBuilder) -> Block:
     """Build a region that is not a loop's body, and merge its nests."""
     block = builder.build()
-    drop_copies(block, builder.sinks)
-    fuse(block, builder.sinks)
+    builder.merge()
     return block
 
 

@@ -67,6 +67,13 @@ def group(region: Region, sinks: int) -> Grouping:
     return _Analysis(region, sinks).run()
 
 
+def apart(region: Region, sinks: int) -> Grouping:
+    """Every value that costs anything is stored, once, by a kernel of its own."""
+    del sinks  # results that were stored need a copy at most
+    computed = (e for e in region.eqns if isinstance(e.op.form, Elementwise | Indexed | Reduction))
+    return Grouping({eqn.outputs[0] for eqn in computed if not is_free(eqn)})
+
+
 def own_cost(eqn: Eqn) -> int:
     """Scalar work of one element of an equation's result, without its operands'."""
     match eqn.op.form:

@@ -21,12 +21,16 @@ from tracegraph.ir import Program, Value
 from tracegraph.scalar import Apply, subexpressions
 
 
-def lower(program: Program) -> Plan:
-    """The Plan of a verified program."""
+def lower(program: Program, fusion: bool = True) -> Plan:
+    """The Plan of a verified program.
+
+    Without `fusion`, each equation that computes anything has a kernel of its own: what fused Plans
+    are compared with.
+    """
     body = desugar(program).body
     if program.effects:
         body = replace(body, results=body.results[:-1])  # the token: nothing to hand out
-    context = Context()
+    context = Context(fusion)
     n_inputs = len(program.inputs)
     inputs = tuple(context.buffer("input", p.type) for p in body.params[:n_inputs])
     constants = tuple(context.buffer("const", p.type) for p in body.params[n_inputs:])
