@@ -1,8 +1,8 @@
 """The CUDA driver, as `lowering.cuda.interface.Driver`: the only file that calls cuda.bindings.
 
-Nodes are added through cuda.core, which retains what they point to, and are named by the driver's
-handles. The rest are thin calls of the driver: edges, capture at given dependencies, updates of
-executables, copies.
+Graphs and conditional nodes are made through cuda.core, and all nodes are named by the driver's
+handles. The rest are thin calls of the driver: kernel nodes, capture at given dependencies, updates
+of executables, copies.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 from cuda.bindings import driver
 from cuda.core import (
-    Buffer,
     Device,
     LaunchConfig,
     LegacyPinnedMemoryResource,
@@ -319,25 +318,12 @@ class CudaDriver:
         dependencies: Sequence[Any],
         launch: Launch,
         values: Sequence[int],
-        owned: Sequence[bool],
-        slots: SlotTable,
     ) -> KernelNode:
-        """Add a kernel node. Owned addresses go in as Buffers that belong to `slots`: cuda.core
-        retains the arguments of a node, and so the table, until the graph and its executables are
-        gone. A node without any carries the table by its first argument: so every kernel node
-        answers for the captured ones, which cuda.core knows nothing of.
-        """
-        carriers = owned if any(owned) else [True, *owned[1:]]
-        arguments = [
-            Buffer.from_handle(value, 1, owner=slots) if keep else np.uint64(value)
-            for value, keep in zip(values, carriers, strict=True)
-        ]
-        config = LaunchConfig(grid=launch.grid, block=launch.block, shmem_size=launch.shared_bytes)
-        node = graph.launch(config, launch.kernel, *arguments)
-        _depend(graph, node, dependencies)
-        return self._with_parameters(node.handle, launch, values)
+        """Add a kernel node.
 
-    def _with_parameters(self, node: Any, launch: Launch, values: Sequence[int]) -> KernelNode:
+        It is the driver's call: cuda.core would tie the arguments to the graph by a CUDA user
+        object, and a launch of an executable with user objects takes a microsecond more, or thirty.
+        """
         cells, addresses = _parameters(values)
         params = driver.CUDA_KERNEL_NODE_PARAMS()
         params.kern = launch.kernel.handle
@@ -346,6 +332,12 @@ class CudaDriver:
         params.blockDimX, params.blockDimY, params.blockDimZ = launch.block
         params.sharedMemBytes = launch.shared_bytes
         params.kernelParams = ctypes.addressof(addresses)
+        node = check(
+            "cuGraphAddKernelNode",
+            driver.cuGraphAddKernelNode(
+                graph.handle, list(dependencies) or None, len(dependencies), params
+            ),
+        )
         return KernelNode(node, cells, addresses, params)
 
     def add_conditional(
@@ -419,10 +411,10 @@ class CudaDriver:
 
     # Executables
 
-    def instantiate(self, graph: GraphDefinition) -> CudaExecutableGraph:
+    def instantiate(self, graph: GraphDefinition, slots: SlotTable) -> CudaExecutableGraph:
         """Instantiate; the result holds the definition, whose nodes name those to update."""
         executable = graph.instantiate()
-        return CudaExecutableGraph(graph, executable, executable.handle)
+        return CudaExecutableGraph(graph, slots, executable, executable.handle)
 
     def update_kernel(self, executable: CudaExecutableGraph, kernel: KernelNode) -> None:
         """Pass a node's present values, in a body too."""
@@ -443,18 +435,19 @@ class CudaDriver:
     def close(self, executable: CudaExecutableGraph) -> None:
         """Free the executable, after its launches."""
         self.synchronize()
-        executable.handle = None
+        executable.handle = executable.definition = executable.slots = None
         executable.graph.close()
 
 
 @dataclass(slots=True, eq=False)
 class CudaExecutableGraph:
-    """An executable graph, the definition it came from, and its cached handle.
+    """An executable graph, the definition it came from, what both point to, and its cached handle.
 
     A closed one has no handle, which the driver refuses: so nothing is asked before a launch.
     """
 
     definition: Any
+    slots: Any
     graph: Any
     handle: Any
 

@@ -24,7 +24,6 @@ from lowering.cuda.turns import CaptureTurns
 from lowering.errors import (
     ClosedGraphError,
     ForeignNodeError,
-    FrozenSlotsError,
     NestedCaptureError,
 )
 from lowering.features import Feature
@@ -48,19 +47,9 @@ class Call:
         return " ".join([self.operation, *map(str, self.detail)])
 
 
-@dataclass(slots=True, eq=False, weakref_slot=True)
-class RecordedUserObject:
-    """What ties a slot table to a graph and to the executables made from it."""
-
-    slots: SlotTable
-
-
 @dataclass(slots=True, eq=False)
 class RecordedNode:
-    """A node: kind ``"kernel"``, ``"library"`` or that of a conditional, a name, and its edges.
-
-    `owned` are the parameters whose memory `user_object` keeps alive.
-    """
+    """A node: kind ``"kernel"``, ``"library"`` or that of a conditional, a name, and its edges."""
 
     kind: str
     name: str
@@ -69,13 +58,6 @@ class RecordedNode:
     condition: int | None = None
     launch: Launch | None = None
     values: list[int] = field(default_factory=list)
-    owned: tuple[int, ...] = ()
-    user_object: RecordedUserObject | None = None
-
-    @property
-    def slots(self) -> SlotTable | None:
-        """The table that a kernel node keeps alive."""
-        return None if self.user_object is None else self.user_object.slots
 
     @property
     def node(self) -> RecordedNode:
@@ -109,9 +91,10 @@ class RecordedGraph:
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class RecordedExecutable:
-    """An instantiated graph: it holds the definition, and the parameters of its launches."""
+    """An instantiated graph: it holds the definition, and what its nodes point to."""
 
     graph: RecordedGraph
+    slots: SlotTable | None
     closed: bool = False
 
 
@@ -195,7 +178,6 @@ class RecordingDriver:
         self._waits: list[RecordedEvent] = []
         self.live_memory: weakref.WeakSet[RecordedMemory | RecordedHostMemory] = weakref.WeakSet()
         self.live_executables: weakref.WeakSet[RecordedExecutable] = weakref.WeakSet()
-        self.live_user_objects: weakref.WeakSet[RecordedUserObject] = weakref.WeakSet()
         self.memory = memory
         self._library_kinds = tuple(library_kinds)
         self._addresses = itertools.count(1)
@@ -348,28 +330,16 @@ class RecordingDriver:
         dependencies: Sequence[RecordedNode],
         launch: Launch,
         values: Sequence[int],
-        owned: Sequence[bool],
-        slots: SlotTable,
     ) -> RecordedNode:
-        """A node that holds `slots`, in three calls: should one fail, there is no node."""
-        if slots.frozen:
-            raise FrozenSlotsError
-        kept = tuple(value for value, keep in zip(values, owned, strict=True) if keep)
-        self._log("retain", len(kept))
-        user_object = RecordedUserObject(slots)
-        self.live_user_objects.add(user_object)
-        self._log("add_kernel", launch.kernel)
+        """A node; its edges come with it."""
+        self._log("add_kernel", launch.kernel, len(dependencies))
         node = RecordedNode(
             "kernel",
             launch.kernel,
             tuple(dependencies),
             launch=launch,
             values=list(values),
-            owned=kept,
-            user_object=user_object,
         )
-        if dependencies:
-            self._log("add_edges", len(dependencies))
         graph.nodes.append(node)
         return node
 
@@ -435,10 +405,10 @@ class RecordingDriver:
         """Logged."""
         self._log("synchronize_capture_stream")
 
-    def instantiate(self, graph: RecordedGraph) -> RecordedExecutable:
+    def instantiate(self, graph: RecordedGraph, slots: SlotTable) -> RecordedExecutable:
         """Logged."""
         self._log("instantiate")
-        executable = RecordedExecutable(graph)
+        executable = RecordedExecutable(graph, slots)
         self.live_executables.add(executable)
         return executable
 
@@ -459,7 +429,7 @@ class RecordingDriver:
     def close(self, executable: RecordedExecutable) -> None:
         """Logged."""
         self._log("close")
-        executable.closed = True
+        executable.closed, executable.slots = True, None
 
 
 class RecordingDevice(OpenDevice):
