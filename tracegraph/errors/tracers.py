@@ -129,7 +129,21 @@ class BooleanMaskError(TracerMisuseError, IndexError):
 class ShapeDependentError(TracerMisuseError):
     """A function whose result's shape depends on the elements."""
 
-    instead = "use numpy.where(condition, x, y) with three arguments, which keeps the shape"
+    instead = (
+        "use what keeps the shape, such as numpy.where(condition, x, y) with three arguments, or "
+        "return the value from the traced function, and do this with the result"
+    )
+
+
+class TracerHashError(TracerMisuseError):
+    """A traced value as a key of a dict, in a set, or as an argument of a cached function."""
+
+    operation = "hash(), on behalf of a dict, a set or functools.cache,"
+    instead = (
+        "use tracegraph.switch to choose by a traced integer, or index a traced array with it "
+        "(tracegraph.numpy.asarray(table)[i]); or make the argument static with "
+        "jit(..., static_argnums=...)"
+    )
 
 
 class EscapedTracerError(TracerMisuseError):
@@ -170,3 +184,10 @@ class UnsupportedByTracerError(TypeError):
     def __init__(self, what: str, instead: str = "") -> None:
         advice = instead or "compute it from the functions of tracegraph.numpy, or outside"
         super().__init__(f"{what} is not supported for traced values; {advice}{user_line()}")
+
+
+class UnsupportedAttributeError(UnsupportedByTracerError, AttributeError):
+    """NumPy's arrays have a method or an attribute that traced values lack."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"ndarray.{name}")
