@@ -8,18 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from tracegraph import errors, interpret, limits, slices, tree
+from tracegraph import errors, limits, slices, tree
 from tracegraph.array import Array
-from tracegraph.carry import advance, detached, parameter_name
+from tracegraph.carry import advance, converted, detached, parameter_name
 from tracegraph.regions import (
     Tree,
     current_for,
     require_callable,
     take_apart,
 )
-from tracegraph.scan_tracing import Body, trace_scan
+from tracegraph.scan_tracing import Body, settled_types, trace_scan
 from tracegraph.steps import Progress, steps_of
-from tracegraph.trace import current_trace, trace_program
+from tracegraph.trace import Trace
 from tracegraph.tracer import Tracer
 from tracegraph.types import type_of
 
@@ -158,18 +158,46 @@ def _scan(
 
 def _run(body: Body, carry: Tree, xs: Tree, count: int, reverse: bool) -> tuple[Any, Any]:
     state, ys = detached(carry), []
+    unsettled = 0  # so many iterations have run with a carry whose types changed later
     with body.steps.watch() as tell:
         for done, i in enumerate(reversed(range(count)) if reverse else range(count), 1):
             limits.check()
             x = tree.unflatten(xs.structure, [_read_only(leaf[i]) for leaf in xs.leaves])
             after, y = body.call(state.whole(), x)
             ys.append(detached(body.apart(y)))
+            before = state
             state = advance(body.construct, body.function, state, after, body.name)
+            if state.types != before.types:
+                unsettled = done
             tell(done)
     _require_alike(body, ys)
+    if unsettled == count:
+        state, dtypes = _settled(body, state, xs, ys)
+    else:
+        dtypes = _meeting(ys[unsettled:])
     ordered = ys[::-1] if reverse else ys
-    stacked = [slices.stack(column) for column in zip(*(y.leaves for y in ordered), strict=True)]
+    columns = zip(*(y.leaves for y in ordered), strict=True)
+    stacked = [slices.stack(*leaf) for leaf in zip(columns, dtypes, strict=True)]
     return state.whole(), tree.unflatten(ys[0].structure, stacked)
+
+
+def _settled(
+    body: Body, state: Tree, xs: Tree, ys: Sequence[Tree]
+) -> tuple[Tree, list[np.dtype[Any]]]:
+    """The last carry and the dtypes of y, which the last iteration changed, as a trace has them.
+
+    A body that only plain Python can run, because it decides by values, has no such types.
+    """
+    try:
+        types = settled_types(Trace(None), body, state, xs)
+    except errors.TracerMisuseError:
+        return state, _meeting(ys)
+    return converted(state, types.carry), [type_.dtype for type_ in types.y]
+
+
+def _meeting(ys: Sequence[Tree]) -> list[np.dtype[Any]]:
+    """The dtype in which the values of each leaf meet."""
+    return [slices.meeting(column) for column in zip(*(y.types for y in ys), strict=True)]
 
 
 def _read_only(x: Any) -> Any:
@@ -203,25 +231,10 @@ def _require_alike(body: Body, ys: Sequence[Tree]) -> None:
 
 def _run_nothing(body: Body, carry: Tree, xs: Tree) -> tuple[Any, Any]:
     """No iterations: what the function would return has to be found by tracing it."""
-    structures = []
-    split = len(carry.leaves)
-
-    def flat(*leaves: Tracer) -> Sequence[Any]:
-        trace = current_trace()
-        assert trace is not None
-        state = Tree(leaves[:split], carry.types, carry.structure)
-        result = trace_scan(
-            trace, body, state, Tree(leaves[split:], xs.types, xs.structure), 0, False, 1
-        )
-        structures.append(tree.structure(result))
-        return tree.leaves(result)
-
-    given = (*carry.leaves, *xs.leaves)
-    program = trace_program(flat, (*carry.types, *xs.types), body.construct)
-    arrays = interpret.run(program, *(np.asarray(leaf) for leaf in given))
-    wrap = Array if any(isinstance(leaf, Array) for leaf in given) else lambda array: array[()]
-    leaves = [
-        a.item() if t.weak else wrap(a) for a, t in zip(arrays, program.out_types, strict=True)
-    ]
-    last, ys = tree.unflatten(structures[0], leaves)
-    return last, ys
+    types = settled_types(Trace(None), body, carry, xs)
+    wrap: Callable[..., Any] = np.asarray
+    if any(isinstance(leaf, Array) for leaf in (*carry.leaves, *xs.leaves)):
+        wrap = Array
+    ys = [wrap(np.zeros((0, *type_.shape), type_.dtype)) for type_ in types.y]
+    last = converted(detached(carry), types.carry)
+    return last.whole(), tree.unflatten(types.structure, ys)

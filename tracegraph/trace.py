@@ -47,6 +47,7 @@ class Trace:
         # of a region with effects: what the token of the first is, and that left by the last
         self.first_token: Value | None = None
         self.last_token: Tracer | None = None
+        self.index_error: errors.TracerIndexError | None = None  # the last one raised
 
     def param(self, type_: ArrayType, origin: str | None = None) -> Tracer:
         """A new parameter of the region."""
@@ -149,6 +150,11 @@ def activate(trace: Trace) -> Iterator[Trace]:
     except ValueError as error:
         if isinstance(error.__cause__, errors.TracerMisuseError):
             raise error.__cause__ from None  # NumPy hides it when `array[i] = tracer` fails
+        raise
+    except TypeError as error:
+        if trace.index_error is not None and "integer, got 'Tracer<" in str(error):
+            # NumPy drops it when `numpy.zeros(tracer)` fails
+            raise trace.index_error.with_traceback(error.__traceback__) from None
         raise
     finally:
         _current.reset(token)

@@ -163,6 +163,10 @@ class Tracer(ArrayOperators):
             raise TypeError(f"len() of a traced value of type {self.type}, which has no axes")
         return self.shape[0]
 
+    def __index__(self) -> NoReturn:
+        self.owner.index_error = errors.TracerIndexError(self)
+        raise self.owner.index_error
+
     def __iter__(self) -> Iterator[Any]:
         if self.ndim == 0:
             raise errors.TracerIterationError(self)
@@ -203,6 +207,14 @@ class Tracer(ArrayOperators):
 
         return array_function(func, args, kwargs)
 
+    def __getattr__(self, name: str) -> NoReturn:
+        if not name.startswith("_") and name not in Tracer.__slots__:
+            if hasattr(np.ndarray, name):
+                raise errors.UnsupportedAttributeError(name)
+            message = f"{errors.value_text(self)} has no attribute {name!r}"
+            raise AttributeError(message, name=name, obj=self)
+        raise AttributeError(name)
+
     def __copy__(self) -> Any:
         return self.copy()
 
@@ -228,7 +240,7 @@ class Tracer(ArrayOperators):
     __bool__ = _misuse(errors.TracerBoolError)
     __int__ = _misuse(errors.TracerIntegerError)
     __trunc__ = _misuse(errors.TracerIntegerError)
-    __index__ = _misuse(errors.TracerIndexError)
+    __hash__ = _misuse(errors.TracerHashError)  # type: ignore[assignment]
     __float__ = _misuse(errors.TracerFloatError)
     __complex__ = _misuse(errors.TracerComplexError)
     __array__ = _misuse(errors.TracerArrayError)

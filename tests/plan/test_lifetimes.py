@@ -10,6 +10,7 @@ from hand_made_plans import ALL, VECTOR, diamond, effects, nested_loops, product
 
 import tracegraph
 from lowering.backends.recording import InjectedError, RecordingBackend, RecordingDriver
+from lowering.cuda.ending import finish
 from lowering.slots import Slot
 from tracegraph import ArrayType, cond
 
@@ -165,12 +166,12 @@ def test_loops_that_nobody_waits_for_are_stopped_at_the_end_of_the_process():
     driver.busy = True
     results = executable([backend.device.pool.buffer(t) for t in executable.plan.in_types])
     assert not driver.count("raise_flag")
-    backend.device.timeline.finish()
+    finish(backend.device.timeline)
     assert driver.count("raise_flag") == 1
     assert not driver.busy
     with pytest.raises(tracegraph.errors.StoppedError, match="SystemExit"):
         results[0].to_host()
-    backend.device.timeline.finish()
+    finish(backend.device.timeline)
     assert driver.count("raise_flag") == 1
 
 

@@ -7,7 +7,7 @@ matters only to the promotion of what is traced next.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -155,46 +155,37 @@ def _scan(
     return (*state, *ys)
 
 
-cond = register(
-    Op(
-        name="cond",
-        doc="The first region's results where the predicate holds, else the second's.",
-        type_rule=_cond_type,
-        reference=_cond,
-        form=Control(),
-        samples=lambda: (),
-    )
+def _control(
+    name: str, doc: str, type_rule: Callable[..., Any], reference: Callable[..., Any]
+) -> Op:
+    """Register an op with regions, which has tests of its own instead of samples."""
+    return register(Op(name, doc, type_rule, reference, form=Control(), samples=lambda: ()))
+
+
+cond = _control(
+    "cond",
+    "The first region's results where the predicate holds, else the second's.",
+    _cond_type,
+    _cond,
 )
 
-switch = register(
-    Op(
-        name="switch",
-        doc="The results of the region that the index, clamped to those there are, selects.",
-        type_rule=_switch_type,
-        reference=_switch,
-        form=Control(),
-        samples=lambda: (),
-    )
+switch = _control(
+    "switch",
+    "The results of the region that the index, clamped to those there are, selects.",
+    _switch_type,
+    _switch,
 )
 
-while_loop = register(
-    Op(
-        name="while_loop",
-        doc="The carry after running the body for as long as the condition, tested first, holds.",
-        type_rule=_while_type,
-        reference=_while,
-        form=Control(),
-        samples=lambda: (),
-    )
+while_loop = _control(
+    "while_loop",
+    "The carry after running the body for as long as the condition, tested first, holds.",
+    _while_type,
+    _while,
 )
 
-scan = register(
-    Op(
-        name="scan",
-        doc="The carry after running the body on each slice of the xs, and its stacked results.",
-        type_rule=_scan_type,
-        reference=_scan,
-        form=Control(),
-        samples=lambda: (),
-    )
+scan = _control(
+    "scan",
+    "The carry after running the body on each slice of the xs, and its stacked results.",
+    _scan_type,
+    _scan,
 )
