@@ -422,6 +422,8 @@ def _sources(eqn: Eqn) -> tuple[Source, ...]:
 
 def _aligned(shape: tuple[int, ...], index: tuple[Expr, ...]) -> tuple[Expr, ...]:
     """The index into an operand that NumPy's broadcasting aligns with a result's index."""
+    if len(shape) == len(index) and 1 not in shape:
+        return index
     tail = index[len(index) - len(shape) :]
     return tuple(
         scalar.const(0) if extent == 1 else i for extent, i in zip(shape, tail, strict=True)

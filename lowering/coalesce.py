@@ -133,8 +133,8 @@ class _Sharing:
 
     def _update(self, position: int) -> Stage:
         stage, touched = self.block.stages[position], self.touched[position]
-        names = {buffer: self.name(buffer) for buffer in touched if buffer in self.names}
-        if names:
+        if not self.names.keys().isdisjoint(touched):
+            names = {buffer: self.name(buffer) for buffer in touched if buffer in self.names}
             rename_in_stage(stage, names)
             self.touched[position] = (touched - names.keys()).union(names.values())
         return stage

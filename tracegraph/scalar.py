@@ -500,7 +500,7 @@ def select(predicate: Expr, chosen: Expr, other: Expr) -> Expr:
 
 def apply(op: Op, args: tuple[Expr, ...], dtype: np.dtype[Any], attrs: Mapping[str, Any]) -> Expr:
     """An elementwise op on scalars."""
-    return Apply.make(op, args, dtype, tuple(sorted(attrs.items())))
+    return Apply.make(op, args, dtype, tuple(sorted(attrs.items())) if attrs else ())
 
 
 def as_value(expr: Expr | int, dtype: np.dtype[Any]) -> Expr:
