@@ -25,11 +25,10 @@ from lowering.stage import (
     Stage,
     nest_conditions,
     nest_reads,
-    nest_roots,
+    nest_size,
     nest_writes,
 )
 from tracegraph.ir import Source
-from tracegraph.scalar import subexpressions
 
 WINDOW = 12
 """How many of the latest stages are tried: keeps merging linear."""
@@ -141,11 +140,7 @@ def _merge_rows(first: Growing, second: Nest, needed: bool, kept: frozenset[Buff
     if nest_conditions(nest) & nest_conditions(second):
         return False
     result = join_rows(nest, second, kept)
-    if result is None or not _is_moderate(result):
+    if result is None or nest_size(result) > MAX_EXPRESSIONS:
         return False
     first.become(result)
     return True
-
-
-def _is_moderate(nest: Nest) -> bool:
-    return len(subexpressions(nest_roots(nest))) <= MAX_EXPRESSIONS

@@ -14,6 +14,7 @@ from lowering.kernel import Accumulator, MapNest, Nest, ReduceNest, Signal, Stor
 from lowering.stage import (
     map_nest,
     map_stores,
+    nest_accumulated,
     nest_conditions,
     nest_loads,
     nest_reads,
@@ -126,9 +127,7 @@ class Growing:
 def _renumbered(nest: ReduceNest, shift: int) -> ReduceNest:
     """The nest with its accumulators numbered from `shift`."""
     replacement: dict[Expr, Expr] = {
-        expr: Accumulated.make(expr.number + shift, expr.dtype)
-        for expr in subexpressions(nest_roots(nest))
-        if isinstance(expr, Accumulated)
+        expr: Accumulated.make(expr.number + shift, expr.dtype) for expr in nest_accumulated(nest)
     }
     shifted = map_nest(nest, replacement)
     assert isinstance(shifted, ReduceNest)

@@ -31,7 +31,7 @@ from lowering.kernel import (
 )
 from lowering.plan import Construct, LibraryNode, MatrixOperand, MemcpyNode
 from tracegraph.ir import Source
-from tracegraph.scalar import Axis, Expr, Load, const, subexpressions, substitution
+from tracegraph.scalar import Accumulated, Axis, Expr, Load, const, subexpressions, substitution
 
 _NO_BUFFERS: frozenset[Buffer] = frozenset()
 
@@ -138,7 +138,9 @@ class Facts:
     """What is asked of a nest again and again."""
 
     roots: tuple[Expr, ...]
+    size: int  # expressions in all
     loads: tuple[Load, ...]
+    accumulated: tuple[Accumulated, ...]
     reads: frozenset[Buffer]
     writes: frozenset[Buffer]
 
@@ -157,12 +159,14 @@ def _found_out(nest: Nest) -> Facts:
     roots = roots_of(nest_accumulators(nest), stores, nest_signals(nest))
     if isinstance(nest, PrintNest):
         roots += [array.value for array in nest.arguments]
-    found = tuple(loads(roots))
-    reads = frozenset([load.buffer for load in found])
+    below = subexpressions(roots)
+    loads = tuple([e for e in below if type(e) is Load])
+    accumulated = tuple([e for e in below if type(e) is Accumulated])
+    reads = frozenset([load.buffer for load in loads])
     writes = frozenset([store.buffer for store in stores])
     if isinstance(nest, ScatterNest) and nest.combiner is not None:
         reads |= writes
-    return Facts(tuple(roots), found, reads, writes)
+    return Facts(tuple(roots), len(below), loads, accumulated, reads, writes)
 
 
 def roots_of(
@@ -189,9 +193,19 @@ def nest_roots(nest: Nest) -> tuple[Expr, ...]:
     return _facts(nest).roots
 
 
+def nest_size(nest: Nest) -> int:
+    """How many expressions a nest evaluates."""
+    return _facts(nest).size
+
+
 def nest_loads(nest: Nest) -> tuple[Load, ...]:
     """Every load that a nest evaluates."""
     return _facts(nest).loads
+
+
+def nest_accumulated(nest: Nest) -> tuple[Accumulated, ...]:
+    """What a nest evaluates of folds' results."""
+    return _facts(nest).accumulated
 
 
 def nest_reads(nest: Nest) -> frozenset[Buffer]:
