@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tracegraph.ir import Atom, Eqn, Literal, Region, Value
 from tracegraph.op import (
@@ -43,8 +44,7 @@ PRINTED_WORK = 1 << 14
 MAX_SITES = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
+class Site(NamedTuple):
     """One evaluation of a value: the root whose kernel evaluates it, the index map, the points."""
 
     root: Hashable
@@ -157,7 +157,9 @@ class _Analysis:
 
     def _use(self, atom: Atom, *sites: Site) -> None:
         if isinstance(atom, Value) and atom in self.sites:
-            self.sites[atom].update(dict.fromkeys(sites))
+            known = self.sites[atom]
+            for site in sites:
+                known[site] = None
 
     def _visit(self, eqn: Eqn) -> None:
         form = eqn.op.form

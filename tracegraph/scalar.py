@@ -17,9 +17,10 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
-from weakref import WeakValueDictionary
 
 import numpy as np
+
+from tracegraph.interning import Interned
 
 if TYPE_CHECKING:
     from tracegraph.op import Op
@@ -34,18 +35,15 @@ class Expr:
     """An interned scalar expression with a dtype. Integer arithmetic on index expressions folds."""
 
     __slots__ = ("__weakref__",)
-    _interned: ClassVar[WeakValueDictionary[Any, Expr]] = WeakValueDictionary()
+    _interned: ClassVar[Interned] = Interned()
     dtype: np.dtype[Any]
 
     @classmethod
     def make(cls: type[_E], *args: Any) -> _E:
         """The one expression of this class with these fields."""
         key = (cls, *args)
-        found = Expr._interned.get(key)
-        if found is None:
-            found = cls(*args)
-            found = Expr._interned.setdefault(key, found)
-        return found  # type: ignore[return-value]
+        found: _E | None = Expr._interned.get(key)
+        return Expr._interned.add(key, cls(*args)) if found is None else found
 
     def __add__(self, other: Expr | int) -> Expr:
         return linear([(self, 1), (other, 1)])
