@@ -148,12 +148,12 @@ class RegionBuilder:
     def _formed(
         self, out: ArrayType, eqn: Eqn, index: tuple[Expr, ...], guard: Expr | None
     ) -> Expr:
-        if out.size == 0:
+        if 0 in out.shape:
             return scalar.const(0, out.dtype)  # never reached: an empty array has no elements
         match eqn.op.form:
             case Elementwise():
                 args = tuple(
-                    self.element(a, _aligned(a.type.shape, index), guard) for a in eqn.operands
+                    [self.element(a, _aligned(a.type.shape, index), guard) for a in eqn.operands]
                 )
                 return scalar.apply(eqn.op, args, out.dtype, eqn.attrs)
             case Indexed(element=element):

@@ -50,7 +50,10 @@ class _Kernel:
 def fuse(block: Block, kept: Collection[Buffer] = ()) -> None:
     """Merge the nests of a block's kernels, in place. `kept` are buffers that are stored anyway."""
     merged = _Merged(frozenset(kept))
-    for stage in block.stages:
+    waiting = block.stages[::-1]
+    block.stages = []  # what has been merged goes: fewer objects for garbage collections to visit
+    while waiting:
+        stage = waiting.pop()
         if isinstance(stage, KernelStage):
             for nest in stage.nests:
                 merged.place(nest, stage)

@@ -26,6 +26,7 @@ class Interned:
     def __init__(self) -> None:
         self._entries: dict[Hashable, _Entry] = {}
         self._lock = RLock()
+        self._on_death = self._forget  # one bound method for all entries
 
     def get(self, key: Hashable) -> Any:
         """The object of a key, or None."""
@@ -34,7 +35,7 @@ class Interned:
 
     def add(self, key: Hashable, new: Any) -> Any:
         """`new` as the object of a key, or the one that another thread has added."""
-        entry = _Entry(new, self._forget)
+        entry = _Entry(new, self._on_death)
         entry.key = key
         with self._lock:
             known = self._entries.setdefault(key, entry)
