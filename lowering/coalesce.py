@@ -93,9 +93,7 @@ class _Sharing:
         self.last_write: dict[Buffer, int] = {}
         self.last_read: dict[Buffer, int] = {}
         self.outside_kernels: set[Buffer] = set()
-        self.touched: list[
-            frozenset[Buffer]
-        ] = []  # by each stage, under the names that it has by now
+        self.touched: list[frozenset[Buffer]] = []  # by each stage, under its present names
         for position, stage in enumerate(block.stages):
             reads, writes = stage_reads(stage), stage_writes(stage)
             for buffer in reads:

@@ -34,6 +34,7 @@ from tracegraph.ir import Source
 from tracegraph.scalar import Accumulated, Axis, Expr, Load, const, subexpressions, substitution
 
 _NO_BUFFERS: frozenset[Buffer] = frozenset()
+_NO_NAMES: Mapping[Buffer, Buffer] = MappingProxyType({})
 
 
 @dataclass(slots=True, eq=False)
@@ -155,13 +156,13 @@ def _facts(nest: Nest) -> Facts:
 
 
 def _found_out(nest: Nest) -> Facts:
-    stores = nest_stores(nest)
-    roots = roots_of(nest_accumulators(nest), stores, nest_signals(nest))
+    stores, accumulators = nest_stores(nest), nest_accumulators(nest)
+    roots = roots_of(accumulators, stores, nest_signals(nest))
     if isinstance(nest, PrintNest):
         roots += [array.value for array in nest.arguments]
     below = subexpressions(roots)
     loads = tuple([e for e in below if type(e) is Load])
-    accumulated = tuple([e for e in below if type(e) is Accumulated])
+    accumulated = tuple([e for e in below if type(e) is Accumulated]) if accumulators else ()
     reads = frozenset([load.buffer for load in loads])
     writes = frozenset([store.buffer for store in stores])
     if isinstance(nest, ScatterNest) and nest.combiner is not None:
@@ -271,7 +272,7 @@ def walk(block: Block) -> Iterator[Stage]:
 def map_stores(
     stores: Sequence[Store],
     of: Callable[[Expr], Expr],
-    names: Mapping[Buffer, Buffer] = MappingProxyType({}),
+    names: Mapping[Buffer, Buffer] = _NO_NAMES,
 ) -> tuple[Store, ...]:
     """The stores with all expressions, and buffers that have other names, replaced."""
     return tuple(
@@ -287,13 +288,13 @@ def map_stores(
     )
 
 
-def map_nest(
-    nest: Nest,
-    replacement: Mapping[Expr, Expr],
-    names: Mapping[Buffer, Buffer] = MappingProxyType({}),
-) -> Nest:
-    """The nest with sub-expressions replaced, and with buffers that it stores to."""
-    of = substitution(replacement)
+def map_nest(nest: Nest, replacement: Mapping[Expr, Expr]) -> Nest:
+    """The nest with sub-expressions replaced."""
+    return _mapped(nest, substitution(replacement), _NO_NAMES)
+
+
+def _mapped(nest: Nest, of: Callable[[Expr], Expr], names: Mapping[Buffer, Buffer]) -> Nest:
+    """The nest with all expressions, and buffers that have other names, replaced."""
 
     def stores_of(stores: Sequence[Store]) -> tuple[Store, ...]:
         return map_stores(stores, of, names)
@@ -321,15 +322,18 @@ def rename_in_nest(nest: Nest, names: Mapping[Buffer, Buffer]) -> Nest:
     keys = names.keys()
     if keys.isdisjoint(nest_reads(nest)) and keys.isdisjoint(nest_writes(nest)):
         return nest
-    replacement: dict[Expr, Expr] = {}
-    for expr in nest_loads(nest):
-        if expr.buffer in names:
-            # operands come first, so what is inside the indices is replaced already
-            of = substitution(replacement)
-            indices = tuple(map(of, expr.indices))
-            guard = None if expr.guard is None else of(expr.guard)
-            replacement[expr] = Load.make(names[expr.buffer], indices, guard)
-    return map_nest(nest, replacement, names)
+    known: dict[Expr, Expr] = {}
+
+    def of(expr: Expr) -> Expr:
+        found = known.get(expr)
+        if found is None:
+            found = expr.rebuilt(of)
+            if type(found) is Load and found.buffer in names:
+                found = Load.make(names[found.buffer], found.indices, found.guard)
+            known[expr] = found
+        return found
+
+    return _mapped(nest, of, names)
 
 
 def rename(block: Block, names: Mapping[Buffer, Buffer]) -> None:
