@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import MappingProxyType
+from typing import NamedTuple
 
 from lowering.buffer import Buffer
 from lowering.kernel import (
@@ -134,8 +135,7 @@ def nest_signals(nest: Nest) -> tuple[Signal, ...]:
     return nest.signals if isinstance(nest, (MapNest, ReduceNest, RowNest)) else ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Facts:
+class Facts(NamedTuple):
     """What is asked of a nest again and again."""
 
     roots: tuple[Expr, ...]
@@ -156,8 +156,8 @@ def _facts(nest: Nest) -> Facts:
 
 
 def _found_out(nest: Nest) -> Facts:
-    stores, accumulators = nest_stores(nest), nest_accumulators(nest)
-    roots = roots_of(accumulators, stores, nest_signals(nest))
+    accumulators, stores, signals = _parts(nest)
+    roots = roots_of(accumulators, stores, signals)
     if isinstance(nest, PrintNest):
         roots += [array.value for array in nest.arguments]
     below = subexpressions(roots)
@@ -168,6 +168,12 @@ def _found_out(nest: Nest) -> Facts:
     if isinstance(nest, ScatterNest) and nest.combiner is not None:
         reads |= writes
     return Facts(tuple(roots), len(below), loads, accumulated, reads, writes)
+
+
+def _parts(nest: Nest) -> tuple[Sequence[Accumulator], Sequence[Store], Sequence[Signal]]:
+    if type(nest) is MapNest:  # most are
+        return (), nest.stores, nest.signals
+    return nest_accumulators(nest), nest_stores(nest), nest_signals(nest)
 
 
 def roots_of(
