@@ -67,13 +67,11 @@ class ArrayType:
     weak: bool = False
 
     def __post_init__(self) -> None:
+        shape = tuple(map(int, self.shape))
+        if shape and min(shape) < 0:
+            raise ValueError(f"an extent must not be negative: got shape {shape}")
         object.__setattr__(self, "dtype", canonical_dtype(self.dtype))
-        if self.shape:
-            object.__setattr__(self, "shape", tuple(map(int, self.shape)))
-            if min(self.shape) < 0:
-                raise ValueError(f"an extent must not be negative: got shape {self.shape}")
-        else:
-            object.__setattr__(self, "shape", ())
+        object.__setattr__(self, "shape", shape)
 
     def __str__(self) -> str:
         weak = "~" if self.weak else ""
