@@ -155,12 +155,12 @@ class RegionBuilder:
     def _formed(
         self, out: ArrayType, eqn: Eqn, index: tuple[Expr, ...], guard: Expr | None
     ) -> Expr:
-        if out.size == 0:
+        if 0 in out.shape:
             return scalar.const(0, out.dtype)  # never reached: an empty array has no elements
         match eqn.op.form:
             case Elementwise():
                 args = tuple(
-                    self.element(a, _aligned(a.type.shape, index), guard) for a in eqn.operands
+                    [self.element(a, _aligned(a.type.shape, index), guard) for a in eqn.operands]
                 )
                 return scalar.apply(eqn.op, args, out.dtype, eqn.attrs)
             case Indexed(element=element):
@@ -427,6 +427,8 @@ def _sources(eqn: Eqn) -> tuple[Source, ...]:
 
 def _aligned(shape: tuple[int, ...], index: tuple[Expr, ...]) -> tuple[Expr, ...]:
     """The index into an operand that NumPy's broadcasting aligns with a result's index."""
+    if len(shape) == len(index) and 1 not in shape:
+        return index
     tail = index[len(index) - len(shape) :]
     return tuple(
         scalar.const(0) if extent == 1 else i for extent, i in zip(shape, tail, strict=True)

@@ -50,7 +50,7 @@ def desugar(program: Program) -> Program:
 def _region(region: Region) -> Region:
     builder = _Builder()
     for eqn in region.eqns:
-        builder.add(replace(eqn, regions=tuple(map(_region, eqn.regions))))
+        builder.add(eqn)
     return Region(region.params, tuple(builder.eqns), builder.resolve_all(region.results))
 
 
@@ -92,7 +92,12 @@ class _Builder:
         self.eqns.append(replace(eqn, operands=self.resolve_all(eqn.operands), outputs=outputs))
 
     def add(self, eqn: Eqn) -> None:
-        eqn = replace(eqn, operands=self.resolve_all(eqn.operands))
+        if not self.renamed.keys().isdisjoint(eqn.operands):
+            eqn = replace(eqn, operands=self.resolve_all(eqn.operands))
+        if not eqn.regions:
+            self.eqns.append(eqn)
+            return
+        eqn = replace(eqn, regions=tuple(map(_region, eqn.regions)))
         match eqn.op.name:
             case "scan":
                 self._scan(eqn)

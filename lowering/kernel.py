@@ -10,10 +10,19 @@ Every expression of a nest reads before any store of the same iteration point is
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from lowering.buffer import Buffer
 from tracegraph.op import Combiner
 from tracegraph.scalar import Expr
+
+
+class Analysed:
+    """Base of nests: what an analysis finds out stays with the nest, which never changes."""
+
+    __slots__ = ("facts",)
+
+    facts: Any  # lowering.stage's Facts, once they are known
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,8 +73,8 @@ Signal = SetCondition | Publish | Require
 """What one thread tells the graph or the host."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class MapNest:
+@dataclass(frozen=True, slots=True, eq=False)
+class MapNest(Analysed):
     """For every point of the space: the stores. In-place is allowed where a point reads, of the
     buffers that the nest stores to, only the element it stores.
     """
@@ -86,8 +95,8 @@ class Accumulator:
     arg: bool = False
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class ReduceNest:
+@dataclass(frozen=True, slots=True, eq=False)
+class ReduceNest(Analysed):
     """For every point of the space: fold each accumulator over the loop axes (numbered after those
     of the space), then do the stores, whose expressions may use `Accumulated`.
     """
@@ -111,8 +120,8 @@ class Pass:
     stores: tuple[Store, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class RowNest:
+@dataclass(frozen=True, slots=True, eq=False)
+class RowNest(Analysed):
     """For every point of the space: the passes over the loop axes (numbered after those of the
     space), one after the other, then the stores, as in `ReduceNest`.
 
@@ -126,8 +135,8 @@ class RowNest:
     signals: tuple[Signal, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class ScanNest:
+@dataclass(frozen=True, slots=True, eq=False)
+class ScanNest(Analysed):
     """A running fold along `axis` of the space: store.value is folded and the running result
     stored.
     """
@@ -138,8 +147,8 @@ class ScanNest:
     store: Store
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class ScatterNest:
+@dataclass(frozen=True, slots=True, eq=False)
+class ScatterNest(Analysed):
     """For every point: target = combine(target, value), or target = value without a combiner.
 
     The first `repeats` axes run in order, one after the other, since they may hit one element
@@ -160,8 +169,8 @@ class PrintedArray:
     value: Expr
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class PrintNest:
+@dataclass(frozen=True, slots=True, eq=False)
+class PrintNest(Analysed):
     """Sends arrays to the host, to be printed in the format of print `site` (in `Plan.prints`).
 
     The space has one point. Print nests of a graph run in the order of its nodes, and never two in

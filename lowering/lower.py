@@ -18,7 +18,7 @@ from lowering.plan import Graph, IfElseNode, KernelNode, Node, Plan, SwitchNode,
 from lowering.prune import prune
 from lowering.stage import Block, BranchStage, KernelStage, LoopStage, NodeStage, Stage, nest_roots
 from tracegraph.ir import Program, Value
-from tracegraph.scalar import Apply, subexpressions
+from tracegraph.scalar import Apply, Expr, subexpressions
 
 
 def lower(program: Program, fusion: bool = True) -> Plan:
@@ -87,7 +87,16 @@ class _Emitter:
 
     def kernel(self, nests: tuple[Nest, ...]) -> Kernel:
         """A kernel named after the program, its number, and the first ops that it applies."""
-        roots = tuple(root for nest in nests for root in nest_roots(nest))
-        applied = (e.op.name for e in subexpressions(roots) if isinstance(e, Apply))
-        names = list(dict.fromkeys(applied))[:3]
-        return Kernel("_".join((self.name, f"k{next(self.numbers)}", *names)), nests)
+        return Kernel("_".join((self.name, f"k{next(self.numbers)}", *_first_ops(nests))), nests)
+
+
+def _first_ops(nests: tuple[Nest, ...]) -> list[str]:
+    """The names of the first three ops that are applied."""
+    names: dict[str, None] = {}
+    seen: set[Expr] = set()
+    for root in (root for nest in nests for root in nest_roots(nest)):
+        below = subexpressions((root,), seen)
+        names.update(dict.fromkeys(e.op.name for e in below if isinstance(e, Apply)))
+        if len(names) >= 3:
+            break
+    return list(names)[:3]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -17,6 +19,13 @@ if TYPE_CHECKING:
     from tracegraph.trace import Trace
 
 MisuseError = type[errors.TracerMisuseError]
+
+
+@cache
+def _protocols() -> ModuleType:
+    from tracegraph.numpy import protocols  # built on the functions, which are built on tracers
+
+    return protocols
 
 
 def _in_place(name: str) -> Callable[[Tracer, Any], Any]:
@@ -192,9 +201,7 @@ class Tracer(ArrayOperators):
     __irshift__ = _in_place("right_shift")
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        from tracegraph.numpy.protocols import array_ufunc
-
-        return array_ufunc(ufunc, method, inputs, kwargs)
+        return _protocols().array_ufunc(ufunc, method, inputs, kwargs)
 
     def __array_function__(
         self,
@@ -203,9 +210,7 @@ class Tracer(ArrayOperators):
         args: Sequence[Any],
         kwargs: Mapping[str, Any],
     ) -> Any:
-        from tracegraph.numpy.protocols import array_function
-
-        return array_function(func, args, kwargs)
+        return _protocols().array_function(func, args, kwargs)
 
     def __getattr__(self, name: str) -> NoReturn:
         if not name.startswith("_") and name not in Tracer.__slots__:
