@@ -175,8 +175,9 @@ def nest_loads(nest: Nest) -> tuple[Load, ...]:
 
 @per_nest
 def nest_reads(nest: Nest) -> frozenset[Buffer]:
-    """Buffers that a nest reads; a combining scatter reads its target."""
+    """Buffers that a nest reads, its flags too; a combining scatter reads its target."""
     found = frozenset(load.buffer for load in nest_loads(nest))
+    found |= frozenset(predicate.flag for predicate in nest.predicates)
     if isinstance(nest, ScatterNest) and nest.combiner is not None:
         return found | {nest.store.buffer}
     return found
@@ -280,6 +281,9 @@ def rename_in_nest(nest: Nest, names: Mapping[Buffer, Buffer]) -> Nest:
             guard = None if expr.guard is None else substitute(expr.guard, inner, {})
             replacement[expr] = Load.make(names[expr.buffer], indices, guard)
     nest = map_nest(nest, replacement)
+    if nest.predicates:
+        flags = (replace(p, flag=names.get(p.flag, p.flag)) for p in nest.predicates)
+        nest = replace(nest, predicates=tuple(flags))
 
     def target(store: Store) -> Store:
         return replace(store, buffer=names.get(store.buffer, store.buffer))
