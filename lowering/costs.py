@@ -91,12 +91,14 @@ def work(costs: Costs, nodes: Iterable[Leaf]) -> float:
 
 
 def skipped(costs: Costs, nodes: Iterable[Leaf]) -> float:
-    """What a chain of predicated kernels takes that are not to run; products run all the same."""
+    """What nodes do although they are not to run, besides being nodes.
+
+    Each block of a kernel reads its flags; a product is made all the same.
+    """
     total = 0.0
     for node in nodes:
-        total += costs.kernel + costs.check
         if isinstance(node, KernelNode):
-            total += costs.block * sum(_points(n) for n in node.kernel.nests) / POINTS_PER_BLOCK
+            total += costs.block * sum(map(_points, node.kernel.nests)) / POINTS_PER_BLOCK
         else:
             total += work(costs, [node])
     return total

@@ -101,9 +101,11 @@ def _predicated(costs: Costs, number: int, branches: Sequence[Sequence[Leaf]]) -
     """All branches beside each other, of which one runs."""
     taken = branches[number]
     others = [branch for i, branch in enumerate(branches) if i != number]
-    own = (costs.kernel + costs.check) * len(taken) + work(costs, taken)
-    longest = max((skipped(costs, other) for other in others), default=0.0)
-    return costs.fork + max(own, longest) + costs.beside * sum(map(len, others))
+    kernel = costs.kernel + costs.check
+    longest = kernel * max(map(len, others), default=0)
+    own = kernel * len(taken) + work(costs, taken)
+    beside = sum(costs.beside * len(other) + skipped(costs, other) for other in others)
+    return costs.fork + max(own, longest) + beside
 
 
 # -- loops -------------------------------------------------------------------------------------
@@ -175,7 +177,8 @@ def _time(costs: Costs, body: Sequence[Leaf], steps: int, factor: int, known: bo
     past_end = trips * factor - steps if known else (factor - 1) / 2
     checked = costs.check * len(body) if not known or steps % factor else 0.0
     each = _copy(costs, body) + checked
-    return costs.branch + trips * costs.trip + steps * each + past_end * skipped(costs, body)
+    past = (costs.kernel + costs.check) * len(body) + skipped(costs, body)
+    return costs.branch + trips * costs.trip + steps * each + past_end * past
 
 
 def _copy(costs: Costs, body: Sequence[Leaf]) -> float:
