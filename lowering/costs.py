@@ -22,7 +22,7 @@ class Costs:
     Fitted to medians on one H200 (driver 580.159, CUDA 13.0), whole graphs with launch and wait:
     one kernel 5.9; an IF node with 1, 3, 8 kernels in each branch 14.8, 17.0, 23.3; the same
     kernels predicated 7.4, 10.1, 16.2; a WHILE node around 1, 2, 4, 8, 16 predicated copies of two
-    kernels 5.4, 3.7, 2.8, 2.4, 2.1 for each copy.
+    kernels 5.4, 3.7, 2.8, 2.4, 2.1 for each copy; an update 0.4 on the CPU.
 
     Args:
         kernel: a further kernel in a chain, with little to do.
@@ -33,6 +33,7 @@ class Costs:
         fork: the start of predicated branches beside each other.
         beside: a kernel that is skipped beside one that runs.
         trip: one more run of the body of a WHILE node, besides what it runs.
+        update: writing a new address into a kernel node, when a call brings another array.
         block: a block of a kernel that is skipped. A cautious guess, not measured.
         megabyte: reading or writing one, from 4.2 TB/s.
         gigaflop: that many operations of a product, from 50 TFLOP/s. A cautious guess.
@@ -45,6 +46,7 @@ class Costs:
     fork: float
     beside: float
     trip: float
+    update: float
     block: float
     megabyte: float
     gigaflop: float
@@ -58,6 +60,7 @@ CUDA = Costs(
     fork=0.24,
     beside=0.31,
     trip=3.5,
+    update=0.4,
     block=0.001,
     megabyte=0.24,
     gigaflop=20.0,
@@ -71,6 +74,7 @@ HOST = Costs(
     fork=0.0,
     beside=0.1,
     trip=0.0,
+    update=0.0,
     block=0.0,
     megabyte=100.0,
     gigaflop=1e4,
@@ -102,6 +106,11 @@ def skipped(costs: Costs, nodes: Iterable[Leaf]) -> float:
         else:
             total += work(costs, [node])
     return total
+
+
+def bound(nodes: Iterable[Leaf]) -> int:
+    """How many nodes hold addresses that differ from call to call."""
+    return sum(any(a.buffer.space in ("input", "output") for a in _traffic(n)) for n in nodes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,6 +108,8 @@ def _scheduled(node: ConditionalNode, schedule: str | None, why: str) -> Constru
     known = node.construct
     if known is None:
         return None
+    if schedule is not None and known.schedule.startswith("unrolled"):
+        schedule = f"{schedule}, {known.schedule}"
     return replace(known, schedule=schedule or known.schedule, why=why)
 
 

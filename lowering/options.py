@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import mean
 from typing import Literal
 
-from lowering.costs import Costs, Leaf, skipped, work
+from lowering.costs import Costs, Leaf, bound, skipped, work
 from lowering.plan import (
     ConditionalNode,
     Graph,
@@ -171,14 +171,16 @@ def _factors(nodes: int, known: int | None) -> Iterator[int]:
 
 def _time(costs: Costs, body: Sequence[Leaf], steps: int, factor: int, known: bool) -> float:
     """A whole loop, of which an iteration makes `factor` steps."""
+    copies = steps if known and steps <= factor else factor
+    updates = costs.update * (copies - 1) * bound(body)
     if known and steps <= factor:
-        return steps * _copy(costs, body)
+        return steps * _copy(costs, body) + updates
     trips = -(-steps // factor) if known else steps / factor
     past_end = trips * factor - steps if known else (factor - 1) / 2
     checked = costs.check * len(body) if not known or steps % factor else 0.0
     each = _copy(costs, body) + checked
     past = (costs.kernel + costs.check) * len(body) + skipped(costs, body)
-    return costs.branch + trips * costs.trip + steps * each + past_end * past
+    return costs.branch + trips * costs.trip + steps * each + past_end * past + updates
 
 
 def _copy(costs: Costs, body: Sequence[Leaf]) -> float:

@@ -260,6 +260,17 @@ def product(i: Any, x: Any) -> Any:
     return np.tanh(x @ x)
 
 
+def test_copies_that_each_call_gives_new_addresses_are_fewer() -> None:
+    def factor(captured: bool) -> int:
+        def run(x: Any, y: Any) -> Any:
+            step = (lambda c: c * y) if captured else (lambda c: c * 2)
+            return while_loop(lambda c: c[0] < 9.0, step, x, max_steps=10, on_max_steps="stop")
+
+        return int(rows(plan_of(run, VECTOR, VECTOR))[0][1].removeprefix("unrolled x"))
+
+    assert 1 < factor(captured=True) < factor(captured=False)
+
+
 @pytest.mark.parametrize(
     ("function", "why"),
     [
@@ -404,6 +415,12 @@ def test_schedules_set_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_device_needs_less_where_branches_are_predicated() -> None:
     assert "else_branches" in ladder.needed(bare(choose, FLAG, VECTOR))
     assert ladder.needed(plan_of(choose, FLAG, VECTOR)) == ()
+
+
+def test_the_host_may_drive_what_is_unrolled() -> None:
+    plan = scheduled(bare(halve, VECTOR), Choices(loops="unrolled", unroll=2))
+    driven = ladder.fit(plan, Features(conditional_nodes=False))
+    assert [row[1] for row in rows(driven)] == ["host-driven, unrolled x2"]
 
 
 def test_steps_of_the_ladder_keep_predicates() -> None:
