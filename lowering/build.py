@@ -347,7 +347,8 @@ class RegionBuilder:
             branches.append(finish(RegionBuilder(self.context, region, bind, results)))
         boolean = eqn.op.name == "cond"
         schedule = "IF/ELSE node" if boolean else "SWITCH node"
-        construct = Construct(eqn.op.name, schedule, _DEFAULT)
+        pinned = eqn.attrs.get("schedule")
+        construct = Construct(eqn.op.name, schedule, _DEFAULT, pinned=pinned)
         stage = BranchStage(condition, branches, boolean, _sources(eqn), construct)
         self.block.stages.append(stage)
         self.bindings.update(zip(eqn.outputs, results, strict=True))
@@ -380,6 +381,8 @@ class RegionBuilder:
             _DEFAULT,
             eqn.attrs["steps"],
             eqn.attrs["max_steps"],
+            eqn.attrs["schedule"],
+            eqn.attrs["unroll"],
         )
         self.block.stages.append(LoopStage(condition, body, _sources(eqn), construct))
         self.bindings.update(zip(eqn.outputs, carries, strict=True))

@@ -30,7 +30,7 @@ def _no_reference(*_: Any, **__: Any) -> Any:
 rotated_loop = Op(
     name="rotated_loop",
     doc="A loop whose first condition is an operand and whose body yields the next one.",
-    type_rule=lambda pred, *types, regions, carry, construct, steps, max_steps: types[:carry],
+    type_rule=lambda pred, *types, regions, carry, **known: types[:carry],
     reference=_no_reference,
     form=Control(),
     samples=lambda: (),
@@ -38,7 +38,8 @@ rotated_loop = Op(
 """rotated_loop(pred, *init, *captures; carry=n), region body(carry…, captures…) -> (carry…, pred).
 
 Further attributes tell what is known of the loop: `construct`, the user's name for it, `steps`, how
-many there are, and `max_steps`, a bound; None where they are not known.
+many there are, and `max_steps`, a bound; and `schedule` and `unroll`, how it is to be carried out.
+They are None where they are not known.
 """
 
 
@@ -141,6 +142,8 @@ class _Builder:
             "construct": known.get("construct", eqn.op.name),
             "steps": known.get("length", known.get("trip_count")),
             "max_steps": known.get("max_steps"),
+            "schedule": known.get("schedule"),
+            "unroll": known.get("unroll"),
         }
         operands = (first, *operands)
         self.eqns.append(Eqn(rotated_loop, operands, outputs, attrs, (body,), eqn.source))

@@ -4,7 +4,8 @@
     Nest   := MapNest | ReduceNest | RowNest | ScanNest | ScatterNest | PrintNest
 
 Axes 0..n-1 of an expression are those of the nest's `space`; a reduction's loop axes follow.
-Every expression of a nest reads before any store of the same iteration point is made.
+Every expression of a nest reads before any store of the same iteration point is made. A nest whose
+`predicates` do not all hold does nothing: its flags are read once, before all else.
 """
 
 from __future__ import annotations
@@ -73,6 +74,17 @@ Signal = SetCondition | Publish | Require
 """What one thread tells the graph or the host."""
 
 
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """Holds while the one element of `flag` is `value`.
+
+    No nest of the same kernel stores to the flag: its blocks start at different times.
+    """
+
+    flag: Buffer
+    value: bool | int
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class MapNest(Analysed):
     """For every point of the space: the stores. In-place is allowed where a point reads, of the
@@ -82,6 +94,7 @@ class MapNest(Analysed):
     space: tuple[int, ...]
     stores: tuple[Store, ...]
     signals: tuple[Signal, ...] = ()
+    predicates: tuple[Predicate, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,6 +119,7 @@ class ReduceNest(Analysed):
     accumulators: tuple[Accumulator, ...]
     stores: tuple[Store, ...]
     signals: tuple[Signal, ...] = ()
+    predicates: tuple[Predicate, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -133,6 +147,7 @@ class RowNest(Analysed):
     passes: tuple[Pass, ...]
     stores: tuple[Store, ...]
     signals: tuple[Signal, ...] = ()
+    predicates: tuple[Predicate, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -145,6 +160,7 @@ class ScanNest(Analysed):
     axis: int
     combiner: Combiner
     store: Store
+    predicates: tuple[Predicate, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -159,6 +175,7 @@ class ScatterNest(Analysed):
     repeats: int
     combiner: Combiner | None
     store: Store
+    predicates: tuple[Predicate, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -180,6 +197,7 @@ class PrintNest(Analysed):
     space: tuple[int, ...]
     site: int
     arguments: tuple[PrintedArray, ...]
+    predicates: tuple[Predicate, ...] = ()
 
 
 Nest = MapNest | ReduceNest | RowNest | ScanNest | ScatterNest | PrintNest

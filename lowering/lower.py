@@ -16,17 +16,26 @@ from lowering.kernel import Kernel, Nest
 from lowering.memory import arrange
 from lowering.plan import Graph, IfElseNode, KernelNode, Node, Plan, SwitchNode, WhileNode
 from lowering.prune import prune
+from lowering.schedule import costs_of, schedule
 from lowering.stage import Block, BranchStage, KernelStage, LoopStage, NodeStage, Stage, nest_roots
 from tracegraph.ir import Program, Value
 from tracegraph.scalar import Apply, Expr, subexpressions
 
 
-def lower(program: Program, fusion: bool = True) -> Plan:
-    """The Plan of a verified program.
+def lower(program: Program, device: str = "host", fusion: bool = True) -> Plan:
+    """The Plan of a verified program, for a device such as ``"host"`` or ``"cuda:0"``.
 
     Without `fusion`, each equation that computes anything has a kernel of its own: what fused Plans
     are compared with.
+
+    Raises:
+        UnschedulableError: the user pinned a schedule that is not possible.
     """
+    return schedule(plan_of(program, fusion), costs_of(device))
+
+
+def plan_of(program: Program, fusion: bool = True) -> Plan:
+    """The Plan with a node for each loop and branch."""
     body = desugar(program).body
     if program.effects:
         body = replace(body, results=body.results[:-1])  # the token: nothing to hand out

@@ -57,7 +57,7 @@ def as_rows(nest: ReduceNest | RowNest) -> RowNest:
     if isinstance(nest, RowNest):
         return nest
     one = Pass(nest.accumulators, ())
-    return RowNest(nest.space, nest.loop, (one,), nest.stores, nest.signals)
+    return RowNest(nest.space, nest.loop, (one,), nest.stores, nest.signals, nest.predicates)
 
 
 def _reduce_what_is_mapped(

@@ -164,6 +164,8 @@ def _found_out(nest: Nest) -> Facts:
     loads = tuple([e for e in below if type(e) is Load])
     accumulated = tuple([e for e in below if type(e) is Accumulated]) if accumulators else ()
     reads = frozenset([load.buffer for load in loads])
+    if nest.predicates:
+        reads |= {predicate.flag for predicate in nest.predicates}
     writes = frozenset([store.buffer for store in stores])
     if isinstance(nest, ScatterNest) and nest.combiner is not None:
         reads |= writes
@@ -216,7 +218,7 @@ def nest_accumulated(nest: Nest) -> tuple[Accumulated, ...]:
 
 
 def nest_reads(nest: Nest) -> frozenset[Buffer]:
-    """Buffers that a nest reads; a combining scatter reads its target."""
+    """Buffers that a nest reads, its flags too; a combining scatter reads its target."""
     return _facts(nest).reads
 
 
@@ -339,7 +341,11 @@ def rename_in_nest(nest: Nest, names: Mapping[Buffer, Buffer]) -> Nest:
             known[expr] = found
         return found
 
-    return _mapped(nest, of, names)
+    nest = _mapped(nest, of, names)
+    if nest.predicates:
+        flags = (replace(p, flag=names.get(p.flag, p.flag)) for p in nest.predicates)
+        nest = replace(nest, predicates=tuple(flags))
+    return nest
 
 
 def rename(block: Block, names: Mapping[Buffer, Buffer]) -> None:

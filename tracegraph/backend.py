@@ -115,8 +115,8 @@ class Backend(Protocol):
 class Compiler(Protocol):
     """Program -> Plan -> Executable, and views of a Plan."""
 
-    def lower(self, program: Program) -> Any:
-        """The Plan of a program."""
+    def lower(self, program: Program, device: str) -> Any:
+        """The Plan of a program for a device."""
 
     def backend(self, device: str) -> Backend:
         """The backend of a device."""

@@ -27,6 +27,7 @@ from tracegraph.regions import (
     unify_captures,
     with_token,
 )
+from tracegraph.schedules import LoopSchedule, loop_schedule
 from tracegraph.steps import OnMaxSteps, Progress, Steps, bounded_steps, steps_of
 from tracegraph.trace import Trace, cast
 from tracegraph.tracer import Tracer
@@ -46,6 +47,8 @@ def while_loop(
     max_steps: int | None = None,
     on_max_steps: OnMaxSteps = "raise",
     progress: Progress = False,
+    schedule: LoopSchedule | None = None,
+    unroll: int | None = None,
 ) -> Any:
     """The carry after replacing it by ``body_fun(carry)`` for as long as ``cond_fun(carry)`` holds.
 
@@ -62,6 +65,10 @@ def while_loop(
         progress: True for a progress bar, a string for one of that label, or a function that is
             called with the number of steps so far and None. On a device it is told now and then,
             from another thread.
+        schedule: how the graph goes round: ``"conditional"``, by a node around one step;
+            ``"unrolled"``, several steps in each round, of which those past the end return at once;
+            None for what is estimated to be faster. It changes no result.
+        unroll: how many steps a round has, if it is unrolled; None to have it estimated.
 
     Raises:
         NotCallableError: `cond_fun` or `body_fun` is not callable.
@@ -73,6 +80,8 @@ def while_loop(
         StaticLengthError: `max_steps` is a traced value.
         StepLimitOptionError: `max_steps` or `on_max_steps` is none that it can be.
         ProgressError: `progress` is none of what it can be.
+        ScheduleError: `schedule` or `unroll` is none of what it can be.
+        UnschedulableError: lowered, the loop cannot be unrolled: it has another one inside.
         StepLimitError: `cond_fun` still held after `max_steps`.
         TimeLimitError: the time of a `time_limit` was up.
 
@@ -83,6 +92,7 @@ def while_loop(
     """
     require_callable("while_loop", {"cond_fun": cond_fun, "body_fun": body_fun}, ["carry"])
     steps = bounded_steps(cond_fun, body_fun, max_steps, on_max_steps, progress)
+    attrs = loop_schedule("while_loop", schedule, unroll)
     name = parameter_name(body_fun)
     carry = take_apart(init, "while_loop", name)
 
@@ -100,7 +110,7 @@ def while_loop(
             return goes_on
         return get("logical_and")(goes_on, get("less")(counters[0], steps.limit))
 
-    attrs = {} if steps.limit is None else {"max_steps": steps.limit}
+    attrs |= {} if steps.limit is None else {"max_steps": steps.limit}
     last = tree.unflatten(carry.structure, _trace_loop(trace, loop, condition, attrs))
     if steps.failure is not None:  # the loop went on for as long as it might, so this is the limit
         ended = get("logical_not")(_condition(cond_fun, last))
@@ -109,7 +119,14 @@ def while_loop(
 
 
 def fori_loop(
-    lower: Any, upper: Any, body_fun: Function, init: Any, *, progress: Progress = False
+    lower: Any,
+    upper: Any,
+    body_fun: Function,
+    init: Any,
+    *,
+    progress: Progress = False,
+    schedule: LoopSchedule | None = None,
+    unroll: int | None = None,
 ) -> Any:
     """The carry after replacing it by ``body_fun(i, carry)`` for i = lower, …, upper - 1.
 
@@ -121,12 +138,15 @@ def fori_loop(
         init: the first carry, as in `while_loop`.
         progress: as in `while_loop`; a function gets the number of iterations as its second
             argument, if it is known while tracing.
+        schedule: as in `while_loop`.
+        unroll: as in `while_loop`. If the number of iterations is known, and not above this, there
+            is no node at all.
 
     Raises:
         IntegerError: a bound is not an integer scalar.
         LeafMismatchError: the bounds differ in type, or the carry in and out.
-        NotCallableError, LeafTypeError, StructureError, ProgressError, TimeLimitError: as in
-            `while_loop`.
+        NotCallableError, LeafTypeError, StructureError, ProgressError, ScheduleError,
+            UnschedulableError, TimeLimitError: as in `while_loop`.
 
     >>> fori_loop(1, 5, lambda i, product: product * i, 1)
     24
@@ -134,6 +154,7 @@ def fori_loop(
     require_callable("fori_loop", {"body_fun": body_fun}, ["i", "carry"])
     counter = _counter_type(lower, upper)
     steps = steps_of("fori_loop", body_fun, progress, _trip_count(lower, upper))
+    attrs = loop_schedule("fori_loop", schedule, unroll)
     name = parameter_name(body_fun, 1)
     carry = take_apart(init, "fori_loop", name)
 
@@ -150,7 +171,7 @@ def fori_loop(
 
     bounds = trace.read(lower), trace.read(upper)
     known = [bound.value for bound in bounds if isinstance(bound, Literal)]
-    attrs: dict[str, Any] = {"construct": "fori_loop"}
+    attrs["construct"] = "fori_loop"
     if len(known) == 2:
         attrs["trip_count"] = _trip_count(*known)
     return tree.unflatten(carry.structure, _trace_loop(trace, loop, condition, attrs))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -47,7 +47,7 @@ class Body:
     """What a scan repeats: `call(carry, x)` returns a carry and a y.
 
     `function` is the user's function, `name` what it calls the carry, and `result` what messages
-    call y.
+    call y. `pinned` has the attributes that say how its loops are to be carried out.
     """
 
     construct: str
@@ -56,6 +56,7 @@ class Body:
     name: str
     result: str
     steps: Steps
+    pinned: Mapping[str, Any]
 
     def apart(self, y: Any) -> Tree:
         """The leaves of a y."""
@@ -130,6 +131,7 @@ def _record(
         "xs": len(xs.leaves),
         "length": len(steps),
         "reverse": bool(reverse),
+        **body.pinned,
     }
     if body.construct != ops.scan.name:
         attrs["construct"] = body.construct

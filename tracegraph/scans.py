@@ -18,6 +18,7 @@ from tracegraph.regions import (
     take_apart,
 )
 from tracegraph.scan_tracing import Body, settled_types, trace_scan
+from tracegraph.schedules import LoopSchedule, loop_schedule
 from tracegraph.steps import Progress, steps_of
 from tracegraph.trace import Trace
 from tracegraph.tracer import Tracer
@@ -35,6 +36,7 @@ def scan(
     unroll: int | bool = 1,
     *,
     progress: Progress = False,
+    schedule: LoopSchedule | None = None,
 ) -> tuple[Any, Any]:
     """The last carry and the stacked y of ``carry, y = f(carry, x)``, for each slice x of `xs`.
 
@@ -46,8 +48,9 @@ def scan(
         length: that extent; needed if `xs` has no arrays.
         reverse: go from the last slice to the first; each y still stands where its x does.
         unroll: how many slices one iteration of the loop takes; True for all of them. It changes no
-            result.
+            result. Those iterations are what `schedule` is about.
         progress: as in `while_loop`; a function gets the number of slices as its second argument.
+        schedule: as in `while_loop`.
 
     Returns:
         The last carry, and the y's as arrays with a new leading axis.
@@ -57,7 +60,7 @@ def scan(
         StaticLengthError: `length` or `unroll` is a traced value.
         ScanBodyError: `f` returned anything but a pair.
         NotCallableError, LeafTypeError, StructureError, LeafMismatchError, ProgressError,
-            TimeLimitError: as in `while_loop`.
+            ScheduleError, UnschedulableError, TimeLimitError: as in `while_loop`.
         TypeError, ValueError: `unroll` is not an int, or is negative.
 
     >>> import numpy as np
@@ -70,6 +73,7 @@ def scan(
     stacked = take_apart(xs, "scan", "xs")
     count = _length("scan", stacked, length)
     steps = steps_of("scan", f, progress, count)
+    pinned = loop_schedule("scan", schedule)
 
     def call(carry: Any, x: Any) -> tuple[Any, Any]:
         result = f(carry, x)
@@ -77,21 +81,29 @@ def scan(
             raise errors.ScanBodyError(f, result)
         return result[0], result[1]
 
-    body = Body("scan", f, call, parameter_name(f), "y", steps)
+    body = Body("scan", f, call, parameter_name(f), "y", steps, pinned)
     return _scan(body, carry, stacked, count, reverse, _block_size(unroll, count))
 
 
-def map(f: Function, xs: Any, *, progress: Progress = False) -> Any:  # the construct's own name
+def map(  # the construct's own name
+    f: Function,
+    xs: Any,
+    *,
+    progress: Progress = False,
+    schedule: LoopSchedule | None = None,
+) -> Any:
     """``f(x)`` for each slice x along the leading axis of the arrays of `xs`, stacked.
 
     Args:
         f: takes a slice of `xs` and returns a pytree of arrays and scalars.
         xs: a pytree of arrays with one leading extent.
         progress: as in `scan`.
+        schedule: as in `while_loop`.
 
     Raises:
         ScanLengthError: the leading extents differ, or `xs` has no arrays.
-        NotCallableError, LeafTypeError, ProgressError, TimeLimitError: as in `scan`.
+        NotCallableError, LeafTypeError, ProgressError, ScheduleError, UnschedulableError,
+            TimeLimitError: as in `scan`.
 
     >>> import numpy as np
     >>> map(lambda x: x * x, np.arange(4))
@@ -101,7 +113,8 @@ def map(f: Function, xs: Any, *, progress: Progress = False) -> Any:  # the cons
     stacked = take_apart(xs, "map", "xs")
     count = _length("map", stacked, None)
     steps = steps_of("map", f, progress, count)
-    body = Body("map", f, lambda carry, x: (carry, f(x)), "carry", "result", steps)
+    pinned = loop_schedule("map", schedule)
+    body = Body("map", f, lambda carry, x: (carry, f(x)), "carry", "result", steps, pinned)
     return _scan(body, take_apart((), "map", "carry"), stacked, count, False, 1)[1]
 
 

@@ -42,8 +42,12 @@ class Traced:
         return optimize(self.program)
 
     def lower(self) -> Lowered:
-        """Plan the graph: kernels, memory, nodes and edges."""
-        return Lowered(self, self.compiler().lower(self.optimized))
+        """Plan the graph: kernels, memory, nodes and edges.
+
+        Raises:
+            UnschedulableError: a loop or branch has a `schedule` that is not possible.
+        """
+        return Lowered(self, self.compiler().lower(self.optimized, self.device))
 
     def __str__(self) -> str:
         return str(self.program)

@@ -65,11 +65,11 @@ def at_the_top(x, table):
 
 
 def in_a_branch(x, table):
-    return cond(x[0] >= 0, lambda x: x * 2 + table, lambda x: x, x)
+    return cond(x[0] >= 0, lambda x: x * 2 + table, lambda x: x, x, schedule="conditional")
 
 
 def in_a_loop(x, table):
-    return fori_loop(0, 1, lambda i, x: x * 2 + table, x)
+    return fori_loop(0, 1, lambda i, x: x * 2 + table, x, schedule="conditional")
 
 
 def poison():

@@ -108,7 +108,7 @@ class FakeCompiler:
     def __init__(self) -> None:
         self.backends: dict[str, FakeBackend] = {}
 
-    def lower(self, program: Program) -> Program:
+    def lower(self, program: Program, device: str) -> Program:
         return program
 
     def backend(self, device: str) -> FakeBackend:

@@ -26,9 +26,11 @@ from tracegraph.errors.control import (
     ProgressError,
     ScanBodyError,
     ScanLengthError,
+    ScheduleError,
     StaticLengthError,
     StepLimitOptionError,
     StructureError,
+    UnschedulableError,
 )
 from tracegraph.errors.prints import (
     PrintArgumentError,
@@ -98,6 +100,7 @@ __all__ = [
     "ResultTypeError",
     "ScanBodyError",
     "ScanLengthError",
+    "ScheduleError",
     "ShapeDependentError",
     "StaticLengthError",
     "StepLimitError",
@@ -118,6 +121,7 @@ __all__ = [
     "TracerMisuseError",
     "TracerWriteError",
     "UnhashableStaticError",
+    "UnschedulableError",
     "UnsupportedArgumentError",
     "UnsupportedAttributeError",
     "UnsupportedByTracerError",

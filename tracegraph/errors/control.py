@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tracegraph.errors.wording import described, function_text, user_line, value_text
 
 if TYPE_CHECKING:
+    from tracegraph.ir import Source
     from tracegraph.tracer import Tracer
     from tracegraph.tree import Structure
     from tracegraph.types import ArrayType
@@ -221,6 +222,24 @@ class StepLimitOptionError(ControlFlowError, ValueError):
 
     def __init__(self, parameter: str, needed: str, value: object) -> None:
         super().__init__("while_loop", f"{parameter} must be {needed}, not {value_text(value)}")
+
+
+class ScheduleError(ControlFlowError, ValueError):
+    """`schedule` or `unroll` of a loop or branch is none that it can be."""
+
+    def __init__(self, construct: str, parameter: str, needed: str, value: object) -> None:
+        super().__init__(construct, f"{parameter} must be {needed}, not {value_text(value)}")
+
+
+class UnschedulableError(ValueError):
+    """A loop or branch cannot be carried out by the schedule that it was given."""
+
+    def __init__(self, construct: str, schedule: str, why: str, source: Source | None) -> None:
+        where = "" if source is None else f"\n  at {source}, in {source.function}"
+        super().__init__(
+            f"{construct}: it cannot be {schedule}: {why}; leave out schedule={schedule!r}, or "
+            f"take schedule='conditional'{where}"
+        )
 
 
 class ProgressError(ControlFlowError):
