@@ -120,7 +120,7 @@ def test_fixed_memory_is_in_the_table_and_call_memory_is_not():
     inside = range(memory.pointer, memory.pointer + memory.nbytes)
     assert [value in inside for value in middle.values] == [True, True]
     assert sorted(v in inside for v in first.values) == [False, True]
-    assert sorted(v in inside for v in last.values) == [False, True, True]
+    assert sorted(v in inside for v in last.values) == [False, True]
     assert x.pointer not in inside
     assert results[0].pointer not in inside
 
