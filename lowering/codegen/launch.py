@@ -109,8 +109,10 @@ def reduce_shape(nest: RowNest, threads: int) -> ReduceShape:
     points, steps = prod(nest.space), prod(nest.loop)
     accumulators, once = accumulators_of(nest), len(nest.passes) == 1
     adjacent = _loop_is_contiguous(nest)
+    width = row_width(nest) if adjacent else 1
     if adjacent:
-        lanes = min(threads, _power_of_two(_ceil(steps, 4 if once else 8)))
+        each = max(4, width) if once else max(8, min(2 * width, STEPS_KEPT))
+        lanes = min(threads, _power_of_two(_ceil(steps, each)))
     else:
         lanes = min(threads // min(32, _power_of_two(points)), _power_of_two(_ceil(steps, 8)))
     outputs = threads // lanes
@@ -122,9 +124,24 @@ def reduce_shape(nest: RowNest, threads: int) -> ReduceShape:
     if splits > 1:
         workspace = partial_offsets(accumulators, points, tiles, splits)[-1]
     shared = threads * cell_bytes(accumulators) if lanes > 1 else 0
-    return ReduceShape(
-        outputs, lanes, adjacent, tiles, splits, max(shared, 16 * (splits > 1)), workspace
-    )
+    shared = max(shared, 16 * (splits > 1))
+    return ReduceShape(outputs, lanes, adjacent, tiles, splits, shared, workspace, width)
+
+
+def row_width(nest: RowNest) -> int:
+    """The steps of contiguous rows that are accessed as one.
+
+    Elements of four bytes and more are moved one by one at the pace of memory. Each row begins at a
+    multiple of the width.
+    """
+    steps = prod(nest.loop)
+    sizes = [access.buffer.type.dtype.itemsize for access in _accesses(nest)]
+    if prod(nest.space) * steps < LARGE_MAP or min(sizes, default=4) >= 4:
+        return 1
+    width = max(VECTOR_BYTES // max(sizes), 1)
+    while (prod(nest.space) > 1 or len(nest.passes) > 1) and steps % width:
+        width //= 2
+    return width
 
 
 def scan_shape(nest: ScanNest, threads: int) -> ScanShape:
@@ -226,11 +243,7 @@ def _loop_is_contiguous(nest: RowNest) -> bool:
     """
     outputs = [a for a, n in enumerate(nest.space) if n > 1]
     steps = [a for a, n in enumerate(nest.loop, len(nest.space)) if n > 1]
-    stores = [store for row_pass in nest.passes for store in row_pass.stores]
-    values = [a.value for a in accumulators_of(nest)] + [store.value for store in stores]
-    loads = [expr for expr in subexpressions(tuple(values)) if isinstance(expr, Load)]
-    accesses: list[Load | Store] = [*loads, *stores]
-    for access in sorted(accesses, key=lambda access: -access.buffer.type.size):
+    for access in sorted(_accesses(nest), key=lambda access: -access.buffer.type.size):
         found = affine(offset_in(access.buffer.type.shape, access.indices))
         if found is None:
             continue
@@ -240,6 +253,14 @@ def _loop_is_contiguous(nest: RowNest) -> bool:
         if outputs and abs(strides.get(outputs[-1], 0)) == 1:
             return False
     return True
+
+
+def _accesses(nest: RowNest) -> list[Load | Store]:
+    """The accesses of all passes."""
+    stores = [store for row_pass in nest.passes for store in row_pass.stores]
+    values = [a.value for a in accumulators_of(nest)] + [store.value for store in stores]
+    loads = [expr for expr in subexpressions(tuple(values)) if isinstance(expr, Load)]
+    return [*loads, *stores]
 
 
 def _ceil(number: int, divisor: int) -> int:

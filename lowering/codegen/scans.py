@@ -26,9 +26,10 @@ from lowering.codegen.expressions import (
 )
 from lowering.codegen.flatten import POINT, STEP, Flattener, linear_axis
 from lowering.codegen.folds import Fold
-from lowering.codegen.lanes import FlatPass, fold_lanes, share_cells, share_of, walk
+from lowering.codegen.lanes import fold_lanes, share_cells, share_of, walk
 from lowering.codegen.launch import ITEMS_PER_THREAD, partial_places
 from lowering.codegen.maps import each_point
+from lowering.codegen.passes import FlatPass
 from lowering.codegen.shapes import MapShape, ReduceShape, ScanShape
 from lowering.kernel import ScanNest, Store
 from lowering.preamble import c_type

@@ -1,7 +1,8 @@
-"""Vectors: accesses of a thread's consecutive points that can be made as one.
+"""Vectors: accesses of a thread's consecutive points, or steps, that can be made as one.
 
 Points are dealt out in groups of `width`, each beginning at a multiple of the width. Over a group
-an expression is the same for all points, or counts up from a multiple of the width, or neither.
+an expression is the same for all points, or counts up from a multiple of the width, or neither. The
+same holds for the steps of a loop.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from lowering.codegen.body import Body
-from lowering.codegen.expressions import compute, stored
+from lowering.codegen.expressions import compute, index, stored
 from lowering.codegen.flatten import POINT
 from lowering.kernel import Store
 from lowering.preamble import c_type
@@ -41,11 +42,13 @@ class Vectors:
         return (*self.loads, *self.stores)
 
 
-def vectors_of(stores: Iterable[Store], width: int) -> Vectors:
-    """The vectors of flat stores and their expressions, for groups of `width` points."""
+def vectors_of(
+    stores: Iterable[Store], width: int, values: Iterable[Expr] = (), axis: int = POINT
+) -> Vectors:
+    """The vectors of flat stores and other flat values, for groups of `width` along an axis."""
     stores = tuple(stores)
-    order = subexpressions(tuple(stored(stores)))
-    spread = _spread(order, width)
+    order = subexpressions((*values, *stored(stores)))
+    spread = _spread(order, width, axis)
     uniform = [e for e in order if spread[e] is Spread.UNIFORM and type(e) is not Const]
     loads = [e for e in order if isinstance(e, Load)]
     return Vectors(
@@ -75,6 +78,22 @@ def alignment_test(body: Body, vectors: Vectors) -> str | None:
     return f"(({addresses}) & {largest - 1}) == 0"
 
 
+def load_text(body: Body, load: Load, width: int, aligned: str | None) -> str:
+    """The vector at a load, whose index is computed; `aligned` tells whether arguments are so."""
+    name, position = body.pointers[load.buffer], index(body, load.indices[0])
+    if aligned is not None and load.buffer.space == "input":
+        return f"tg_load<{width}>({name} + {position}, {aligned})"
+    return f"*reinterpret_cast<const {pack(load, width)}*>({name} + {position})"
+
+
+def store_line(body: Body, store: Store, width: int, text: str, aligned: str | None) -> str:
+    """The statement that stores a vector, as `load_text` loads one."""
+    name, position = body.pointers[store.buffer], index(body, store.indices[0])
+    if aligned is not None and store.buffer.space == "input":
+        return f"tg_store({name} + {position}, {text}, {aligned});"
+    return f"*reinterpret_cast<{pack(store, width)}*>({name} + {position}) = {text};"
+
+
 def compute_uniform(body: Body, vectors: Vectors, point: Expr, first: str) -> None:
     """Compute what is the same for all points of the group that begins at the point `first`."""
     with body.scope():
@@ -90,12 +109,12 @@ def _is_vector(access: Load | Store, spread: Mapping[Expr, Spread]) -> bool:
     return access.guard is None and spread[access.indices[0]] is Spread.COUNTING
 
 
-def _spread(order: Iterable[Expr], width: int) -> dict[Expr, Spread]:
+def _spread(order: Iterable[Expr], width: int, axis: int) -> dict[Expr, Spread]:
     found: dict[Expr, Spread] = {}
     for expr in order:  # operands come before what is made of them
         parts = [found[child] for child in expr.children]
         match expr:
-            case Axis(number=number) if number == POINT:
+            case Axis(number=number) if number == axis:
                 found[expr] = Spread.COUNTING
             case _ if all(part is Spread.UNIFORM for part in parts):
                 found[expr] = Spread.UNIFORM

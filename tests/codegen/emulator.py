@@ -59,6 +59,9 @@ static unsigned long long atomicAdd(unsigned long long* address, unsigned long l
   *address += value;
   return old;
 }
+static unsigned __funnelshift_r(unsigned low, unsigned high, unsigned bits) {
+  return ((unsigned long long)high << 32 | low) >> (bits & 31);
+}
 static void __threadfence() {}
 static void __threadfence_system() {}
 

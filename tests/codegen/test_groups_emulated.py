@@ -1,0 +1,115 @@
+"""Rows that are accessed by vectors give what NumPy gives, whatever the arguments' alignment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import fold_cases  # noqa: F401 - adds its cases
+import numpy as np
+import pytest
+import row_cases  # noqa: F401 - adds its cases
+from cases import CASES, Case, values
+from emulator import COMPILER, Emulator
+from fold_cases import reduction
+from kernels import buffer, node, plan
+from row_cases import TOLERANCE, softmax
+from test_kernels_emulated import assert_case, memory_of
+
+from lowering.codegen import Unit, launch, unit_source
+from lowering.kernel import ReduceNest, RowNest
+from tracegraph.combiners import ADD, MAXIMUM
+
+pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs g++")
+
+
+def total(dtype: str, *shape: int) -> Case:
+    """The sum of all elements."""
+    x, out = buffer(dtype, *shape), buffer(dtype)
+    given = values(dtype, *shape)
+    given = given if given.dtype.kind in "iu" else np.abs(given) / 8
+    wide = given.astype(np.float64) if given.dtype.kind == "f" else given
+    expected = wide.sum(dtype=wide.dtype)
+    return Case(node("total", reduction(x, out, (), ADD)), {x: given}, {out: expected}, 1e-3)
+
+
+def largest_of_rows(dtype: str, rows: int, columns: int) -> Case:
+    x, out = buffer(dtype, rows, columns), buffer(dtype, rows)
+    given = values(dtype, rows, columns)
+    nest = reduction(x, out, (0,), MAXIMUM)
+    return Case(node("largest", nest), {x: given}, {out: given.max(1)})
+
+
+def softmax_of_rows(dtype: str, rows: int, columns: int) -> Case:
+    x, out = buffer(dtype, rows, columns), buffer(dtype, rows, columns)
+    given = values(dtype, rows, columns)
+    wide = given.astype(np.float64)
+    powers = np.exp(wide - wide.max(1, keepdims=True))
+    expected = powers / powers.sum(1, keepdims=True)
+    return Case(node("softmax", softmax(x, out, 1)), {x: given}, {out: expected}, TOLERANCE[dtype])
+
+
+OWN = {
+    **{f"total_{d}_{n}": total(d, n) for d in ("int8", "float16") for n in (64, 70_003, 131_072)},
+    **{
+        f"largest_{d}_{n}x{m}": largest_of_rows(d, n, m)
+        for d in ("int8", "int16", "float16")
+        for n, m in ((3, 48), (5, 1000), (2, 100), (3, 33), (1, 5001))
+    },
+    **{
+        f"softmax_{d}_{n}x{m}": softmax_of_rows(d, n, m)
+        for d in ("float16", "bfloat16")
+        for n, m in ((9, 64), (3, 1000), (2, 4096), (1, 16_384), (2, 33_000), (2, 1002), (2, 501))
+    },
+}
+ROWS = {
+    name: case
+    for name, case in CASES.items()
+    if all(isinstance(nest, (ReduceNest, RowNest)) for nest in case.node.kernel.nests)
+}
+ALL = {**OWN, **ROWS}
+
+
+@pytest.fixture(scope="module")
+def unit() -> Iterator[Unit]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(launch, "LARGE_MAP", 2)
+        yield unit_source(plan(*(case.node for case in ALL.values())))
+
+
+@pytest.fixture(scope="module")
+def emulator(unit: Unit, tmp_path_factory: pytest.TempPathFactory) -> Emulator:
+    return Emulator(unit, tmp_path_factory.mktemp("groups"))
+
+
+@pytest.mark.parametrize("shifted", [False, True], ids=["aligned", "shifted"])
+@pytest.mark.parametrize("name", ALL)
+def test_rows_give_what_numpy_gives(name: str, shifted: bool, emulator: Emulator) -> None:
+    assert_case(ALL[name], emulator, shifted)
+
+
+def text_of(unit: Unit, name: str) -> str:
+    function = unit.kernels[ALL[name].node].name
+    return unit.source.split(f"\n{function}(")[1].split("\n}\n")[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "width"),
+    [
+        ("total_int8_70003", 16),
+        ("total_float16_70003", 8),
+        ("softmax_float16_3x1000", 8),
+        ("softmax_float16_2x1002", 2),
+        ("softmax_float16_2x33000", 8),
+    ],
+)
+def test_narrow_elements_are_loaded_by_vectors(name: str, width: int, unit: Unit) -> None:
+    text = text_of(unit, name)
+    assert f"tg_load<{width}>(p0" in text
+    assert text.count("p0[") == (1 if name.startswith("total") else 0), "but what is left over"
+
+
+def test_results_do_not_depend_on_alignment(emulator: Emulator) -> None:
+    case = ALL["total_float16_70003"]
+    here, there = (emulator.run(case.node, memory_of(case, shifted)) for shifted in (False, True))
+    for place in case.expected:
+        assert here[place].tobytes() == there[place].tobytes()
