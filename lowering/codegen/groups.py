@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from lowering.buffer import Buffer
 from lowering.codegen.body import Body
 from lowering.codegen.expressions import (
     compute,
@@ -23,7 +24,6 @@ from lowering.codegen.passes import FlatPass
 from lowering.codegen.shapes import ReduceShape
 from lowering.codegen.vectors import (
     Vectors,
-    alignment_test,
     compute_uniform,
     load_text,
     pack,
@@ -64,23 +64,13 @@ def usable(shape: ReduceShape, passes: Iterable[FlatPass]) -> ReduceShape:
     return replace(shape, width=1)
 
 
-def declare_aligned(body: Body, vectors: Vectors) -> str | None:
-    """Declare whether arguments are aligned as vectors must be; None if nothing is to be tested."""
-    test = alignment_test(body, vectors)
-    if test is None:
-        return None
-    name = body.fresh()
-    body.line(f"const bool {name} = {test};")
-    return name
-
-
 def take_groups(
     body: Body,
     flat: FlatPass,
     step: Axis,
     groups: Groups,
     vectors: Vectors,
-    aligned: str | None,
+    aligned: Mapping[Buffer, str],
     total: str,
     keep: Mapping[Expr, str] | None = None,
     kept: Mapping[Expr, str] | None = None,
@@ -140,12 +130,14 @@ def walk_groups(
     step: Axis,
     shape: ReduceShape,
     vectors: Vectors,
-    aligned: str | None,
+    aligned: Mapping[Buffer, str],
     parts: int,
     end: str,
     total: str,
 ) -> None:
-    """Take groups from `base` on, `parts` together, for as long as all of these are before `end`."""
+    """Take groups from `base` on, `parts` together, for as long as the last of them begins before
+    `end`.
+    """
     stride = shape.lanes * shape.width
     last = f"base + {(parts - 1) * stride}" if parts > 1 else "base"
     with body.block(f"for (; {last} < {end}; base += {parts * stride})"):

@@ -19,10 +19,10 @@ from lowering.codegen.expressions import (
     write_store,
 )
 from lowering.codegen.folds import Fold
-from lowering.codegen.groups import declare_aligned, vectors_of_pass, walk_groups
+from lowering.codegen.groups import vectors_of_pass, walk_groups
 from lowering.codegen.passes import FlatPass
 from lowering.codegen.shapes import ReduceShape
-from lowering.codegen.vectors import Vectors
+from lowering.codegen.vectors import Vectors, declare_aligned
 from tracegraph.scalar import Axis
 
 SERIAL_LIMIT = 256
@@ -74,7 +74,7 @@ def walk(body: Body, flat: FlatPass, step: Axis, shape: ReduceShape) -> None:
         body.line(f"const {kind} end = begin + {share} < {whole} ? begin + {share} : {whole};")
         begin, end = "begin", "end"
     vectors = vectors_of_pass(flat, width)
-    aligned = declare_aligned(body, vectors) if width > 1 else None
+    aligned = declare_aligned(body, vectors.accesses, width) if width > 1 else {}
 
     def take(begin: str, end: str, total: str) -> None:
         lane = "lane" if width == 1 else f"lane * {width}"

@@ -93,6 +93,8 @@ def map_shape(nest: MapNest, threads: int) -> MapShape:
     widest = max(access.buffer.type.dtype.itemsize for access in accesses)
     width = max(VECTOR_BYTES // widest, 1)
     each = width * VECTORS_PER_THREAD
+    if any(store.buffer.space == "input" for store in nest.stores):
+        points += width - 1  # the first group may begin before the first point
     return MapShape(threads, each, _ceil(points, threads * each), width)
 
 

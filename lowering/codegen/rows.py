@@ -16,7 +16,6 @@ from lowering.codegen.flatten import POINT, STEP, Flattener, linear_axis
 from lowering.codegen.folds import Fold, folds_of
 from lowering.codegen.groups import (
     Groups,
-    declare_aligned,
     take_groups,
     usable,
     vectors_of_pass,
@@ -34,6 +33,7 @@ from lowering.codegen.launch import STEPS_KEPT
 from lowering.codegen.passes import FlatPass
 from lowering.codegen.shapes import ReduceShape
 from lowering.codegen.signals import write_results, write_stop_check
+from lowering.codegen.vectors import declare_aligned
 from lowering.kernel import RowNest
 from tracegraph.scalar import Apply, Axis, Expr, Load, subexpressions
 
@@ -133,7 +133,7 @@ def _take_items(
         first = f"(lane + part * {shape.lanes}) * {shape.width}"
         test = f"first < {step.extent}" if step.extent % stride else None
         groups = Groups(shape.width, parts, first, test)
-        aligned = declare_aligned(body, vectors)
+        aligned = declare_aligned(body, vectors.accesses, shape.width)
         mine = {expr: names[expr] for expr in kept}
         others = {expr: name for expr, name in names.items() if expr not in mine}
         take_groups(body, flat_pass, step, groups, vectors, aligned, "total", mine, others)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from lowering.buffer import Buffer
 from lowering.codegen.body import Body
 from lowering.codegen.expressions import compute, index, stored
 from lowering.codegen.flatten import POINT
@@ -64,34 +65,80 @@ def pack(access: Load | Store, width: int) -> str:
     return f"tg_pack<{c_type(access.buffer.type.dtype)}, {width}>"
 
 
-def alignment_test(body: Body, vectors: Vectors) -> str | None:
-    """The test that arguments are aligned as vectors must be; None if nothing is to be tested.
+def alignment_test(body: Body, accesses: Iterable[Load | Store], width: int) -> str | None:
+    """The test that arguments are aligned as vectors must be; None if there are none.
 
-    All other memory is: it begins at multiples of 256 bytes.
+    All other memory is aligned: it begins at multiples of 256 bytes.
     """
-    given = [access for access in vectors.accesses if access.buffer.space == "input"]
-    if not given:
-        return None
-    names = dict.fromkeys(body.pointers[access.buffer] for access in given)
-    addresses = " | ".join(f"tg_u64({name})" for name in names)
-    largest = max(access.buffer.type.dtype.itemsize for access in given) * vectors.width
-    return f"(({addresses}) & {largest - 1}) == 0"
+    given = dict.fromkeys(access.buffer for access in accesses if access.buffer.space == "input")
+    return _test(body, given, width, None) if given else None
 
 
-def load_text(body: Body, load: Load, width: int, aligned: str | None) -> str:
-    """The vector at a load, whose index is computed; `aligned` tells whether arguments are so."""
-    name, position = body.pointers[load.buffer], index(body, load.indices[0])
-    if aligned is not None and load.buffer.space == "input":
-        return f"tg_load<{width}>({name} + {position}, {aligned})"
-    return f"*reinterpret_cast<const {pack(load, width)}*>({name} + {position})"
+def declare_aligned(
+    body: Body,
+    accesses: Iterable[Load | Store],
+    width: int,
+    start: str | None = None,
+    anchored: Buffer | None = None,
+) -> dict[Buffer, str]:
+    """Declare whether memory is aligned as vectors must be: a variable for each buffer of which
+    that is not known.
+
+    Vectors begin `start` elements from the buffers' begin on, and those of `anchored` are aligned.
+    """
+    buffers = dict.fromkeys(access.buffer for access in accesses)
+    unknown = [b for b in buffers if b != anchored and (b.space == "input" or start is not None)]
+    if not unknown:
+        return {}
+    name = body.fresh()
+    body.line(f"const bool {name} = {_test(body, unknown, width, start)};")
+    return dict.fromkeys(unknown, name)
 
 
-def store_line(body: Body, store: Store, width: int, text: str, aligned: str | None) -> str:
+def _test(body: Body, buffers: Iterable[Buffer], width: int, start: str | None) -> str:
+    buffers = tuple(buffers)
+    names = [body.pointers[buffer] for buffer in buffers]
+    places = [name if start is None else f"{name} + {start}" for name in names]
+    addresses = " | ".join(f"tg_u64({place})" for place in places)
+    largest = max(buffer.type.dtype.itemsize for buffer in buffers)
+    return f"(({addresses}) & {largest * width - 1}) == 0"
+
+
+def anchor(vectors: Vectors) -> Buffer | None:
+    """The argument that is to be aligned where groups begin: the first that is stored to, since
+    storing element by element costs most.
+
+    None if there is none, or groups must begin at multiples of the width.
+    """
+    given = [store.buffer for store in vectors.stores if store.buffer.space == "input"]
+    indices = [access.indices[0] for access in vectors.accesses]
+    parts = subexpressions((*indices, *vectors.uniform))
+    shiftable = all(isinstance(part, Axis | Sum | Const) for part in parts)
+    return given[0] if given and shiftable else None
+
+
+def start_text(body: Body, anchored: Buffer, width: int) -> str:
+    """Where groups begin so that a buffer is aligned there: an expression from 1 - width to 0."""
+    address = f"tg_u64({body.pointers[anchored]})"
+    return f"-int({address} / {anchored.type.dtype.itemsize} & {width - 1})"
+
+
+def load_text(body: Body, load: Load, width: int, aligned: Mapping[Buffer, str]) -> str:
+    """The vector at a load, whose index is computed; `aligned` comes from `declare_aligned`."""
+    place = f"{body.pointers[load.buffer]} + {index(body, load.indices[0])}"
+    if load.buffer in aligned:
+        return f"tg_load<{width}>({place}, {aligned[load.buffer]})"
+    return f"*reinterpret_cast<const {pack(load, width)}*>({place})"
+
+
+def store_line(
+    body: Body, store: Store, width: int, text: str, aligned: Mapping[Buffer, str]
+) -> str:
     """The statement that stores a vector, as `load_text` loads one."""
-    name, position = body.pointers[store.buffer], index(body, store.indices[0])
-    if aligned is not None and store.buffer.space == "input":
-        return f"tg_store({name} + {position}, {text}, {aligned});"
-    return f"*reinterpret_cast<{pack(store, width)}*>({name} + {position}) = {text};"
+    place = f"{body.pointers[store.buffer]} + {index(body, store.indices[0])}"
+    if store.buffer in aligned:
+        return f"tg_store({place}, {text}, {aligned[store.buffer]});"
+    return f"*reinterpret_cast<{pack(store, width)}*>({place}) = {text};"
 
 
 def compute_uniform(body: Body, vectors: Vectors, point: Expr, first: str) -> None:

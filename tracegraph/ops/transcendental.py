@@ -21,7 +21,7 @@ def _off_the_cuts(dtype: np.dtype[Any], values: NDArray) -> tuple[NDArray, ...]:
 
 
 def _function(ufunc: np.ufunc, doc: str, real: str, *, cost: int = COST, half: str = "") -> Op:
-    """An op whose complex C++ function is named after the ufunc; `half` is that of float16 alone."""
+    """An op whose complex C++ function is named after the ufunc; `half` is float16's own."""
     c = texts(f=f"{real}({{0}})", c=f"tg_{ufunc.__name__}({{0}})")
     if half:
         c |= texts(e=f"{half}({{0}})")
