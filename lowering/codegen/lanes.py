@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from lowering.codegen.body import Body
+from lowering.codegen.columns import load_runs, longest, runs_of
 from lowering.codegen.expressions import (
     WIDE,
     cast,
@@ -74,7 +75,9 @@ def walk(body: Body, flat: FlatPass, step: Axis, shape: ReduceShape) -> None:
         body.line(f"const {kind} end = begin + {share} < {whole} ? begin + {share} : {whole};")
         begin, end = "begin", "end"
     vectors = vectors_of_pass(flat, width)
-    aligned = declare_aligned(body, vectors.accesses, width) if width > 1 else {}
+    runs = runs_of(flat.values) if width == 1 else []
+    accesses = vectors.accesses if width > 1 else [run.loads[0] for run in runs]
+    aligned = declare_aligned(body, accesses, width if width > 1 else longest(runs))
 
     def take(begin: str, end: str, total: str) -> None:
         lane = "lane" if width == 1 else f"lane * {width}"
@@ -87,6 +90,7 @@ def walk(body: Body, flat: FlatPass, step: Axis, shape: ReduceShape) -> None:
         head = f"for ({kind} step = {first}; step < {end}; step += {shape.lanes})"
         with body.block(head):
             body.bind(step, "step")
+            load_runs(body, runs, aligned)
             take_step(body, flat, total)
 
     inexact = any(fold.dtype.kind not in "biu" and not fold.arg for fold in flat.folds)

@@ -41,6 +41,7 @@ FULL_DEVICE = 512  # blocks that keep a large GPU busy
 LARGE_MAP = 1 << 20  # points from which a thread takes several, to have more loads in flight
 VECTOR_BYTES = 16  # the most that one access moves
 VECTORS_PER_THREAD = 2
+WORD = 4  # bytes that an access is to move at least
 STEPS_PER_LANE = 16  # loop steps below which a further split costs more than it saves
 STEPS_KEPT = 16  # loop steps of which a lane may keep values in registers from pass to pass
 MOST_ROW_THREADS = 1024
@@ -110,7 +111,7 @@ def reduce_shape(nest: RowNest, threads: int) -> ReduceShape:
     """Geometry of rows, from which of their indices runs through memory contiguously."""
     points, steps = prod(nest.space), prod(nest.loop)
     accumulators, once = accumulators_of(nest), len(nest.passes) == 1
-    adjacent = _loop_is_contiguous(nest)
+    adjacent = loop_is_contiguous(nest)
     width = row_width(nest) if adjacent else 1
     if adjacent:
         each = max(4, width) if once else max(8, min(2 * width, STEPS_KEPT))
@@ -234,12 +235,13 @@ def _most_row_threads(nest: RowNest) -> int:
     if len(nest.passes) == 1:
         return MOST_THREADS
     lanes = _power_of_two(_ceil(prod(nest.loop), STEPS_KEPT))
-    neighbours = 1 if _loop_is_contiguous(nest) else min(32, _power_of_two(prod(nest.space)))
+    neighbours = 1 if loop_is_contiguous(nest) else min(32, _power_of_two(prod(nest.space)))
     return min(max(lanes * neighbours, MOST_THREADS), MOST_ROW_THREADS)
 
 
-def _loop_is_contiguous(nest: RowNest) -> bool:
-    """Whether neighbouring steps of the loop touch neighbouring elements of the largest buffer.
+def loop_is_contiguous(nest: RowNest) -> bool:
+    """Whether neighbouring steps of the loop touch neighbouring elements of the largest buffer, or
+    neighbouring outputs neighbouring words.
 
     Where neither the steps nor the outputs do, the steps are given to neighbouring threads.
     """
@@ -252,7 +254,8 @@ def _loop_is_contiguous(nest: RowNest) -> bool:
         strides, _ = found
         if steps and abs(strides.get(steps[-1], 0)) == 1:
             return True
-        if outputs and abs(strides.get(outputs[-1], 0)) == 1:
+        size = access.buffer.type.dtype.itemsize
+        if outputs and 0 < abs(strides.get(outputs[-1], 0)) <= max(1, WORD // size):
             return False
     return True
 

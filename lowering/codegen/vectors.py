@@ -71,7 +71,7 @@ def alignment_test(body: Body, accesses: Iterable[Load | Store], width: int) -> 
     All other memory is aligned: it begins at multiples of 256 bytes.
     """
     given = dict.fromkeys(access.buffer for access in accesses if access.buffer.space == "input")
-    return _test(body, given, width, None) if given else None
+    return _test(body, given, _vector_bytes(given, width), None) if given else None
 
 
 def declare_aligned(
@@ -81,8 +81,8 @@ def declare_aligned(
     start: str | None = None,
     anchored: Buffer | None = None,
 ) -> dict[Buffer, str]:
-    """Declare whether memory is aligned as vectors must be: a variable for each buffer of which
-    that is not known.
+    """Declare whether memory is aligned as vectors of `width` elements must be: a variable for each
+    buffer of which that is not known.
 
     Vectors begin `start` elements from the buffers' begin on, and those of `anchored` are aligned.
     """
@@ -91,17 +91,19 @@ def declare_aligned(
     if not unknown:
         return {}
     name = body.fresh()
-    body.line(f"const bool {name} = {_test(body, unknown, width, start)};")
+    body.line(f"const bool {name} = {_test(body, unknown, _vector_bytes(unknown, width), start)};")
     return dict.fromkeys(unknown, name)
 
 
-def _test(body: Body, buffers: Iterable[Buffer], width: int, start: str | None) -> str:
-    buffers = tuple(buffers)
+def _vector_bytes(buffers: Iterable[Buffer], width: int) -> int:
+    return max(buffer.type.dtype.itemsize for buffer in buffers) * width
+
+
+def _test(body: Body, buffers: Iterable[Buffer], nbytes: int, start: str | None) -> str:
     names = [body.pointers[buffer] for buffer in buffers]
     places = [name if start is None else f"{name} + {start}" for name in names]
     addresses = " | ".join(f"tg_u64({place})" for place in places)
-    largest = max(buffer.type.dtype.itemsize for buffer in buffers)
-    return f"(({addresses}) & {largest * width - 1}) == 0"
+    return f"(({addresses}) & {nbytes - 1}) == 0"
 
 
 def anchor(vectors: Vectors) -> Buffer | None:

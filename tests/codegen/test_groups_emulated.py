@@ -39,6 +39,17 @@ def largest_of_rows(dtype: str, rows: int, columns: int) -> Case:
     return Case(node("largest", nest), {x: given}, {out: given.max(1)})
 
 
+def column_sums(dtype: str, *shape: int) -> Case:
+    """The sums over the axis before the last."""
+    x, out = buffer(dtype, *shape), buffer(dtype, *shape[:-2], shape[-1])
+    given = values(dtype, *shape)
+    wide = given.astype(np.float64 if given.dtype.kind == "f" else given.dtype)
+    kept = tuple(range(len(shape) - 2)), len(shape) - 1
+    nest = reduction(x, out, (*kept[0], kept[1]), ADD)
+    expected = wide.sum(-2, dtype=wide.dtype)
+    return Case(node("columns", nest), {x: given}, {out: expected}, 1e-3)
+
+
 def softmax_of_rows(dtype: str, rows: int, columns: int) -> Case:
     x, out = buffer(dtype, rows, columns), buffer(dtype, rows, columns)
     given = values(dtype, rows, columns)
@@ -60,6 +71,11 @@ OWN = {
         for d in ("float16", "bfloat16")
         for n, m in ((9, 64), (3, 1000), (2, 4096), (1, 16_384), (2, 33_000), (2, 1002), (2, 501))
     },
+}
+OWN |= {
+    f"columns_{d}_{'x'.join(map(str, shape))}": column_sums(d, *shape)
+    for d in ("int8", "float16")
+    for shape in ((50, 256), (3000, 128), (5, 7, 640), (40, 129), (60, 130))
 }
 ROWS = {
     name: case
@@ -106,6 +122,16 @@ def test_narrow_elements_are_loaded_by_vectors(name: str, width: int, unit: Unit
     text = text_of(unit, name)
     assert f"tg_load<{width}>(p0" in text
     assert text.count("p0[") == (1 if name.startswith("total") else 0), "but what is left over"
+
+
+@pytest.mark.parametrize(
+    ("name", "together"),
+    [("columns_int8_50x256", 4), ("columns_float16_5x7x640", 2), ("columns_float16_60x130", 2)],
+)
+def test_narrow_columns_are_loaded_by_words(name: str, together: int, unit: Unit) -> None:
+    text = text_of(unit, name)
+    assert f"tg_load<{together}>(p0" in text
+    assert "p0[" not in text
 
 
 def test_results_do_not_depend_on_alignment(emulator: Emulator) -> None:
