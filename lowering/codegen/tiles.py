@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
+from lowering.buffer import Buffer
 from lowering.codegen.body import Body
 from lowering.codegen.crossings import Crossing, axes_of, word_of
 from lowering.codegen.expressions import compute, index, index_type, stored, value
@@ -18,7 +19,7 @@ from lowering.codegen.signals import write_results
 from lowering.codegen.vectors import load_text, pack, store_line
 from lowering.kernel import MapNest, Store
 from lowering.preamble import c_type
-from tracegraph.scalar import Load
+from tracegraph.scalar import Axis, Expr, Load, Sum
 
 WORDS_IN_FLIGHT = 16
 """Words that a thread loads before it keeps the first."""
@@ -85,8 +86,8 @@ def _load_tile(body: Body, flat: Flattener, walk: Walk) -> None:
             for load, name in zip(loads, names, strict=True):
                 if width > 1:
                     compute(body, load.indices)
-                    test = {load.buffer: _word_test(body, load, width)}
-                    body.line(f"{name}[part] = {load_text(body, load, width, test)};")
+                    tests = _word_tests(body, load, width, crossing.loaded)
+                    body.line(f"{name}[part] = {load_text(body, load, width, tests)};")
                 else:
                     compute(body, [load])
                     body.line(f"{name}[part].items[0] = {value(body, load)};")
@@ -122,8 +123,8 @@ def _store_tile(body: Body, nest: MapNest, flat: Flattener, walk: Walk) -> None:
                 body.line(f"{name}.items[item] = {value(body, store.value)};")
         for store, name in results.items():
             compute(body, store.indices)
-            test = {store.buffer: _word_test(body, store, width)}
-            body.line(store_line(body, store, width, name, test))
+            tests = _word_tests(body, store, width, crossing.stored)
+            body.line(store_line(body, store, width, name, tests))
 
 
 def _place_tile(body: Body, space: tuple[int, ...], shape: TileShape) -> None:
@@ -188,7 +189,23 @@ def _flat_load(flat: Flattener, load: Load) -> Load:
     return result
 
 
-def _word_test(body: Body, access: Load | Store, width: int) -> str:
-    """The test that a word is aligned: rows of odd length begin off alignment in any memory."""
-    place = f"{body.pointers[access.buffer]} + {index(body, access.indices[0])}"
-    return f"(tg_u64({place}) & {access.buffer.type.dtype.itemsize * width - 1}) == 0"
+def _word_tests(body: Body, access: Load | Store, width: int, fastest: int) -> dict[Buffer, str]:
+    """The test that a word along `fastest` is aligned, by its buffer; none if all are.
+
+    Rows of odd length begin off alignment in any memory.
+    """
+    nbytes, pointer = access.buffer.type.dtype.itemsize * width, body.pointers[access.buffer]
+    position = access.indices[0]
+    terms = position.terms if isinstance(position, Sum) else ((position, 1),)
+    others = [factor for term, factor in terms if not _is_axis(term, fastest)]
+    offset = position.offset if isinstance(position, Sum) else 0
+    if any(number % width for number in (*others, offset)):
+        place = f"{pointer} + {index(body, position)}"
+        return {access.buffer: f"(tg_u64({place}) & {nbytes - 1}) == 0"}
+    if access.buffer.space == "input":
+        return {access.buffer: f"(tg_u64({pointer}) & {nbytes - 1}) == 0"}
+    return {}
+
+
+def _is_axis(expr: Expr, number: int) -> bool:
+    return isinstance(expr, Axis) and expr.number == number
