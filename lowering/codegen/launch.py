@@ -44,6 +44,7 @@ VECTORS_PER_THREAD = 2
 WORD = 4  # bytes that an access is to move at least
 STEPS_PER_LANE = 16  # loop steps below which a further split costs more than it saves
 STEPS_KEPT = 16  # loop steps of which a lane may keep values in registers from pass to pass
+STEP_BYTES = 64  # of one value of all these steps, at most: registers for more leave few threads
 MOST_ROW_THREADS = 1024
 SHARED_LIMIT = 48 << 10
 ITEMS_PER_THREAD = 4
@@ -114,7 +115,7 @@ def reduce_shape(nest: RowNest, threads: int) -> ReduceShape:
     adjacent = loop_is_contiguous(nest)
     width = row_width(nest) if adjacent else 1
     if adjacent:
-        each = max(4, width) if once else max(8, min(2 * width, STEPS_KEPT))
+        each = max(4, width) if once else max(8, min(2 * width, steps_kept(nest)))
         lanes = min(threads, _power_of_two(_ceil(steps, each)))
     else:
         lanes = min(threads // min(32, _power_of_two(points)), _power_of_two(_ceil(steps, 8)))
@@ -129,6 +130,12 @@ def reduce_shape(nest: RowNest, threads: int) -> ReduceShape:
     shared = threads * cell_bytes(accumulators) if lanes > 1 else 0
     shared = max(shared, 16 * (splits > 1))
     return ReduceShape(outputs, lanes, adjacent, tiles, splits, shared, workspace, width)
+
+
+def steps_kept(nest: RowNest) -> int:
+    """The loop steps of which a lane may keep values."""
+    widest = max((access.buffer.type.dtype.itemsize for access in _accesses(nest)), default=1)
+    return min(STEPS_KEPT, STEP_BYTES // widest)
 
 
 def row_width(nest: RowNest) -> int:
@@ -234,7 +241,7 @@ def _most_row_threads(nest: RowNest) -> int:
     """The threads that a block may have: several passes are made by as many as keep the row."""
     if len(nest.passes) == 1:
         return MOST_THREADS
-    lanes = _power_of_two(_ceil(prod(nest.loop), STEPS_KEPT))
+    lanes = _power_of_two(_ceil(prod(nest.loop), steps_kept(nest)))
     neighbours = 1 if loop_is_contiguous(nest) else min(32, _power_of_two(prod(nest.space)))
     return min(max(lanes * neighbours, MOST_THREADS), MOST_ROW_THREADS)
 
