@@ -47,7 +47,6 @@ STEPS_KEPT = 16  # loop steps of which a lane may keep values in registers from 
 STEP_BYTES = 64  # of one value of all these steps, at most: registers for more leave few threads
 MOST_ROW_THREADS = 1024
 SHARED_LIMIT = 48 << 10
-ITEMS_PER_THREAD = 4
 LONG_WALK = 64
 MOST_WALKERS = 4096
 LONG_LINE = 1024
