@@ -69,10 +69,26 @@ template <int N, class T> __device__ tg_pack<T, N> tg_load(const T* place, bool 
   }
 }
 
-// The same for storing.
+// The same for storing. Elements of two bytes go by words, of which the first may begin at the second.
 template <class T, int N> __device__ void tg_store(T* place, tg_pack<T, N> items, bool aligned) {
-  if (aligned) *(tg_pack<T, N>*)place = items;
-  else for (int i = 0; i < N; ++i) place[i] = items.items[i];
+  if (aligned) {
+    *(tg_pack<T, N>*)place = items;
+  } else if constexpr (sizeof(T) == 2 && N > 2) {
+    typedef tg_pack<T, 2> word;
+    if ((tg_u64)place & 2) {
+      place[0] = items.items[0];
+      for (int i = 1; i < N - 1; i += 2) {
+        *(word*)(place + i) = word{{items.items[i], items.items[i + 1]}};
+      }
+      place[N - 1] = items.items[N - 1];
+    } else {
+      for (int i = 0; i < N; i += 2) {
+        *(word*)(place + i) = word{{items.items[i], items.items[i + 1]}};
+      }
+    }
+  } else {
+    for (int i = 0; i < N; ++i) place[i] = items.items[i];
+  }
 }
 
 // The head of the print ring: bytes written and read since the beginning, records that did not fit,

@@ -131,19 +131,46 @@ def walk_groups(
     shape: ReduceShape,
     vectors: Vectors,
     aligned: Mapping[Buffer, str],
-    parts: int,
+    parts: Sequence[int],
     end: str,
     total: str,
 ) -> None:
-    """Take groups from `base` on, `parts` together, for as long as the last of them begins before
-    `end`.
+    """Take all groups from `base` on that begin before `end`: as many together as the first of
+    `parts` for as long as there are so many, then as many as the next.
     """
     stride = shape.lanes * shape.width
-    last = f"base + {(parts - 1) * stride}" if parts > 1 else "base"
-    with body.block(f"for (; {last} < {end}; base += {parts * stride})"):
-        first = f"base + part * {stride}" if parts > 1 else "base"
-        groups = Groups(shape.width, parts, first, None)
-        take_groups(body, flat, step, groups, vectors, aligned, total)
+    for together in parts:
+        last = f"base + {(together - 1) * stride}" if together > 1 else "base"
+        with body.block(f"for (; {last} < {end}; base += {together * stride})"):
+            groups = Groups(shape.width, together, _first(together, stride), None)
+            take_groups(body, flat, step, groups, vectors, aligned, total)
+
+
+def walk_groups_back(
+    body: Body,
+    flat: FlatPass,
+    step: Axis,
+    shape: ReduceShape,
+    vectors: Vectors,
+    aligned: Mapping[Buffer, str],
+    parts: Sequence[int],
+    end: str,
+    total: str,
+) -> None:
+    """Take the same groups as `walk_groups`, the last first."""
+    stride = shape.lanes * shape.width
+    body.line(f"const auto origin = base, count = ({end} - base + {stride - 1}) / {stride};")
+    body.line("auto left = count;")
+    for position, together in reversed(list(enumerate(parts))):
+        stop = f"count / {parts[0]} * {parts[0]}" if position else "0"
+        with body.block(f"for (; left > {stop}; left -= {together})"):
+            body.line(f"base = origin + (left - {together}) * {stride};")
+            groups = Groups(shape.width, together, _first(together, stride), None)
+            take_groups(body, flat, step, groups, vectors, aligned, total)
+
+
+def _first(parts: int, stride: int) -> str:
+    return f"base + part * {stride}" if parts > 1 else "base"
 
 
 def _place(body: Body, kind: str, step: Axis, groups: Groups) -> None:

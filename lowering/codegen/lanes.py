@@ -20,7 +20,7 @@ from lowering.codegen.expressions import (
     write_store,
 )
 from lowering.codegen.folds import Fold
-from lowering.codegen.groups import vectors_of_pass, walk_groups
+from lowering.codegen.groups import vectors_of_pass, walk_groups, walk_groups_back
 from lowering.codegen.passes import FlatPass
 from lowering.codegen.shapes import ReduceShape
 from lowering.codegen.vectors import Vectors, declare_aligned
@@ -62,8 +62,12 @@ def share_of(steps: int, splits: int, lanes: int) -> int:
     return -(-steps // (splits * lanes)) * lanes
 
 
-def walk(body: Body, flat: FlatPass, step: Axis, shape: ReduceShape) -> None:
-    """Take the lane's steps of its block's share of the loop, folding into `total`."""
+def walk(
+    body: Body, flat: FlatPass, step: Axis, shape: ReduceShape, backwards: bool = False
+) -> None:
+    """Take the lane's steps of its block's share of the loop, folding into `total`; backwards, if
+    the share is the whole loop and long.
+    """
     hoist(body, flat.roots, step)
     width, steps = shape.width, step.extent
     whole = steps // width * width  # what remains is less than a vector
@@ -83,11 +87,15 @@ def walk(body: Body, flat: FlatPass, step: Axis, shape: ReduceShape) -> None:
         lane = "lane" if width == 1 else f"lane * {width}"
         first = lane if begin == "0" else f"{begin} + {lane}"
         if width > 1:
+            parts = list(_parts(vectors, share, whole, shape))
+            walk_all = walk_groups_back if backwards else walk_groups
             body.line(f"{kind} base = {first};")
-            for parts in _parts(vectors, share, whole, shape):
-                walk_groups(body, flat, step, shape, vectors, aligned, parts, end, total)
+            walk_all(body, flat, step, shape, vectors, aligned, parts, end, total)
             return
         head = f"for ({kind} step = {first}; step < {end}; step += {shape.lanes})"
+        if backwards:
+            last = f"{first} + ({end} - 1 - lane) / {shape.lanes} * {shape.lanes}"
+            head = f"for ({kind} step = {last}; step >= 0; step -= {shape.lanes})"
         with body.block(head):
             body.bind(step, "step")
             load_runs(body, runs, aligned)
@@ -95,10 +103,16 @@ def walk(body: Body, flat: FlatPass, step: Axis, shape: ReduceShape) -> None:
 
     inexact = any(fold.dtype.kind not in "biu" and not fold.arg for fold in flat.folds)
     chunk = SERIAL_LIMIT * shape.lanes
+    chunks = f"for ({kind} first = {begin}; first < {end}; first += {chunk})"
+    backwards = backwards and shape.splits == 1 and whole >= shape.lanes * width
     if not inexact or share <= chunk:
         take(begin, end, "total")
     else:
-        with body.block(f"for ({kind} first = {begin}; first < {end}; first += {chunk})"):
+        if backwards:
+            last_chunk = (whole - 1) // chunk * chunk
+            chunks = f"for ({kind} first = {last_chunk}; first >= 0; first -= {chunk})"
+            backwards = False  # within a chunk
+        with body.block(chunks):
             body.line(f"const {kind} stop = first + {chunk} < {end} ? first + {chunk} : {end};")
             for fold in flat.folds:
                 fold.declare(body, "part")

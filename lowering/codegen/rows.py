@@ -71,7 +71,8 @@ def write_rows(body: Body, nest: RowNest, shape: ReduceShape) -> None:
             names |= _declare_kept(body, kept[number], step, shape)
         with body.block("if (live)"):
             if kept is None:
-                walk(body, flat_pass, step, shape)
+                # what the pass before read last is in the caches still
+                walk(body, flat_pass, step, shape, backwards=number % 2 == 1)
             else:
                 _take_items(body, flat_pass, step, shape, kept[number], names)
         fold_lanes(body, flat_pass.folds, shape)

@@ -71,6 +71,7 @@ OWN = {
         for d in ("float16", "bfloat16")
         for n, m in ((9, 64), (3, 1000), (2, 4096), (1, 16_384), (2, 33_000), (2, 1002), (2, 501))
     },
+    **{f"softmax_{d}_long": softmax_of_rows(d, 1, 300_000) for d in ("float16", "float32")},
 }
 
 
