@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import fold_cases  # noqa: F401 - adds its cases
 import numpy as np
@@ -16,6 +17,7 @@ from row_cases import TOLERANCE, softmax
 from test_kernels_emulated import assert_case, memory_of
 
 from lowering.codegen import Unit, launch, unit_source
+from lowering.cuda.compile import cubin
 from lowering.kernel import ReduceNest, RowNest, ScanNest
 from tracegraph.combiners import ADD, MAXIMUM
 
@@ -160,3 +162,14 @@ def test_results_do_not_depend_on_alignment(emulator: Emulator) -> None:
     here, there = (emulator.run(case.node, memory_of(case, shift)) for shift in (0, 1))
     for place in case.expected:
         assert here[place].tobytes() == there[place].tobytes()
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_100"])
+def test_vectors_compile_for_gpus(
+    arch: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("total_float16_70003", "columns_int8_50x256", "running_int8_9001")
+    long = ("softmax_bfloat16_3x1000", "softmax_float16_2x33000")
+    monkeypatch.setenv("TRACEGRAPH_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(launch, "LARGE_MAP", 2)
+    assert cubin(unit_source(plan(*(ALL[n].node for n in (*names, *long)))).source, arch).code
