@@ -27,6 +27,70 @@ typedef tg_complex<double> tg_c128;
 // Elements that are loaded or stored as one.
 template <class T, int N> struct alignas(N * sizeof(T)) tg_pack { T items[N]; };
 
+// The vector at an address that is a multiple of an element's size only: two vectors are loaded, and
+// what is wanted of them is shifted into one. Both hold an element of it, so that no other memory than
+// the array's 16-byte blocks is touched.
+template <class T, int N> __device__ tg_pack<T, N> tg_load_shifted(const T* place) {
+  typedef tg_pack<tg_u32, 4> block;
+  const tg_u32 address = (tg_u32)(tg_u64)place, skip = address & 15;
+  const char* const start = (const char*)place - skip;
+  const block low = *(const block*)start;
+  const block high = *(const block*)(start + (skip ? 16 : 0));
+  tg_u32 words[8];
+  for (int i = 0; i < 4; ++i) {
+    words[i] = low.items[i];
+    words[i + 4] = high.items[i];
+  }
+  if (address & 8) for (int i = 0; i < 6; ++i) words[i] = words[i + 2];
+  if constexpr (sizeof(T) < 8) {
+    if (address & 4) for (int i = 0; i < 5; ++i) words[i] = words[i + 1];
+  }
+  block found;
+  for (int i = 0; i < 4; ++i) {
+    found.items[i] = words[i];
+    if constexpr (sizeof(T) < 4) {
+      found.items[i] = __funnelshift_r(words[i], words[i + 1], 8 * (tg_u32)(address & 3));
+    }
+  }
+  tg_pack<T, N> result;
+  memcpy(&result, &found, sizeof result);
+  return result;
+}
+
+// The N elements from an address on, which is a multiple of their size together if they are `aligned`.
+template <int N, class T> __device__ tg_pack<T, N> tg_load(const T* place, bool aligned) {
+  if (aligned) return *(const tg_pack<T, N>*)place;
+  if constexpr (N * sizeof(T) == 16) {
+    return tg_load_shifted<T, N>(place);
+  } else {
+    tg_pack<T, N> result;
+    for (int i = 0; i < N; ++i) result.items[i] = place[i];
+    return result;
+  }
+}
+
+// The same for storing. Elements of two bytes go by words, of which the first may begin at the second.
+template <class T, int N> __device__ void tg_store(T* place, tg_pack<T, N> items, bool aligned) {
+  if (aligned) {
+    *(tg_pack<T, N>*)place = items;
+  } else if constexpr (sizeof(T) == 2 && N > 2) {
+    typedef tg_pack<T, 2> word;
+    if ((tg_u64)place & 2) {
+      place[0] = items.items[0];
+      for (int i = 1; i < N - 1; i += 2) {
+        *(word*)(place + i) = word{{items.items[i], items.items[i + 1]}};
+      }
+      place[N - 1] = items.items[N - 1];
+    } else {
+      for (int i = 0; i < N; i += 2) {
+        *(word*)(place + i) = word{{items.items[i], items.items[i + 1]}};
+      }
+    }
+  } else {
+    for (int i = 0; i < N; ++i) place[i] = items.items[i];
+  }
+}
+
 // The head of the print ring: bytes written and read since the beginning, records that did not fit,
 // and the size of the bytes that follow, a power of two. The device moves head and lost, the host
 // tail.
@@ -43,7 +107,7 @@ extern "C" __device__ __cudart_builtin__ void CUDARTAPI
 cudaGraphSetConditional(unsigned long long handle, unsigned int value);
 #endif
 
-// A host compiler gets these three from whoever includes this text.
+// A host compiler gets the conversions from whoever includes this text.
 __device__ inline float tg_half_to_float(tg_u16 half) {
   float x;
   asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(half));
@@ -60,6 +124,57 @@ __device__ inline tg_u16 tg_double_to_half(double x) {
   return half;
 }
 #endif
+
+// ---- float16, computed as such where that is one instruction ----------------------------------------
+//
+// A float has more than twice the digits of a float16: rounding a float's sum, difference or product to
+// float16 gives what rounding once would, so that both ways give the same bits.
+
+#ifdef __CUDACC__
+#define TG_HALF_OPERATION(name, instruction, sign) \
+  __device__ inline tg_half name(tg_half x, tg_half y) { \
+    tg_half result; \
+    asm(instruction ".rn.f16 %0, %1, %2;" : "=h"(result.bits) : "h"(x.bits), "h"(y.bits)); \
+    return result; \
+  }
+#else
+#define TG_HALF_OPERATION(name, instruction, sign) \
+  __device__ inline tg_half name(tg_half x, tg_half y) { \
+    return tg_half{tg_float_to_half(tg_half_to_float(x.bits) sign tg_half_to_float(y.bits))}; \
+  }
+#endif
+TG_HALF_OPERATION(tg_half_add, "add", +)
+TG_HALF_OPERATION(tg_half_subtract, "sub", -)
+TG_HALF_OPERATION(tg_half_multiply, "mul", *)
+#undef TG_HALF_OPERATION
+
+// The quotient of two float16 lies at least 2**-23 of itself from where rounding changes, and one step
+// of Newton's leaves less error than that. It is not taken where nothing rests or all is lost (0 *
+// infinity): the guess is right then, in its sign too.
+__device__ inline tg_half tg_half_divide(tg_half x, tg_half y) {
+  const float dividend = tg_half_to_float(x.bits), divisor = tg_half_to_float(y.bits);
+#ifdef __CUDACC__
+  float inverse;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(divisor));
+#else
+  const float inverse = 1 / divisor;
+#endif
+  const float guess = dividend * inverse, rest = fmaf(-guess, divisor, dividend);
+  const float quotient = fmaf(rest, inverse, guess);
+  return tg_half{tg_float_to_half(fabs(rest) > 0 ? quotient : guess)};
+}
+
+// Results of float16 are 0.502 units off at worst: the exponent is rounded to 2**-20.
+__device__ inline tg_half tg_half_exp(tg_half x) {
+  const float exponent = tg_half_to_float(x.bits) * 1.44269504f;
+#ifdef __CUDACC__
+  float power;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(exponent));
+#else
+  const float power = exp2f(exponent);
+#endif
+  return tg_half{tg_float_to_half(power)};
+}
 
 // ---- casts ------------------------------------------------------------------------------------
 
@@ -84,11 +199,17 @@ template <class To, class From> __device__ To tg_bits(From x) {
   return result;
 }
 
-// Round to nearest even on the bits; a NaN keeps its sign and becomes quiet.
+// Round to nearest even; a NaN becomes quiet.
 __device__ inline tg_u16 tg_float_to_bfloat16(float x) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  tg_u16 rounded;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(rounded) : "f"(x));
+  return rounded;
+#else
   tg_u32 bits = tg_bits<tg_u32>(x);
   if (isnan(x)) return (tg_u16)((bits >> 16 & 0x8000u) | 0x7fc0u);
   return (tg_u16)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+#endif
 }
 
 // Beyond the range of T this wraps where x86 does, as NumPy's casts there do; C leaves it undefined.

@@ -29,8 +29,18 @@ def constant(const: Const) -> str:
         part = _FLOAT if dtype.itemsize == _DOUBLE.itemsize else _DOUBLE
         return f"{c_type(dtype)}({_floating(value.real, part)}, {_floating(value.imag, part)})"
     if is_half(dtype):
-        return f"tg_cast<{c_type(dtype)}>({_floating(value.real, _FLOAT)})"
+        return f"{c_type(dtype)}{{{int(np.array(value.real, dtype).view(np.uint16)):#06x}}}"
     return _floating(value.real, dtype)
+
+
+def wide_constant(const: Const) -> str:
+    """The C++ expression of a constant in the type that its dtype is computed with.
+
+    >>> from tracegraph.scalar import const
+    >>> wide_constant(const(1.5, np.dtype(np.float16)))
+    '0x1.8000000000000p+0f'
+    """
+    return _floating(const.value.real, _FLOAT) if is_half(const.dtype) else constant(const)
 
 
 def _integer(value: int, dtype: np.dtype[Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import prod
 
@@ -11,10 +12,12 @@ from tracegraph.scalar import Axis, Load, affine, subexpressions
 
 LEAST_EXTENT = 16
 LEAST_POINTS = 1 << 16
+LARGE_POINTS = 1 << 22  # of which there are enough of the largest tiles
 TILE_BYTES = 256  # of a run of memory that a block loads or stores at once
 MOST_SIDE, LEAST_SIDE = 64, 32
 SHARED_BYTES = 48 << 10
 BANK_BYTES = 4
+WORD = 4  # bytes that an access is to move at least
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +70,19 @@ def crossing(nest: MapNest) -> Crossing | None:
     staged = tuple(load for load in crossed if _unit_axis(load, nest.space) == loaded)
     widest = max(load.dtype.itemsize for load in staged)
     side = max(LEAST_SIDE, min(MOST_SIDE, TILE_BYTES // widest))
+    most = min(nest.space[stored], nest.space[loaded])
+    if 2 * side * widest <= TILE_BYTES and 2 * side <= most and prod(nest.space) >= LARGE_POINTS:
+        side *= 2
     found = Crossing(stored, loaded, staged, side)
     return found if found.offsets()[-1] <= SHARED_BYTES else None
+
+
+def word_of(accesses: Iterable[Load | Store], axis: int) -> int:
+    """How many neighbours along an axis make up a word of each access; 1 if some are no run."""
+    accesses = tuple(accesses)
+    runs = all(a.guard is None and (_strides(a) or {}).get(axis) == 1 for a in accesses)
+    widest = max(access.buffer.type.dtype.itemsize for access in accesses)
+    return max(1, WORD // widest) if runs else 1
 
 
 def _strides(access: Load | Store) -> dict[int, int] | None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from lowering.codegen.body import Body
-from lowering.codegen.constants import constant
+from lowering.codegen.constants import constant, wide_constant
 from lowering.kernel import Store
 from lowering.preamble import c_type, is_half, kind, value_type
 from tracegraph.op import Combiner, Elementwise
@@ -141,6 +141,8 @@ def value(body: Body, expr: Expr) -> str:
 
 def operand(body: Body, expr: Expr) -> str:
     """The text of a computed expression in the type that it is computed with."""
+    if isinstance(expr, Const):
+        return wide_constant(expr)
     return widen(expr.dtype, value(body, expr))
 
 
@@ -249,6 +251,9 @@ def _apply(body: Body, expr: Apply) -> str:
     form = expr.op.form
     if not isinstance(form, Elementwise):
         raise TypeError(f"op {expr.op.name} is not elementwise: it has no scalar expression")
+    native = form.c.get("e") if expr.args[0].dtype == np.float16 else None
+    if native is not None:
+        return native.format(*(value(body, arg) for arg in expr.args))
     text = template(form.c, expr.args[0].dtype, f"op {expr.op.name}")
     args = [operand(body, arg) for arg in expr.args]
     result = text.format(*args, **dict(expr.attrs), T=c_type(expr.dtype))

@@ -5,10 +5,10 @@ Every value is folded in an order that depends on the shapes only: results are t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
 from lowering.codegen.body import Body
+from lowering.codegen.columns import load_runs, longest, runs_of
 from lowering.codegen.expressions import (
     WIDE,
     cast,
@@ -16,15 +16,15 @@ from lowering.codegen.expressions import (
     hoist,
     index_type,
     operand,
-    stored,
     value,
     write_store,
 )
-from lowering.codegen.flatten import Flattener
 from lowering.codegen.folds import Fold
+from lowering.codegen.groups import vectors_of_pass, walk_groups, walk_groups_back
+from lowering.codegen.passes import FlatPass
 from lowering.codegen.shapes import ReduceShape
-from lowering.kernel import Pass, Store
-from tracegraph.scalar import Axis, Expr
+from lowering.codegen.vectors import Vectors, declare_aligned
+from tracegraph.scalar import Axis
 
 SERIAL_LIMIT = 256
 """Elements that a thread folds one after the other before it starts anew: the rounding error of a
@@ -32,25 +32,8 @@ sum grows with the length of the longest chain."""
 
 WARP = 32
 
-
-@dataclass(frozen=True, slots=True)
-class FlatPass:
-    """A pass over linear indices: its folds, what each folds, and the stores of each step."""
-
-    folds: list[Fold]
-    values: list[Expr]
-    stores: list[Store]
-
-    @classmethod
-    def of(cls, row_pass: Pass, folds: Sequence[Fold], flat: Flattener) -> FlatPass:
-        """The pass of a nest whose accumulators are folded by `folds`."""
-        values = [flat(a.value) for a in row_pass.accumulators]
-        return cls(list(folds), values, list(map(flat.store, row_pass.stores)))
-
-    @property
-    def roots(self) -> list[Expr]:
-        """All that the pass computes at a step."""
-        return [*self.values, *stored(self.stores)]
+GROUPS_IN_FLIGHT = 4
+"""Vectors that a lane loads before it folds the first of them."""
 
 
 def place_thread(body: Body, shape: ReduceShape, points: int) -> None:
@@ -79,33 +62,79 @@ def share_of(steps: int, splits: int, lanes: int) -> int:
     return -(-steps // (splits * lanes)) * lanes
 
 
-def walk(body: Body, flat: FlatPass, step: Axis, shape: ReduceShape) -> None:
-    """Take the lane's steps of its block's share of the loop, folding into `total`."""
+def walk(
+    body: Body, flat: FlatPass, step: Axis, shape: ReduceShape, backwards: bool = False
+) -> None:
+    """Take the lane's steps of its block's share of the loop, folding into `total`; backwards, if
+    the share is the whole loop and long.
+    """
     hoist(body, flat.roots, step)
-    steps = step.extent
-    share = share_of(steps, shape.splits, shape.lanes)
-    kind = index_type(steps + share + SERIAL_LIMIT * shape.lanes)
-    begin, end = "lane", str(steps)
+    width, steps = shape.width, step.extent
+    whole = steps // width * width  # what remains is less than a vector
+    share = share_of(steps, shape.splits, shape.lanes * width)
+    kind = index_type(steps + 2 * share + SERIAL_LIMIT * shape.lanes)
+    begin, end = "0", str(whole)
     if shape.splits > 1:
         body.line(f"const {kind} begin = {kind}(split) * {share};")
-        body.line(f"const {kind} end = begin + {share} < {steps} ? begin + {share} : {steps};")
-        begin, end = "begin + lane", "end"
+        body.line(f"const {kind} end = begin + {share} < {whole} ? begin + {share} : {whole};")
+        begin, end = "begin", "end"
+    vectors = vectors_of_pass(flat, width)
+    runs = runs_of(flat.values) if width == 1 else []
+    accesses = vectors.accesses if width > 1 else [run.loads[0] for run in runs]
+    aligned = declare_aligned(body, accesses, width if width > 1 else longest(runs))
+
+    def take(begin: str, end: str, total: str) -> None:
+        lane = "lane" if width == 1 else f"lane * {width}"
+        first = lane if begin == "0" else f"{begin} + {lane}"
+        if width > 1:
+            parts = list(_parts(vectors, share, whole, shape))
+            walk_all = walk_groups_back if backwards else walk_groups
+            body.line(f"{kind} base = {first};")
+            walk_all(body, flat, step, shape, vectors, aligned, parts, end, total)
+            return
+        head = f"for ({kind} step = {first}; step < {end}; step += {shape.lanes})"
+        if backwards:
+            last = f"{first} + ({end} - 1 - lane) / {shape.lanes} * {shape.lanes}"
+            head = f"for ({kind} step = {last}; step >= 0; step -= {shape.lanes})"
+        with body.block(head):
+            body.bind(step, "step")
+            load_runs(body, runs, aligned)
+            take_step(body, flat, total)
+
     inexact = any(fold.dtype.kind not in "biu" and not fold.arg for fold in flat.folds)
     chunk = SERIAL_LIMIT * shape.lanes
+    chunks = f"for ({kind} first = {begin}; first < {end}; first += {chunk})"
+    backwards = backwards and shape.splits == 1 and whole >= shape.lanes * width
     if not inexact or share <= chunk:
-        with body.block(f"for ({kind} step = {begin}; step < {end}; step += {shape.lanes})"):
+        take(begin, end, "total")
+    else:
+        if backwards:
+            last_chunk = (whole - 1) // chunk * chunk
+            chunks = f"for ({kind} first = {last_chunk}; first >= 0; first -= {chunk})"
+            backwards = False  # within a chunk
+        with body.block(chunks):
+            body.line(f"const {kind} stop = first + {chunk} < {end} ? first + {chunk} : {end};")
+            for fold in flat.folds:
+                fold.declare(body, "part")
+            take("first", "stop", "part")
+            for fold in flat.folds:
+                fold.absorb(body, "total", fold.cells("part"))
+    if whole < steps:
+        last = f"split == {shape.splits - 1} && " if shape.splits > 1 else ""
+        with body.block(f"if ({last}lane < {steps - whole})"):
+            body.line(f"const {kind} step = {whole} + lane;")
             body.bind(step, "step")
             take_step(body, flat, "total")
-        return
-    with body.block(f"for ({kind} first = {begin}; first < {end}; first += {chunk})"):
-        body.line(f"const {kind} stop = first + {chunk} < {end} ? first + {chunk} : {end};")
-        for fold in flat.folds:
-            fold.declare(body, "part")
-        with body.block(f"for ({kind} step = first; step < stop; step += {shape.lanes})"):
-            body.bind(step, "step")
-            take_step(body, flat, "part")
-        for fold in flat.folds:
-            fold.absorb(body, "total", fold.cells("part"))
+
+
+def _parts(vectors: Vectors, share: int, whole: int, shape: ReduceShape) -> Iterator[int]:
+    """How many groups a lane takes together: many for as long as there are so many, then one."""
+    stride = shape.lanes * shape.width
+    parts = min(GROUPS_IN_FLIGHT // max(len(vectors.loads), 1), share // stride)
+    if parts > 1:
+        yield parts
+    if parts <= 1 or share % (stride * parts) or whole % (stride * parts):
+        yield 1
 
 
 def take_step(body: Body, flat: FlatPass, name: str) -> None:

@@ -41,11 +41,12 @@ FULL_DEVICE = 512  # blocks that keep a large GPU busy
 LARGE_MAP = 1 << 20  # points from which a thread takes several, to have more loads in flight
 VECTOR_BYTES = 16  # the most that one access moves
 VECTORS_PER_THREAD = 2
+WORD = 4  # bytes that an access is to move at least
 STEPS_PER_LANE = 16  # loop steps below which a further split costs more than it saves
 STEPS_KEPT = 16  # loop steps of which a lane may keep values in registers from pass to pass
+STEP_BYTES = 64  # of one value of all these steps, at most: registers for more leave few threads
 MOST_ROW_THREADS = 1024
 SHARED_LIMIT = 48 << 10
-ITEMS_PER_THREAD = 4
 LONG_WALK = 64
 MOST_WALKERS = 4096
 LONG_LINE = 1024
@@ -93,6 +94,8 @@ def map_shape(nest: MapNest, threads: int) -> MapShape:
     widest = max(access.buffer.type.dtype.itemsize for access in accesses)
     width = max(VECTOR_BYTES // widest, 1)
     each = width * VECTORS_PER_THREAD
+    if any(store.buffer.space == "input" for store in nest.stores):
+        points += width - 1  # the first group may begin before the first point
     return MapShape(threads, each, _ceil(points, threads * each), width)
 
 
@@ -108,9 +111,11 @@ def reduce_shape(nest: RowNest, threads: int) -> ReduceShape:
     """Geometry of rows, from which of their indices runs through memory contiguously."""
     points, steps = prod(nest.space), prod(nest.loop)
     accumulators, once = accumulators_of(nest), len(nest.passes) == 1
-    adjacent = _loop_is_contiguous(nest)
+    adjacent = loop_is_contiguous(nest)
+    width = row_width(nest) if adjacent else 1
     if adjacent:
-        lanes = min(threads, _power_of_two(_ceil(steps, 4 if once else 8)))
+        each = max(4, width) if once else max(8, min(2 * width, steps_kept(nest)))
+        lanes = min(threads, _power_of_two(_ceil(steps, each)))
     else:
         lanes = min(threads // min(32, _power_of_two(points)), _power_of_two(_ceil(steps, 8)))
     outputs = threads // lanes
@@ -122,9 +127,30 @@ def reduce_shape(nest: RowNest, threads: int) -> ReduceShape:
     if splits > 1:
         workspace = partial_offsets(accumulators, points, tiles, splits)[-1]
     shared = threads * cell_bytes(accumulators) if lanes > 1 else 0
-    return ReduceShape(
-        outputs, lanes, adjacent, tiles, splits, max(shared, 16 * (splits > 1)), workspace
-    )
+    shared = max(shared, 16 * (splits > 1))
+    return ReduceShape(outputs, lanes, adjacent, tiles, splits, shared, workspace, width)
+
+
+def steps_kept(nest: RowNest) -> int:
+    """The loop steps of which a lane may keep values."""
+    widest = max((access.buffer.type.dtype.itemsize for access in _accesses(nest)), default=1)
+    return min(STEPS_KEPT, STEP_BYTES // widest)
+
+
+def row_width(nest: RowNest) -> int:
+    """The steps of contiguous rows that are accessed as one.
+
+    Elements of four bytes and more are moved one by one at the pace of memory. Each row begins at a
+    multiple of the width.
+    """
+    steps = prod(nest.loop)
+    sizes = [access.buffer.type.dtype.itemsize for access in _accesses(nest)]
+    if prod(nest.space) * steps < LARGE_MAP or min(sizes, default=4) >= 4:
+        return 1
+    width = max(VECTOR_BYTES // max(sizes), 1)
+    while (prod(nest.space) > 1 or len(nest.passes) > 1) and steps % width:
+        width //= 2
+    return width
 
 
 def scan_shape(nest: ScanNest, threads: int) -> ScanShape:
@@ -214,32 +240,38 @@ def _most_row_threads(nest: RowNest) -> int:
     """The threads that a block may have: several passes are made by as many as keep the row."""
     if len(nest.passes) == 1:
         return MOST_THREADS
-    lanes = _power_of_two(_ceil(prod(nest.loop), STEPS_KEPT))
-    neighbours = 1 if _loop_is_contiguous(nest) else min(32, _power_of_two(prod(nest.space)))
+    lanes = _power_of_two(_ceil(prod(nest.loop), steps_kept(nest)))
+    neighbours = 1 if loop_is_contiguous(nest) else min(32, _power_of_two(prod(nest.space)))
     return min(max(lanes * neighbours, MOST_THREADS), MOST_ROW_THREADS)
 
 
-def _loop_is_contiguous(nest: RowNest) -> bool:
-    """Whether neighbouring steps of the loop touch neighbouring elements of the largest buffer.
+def loop_is_contiguous(nest: RowNest) -> bool:
+    """Whether neighbouring steps of the loop touch neighbouring elements of the largest buffer, or
+    neighbouring outputs neighbouring words.
 
     Where neither the steps nor the outputs do, the steps are given to neighbouring threads.
     """
     outputs = [a for a, n in enumerate(nest.space) if n > 1]
     steps = [a for a, n in enumerate(nest.loop, len(nest.space)) if n > 1]
-    stores = [store for row_pass in nest.passes for store in row_pass.stores]
-    values = [a.value for a in accumulators_of(nest)] + [store.value for store in stores]
-    loads = [expr for expr in subexpressions(tuple(values)) if isinstance(expr, Load)]
-    accesses: list[Load | Store] = [*loads, *stores]
-    for access in sorted(accesses, key=lambda access: -access.buffer.type.size):
+    for access in sorted(_accesses(nest), key=lambda access: -access.buffer.type.size):
         found = affine(offset_in(access.buffer.type.shape, access.indices))
         if found is None:
             continue
         strides, _ = found
         if steps and abs(strides.get(steps[-1], 0)) == 1:
             return True
-        if outputs and abs(strides.get(outputs[-1], 0)) == 1:
+        size = access.buffer.type.dtype.itemsize
+        if outputs and 0 < abs(strides.get(outputs[-1], 0)) <= max(1, WORD // size):
             return False
     return True
+
+
+def _accesses(nest: RowNest) -> list[Load | Store]:
+    """The accesses of all passes."""
+    stores = [store for row_pass in nest.passes for store in row_pass.stores]
+    values = [a.value for a in accumulators_of(nest)] + [store.value for store in stores]
+    loads = [expr for expr in subexpressions(tuple(values)) if isinstance(expr, Load)]
+    return [*loads, *stores]
 
 
 def _ceil(number: int, divisor: int) -> int:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 
+from lowering.buffer import Buffer
 from lowering.codegen.body import Body
 from lowering.codegen.expressions import (
     WIDE,
     compute,
-    index,
     index_type,
     stored,
     value,
@@ -18,9 +18,20 @@ from lowering.codegen.expressions import (
 from lowering.codegen.flatten import POINT, Flattener, linear_axis
 from lowering.codegen.shapes import MapShape
 from lowering.codegen.signals import write_results, write_stop_check
-from lowering.codegen.vectors import Vectors, alignment_test, compute_uniform, pack, vectors_of
+from lowering.codegen.vectors import (
+    Vectors,
+    alignment_test,
+    anchor,
+    compute_uniform,
+    declare_aligned,
+    load_text,
+    pack,
+    start_text,
+    store_line,
+    vectors_of,
+)
 from lowering.kernel import MapNest, Store
-from tracegraph.scalar import Axis, Load
+from tracegraph.scalar import Axis
 
 
 def write_map(body: Body, nest: MapNest, shape: MapShape) -> None:
@@ -39,56 +50,84 @@ def write_map(body: Body, nest: MapNest, shape: MapShape) -> None:
         write_results(body, stores, map(flat.signal, nest.signals))
 
 
-def each_point(body: Body, points: int, shape: MapShape) -> ExitStack:
-    """Blocks of text that run once for each `point` of a thread."""
+def each_point(
+    body: Body, points: int, shape: MapShape, start: str | None = None, unroll: bool = True
+) -> ExitStack:
+    """Blocks of text that run once for each `point` of a thread; the first block begins at `start`,
+    a variable, instead of 0.
+    """
     tile = shape.threads * shape.points
     covered = shape.blocks * tile
+    origin = _origin(shape, start)
     stack = ExitStack()
     if shape.points == 1:
-        body.line(f"const {index_type(covered)} point = {_start(shape)} + thread;")
+        body.line(f"const {index_type(covered)} point = {origin} + thread;")
     else:
-        body.line("#pragma unroll")
+        body.line("#pragma unroll" if unroll else "#pragma unroll 1")
         head = f"for (int part = 0; part < {shape.points}; ++part)"
         stack.enter_context(body.block(head))
-        position = f"{_start(shape)} + part * {shape.threads} + thread"
+        position = f"{origin} + part * {shape.threads} + thread"
         body.line(f"const {index_type(covered)} point = {position};")
-    if covered > points:
+    if start is not None:
+        stack.enter_context(body.block(f"if (point >= 0 && point < {points})"))
+    elif covered > points:
         stack.enter_context(body.block(f"if (point < {points})"))
     return stack
 
 
-def _start(shape: MapShape) -> str:
+def _origin(shape: MapShape, start: str | None) -> str:
     """The first point of a block."""
     tile = shape.threads * shape.points
     wide = index_type(shape.blocks * tile) == WIDE
-    return f"{WIDE}(block) * {tile}" if wide else f"block * {tile}"
+    text = f"{WIDE}(block) * {tile}" if wide else f"block * {tile}"
+    return text if start is None else f"{text} + {start}"
 
 
 def _write_groups(
     body: Body, stores: Sequence[Store], vectors: Vectors, point: Axis, shape: MapShape
 ) -> None:
-    """Write blocks that are full, of arguments that are aligned, by vectors; others by points."""
+    """Write blocks that are full by vectors, others by points; and all by points if the arguments
+    that are stored to are not aligned, and groups cannot begin where they are.
+    """
     tile = shape.threads * shape.points
-    tests = [] if point.extent % tile == 0 else [f"{_start(shape)} + {tile} <= {point.extent}"]
-    tests += filter(None, [alignment_test(body, vectors)])
+    anchored, start = anchor(vectors), None
+    if anchored is not None:
+        start = "start"
+        body.line(f"const int start = {start_text(body, anchored, shape.width)};")
+    origin = _origin(shape, start)
+    tests = [] if start is None else [f"{origin} >= 0"]
+    if shape.blocks * tile > point.extent:
+        tests.append(f"{origin} + {tile} <= {point.extent}")
+    alignment = alignment_test(body, vectors.stores, shape.width) if start is None else None
+    tests += [] if alignment is None else [alignment]
     with body.block(f"if ({' && '.join(tests)})" if tests else ""):
-        _write_full(body, stores, vectors, point, shape)
+        _write_full(body, stores, vectors, point, shape, anchored, start)
     if tests:
-        with body.block("else"), each_point(body, point.extent, shape):
+        # without the alignment in question, only the first and the last block come here
+        unroll = alignment is not None
+        with body.block("else"), each_point(body, point.extent, shape, start, unroll):
             body.bind(point, "point")
             write_results(body, stores, ())
 
 
 def _write_full(
-    body: Body, stores: Sequence[Store], vectors: Vectors, point: Axis, shape: MapShape
+    body: Body,
+    stores: Sequence[Store],
+    vectors: Vectors,
+    point: Axis,
+    shape: MapShape,
+    anchored: Buffer | None,
+    start: str | None,
 ) -> None:
     """Write one full block: all vectors are loaded first, to have many loads in flight."""
     width, parts = shape.width, shape.points // shape.width
     kind = index_type(shape.blocks * shape.threads * shape.points)
-    first = f"const {kind} first = {_start(shape)} + (part * {shape.threads} + thread) * {width};"
+    origin = _origin(shape, start)
+    first = f"const {kind} first = {origin} + (part * {shape.threads} + thread) * {width};"
     each_part = f"for (int part = 0; part < {parts}; ++part)"
     loaded = {load: body.fresh() for load in vectors.loads}
     if loaded:
+        aligned = declare_aligned(body, vectors.loads, width, start, anchored)
         for load, name in loaded.items():
             body.line(f"{pack(load, width)} {name}[{parts}];")
         body.line("#pragma unroll")
@@ -97,7 +136,10 @@ def _write_full(
             body.bind(point, "first")
             compute(body, [load.indices[0] for load in loaded])
             for load, name in loaded.items():
-                body.line(f"{name}[part] = {_vector(body, load, width, 'const ')};")
+                body.line(f"{name}[part] = {load_text(body, load, width, aligned)};")
+    others: Mapping[Buffer, str] = {}  # without a start, it was tested that all are aligned
+    if start is not None:
+        others = declare_aligned(body, vectors.stores, width, start, anchored)
     body.line("#pragma unroll")
     with body.block(each_part):
         body.line(first)
@@ -120,10 +162,4 @@ def _write_full(
         body.bind(point, "first")
         compute(body, [store.indices[0] for store in results])
         for store, name in results.items():
-            body.line(f"{_vector(body, store, width)} = {name};")
-
-
-def _vector(body: Body, access: Load | Store, width: int, constant: str = "") -> str:
-    """The memory of a vector access, whose index is computed."""
-    address = f"{body.pointers[access.buffer]} + {index(body, access.indices[0])}"
-    return f"*reinterpret_cast<{constant}{pack(access, width)}*>({address})"
+            body.line(store_line(body, store, width, name, others))

@@ -8,8 +8,10 @@ from lowering.codegen.body import Body
 from lowering.codegen.expressions import index_type
 from lowering.codegen.flatten import POINT, STEP, Flattener, linear_axis
 from lowering.codegen.folds import Fold, folds_of
-from lowering.codegen.lanes import FlatPass, fold_lanes, place_thread, share_cells, walk
+from lowering.codegen.groups import usable
+from lowering.codegen.lanes import fold_lanes, place_thread, share_cells, walk
 from lowering.codegen.launch import partial_offsets
+from lowering.codegen.passes import FlatPass
 from lowering.codegen.shapes import ReduceShape
 from lowering.codegen.signals import write_results, write_stop_check
 from lowering.kernel import RowNest
@@ -23,6 +25,8 @@ def write_reduction(body: Body, nest: RowNest, shape: ReduceShape, workspace: st
         {POINT: list(enumerate(nest.space)), STEP: list(enumerate(nest.loop, start=rank))}
     )
     folds = folds_of(only.accumulators)
+    flat_pass = FlatPass.of(only, folds, flat)
+    shape = usable(shape, [flat_pass])
     write_stop_check(body, nest.signals)
     place_thread(body, shape, prod(nest.space))
     share_cells(body, folds, shape)
@@ -30,7 +34,7 @@ def write_reduction(body: Body, nest: RowNest, shape: ReduceShape, workspace: st
         fold.declare(body, "total")
     with body.block("if (live)"):
         body.bind(linear_axis(POINT, nest.space), "point")
-        walk(body, FlatPass.of(only, folds, flat), linear_axis(STEP, nest.loop), shape)
+        walk(body, flat_pass, linear_axis(STEP, nest.loop), shape)
     fold_lanes(body, folds, shape)
     finishing = "live" if shape.lanes == 1 else "live && lane == 0"
     if shape.splits > 1:

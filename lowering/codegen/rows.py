@@ -14,9 +14,14 @@ from lowering.codegen.body import Body
 from lowering.codegen.expressions import compute, expr_type, hoist, index_type
 from lowering.codegen.flatten import POINT, STEP, Flattener, linear_axis
 from lowering.codegen.folds import Fold, folds_of
+from lowering.codegen.groups import (
+    Groups,
+    take_groups,
+    usable,
+    vectors_of_pass,
+)
 from lowering.codegen.lanes import (
     WARP,
-    FlatPass,
     barrier,
     fold_lanes,
     place_thread,
@@ -25,8 +30,10 @@ from lowering.codegen.lanes import (
     walk,
 )
 from lowering.codegen.launch import STEPS_KEPT
+from lowering.codegen.passes import FlatPass
 from lowering.codegen.shapes import ReduceShape
 from lowering.codegen.signals import write_results, write_stop_check
+from lowering.codegen.vectors import declare_aligned
 from lowering.kernel import RowNest
 from tracegraph.scalar import Apply, Axis, Expr, Load, subexpressions
 
@@ -49,6 +56,7 @@ def write_rows(body: Body, nest: RowNest, shape: ReduceShape) -> None:
         first = sum(len(done.folds) for done in passes)
         own = folds[first : first + len(row_pass.accumulators)]
         passes.append(FlatPass.of(row_pass, own, flat))
+    shape = usable(shape, passes)
     write_stop_check(body, nest.signals)
     place_thread(body, shape, prod(nest.space))
     share_cells(body, folds, shape)
@@ -63,7 +71,8 @@ def write_rows(body: Body, nest: RowNest, shape: ReduceShape) -> None:
             names |= _declare_kept(body, kept[number], step, shape)
         with body.block("if (live)"):
             if kept is None:
-                walk(body, flat_pass, step, shape)
+                # what the pass before read last is in the caches still
+                walk(body, flat_pass, step, shape, backwards=number % 2 == 1)
             else:
                 _take_items(body, flat_pass, step, shape, kept[number], names)
         fold_lanes(body, flat_pass.folds, shape)
@@ -94,7 +103,8 @@ def _tell_lanes(body: Body, folds: Sequence[Fold], shape: ReduceShape) -> None:
 
 
 def _items(step: Axis, shape: ReduceShape) -> int:
-    return -(-step.extent // shape.lanes)
+    """The steps of a lane, in whole groups."""
+    return -(-step.extent // (shape.lanes * shape.width)) * shape.width
 
 
 def _declare_kept(
@@ -118,6 +128,17 @@ def _take_items(
 ) -> None:
     """Take all steps of the lane, unrolled: only so can arrays be registers."""
     hoist(body, flat_pass.roots, step)
+    if shape.width > 1:
+        vectors = vectors_of_pass(flat_pass, shape.width)
+        parts, stride = _items(step, shape) // shape.width, shape.lanes * shape.width
+        first = f"(lane + part * {shape.lanes}) * {shape.width}"
+        test = f"first < {step.extent}" if step.extent % stride else None
+        groups = Groups(shape.width, parts, first, test)
+        aligned = declare_aligned(body, vectors.accesses, shape.width)
+        mine = {expr: names[expr] for expr in kept}
+        others = {expr: name for expr, name in names.items() if expr not in mine}
+        take_groups(body, flat_pass, step, groups, vectors, aligned, "total", mine, others)
+        return
     for expr, name in names.items():
         if expr not in kept:
             body.bind(expr, f"{name}[item]")

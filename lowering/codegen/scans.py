@@ -12,7 +12,6 @@ from math import prod
 from lowering.codegen.body import Body
 from lowering.codegen.constants import constant
 from lowering.codegen.expressions import (
-    cast,
     combine,
     compute,
     hoist,
@@ -26,10 +25,13 @@ from lowering.codegen.expressions import (
 )
 from lowering.codegen.flatten import POINT, STEP, Flattener, linear_axis
 from lowering.codegen.folds import Fold
-from lowering.codegen.lanes import FlatPass, fold_lanes, share_cells, share_of, walk
-from lowering.codegen.launch import ITEMS_PER_THREAD, partial_places
+from lowering.codegen.lanes import fold_lanes, share_cells, share_of, walk
+from lowering.codegen.launch import partial_places
 from lowering.codegen.maps import each_point
+from lowering.codegen.passes import FlatPass
+from lowering.codegen.scan_tiles import ScanTile, fold_threads, load_items, store_items
 from lowering.codegen.shapes import MapShape, ReduceShape, ScanShape
+from lowering.codegen.vectors import declare_aligned, vectors_of
 from lowering.kernel import ScanNest, Store
 from lowering.preamble import c_type
 from tracegraph.scalar import Axis, const
@@ -119,67 +121,26 @@ def _fold_shares(body: Body, nest: ScanNest, store: Store, step: Axis, shape: Sc
 
 
 def _together(body: Body, nest: ScanNest, store: Store, step: Axis, shape: ScanShape) -> None:
-    """One block folds one line or its share, a tile of consecutive items per thread at a time.
-
-    The threads' totals are folded by doubling distances (Hillis and Steele, 1986); what came before
-    the tile is carried along.
-    """
-    dtype, length, items = store.value.dtype, step.extent, ITEMS_PER_THREAD
-    threads = shape.threads
-    kind, tile = c_type(dtype), threads * items
-    identity = constant(const(nest.combiner.identity(dtype), dtype))
-
-    def folded(left: str, right: str) -> str:
-        return cast(kind, combine(nest.combiner, dtype, left, right))
-
+    """One block folds one line or its share, tile by tile."""
+    dtype, length = store.value.dtype, step.extent
+    tile = ScanTile(nest.combiner, store, step, shape.threads)
     hoist(body, stored([store]), step)
-    body.line(f"{kind}* const totals = reinterpret_cast<{kind}*>(shared);")
-    body.line(f"{kind} carried = {identity};")
-    number = index_type(length + tile)
+    body.line(f"{tile.kind}* const totals = reinterpret_cast<{tile.kind}*>(shared);")
+    body.line(f"{tile.kind} carried = {constant(const(nest.combiner.identity(dtype), dtype))};")
+    number = index_type(length + tile.size)
     begin, end = "0", str(length)
     if shape.splits > 1:
         _fold_shares(body, nest, store, step, shape)
-        share = share_of(length, shape.splits, threads)
+        share = share_of(length, shape.splits, shape.threads)
         begin, end = f"{number}(split) * {share}", "end"
         body.line(
             f"const {number} end = {begin} + {share} < {length} ? {begin} + {share} : {length};"
         )
-    position = f"const {number} step = base + thread * {items} + item;"
-    with body.block(f"for ({number} base = {begin}; base < {end}; base += {tile})"):
-        body.line(f"{kind} items[{items}];")
-        body.line("#pragma unroll")
-        with body.block(f"for (int item = 0; item < {items}; ++item)"):
-            body.line(position)
-            body.line(f"items[item] = {identity};")
-            with body.block(f"if (step < {end})"):
-                body.bind(step, "step")
-                compute(body, [store.value])
-                body.line(f"items[item] = {value(body, store.value)};")
-            body.line(f"if (item > 0) items[item] = {folded('items[item - 1]', 'items[item]')};")
-        body.line(f"totals[thread] = items[{items - 1}];")
-        body.line("__syncthreads();")
-        with body.block(f"for (int distance = 1; distance < {threads}; distance *= 2)"):
-            body.line(f"{kind} total = totals[thread];")
-            body.line(
-                f"if (thread >= distance) total = {folded('totals[thread - distance]', 'total')};"
-            )
-            body.line("__syncthreads();")
-            body.line("totals[thread] = total;")
-            body.line("__syncthreads();")
-        body.line(f"{kind} before = carried;")
-        left = "totals[thread - 1]"
-        body.line(f"if (thread > 0) before = base == 0 ? {left} : {folded('before', left)};")
-        body.line("#pragma unroll")
-        with body.block(f"for (int item = 0; item < {items}; ++item)"):
-            body.line(position)
-            with body.block(f"if (step < {end})"):
-                body.bind(step, "step")
-                roots = [*store.indices, *([] if store.guard is None else [store.guard])]
-                compute(body, roots)
-                first = "base + thread == 0"
-                write_store(
-                    body, store, f"{first} ? items[item] : {folded('before', 'items[item]')}"
-                )
-        last = f"totals[{threads - 1}]"
-        body.line(f"carried = base == 0 ? {last} : {folded('carried', last)};")
+    vectors = vectors_of([store], tile.width, (), STEP)
+    aligned = declare_aligned(body, vectors.accesses, tile.width)
+    with body.block(f"for ({number} base = {begin}; base < {end}; base += {tile.size})"):
+        body.line(f"const bool whole = base + {tile.size} <= {end};")
+        load_items(body, tile, vectors, aligned, number, end)
+        fold_threads(body, tile)
+        store_items(body, tile, vectors, aligned, number, end)
         body.line("__syncthreads();")

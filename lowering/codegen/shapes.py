@@ -35,7 +35,8 @@ class ReduceShape:
     """A block is `outputs` × `lanes` threads; the lanes share the loop of one output, or row.
 
     With `adjacent`, lanes of one output are neighbours, else outputs are. `splits` blocks share the
-    loops of one tile of outputs: 1 if there are several passes over the loop.
+    loops of one tile of outputs: 1 if there are several passes over the loop. Of the steps, `width`
+    that follow each other may be accessed as one.
     """
 
     outputs: int
@@ -45,6 +46,7 @@ class ReduceShape:
     splits: int
     shared_bytes: int
     workspace_bytes: int
+    width: int = 1
 
     @property
     def blocks(self) -> int:

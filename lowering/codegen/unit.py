@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from lowering.buffer import Buffer
 from lowering.codegen.body import Body
+from lowering.codegen.columns import widened
 from lowering.codegen.constants import constant
 from lowering.codegen.launch import accumulators_of, block_threads, nest_shape
 from lowering.codegen.maps import write_map
@@ -113,7 +114,7 @@ def kernel_text(
     `offsets` places scratch buffers: one that is only read, but overlaps another that is written,
     is not declared free of aliases. `loops` are the conditions of while nodes.
     """
-    nests = tuple(map(plain, kernel.nests))
+    nests = tuple(widened(plain(nest)) for nest in kernel.nests)
     threads = block_threads(nests)
     shapes = [nest_shape(nest, threads) for nest in nests]
     read, written = _buffers(nests)

@@ -1,7 +1,8 @@
-"""Vectors: accesses of a thread's consecutive points that can be made as one.
+"""Vectors: accesses of a thread's consecutive points, or steps, that can be made as one.
 
 Points are dealt out in groups of `width`, each beginning at a multiple of the width. Over a group
-an expression is the same for all points, or counts up from a multiple of the width, or neither.
+an expression is the same for all points, or counts up from a multiple of the width, or neither. The
+same holds for the steps of a loop.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from lowering.buffer import Buffer
 from lowering.codegen.body import Body
-from lowering.codegen.expressions import compute, stored
+from lowering.codegen.expressions import compute, index, stored
 from lowering.codegen.flatten import POINT
 from lowering.kernel import Store
 from lowering.preamble import c_type
@@ -41,11 +43,13 @@ class Vectors:
         return (*self.loads, *self.stores)
 
 
-def vectors_of(stores: Iterable[Store], width: int) -> Vectors:
-    """The vectors of flat stores and their expressions, for groups of `width` points."""
+def vectors_of(
+    stores: Iterable[Store], width: int, values: Iterable[Expr] = (), axis: int = POINT
+) -> Vectors:
+    """The vectors of flat stores and other flat values, for groups of `width` along an axis."""
     stores = tuple(stores)
-    order = subexpressions(tuple(stored(stores)))
-    spread = _spread(order, width)
+    order = subexpressions((*values, *stored(stores)))
+    spread = _spread(order, width, axis)
     uniform = [e for e in order if spread[e] is Spread.UNIFORM and type(e) is not Const]
     loads = [e for e in order if isinstance(e, Load)]
     return Vectors(
@@ -61,18 +65,82 @@ def pack(access: Load | Store, width: int) -> str:
     return f"tg_pack<{c_type(access.buffer.type.dtype)}, {width}>"
 
 
-def alignment_test(body: Body, vectors: Vectors) -> str | None:
-    """The test that arguments are aligned as vectors must be; None if nothing is to be tested.
+def alignment_test(body: Body, accesses: Iterable[Load | Store], width: int) -> str | None:
+    """The test that arguments are aligned as vectors must be; None if there are none.
 
-    All other memory is: it begins at multiples of 256 bytes.
+    All other memory is aligned: it begins at multiples of 256 bytes.
     """
-    given = [access for access in vectors.accesses if access.buffer.space == "input"]
-    if not given:
-        return None
-    names = dict.fromkeys(body.pointers[access.buffer] for access in given)
-    addresses = " | ".join(f"tg_u64({name})" for name in names)
-    largest = max(access.buffer.type.dtype.itemsize for access in given) * vectors.width
-    return f"(({addresses}) & {largest - 1}) == 0"
+    given = dict.fromkeys(access.buffer for access in accesses if access.buffer.space == "input")
+    return _test(body, given, _vector_bytes(given, width), None) if given else None
+
+
+def declare_aligned(
+    body: Body,
+    accesses: Iterable[Load | Store],
+    width: int,
+    start: str | None = None,
+    anchored: Buffer | None = None,
+) -> dict[Buffer, str]:
+    """Declare whether memory is aligned as vectors of `width` elements must be: a variable for each
+    buffer of which that is not known.
+
+    Vectors begin `start` elements from the buffers' begin on, and those of `anchored` are aligned.
+    """
+    buffers = dict.fromkeys(access.buffer for access in accesses)
+    unknown = [b for b in buffers if b != anchored and (b.space == "input" or start is not None)]
+    if not unknown:
+        return {}
+    name = body.fresh()
+    body.line(f"const bool {name} = {_test(body, unknown, _vector_bytes(unknown, width), start)};")
+    return dict.fromkeys(unknown, name)
+
+
+def _vector_bytes(buffers: Iterable[Buffer], width: int) -> int:
+    return max(buffer.type.dtype.itemsize for buffer in buffers) * width
+
+
+def _test(body: Body, buffers: Iterable[Buffer], nbytes: int, start: str | None) -> str:
+    names = [body.pointers[buffer] for buffer in buffers]
+    places = [name if start is None else f"{name} + {start}" for name in names]
+    addresses = " | ".join(f"tg_u64({place})" for place in places)
+    return f"(({addresses}) & {nbytes - 1}) == 0"
+
+
+def anchor(vectors: Vectors) -> Buffer | None:
+    """The argument that is to be aligned where groups begin: the first that is stored to, since
+    storing element by element costs most.
+
+    None if there is none, or groups must begin at multiples of the width.
+    """
+    given = [store.buffer for store in vectors.stores if store.buffer.space == "input"]
+    indices = [access.indices[0] for access in vectors.accesses]
+    parts = subexpressions((*indices, *vectors.uniform))
+    shiftable = all(isinstance(part, Axis | Sum | Const) for part in parts)
+    return given[0] if given and shiftable else None
+
+
+def start_text(body: Body, anchored: Buffer, width: int) -> str:
+    """Where groups begin so that a buffer is aligned there: an expression from 1 - width to 0."""
+    address = f"tg_u64({body.pointers[anchored]})"
+    return f"-int({address} / {anchored.type.dtype.itemsize} & {width - 1})"
+
+
+def load_text(body: Body, load: Load, width: int, aligned: Mapping[Buffer, str]) -> str:
+    """The vector at a load, whose index is computed; `aligned` comes from `declare_aligned`."""
+    place = f"{body.pointers[load.buffer]} + {index(body, load.indices[0])}"
+    if load.buffer in aligned:
+        return f"tg_load<{width}>({place}, {aligned[load.buffer]})"
+    return f"*reinterpret_cast<const {pack(load, width)}*>({place})"
+
+
+def store_line(
+    body: Body, store: Store, width: int, text: str, aligned: Mapping[Buffer, str]
+) -> str:
+    """The statement that stores a vector, as `load_text` loads one."""
+    place = f"{body.pointers[store.buffer]} + {index(body, store.indices[0])}"
+    if store.buffer in aligned:
+        return f"tg_store({place}, {text}, {aligned[store.buffer]});"
+    return f"*reinterpret_cast<{pack(store, width)}*>({place}) = {text};"
 
 
 def compute_uniform(body: Body, vectors: Vectors, point: Expr, first: str) -> None:
@@ -90,12 +158,12 @@ def _is_vector(access: Load | Store, spread: Mapping[Expr, Spread]) -> bool:
     return access.guard is None and spread[access.indices[0]] is Spread.COUNTING
 
 
-def _spread(order: Iterable[Expr], width: int) -> dict[Expr, Spread]:
+def _spread(order: Iterable[Expr], width: int, axis: int) -> dict[Expr, Spread]:
     found: dict[Expr, Spread] = {}
     for expr in order:  # operands come before what is made of them
         parts = [found[child] for child in expr.children]
         match expr:
-            case Axis(number=number) if number == POINT:
+            case Axis(number=number) if number == axis:
                 found[expr] = Spread.COUNTING
             case _ if all(part is Spread.UNIFORM for part in parts):
                 found[expr] = Spread.UNIFORM

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from math import prod
 from time import perf_counter
 from typing import Any
@@ -118,27 +119,51 @@ def cumsum(dtype: str, size: int) -> Work:
 
 def cases() -> Iterator[tuple[Callable[..., Work], str, tuple[int, ...], int]]:
     """Functions, dtypes, shapes, and by how many elements the arguments are off alignment."""
-    for dtype in ("float32", "float64", "float16"):
-        size = BYTES // np.dtype(dtype).itemsize
+    for dtype in ("float32", "float64", "float16", "bfloat16"):
+        size = BYTES // ArrayType(dtype, ()).nbytes
         rows = size >> 12
         for shift, less in ((0, 0), (0, 3), (1, 3)):
             yield sine, dtype, (size - less,), shift
-        yield squares, dtype, (size,), 0
-        yield column_sums, dtype, (rows, 1 << 12), 0
-        yield transpose, dtype, (rows, 1 << 12), 0
+        for fewer in (16, 20, 23):
+            yield sine, dtype, (1 << fewer,), 0
+            yield squares, dtype, (1 << fewer,), 0
+        for shift in (0, 1):
+            yield squares, dtype, (size - shift,), shift
+            yield column_sums, dtype, (rows, 1 << 12), shift
+            yield transpose, dtype, (rows, 1 << 12), shift
         yield transpose, dtype, (rows - 5, (1 << 12) - 3), 0
         for columns in (64, 1000, 4096, 16384, 100_000):
             yield softmax, dtype, (size // columns, columns), 0
-        if dtype != "float16":
+        for columns in (1001, 4096):
+            yield softmax, dtype, (size // columns, columns), 1
+        if dtype in ("float32", "float64"):
             yield cumsum, dtype, (1 << 24,), 0
             yield cumsum, dtype, (size - 1,), 0
+    for dtype in ("int8", "int16"):
+        size = BYTES // ArrayType(dtype, ()).nbytes
+        yield squares, dtype, (size,), 0
+        yield column_sums, dtype, (size >> 12, 1 << 12), 0
+        yield transpose, dtype, (size >> 12, 1 << 12), 0
 
 
 def main() -> None:
     """Print one line a case."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="run the cases whose name has this in it")
-    only = parser.parse_args().only
+    parser.add_argument(
+        "--set",
+        default=[],
+        action="append",
+        metavar="MODULE.NAME=NUMBER",
+        help="generate with another constant, such as lowering.codegen.launch.VECTORS_PER_THREAD=4",
+    )
+    given = parser.parse_args()
+    for setting in given.set:
+        path, _, number = setting.partition("=")
+        module, _, constant = path.rpartition(".")
+        if not hasattr(import_module(module), constant):
+            parser.error(f"{module} has no constant {constant}")
+        setattr(import_module(module), constant, int(number))
     from cuda.core import Device
 
     device = Device(0)
@@ -149,17 +174,19 @@ def main() -> None:
         block.fill(FILL, stream=stream)
     copy = LIMITS["copy"]("cuda")
     assert copy is not None
-    rate = copy.work / _fastest(copy.run, lambda: copy.wait(None)) / 1e9
-    print(f"{'copy':<44} {rate:8.0f} GB/s", flush=True)
+    limit = copy.work / _fastest(copy.run, lambda: copy.wait(None)) / 1e9
+    print(f"{'copy':<44} {limit:8.0f} GB/s", flush=True)
     for make, dtype, shape, shift in cases():
         name = f"{make.__name__} {dtype} {'x'.join(map(str, shape))} +{shift}"
-        if only in name:
-            _measure(name, make(dtype, *shape), shift, device, stream, memory)
+        if given.only in name:
+            rate, notes = _measure(make(dtype, *shape), shift, device, stream, memory)
+            print(f"{name:<44} {rate:8.0f} GB/s {rate / limit:5.0%}   {notes}", flush=True)
 
 
 def _measure(
-    name: str, work: Work, shift: int, device: Any, stream: Any, memory: list[Any]
-) -> None:
+    work: Work, shift: int, device: Any, stream: Any, memory: list[Any]
+) -> tuple[float, str]:
+    """GB/s of a kernel, and what it takes of a multiprocessor."""
     from cuda.core import LaunchConfig, launch
 
     node = KernelNode(Kernel("kernel", (work.nest,)))
@@ -181,9 +208,14 @@ def _measure(
             arguments.append(np.uint64(places[parameter]))  # type: ignore[index]
     config = LaunchConfig(grid=code.grid, block=code.block, shmem_size=code.shared_bytes)
     seconds = _fastest(lambda: launch(stream, config, kernel, *arguments), stream.sync)
-    rate = work.nbytes / seconds / 1e9
-    shape = f"{prod(code.grid)} x {prod(code.block)}"
-    print(f"{name:<44} {rate:8.0f} GB/s   blocks {shape}", flush=True)
+    attributes = kernel.attributes
+    spilled = attributes.local_size_bytes
+    notes = (
+        f"{prod(code.grid)} x {prod(code.block)} threads, {code.shared_bytes} B shared, "
+        f"{attributes.num_regs} registers"
+    )
+    notes += f", {spilled} B local" if spilled else ""
+    return work.nbytes / seconds / 1e9, notes
 
 
 def _fastest(run: Callable[[], Any], wait: Callable[[], Any]) -> float:

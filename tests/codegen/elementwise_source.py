@@ -34,14 +34,17 @@ def statement(case: Case) -> str:
     assert isinstance(case.op.form, Elementwise)
     types = [type_of(x) for x in case.sample.operands]
     dtype = case.op.result_types(types, case.sample.attrs)[0].dtype
+    native = types[0].dtype == np.float16 and "e" in case.op.form.c
+    operand_type = c_type if native else value_type
     loads = "".join(
-        f"{value_type(t.dtype)} x{n} = tg_cast<{value_type(t.dtype)}>(in{n}[i]); "
+        f"{operand_type(t.dtype)} x{n} = tg_cast<{operand_type(t.dtype)}>(in{n}[i]); "
         for n, t in enumerate(types)
     )
     attrs: Mapping[str, Any] = case.sample.attrs
-    text = case.op.form.c[kind(types[0].dtype)]
+    text = case.op.form.c["e" if native else kind(types[0].dtype)]
     value = text.format(*(f"x{n}" for n in range(len(types))), T=c_type(dtype), **attrs)
-    return f"{loads}out[i] = {f'tg_cast<{c_type(dtype)}>({value})' if is_half(dtype) else value};"
+    rounded = is_half(dtype) and not native
+    return f"{loads}out[i] = {f'tg_cast<{c_type(dtype)}>({value})' if rounded else value};"
 
 
 def pointers(case: Case) -> list[tuple[str, str]]:

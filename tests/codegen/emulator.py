@@ -59,6 +59,9 @@ static unsigned long long atomicAdd(unsigned long long* address, unsigned long l
   *address += value;
   return old;
 }
+static unsigned __funnelshift_r(unsigned low, unsigned high, unsigned bits) {
+  return ((unsigned long long)high << 32 | low) >> (bits & 31);
+}
 static void __threadfence() {}
 static void __threadfence_system() {}
 
@@ -161,10 +164,12 @@ class Addresses(Protocol):
 class Memory:
     """The arrays behind the buffers of kernels, each between margins that must stay as they are.
 
-    With `shifted`, each array begins one element after a multiple of 16 bytes.
+    Arguments begin `shift` elements after a multiple of 16 bytes, and each one by `apart` more than
+    the one before it.
     """
 
-    shifted: bool = False
+    shift: int = 0
+    apart: int = 0
     blocks: dict[Buffer, np.ndarray[Any, Any]] = field(default_factory=dict)
 
     def put(self, buffer: Buffer, array: Any) -> None:
@@ -179,7 +184,10 @@ class Memory:
         if buffer not in self.blocks:
             self.blocks[buffer] = np.full(2 * MARGIN + buffer.type.nbytes, FILL, np.uint8)
         aligned = -(-self.blocks[buffer].ctypes.data // 16) * 16 + MARGIN // 2
-        return aligned + (buffer.type.dtype.itemsize if self.shifted else 0)
+        if buffer.space != "input":
+            return aligned
+        shift = self.shift + self.apart * list(self.blocks).index(buffer)
+        return aligned + shift * buffer.type.dtype.itemsize % 16
 
     def get(self, buffer: Buffer) -> np.ndarray[Any, Any]:
         """A copy of what a buffer holds."""

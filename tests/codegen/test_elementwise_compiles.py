@@ -24,6 +24,9 @@ HOST = """
 #include <math.h>
 #include <string.h>
 #define __device__
+static unsigned __funnelshift_r(unsigned low, unsigned high, unsigned bits) {
+  return ((unsigned long long)high << 32 | low) >> (bits & 31);
+}
 static float tg_half_to_float(unsigned short bits) {
   _Float16 half;
   memcpy(&half, &bits, 2);

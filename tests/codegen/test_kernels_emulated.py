@@ -27,8 +27,8 @@ def emulator(tmp_path_factory: pytest.TempPathFactory) -> Emulator:
     return Emulator(UNIT, tmp_path_factory.mktemp("kernels"))
 
 
-def memory_of(case: Case, shifted: bool = False) -> Memory:
-    memory = Memory(shifted)
+def memory_of(case: Case, shift: int = 0, apart: int = 0) -> Memory:
+    memory = Memory(shift, apart)
     for place, array in case.given.items():
         memory.put(place, array)
     return memory
@@ -54,8 +54,8 @@ def test_kernel_gives_what_numpy_gives(name: str, emulator: Emulator) -> None:
     assert_case(CASES[name], emulator)
 
 
-def assert_case(case: Case, emulator: Emulator, shifted: bool = False) -> None:
-    found = emulator.run(case.node, memory_of(case, shifted))
+def assert_case(case: Case, emulator: Emulator, shift: int = 0, apart: int = 0) -> None:
+    found = emulator.run(case.node, memory_of(case, shift, apart))
     for place, expected in case.expected.items():
         assert_close(found.get(place, np.zeros(place.type.shape)), expected, case.tolerance)
     for place in case.given.keys() - case.expected.keys() & found.keys():

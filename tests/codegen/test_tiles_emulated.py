@@ -68,6 +68,8 @@ CASES = {
     **{f"{dtype}_{n}x{m}": transpose(dtype, n, m) for dtype in DTYPES for n, m in [(64, 128)]},
     "float32_67x131": transpose("float32", 67, 131),
     "float16_300x17": transpose("float16", 300, 17),
+    "float16_259x131": transpose("float16", 259, 131),  # rows begin off alignment, by turns
+    "int8_256x129": transpose("int8", 256, 129),
     **{f"order_{o}": permutation(o) for o in [(0, 3, 2, 1), (3, 0, 2, 1), (2, 0, 3, 1)]},
     "sum_with_the_transpose": sum_with_the_transpose(),
     "padded_and_reversed": padded_and_reversed(),
@@ -78,6 +80,7 @@ CASES = {
 def unit() -> Iterator[Unit]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(crossings, "LEAST_POINTS", 1)
+        patch.setattr(crossings, "LARGE_POINTS", 1)
         yield unit_source(plan(*(case.node for case in CASES.values())))
 
 
@@ -86,10 +89,21 @@ def emulator(unit: Unit, tmp_path_factory: pytest.TempPathFactory) -> Emulator:
     return Emulator(unit, tmp_path_factory.mktemp("tiles"))
 
 
+@pytest.mark.parametrize(("shift", "apart"), [(0, 0), (1, 0), (2, 1)])
 @pytest.mark.parametrize("name", CASES)
-def test_map_gives_what_numpy_gives(name: str, unit: Unit, emulator: Emulator) -> None:
+def test_map_gives_what_numpy_gives(
+    name: str, shift: int, apart: int, unit: Unit, emulator: Emulator
+) -> None:
     assert unit.kernels[CASES[name].node].shared_bytes, "the map has no tile"
-    assert_case(CASES[name], emulator)
+    assert_case(CASES[name], emulator, shift, apart)
+
+
+def test_tiles_of_narrow_elements_are_large_and_moved_by_words(unit: Unit) -> None:
+    code = unit.kernels[CASES["float16_259x131"].node]
+    assert code.shared_bytes == 128 * (128 + 2) * 2
+    text = unit.source.split(f"\n{code.name}(")[1].split("\n}\n")[0]
+    assert "tg_load<2>(" in text
+    assert "tg_store(" in text
 
 
 def test_maps_without_a_crossing_have_no_tile() -> None:

@@ -28,18 +28,28 @@ def _no_zero_divisor(dtype: np.dtype[Any], values: NDArray) -> tuple[NDArray, ..
     return (values[:, None], values[values != 0]) if dtype.kind == "c" else grid(values, 2)
 
 
-add = ufunc_op(np.add, "x + y; of bools, their disjunction.", ADD.c, python=True)
+add = ufunc_op(
+    np.add,
+    "x + y; of bools, their disjunction.",
+    {**ADD.c, "e": "tg_half_add({0}, {1})"},
+    python=True,
+)
 subtract = ufunc_op(
     np.subtract,
     "x - y.",
-    texts(iu="tg_subtract<{T}>({0}, {1})", fc="({0} - {1})"),
+    texts(iu="tg_subtract<{T}>({0}, {1})", fc="({0} - {1})", e="tg_half_subtract({0}, {1})"),
     python=True,
 )
-multiply = ufunc_op(np.multiply, "x * y; of bools, their conjunction.", MULTIPLY.c, python=True)
+multiply = ufunc_op(
+    np.multiply,
+    "x * y; of bools, their conjunction.",
+    {**MULTIPLY.c, "e": "tg_half_multiply({0}, {1})"},
+    python=True,
+)
 divide = ufunc_op(
     np.divide,
     "x / y, in floating point.",
-    texts(fc="({0} / {1})"),
+    texts(fc="({0} / {1})", e="tg_half_divide({0}, {1})"),
     python=True,
     operands=_no_zero_divisor,
     cost=2,
@@ -94,4 +104,8 @@ reciprocal = ufunc_op(
     operands=_reciprocable,
     cost=2,
 )
-square = ufunc_op(np.square, "x * x.", texts(iu="tg_multiply<{T}>({0}, {0})", fc="({0} * {0})"))
+square = ufunc_op(
+    np.square,
+    "x * x.",
+    texts(iu="tg_multiply<{T}>({0}, {0})", fc="({0} * {0})", e="tg_half_multiply({0}, {0})"),
+)

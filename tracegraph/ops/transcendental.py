@@ -20,9 +20,11 @@ def _off_the_cuts(dtype: np.dtype[Any], values: NDArray) -> tuple[NDArray, ...]:
     return (values[~np.isin(np.abs(values), (0, 1))],) if dtype.kind == "c" else (values,)
 
 
-def _function(ufunc: np.ufunc, doc: str, real: str, *, cost: int = COST) -> Op:
-    """An op whose complex C++ function is named after the ufunc."""
+def _function(ufunc: np.ufunc, doc: str, real: str, *, cost: int = COST, half: str = "") -> Op:
+    """An op whose complex C++ function is named after the ufunc; `half` is float16's own."""
     c = texts(f=f"{real}({{0}})", c=f"tg_{ufunc.__name__}({{0}})")
+    if half:
+        c |= texts(e=f"{half}({{0}})")
     return ufunc_op(ufunc, doc, c, cost=cost, operands=_off_the_cuts)
 
 
@@ -34,7 +36,7 @@ sqrt = _function(np.sqrt, "The square root; of a negative number, NaN.", "sqrt",
 cbrt = _real_function(np.cbrt, "The cube root.", "cbrt({0})")
 hypot = _real_function(np.hypot, "sqrt(x * x + y * y) without overflow.", "tg_hypot({0}, {1})")
 
-exp = _function(np.exp, "e to the power x.", "exp")
+exp = _function(np.exp, "e to the power x.", "exp", half="tg_half_exp")
 exp2 = _function(np.exp2, "2 to the power x.", "exp2")
 expm1 = _function(np.expm1, "exp(x) - 1, precise near 0.", "expm1")
 log = _function(np.log, "The natural logarithm.", "log")

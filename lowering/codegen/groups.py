@@ -1,0 +1,191 @@
+"""Steps of a loop taken by groups, each of which accesses memory by vectors.
+
+Elements of one or two bytes are moved at the pace of memory only so: an access of one of them costs
+as much as one of sixteen bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from lowering.buffer import Buffer
+from lowering.codegen.body import Body
+from lowering.codegen.expressions import (
+    compute,
+    index_type,
+    operand,
+    pending,
+    value,
+    write_store,
+)
+from lowering.codegen.flatten import STEP
+from lowering.codegen.passes import FlatPass
+from lowering.codegen.shapes import ReduceShape
+from lowering.codegen.vectors import (
+    Vectors,
+    compute_uniform,
+    load_text,
+    pack,
+    store_line,
+    vectors_of,
+)
+from tracegraph.scalar import Axis, Expr, Load
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """`parts` groups of `width` steps that a lane takes together: all loads first.
+
+    `first` is the text of the first step of group `part`. Where `test` fails, the group is left out
+    as a whole.
+    """
+
+    width: int
+    parts: int
+    first: str
+    test: str | None
+
+    @property
+    def steps(self) -> int:
+        """Steps that a lane takes together."""
+        return self.width * self.parts
+
+
+def vectors_of_pass(flat: FlatPass, width: int) -> Vectors:
+    """What of a pass over groups of steps is accessed by vectors."""
+    return vectors_of(flat.stores, width, flat.values, STEP)
+
+
+def usable(shape: ReduceShape, passes: Iterable[FlatPass]) -> ReduceShape:
+    """The shape, without groups if no pass has vectors: lanes take the same steps in all passes."""
+    if any(vectors_of_pass(flat, shape.width).accesses for flat in passes):
+        return shape
+    return replace(shape, width=1)
+
+
+def take_groups(
+    body: Body,
+    flat: FlatPass,
+    step: Axis,
+    groups: Groups,
+    vectors: Vectors,
+    aligned: Mapping[Buffer, str],
+    total: str,
+    keep: Mapping[Expr, str] | None = None,
+    kept: Mapping[Expr, str] | None = None,
+) -> None:
+    """Fold groups into the accumulators called `total`, and make the stores of their steps.
+
+    `keep` names the arrays in which values stay, and `kept` those that hold them already.
+    """
+    keep, kept = keep or {}, kept or {}
+    slot = f"part * {groups.width} + item" if groups.parts > 1 else "item"
+    vectors = _needed(body, flat, vectors, kept)
+    each_part = f"for (int part = 0; part < {groups.parts}; ++part)"
+    kind = index_type(step.extent + groups.steps * 1024)
+    loaded = {load: body.fresh() for load in vectors.loads}
+    for load, name in loaded.items():
+        body.line(f"{pack(load, groups.width)} {name}[{groups.parts}];")
+    if loaded:
+        body.line("#pragma unroll")
+        with body.block(each_part):
+            _place(body, kind, step, groups)
+            compute(body, [load.indices[0] for load in loaded])
+            for load, name in loaded.items():
+                body.line(f"{name}[part] = {load_text(body, load, groups.width, aligned)};")
+    body.line("#pragma unroll")
+    with body.block(each_part):
+        _place(body, kind, step, groups)
+        compute_uniform(body, vectors, step, "first")
+        results = {store: body.fresh() for store in vectors.stores}
+        for store, name in results.items():
+            body.line(f"{pack(store, groups.width)} {name};")
+        body.line("#pragma unroll")
+        with body.block(f"for (int item = 0; item < {groups.width}; ++item)"):
+            body.line(f"const {kind} step = first + item;")
+            body.bind(step, "step")
+            for load, name in loaded.items():
+                body.bind(load, f"{name}[part].items[item]")
+            for expr, name in kept.items():
+                body.bind(expr, f"{name}[{slot}]")
+            compute(body, [*keep, *flat.roots])
+            for expr, name in keep.items():
+                body.line(f"{name}[{slot}] = {body.name(expr)};")
+            for fold, element in zip(flat.folds, flat.values, strict=True):
+                fold.absorb(body, total, (operand(body, element), "step"))
+            for store in flat.stores:
+                if store in results:
+                    body.line(f"{results[store]}.items[item] = {value(body, store.value)};")
+                else:
+                    write_store(body, store, value(body, store.value))
+        compute(body, [store.indices[0] for store in results])
+        for store, name in results.items():
+            body.line(store_line(body, store, groups.width, name, aligned))
+
+
+def walk_groups(
+    body: Body,
+    flat: FlatPass,
+    step: Axis,
+    shape: ReduceShape,
+    vectors: Vectors,
+    aligned: Mapping[Buffer, str],
+    parts: Sequence[int],
+    end: str,
+    total: str,
+) -> None:
+    """Take all groups from `base` on that begin before `end`: as many together as the first of
+    `parts` for as long as there are so many, then as many as the next.
+    """
+    stride = shape.lanes * shape.width
+    for together in parts:
+        last = f"base + {(together - 1) * stride}" if together > 1 else "base"
+        with body.block(f"for (; {last} < {end}; base += {together * stride})"):
+            groups = Groups(shape.width, together, _first(together, stride), None)
+            take_groups(body, flat, step, groups, vectors, aligned, total)
+
+
+def walk_groups_back(
+    body: Body,
+    flat: FlatPass,
+    step: Axis,
+    shape: ReduceShape,
+    vectors: Vectors,
+    aligned: Mapping[Buffer, str],
+    parts: Sequence[int],
+    end: str,
+    total: str,
+) -> None:
+    """Take the same groups as `walk_groups`, the last first."""
+    stride = shape.lanes * shape.width
+    body.line(f"const auto origin = base, count = ({end} - base + {stride - 1}) / {stride};")
+    body.line("auto left = count;")
+    for position, together in reversed(list(enumerate(parts))):
+        stop = f"count / {parts[0]} * {parts[0]}" if position else "0"
+        with body.block(f"for (; left > {stop}; left -= {together})"):
+            body.line(f"base = origin + (left - {together}) * {stride};")
+            groups = Groups(shape.width, together, _first(together, stride), None)
+            take_groups(body, flat, step, groups, vectors, aligned, total)
+
+
+def _first(parts: int, stride: int) -> str:
+    return f"base + part * {stride}" if parts > 1 else "base"
+
+
+def _place(body: Body, kind: str, step: Axis, groups: Groups) -> None:
+    body.line(f"const {kind} first = {groups.first};")
+    if groups.test is not None:
+        body.line(f"if (!({groups.test})) continue;")
+    body.bind(step, "first")
+
+
+def _needed(body: Body, flat: FlatPass, vectors: Vectors, kept: Mapping[Expr, str]) -> Vectors:
+    """The vectors without what is known already."""
+    with body.scope():
+        for expr, name in kept.items():
+            body.bind(expr, name)
+        computed = set(pending(body, flat.roots))
+    loads: Sequence[Load] = [load for load in vectors.loads if load in computed]
+    uniform = [expr for expr in vectors.uniform if expr in computed]
+    return replace(vectors, uniform=tuple(uniform), loads=tuple(loads))

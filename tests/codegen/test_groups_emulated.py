@@ -1,0 +1,175 @@
+"""Rows and scans accessed by vectors give what NumPy gives, whatever the arguments' alignment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import fold_cases  # noqa: F401 - adds its cases
+import numpy as np
+import pytest
+import row_cases  # noqa: F401 - adds its cases
+from cases import CASES, Case, values
+from emulator import COMPILER, Emulator
+from fold_cases import reduction
+from kernels import axes, buffer, load, node, plan, store
+from row_cases import TOLERANCE, softmax
+from test_kernels_emulated import assert_case, memory_of
+
+from lowering.codegen import Unit, launch, unit_source
+from lowering.cuda.compile import cubin
+from lowering.kernel import ReduceNest, RowNest, ScanNest
+from tracegraph.combiners import ADD, MAXIMUM
+
+pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs g++")
+
+
+def total(dtype: str, *shape: int) -> Case:
+    """The sum of all elements."""
+    x, out = buffer(dtype, *shape), buffer(dtype)
+    given = values(dtype, *shape)
+    given = given if given.dtype.kind in "iu" else np.abs(given) / 8
+    wide = given.astype(np.float64) if given.dtype.kind == "f" else given
+    expected = wide.sum(dtype=wide.dtype)
+    return Case(node("total", reduction(x, out, (), ADD)), {x: given}, {out: expected}, 1e-3)
+
+
+def largest_of_rows(dtype: str, rows: int, columns: int) -> Case:
+    x, out = buffer(dtype, rows, columns), buffer(dtype, rows)
+    given = values(dtype, rows, columns)
+    nest = reduction(x, out, (0,), MAXIMUM)
+    return Case(node("largest", nest), {x: given}, {out: given.max(1)})
+
+
+def column_sums(dtype: str, *shape: int) -> Case:
+    """The sums over the axis before the last."""
+    x, out = buffer(dtype, *shape), buffer(dtype, *shape[:-2], shape[-1])
+    given = values(dtype, *shape)
+    wide = given.astype(np.float64 if given.dtype.kind == "f" else given.dtype)
+    kept = tuple(range(len(shape) - 2)), len(shape) - 1
+    nest = reduction(x, out, (*kept[0], kept[1]), ADD)
+    expected = wide.sum(-2, dtype=wide.dtype)
+    return Case(node("columns", nest), {x: given}, {out: expected}, 1e-3)
+
+
+def softmax_of_rows(dtype: str, rows: int, columns: int) -> Case:
+    x, out = buffer(dtype, rows, columns), buffer(dtype, rows, columns)
+    given = values(dtype, rows, columns)
+    wide = given.astype(np.float64)
+    powers = np.exp(wide - wide.max(1, keepdims=True))
+    expected = powers / powers.sum(1, keepdims=True)
+    return Case(node("softmax", softmax(x, out, 1)), {x: given}, {out: expected}, TOLERANCE[dtype])
+
+
+OWN = {
+    **{f"total_{d}_{n}": total(d, n) for d in ("int8", "float16") for n in (64, 70_003, 131_072)},
+    **{
+        f"largest_{d}_{n}x{m}": largest_of_rows(d, n, m)
+        for d in ("int8", "int16", "float16")
+        for n, m in ((3, 48), (5, 1000), (2, 100), (3, 33), (1, 5001))
+    },
+    **{
+        f"softmax_{d}_{n}x{m}": softmax_of_rows(d, n, m)
+        for d in ("float16", "bfloat16")
+        for n, m in ((9, 64), (3, 1000), (2, 4096), (1, 16_384), (2, 33_000), (2, 1002), (2, 501))
+    },
+    **{f"softmax_{d}_long": softmax_of_rows(d, 1, 300_000) for d in ("float16", "float32")},
+}
+
+
+def running_sums(dtype: str, *shape: int) -> Case:
+    """The running sums along the last axis."""
+    x, out = buffer(dtype, *shape), buffer(dtype, *shape)
+    index = axes(*shape)
+    given = values(dtype, *shape)
+    given = given if given.dtype.kind == "i" else np.rint(given * 8)  # sums are exact
+    nest = ScanNest(shape, len(shape) - 1, ADD, store(out, index, load(x, *index)))
+    expected = given.cumsum(-1, dtype=given.dtype)
+    return Case(node("running", nest), {x: given}, {out: expected})
+
+
+OWN |= {
+    f"running_{d}_{'x'.join(map(str, shape))}": running_sums(d, *shape)
+    for d in ("int8", "float32", "float64")
+    for shape in ((9001,), (3, 2048), (2, 3001))
+}
+OWN |= {
+    f"columns_{d}_{'x'.join(map(str, shape))}": column_sums(d, *shape)
+    for d in ("int8", "float16")
+    for shape in ((50, 256), (3000, 128), (5, 7, 640), (40, 129), (60, 130))
+}
+ROWS = {
+    name: case
+    for name, case in CASES.items()
+    if all(isinstance(nest, (ReduceNest, RowNest, ScanNest)) for nest in case.node.kernel.nests)
+}
+ALL = {**OWN, **ROWS}
+
+
+@pytest.fixture(scope="module")
+def unit() -> Iterator[Unit]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(launch, "LARGE_MAP", 2)
+        yield unit_source(plan(*(case.node for case in ALL.values())))
+
+
+@pytest.fixture(scope="module")
+def emulator(unit: Unit, tmp_path_factory: pytest.TempPathFactory) -> Emulator:
+    return Emulator(unit, tmp_path_factory.mktemp("groups"))
+
+
+@pytest.mark.parametrize(("shift", "apart"), [(0, 0), (1, 0), (3, 1)])
+@pytest.mark.parametrize("name", ALL)
+def test_rows_give_what_numpy_gives(name: str, shift: int, apart: int, emulator: Emulator) -> None:
+    assert_case(ALL[name], emulator, shift, apart)
+
+
+def text_of(unit: Unit, name: str) -> str:
+    function = unit.kernels[ALL[name].node].name
+    return unit.source.split(f"\n{function}(")[1].split("\n}\n")[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "width"),
+    [
+        ("total_int8_70003", 16),
+        ("total_float16_70003", 8),
+        ("softmax_float16_3x1000", 8),
+        ("softmax_float16_2x1002", 2),
+        ("softmax_float16_2x33000", 8),
+        ("running_int8_9001", 16),
+        ("running_float32_3x2048", 4),
+    ],
+)
+def test_narrow_elements_are_loaded_by_vectors(name: str, width: int, unit: Unit) -> None:
+    text = text_of(unit, name)
+    assert f"tg_load<{width}>(p0" in text
+    assert text.count("p0[") <= (0 if name.startswith("softmax") else 2), "but what is left over"
+
+
+@pytest.mark.parametrize(
+    ("name", "together"),
+    [("columns_int8_50x256", 4), ("columns_float16_5x7x640", 2), ("columns_float16_60x130", 2)],
+)
+def test_narrow_columns_are_loaded_by_words(name: str, together: int, unit: Unit) -> None:
+    text = text_of(unit, name)
+    assert f"tg_load<{together}>(p0" in text
+    assert "p0[" not in text
+
+
+def test_results_do_not_depend_on_alignment(emulator: Emulator) -> None:
+    case = ALL["total_float16_70003"]
+    here, there = (emulator.run(case.node, memory_of(case, shift)) for shift in (0, 1))
+    for place in case.expected:
+        assert here[place].tobytes() == there[place].tobytes()
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_100"])
+def test_vectors_compile_for_gpus(
+    arch: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("total_float16_70003", "columns_int8_50x256", "running_int8_9001")
+    long = ("softmax_bfloat16_3x1000", "softmax_float16_2x33000")
+    monkeypatch.setenv("TRACEGRAPH_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(launch, "LARGE_MAP", 2)
+    assert cubin(unit_source(plan(*(ALL[n].node for n in (*names, *long)))).source, arch).code

@@ -1,0 +1,78 @@
+"""What only the device's own instructions show: float16 arithmetic, and accesses off alignment."""
+
+import numpy as np
+import pytest
+from half_programs import assert_same_bits, every_half, quotients_in_doubt, special_operands
+
+import tracegraph
+
+UFUNCS = (np.add, np.subtract, np.multiply, np.divide)
+
+
+def on_device(x):
+    return tracegraph.asarray(x, device="cuda")
+
+
+class View:
+    """Part of a device array, as another library would present it."""
+
+    def __init__(self, owner, start, shape):
+        described = owner.__cuda_array_interface__
+        self.owner = owner
+        self.__cuda_array_interface__ = {
+            **described,
+            "shape": shape,
+            "strides": None,
+            "data": (described["data"][0] + start * owner.dtype.itemsize, False),
+        }
+
+
+@pytest.mark.parametrize("ufunc", UFUNCS, ids=lambda ufunc: ufunc.__name__)
+def test_float16_arithmetic_has_numpys_bits(ufunc):
+    f = tracegraph.jit(lambda x, y: ufunc(x, y), device="cuda")
+    for x, y in (quotients_in_doubt(), special_operands()):
+        with np.errstate(all="ignore"):
+            assert_same_bits(f(on_device(x), on_device(y)), ufunc(x, y))
+
+
+def test_float16_exponentials_are_off_by_little_more_than_rounding():
+    x = every_half()
+    found = np.asarray(tracegraph.jit(np.exp, device="cuda")(on_device(x)))
+    with np.errstate(all="ignore"):
+        exact = np.exp(x.astype(np.float64))
+        expected = exact.astype(np.float16)
+        finite = np.isfinite(expected)
+        off = np.abs(found.astype(np.float64) - exact)[finite]
+        unit = np.spacing(expected).astype(np.float64)[finite]
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(x))
+    assert (off <= 0.51 * unit).all()
+
+
+PROGRAMS = {
+    "map": (lambda x: x * 2 + 1, (1 << 20,)),
+    "sum": (lambda x: np.sum(x, axis=-1), (1 << 21,)),
+    "largest": (lambda x: np.max(x, axis=1), (1050, 1000)),
+    "columns": (lambda x: np.max(x, axis=0), (1030, 1024)),
+    "shift": (lambda x: x - np.max(x, axis=1, keepdims=True), (1100, 1000)),
+    "transpose": (lambda x: x.T + 1, (2053, 2047)),
+    "running": (lambda x: np.cumsum(x), (1 << 20,)),
+}
+
+
+DTYPES = ("int8", "int16", "float16", "float32", "float64")
+CASES = [(n, d) for n in PROGRAMS for d in DTYPES if (n, d) != ("running", "float16")]  # inexact
+
+
+@pytest.mark.parametrize("start", [0, 1, 2, 3, 5])
+@pytest.mark.parametrize(("name", "dtype"), CASES)
+def test_results_do_not_depend_on_where_an_argument_begins(name, dtype, start):
+    function, shape = PROGRAMS[name]
+    size = int(np.prod(shape))
+    numbers = np.random.default_rng(0).integers(-4, 5, size + start).astype(dtype)
+    owner = on_device(numbers)
+    given = numbers[start:].reshape(shape)
+    f = tracegraph.jit(function, device="cuda")
+    found = np.asarray(f(View(owner, start, shape)))
+    wide = given.astype(np.float64) if given.dtype.kind == "f" else given
+    expected = np.asarray(function(wide)).astype(found.dtype)
+    np.testing.assert_array_equal(found, expected)
