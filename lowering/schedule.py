@@ -20,10 +20,7 @@ import numpy as np
 from lowering.buffer import Buffer
 from lowering.choices import Choices, declared
 from lowering.costs import CUDA, HOST, Costs
-from lowering.guards import BOOL, Settings, branch, setting
-from lowering.kernel import Predicate
-from lowering.memory import ALIGNMENT
-from lowering.options import (
+from lowering.decisions import (
     PRODUCT_LEAVES,
     Asked,
     Decision,
@@ -32,6 +29,9 @@ from lowering.options import (
     decide_loop,
     loop_obstacle,
 )
+from lowering.guards import BOOL, Settings, branch, setting
+from lowering.kernel import Predicate
+from lowering.memory import ALIGNMENT
 from lowering.plan import (
     ConditionalNode,
     Construct,
@@ -163,8 +163,8 @@ class _Scheduling:
 
     def _products_leave(self, body: Graph) -> bool:
         """Whether something outside of a body sees what its products write."""
-        inside = _users(body)
         targets = [node.target.buffer for node in body.nodes if isinstance(node, LibraryNode)]
+        inside = _users(body) if targets else {}
         return any(b.space != "scratch" or self._users[b] > inside[b] for b in targets)
 
     def _without_loop(self, node: WhileNode, decision: Decision) -> Graph:

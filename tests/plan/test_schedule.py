@@ -13,9 +13,9 @@ import tracegraph
 from lowering import choices, ladder
 from lowering.backends.recording import RecordingBackend, RecordingDriver
 from lowering.choices import Choices
+from lowering.decisions import MOST_NODES
 from lowering.features import Features
 from lowering.kernel import SetCondition
-from lowering.options import MOST_NODES
 from lowering.plan import KernelNode, LibraryNode, Plan, WhileNode, walk
 from lowering.report import explain
 from lowering.schedule import costs_of, schedule
