@@ -20,10 +20,7 @@ import numpy as np
 from lowering.buffer import Buffer
 from lowering.choices import Choices, declared
 from lowering.costs import CUDA, HOST, Costs
-from lowering.guards import BOOL, Settings, branch, setting
-from lowering.kernel import Predicate
-from lowering.memory import ALIGNMENT
-from lowering.options import (
+from lowering.decisions import (
     PRODUCT_LEAVES,
     Asked,
     Decision,
@@ -32,6 +29,9 @@ from lowering.options import (
     decide_loop,
     loop_obstacle,
 )
+from lowering.guards import BOOL, Settings, branch, setting
+from lowering.kernel import Predicate
+from lowering.memory import ALIGNMENT
 from lowering.plan import (
     ConditionalNode,
     Construct,
@@ -145,7 +145,7 @@ class _Scheduling:
         asked = _asked(node.construct, self._choices.loops, self._choices.unroll)
         if obstacle is not None:
             return single(self._hindered(node, obstacle, asked))
-        counted = self._products_leave(old.body)
+        counted = self._products_leave(node.body, old.body)
         decision = decide_loop(node, self._costs, asked, counted)
         if decision.kind == "unrolled" and counted and not decision.counted:
             return single(self._hindered(node, PRODUCT_LEAVES, asked))
@@ -161,10 +161,13 @@ class _Scheduling:
             body = predicated_copies(node.body, node.condition, flags)
         return single(_explained(replace(node, body=body), decision))
 
-    def _products_leave(self, body: Graph) -> bool:
-        """Whether something outside of a body sees what its products write."""
-        inside = _users(body)
+    def _products_leave(self, body: Graph, old: Graph) -> bool:
+        """Whether something outside of a body sees what its products write.
+
+        Inner loops may have gone from the body, and left theirs; what is counted is the `old` one.
+        """
         targets = [node.target.buffer for node in body.nodes if isinstance(node, LibraryNode)]
+        inside = _users(old) if targets else {}
         return any(b.space != "scratch" or self._users[b] > inside[b] for b in targets)
 
     def _without_loop(self, node: WhileNode, decision: Decision) -> Graph:

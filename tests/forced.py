@@ -6,15 +6,25 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
+from corpus import CASES, loops, nesting
 from running import lowered
 
 from lowering import choices
 from lowering.choices import Choices
 from lowering.costs import CUDA
+from lowering.features import Features
 from lowering.host.executable import HostExecutable
+from lowering.ladder import fit
 from lowering.plan import Plan
 from lowering.schedule import schedule
 from tracegraph import tree
+
+BRANCHING = [
+    name
+    for name, case in CASES.items()
+    if case.function.__module__ in (loops.__name__, nesting.__name__)
+]
+"""The programs of the corpus with loops or branches."""
 
 FORCED = {
     "predicated": Choices(branches="predicated", loops="conditional"),
@@ -30,17 +40,21 @@ def scheduled(plan: Plan, chosen: Choices) -> Plan:
         return schedule(plan, CUDA)
 
 
-def on_host(chosen: Choices, runs: int = 2) -> Callable[..., Any]:
-    """Runs such a Plan on the host: in memory that nobody has written, in random orders."""
+def on_host(chosen: Choices, features: Features | None = None) -> Callable[..., Any]:
+    """Runs such a Plan on the host twice: in memory that nobody has written, in random orders.
+
+    With `features`, it is made fit for a device that has no others.
+    """
 
     def run(function: Any, *arguments: Any) -> Any:
         stage = lowered(function, *arguments)
         plan = scheduled(stage.plan, chosen)
+        if features is not None:
+            plan = fit(plan, features)
         leaves = tree.leaves(arguments)
-        orders = [None, Random(0)][:runs]
-        results = [HostExecutable(plan, poison=True, order=order)(leaves) for order in orders]
-        for other in results[1:]:
-            assert [x.tobytes() for x in other] == [x.tobytes() for x in results[0]]
-        return tree.unflatten(stage.traced.out_structure, results[0])
+        orders = (None, Random(0))
+        first, second = (HostExecutable(plan, poison=True, order=o)(leaves) for o in orders)
+        assert [x.tobytes() for x in first] == [x.tobytes() for x in second]
+        return tree.unflatten(stage.traced.out_structure, first)
 
     return run

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from corpus import CASES, loops, nesting
+from corpus import CASES
 from emulated_plans import EmulatedPlans
 from emulator import COMPILER, Emulator, Memory
-from forced import FORCED, scheduled
+from forced import BRANCHING, FORCED, scheduled
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from kernels import axes, buffer, load, node, plan, store
@@ -40,11 +40,6 @@ from tracegraph.testing import assert_traced_equals_eager, programs
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs g++")
 
-BRANCHING = {
-    name: case
-    for name, case in CASES.items()
-    if case.function.__module__ in (loops.__name__, nesting.__name__)
-}
 BATCH = 10
 """Programs that are compiled together; shrinking would compile each candidate."""
 
@@ -54,7 +49,7 @@ BOTH = partial(scheduled, chosen=FORCED["both"])
 
 @pytest.fixture(scope="module", params=["both", "as_estimated"])
 def plans(request: Any, tmp_path_factory: pytest.TempPathFactory) -> EmulatedPlans:
-    named = {name: (case.function, case.arguments) for name, case in BRANCHING.items()}
+    named = {name: (CASES[name].function, CASES[name].arguments) for name in BRANCHING}
     folder = tmp_path_factory.mktemp(request.param)
     return EmulatedPlans(named, folder, partial(scheduled, chosen=FORCED[request.param]))
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from corpus import CASES, loops, nesting
-from forced import FORCED
+from corpus import CASES
+from forced import BRANCHING, FORCED
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from printing import Step, nests, outcome, printed
@@ -23,12 +23,6 @@ from lowering.plan import KernelNode, bodies, walk
 from tracegraph import cond, debug, fori_loop, switch, while_loop
 from tracegraph.errors import StepLimitError, StoppedError, TimeLimitError
 from tracegraph.testing import RandomProgram, assert_traced_equals_eager, programs
-
-BRANCHING = [
-    name
-    for name, case in CASES.items()
-    if case.function.__module__ in (loops.__name__, nesting.__name__)
-]
 
 
 def forced(way: str) -> Any:

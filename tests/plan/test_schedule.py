@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from forced import FORCED, scheduled
+from forced import FORCED, on_host, scheduled
 
 import tracegraph
 from lowering import choices, ladder
 from lowering.backends.recording import RecordingBackend, RecordingDriver
 from lowering.choices import Choices
+from lowering.decisions import MOST_NODES
 from lowering.features import Features
 from lowering.kernel import SetCondition
-from lowering.options import MOST_NODES
 from lowering.plan import KernelNode, LibraryNode, Plan, WhileNode, walk
 from lowering.report import explain
 from lowering.schedule import costs_of, schedule
@@ -308,6 +308,22 @@ def test_a_product_is_made_past_the_end_only_where_nothing_sees_it() -> None:
     assert sum(isinstance(node, LibraryNode) for node in walk(unrolled.graph)) == 3
     plan = scheduled(bare(leaving, matrix, NUMBER), FORCED["unrolled"])
     assert rows(plan)[0][1::2] == ["WHILE node", "a product leaves its body"]
+
+
+def test_a_product_of_an_inner_loop_that_has_no_node_may_leave_the_outer_one() -> None:
+    def run(x: Any, n: Any) -> Any:
+        def outer(i: Any, c: Any) -> Any:
+            return fori_loop(0, 2, lambda j, c: (c[1] @ c[1], c[1] + 1), c)
+
+        return fori_loop(0, n, outer, (x, x))
+
+    x = np.arange(16.0).reshape(4, 4) % 5
+    for n in range(5):
+        wanted = run(x, n)
+        found = on_host(FORCED["unrolled"])(run, x, np.int64(n))
+        np.testing.assert_array_equal(found[0], wanted[0])
+    bare_inner = scheduled(bare(run, ArrayType("float64", (4, 4)), NUMBER), FORCED["unrolled"])
+    assert [row[1] for row in rows(bare_inner)] == ["WHILE node", "unrolled"]
 
 
 def test_a_product_that_leaves_is_copied_where_no_step_is_past_the_end() -> None:

@@ -5,19 +5,26 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from corpus import CASES
-from forced import FORCED, on_host
+from forced import BRANCHING, FORCED, on_host
 from hypothesis import given
 from hypothesis import strategies as st
 from printing import Step, nests, outcome, printed
 from running import assert_case_agrees, eager
 
+from lowering.features import Features
 from tracegraph.testing import RandomProgram, assert_traced_equals_eager, programs
 
 
 @pytest.mark.parametrize("way", FORCED)
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", BRANCHING)
 def test_corpus_programs_give_the_same_results(name: str, way: str) -> None:
     assert_case_agrees(CASES[name], on_host(FORCED[way]))
+
+
+@pytest.mark.parametrize("name", BRANCHING)
+def test_what_is_scheduled_is_made_fit_for_devices_that_lack_features(name: str) -> None:
+    lacking = Features(else_branches=False, switch_nodes=False, body_updates=False)
+    assert_case_agrees(CASES[name], on_host(FORCED["as_estimated"], lacking))
 
 
 @pytest.mark.parametrize("way", FORCED)
