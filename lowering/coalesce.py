@@ -37,7 +37,7 @@ def place_carries(body: Block, carries: Mapping[Buffer, Buffer]) -> None:
     which reads all before it writes: permuted carries need no further memory.
     """
     moves: list[tuple[Buffer, Buffer]] = []
-    sharing = _Sharing(body)
+    sharing = Sharing(body)
     for new, carry in carries.items():
         if sharing.can_share(new, carry):
             sharing.rename(new, carry)
@@ -62,7 +62,7 @@ def drop_copies(block: Block, sinks: Sequence[Buffer]) -> None:
     names.
     """
     kept = set(sinks)
-    sharing = _Sharing(block)
+    sharing = Sharing(block)
     for position, stage in enumerate(block.stages):
         pair = _copied(stage)
         if pair is None:
@@ -80,7 +80,7 @@ def drop_copies(block: Block, sinks: Sequence[Buffer]) -> None:
     drop_self_copies(block)
 
 
-class _Sharing:
+class Sharing:
     """Which buffers of a block go by another's name, and when the buffers of a name are in use.
 
     Stages get the new names where they are looked at, and at the end all together, in `apply`.
@@ -126,10 +126,11 @@ class _Sharing:
     def apply(self) -> None:
         """Give all stages the new names."""
         for position in range(len(self.block.stages)):
-            self._update(position)
+            self.stage(position)
         self.block.owned -= self.names.keys()
 
-    def _update(self, position: int) -> Stage:
+    def stage(self, position: int) -> Stage:
+        """The stage at a position, with the new names."""
         stage, touched = self.block.stages[position], self.touched[position]
         names = {buffer: self.name(buffer) for buffer in touched if buffer in self.names}
         if names:
@@ -150,7 +151,7 @@ class _Sharing:
             return False
         if self.last_read.get(old, -1) > first or self.last_write.get(old, -1) >= first:
             return False
-        return _reads_in_place(self._update(first), new, old)
+        return reads_in_place(self.stage(first), new, old)
 
 
 def _merge(
@@ -166,13 +167,14 @@ def _copied(stage: Stage) -> tuple[Buffer, Buffer] | None:
     match stage:
         case KernelStage(nests=[MapNest(stores=(store,), signals=()) as nest]):
             value = store.value
-            if isinstance(value, Load) and _is_own_point(value, nest.space):
+            if isinstance(value, Load) and is_own_point(value, nest.space):
                 whole = value.buffer.type == store.buffer.type and store.buffer.type.shape
                 return (store.buffer, value.buffer) if whole == nest.space else None
     return None
 
 
-def _reads_in_place(stage: Stage, new: Buffer, old: Buffer) -> bool:
+def reads_in_place(stage: Stage, new: Buffer, old: Buffer) -> bool:
+    """Whether a stage that writes `new` reads of `old` no element that it may have replaced."""
     if old not in stage_reads(stage):
         return True
     match stage:
@@ -187,7 +189,7 @@ def _reads_in_place(stage: Stage, new: Buffer, old: Buffer) -> bool:
 
 def _branch_shares(branch: Block, new: Buffer, old: Buffer) -> bool:
     reads = any(old in stage_reads(s) for s in branch.stages)
-    return not reads or _Sharing(branch).can_share(new, old)
+    return not reads or Sharing(branch).can_share(new, old)
 
 
 def _replaces_pointwise(nest: Nest, new: Buffer, old: Buffer) -> bool:
@@ -265,6 +267,6 @@ def _is_self_copy(store: Store, space: Sequence[int]) -> bool:
     )
 
 
-def _is_own_point(load: Load, space: tuple[int, ...]) -> bool:
+def is_own_point(load: Load, space: tuple[int, ...]) -> bool:
     """Whether a load reads, unguarded, the point of the space that is computed."""
     return load.guard is None and load.indices == space_index(space)

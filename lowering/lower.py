@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 
@@ -11,6 +11,7 @@ from lowering.buffer import Buffer
 from lowering.build import Binding, RegionBuilder, finish
 from lowering.context import Context
 from lowering.desugar import desugar
+from lowering.donation import overwrite
 from lowering.edges import edges
 from lowering.kernel import Kernel, Nest
 from lowering.memory import arrange
@@ -21,8 +22,8 @@ from tracegraph.ir import Program, Value
 from tracegraph.scalar import Apply, subexpressions
 
 
-def lower(program: Program) -> Plan:
-    """The Plan of a verified program."""
+def lower(program: Program, donated: Sequence[int] = ()) -> Plan:
+    """The Plan of a verified program, which may write outputs over the inputs `donated`."""
     body = desugar(program).body
     if program.effects:
         body = replace(body, results=body.results[:-1])  # the token: nothing to hand out
@@ -33,6 +34,8 @@ def lower(program: Program) -> Plan:
     outputs = tuple(context.buffer("output", t) for t in body.result_types)
     bind: dict[Value, Binding] = dict(zip(body.params, (*inputs, *constants), strict=True))
     block = finish(RegionBuilder(context, body, bind, outputs))
+    given = [inputs[number] for number in donated]
+    outputs, donations = overwrite(block, outputs, given) if given else (outputs, ())
     block.stages[:0] = context.staging()
     block.owned.update(context.staged.values())
     prune(block)
@@ -51,6 +54,7 @@ def lower(program: Program) -> Plan:
         monitors=tuple(context.monitors),
         failures=tuple(context.failures),
         prints=tuple(context.prints),
+        donations=donations,
     )
 
 
