@@ -7,6 +7,7 @@ Each can be printed and looked into; only the last call needs the device.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +17,7 @@ import numpy as np
 from tracegraph import errors, tree
 from tracegraph.array import Array, Placement, placement
 from tracegraph.backend import Compiler, Executable
+from tracegraph.donated import Donated
 from tracegraph.ir import Program
 from tracegraph.signature import Call, CallKey, Signature
 from tracegraph.tracer import Tracer
@@ -43,7 +45,8 @@ class Traced:
 
     def lower(self) -> Lowered:
         """Plan the graph: kernels, memory, nodes and edges."""
-        return Lowered(self, self.compiler().lower(self.optimized))
+        donated = self.signature.donated_leaves(self.key.structure)
+        return Lowered(self, self.compiler().lower(self.optimized, donated))
 
     def __str__(self) -> str:
         return str(self.program)
@@ -194,15 +197,17 @@ class Compiled:
         on_host = self.lowered.traced.device == "host"
         return self.run_leaves(call.passed, self._host_leaves(call) if on_host else call.leaves)
 
-    def run_leaves(self, passed: Sequence[Any], leaves: Sequence[Any]) -> Any:
+    def run_leaves(self, passed: Sequence[Any], leaves: list[Any]) -> Any:
         """The same; the leaves are as they were passed, and as the executable takes them."""
         if not self.donated:
             return self.assemble(self.executable(leaves))
-        donated = [passed[i] for i in self.donated if isinstance(passed[i], Array)]
-        _require_single_use(donated, passed, self.lowered.traced.signature.function)
-        results = self.executable(leaves)
-        for array in donated:
-            array.invalidate()
+        _require_single_use(self.donated, passed, self.lowered.traced.signature.function)
+        donated = Donated(self.donated, passed, leaves)
+        try:
+            results = self.executable(leaves, donated)
+        except BaseException:
+            donated.give_back()
+            raise
         return self.assemble(results)
 
     def accepts(self, leaves: Sequence[Any]) -> bool:
@@ -250,11 +255,11 @@ def _frozen(data: np.ndarray[Any, Any], type_: ArrayType, where: Placement) -> A
 _HOST_CLASSES = (np.ndarray, bool, int, float, complex)
 
 
-def _require_single_use(donated: list[Array], passed: Sequence[Any], function: str) -> None:
+def _require_single_use(numbers: Sequence[int], passed: Sequence[Any], function: str) -> None:
     """One memory cannot be given away and still be read as another argument."""
-    memory = [id(leaf.data) for leaf in passed if isinstance(leaf, Array)]
-    for array in donated:
-        if memory.count(id(array.data)) > 1:
+    memory = Counter(id(leaf.data) for leaf in passed if isinstance(leaf, Array))
+    for array in (passed[i] for i in numbers):
+        if isinstance(array, Array) and memory[id(array.data)] > 1:
             raise errors.DonatedArrayError(
                 f"{function} got one Array of type {array.type} as two arguments, at least one "
                 "of them donated; pass a copy, or leave the argument out of donate_argnums"
