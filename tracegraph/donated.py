@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from sys import getrefcount
 from typing import Any
 
 from tracegraph.array import Array
+from tracegraph.errors import DonatedArrayError
 
 
 class Donated:
@@ -15,32 +16,35 @@ class Donated:
     `owned` has the numbers of those leaves whose memory nobody else refers to: no view, no other
     Array, no library that it was handed to. An executable may write to them. Once it may have done
     so, `spent` is true, and what they held is lost.
+
+    Raises:
+        DonatedArrayError: one of them is passed as another argument, too; all stay valid.
     """
 
     __slots__ = ("_taken", "owned", "spent")
 
-    def __init__(self, numbers: Sequence[int], passed: Sequence[Any], leaves: list[Any]) -> None:
+    def __init__(
+        self, numbers: Sequence[int], passed: Sequence[Any], leaves: list[Any], function: str
+    ) -> None:
         self.spent = False
-        arrays = [(n, passed[n]) for n in numbers if isinstance(passed[n], Array)]
-        self._taken = [(array, array.memory, array.placement) for _, array in arrays]
-        for _, array in arrays:
+        self.owned: set[int] = set()
+        self._taken: list[tuple[Array, Any, Any]] = []
+        for number in numbers:
+            array = passed[number]
+            if not isinstance(array, Array):
+                continue
+            self._taken.append((array, array.memory, array.placement))
             array.invalidate()
-        # held by the list of leaves, and by what was taken: another thread that has got hold of the
-        # memory before holds it, too
-        alone = _ALONE + 1
-        self.owned = frozenset(n for n, _ in arrays if _references(leaves, n) <= alone)
-
-    def spend(self, write: Callable[[], None]) -> None:
-        """Do what overwrites the memory; if that raises an Exception, nothing was written.
-
-        Another interruption may have come too late.
-        """
-        self.spent = True
-        try:
-            write()
-        except Exception:
-            self.spent = False
-            raise
+            # Held by the list of leaves, and by what was taken. A thread that has got hold of the
+            # memory before counts as well, and from now on none does.
+            if getrefcount(leaves[number]) <= _ALONE + 1:
+                self.owned.add(number)
+            elif sum(leaf is leaves[number] for leaf in leaves) > 1:
+                self.give_back()
+                raise DonatedArrayError(
+                    f"{function} got one Array of type {array.type} as two arguments, at least one "
+                    "of them donated; pass a copy, or leave the argument out of donate_argnums"
+                )
 
     def give_back(self) -> None:
         """Make the Arrays valid again, unless what they held is lost."""
@@ -50,7 +54,7 @@ class Donated:
 
 
 def _references(leaves: list[Any], number: int) -> int:
-    return sys.getrefcount(leaves[number])
+    return getrefcount(leaves[number])
 
 
 _ALONE = _references([object()], 0)

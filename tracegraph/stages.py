@@ -7,7 +7,6 @@ Each can be printed and looked into; only the last call needs the device.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -201,8 +200,7 @@ class Compiled:
         """The same; the leaves are as they were passed, and as the executable takes them."""
         if not self.donated:
             return self.assemble(self.executable(leaves))
-        _require_single_use(self.donated, passed, self.lowered.traced.signature.function)
-        donated = Donated(self.donated, passed, leaves)
+        donated = Donated(self.donated, passed, leaves, self.lowered.traced.signature.function)
         try:
             results = self.executable(leaves, donated)
         except BaseException:
@@ -253,17 +251,6 @@ def _frozen(data: np.ndarray[Any, Any], type_: ArrayType, where: Placement) -> A
 
 
 _HOST_CLASSES = (np.ndarray, bool, int, float, complex)
-
-
-def _require_single_use(numbers: Sequence[int], passed: Sequence[Any], function: str) -> None:
-    """One memory cannot be given away and still be read as another argument."""
-    memory = Counter(id(leaf.data) for leaf in passed if isinstance(leaf, Array))
-    for array in (passed[i] for i in numbers):
-        if isinstance(array, Array) and memory[id(array.data)] > 1:
-            raise errors.DonatedArrayError(
-                f"{function} got one Array of type {array.type} as two arguments, at least one "
-                "of them donated; pass a copy, or leave the argument out of donate_argnums"
-            )
 
 
 def flat_results(function: str, tree_: Any) -> tuple[list[Any], tree.Structure]:

@@ -154,8 +154,9 @@ class CudaExecutable:
         bound: Bound | None = None
         flight: Flight | None = None
         if self._aliases:
-            bound = Bound(lane)
-            arguments, donated = writable(arguments, self._aliases, self._inputs, bound, donated)
+            arguments, bound, donated = writable(
+                arguments, self._aliases, self._inputs, lane, donated
+            )
         addresses = []
         for argument, wanted in zip(arguments, self._inputs, strict=True):
             if type(argument) is CudaBuffer and argument.timeline is timeline:
@@ -253,10 +254,14 @@ class CudaExecutable:
 
     def _start(self, lane: Lane, donated: Donated | None) -> None:
         if self.features.conditional_nodes:
-            if donated is None:
+            try:
+                if donated is not None:
+                    donated.spent = True  # before: an interrupt may come right after the launch
                 lane.driver.launch(self._graph)
-            else:
-                donated.spend(partial(lane.driver.launch, self._graph))
+            except Exception:
+                if donated is not None:
+                    donated.spent = False
+                raise
         else:
             if donated is not None:
                 donated.spent = True  # some of its graphs may run before one fails

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from lowering.cuda.arguments import Bound, Input, bind, check_type, host_array
+from lowering.cuda.device import Lane
 from lowering.cuda.flight import later
 from lowering.cuda.memory import CudaBuffer
 from tracegraph.donated import Donated
@@ -21,26 +22,30 @@ def writable(
     arguments: Sequence[Any],
     aliases: Sequence[tuple[int, int]],
     inputs: Sequence[Input],
-    bound: Bound,
+    lane: Lane,
     donated: Donated | None,
-) -> tuple[list[Any], Donated | None]:
-    """The arguments, with copies where needed, and `donated` if some of its memory is taken.
+) -> tuple[Sequence[Any], Bound | None, Donated | None]:
+    """The arguments, with copies where needed, and what had to be bound for them.
 
-    `aliases` pairs outputs with the inputs that they are written over.
+    `aliases` pairs outputs with the inputs that they are written over. `donated` comes back if some
+    of its memory is taken.
 
     Raises:
         TypeError, ValueError, OutOfMemoryError, StoppedError: as when arguments are bound.
     """
-    found, taken = list(arguments), False
-    timeline = bound.lane.timeline
+    timeline = lane.timeline
+    kept = []
     for _, number in aliases:
         argument = arguments[number]
         owned = donated is not None and number in donated.owned
-        if owned and type(argument) is CudaBuffer and argument.renew(timeline):
-            taken = True
-        else:
-            found[number] = _copy(argument, inputs[number], bound)
-    return found, donated if taken else None
+        if not (owned and type(argument) is CudaBuffer and argument.renew(timeline)):
+            kept.append(number)
+    if not kept:
+        return arguments, None, donated
+    found, bound = list(arguments), Bound(lane)
+    for number in kept:
+        found[number] = _copy(arguments[number], inputs[number], bound)
+    return found, bound, donated if len(kept) < len(aliases) else None
 
 
 def _copy(argument: Any, wanted: Input, bound: Bound) -> CudaBuffer:
