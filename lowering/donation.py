@@ -6,8 +6,8 @@ point, only the element that it replaces. Until something else is stored, a plai
 is the input itself.
 
 So a loop that carries an input, or a branch or an update that changes a part of it, works in the
-memory of the argument, and both the copy into its carry and the one out of it go. Not so where a
-library call works on that memory: its addresses are fixed, and those of arguments move.
+memory of the argument, and both the copy into its carry and the one out of it go. Where a library
+call works on the carry, both stay: its addresses are fixed, and those of arguments move.
 """
 
 from __future__ import annotations
@@ -58,8 +58,6 @@ def overwrite(
             why = "no output is of its type"
         elif not left[source.type]:
             why = "all outputs of its type are written over other arguments"
-        elif overwriting.fixed:
-            why = "it is read after outputs of its type are written, or a library call writes them"
         else:
             why = "it is read after outputs of its type are written"
         output_number = numbers.get(source)
