@@ -33,7 +33,7 @@ def eager(function: Function, *arguments: Any) -> Any:
 
 
 def lowered(function: Function, *arguments: Any, donated: Sequence[int] = ()) -> Lowered:
-    """The function planned for arguments like these, those at positions `donated` to be overwritten."""
+    """The function planned for arguments like these, of which some may be overwritten."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # NumPy's, about constants
         return tracegraph.jit(function, donate_argnums=donated, device="host").lower(*arguments)

@@ -51,6 +51,11 @@ class Donated:
         if not self.spent:
             for array, memory, placement in self._taken:
                 array.memory, array.placement = memory, placement
+        self.let_go()
+
+    def let_go(self) -> None:
+        """Hold nothing more: a program in flight may keep this object."""
+        self._taken.clear()
 
 
 def _references(leaves: list[Any], number: int) -> int:

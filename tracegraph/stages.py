@@ -206,6 +206,7 @@ class Compiled:
         except BaseException:
             donated.give_back()
             raise
+        donated.let_go()
         return self.assemble(results)
 
     def accepts(self, leaves: Sequence[Any]) -> bool:
