@@ -55,6 +55,8 @@ class Array(ArrayOperators):
     placement: Placement | None
     """Type and device, as the key of a call has them; None once the array is donated."""
     _exported: DeviceBuffer
+    """Memory that another library was told of, whose work on it is not known: it stays what it is,
+    and allocated, as long as this Array lives, even if that is donated."""
 
     def __init__(self, data: NDArray[Any] | DeviceBuffer, *, weak: bool = False) -> None:
         """Wrap `data` without a copy; an ndarray becomes read-only."""
@@ -271,6 +273,7 @@ class Array(ArrayOperators):
             data = data.to_host()
         if isinstance(data, np.ndarray):
             return dlpack.export_host(data, max_version=max_version, dl_device=dl_device, copy=copy)
+        self._exported = data
         return dlpack.export_device(data, stream=stream, dl_device=dl_device, copy=copy)
 
     @property
@@ -278,7 +281,6 @@ class Array(ArrayOperators):
         data = self.data
         if isinstance(data, np.ndarray):
             raise AttributeError("an Array in host memory has no __cuda_array_interface__")
-        # whoever reads the address keeps this Array alive, and so the memory, even if it is donated
         self._exported = data
         return data.__cuda_array_interface__
 

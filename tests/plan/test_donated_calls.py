@@ -10,6 +10,7 @@ import lowering
 import tracegraph
 from lowering.backends.recording import InjectedError, RecordingBackend, RecordingDriver
 from lowering.cuda.memory import size_class
+from lowering.cuda.timeline import MOST_QUEUED
 from tracegraph import Array, ArrayType, residents
 from tracegraph.errors import DonatedArrayError, StoppedError, TimeLimitError, UpdateError
 
@@ -126,29 +127,36 @@ def test_what_somebody_else_has_is_copied_first(backend):
     assert len(copies(backend)) == 1
 
 
-def test_dlpack_holds_memory_as_long_as_the_consumer_does(backend):
-    f = donating(step)
-    x, y = state(backend), state(backend)
-    capsule = x.__dlpack__(stream=-1)
-    f(x)
-    assert len(copies(backend)) == 1
-    del capsule
-    capsule = y.__dlpack__(stream=-1)
-    del capsule
-    f(y)
-    assert len(copies(backend)) == 1
+EXPORTS = {
+    "DLPack": lambda x: x.__dlpack__(stream=-1) and None,
+    "__cuda_array_interface__": lambda x: x.__cuda_array_interface__ and None,
+}
 
 
-def test_an_address_that_was_told_holds_memory_as_long_as_the_array_lives(backend):
+@pytest.mark.parametrize("export", EXPORTS)
+def test_what_another_library_was_told_of_is_kept_as_long_as_the_array_lives(backend, export):
     f = donating(step)
     x = state(backend)
-    address, _ = x.__cuda_array_interface__["data"]
+    address = x.data.pointer
+    EXPORTS[export](x)  # and the library lets go of it, but its work on it may be pending
     result = f(x)
     assert copies(backend) == [(result.data.pointer, address, MIB)]
     assert state(backend).data.pointer != address
     with pytest.raises(DonatedArrayError):
         np.asarray(x)
     del x
+    assert state(backend).data.pointer == address
+
+
+def test_dlpack_holds_memory_as_long_as_the_consumer_does(backend):
+    f = donating(step)
+    x = state(backend)
+    address = x.data.pointer
+    capsule = x.__dlpack__(stream=-1)
+    f(x)
+    del x
+    assert state(backend).data.pointer != address
+    del capsule
     assert state(backend).data.pointer == address
 
 
@@ -261,6 +269,23 @@ def test_a_launch_that_fails_leaves_its_arguments(backend):
             f(x)
         assert x.data.pointer == address
         assert f(x).data.pointer == address
+
+
+def test_a_call_that_waits_for_room_when_its_time_is_up_leaves_its_arguments(backend):
+    driver = backend.device.driver
+    endless, f = tracegraph.jit(settle, device="cuda:0"), donating(step)
+    x, y = f(state(backend)), state(backend)
+    address = x.data.pointer
+    driver.busy = True
+    endless(y)
+    for _ in range(MOST_QUEUED):
+        y = f(y)
+    launches = driver.count("launch")
+    with pytest.raises(TimeLimitError), tracegraph.time_limit(0):
+        f(x)
+    assert driver.count("launch") == launches
+    assert x.data.pointer == address
+    assert f(x).data.pointer == address
 
 
 def test_what_fails_after_the_launch_has_spent_its_arguments(backend):
