@@ -6,14 +6,15 @@ point, only the element that it replaces. Until something else is stored, a plai
 is the input itself.
 
 So a loop that carries an input, or a branch or an update that changes a part of it, works in the
-memory of the argument, and both the copy into its carry and the one out of it go. Where a library
+memory of the argument, and so does what is then made of that, element by element; both the copy
+into the carry and the one out of it go. Where a library
 call works on the carry, both stay: its addresses are fixed, and those of arguments move.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from lowering.buffer import Buffer
 from lowering.coalesce import Sharing, drop_self_copies, is_own_point, reads_in_place
@@ -79,31 +80,44 @@ class _Overwriting:
         for position, stage in enumerate(block.stages):
             for buffer in stage_writes(stage):
                 self.writes.setdefault(buffer, []).append(position)
-        self.fixed = _library_memory(block)
+        self.scratch = block.owned - _library_memory(block)
+        self.copies: dict[ArrayType, list[Buffer]] = {}
+        for buffer, positions in self.writes.items():
+            if buffer in self.scratch and buffer.type in self.free:
+                begins = _copied(block.stages[positions[0]], buffer)
+                if begins in self.free[buffer.type]:
+                    self.copies.setdefault(buffer.type, []).append(buffer)
 
     def place(self, output: Buffer) -> None:
-        """Find a free input for an output, if it may be with the scratch that it is a copy of."""
+        """Find a free input for an output, if it may be with scratch that the output lives in."""
         if not self.free.get(output.type) or output not in self.writes:
             return
-        source, found = self._source(output), None
-        if source is not None:
-            found = self._input(source, self.writes[output][1:])
+        found = None
+        for scratch, later in self._scratch(output):
+            found = self._input(scratch, later)
             if found is not None:
-                self.sharing.rename(source, found)
+                self.sharing.rename(scratch, found)
+                break
         found = found or self._input(output)
         if found is not None:
             self.sharing.rename(output, found)
             self.memory[output] = found
             self.free[found.type].remove(found)
 
-    def _source(self, output: Buffer) -> Buffer | None:
-        """The scratch that an output may live in: what it begins as a copy of."""
-        first = self.writes[output][0]
-        source = _copied(self.sharing.stage(first), output)
-        if source is None or source not in self.block.owned or source in self.fixed:
-            return None
-        shares = self.sharing.stay_equal(output, source, first)
-        return source if shares or self.sharing.can_share(output, source) else None
+    def _scratch(self, output: Buffer) -> Iterator[tuple[Buffer, Sequence[int]]]:
+        """The scratch that an output may live in, and where the output is then written.
+
+        That is what it begins as a copy of, or what it replaces of that which begins as an input.
+        """
+        sharing, writes = self.sharing, self.writes[output]
+        source = _copied(sharing.stage(writes[0]), output)
+        if source in self.scratch and (
+            sharing.stay_equal(output, source, writes[0]) or sharing.can_share(output, source)
+        ):
+            yield source, writes[1:]
+        for copy in self.copies.get(output.type, ()):
+            if sharing.name(copy) is copy and sharing.can_share(output, copy):
+                yield copy, writes
 
     def _input(self, new: Buffer, later: Sequence[int] = ()) -> Buffer | None:
         """A free input to write `new` over, and at the stages `later` what goes on living there.

@@ -170,3 +170,26 @@ def test_a_graph_without_nodes_runs() -> None:
     swap = tracegraph.jit(lambda a, b: (b, a), donate_argnums=(0, 1), device="host")
     first, second = swap(tracegraph.asarray([1.0]), tracegraph.asarray([2.0]))
     np.testing.assert_array_equal([first, second], [[2.0], [1.0]])
+
+
+def test_what_is_made_of_a_carry_or_of_an_update_replaces_it() -> None:
+    def normalized(x: Any, n: Any) -> Any:
+        y, _ = halve(x, n)
+        return y / np.sqrt((y * y).sum())
+
+    def update(x: Any, i: Any) -> Any:
+        return x.at[i].set(1.0) * 2
+
+    for function in (normalized, update):
+        plan = plan_of(function, VECTOR, COUNT)
+        assert plan.aliases == {0: 0}
+        assert all(buffer.type != VECTOR for buffer in plan.offsets)
+
+
+def test_what_is_read_elsewhere_later_is_not_replaced() -> None:
+    def mirrored(x: Any, i: Any) -> Any:
+        y = x.at[i].set(1.0)
+        return y * y[::-1]
+
+    plan = plan_of(mirrored, VECTOR, COUNT)
+    assert [buffer.type for buffer in plan.offsets] == [VECTOR]
