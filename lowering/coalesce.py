@@ -19,8 +19,8 @@ from lowering.stage import (
     Stage,
     blocks,
     loads,
+    nest_loads,
     nest_reads,
-    nest_roots,
     nest_writes,
     rename_in_stage,
     space_index,
@@ -126,11 +126,10 @@ class Sharing:
     def apply(self) -> None:
         """Give all stages the new names."""
         for position in range(len(self.block.stages)):
-            self.stage(position)
+            self._update(position)
         self.block.owned -= self.names.keys()
 
-    def stage(self, position: int) -> Stage:
-        """The stage at a position, with the new names."""
+    def _update(self, position: int) -> Stage:
         stage, touched = self.block.stages[position], self.touched[position]
         names = {buffer: self.name(buffer) for buffer in touched if buffer in self.names}
         if names:
@@ -151,7 +150,7 @@ class Sharing:
             return False
         if self.last_read.get(old, -1) > first or self.last_write.get(old, -1) >= first:
             return False
-        return reads_in_place(self.stage(first), new, old)
+        return reads_in_place(self._update(first), new, old)
 
 
 def _merge(
@@ -175,8 +174,6 @@ def _copied(stage: Stage) -> tuple[Buffer, Buffer] | None:
 
 def reads_in_place(stage: Stage, new: Buffer, old: Buffer) -> bool:
     """Whether a stage that writes `new` reads of `old` no element that it may have replaced."""
-    if old not in stage_reads(stage):
-        return True
     match stage:
         case KernelStage(nests=nests):
             return all(
@@ -184,7 +181,7 @@ def reads_in_place(stage: Stage, new: Buffer, old: Buffer) -> bool:
             )
         case BranchStage(branches=branches):
             return all(_branch_shares(branch, new, old) for branch in branches)
-    return False
+    return old not in stage_reads(stage)
 
 
 def _branch_shares(branch: Block, new: Buffer, old: Buffer) -> bool:
@@ -202,7 +199,7 @@ def _replaces_pointwise(nest: Nest, new: Buffer, old: Buffer) -> bool:
         return False
     match nest:
         case MapNest():
-            return _at_one_point(nest_roots(nest), nest.stores, space_index(nest.space), new, old)
+            return _at_one_point(nest_loads(nest), nest.stores, space_index(nest.space), new, old)
         case ReduceNest() | RowNest():
             return _rows_replace(as_rows(nest), new, old)
     return False
@@ -218,19 +215,20 @@ def _rows_replace(rows: RowNest, new: Buffer, old: Buffer) -> bool:
             after = [*(e for later in passes[k + 1 :] for e in later), *last]
             before = [e for earlier in passes[: k + 1] for e in earlier]
             unread = all(load.buffer is not old for load in loads(after))
-            return unread and _at_one_point(before, each.stores, step, new, old)
+            return unread and _at_one_point(loads(before), each.stores, step, new, old)
     # the row's own stores come when all its passes are over
-    return _at_one_point([*(e for p in passes for e in p), *last], rows.stores, row, new, old)
+    read = loads([*(e for p in passes for e in p), *last])
+    return _at_one_point(read, rows.stores, row, new, old)
 
 
 def _at_one_point(
-    roots: Sequence[Expr],
+    read: Sequence[Load],
     stores: Sequence[Store],
     point: tuple[Expr, ...],
     new: Buffer,
     old: Buffer,
 ) -> bool:
-    reads = (load for load in loads(roots) if load.buffer is old)
+    reads = (load for load in read if load.buffer is old)
     writes = (store for store in stores if store.buffer is new)
     return all(r.guard is None and r.indices == point for r in reads) and all(
         w.indices == point for w in writes

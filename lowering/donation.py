@@ -7,14 +7,15 @@ is the input itself.
 
 So a loop that carries an input, or a branch or an update that changes a part of it, works in the
 memory of the argument, and so does what is then made of that, element by element; both the copy
-into the carry and the one out of it go. Where a library
-call works on the carry, both stay: its addresses are fixed, and those of arguments move.
+into the carry and the one out of it go. Where a library call works on the carry, both stay: its
+addresses are fixed, and those of arguments move.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from lowering.buffer import Buffer
 from lowering.coalesce import Sharing, drop_self_copies, is_own_point, reads_in_place
@@ -33,6 +34,9 @@ from lowering.stage import (
 )
 from tracegraph.scalar import Load
 from tracegraph.types import ArrayType
+
+TRIES = 8
+"""Free inputs that are tried for one output: keeps planning linear."""
 
 
 def overwrite(
@@ -54,15 +58,15 @@ def overwrite(
     types = {output.type for output in outputs}
     found = []
     for source in donated:
-        why = ""
-        if source.type not in types:
+        if source in numbers:
+            why = ""
+        elif source.type not in types:
             why = "no output is of its type"
         elif not left[source.type]:
             why = "all outputs of its type are written over other arguments"
         else:
             why = "it is read after outputs of its type are written"
-        output_number = numbers.get(source)
-        found.append(Donation(source.number, output_number, "" if source in numbers else why))
+        found.append(Donation(source.number, numbers.get(source), why))
     return placed, tuple(found)
 
 
@@ -72,61 +76,83 @@ class _Overwriting:
     def __init__(self, block: Block, donated: Sequence[Buffer]) -> None:
         self.block = block
         self.memory: dict[Buffer, Buffer] = {}
-        self.free: dict[ArrayType, list[Buffer]] = {}
+        self.numbers: dict[Buffer, int] = {}  # of the inputs, among those of their type
+        self.free: dict[ArrayType, dict[int, Buffer]] = {}  # by these numbers
         for source in donated:
-            self.free.setdefault(source.type, []).append(source)
+            same = self.free.setdefault(source.type, {})
+            self.numbers[source] = len(same)
+            same[len(same)] = source
+        self.placed: Counter[ArrayType] = Counter()  # outputs so far
         self.sharing = Sharing(block)
         self.writes: dict[Buffer, list[int]] = {}
+        self.begins: dict[Buffer, Buffer] = {}  # as a copy of what
         for position, stage in enumerate(block.stages):
+            copies = dict(_copies(stage))
             for buffer in stage_writes(stage):
-                self.writes.setdefault(buffer, []).append(position)
+                writes = self.writes.setdefault(buffer, [])
+                if not writes and buffer in copies:
+                    self.begins[buffer] = copies[buffer]
+                writes.append(position)
         self.scratch = block.owned - _library_memory(block)
         self.copies: dict[ArrayType, list[Buffer]] = {}
-        for buffer, positions in self.writes.items():
-            if buffer in self.scratch and buffer.type in self.free:
-                begins = _copied(block.stages[positions[0]], buffer)
-                if begins in self.free[buffer.type]:
-                    self.copies.setdefault(buffer.type, []).append(buffer)
+        for buffer, source in self.begins.items():
+            if buffer in self.scratch and source in self.numbers:
+                self.copies.setdefault(buffer.type, []).append(buffer)
 
     def place(self, output: Buffer) -> None:
         """Find a free input for an output, if it may be with scratch that the output lives in."""
+        number = self.placed[output.type]
+        self.placed[output.type] += 1
         if not self.free.get(output.type) or output not in self.writes:
             return
         found = None
         for scratch, later in self._scratch(output):
-            found = self._input(scratch, later)
+            found = self._input(number, scratch, later)
             if found is not None:
                 self.sharing.rename(scratch, found)
                 break
-        found = found or self._input(output)
+        found = found or self._input(number, output)
         if found is not None:
             self.sharing.rename(output, found)
             self.memory[output] = found
-            self.free[found.type].remove(found)
+            del self.free[found.type][self.numbers[found]]
 
     def _scratch(self, output: Buffer) -> Iterator[tuple[Buffer, Sequence[int]]]:
         """The scratch that an output may live in, and where the output is then written.
 
         That is what it begins as a copy of, or what it replaces of that which begins as an input.
         """
-        sharing, writes = self.sharing, self.writes[output]
-        source = _copied(sharing.stage(writes[0]), output)
-        if source in self.scratch and (
-            sharing.stay_equal(output, source, writes[0]) or sharing.can_share(output, source)
-        ):
-            yield source, writes[1:]
+        writes = self.writes[output]
+        source = self.begins.get(output)
+        if source is not None and self._is_free(source):
+            same = self.sharing.stay_equal(output, source, writes[0])
+            if same or self._may_replace(output, source):
+                yield source, writes[1:]
         for copy in self.copies.get(output.type, ()):
-            if sharing.name(copy) is copy and sharing.can_share(output, copy):
+            if self._is_free(copy) and self._may_replace(output, copy):
                 yield copy, writes
 
-    def _input(self, new: Buffer, later: Sequence[int] = ()) -> Buffer | None:
+    def _is_free(self, buffer: Buffer) -> bool:
+        return buffer in self.scratch and self.sharing.name(buffer) is buffer
+
+    def _may_replace(self, output: Buffer, scratch: Buffer) -> bool:
+        """Whether an output may live in scratch, as `Sharing.can_share`."""
+        first = self.writes[output][0]
+        unwritten = self.writes[scratch][-1] < first
+        return unwritten and self._may_follow(output, scratch, first)
+
+    def _input(self, number: int, new: Buffer, later: Sequence[int] = ()) -> Buffer | None:
         """A free input to write `new` over, and at the stages `later` what goes on living there.
 
-        Before all others the input that it begins as a copy of.
+        Before all others the input that it begins as a copy of, and the one with its number.
         """
-        begins = _copied(self.sharing.stage(self.writes[new][0]), new)
+        begins = self.begins.get(new)
         free = self.free[new.type]
-        for old in [begins, *free] if begins in free else free:
+        own = None if begins is None else self.numbers.get(begins)
+        for n in dict.fromkeys((own, number, *islice(free, TRIES))):
+            old = None if n is None else free.get(n)
+            if old is None:
+                continue
             writes = [*self.writes[new][old is begins :], *later]
             if not writes or self._may_follow(new, old, writes[0]):
                 return old
@@ -134,28 +160,28 @@ class _Overwriting:
 
     def _may_follow(self, new: Buffer, old: Buffer, first: int) -> bool:
         """Whether a stage may be the first to store `new` where `old` is."""
-        if self.sharing.last_read.get(old, -1) > first:
-            return False
-        return reads_in_place(self.sharing.stage(first), new, old)
+        last = self.sharing.last_read.get(old, -1)
+        if last != first:
+            return last < first
+        # under the old names: neither goes by another yet, nor does another by theirs
+        return reads_in_place(self.block.stages[first], new, old)
 
 
-def _copied(stage: Stage, target: Buffer) -> Buffer | None:
-    """What a stage copies to `target`, element by element, if that is all that it stores there."""
-    if not isinstance(stage, KernelStage):
-        return None
-    nests = [n for n in stage.nests if any(s.buffer is target for s in nest_stores(n))]
-    if len(nests) != 1 or not isinstance(nests[0], MapNest):
-        return None
-    (nest,) = nests
-    own = space_index(nest.space)
-    stores = [store for store in nest_stores(nest) if store.buffer is target]
-    match stores:
-        case [store] if isinstance(store.value, Load) and store.guard is None:
-            load = store.value
-            plain = is_own_point(load, nest.space) and store.indices == own
-            same = load.buffer.type == target.type and target.type.shape == nest.space
-            return load.buffer if plain and same else None
-    return None
+def _copies(stage: Stage) -> Iterator[tuple[Buffer, Buffer]]:
+    """(target, source) where a stage stores to a buffer a copy, element by element, and no more."""
+    nests = stage.nests if isinstance(stage, KernelStage) else ()
+    stores = Counter(store.buffer for nest in nests for store in nest_stores(nest))
+    for nest in nests:
+        if not isinstance(nest, MapNest):
+            continue
+        own = space_index(nest.space)
+        for store in nest.stores:
+            target, value = store.buffer, store.value
+            if not isinstance(value, Load) or stores[target] > 1 or store.guard is not None:
+                continue
+            same = value.buffer.type == target.type and target.type.shape == nest.space
+            if same and store.indices == own and is_own_point(value, nest.space):
+                yield target, value.buffer
 
 
 def _library_memory(block: Block) -> set[Buffer]:

@@ -193,3 +193,11 @@ def test_what_is_read_elsewhere_later_is_not_replaced() -> None:
 
     plan = plan_of(mirrored, VECTOR, COUNT)
     assert [buffer.type for buffer in plan.offsets] == [VECTOR]
+
+
+def test_states_of_one_type_keep_their_places() -> None:
+    def step(*state: Any) -> Any:
+        return tuple(x * 2 + state[0] for x in state)
+
+    plan = plan_of(step, *[VECTOR] * 40, donated=range(40))
+    assert plan.aliases == {number: number for number in range(40)}
