@@ -106,7 +106,8 @@ class RegionBuilder:
         self.region = region
         self.sinks = sinks
         self.block = Block()
-        self.grouping = group.group(region, len(sinks))
+        decide = group.group if context.fusion else group.apart
+        self.grouping = decide(region, len(sinks))
         self.bindings: dict[Value, Binding] = dict(bind)
         self.memo: dict[tuple[Atom, tuple[Expr, ...], Expr | None], Expr] = {}
         self.accumulators: list[Accumulator] | None = None
@@ -121,6 +122,12 @@ class RegionBuilder:
         for atom, buffer in zip(self.region.results, self.sinks, strict=False):
             self._store_value(atom, buffer)
         return self.block
+
+    def merge(self) -> None:
+        """Drop copies that nothing needs, and merge nests into kernels."""
+        drop_copies(self.block, self.sinks)
+        if self.context.fusion:
+            fuse(self.block, self.sinks)
 
     # -- elements
     # -------------------------------------------------------------------------------------
@@ -148,12 +155,12 @@ class RegionBuilder:
     def _formed(
         self, out: ArrayType, eqn: Eqn, index: tuple[Expr, ...], guard: Expr | None
     ) -> Expr:
-        if out.size == 0:
+        if 0 in out.shape:
             return scalar.const(0, out.dtype)  # never reached: an empty array has no elements
         match eqn.op.form:
             case Elementwise():
                 args = tuple(
-                    self.element(a, _aligned(a.type.shape, index), guard) for a in eqn.operands
+                    [self.element(a, _aligned(a.type.shape, index), guard) for a in eqn.operands]
                 )
                 return scalar.apply(eqn.op, args, out.dtype, eqn.attrs)
             case Indexed(element=element):
@@ -340,7 +347,8 @@ class RegionBuilder:
             branches.append(finish(RegionBuilder(self.context, region, bind, results)))
         boolean = eqn.op.name == "cond"
         schedule = "IF/ELSE node" if boolean else "SWITCH node"
-        construct = Construct(eqn.op.name, schedule, _DEFAULT)
+        pinned = eqn.attrs.get("schedule")
+        construct = Construct(eqn.op.name, schedule, _DEFAULT, pinned=pinned)
         stage = BranchStage(condition, branches, boolean, _sources(eqn), construct)
         self.block.stages.append(stage)
         self.bindings.update(zip(eqn.outputs, results, strict=True))
@@ -365,8 +373,7 @@ class RegionBuilder:
         body = inner.build()
         inner.source = eqn.source
         inner._set_condition(region.results[-1], condition)
-        drop_copies(body, news)
-        fuse(body, news)
+        inner.merge()
         place_carries(body, dict(zip(news, carries, strict=True)))
         construct = Construct(
             eqn.attrs["construct"],
@@ -374,6 +381,8 @@ class RegionBuilder:
             _DEFAULT,
             eqn.attrs["steps"],
             eqn.attrs["max_steps"],
+            eqn.attrs["schedule"],
+            eqn.attrs["unroll"],
         )
         self.block.stages.append(LoopStage(condition, body, _sources(eqn), construct))
         self.bindings.update(zip(eqn.outputs, carries, strict=True))
@@ -411,8 +420,7 @@ class RegionBuilder:
 def finish(builder: RegionBuilder) -> Block:
     """Build a region that is not a loop's body, and merge its nests."""
     block = builder.build()
-    drop_copies(block, builder.sinks)
-    fuse(block, builder.sinks)
+    builder.merge()
     return block
 
 
@@ -422,6 +430,8 @@ def _sources(eqn: Eqn) -> tuple[Source, ...]:
 
 def _aligned(shape: tuple[int, ...], index: tuple[Expr, ...]) -> tuple[Expr, ...]:
     """The index into an operand that NumPy's broadcasting aligns with a result's index."""
+    if len(shape) == len(index) and 1 not in shape:
+        return index
     tail = index[len(index) - len(shape) :]
     return tuple(
         scalar.const(0) if extent == 1 else i for extent, i in zip(shape, tail, strict=True)

@@ -93,7 +93,7 @@ class Sharing:
         self.last_write: dict[Buffer, int] = {}
         self.last_read: dict[Buffer, int] = {}
         self.outside_kernels: set[Buffer] = set()
-        self.touched: list[set[Buffer]] = []  # by each stage, under the names that it has by now
+        self.touched: list[frozenset[Buffer]] = []  # by each stage, under its present names
         for position, stage in enumerate(block.stages):
             reads, writes = stage_reads(stage), stage_writes(stage)
             for buffer in reads:
@@ -131,8 +131,8 @@ class Sharing:
 
     def _update(self, position: int) -> Stage:
         stage, touched = self.block.stages[position], self.touched[position]
-        names = {buffer: self.name(buffer) for buffer in touched if buffer in self.names}
-        if names:
+        if not self.names.keys().isdisjoint(touched):
+            names = {buffer: self.name(buffer) for buffer in touched if buffer in self.names}
             rename_in_stage(stage, names)
             self.touched[position] = (touched - names.keys()).union(names.values())
         return stage

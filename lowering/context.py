@@ -16,8 +16,12 @@ _T = TypeVar("_T")
 
 @dataclass(slots=True)
 class Context:
-    """What is numbered across a whole Plan, and the inputs that library calls read from scratch."""
+    """What is numbered across a whole Plan, and the inputs that library calls read from scratch.
 
+    Without `fusion`, each equation that computes anything has a kernel of its own.
+    """
+
+    fusion: bool = True
     counts: dict[Space, int] = field(default_factory=dict)
     conditions: int = 0
     monitors: list[Monitor] = field(default_factory=list)

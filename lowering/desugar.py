@@ -30,7 +30,7 @@ def _no_reference(*_: Any, **__: Any) -> Any:
 rotated_loop = Op(
     name="rotated_loop",
     doc="A loop whose first condition is an operand and whose body yields the next one.",
-    type_rule=lambda pred, *types, regions, carry, construct, steps, max_steps: types[:carry],
+    type_rule=lambda pred, *types, regions, carry, **known: types[:carry],
     reference=_no_reference,
     form=Control(),
     samples=lambda: (),
@@ -38,7 +38,8 @@ rotated_loop = Op(
 """rotated_loop(pred, *init, *captures; carry=n), region body(carry…, captures…) -> (carry…, pred).
 
 Further attributes tell what is known of the loop: `construct`, the user's name for it, `steps`, how
-many there are, and `max_steps`, a bound; None where they are not known.
+many there are, and `max_steps`, a bound; and `schedule` and `unroll`, how it is to be carried out.
+They are None where they are not known.
 """
 
 
@@ -50,7 +51,7 @@ def desugar(program: Program) -> Program:
 def _region(region: Region) -> Region:
     builder = _Builder()
     for eqn in region.eqns:
-        builder.add(replace(eqn, regions=tuple(map(_region, eqn.regions))))
+        builder.add(eqn)
     return Region(region.params, tuple(builder.eqns), builder.resolve_all(region.results))
 
 
@@ -92,7 +93,12 @@ class _Builder:
         self.eqns.append(replace(eqn, operands=self.resolve_all(eqn.operands), outputs=outputs))
 
     def add(self, eqn: Eqn) -> None:
-        eqn = replace(eqn, operands=self.resolve_all(eqn.operands))
+        if not self.renamed.keys().isdisjoint(eqn.operands):
+            eqn = replace(eqn, operands=self.resolve_all(eqn.operands))
+        if not eqn.regions:
+            self.eqns.append(eqn)
+            return
+        eqn = replace(eqn, regions=tuple(map(_region, eqn.regions)))
         match eqn.op.name:
             case "scan":
                 self._scan(eqn)
@@ -136,6 +142,8 @@ class _Builder:
             "construct": known.get("construct", eqn.op.name),
             "steps": known.get("length", known.get("trip_count")),
             "max_steps": known.get("max_steps"),
+            "schedule": known.get("schedule"),
+            "unroll": known.get("unroll"),
         }
         operands = (first, *operands)
         self.eqns.append(Eqn(rotated_loop, operands, outputs, attrs, (body,), eqn.source))

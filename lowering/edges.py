@@ -12,7 +12,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lowering.buffer import Buffer
-from lowering.kernel import Nest, Publish
+from lowering.kernel import Nest, PrintNest, Publish
 from lowering.stage import (
     BranchStage,
     KernelStage,
@@ -25,7 +25,6 @@ from lowering.stage import (
     nest_reads,
     nest_signals,
     nest_writes,
-    per_nest,
     stage_reads,
     stage_writes,
     walk,
@@ -82,9 +81,10 @@ def access(stage: Stage) -> Access:
     return Access(frozenset(reads), frozenset(writes))
 
 
-@per_nest
 def nest_access(nest: Nest) -> Access:
     """The resources that a nest touches."""
+    if not nest_signals(nest) and not isinstance(nest, PrintNest):
+        return Access(nest_reads(nest), nest_writes(nest))
     reads: set[Resource] = set(nest_reads(nest))
     writes: set[Resource] = set(nest_writes(nest))
     writes.update(("condition", number) for number in nest_conditions(nest))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tracegraph.ir import Atom, Eqn, Literal, Region, Value
 from tracegraph.op import (
@@ -43,8 +44,7 @@ PRINTED_WORK = 1 << 14
 MAX_SITES = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
+class Site(NamedTuple):
     """One evaluation of a value: the root whose kernel evaluates it, the index map, the points."""
 
     root: Hashable
@@ -65,6 +65,13 @@ def group(region: Region, sinks: int) -> Grouping:
     their own; the remaining results (conditions) are stored values.
     """
     return _Analysis(region, sinks).run()
+
+
+def apart(region: Region, sinks: int) -> Grouping:
+    """Every value that costs anything is stored, once, by a kernel of its own."""
+    del sinks  # results that were stored need a copy at most
+    computed = (e for e in region.eqns if isinstance(e.op.form, Elementwise | Indexed | Reduction))
+    return Grouping({eqn.outputs[0] for eqn in computed if not is_free(eqn)})
 
 
 def own_cost(eqn: Eqn) -> int:
@@ -111,17 +118,20 @@ class _Analysis:
     # -- what must be stored whatever its uses ----------------------------------------------------
 
     def _bound_size(self) -> None:
-        self.cost: dict[Value, int] = {}
-        depth: dict[Value, int] = {}
+        self.cost: dict[Atom, int] = {}
+        depth: dict[Atom, int] = {}
         for eqn in self.region.eqns:
             if not isinstance(eqn.op.form, Elementwise | Indexed):
                 continue
             (out,) = eqn.outputs
-            inputs = [a for a in eqn.operands if isinstance(a, Value)]
-            self.cost[out] = own_cost(eqn) + sum(self.cost.get(v, 0) for v in inputs)
-            depth[out] = 1 + max((depth.get(v, 0) for v in inputs), default=0)
-            too_big = self.cost[out] > MAX_COST and not is_free(eqn)
-            if too_big or depth[out] > MAX_DEPTH:
+            cost, deepest = own_cost(eqn), 0
+            for atom in eqn.operands:
+                if atom in depth:
+                    cost += self.cost[atom]
+                    deepest = max(deepest, depth[atom])
+            self.cost[out], depth[out] = cost, deepest + 1
+            too_big = cost > MAX_COST and not is_free(eqn)
+            if too_big or deepest >= MAX_DEPTH:
                 self.result.stored.add(out)
                 self.cost[out] = depth[out] = 0
 
@@ -157,7 +167,9 @@ class _Analysis:
 
     def _use(self, atom: Atom, *sites: Site) -> None:
         if isinstance(atom, Value) and atom in self.sites:
-            self.sites[atom].update(dict.fromkeys(sites))
+            known = self.sites[atom]
+            for site in sites:
+                known[site] = None
 
     def _visit(self, eqn: Eqn) -> None:
         form = eqn.op.form

@@ -4,16 +4,26 @@
     Nest   := MapNest | ReduceNest | RowNest | ScanNest | ScatterNest | PrintNest
 
 Axes 0..n-1 of an expression are those of the nest's `space`; a reduction's loop axes follow.
-Every expression of a nest reads before any store of the same iteration point is made.
+Every expression of a nest reads before any store of the same iteration point is made. A nest whose
+`predicates` do not all hold does nothing: its flags are read once, before all else.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from lowering.buffer import Buffer
 from tracegraph.op import Combiner
 from tracegraph.scalar import Expr
+
+
+class Analysed:
+    """Base of nests: what an analysis finds out stays with the nest, which never changes."""
+
+    __slots__ = ("facts",)
+
+    facts: Any  # lowering.stage's Facts, once they are known
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,8 +74,19 @@ Signal = SetCondition | Publish | Require
 """What one thread tells the graph or the host."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class MapNest:
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """Holds while the one element of `flag` is `value`.
+
+    No nest of the same kernel stores to the flag: its blocks start at different times.
+    """
+
+    flag: Buffer
+    value: bool | int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MapNest(Analysed):
     """For every point of the space: the stores. In-place is allowed where a point reads, of the
     buffers that the nest stores to, only the element it stores.
     """
@@ -73,6 +94,7 @@ class MapNest:
     space: tuple[int, ...]
     stores: tuple[Store, ...]
     signals: tuple[Signal, ...] = ()
+    predicates: tuple[Predicate, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,8 +108,8 @@ class Accumulator:
     arg: bool = False
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class ReduceNest:
+@dataclass(frozen=True, slots=True, eq=False)
+class ReduceNest(Analysed):
     """For every point of the space: fold each accumulator over the loop axes (numbered after those
     of the space), then do the stores, whose expressions may use `Accumulated`.
     """
@@ -97,6 +119,7 @@ class ReduceNest:
     accumulators: tuple[Accumulator, ...]
     stores: tuple[Store, ...]
     signals: tuple[Signal, ...] = ()
+    predicates: tuple[Predicate, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,8 +134,8 @@ class Pass:
     stores: tuple[Store, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class RowNest:
+@dataclass(frozen=True, slots=True, eq=False)
+class RowNest(Analysed):
     """For every point of the space: the passes over the loop axes (numbered after those of the
     space), one after the other, then the stores, as in `ReduceNest`.
 
@@ -124,10 +147,11 @@ class RowNest:
     passes: tuple[Pass, ...]
     stores: tuple[Store, ...]
     signals: tuple[Signal, ...] = ()
+    predicates: tuple[Predicate, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class ScanNest:
+@dataclass(frozen=True, slots=True, eq=False)
+class ScanNest(Analysed):
     """A running fold along `axis` of the space: store.value is folded and the running result
     stored.
     """
@@ -136,10 +160,11 @@ class ScanNest:
     axis: int
     combiner: Combiner
     store: Store
+    predicates: tuple[Predicate, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class ScatterNest:
+@dataclass(frozen=True, slots=True, eq=False)
+class ScatterNest(Analysed):
     """For every point: target = combine(target, value), or target = value without a combiner.
 
     The first `repeats` axes run in order, one after the other, since they may hit one element
@@ -150,6 +175,7 @@ class ScatterNest:
     repeats: int
     combiner: Combiner | None
     store: Store
+    predicates: tuple[Predicate, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -160,8 +186,8 @@ class PrintedArray:
     value: Expr
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class PrintNest:
+@dataclass(frozen=True, slots=True, eq=False)
+class PrintNest(Analysed):
     """Sends arrays to the host, to be printed in the format of print `site` (in `Plan.prints`).
 
     The space has one point. Print nests of a graph run in the order of its nodes, and never two in
@@ -171,6 +197,7 @@ class PrintNest:
     space: tuple[int, ...]
     site: int
     arguments: tuple[PrintedArray, ...]
+    predicates: tuple[Predicate, ...] = ()
 
 
 Nest = MapNest | ReduceNest | RowNest | ScanNest | ScatterNest | PrintNest

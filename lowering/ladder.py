@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import pairwise
 
 import numpy as np
 
@@ -31,6 +30,7 @@ from lowering.plan import (
     walk,
     with_bodies,
 )
+from lowering.splice import in_order, single, splice
 from lowering.staging import bound_in_bodies, stage_bodies
 from tracegraph.op import get
 from tracegraph.scalar import Expr, apply, const
@@ -108,6 +108,8 @@ def _scheduled(node: ConditionalNode, schedule: str | None, why: str) -> Constru
     known = node.construct
     if known is None:
         return None
+    if schedule is not None and known.schedule.startswith("unrolled"):
+        schedule = f"{schedule}, {known.schedule}"
     return replace(known, schedule=schedule or known.schedule, why=why)
 
 
@@ -163,16 +165,7 @@ class _Rewriting:
         return replace(plan, graph=self.graph(plan.graph), conditions=self.conditions)
 
     def graph(self, graph: Graph) -> Graph:
-        nodes: list[Node] = []
-        edges: set[tuple[int, int]] = set()
-        spans: list[tuple[int, int]] = []  # first and last of the nodes that a node became
-        for node in graph.nodes:
-            first = len(nodes)
-            nodes += self.nodes(node)
-            edges |= set(pairwise(range(first, len(nodes))))
-            spans.append((first, len(nodes) - 1))
-        edges |= {(spans[before][1], spans[after][0]) for before, after in graph.edges}
-        return Graph(tuple(nodes), frozenset(edges))
+        return splice(graph, lambda node: in_order([single(new) for new in self.nodes(node)]))
 
     def nodes(self, node: Node) -> Sequence[Node]:
         if isinstance(node, KernelNode):

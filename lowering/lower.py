@@ -17,17 +17,38 @@ from lowering.kernel import Kernel, Nest
 from lowering.memory import arrange
 from lowering.plan import Graph, IfElseNode, KernelNode, Node, Plan, SwitchNode, WhileNode
 from lowering.prune import prune
+from lowering.schedule import costs_of, schedule
 from lowering.stage import Block, BranchStage, KernelStage, LoopStage, NodeStage, Stage, nest_roots
 from tracegraph.ir import Program, Value
-from tracegraph.scalar import Apply, subexpressions
+from tracegraph.scalar import Apply, Expr, subexpressions
 
 
-def lower(program: Program, donated: Sequence[int] = ()) -> Plan:
-    """The Plan of a verified program, which may write outputs over the inputs `donated`."""
+def lower(
+    program: Program,
+    device: str = "host",
+    donated: Sequence[int] = (),
+    *,
+    fusion: bool = True,
+) -> Plan:
+    """The Plan of a verified program, for a device such as ``"host"`` or ``"cuda:0"``.
+
+    Outputs may be written over the inputs `donated`.
+
+    Without `fusion`, each equation that computes anything has a kernel of its own: what fused Plans
+    are compared with.
+
+    Raises:
+        UnschedulableError: the user pinned a schedule that is not possible.
+    """
+    return schedule(plan_of(program, donated, fusion=fusion), costs_of(device))
+
+
+def plan_of(program: Program, donated: Sequence[int] = (), *, fusion: bool = True) -> Plan:
+    """The Plan with a node for each loop and branch."""
     body = desugar(program).body
     if program.effects:
         body = replace(body, results=body.results[:-1])  # the token: nothing to hand out
-    context = Context()
+    context = Context(fusion)
     n_inputs = len(program.inputs)
     inputs = tuple(context.buffer("input", p.type) for p in body.params[:n_inputs])
     constants = tuple(context.buffer("const", p.type) for p in body.params[n_inputs:])
@@ -87,7 +108,16 @@ class _Emitter:
 
     def kernel(self, nests: tuple[Nest, ...]) -> Kernel:
         """A kernel named after the program, its number, and the first ops that it applies."""
-        roots = tuple(root for nest in nests for root in nest_roots(nest))
-        applied = (e.op.name for e in subexpressions(roots) if isinstance(e, Apply))
-        names = list(dict.fromkeys(applied))[:3]
-        return Kernel("_".join((self.name, f"k{next(self.numbers)}", *names)), nests)
+        return Kernel("_".join((self.name, f"k{next(self.numbers)}", *_first_ops(nests))), nests)
+
+
+def _first_ops(nests: tuple[Nest, ...]) -> list[str]:
+    """The names of the first three ops that are applied."""
+    names: dict[str, None] = {}
+    seen: set[Expr] = set()
+    for root in (root for nest in nests for root in nest_roots(nest)):
+        below = subexpressions((root,), seen)
+        names.update(dict.fromkeys(e.op.name for e in below if isinstance(e, Apply)))
+        if len(names) >= 3:
+            break
+    return list(names)[:3]

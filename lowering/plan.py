@@ -24,12 +24,57 @@ from tracegraph.ir import Source
 from tracegraph.types import ArrayType
 
 
+@dataclass(frozen=True, slots=True)
+class Construct:
+    """The loop or branch of the user's that a node runs, and how.
+
+    `name` is what the user called. `steps`, of a loop, is the number of its steps where that is
+    known before it runs, and `max_steps` a bound on it. `schedule` names the way in which the graph
+    carries it out, and `why` says what it was chosen for. `pinned` is the way that the user asked
+    for, and `unroll` how many steps one iteration is to make.
+    """
+
+    name: str
+    schedule: str
+    why: str
+    steps: int | None = None
+    max_steps: int | None = None
+    pinned: str | None = None
+    unroll: int | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Inlined:
+    """A loop or branch that has no node of its own: what it runs stands in the graph around it.
+
+    `parts` counts its branches, and is 1 for a loop.
+    """
+
+    construct: Construct
+    parts: int
+    is_loop: bool
+    sources: tuple[Source, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A branch of what is inlined, or the body of a loop."""
+
+    inlined: Inlined
+    number: int
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class KernelNode:
-    """One kernel launch. `sources` are the user's lines that it came from."""
+    """One kernel launch.
+
+    `sources` are the user's lines that it came from, `within` what it is a part of that has no
+    node, outermost first.
+    """
 
     kernel: Kernel
     sources: tuple[Source, ...] = ()
+    within: tuple[Part, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,7 +100,7 @@ class MatrixOperand:
 @dataclass(frozen=True, slots=True, eq=False)
 class LibraryNode:
     """target[b] = left[b] @ right[b]: `batch` products of (m, k) by (k, n), captured from a
-    library.
+    library. `within` is as in `KernelNode`.
     """
 
     batch: int
@@ -66,22 +111,7 @@ class LibraryNode:
     right: MatrixOperand
     target: MatrixOperand
     sources: tuple[Source, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Construct:
-    """The loop or branch of the user's that a node runs, and how.
-
-    `name` is what the user called. `steps`, of a loop, is the number of its steps where that is
-    known before it runs, and `max_steps` a bound on it. `schedule` names the way in which the graph
-    carries it out, and `why` says what it was chosen for.
-    """
-
-    name: str
-    schedule: str
-    why: str
-    steps: int | None = None
-    max_steps: int | None = None
+    within: tuple[Part, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -156,7 +186,7 @@ class Plan:
     `inputs[i]` and `outputs[i]` belong to the i-th argument and result; an output that is written
     over a donated input is that very buffer. `constants` pairs const
     buffers with their data; `offsets` places scratch buffers in an arena of `arena_bytes` (offsets
-    are multiples of 256); `conditions` counts the conditions, one per conditional node.
+    are multiples of 256); `conditions` counts the conditions, at least one per conditional node.
     """
 
     name: str

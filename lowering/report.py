@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from lowering.plan import (
     ConditionalNode,
     Construct,
-    Graph,
     IfElseNode,
     IfNode,
+    Inlined,
+    KernelNode,
+    LibraryNode,
     Node,
+    Part,
     Plan,
     SwitchNode,
     WhileNode,
     bodies,
     walk,
 )
+from tracegraph.ir import Source
 
 _KINDS: dict[type, str] = {
     IfNode: "IF node",
@@ -48,11 +52,13 @@ def explain(plan: Plan) -> str:
     """A table of every loop and branch: the user's line and construct, and how the graph runs it.
 
     The steps of a loop are `?` where they depend on data. The nodes are those of each body, all
-    levels counted. Nesting is shown by indentation. Then what became of each donated argument.
+    levels counted; of a loop or branch without a node of its own, those that it became. Nesting is
+    shown by indentation. Then what became of each donated argument.
     """
-    rows = [_COLUMNS, *_rows(plan.graph, 0)]
-    total = sum(1 for _ in walk(plan.graph))
-    title = f"{plan.name}: {total} nodes, {len(rows) - 1} of them conditional"
+    rows = [_COLUMNS, *_rows(plan.graph.nodes, 0, 0)]
+    nodes = tuple(walk(plan.graph))
+    conditional = sum(isinstance(node, ConditionalNode) for node in nodes)
+    title = f"{plan.name}: {len(nodes)} nodes, {conditional} of them conditional"
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
     return "\n".join((title, *(lines if len(rows) > 1 else ()), *_donations(plan)))
@@ -68,27 +74,51 @@ def _donations(plan: Plan) -> Iterator[str]:
         yield f"donated {source} {source.type}: {what}"
 
 
-def _rows(graph: Graph, depth: int) -> Iterator[tuple[str, ...]]:
-    for node in graph.nodes:
-        if isinstance(node, ConditionalNode):
+def _rows(nodes: Sequence[Node], depth: int, level: int) -> Iterator[tuple[str, ...]]:
+    """The rows of nodes that are all within the same `level` constructs without a node."""
+    told: set[Inlined] = set()
+    for node in nodes:
+        part = _part(node, level)
+        if part is not None and part.inlined not in told:
+            told.add(part.inlined)
+            yield from _inlined_rows(part.inlined, nodes, depth, level)
+        elif isinstance(node, ConditionalNode):
             known = node.construct or Construct("-", _KINDS[type(node)], "-")
-            counts = "+".join(str(sum(1 for _ in walk(body))) for body in bodies(node))
-            name = "  " * depth + known.name
-            yield _line(node), name, _steps(node), known.schedule, counts, known.why
-        for body in bodies(node):
-            yield from _rows(body, depth + 1)
+            counts = [sum(1 for _ in walk(body)) for body in bodies(node)]
+            yield _row(known, isinstance(node, WhileNode), node.sources, counts, depth)
+            for body in bodies(node):
+                yield from _rows(body.nodes, depth + 1, 0)
 
 
-def _steps(node: ConditionalNode) -> str:
-    if not isinstance(node, WhileNode):
-        return "-"
-    match node.construct:
-        case Construct(steps=int() as steps):
-            return str(steps)
-        case Construct(max_steps=int() as bound):
-            return f"<= {bound}"
-    return "?"
+def _inlined_rows(
+    inlined: Inlined, nodes: Sequence[Node], depth: int, level: int
+) -> Iterator[tuple[str, ...]]:
+    parts: list[list[Node]] = [[] for _ in range(inlined.parts)]
+    for node in nodes:
+        part = _part(node, level)
+        if part is not None and part.inlined is inlined:
+            parts[part.number].append(node)
+    yield _row(inlined.construct, inlined.is_loop, inlined.sources, list(map(len, parts)), depth)
+    for inner in parts:
+        yield from _rows(inner, depth + 1, level + 1)
 
 
-def _line(node: Node) -> str:
-    return ", ".join(dict.fromkeys(str(source) for source in node.sources)) or "-"
+def _part(node: Node, level: int) -> Part | None:
+    """What a node is a part of, `level` constructs deep."""
+    within = node.within if isinstance(node, KernelNode | LibraryNode) else ()
+    return within[level] if level < len(within) else None
+
+
+def _row(
+    known: Construct, is_loop: bool, sources: Sequence[Source], counts: Sequence[int], depth: int
+) -> tuple[str, ...]:
+    lines = ", ".join(dict.fromkeys(map(str, sources))) or "-"
+    steps = _steps(known) if is_loop else "-"
+    nodes = "+".join(map(str, counts))
+    return lines, "  " * depth + known.name, steps, known.schedule, nodes, known.why
+
+
+def _steps(known: Construct) -> str:
+    if known.steps is not None:
+        return str(known.steps)
+    return "?" if known.max_steps is None else f"<= {known.max_steps}"

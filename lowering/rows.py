@@ -13,7 +13,14 @@ from math import prod
 
 from lowering.buffer import Buffer
 from lowering.kernel import Accumulator, MapNest, Nest, Pass, ReduceNest, RowNest
-from lowering.stage import loads, map_nest, nest_roots, nest_stores, space_index
+from lowering.stage import (
+    loads,
+    map_nest,
+    nest_accumulated,
+    nest_loads,
+    nest_stores,
+    space_index,
+)
 from tracegraph.scalar import Accumulated, Axis, Expr, Load, subexpressions
 
 FEWEST_ROWS = 512
@@ -50,7 +57,7 @@ def as_rows(nest: ReduceNest | RowNest) -> RowNest:
     if isinstance(nest, RowNest):
         return nest
     one = Pass(nest.accumulators, ())
-    return RowNest(nest.space, nest.loop, (one,), nest.stores, nest.signals)
+    return RowNest(nest.space, nest.loop, (one,), nest.stores, nest.signals, nest.predicates)
 
 
 def _reduce_what_is_mapped(
@@ -101,7 +108,7 @@ def _alignment_by_rows(rows: RowNest, second: MapNest) -> dict[Expr, Expr] | Non
     """
     places = {s.buffer: s.indices for s in nest_stores(rows) if s.guard is None}
     axes: dict[Expr, Expr] = {}
-    for load in loads(nest_roots(second)):
+    for load in nest_loads(second):
         if load.buffer not in places:
             continue
         for here, there in zip(load.indices, places[load.buffer], strict=True):
@@ -168,7 +175,7 @@ def _forwarded(rows: RowNest, second: RowNest) -> dict[Load, Expr] | None:
     """What stands for each load in `second` of what the rows store; None if one is elsewhere."""
     stores = {s.buffer: s for s in nest_stores(rows)}
     values: dict[Load, Expr] = {}
-    for load in loads(nest_roots(second)):
+    for load in nest_loads(second):
         store = stores.get(load.buffer)
         if store is None:
             continue
@@ -198,8 +205,9 @@ def _after(passes: list[list[tuple[int, Accumulator]]], new: Pass) -> int:
 
 def _shifted(second: RowNest, shift: int, values: Mapping[Load, Expr]) -> RowNest:
     """`second` with its accumulators numbered from `shift`, and loads replaced by values."""
-    own = (e for e in subexpressions(nest_roots(second)) if isinstance(e, Accumulated))
-    replacement: dict[Expr, Expr] = {e: Accumulated.make(e.number + shift, e.dtype) for e in own}
+    replacement: dict[Expr, Expr] = {
+        e: Accumulated.make(e.number + shift, e.dtype) for e in nest_accumulated(second)
+    }
     replacement.update(values.items())
     result = map_nest(second, replacement)
     assert isinstance(result, RowNest)
@@ -208,11 +216,11 @@ def _shifted(second: RowNest, shift: int, values: Mapping[Load, Expr]) -> RowNes
 
 def _renumbered(rows: RowNest, order: list[int]) -> RowNest:
     """The nest with accumulators numbered by position; `order` has their numbers so far."""
+    if order == list(range(len(order))):
+        return rows
     places = {number: place for place, number in enumerate(order)}
     replacement: dict[Expr, Expr] = {
-        e: Accumulated.make(places[e.number], e.dtype)
-        for e in subexpressions(nest_roots(rows))
-        if isinstance(e, Accumulated)
+        e: Accumulated.make(places[e.number], e.dtype) for e in nest_accumulated(rows)
     }
     result = map_nest(rows, replacement)
     assert isinstance(result, RowNest)

@@ -1,9 +1,8 @@
 """SlotTable: the owners of everything that the nodes of a graph point to.
 
 The driver copies argument values into a node and keeps no operand alive. A table holds the owners,
-and says of each node which of them it needs. It is attached to the graph as the owner of kernel
-operands, so it lives exactly as long as some graph or executable made from it, and the objects in
-it are released by whoever drops the last of these, never by a callback of the driver.
+and says of each node which of them it needs. The executable of the graph holds it, and whoever
+drops the executable releases the objects in it: memory in the order of the stream, behind launches.
 """
 
 from __future__ import annotations

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, wraps
-from typing import TypeVar
-from weakref import WeakKeyDictionary
+from functools import lru_cache
+from types import MappingProxyType
+from typing import NamedTuple
 
 from lowering.buffer import Buffer
 from lowering.kernel import (
@@ -32,9 +32,10 @@ from lowering.kernel import (
 )
 from lowering.plan import Construct, LibraryNode, MatrixOperand, MemcpyNode
 from tracegraph.ir import Source
-from tracegraph.scalar import Axis, Expr, Load, const, subexpressions, substitute
+from tracegraph.scalar import Accumulated, Axis, Expr, Load, const, subexpressions, substitution
 
-_T = TypeVar("_T")
+_NO_BUFFERS: frozenset[Buffer] = frozenset()
+_NO_NAMES: Mapping[Buffer, Buffer] = MappingProxyType({})
 
 
 @dataclass(slots=True, eq=False)
@@ -107,20 +108,6 @@ def space_index(space: tuple[int, ...], first: int = 0) -> tuple[Expr, ...]:
 # -----------------------------------------------------------------------------
 
 
-def per_nest(function: Callable[[Nest], _T]) -> Callable[[Nest], _T]:
-    """The function, computed once for each nest: nests never change, and are asked often."""
-    known: WeakKeyDictionary[Nest, _T] = WeakKeyDictionary()
-
-    @wraps(function)
-    def lookup(nest: Nest) -> _T:
-        found = known.get(nest)
-        if found is None:
-            found = known[nest] = function(nest)
-        return found
-
-    return lookup
-
-
 def nest_stores(nest: Nest) -> tuple[Store, ...]:
     """The stores of a nest."""
     match nest:
@@ -145,47 +132,99 @@ def nest_accumulators(nest: Nest) -> tuple[Accumulator, ...]:
 
 def nest_signals(nest: Nest) -> tuple[Signal, ...]:
     """The signals of a nest."""
-    return nest.signals if isinstance(nest, MapNest | ReduceNest | RowNest) else ()
+    return nest.signals if isinstance(nest, (MapNest, ReduceNest, RowNest)) else ()
 
 
-@per_nest
-def nest_roots(nest: Nest) -> tuple[Expr, ...]:
-    """Every expression that a nest evaluates."""
-    roots: list[Expr] = [a.value for a in nest_accumulators(nest)]
-    for store in nest_stores(nest):
-        roots.extend((*store.indices, store.value))
+class Facts(NamedTuple):
+    """What is asked of a nest again and again."""
+
+    roots: tuple[Expr, ...]
+    size: int  # expressions in all
+    loads: tuple[Load, ...]
+    accumulated: tuple[Accumulated, ...]
+    reads: frozenset[Buffer]
+    writes: frozenset[Buffer]
+
+
+def _facts(nest: Nest) -> Facts:
+    """What is known of a nest, found out when it is first asked for."""
+    known: Facts | None = getattr(nest, "facts", None)
+    if known is None:
+        known = _found_out(nest)
+        object.__setattr__(nest, "facts", known)
+    return known
+
+
+def _found_out(nest: Nest) -> Facts:
+    accumulators, stores, signals = _parts(nest)
+    roots = roots_of(accumulators, stores, signals)
+    if isinstance(nest, PrintNest):
+        roots += [array.value for array in nest.arguments]
+    below = subexpressions(roots)
+    loads = tuple([e for e in below if type(e) is Load])
+    accumulated = tuple([e for e in below if type(e) is Accumulated]) if accumulators else ()
+    reads = frozenset([load.buffer for load in loads])
+    if nest.predicates:
+        reads |= {predicate.flag for predicate in nest.predicates}
+    writes = frozenset([store.buffer for store in stores])
+    if isinstance(nest, ScatterNest) and nest.combiner is not None:
+        reads |= writes
+    return Facts(tuple(roots), len(below), loads, accumulated, reads, writes)
+
+
+def _parts(nest: Nest) -> tuple[Sequence[Accumulator], Sequence[Store], Sequence[Signal]]:
+    if type(nest) is MapNest:  # most are
+        return (), nest.stores, nest.signals
+    return nest_accumulators(nest), nest_stores(nest), nest_signals(nest)
+
+
+def roots_of(
+    accumulators: Sequence[Accumulator], stores: Sequence[Store], signals: Sequence[Signal]
+) -> list[Expr]:
+    """Every expression of parts of a nest."""
+    roots = [a.value for a in accumulators]
+    for store in stores:
+        roots += store.indices
+        roots.append(store.value)
         if store.guard is not None:
             roots.append(store.guard)
-    roots.extend(signal.value for signal in nest_signals(nest))
-    if isinstance(nest, PrintNest):
-        roots.extend(array.value for array in nest.arguments)
-    return tuple(roots)
+    roots += [signal.value for signal in signals]
+    return roots
 
 
 def loads(roots: Sequence[Expr]) -> list[Load]:
     """Every load below the roots."""
-    return [e for e in subexpressions(tuple(roots)) if isinstance(e, Load)]
+    return [e for e in subexpressions(roots) if type(e) is Load]
 
 
-@per_nest
+def nest_roots(nest: Nest) -> tuple[Expr, ...]:
+    """Every expression that a nest evaluates."""
+    return _facts(nest).roots
+
+
+def nest_size(nest: Nest) -> int:
+    """How many expressions a nest evaluates."""
+    return _facts(nest).size
+
+
 def nest_loads(nest: Nest) -> tuple[Load, ...]:
     """Every load that a nest evaluates."""
-    return tuple(loads(nest_roots(nest)))
+    return _facts(nest).loads
 
 
-@per_nest
+def nest_accumulated(nest: Nest) -> tuple[Accumulated, ...]:
+    """What a nest evaluates of folds' results."""
+    return _facts(nest).accumulated
+
+
 def nest_reads(nest: Nest) -> frozenset[Buffer]:
-    """Buffers that a nest reads; a combining scatter reads its target."""
-    found = frozenset(load.buffer for load in nest_loads(nest))
-    if isinstance(nest, ScatterNest) and nest.combiner is not None:
-        return found | {nest.store.buffer}
-    return found
+    """Buffers that a nest reads, its flags too; a combining scatter reads its target."""
+    return _facts(nest).reads
 
 
-@per_nest
 def nest_writes(nest: Nest) -> frozenset[Buffer]:
     """Buffers that a nest stores to."""
-    return frozenset(store.buffer for store in nest_stores(nest))
+    return _facts(nest).writes
 
 
 def nest_conditions(nest: Nest) -> set[int]:
@@ -198,28 +237,32 @@ def is_ordered(nest: Nest) -> bool:
     return isinstance(nest, PrintNest) or any(isinstance(s, Require) for s in nest_signals(nest))
 
 
-def stage_reads(stage: Stage) -> set[Buffer]:
+def stage_reads(stage: Stage) -> frozenset[Buffer]:
     """Buffers that a stage reads, bodies included."""
     match stage:
+        case KernelStage(nests=[nest]):
+            return nest_reads(nest)
         case KernelStage(nests=nests):
-            return set().union(*map(nest_reads, nests))
+            return _NO_BUFFERS.union(*map(nest_reads, nests))
         case NodeStage(node=LibraryNode() as node):
-            return {node.left.buffer, node.right.buffer}
+            return frozenset((node.left.buffer, node.right.buffer))
         case NodeStage(node=MemcpyNode() as node):
-            return {node.source_buffer}
-    return set().union(*(stage_reads(s) for b in blocks(stage) for s in b.stages))
+            return frozenset((node.source_buffer,))
+    return _NO_BUFFERS.union(*(stage_reads(s) for b in blocks(stage) for s in b.stages))
 
 
-def stage_writes(stage: Stage) -> set[Buffer]:
+def stage_writes(stage: Stage) -> frozenset[Buffer]:
     """Buffers that a stage writes, bodies included."""
     match stage:
+        case KernelStage(nests=[nest]):
+            return nest_writes(nest)
         case KernelStage(nests=nests):
-            return set().union(*map(nest_writes, nests))
+            return _NO_BUFFERS.union(*map(nest_writes, nests))
         case NodeStage(node=LibraryNode() as node):
-            return {node.target.buffer}
+            return frozenset((node.target.buffer,))
         case NodeStage(node=MemcpyNode() as node):
-            return {node.target}
-    return set().union(*(stage_writes(s) for b in blocks(stage) for s in b.stages))
+            return frozenset((node.target,))
+    return _NO_BUFFERS.union(*(stage_writes(s) for b in blocks(stage) for s in b.stages))
 
 
 def walk(block: Block) -> Iterator[Stage]:
@@ -234,35 +277,51 @@ def walk(block: Block) -> Iterator[Stage]:
 # ----------------------------------------------------------------------------------------
 
 
+def map_stores(
+    stores: Sequence[Store],
+    of: Callable[[Expr], Expr],
+    names: Mapping[Buffer, Buffer] = _NO_NAMES,
+) -> tuple[Store, ...]:
+    """The stores with all expressions, and buffers that have other names, replaced."""
+    return tuple(
+        [
+            Store(
+                names.get(s.buffer, s.buffer),
+                tuple(map(of, s.indices)),
+                of(s.value),
+                None if s.guard is None else of(s.guard),
+            )
+            for s in stores
+        ]
+    )
+
+
 def map_nest(nest: Nest, replacement: Mapping[Expr, Expr]) -> Nest:
     """The nest with sub-expressions replaced."""
-    memo: dict[Expr, Expr] = {}
+    return _mapped(nest, substitution(replacement), _NO_NAMES)
 
-    def of(expr: Expr) -> Expr:
-        return substitute(expr, replacement, memo)
 
-    def store_of(store: Store) -> Store:
-        guard = None if store.guard is None else of(store.guard)
-        return Store(store.buffer, tuple(map(of, store.indices)), of(store.value), guard)
+def _mapped(nest: Nest, of: Callable[[Expr], Expr], names: Mapping[Buffer, Buffer]) -> Nest:
+    """The nest with all expressions, and buffers that have other names, replaced."""
 
-    if isinstance(nest, ScanNest | ScatterNest):
-        return replace(nest, store=store_of(nest.store))
-    if isinstance(nest, PrintNest):
-        return replace(nest, arguments=tuple(replace(a, value=of(a.value)) for a in nest.arguments))
-    stores = tuple(map(store_of, nest.stores))
-    signals = tuple(replace(s, value=of(s.value)) for s in nest.signals)
-    if isinstance(nest, MapNest):
-        return replace(nest, stores=stores, signals=signals)
+    def stores_of(stores: Sequence[Store]) -> tuple[Store, ...]:
+        return map_stores(stores, of, names)
 
     def folds_of(accumulators: Sequence[Accumulator]) -> tuple[Accumulator, ...]:
-        return tuple(replace(a, value=of(a.value)) for a in accumulators)
+        return tuple(Accumulator(a.combiner, of(a.value), a.arg) for a in accumulators)
 
+    if isinstance(nest, (ScanNest, ScatterNest)):
+        return replace(nest, store=stores_of((nest.store,))[0])
+    if isinstance(nest, PrintNest):
+        return replace(nest, arguments=tuple(replace(a, value=of(a.value)) for a in nest.arguments))
+    stores = stores_of(nest.stores)
+    signals = tuple([replace(s, value=of(s.value)) for s in nest.signals])
+    if isinstance(nest, MapNest):
+        return replace(nest, stores=stores, signals=signals)
     if isinstance(nest, ReduceNest):
         accumulators = folds_of(nest.accumulators)
         return replace(nest, stores=stores, signals=signals, accumulators=accumulators)
-    passes = tuple(
-        Pass(folds_of(p.accumulators), tuple(map(store_of, p.stores))) for p in nest.passes
-    )
+    passes = tuple(Pass(folds_of(p.accumulators), stores_of(p.stores)) for p in nest.passes)
     return replace(nest, stores=stores, signals=signals, passes=passes)
 
 
@@ -271,28 +330,22 @@ def rename_in_nest(nest: Nest, names: Mapping[Buffer, Buffer]) -> Nest:
     keys = names.keys()
     if keys.isdisjoint(nest_reads(nest)) and keys.isdisjoint(nest_writes(nest)):
         return nest
-    replacement: dict[Expr, Expr] = {}
-    for expr in nest_loads(nest):
-        if expr.buffer in names:
-            # operands come first, so what is inside the indices is replaced already
-            inner = replacement
-            indices = tuple(substitute(i, inner, {}) for i in expr.indices)
-            guard = None if expr.guard is None else substitute(expr.guard, inner, {})
-            replacement[expr] = Load.make(names[expr.buffer], indices, guard)
-    nest = map_nest(nest, replacement)
+    known: dict[Expr, Expr] = {}
 
-    def target(store: Store) -> Store:
-        return replace(store, buffer=names.get(store.buffer, store.buffer))
+    def of(expr: Expr) -> Expr:
+        found = known.get(expr)
+        if found is None:
+            found = expr.rebuilt(of)
+            if type(found) is Load and found.buffer in names:
+                found = Load.make(names[found.buffer], found.indices, found.guard)
+            known[expr] = found
+        return found
 
-    if isinstance(nest, ScanNest | ScatterNest):
-        return replace(nest, store=target(nest.store))
-    if isinstance(nest, PrintNest):
-        return nest
-    stores = tuple(map(target, nest.stores))
-    if isinstance(nest, RowNest):
-        passes = tuple(replace(p, stores=tuple(map(target, p.stores))) for p in nest.passes)
-        return replace(nest, stores=stores, passes=passes)
-    return replace(nest, stores=stores)
+    nest = _mapped(nest, of, names)
+    if nest.predicates:
+        flags = (replace(p, flag=names.get(p.flag, p.flag)) for p in nest.predicates)
+        nest = replace(nest, predicates=tuple(flags))
+    return nest
 
 
 def rename(block: Block, names: Mapping[Buffer, Buffer]) -> None:

@@ -92,16 +92,17 @@ def _inner(node: Node) -> Iterator[Buffer]:
     """The buffers that the bodies of a node touch."""
     for body in bodies(node):
         for inner in walk(body):
-            yield from _own(inner)
+            yield from own_buffers(inner)
 
 
 def _touched(node: Node) -> Iterator[Buffer]:
     """The buffers that a node touches, its bodies included."""
-    yield from _own(node)
+    yield from own_buffers(node)
     yield from _inner(node)
 
 
-def _own(node: Node) -> Iterable[Buffer]:
+def own_buffers(node: Node) -> Iterable[Buffer]:
+    """The buffers that a node touches, those of its bodies left out."""
     match node:
         case KernelNode(kernel=kernel):
             return set().union(*(nest_reads(n) | nest_writes(n) for n in kernel.nests))

@@ -193,6 +193,11 @@ def _fold_text(number: int, accumulator: Accumulator, names: Mapping[Expr, str])
 
 
 def _nest_head(nest: Nest) -> str:
+    tests = [f"{p.flag} == {str(p.value).lower()}" for p in nest.predicates]
+    return _nest_kind(nest) + (f" where {' and '.join(tests)}" if tests else "")
+
+
+def _nest_kind(nest: Nest) -> str:
     space = _extents(nest.space)
     match nest:
         case PrintNest(site=site):

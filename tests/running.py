@@ -13,6 +13,7 @@ from corpus import Case
 
 import tracegraph
 from lowering.host.executable import HostExecutable
+from lowering.lower import lower
 from lowering.staging import stage_bodies
 from tracegraph import Array, interpret, tree
 from tracegraph.ir import Program
@@ -64,6 +65,14 @@ def in_random_order(function: Function, *arguments: Any) -> Any:
     return _the_same(stage, [executable(tree.leaves(arguments)) for executable in orders])
 
 
+def unfused(function: Function, *arguments: Any) -> Any:
+    """On the host, with a kernel for each equation: merging them must have saved nodes."""
+    stage = lowered(function, *arguments)
+    plan = lower(stage.traced.optimized, fusion=False)
+    assert stage.plan.node_counts.total() <= plan.node_counts.total()
+    return _the_same(stage, [HostExecutable(plan, poison=True)(tree.leaves(arguments))])
+
+
 def _the_same(stage: Lowered, results: list[Any]) -> Any:
     """What all runs of a plan gave."""
     for other in results[1:]:
@@ -109,6 +118,7 @@ WAYS: dict[str, Function] = {
     "poisoned": poisoned,
     "in_random_order": in_random_order,
     "donated": donated,
+    "unfused": unfused,
 }
 
 

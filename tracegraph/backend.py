@@ -121,8 +121,8 @@ class Backend(Protocol):
 class Compiler(Protocol):
     """Program -> Plan -> Executable, and views of a Plan."""
 
-    def lower(self, program: Program, donated: Sequence[int] = ()) -> Any:
-        """The Plan of a program, which may write outputs over the inputs `donated`."""
+    def lower(self, program: Program, device: str, donated: Sequence[int] = ()) -> Any:
+        """The Plan of a program for a device; it may write outputs over the inputs `donated`."""
 
     def backend(self, device: str) -> Backend:
         """The backend of a device."""

@@ -25,13 +25,20 @@ from tracegraph.regions import (
     unify_captures,
     with_token,
 )
+from tracegraph.schedules import BranchSchedule, branch_schedule
 from tracegraph.trace import Trace, bind, cast
 from tracegraph.types import ArrayType, type_of
 
 Function = Callable[..., Any]
 
 
-def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> Any:
+def cond(
+    pred: Any,
+    true_fun: Function,
+    false_fun: Function,
+    *operands: Any,
+    schedule: BranchSchedule | None = None,
+) -> Any:
     """``true_fun(*operands)`` if `pred` is true, else ``false_fun(*operands)``.
 
     Args:
@@ -40,11 +47,16 @@ def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> 
         false_fun: the same. Traced, both must return one structure with the same shapes and dtypes,
             Python scalars bending to the arrays they meet.
         *operands: pytrees. The functions may also use any array around them.
+        schedule: how the graph decides: ``"conditional"``, by a node; ``"predicated"``, by running
+            the kernels of both branches, of which those of one return at once; None for what is
+            estimated to be faster.
 
     Only the function taken runs. While a function is traced, both are traced.
 
     Raises:
         PredicateError: `pred` is not a scalar number.
+        ScheduleError: there is no such `schedule`.
+        UnschedulableError: lowered, a branch cannot be predicated: it has a loop or a product.
         NotCallableError: `true_fun` or `false_fun` is not callable.
         LeafTypeError: an operand, or what a function returned, has a leaf that is no array.
         StructureError: traced, the functions return different structures.
@@ -55,6 +67,7 @@ def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> 
     """
     named = {"true_fun": true_fun, "false_fun": false_fun}
     require_callable("cond", named, _operand_names(operands))
+    attrs = branch_schedule("cond", schedule)
     type_ = _number_type(pred)
     if type_ is None or type_.shape != ():
         raise errors.PredicateError("cond", pred, type_)
@@ -62,19 +75,26 @@ def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> 
     trace = current_for((pred, *given.leaves))
     if trace is None:
         return true_fun(*operands) if np.asarray(pred) != 0 else false_fun(*operands)
-    return _record(trace, ops.cond, _truth(trace, pred), named, given)
+    return _record(trace, ops.cond, _truth(trace, pred), named, given, attrs)
 
 
-def switch(index: Any, branches: Sequence[Function], *operands: Any) -> Any:
+def switch(
+    index: Any,
+    branches: Sequence[Function],
+    *operands: Any,
+    schedule: BranchSchedule | None = None,
+) -> Any:
     """``branches[index](*operands)``, the index clamped to those there are.
 
     Args:
         index: an integer scalar, not a bool.
         branches: functions as `cond` takes them, in a list or tuple; a single one is just called.
         *operands: pytrees.
+        schedule: as in `cond`.
 
     Raises:
         IntegerError: `index` is not an integer scalar.
+        ScheduleError, UnschedulableError: as in `cond`.
         NoBranchesError: `branches` is empty, or not a list or tuple.
         NotCallableError: a branch is not callable.
         LeafTypeError: an operand, or what a branch returned, has a leaf that is no array.
@@ -88,6 +108,7 @@ def switch(index: Any, branches: Sequence[Function], *operands: Any) -> Any:
         raise errors.NoBranchesError(branches)
     named = {f"branches[{i}]": branch for i, branch in enumerate(branches)}
     require_callable("switch", named, _operand_names(operands))
+    attrs = branch_schedule("switch", schedule)
     type_ = _number_type(index)
     if type_ is None or type_.shape != () or type_.dtype.kind not in "iu":
         raise errors.IntegerError("switch", "index", index, type_)
@@ -97,7 +118,8 @@ def switch(index: Any, branches: Sequence[Function], *operands: Any) -> Any:
         return branches[0](*operands)
     if trace is None:
         return branches[min(max(int(index), 0), len(branches) - 1)](*operands)
-    return _record(trace, ops.switch, _branch_number(trace, index, len(branches)), named, given)
+    number = _branch_number(trace, index, len(branches))
+    return _record(trace, ops.switch, number, named, given, attrs)
 
 
 def _operand_names(operands: Sequence[Any]) -> list[str]:
@@ -130,7 +152,12 @@ def _branch_number(trace: Trace, index: Any, count: int) -> Atom:
 
 
 def _record(
-    trace: Trace, op: Op, selector: Atom, named: Mapping[str, Function], operands: Tree
+    trace: Trace,
+    op: Op,
+    selector: Atom,
+    named: Mapping[str, Function],
+    operands: Tree,
+    attrs: Mapping[str, Any],
 ) -> Any:
     atoms = [trace.read(leaf) for leaf in operands.leaves]
     types = [atom.type for atom in atoms]
@@ -151,7 +178,7 @@ def _record(
         results = (*results, TOKEN)
     regions, captures = unify_captures(branches)
     regions = tuple(cast_results(region, results) for region in regions)
-    outputs = trace.record(op, (selector, *atoms, *captures), {}, regions)
+    outputs = trace.record(op, (selector, *atoms, *captures), attrs, regions)
     if effects:
         trace.last_token = outputs[count]
     return tree.unflatten(structure, outputs[:count])

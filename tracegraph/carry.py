@@ -12,6 +12,7 @@ import numpy as np
 from tracegraph import errors, tree
 from tracegraph.op import get
 from tracegraph.regions import Traced, Tree, Types, join, take_apart
+from tracegraph.trace import Trace
 from tracegraph.types import ArrayType
 
 Function = Callable[..., Any]
@@ -42,12 +43,34 @@ def advance(construct: str, function: Function, carry: Tree, returned: Any, name
     _check_structure(construct, function, carry.structure, after.structure, name)
     if after.types == carry.types:
         return after
-    types = _joined(construct, function, carry, after.types, name)
+    return converted(after, _joined(construct, function, carry, after.types, name))
+
+
+def converted(carry: Tree, types: Types) -> Tree:
+    """The carry with its leaves converted to types that weak ones among them bend to."""
     leaves = (
         leaf if have == needed else _converted(leaf, needed)
-        for leaf, have, needed in zip(after.leaves, after.types, types, strict=True)
+        for leaf, have, needed in zip(carry.leaves, carry.types, types, strict=True)
     )
-    return Tree(tuple(leaves), types, after.structure)
+    return Tree(tuple(leaves), types, carry.structure)
+
+
+def settled(carry: Tree, trace_body: Callable[[Trace], tuple[Traced, Types]]) -> Tree:
+    """The carry of an eager loop that ended before its types had settled, in those it has traced.
+
+    `trace_body` returns what `traced_until_stable` does. A body that only plain Python can run,
+    because it decides by the values that it is given, has no such types: the carry stays as it is.
+
+    Raises:
+        StructureError, LeafMismatchError: what the body returns is no such carry.
+    """
+    if not any(type_.weak for type_ in carry.types):
+        return carry
+    try:
+        _, types = trace_body(Trace(None))
+    except errors.TracerMisuseError:
+        return carry
+    return converted(carry, types)
 
 
 def traced_until_stable(
@@ -79,7 +102,8 @@ def traced_until_stable(
 def _converted(leaf: Any, type_: ArrayType) -> Any:
     if type_.weak:
         return np.asarray(leaf, type_.dtype).item()
-    return get("cast")(leaf, dtype=type_.dtype)
+    result = get("cast")(leaf, dtype=type_.dtype)
+    return result[()] if isinstance(result, np.ndarray) else result
 
 
 def _check_structure(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -166,12 +167,26 @@ class Op:
         self, types: Sequence[ArrayType], attrs: Mapping[str, Any], regions: tuple[Region, ...] = ()
     ) -> tuple[ArrayType, ...]:
         """The types of the results, always as a tuple."""
-        extra = {"regions": regions} if regions else {}
-        types_ = self.type_rule(*types, **attrs, **extra)
-        return (types_,) if isinstance(types_, ArrayType) else tuple(types_)
+        if regions:
+            return _as_tuple(self.type_rule(*types, **attrs, regions=regions))
+        if isinstance(self.form, Effect):  # their attributes are objects of one program
+            return _as_tuple(self.type_rule(*types, **attrs))
+        return _result_types(self, tuple(types), tuple(attrs.items()))
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"
+
+
+def _as_tuple(types: ArrayType | Sequence[ArrayType]) -> tuple[ArrayType, ...]:
+    return (types,) if isinstance(types, ArrayType) else tuple(types)
+
+
+@lru_cache(maxsize=4096)
+def _result_types(
+    op: Op, types: tuple[ArrayType, ...], attrs: tuple[tuple[str, Any], ...]
+) -> tuple[ArrayType, ...]:
+    """What type rules have given: a program applies few ops to few types, again and again."""
+    return _as_tuple(op.type_rule(*types, **dict(attrs)))
 
 
 _REGISTRY: dict[str, Op] = {}

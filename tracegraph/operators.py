@@ -8,6 +8,7 @@ operator and its function cannot differ. In-place operators are left out: on an 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 _Method = Callable[..., Any]
 
 
+@cache
 def _namespace() -> ModuleType:
     from tracegraph import numpy  # built on the op records, which are built on the classes here
 

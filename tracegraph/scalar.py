@@ -14,12 +14,13 @@ Nodes are interned: equal expressions are the same object, hence shared work is 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
-from weakref import WeakValueDictionary
 
 import numpy as np
+
+from tracegraph.interning import Interned
 
 if TYPE_CHECKING:
     from tracegraph.op import Op
@@ -34,18 +35,15 @@ class Expr:
     """An interned scalar expression with a dtype. Integer arithmetic on index expressions folds."""
 
     __slots__ = ("__weakref__",)
-    _interned: ClassVar[WeakValueDictionary[Any, Expr]] = WeakValueDictionary()
+    _interned: ClassVar[Interned] = Interned()
     dtype: np.dtype[Any]
 
     @classmethod
     def make(cls: type[_E], *args: Any) -> _E:
         """The one expression of this class with these fields."""
         key = (cls, *args)
-        found = Expr._interned.get(key)
-        if found is None:
-            found = cls(*args)
-            found = Expr._interned.setdefault(key, found)
-        return found  # type: ignore[return-value]
+        found: _E | None = Expr._interned.get(key)
+        return Expr._interned.add(key, cls(*args)) if found is None else found
 
     def __add__(self, other: Expr | int) -> Expr:
         return linear([(self, 1), (other, 1)])
@@ -87,6 +85,10 @@ class Expr:
         """The expressions that this one is made of."""
         return ()
 
+    def rebuilt(self, of: Callable[[Expr], Expr]) -> Expr:
+        """The expression made anew, hence folded, of what `of` gives for its children."""
+        return self
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Axis(Expr):
@@ -118,6 +120,9 @@ class Sum(Expr):
     def children(self) -> tuple[Expr, ...]:
         return tuple(term for term, _ in self.terms)
 
+    def rebuilt(self, of: Callable[[Expr], Expr]) -> Expr:
+        return linear([(of(term), factor) for term, factor in self.terms], self.offset)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FloorDiv(Expr):
@@ -131,6 +136,9 @@ class FloorDiv(Expr):
     def children(self) -> tuple[Expr, ...]:
         return (self.operand,)
 
+    def rebuilt(self, of: Callable[[Expr], Expr]) -> Expr:
+        return floor_divide(of(self.operand), self.divisor)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mod(Expr):
@@ -143,6 +151,9 @@ class Mod(Expr):
     @property
     def children(self) -> tuple[Expr, ...]:
         return (self.operand,)
+
+    def rebuilt(self, of: Callable[[Expr], Expr]) -> Expr:
+        return modulo(of(self.operand), self.divisor)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -158,6 +169,9 @@ class Clamp(Expr):
     def children(self) -> tuple[Expr, ...]:
         return (self.operand,)
 
+    def rebuilt(self, of: Callable[[Expr], Expr]) -> Expr:
+        return clamp(of(self.operand), self.low, self.high)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Compare(Expr):
@@ -172,6 +186,9 @@ class Compare(Expr):
     def children(self) -> tuple[Expr, ...]:
         return (self.left, self.right)
 
+    def rebuilt(self, of: Callable[[Expr], Expr]) -> Expr:
+        return compare(self.relation, of(self.left), of(self.right))
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Both(Expr):
@@ -184,6 +201,10 @@ class Both(Expr):
     @property
     def children(self) -> tuple[Expr, ...]:
         return (self.left, self.right)
+
+    def rebuilt(self, of: Callable[[Expr], Expr]) -> Expr:
+        result = both(of(self.left), of(self.right))
+        return TRUE if result is None else result
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -201,6 +222,9 @@ class Select(Expr):
     @property
     def children(self) -> tuple[Expr, ...]:
         return (self.predicate, self.chosen, self.other)
+
+    def rebuilt(self, of: Callable[[Expr], Expr]) -> Expr:
+        return select(of(self.predicate), of(self.chosen), of(self.other))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -224,6 +248,13 @@ class Load(Expr):
     def children(self) -> tuple[Expr, ...]:
         return self.indices if self.guard is None else (*self.indices, self.guard)
 
+    def rebuilt(self, of: Callable[[Expr], Expr]) -> Expr:
+        indices = tuple(map(of, self.indices))
+        guard = None if self.guard is None else of(self.guard)
+        if indices == self.indices and guard is self.guard:
+            return self
+        return Load.make(self.buffer, indices, guard)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Apply(Expr):
@@ -238,6 +269,10 @@ class Apply(Expr):
     def children(self) -> tuple[Expr, ...]:
         return self.args
 
+    def rebuilt(self, of: Callable[[Expr], Expr]) -> Expr:
+        args = tuple(map(of, self.args))
+        return self if args == self.args else Apply.make(self.op, args, self.dtype, self.attrs)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AsValue(Expr):
@@ -250,6 +285,9 @@ class AsValue(Expr):
     def children(self) -> tuple[Expr, ...]:
         return (self.operand,)
 
+    def rebuilt(self, of: Callable[[Expr], Expr]) -> Expr:
+        return as_value(of(self.operand), self.dtype)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AsIndex(Expr):
@@ -261,6 +299,9 @@ class AsIndex(Expr):
     @property
     def children(self) -> tuple[Expr, ...]:
         return (self.operand,)
+
+    def rebuilt(self, of: Callable[[Expr], Expr]) -> Expr:
+        return as_index(of(self.operand))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -457,7 +498,7 @@ def select(predicate: Expr, chosen: Expr, other: Expr) -> Expr:
 
 def apply(op: Op, args: tuple[Expr, ...], dtype: np.dtype[Any], attrs: Mapping[str, Any]) -> Expr:
     """An elementwise op on scalars."""
-    return Apply.make(op, args, dtype, tuple(sorted(attrs.items())))
+    return Apply.make(op, args, dtype, tuple(sorted(attrs.items())) if attrs else ())
 
 
 def as_value(expr: Expr | int, dtype: np.dtype[Any]) -> Expr:
@@ -495,39 +536,24 @@ def substitute(expr: Expr, replace: Mapping[Expr, Expr], memo: dict[Expr, Expr])
         return replace[expr]
     found = memo.get(expr)
     if found is None:
-        found = memo[expr] = _rebuild(expr, lambda child: substitute(child, replace, memo))
+        found = memo[expr] = expr.rebuilt(lambda child: substitute(child, replace, memo))
     return found
 
 
-def _rebuild(expr: Expr, of: Any) -> Expr:
-    match expr:
-        case Sum(terms=terms, offset=offset):
-            return linear([(of(t), f) for t, f in terms], offset)
-        case FloorDiv(operand=operand, divisor=divisor):
-            return floor_divide(of(operand), divisor)
-        case Mod(operand=operand, divisor=divisor):
-            return modulo(of(operand), divisor)
-        case Clamp(operand=operand, low=low, high=high):
-            return clamp(of(operand), low, high)
-        case Compare(relation=relation, left=left, right=right):
-            return compare(relation, of(left), of(right))
-        case Both(left=left, right=right):
-            result = both(of(left), of(right))
-            return TRUE if result is None else result
-        case Select(predicate=predicate, chosen=chosen, other=other):
-            return select(of(predicate), of(chosen), of(other))
-        case Load(buffer=buffer, indices=indices, guard=guard):
-            return Load.make(buffer, tuple(map(of, indices)), None if guard is None else of(guard))
-        case Apply(op=op, args=args, dtype=dtype, attrs=attrs):
-            return Apply.make(op, tuple(map(of, args)), dtype, attrs)
-        case AsValue(operand=operand, dtype=dtype):
-            return as_value(of(operand), dtype)
-        case AsIndex(operand=operand):
-            return as_index(of(operand))
-    return expr
+def substitution(replace: Mapping[Expr, Expr]) -> Callable[[Expr], Expr]:
+    """The function that replaces some sub-expressions; what its calls share is done once."""
+    known = dict(replace)
+
+    def of(expr: Expr) -> Expr:
+        found = known.get(expr)
+        if found is None:
+            found = known[expr] = expr.rebuilt(of)
+        return found
+
+    return of
 
 
-def subexpressions(roots: tuple[Expr, ...], known: set[Expr] | None = None) -> list[Expr]:
+def subexpressions(roots: Sequence[Expr], known: set[Expr] | None = None) -> list[Expr]:
     """Every expression below the roots once, operands before users.
 
     Those `known` are left out, with all below them, and what is found is added to them.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -34,11 +34,20 @@ _COUNT = ArrayType(np.dtype(np.int64))
 
 
 @dataclass(frozen=True, slots=True)
+class SettledTypes:
+    """The types that a traced scan finds for its carry and its y's, and the structure of these."""
+
+    carry: Types
+    y: Types
+    structure: tree.Structure
+
+
+@dataclass(frozen=True, slots=True)
 class Body:
     """What a scan repeats: `call(carry, x)` returns a carry and a y.
 
     `function` is the user's function, `name` what it calls the carry, and `result` what messages
-    call y.
+    call y. `pinned` has the attributes that say how its loops are to be carried out.
     """
 
     construct: str
@@ -47,6 +56,7 @@ class Body:
     name: str
     result: str
     steps: Steps
+    pinned: Mapping[str, Any]
 
     def apart(self, y: Any) -> Tree:
         """The leaves of a y."""
@@ -105,22 +115,7 @@ def _record(
     counters = (_COUNT,) if body.steps.counted else ()
     split = len(carry.leaves)
     count = split + len(counters)
-    parts = tuple(t.with_shape(t.shape[1:]) for t in xs.types)
-
-    def step(types: Types) -> Traced:
-        def flat(leaves: Sequence[Any]) -> Any:
-            x = tree.unflatten(xs.structure, leaves[count:])
-            after, y = call(tree.unflatten(carry.structure, leaves[:split]), x)
-            take_apart(after, body.construct, body.name, body.function)
-            body.apart(y)
-            numbers = tuple(get("add")(n, steps.step) for n in leaves[split:count])
-            for number in numbers:
-                body.steps.report(number)
-            return after, numbers, y
-
-        return trace_tree(flat, (*types, *counters, *parts), trace, body.construct, body.function)
-
-    traced, types = traced_until_stable(body.construct, step, body.function, carry, body.name)
+    traced, types = _traced(trace, body, call, carry, xs, counters, steps.step)
     types = (*types, *counters)
     first = (*carry.leaves, *(np.int64(steps.start - steps.step) for _ in counters))
     init = [cast(trace, trace.read(x), t.dtype) for x, t in zip(first, types, strict=True)]
@@ -133,9 +128,10 @@ def _record(
     operands = (*init, *(trace.read(x) for x in xs.leaves), *captures)
     attrs: dict[str, Any] = {
         "carry": len(init),
-        "xs": len(parts),
+        "xs": len(xs.leaves),
         "length": len(steps),
         "reverse": bool(reverse),
+        **body.pinned,
     }
     if body.construct != ops.scan.name:
         attrs["construct"] = body.construct
@@ -144,3 +140,42 @@ def _record(
         trace.last_token = outputs[count]
     after, _, y = traced.structure.children()
     return tree.unflatten(after, outputs[:split]), tree.unflatten(y, outputs[len(init) :])
+
+
+def settled_types(trace: Trace, body: Body, carry: Tree, xs: Tree) -> SettledTypes:
+    """What a scan of this carry over these xs would return if it were traced."""
+    traced, types = _traced(trace, body, body.call, carry, xs, (), 1)
+    return SettledTypes(types, traced.types[len(types) :], traced.structure.children()[2])
+
+
+def _traced(
+    trace: Trace,
+    body: Body,
+    call: Callable[[Any, Any], tuple[Any, Any]],
+    carry: Tree,
+    xs: Tree,
+    counters: Types,
+    size: int,
+) -> tuple[Traced, Types]:
+    """`call` traced with carry types that it gives back, and these types.
+
+    It returns a triple: the carry, the next counters, `size` further on, and a y.
+    """
+    split = len(carry.leaves)
+    count = split + len(counters)
+    parts = tuple(t.with_shape(t.shape[1:]) for t in xs.types)
+
+    def step(types: Types) -> Traced:
+        def flat(leaves: Sequence[Any]) -> Any:
+            x = tree.unflatten(xs.structure, leaves[count:])
+            after, y = call(tree.unflatten(carry.structure, leaves[:split]), x)
+            take_apart(after, body.construct, body.name, body.function)
+            body.apart(y)
+            numbers = tuple(get("add")(n, size) for n in leaves[split:count])
+            for number in numbers:
+                body.steps.report(number)
+            return after, numbers, y
+
+        return trace_tree(flat, (*types, *counters, *parts), trace, body.construct, body.function)
+
+    return traced_until_stable(body.construct, step, body.function, carry, body.name)

@@ -8,18 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from tracegraph import errors, interpret, limits, slices, tree
+from tracegraph import errors, limits, slices, tree
 from tracegraph.array import Array
-from tracegraph.carry import advance, detached, parameter_name
+from tracegraph.carry import advance, converted, detached, parameter_name
 from tracegraph.regions import (
     Tree,
     current_for,
     require_callable,
     take_apart,
 )
-from tracegraph.scan_tracing import Body, trace_scan
+from tracegraph.scan_tracing import Body, settled_types, trace_scan
+from tracegraph.schedules import LoopSchedule, loop_schedule
 from tracegraph.steps import Progress, steps_of
-from tracegraph.trace import current_trace, trace_program
+from tracegraph.trace import Trace
 from tracegraph.tracer import Tracer
 from tracegraph.types import type_of
 
@@ -35,6 +36,7 @@ def scan(
     unroll: int | bool = 1,
     *,
     progress: Progress = False,
+    schedule: LoopSchedule | None = None,
 ) -> tuple[Any, Any]:
     """The last carry and the stacked y of ``carry, y = f(carry, x)``, for each slice x of `xs`.
 
@@ -46,8 +48,9 @@ def scan(
         length: that extent; needed if `xs` has no arrays.
         reverse: go from the last slice to the first; each y still stands where its x does.
         unroll: how many slices one iteration of the loop takes; True for all of them. It changes no
-            result.
+            result. Those iterations are what `schedule` is about.
         progress: as in `while_loop`; a function gets the number of slices as its second argument.
+        schedule: as in `while_loop`.
 
     Returns:
         The last carry, and the y's as arrays with a new leading axis.
@@ -57,7 +60,7 @@ def scan(
         StaticLengthError: `length` or `unroll` is a traced value.
         ScanBodyError: `f` returned anything but a pair.
         NotCallableError, LeafTypeError, StructureError, LeafMismatchError, ProgressError,
-            TimeLimitError: as in `while_loop`.
+            ScheduleError, UnschedulableError, TimeLimitError: as in `while_loop`.
         TypeError, ValueError: `unroll` is not an int, or is negative.
 
     >>> import numpy as np
@@ -70,6 +73,7 @@ def scan(
     stacked = take_apart(xs, "scan", "xs")
     count = _length("scan", stacked, length)
     steps = steps_of("scan", f, progress, count)
+    pinned = loop_schedule("scan", schedule)
 
     def call(carry: Any, x: Any) -> tuple[Any, Any]:
         result = f(carry, x)
@@ -77,21 +81,29 @@ def scan(
             raise errors.ScanBodyError(f, result)
         return result[0], result[1]
 
-    body = Body("scan", f, call, parameter_name(f), "y", steps)
+    body = Body("scan", f, call, parameter_name(f), "y", steps, pinned)
     return _scan(body, carry, stacked, count, reverse, _block_size(unroll, count))
 
 
-def map(f: Function, xs: Any, *, progress: Progress = False) -> Any:  # the construct's own name
+def map(  # the construct's own name
+    f: Function,
+    xs: Any,
+    *,
+    progress: Progress = False,
+    schedule: LoopSchedule | None = None,
+) -> Any:
     """``f(x)`` for each slice x along the leading axis of the arrays of `xs`, stacked.
 
     Args:
         f: takes a slice of `xs` and returns a pytree of arrays and scalars.
         xs: a pytree of arrays with one leading extent.
         progress: as in `scan`.
+        schedule: as in `while_loop`.
 
     Raises:
         ScanLengthError: the leading extents differ, or `xs` has no arrays.
-        NotCallableError, LeafTypeError, ProgressError, TimeLimitError: as in `scan`.
+        NotCallableError, LeafTypeError, ProgressError, ScheduleError, UnschedulableError,
+            TimeLimitError: as in `scan`.
 
     >>> import numpy as np
     >>> map(lambda x: x * x, np.arange(4))
@@ -101,7 +113,8 @@ def map(f: Function, xs: Any, *, progress: Progress = False) -> Any:  # the cons
     stacked = take_apart(xs, "map", "xs")
     count = _length("map", stacked, None)
     steps = steps_of("map", f, progress, count)
-    body = Body("map", f, lambda carry, x: (carry, f(x)), "carry", "result", steps)
+    pinned = loop_schedule("map", schedule)
+    body = Body("map", f, lambda carry, x: (carry, f(x)), "carry", "result", steps, pinned)
     return _scan(body, take_apart((), "map", "carry"), stacked, count, False, 1)[1]
 
 
@@ -158,18 +171,46 @@ def _scan(
 
 def _run(body: Body, carry: Tree, xs: Tree, count: int, reverse: bool) -> tuple[Any, Any]:
     state, ys = detached(carry), []
+    unsettled = 0  # so many iterations have run with a carry whose types changed later
     with body.steps.watch() as tell:
         for done, i in enumerate(reversed(range(count)) if reverse else range(count), 1):
             limits.check()
             x = tree.unflatten(xs.structure, [_read_only(leaf[i]) for leaf in xs.leaves])
             after, y = body.call(state.whole(), x)
             ys.append(detached(body.apart(y)))
+            before = state
             state = advance(body.construct, body.function, state, after, body.name)
+            if state.types != before.types:
+                unsettled = done
             tell(done)
     _require_alike(body, ys)
+    if unsettled == count:
+        state, dtypes = _settled(body, state, xs, ys)
+    else:
+        dtypes = _meeting(ys[unsettled:])
     ordered = ys[::-1] if reverse else ys
-    stacked = [slices.stack(column) for column in zip(*(y.leaves for y in ordered), strict=True)]
+    columns = zip(*(y.leaves for y in ordered), strict=True)
+    stacked = [slices.stack(*leaf) for leaf in zip(columns, dtypes, strict=True)]
     return state.whole(), tree.unflatten(ys[0].structure, stacked)
+
+
+def _settled(
+    body: Body, state: Tree, xs: Tree, ys: Sequence[Tree]
+) -> tuple[Tree, list[np.dtype[Any]]]:
+    """The last carry and the dtypes of y, which the last iteration changed, as a trace has them.
+
+    A body that only plain Python can run, because it decides by values, has no such types.
+    """
+    try:
+        types = settled_types(Trace(None), body, state, xs)
+    except errors.TracerMisuseError:
+        return state, _meeting(ys)
+    return converted(state, types.carry), [type_.dtype for type_ in types.y]
+
+
+def _meeting(ys: Sequence[Tree]) -> list[np.dtype[Any]]:
+    """The dtype in which the values of each leaf meet."""
+    return [slices.meeting(column) for column in zip(*(y.types for y in ys), strict=True)]
 
 
 def _read_only(x: Any) -> Any:
@@ -203,25 +244,10 @@ def _require_alike(body: Body, ys: Sequence[Tree]) -> None:
 
 def _run_nothing(body: Body, carry: Tree, xs: Tree) -> tuple[Any, Any]:
     """No iterations: what the function would return has to be found by tracing it."""
-    structures = []
-    split = len(carry.leaves)
-
-    def flat(*leaves: Tracer) -> Sequence[Any]:
-        trace = current_trace()
-        assert trace is not None
-        state = Tree(leaves[:split], carry.types, carry.structure)
-        result = trace_scan(
-            trace, body, state, Tree(leaves[split:], xs.types, xs.structure), 0, False, 1
-        )
-        structures.append(tree.structure(result))
-        return tree.leaves(result)
-
-    given = (*carry.leaves, *xs.leaves)
-    program = trace_program(flat, (*carry.types, *xs.types), body.construct)
-    arrays = interpret.run(program, *(np.asarray(leaf) for leaf in given))
-    wrap = Array if any(isinstance(leaf, Array) for leaf in given) else lambda array: array[()]
-    leaves = [
-        a.item() if t.weak else wrap(a) for a, t in zip(arrays, program.out_types, strict=True)
-    ]
-    last, ys = tree.unflatten(structures[0], leaves)
-    return last, ys
+    types = settled_types(Trace(None), body, carry, xs)
+    wrap: Callable[..., Any] = np.asarray
+    if any(isinstance(leaf, Array) for leaf in (*carry.leaves, *xs.leaves)):
+        wrap = Array
+    ys = [wrap(np.zeros((0, *type_.shape), type_.dtype)) for type_ in types.y]
+    last = converted(detached(carry), types.carry)
+    return last.whole(), tree.unflatten(types.structure, ys)

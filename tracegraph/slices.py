@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
+import numpy as np
+
 from tracegraph.op import get
 from tracegraph.trace import bind, current_trace
 from tracegraph.types import ArrayType, result_type, type_of
@@ -34,10 +36,11 @@ def join(parts: Sequence[Any]) -> Any:
     return _apply("concatenate", *parts, axis=0)
 
 
-def stack(leaves: Sequence[Any]) -> Any:
-    """Values of one shape along a new leading axis, in the dtype in which they meet."""
+def stack(leaves: Sequence[Any], dtype: np.dtype[Any] | None = None) -> Any:
+    """Values of one shape along a new leading axis, in the dtype in which they meet, or in this."""
     types = [type_of(leaf) for leaf in leaves]
-    dtype = reduce(lambda a, b: ArrayType(result_type(a, b), (), a.weak and b.weak), types).dtype
+    if dtype is None:
+        dtype = meeting(types)
     rows = [
         _apply(
             "reshape",
@@ -47,6 +50,11 @@ def stack(leaves: Sequence[Any]) -> Any:
         for leaf, t in zip(leaves, types, strict=True)
     ]
     return join(rows)
+
+
+def meeting(types: Sequence[ArrayType]) -> np.dtype[Any]:
+    """The dtype in which values of these types meet."""
+    return reduce(lambda a, b: ArrayType(result_type(a, b), (), a.weak and b.weak), types).dtype
 
 
 def _run_of(x: Any, start: int, count: int) -> Any:

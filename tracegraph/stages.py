@@ -43,9 +43,13 @@ class Traced:
         return optimize(self.program)
 
     def lower(self) -> Lowered:
-        """Plan the graph: kernels, memory, nodes and edges."""
+        """Plan the graph: kernels, memory, nodes and edges.
+
+        Raises:
+            UnschedulableError: a loop or branch has a `schedule` that is not possible.
+        """
         donated = self.signature.donated_leaves(self.key.structure)
-        return Lowered(self, self.compiler().lower(self.optimized, donated))
+        return Lowered(self, self.compiler().lower(self.optimized, self.device, donated))
 
     def __str__(self) -> str:
         return str(self.program)

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ import optree
 
 from tracegraph import errors, views
 from tracegraph.effects import TOKEN
-from tracegraph.ir import Atom, Eqn, Literal, Program, Region, Source, Value
+from tracegraph.ir import NO_ATTRS, Atom, Eqn, Literal, Program, Region, Source, Value
 from tracegraph.tracer import Tracer
 from tracegraph.types import ArrayType, type_of
 
@@ -47,6 +47,7 @@ class Trace:
         # of a region with effects: what the token of the first is, and that left by the last
         self.first_token: Value | None = None
         self.last_token: Tracer | None = None
+        self.index_error: errors.TracerIndexError | None = None  # the last one raised
 
     def param(self, type_: ArrayType, origin: str | None = None) -> Tracer:
         """A new parameter of the region."""
@@ -62,7 +63,7 @@ class Trace:
             TypeError: not an array or a number.
         """
         if isinstance(x, Tracer):
-            return self._lift(x.owner, x.atom, x)
+            return x.atom if x.owner is self else self._lift(x.owner, x.atom, x)
         type_ = type_of(x)
         if type_.shape == ():
             return Literal.of(x, type_)
@@ -123,9 +124,10 @@ class Trace:
     ) -> tuple[Tracer, ...]:
         """Type-check and append one equation; its results as tracers."""
         types = op.result_types([a.type for a in operands], attrs, regions)
-        outputs = tuple(Value(t) for t in types)
-        self.eqns.append(Eqn(op, tuple(operands), outputs, dict(attrs), regions, user_source()))
-        return tuple(Tracer(self, value) for value in outputs)
+        outputs = tuple([Value(t) for t in types])
+        own = dict(attrs) if attrs else NO_ATTRS
+        self.eqns.append(Eqn(op, tuple(operands), outputs, own, regions, user_source()))
+        return tuple([Tracer(self, value) for value in outputs])
 
     def close(self, results: Sequence[Any]) -> Region:
         """The finished region. Captures follow the parameters, in order of first use."""
@@ -150,6 +152,11 @@ def activate(trace: Trace) -> Iterator[Trace]:
         if isinstance(error.__cause__, errors.TracerMisuseError):
             raise error.__cause__ from None  # NumPy hides it when `array[i] = tracer` fails
         raise
+    except TypeError as error:
+        if trace.index_error is not None and "integer, got 'Tracer<" in str(error):
+            # NumPy drops it when `numpy.zeros(tracer)` fails
+            raise trace.index_error.with_traceback(error.__traceback__) from None
+        raise
     finally:
         _current.reset(token)
 
@@ -162,18 +169,20 @@ def recorder(args: Sequence[Any]) -> Trace | None:
     Raises:
         EscapedTracerError: a tracer, but no trace is in progress.
     """
-    found = next((a for a in args if isinstance(a, Tracer)), None)
     trace = _current.get()
-    if found is not None and trace is None:
-        raise errors.EscapedTracerError(found)
-    return trace if found is not None or not args else None
+    for arg in args:
+        if isinstance(arg, Tracer):
+            if trace is None:
+                raise errors.EscapedTracerError(arg)
+            return trace
+    return None if args else trace
 
 
 def bind(trace: Trace, op: Op, args: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
     """Record `op` on arguments: casts by its promotion rule, then the equation."""
     atoms = [trace.read(a) for a in args]
     if op.promote is not None:
-        dtypes = op.promote(*(a.type for a in atoms), **attrs)
+        dtypes = op.promote(*[a.type for a in atoms], **attrs)
         atoms = [cast(trace, a, d) for a, d in zip(atoms, dtypes, strict=True)]
     out = trace.record(op, atoms, attrs)
     if getattr(op.form, "view", False) and isinstance(args[0], Tracer):
@@ -249,4 +258,7 @@ def user_source() -> Source | None:
         frame = frame.f_back
     if frame is None:
         return None
-    return Source(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
+    return _source(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
+
+
+_source = lru_cache(maxsize=4096)(Source)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -17,6 +19,13 @@ if TYPE_CHECKING:
     from tracegraph.trace import Trace
 
 MisuseError = type[errors.TracerMisuseError]
+
+
+@cache
+def _protocols() -> ModuleType:
+    from tracegraph.numpy import protocols  # built on the functions, which are built on tracers
+
+    return protocols
 
 
 def _in_place(name: str) -> Callable[[Tracer, Any], Any]:
@@ -163,6 +172,10 @@ class Tracer(ArrayOperators):
             raise TypeError(f"len() of a traced value of type {self.type}, which has no axes")
         return self.shape[0]
 
+    def __index__(self) -> NoReturn:
+        self.owner.index_error = errors.TracerIndexError(self)
+        raise self.owner.index_error
+
     def __iter__(self) -> Iterator[Any]:
         if self.ndim == 0:
             raise errors.TracerIterationError(self)
@@ -188,9 +201,7 @@ class Tracer(ArrayOperators):
     __irshift__ = _in_place("right_shift")
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        from tracegraph.numpy.protocols import array_ufunc
-
-        return array_ufunc(ufunc, method, inputs, kwargs)
+        return _protocols().array_ufunc(ufunc, method, inputs, kwargs)
 
     def __array_function__(
         self,
@@ -199,9 +210,15 @@ class Tracer(ArrayOperators):
         args: Sequence[Any],
         kwargs: Mapping[str, Any],
     ) -> Any:
-        from tracegraph.numpy.protocols import array_function
+        return _protocols().array_function(func, args, kwargs)
 
-        return array_function(func, args, kwargs)
+    def __getattr__(self, name: str) -> NoReturn:
+        if not name.startswith("_") and name not in Tracer.__slots__:
+            if hasattr(np.ndarray, name):
+                raise errors.UnsupportedAttributeError(name)
+            message = f"{errors.value_text(self)} has no attribute {name!r}"
+            raise AttributeError(message, name=name, obj=self)
+        raise AttributeError(name)
 
     def __copy__(self) -> Any:
         return self.copy()
@@ -228,7 +245,7 @@ class Tracer(ArrayOperators):
     __bool__ = _misuse(errors.TracerBoolError)
     __int__ = _misuse(errors.TracerIntegerError)
     __trunc__ = _misuse(errors.TracerIntegerError)
-    __index__ = _misuse(errors.TracerIndexError)
+    __hash__ = _misuse(errors.TracerHashError)  # type: ignore[assignment]
     __float__ = _misuse(errors.TracerFloatError)
     __complex__ = _misuse(errors.TracerComplexError)
     __array__ = _misuse(errors.TracerArrayError)

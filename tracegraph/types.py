@@ -44,8 +44,9 @@ def canonical_dtype(dtype: DTypeLike) -> np.dtype[Any]:
     >>> canonical_dtype("float32")
     dtype('float32')
     """
-    if isinstance(dtype, np.dtype) and dtype in _INSTANCES:
-        return _INSTANCES[dtype]
+    known = _INSTANCES.get(dtype) if isinstance(dtype, np.dtype) else None
+    if known is not None:
+        return known
     found = np.dtype(dtype).newbyteorder("=")
     if found not in SHORT_NAMES:
         accepted = ", ".join(str(d) for d in SHORT_NAMES)
@@ -66,10 +67,11 @@ class ArrayType:
     weak: bool = False
 
     def __post_init__(self) -> None:
+        shape = tuple(map(int, self.shape))
+        if shape and min(shape) < 0:
+            raise ValueError(f"an extent must not be negative: got shape {shape}")
         object.__setattr__(self, "dtype", canonical_dtype(self.dtype))
-        object.__setattr__(self, "shape", tuple(int(n) for n in self.shape))
-        if any(n < 0 for n in self.shape):
-            raise ValueError(f"an extent must not be negative: got shape {self.shape}")
+        object.__setattr__(self, "shape", shape)
 
     def __str__(self) -> str:
         weak = "~" if self.weak else ""
@@ -174,6 +176,10 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     Raises:
         ValueError: two extents differ and neither is 1.
     """
+    if not shapes:
+        return ()
+    if shapes.count(shapes[0]) == len(shapes):
+        return shapes[0]
     try:
         return np.broadcast_shapes(*shapes)
     except ValueError:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from operator import is_
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +44,11 @@ class View:
 
 def row_major(shape: Sequence[int]) -> Strides:
     """Strides, in elements, of a row-major array."""
-    return tuple(np.cumprod((1, *shape[:0:-1]), dtype=np.int64)[::-1].tolist()) if shape else ()
+    strides, step = [], 1
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= extent
+    return tuple(reversed(strides))
 
 
 def strides_of(tracer: Tracer) -> Strides:
@@ -160,9 +165,15 @@ _PUT: Mapping[str, Callable[[View, Atom], Atom]] = {
 
 
 def _reshape_strides(base: Tracer, shape: tuple[int, ...]) -> Strides | None:
+    return _reshaped(base.shape, strides_of(base), shape)
+
+
+@lru_cache(maxsize=1024)
+def _reshaped(old: tuple[int, ...], strides: Strides, new: tuple[int, ...]) -> Strides | None:
+    """The strides of NumPy's reshape, or None if it copies."""
     one = np.empty((), np.int8)  # of itemsize 1, so that strides count elements; never read
     try:
-        return np.reshape(as_strided(one, base.shape, strides_of(base)), shape, copy=False).strides
+        return np.reshape(as_strided(one, old, strides), new, copy=False).strides
     except ValueError:
         return None
 

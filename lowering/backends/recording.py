@@ -10,13 +10,22 @@ import copy
 import itertools
 import threading
 import weakref
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
 
 from lowering.backends.cuda import CudaBackend
+from lowering.backends.recorded import (
+    Call,
+    RecordedEvent,
+    RecordedExecutable,
+    RecordedGraph,
+    RecordedHostMemory,
+    RecordedMemory,
+    RecordedNode,
+    RecordedStream,
+)
 from lowering.cuda.device import OpenDevice
 from lowering.cuda.executable import CudaExecutable
 from lowering.cuda.interface import ConditionalKind, Event, ForeignArray, Gemm, Launch
@@ -24,7 +33,6 @@ from lowering.cuda.turns import CaptureTurns
 from lowering.errors import (
     ClosedGraphError,
     ForeignNodeError,
-    FrozenSlotsError,
     NestedCaptureError,
 )
 from lowering.features import Feature
@@ -34,130 +42,6 @@ from lowering.slots import SlotTable
 
 class InjectedError(RuntimeError):
     """The failure that a `RecordingDriver` was told to make."""
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One call of the driver: the operation, what it was about, and on which stream it was."""
-
-    operation: str
-    detail: tuple[Any, ...] = ()
-    stream: int = 1
-
-    def __str__(self) -> str:
-        return " ".join([self.operation, *map(str, self.detail)])
-
-
-@dataclass(slots=True, eq=False, weakref_slot=True)
-class RecordedUserObject:
-    """What ties a slot table to a graph and to the executables made from it."""
-
-    slots: SlotTable
-
-
-@dataclass(slots=True, eq=False)
-class RecordedNode:
-    """A node: kind ``"kernel"``, ``"library"`` or that of a conditional, a name, and its edges.
-
-    `owned` are the parameters whose memory `user_object` keeps alive.
-    """
-
-    kind: str
-    name: str
-    dependencies: tuple[RecordedNode, ...]
-    bodies: tuple[RecordedGraph, ...] = ()
-    condition: int | None = None
-    launch: Launch | None = None
-    values: list[int] = field(default_factory=list)
-    owned: tuple[int, ...] = ()
-    user_object: RecordedUserObject | None = None
-
-    @property
-    def slots(self) -> SlotTable | None:
-        """The table that a kernel node keeps alive."""
-        return None if self.user_object is None else self.user_object.slots
-
-    @property
-    def node(self) -> RecordedNode:
-        """A kernel node is its own handle."""
-        return self
-
-
-@dataclass(slots=True, eq=False, weakref_slot=True)
-class RecordedGraph:
-    """A graph or a body, its nodes in the order they were added, and its conditions."""
-
-    nodes: list[RecordedNode] = field(default_factory=list)
-    conditions: list[int] = field(default_factory=list)
-
-    @property
-    def edges(self) -> set[tuple[int, int]]:
-        """Edges as positions in `nodes`."""
-        return {
-            (self.nodes.index(before), position)
-            for position, node in enumerate(self.nodes)
-            for before in node.dependencies
-        }
-
-    def walk(self) -> Iterator[RecordedNode]:
-        """Every node, those of bodies included."""
-        for node in self.nodes:
-            yield node
-            for body in node.bodies:
-                yield from body.walk()
-
-
-@dataclass(slots=True, eq=False, weakref_slot=True)
-class RecordedExecutable:
-    """An instantiated graph: it holds the definition, and the parameters of its launches."""
-
-    graph: RecordedGraph
-    closed: bool = False
-
-
-@dataclass(slots=True, eq=False, weakref_slot=True)
-class RecordedMemory:
-    """Memory that does not exist, at an address that is used once."""
-
-    pointer: int
-    nbytes: int
-
-
-@dataclass(slots=True, eq=False, weakref_slot=True)
-class RecordedHostMemory:
-    """Host memory, which stands for pinned memory: tests write to it what kernels would."""
-
-    bytes: np.ndarray[Any, np.dtype[np.uint8]]
-
-    @property
-    def pointer(self) -> int:
-        """The address."""
-        return int(self.bytes.ctypes.data)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RecordedStream:
-    """A stream by its handle."""
-
-    handle: int
-
-    def __cuda_stream__(self) -> tuple[int, int]:
-        """The version of this protocol, and the handle."""
-        return 0, self.handle
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RecordedEvent:
-    """An event: the position in the log at which it was recorded, and what has to happen first."""
-
-    position: int
-    driver: RecordingDriver
-    was_busy: bool
-    before: tuple[RecordedEvent, ...]
-
-    def __call__(self) -> bool:
-        """Whether the stream is done with its loops, and with what it waits for."""
-        return not (self.was_busy and self.driver.busy) and all(event() for event in self.before)
 
 
 class RecordingDriver:
@@ -195,7 +79,6 @@ class RecordingDriver:
         self._waits: list[RecordedEvent] = []
         self.live_memory: weakref.WeakSet[RecordedMemory | RecordedHostMemory] = weakref.WeakSet()
         self.live_executables: weakref.WeakSet[RecordedExecutable] = weakref.WeakSet()
-        self.live_user_objects: weakref.WeakSet[RecordedUserObject] = weakref.WeakSet()
         self.memory = memory
         self._library_kinds = tuple(library_kinds)
         self._addresses = itertools.count(1)
@@ -352,28 +235,16 @@ class RecordingDriver:
         dependencies: Sequence[RecordedNode],
         launch: Launch,
         values: Sequence[int],
-        owned: Sequence[bool],
-        slots: SlotTable,
     ) -> RecordedNode:
-        """A node that holds `slots`, in three calls: should one fail, there is no node."""
-        if slots.frozen:
-            raise FrozenSlotsError
-        kept = tuple(value for value, keep in zip(values, owned, strict=True) if keep)
-        self._log("retain", len(kept))
-        user_object = RecordedUserObject(slots)
-        self.live_user_objects.add(user_object)
-        self._log("add_kernel", launch.kernel)
+        """A node; its edges come with it."""
+        self._log("add_kernel", launch.kernel, len(dependencies))
         node = RecordedNode(
             "kernel",
             launch.kernel,
             tuple(dependencies),
             launch=launch,
             values=list(values),
-            owned=kept,
-            user_object=user_object,
         )
-        if dependencies:
-            self._log("add_edges", len(dependencies))
         graph.nodes.append(node)
         return node
 
@@ -439,10 +310,10 @@ class RecordingDriver:
         """Logged."""
         self._log("synchronize_capture_stream")
 
-    def instantiate(self, graph: RecordedGraph) -> RecordedExecutable:
+    def instantiate(self, graph: RecordedGraph, slots: SlotTable) -> RecordedExecutable:
         """Logged."""
         self._log("instantiate")
-        executable = RecordedExecutable(graph)
+        executable = RecordedExecutable(graph, slots)
         self.live_executables.add(executable)
         return executable
 
@@ -463,7 +334,7 @@ class RecordingDriver:
     def close(self, executable: RecordedExecutable) -> None:
         """Logged."""
         self._log("close")
-        executable.closed = True
+        executable.closed, executable.slots = True, None
 
 
 class RecordingDevice(OpenDevice):

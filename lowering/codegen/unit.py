@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from lowering.buffer import Buffer
 from lowering.codegen.body import Body
+from lowering.codegen.constants import constant
 from lowering.codegen.launch import accumulators_of, block_threads, nest_shape
 from lowering.codegen.maps import write_map
 from lowering.codegen.parameters import (
@@ -50,7 +51,7 @@ from lowering.kernel import (
 )
 from lowering.plan import KernelNode, Plan, WhileNode, walk
 from lowering.preamble import c_type, preamble
-from tracegraph.scalar import Expr, Load, subexpressions
+from tracegraph.scalar import Expr, Load, const, subexpressions
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +170,13 @@ def _write_nests(body: Body, nests: tuple[PlainNest, ...], shapes: list[Shape]) 
 
 
 def _write_nest(body: Body, nest: PlainNest, shape: Shape, workspace: str) -> None:
+    if nest.predicates:
+        # joined by |, so that no load waits for another; all threads of a block decide alike
+        tests = (
+            f"(*{body.pointers[p.flag]} != {constant(const(p.value, p.flag.type.dtype))})"
+            for p in nest.predicates
+        )
+        body.line(f"if ({' | '.join(tests)}) return;")
     match nest, shape:
         case MapNest(), MapShape():
             write_map(body, nest, shape)
@@ -228,6 +236,7 @@ def _buffers(nests: tuple[PlainNest, ...]) -> tuple[list[Buffer], list[Buffer]]:
     read: dict[Buffer, None] = {}
     written: dict[Buffer, None] = {}
     for nest in nests:
+        read.update((predicate.flag, None) for predicate in nest.predicates)
         loads = (e for e in subexpressions(tuple(_roots(nest))) if isinstance(e, Load))
         read.update((load.buffer, None) for load in loads)
         written.update((store.buffer, None) for store in _stores(nest))

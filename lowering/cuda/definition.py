@@ -82,7 +82,7 @@ class Definition:
         self._require_open()
         with self._giving_up():
             self.slots.attach(node, (v for v, keep in zip(values, owned, strict=True) if keep))
-            handle = self.driver.add_kernel(graph, dependencies, launch, values, owned, self.slots)
+            handle = self.driver.add_kernel(graph, dependencies, launch, values)
             self._kernels[handle] = node
         return handle
 
@@ -139,7 +139,7 @@ class Definition:
         if self._state != "frozen":
             raise UnfinishedError(self.name, self._state)
         with self._giving_up():
-            executable = self.driver.instantiate(self._graph)
+            executable = self.driver.instantiate(self._graph, self.slots)
         self._graph, self._state = None, "instantiated"
         return executable
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from lowering.cuda.arena import Arenas
 from lowering.cuda.compile import cubin
+from lowering.cuda.ending import finish
 from lowering.cuda.heap import Heap
 from lowering.cuda.interface import Driver
 from lowering.cuda.last_use import LastUse
@@ -197,6 +198,6 @@ def _open(ordinal: int) -> OpenDevice:
             'the device "host"'
         ) from error
     device = OpenDevice(driver)
-    atexit.register(device.timeline.finish)
+    atexit.register(finish, device.timeline)
     _opened.append(device)
     return device

@@ -25,12 +25,13 @@ if TYPE_CHECKING:
 
 
 class Effects:
-    """The failures, counts and prints of one executable.
+    """The failures, counts and prints of one executable, whose name it has.
 
     It holds the sites of the prints, so that what they print can be read.
     """
 
     def __init__(self, plan: Plan, mailbox: Mailbox, sites: tuple[Site, ...]) -> None:
+        self.name = plan.name
         self.monitors: tuple[Monitor, ...] = plan.monitors
         self._failures = plan.failures
         self._mailbox = mailbox

@@ -107,6 +107,7 @@ def emit(
     driver = definition.driver
     state = _State(unit, module, driver, definition, keeping, placement, channels, values)
     with definition.building() as graph:
+        placement.slots.retain(module)
         if values:
             state.load = _add_load(state, graph)
         _emit_graph(state, graph, plan.graph, top=True)

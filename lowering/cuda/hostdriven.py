@@ -157,12 +157,10 @@ class _HostDriven:
         dependencies: Sequence[CutNode],
         launch: Launch,
         values: Sequence[int],
-        owned: Sequence[bool],
-        slots: SlotTable,
     ) -> CutKernel:
         segment = self._open_segment(graph)
         before = _within(segment, dependencies)
-        added = self._driver.add_kernel(segment.graph, before, launch, values, owned, slots)
+        added = self._driver.add_kernel(segment.graph, before, launch, values)
         return CutKernel(segment, added)
 
     def capture(
@@ -196,9 +194,9 @@ class _HostDriven:
 
     # Running
 
-    def instantiate(self, graph: CutGraph) -> CutGraph:
+    def instantiate(self, graph: CutGraph, slots: SlotTable) -> CutGraph:
         for segment in graph.segments():
-            segment.executable = self._driver.instantiate(segment.graph)
+            segment.executable = self._driver.instantiate(segment.graph, slots)
         return graph
 
     def update_kernel(self, executable: CutGraph, kernel: CutKernel) -> None:

@@ -217,10 +217,8 @@ class Driver(Protocol):
         dependencies: Sequence[Any],
         launch: Launch,
         values: Sequence[int],
-        owned: Sequence[bool],
-        slots: SlotTable,
     ) -> KernelNodeHandle:
-        """Add a kernel node; values marked in `owned` are addresses that `slots` keeps alive."""
+        """Add a kernel node. Nothing that it points to is kept alive: see `instantiate`."""
 
     def add_conditional(
         self,
@@ -247,8 +245,8 @@ class Driver(Protocol):
     def synchronize_capture_stream(self) -> None:
         """Wait for work issued there outside a capture."""
 
-    def instantiate(self, graph: Any) -> Any:
-        """An executable of the graph."""
+    def instantiate(self, graph: Any, slots: SlotTable) -> Any:
+        """An executable of the graph, which keeps `slots` alive until it is closed."""
 
     def update_kernel(self, executable: Any, kernel: Any) -> None:
         """Give a kernel node, by the handle from `add_kernel`, its present parameter values."""

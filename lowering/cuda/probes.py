@@ -51,7 +51,7 @@ def _instantiates(driver: Driver, kind: ConditionalKind, branches: int) -> bool:
     graph = driver.new_graph()
     condition, _ = driver.create_condition(graph)
     driver.add_conditional(graph, [], kind, condition, branches)
-    driver.close(driver.instantiate(graph))
+    driver.close(driver.instantiate(graph, SlotTable()))
     return True
 
 
@@ -59,21 +59,14 @@ def _updates_bodies(driver: Driver, compile_: Callable[[str], Any]) -> bool:
     """Whether a kernel in a body that was given a new value stores that one."""
     module = driver.load(compile_(preamble() + _SOURCE))
     memory, slots = driver.allocate(8), SlotTable()
+    slots.retain(module, memory)
     graph = driver.new_graph()
     condition, handle = driver.create_condition(graph)
-    arm = driver.add_kernel(
-        graph, [], Launch(driver.kernel(module, _ARM), _ONE, _ONE), [handle], [False], slots
-    )
+    arm = driver.add_kernel(graph, [], Launch(driver.kernel(module, _ARM), _ONE, _ONE), [handle])
     _, (body,) = driver.add_conditional(graph, [arm.node], "if", condition, 1)
-    store = driver.add_kernel(
-        body,
-        [],
-        Launch(driver.kernel(module, _STORE), _ONE, _ONE),
-        [memory.pointer, 1],
-        [False, False],
-        slots,
-    )
-    executable = driver.instantiate(graph)
+    launch = Launch(driver.kernel(module, _STORE), _ONE, _ONE)
+    store = driver.add_kernel(body, [], launch, [memory.pointer, 1])
+    executable = driver.instantiate(graph, slots)
     store.values[1] = 2
     driver.update_kernel(executable, store)
     driver.launch(executable)

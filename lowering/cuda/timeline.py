@@ -80,6 +80,11 @@ class Timeline:
         return bool(self.flights)
 
     @property
+    def unheard(self) -> bool:
+        """Whether launches may have something to say."""
+        return bool(self._unheard)
+
+    @property
     def idle(self) -> bool:
         """Whether all has passed that `hold` was told of."""
         with self._lock:
@@ -213,22 +218,6 @@ class Timeline:
         if self.driver.copy_to_device(pointer, source):
             self.settle()
 
-    def finish(self) -> None:
-        """Let what is in flight on any stream say what it has to, at the end of the process.
-
-        Loops that have nothing to say are stopped: nobody is left to read their results, and the
-        process could not end before they do.
-        """
-        timelines = self.stopping.all()
-        try:
-            for timeline in timelines:
-                if timeline._unheard:
-                    timeline.wait()
-        finally:
-            if any(timeline.flights for timeline in timelines):
-                self.driver.activate()
-                self._stop(SystemExit())
-
     def _poll(self) -> None:
         """Wait in Python, where signals are handled."""
         with self._lock:
@@ -244,7 +233,7 @@ class Timeline:
                         self.home._prints.show()
                     time.sleep(min(elapsed * SLEEP_SHARE, LONGEST_SLEEP))
         except BaseException as reason:
-            self._stop(reason)
+            self.stop(reason)
             raise
         self._land(flights)
 
@@ -259,8 +248,9 @@ class Timeline:
 
     # Stopping
 
-    def _stop(self, reason: BaseException) -> None:
+    def stop(self, reason: BaseException) -> None:
         """End all loops in flight on the device, and wait until it is rid of them."""
+        self.driver.activate()
         flights, ended = self.stopping.stop(reason)
         try:
             while ended is not None and not ended():
@@ -273,6 +263,16 @@ class Timeline:
             timeline._land([flight for flight in flights if flight in timeline.flights])
 
     # Hearing
+
+    def last_words(self) -> list[BaseException]:
+        """Show what launches that are over have left, and return what each would raise."""
+        errors: list[BaseException] = []
+        for effects in self._take_unheard():
+            try:
+                self._hear({effects: None})
+            except BaseException as error:
+                errors.append(error)
+        return errors
 
     def _take_unheard(self) -> dict[Effects, None]:
         with self._lock:

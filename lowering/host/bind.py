@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from lowering.buffer import Buffer
 from lowering.host.arena import Array
 from lowering.host.frame import Frame, Step
-from lowering.host.registers import Instruction, Register, Temporary
+from lowering.host.registers import Instruction, Register, Temporary, View
 from lowering.host.scalars import scalar_step
 from lowering.host.schedule import Schedule, block_shape
+from lowering.kernel import Predicate
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,24 @@ class _Cut:
 
 def nest_steps(schedule: Schedule, frame: Frame, workspace: Array) -> list[Step]:
     """The steps that run a nest, in order."""
-    return _Binder(schedule, frame, workspace).steps()
+    steps = _Binder(schedule, frame, workspace).steps()
+    return [_predicated(schedule.predicates, steps, frame)] if schedule.predicates else steps
+
+
+def _predicated(predicates: Sequence[Predicate], steps: Sequence[Step], frame: Frame) -> Step:
+    values = frame.values
+    tests = [(frame.cell(frame.slot(_element(p.flag))), p.value) for p in predicates]
+
+    def run() -> None:
+        if all(values[cell][()] == wanted for cell, wanted in tests):
+            for step in steps:
+                step()
+
+    return run
+
+
+def _element(flag: Buffer) -> View:
+    return View(flag.type.dtype, (), {}, flag, (), 0)
 
 
 class _Binder:

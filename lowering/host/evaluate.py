@@ -28,6 +28,7 @@ from lowering.host.registers import (
     View,
     static,
 )
+from lowering.kernel import Predicate
 from tracegraph.scalar import (
     FALSE,
     TRUE,
@@ -61,10 +62,14 @@ _RELATIONS = {"<": np.less, ">=": np.greater_equal, "==": np.equal}
 
 
 class Evaluator:
-    """The instructions of one nest. `extents` are those of the axes of its space and loops."""
+    """The instructions of one nest. `extents` are those of the axes of its space and loops.
 
-    def __init__(self, extents: tuple[int, ...]) -> None:
+    They run if the `predicates` hold.
+    """
+
+    def __init__(self, extents: tuple[int, ...], predicates: tuple[Predicate, ...] = ()) -> None:
         self.extents = extents
+        self.predicates = predicates
         self.instructions: list[Instruction] = []
         self._registers: dict[Expr, Register] = {}
         self._axes: dict[Expr, frozenset[int]] = {}

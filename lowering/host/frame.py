@@ -15,8 +15,8 @@ import numpy as np
 
 from lowering.buffer import Buffer
 from lowering.host.arena import Array
-from lowering.host.place import row_major_strides
 from lowering.host.registers import Register, Static, View
+from lowering.strides import row_major_strides
 
 Step = Callable[[], object]
 

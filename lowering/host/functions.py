@@ -11,7 +11,7 @@ import numpy as np
 
 from lowering.host.arena import Array
 from lowering.host.offsets import Offset
-from lowering.host.place import row_major_strides
+from lowering.strides import row_major_strides
 from tracegraph.op import Op
 
 

@@ -62,10 +62,14 @@ def kernel_runs(kernel: Kernel, effects: Effects) -> list[Evaluator]:
         if 0 in nest.space:
             continue
         applied: set[Expr] = {e for e in subexpressions(nest_roots(nest)) if isinstance(e, Apply)}
-        shared = (run for run, seen in runs if run.extents == extents and seen & applied)
+        shared = (
+            run
+            for run, seen in runs
+            if (run.extents, run.predicates) == (extents, nest.predicates) and seen & applied
+        )
         run = next(shared, None)
         if run is None:
-            run = Evaluator(extents)
+            run = Evaluator(extents, nest.predicates)
             runs.append((run, applied))
         _append(run, nest, effects)
     return [*(run for run, _ in runs), *prints]

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from math import prod
 
 from lowering.buffer import Buffer
+from lowering.strides import row_major_strides
 from tracegraph.scalar import Axis, Const, Expr, Sum, const, linear
 
 AxesOf = Callable[[Expr], frozenset[int]]
@@ -41,11 +41,6 @@ class Place:
         return (
             self.fixed is not None and 0 <= self.fixed + self.low <= self.fixed + self.high < size
         )
-
-
-def row_major_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Strides, in elements, of a contiguous array."""
-    return tuple(prod(shape[axis + 1 :]) for axis in range(len(shape)))
 
 
 def place(

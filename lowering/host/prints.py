@@ -19,14 +19,14 @@ def print_runs(nest: PrintNest, format_: PrintFormat) -> Iterator[Evaluator]:
     values: list[Array] = [np.empty(a.shape, a.value.dtype) for a in nest.arguments]
     for argument, value in zip(nest.arguments, values, strict=True):
         if prod(argument.shape):
-            yield _kept(argument, value)
-    last = Evaluator(())
+            yield _kept(nest, argument, value)
+    last = Evaluator((), nest.predicates)
     last.instructions.append(Instruction("effect", lambda: _print(format_, values), ()))
     yield last
 
 
-def _kept(argument: PrintedArray, into: Array) -> Evaluator:
-    run = Evaluator(argument.shape)
+def _kept(nest: PrintNest, argument: PrintedArray, into: Array) -> Evaluator:
+    run = Evaluator(argument.shape, nest.predicates)
     register = run.value(argument.value)
     run.instructions.append(Instruction("effect", _copy_to(into), (register,)))
     return run

@@ -15,6 +15,7 @@ from lowering.host import functions
 from lowering.host.arena import Workspace
 from lowering.host.evaluate import Evaluator
 from lowering.host.registers import Instruction, Late, Register, Temporary, View
+from lowering.kernel import Predicate
 
 BLOCK_BYTES = 1 << 18
 """About what each intermediate value of a block takes: several fit a second-level cache."""
@@ -26,7 +27,8 @@ Overlaps = Callable[[Buffer, Buffer], bool]
 class Schedule:
     """What one nest runs: `before` once, then `each` for every block of `length` along `axis`.
 
-    `starts` places the temporaries in the workspace. Without an axis there is one block.
+    `starts` places the temporaries in the workspace. Without an axis there is one block. All of it
+    runs if the `predicates` hold.
     """
 
     before: tuple[Instruction, ...]
@@ -35,6 +37,7 @@ class Schedule:
     extent: int
     length: int
     starts: Mapping[Temporary, int]
+    predicates: tuple[Predicate, ...] = ()
 
 
 def schedule(run: Evaluator, overlaps: Overlaps, workspace: Workspace) -> Schedule:
@@ -48,7 +51,7 @@ def schedule(run: Evaluator, overlaps: Overlaps, workspace: Workspace) -> Schedu
     each = tuple(i for i in instructions if axis is None or _varies(i, axis))
     extent = 1 if axis is None else run.extents[axis]
     starts = place_temporaries(before, each, axis, length, workspace)
-    return Schedule(before, each, axis, extent, length, starts)
+    return Schedule(before, each, axis, extent, length, starts, run.predicates)
 
 
 def _varies(instruction: Instruction, axis: int) -> bool:

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from math import prod
 
 from lowering.buffer import Buffer
-from lowering.host.place import Place, row_major_strides
+from lowering.host.place import Place
 from lowering.host.registers import View
+from lowering.strides import row_major_strides
 from tracegraph.scalar import const, modulo
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 import tracegraph
 
+from .mixed_programs import EXTENT, equations, function, steps
 from .row import MILLISECONDS, PER_EQUATION, Row
 
 COUNTS = (10, 100, 1_000, 10_000)
@@ -73,6 +74,45 @@ PLAN_ROWS = tuple(
 )
 
 
+def _mixed_inputs(draw):
+    seed = int(draw.rng.integers(1 << 30)) if draw.random else 0
+    shapes = [EXTENT, EXTENT, (EXTENT, EXTENT), (EXTENT, EXTENT)]  # two vectors, two matrices
+    return [*(draw.uniform(shape, np.dtype("float32")) for shape in shapes), seed]
+
+
+def _plan_mixed(count):
+    def prepare(*inputs):
+        *arrays, seed = inputs
+        program = steps(count, seed)
+        return _nothing_of(lambda: tracegraph.jit(function(np, program)).lower(*arrays))
+
+    return prepare
+
+
+def _lower_mixed_jax(count):
+    def prepare(*inputs):
+        import jax
+
+        *arrays, seed = inputs
+        program = steps(count, seed)
+        return _nothing_of(lambda: jax.jit(function(jax.numpy, program)).lower(*arrays))
+
+    return prepare
+
+
+MIXED_ROWS = tuple(
+    Row(
+        name=f"plan_mixed_{2 * count}",
+        title=f"trace and plan a random program of {count} steps, about two equations each",
+        inputs=_mixed_inputs,
+        contestants={"tracegraph": _plan_mixed(count), "jax": _lower_mixed_jax(count)},
+        unit=PER_EQUATION,
+        work=lambda inputs, results, count=count: equations(count, inputs[-1]),
+    )
+    for count in (5, 50, 500, 5_000)
+)
+
+
 def _first_inputs(draw):
     n, dtype = draw.size(1024), draw.dtype("float32", "float64")
     return [draw.uniform(n, dtype, 1.0, 2.0)]
@@ -132,4 +172,4 @@ FIRST_CALL = Row(
     unit=MILLISECONDS,
 )
 
-ROWS = (*PLAN_ROWS, FIRST_CALL)
+ROWS = (*PLAN_ROWS, *MIXED_ROWS, FIRST_CALL)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .capture import cupy_graph, torch_graph, warp_graph
+from .capture import and_graphs
 from .own import eager, jitted
 from .row import Row
 
@@ -63,12 +63,7 @@ CALL = Row(
         "tracegraph": jitted(fused),
         "numpy": eager(fused),
         "jax": _jax,
-        "torch": _torch,
-        "torch graph": lambda *arrays: torch_graph(_torch(*arrays)),
-        "cupy": _cupy,
-        "cupy graph": lambda *arrays: cupy_graph(_cupy(*arrays)),
-        "warp": _warp,
-        "warp graph": lambda *arrays: warp_graph(_warp(*arrays)),
+        **and_graphs(torch=_torch, cupy=_cupy, warp=_warp),
     },
     limit="launch",
 )
@@ -124,10 +119,7 @@ MANY_ARRAYS = Row(
         "tracegraph": jitted(_each),
         "numpy": eager(_each),
         "jax": _many_jax,
-        "torch": _many_torch,
-        "torch graph": lambda *arrays: torch_graph(_many_torch(*arrays)),
-        "cupy": _many_cupy,
-        "cupy graph": lambda *arrays: cupy_graph(_many_cupy(*arrays)),
+        **and_graphs(torch=_many_torch, cupy=_many_cupy),
     },
     limit="launch",
 )

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .library import Unavailable
+from .row import Prepare
 
 
 def torch_graph(run: Callable[[], Any]) -> Callable[[], Any]:
@@ -80,3 +81,21 @@ def warp_graph(run: Callable[[], Any]) -> Callable[[], Any]:
         return result
 
     return replay
+
+
+_CAPTURES = {"torch": torch_graph, "cupy": cupy_graph, "warp": warp_graph}
+
+
+def and_graphs(**contestants: Prepare) -> dict[str, Prepare]:
+    """Contestants by library, and behind each the same with its work captured into a graph."""
+    both: dict[str, Prepare] = {}
+    for library, prepare in contestants.items():
+        both[library] = prepare
+        both[f"{library} graph"] = _captured(_CAPTURES[library], prepare)
+    return both
+
+
+def _captured(
+    capture: Callable[[Callable[[], Any]], Callable[[], Any]], prepare: Prepare
+) -> Prepare:
+    return lambda *inputs: capture(prepare(*inputs))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import tracegraph
 
-from .capture import cupy_graph, torch_graph, warp_graph
+from .capture import and_graphs, warp_graph
 from .own import eager, jitted
+from .repeat import repeated
 from .row import PER_ITERATION, Row
 
 STEPS = 1000
@@ -23,10 +26,7 @@ def _ours(x):
     return tracegraph.fori_loop(0, STEPS, lambda i, x: _step(x), x)
 
 
-def _numpy(x):
-    for _ in range(STEPS):
-        x = _step(x)
-    return x
+_numpy = repeated(_step, STEPS)
 
 
 def _jax(x):
@@ -39,15 +39,7 @@ def _jax(x):
 def _torch(x):
     import torch
 
-    step = torch.compile(_step)
-
-    def run():
-        y = x
-        for _ in range(STEPS):
-            y = step(y)
-        return y
-
-    return run
+    return partial(repeated(torch.compile(_step), STEPS), x)
 
 
 def _cupy(x):
@@ -89,10 +81,7 @@ FORI_1KI, FORI_1MI = (
             "tracegraph": jitted(_ours),
             "numpy": eager(_numpy),
             "jax": _jax,
-            "torch": _torch,
-            "torch graph": lambda x: torch_graph(_torch(x)),
-            "cupy": _cupy,
-            "cupy graph": lambda x: cupy_graph(_cupy(x)),
+            **and_graphs(torch=_torch, cupy=_cupy),
             "warp graph": _warp,
         },
         unit=PER_ITERATION,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 import tracegraph
 
-from .capture import cupy_graph, torch_graph
+from .capture import and_graphs
 from .own import eager, jitted
+from .repeat import repeated
 from .row import PER_ITERATION, Row
 
 STEPS = 1000
@@ -28,10 +31,7 @@ def _ours(u):
     return tracegraph.fori_loop(0, STEPS, lambda i, u: _step(np.roll, u), u)
 
 
-def _numpy(u):
-    for _ in range(STEPS):
-        u = _step(np.roll, u)
-    return u
+_numpy = repeated(partial(_step, np.roll), STEPS)
 
 
 def _jax(u):
@@ -46,14 +46,7 @@ def _torch(u):
     import torch
 
     step = torch.compile(lambda u: _step(torch.roll, u))
-
-    def run():
-        v = u
-        for _ in range(STEPS):
-            v = step(v)
-        return v
-
-    return run
+    return partial(repeated(step, STEPS), u)
 
 
 def _cupy(u):
@@ -92,10 +85,7 @@ HEAT = Row(
         "tracegraph": jitted(_ours),
         "numpy": eager(_numpy),
         "jax": _jax,
-        "torch": _torch,
-        "torch graph": lambda u: torch_graph(_torch(u)),
-        "cupy": _cupy,
-        "cupy graph": lambda u: cupy_graph(_cupy(u)),
+        **and_graphs(torch=_torch, cupy=_cupy),
     },
     unit=PER_ITERATION,
     work=lambda inputs, results: STEPS,

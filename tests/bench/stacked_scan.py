@@ -6,7 +6,7 @@ import numpy as np
 
 import tracegraph
 
-from .capture import cupy_graph, torch_graph
+from .capture import and_graphs
 from .own import eager, jitted
 from .row import PER_ITERATION, Row
 
@@ -77,10 +77,7 @@ SCAN = Row(
         "tracegraph": jitted(_ours),
         "numpy": eager(_numpy),
         "jax": _jax,
-        "torch": _torch,
-        "torch graph": lambda x: torch_graph(_torch(x)),
-        "cupy": _cupy,
-        "cupy graph": lambda x: cupy_graph(_cupy(x)),
+        **and_graphs(torch=_torch, cupy=_cupy),
     },
     unit=PER_ITERATION,
     work=lambda inputs, results: STEPS,

@@ -24,7 +24,6 @@ from lowering.backends.recording import (
     RecordingDriver,
 )
 from lowering.cuda.interface import Launch
-from lowering.slots import SlotTable
 
 STORED_SHIM = SHIM.replace("conditions[handle] = value;", "*(unsigned*)handle = value;")
 """Conditions are stored at the address that is their handle."""
@@ -95,12 +94,10 @@ class EmulatedDriver(RecordingDriver):
         dependencies: Sequence[RecordedNode],
         launch: Launch,
         values: Sequence[int],
-        owned: Sequence[bool],
-        slots: SlotTable,
     ) -> RecordedNode:
         module, name = launch.kernel
         module.counts[name] = len(values)
-        return super().add_kernel(graph, dependencies, launch, values, owned, slots)
+        return super().add_kernel(graph, dependencies, launch, values)
 
     def launch(self, executable: RecordedExecutable) -> None:
         super().launch(executable)

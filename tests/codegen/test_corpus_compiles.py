@@ -11,10 +11,12 @@ from collections.abc import Iterator
 import pytest
 from corpus import CASES
 from emulated_plans import common_unit
+from forced import FORCED, scheduled
 from hypothesis import given, settings
 from running import lowered
 
 from lowering.cuda.compile import cubin
+from lowering.plan import bodies
 from tracegraph.testing import RandomProgram, programs
 
 
@@ -36,6 +38,14 @@ def test_corpus_compiles(architecture: str, corpus_source: str) -> None:
     code = cubin(corpus_source, architecture).code
     assert b"softmax" in code
     assert b"scan_of_scans" in code
+
+
+def test_predicated_and_unrolled_programs_compile() -> None:
+    plans = [lowered(c.function, *c.arguments).plan for c in CASES.values()]
+    branching = [plan for plan in plans if any(map(bodies, plan.graph.nodes))]
+    source = common_unit([scheduled(plan, FORCED["both"]) for plan in branching]).source
+    assert source.count(") return;\n") > len(branching)
+    assert len(cubin(source, "sm_90").code) > 0
 
 
 @settings(max_examples=20)

@@ -10,6 +10,7 @@ import pytest
 from corpus import CASES
 from emulated_driver import EmulatedDriver
 from emulator import COMPILER
+from forced import FORCED, scheduled
 from running import assert_case_agrees, lowered
 
 import lowering
@@ -37,11 +38,13 @@ def compiled(plan: Any, folder: Path) -> CudaExecutable:
     return RecordingBackend(EmulatedDriver(folder), lacks=["conditional_nodes"]).compile(plan)
 
 
+@pytest.mark.parametrize("way", [None, "both"])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_result_is_that_of_numpy(name: str, tmp_path: Path) -> None:
+def test_result_is_that_of_numpy(name: str, way: str | None, tmp_path: Path) -> None:
     def run(function: Any, *arguments: Any) -> Any:
         stage = lowered(function, *arguments)
-        executable = compiled(stage.plan, tmp_path)
+        plan = stage.plan if way is None else scheduled(stage.plan, FORCED[way])
+        executable = compiled(plan, tmp_path)
         leaves = tree.leaves(arguments)
         results = [buffer.to_host() for buffer in executable(leaves)]
         again = [buffer.to_host() for buffer in executable(leaves)]
@@ -76,8 +79,9 @@ def test_a_loop_that_the_time_limit_stopped_runs_again(tmp_path: Path) -> None:
     np.testing.assert_array_equal(result.to_host(), x**3)
 
 
+@pytest.mark.parametrize("way", [None, "both"])
 def test_prints_progress_and_failures_reach_the_host(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    way: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     told: list[tuple[int, int | None]] = []
 
@@ -91,7 +95,8 @@ def test_prints_progress_and_failures_reach_the_host(
 
         return while_loop(lambda x: x < 100, body, x, max_steps=5, progress=note)
 
-    executable = compiled(lowered(run, 1).plan, tmp_path)
+    plan = lowered(run, 1).plan
+    executable = compiled(plan if way is None else scheduled(plan, FORCED[way]), tmp_path)
     (result,) = executable([20])
     assert int(result.to_host()) == 160
     assert capsys.readouterr().out == "x = 20\nx = 40\nx = 80\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, get_args
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from running import assert_case_agrees
 
 import tracegraph
-from lowering import ladder
+from lowering import choices, ladder
 from lowering.cuda.device import open_device
 from lowering.features import Feature, Features, override
 from lowering.plan import IfNode, bodies, walk
@@ -30,6 +31,13 @@ BRANCHING = [
     for name, case in CASES.items()
     if case.function.__module__ in (loops.__name__, nesting.__name__)
 ]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def conditional_nodes_only() -> Iterator[None]:
+    """A node for each loop and branch: else there is little to replace."""
+    with choices.override("conditional", "conditional"):
+        yield
 
 
 def on_device(function: Any, *arguments: Any) -> Any:

@@ -4,7 +4,7 @@ import gc
 import os
 import subprocess
 import sys
-import time
+import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -65,11 +65,11 @@ def at_the_top(x, table):
 
 
 def in_a_branch(x, table):
-    return cond(x[0] >= 0, lambda x: x * 2 + table, lambda x: x, x)
+    return cond(x[0] >= 0, lambda x: x * 2 + table, lambda x: x, x, schedule="conditional")
 
 
 def in_a_loop(x, table):
-    return fori_loop(0, 1, lambda i, x: x * 2 + table, x)
+    return fori_loop(0, 1, lambda i, x: x * 2 + table, x, schedule="conditional")
 
 
 def poison():
@@ -165,16 +165,6 @@ def fill(driver):
     return Launch(driver.kernel(module, "fill"), (1, 1, 1), (8, 1, 1))
 
 
-def eventually(is_so):
-    """Whether it becomes so: what a graph held is released a little after the graph is gone."""
-    for _ in range(100):
-        gc.collect()
-        if is_so():
-            return True
-        time.sleep(0.02)
-    return False
-
-
 def table_of(memory):
     from lowering.slots import SlotTable
 
@@ -183,14 +173,13 @@ def table_of(memory):
     return slots
 
 
-@pytest.mark.parametrize("owned", [True, False])
-def test_an_executable_runs_and_holds_its_owners_when_its_graph_is_gone(driver, fill, owned):
+def test_an_executable_runs_and_holds_its_owners_when_its_graph_is_gone(driver, fill):
     memory = driver.allocate(64)
     slots, pointer = table_of(memory), memory.pointer
     held = weakref.ref(slots)
     graph = driver.new_graph()
-    driver.add_kernel(graph, [], fill, [pointer, 9], [owned, False], slots)
-    executable = driver.instantiate(graph)
+    driver.add_kernel(graph, [], fill, [pointer, 9])
+    executable = driver.instantiate(graph, slots)
     executable.definition = None
     del graph, slots, memory
     gc.collect()
@@ -200,50 +189,40 @@ def test_an_executable_runs_and_holds_its_owners_when_its_graph_is_gone(driver, 
     driver.copy_to_host(target, pointer)
     np.testing.assert_array_equal(target, 9)
     driver.close(executable)
-    del executable
-    assert eventually(lambda: held() is None)
-
-
-def test_a_kernel_in_a_body_holds_its_owners_too(driver, fill):
-    memory = driver.allocate(64)
-    slots = table_of(memory)
-    held = weakref.ref(slots)
-    graph = driver.new_graph()
-    condition, _ = driver.create_condition(graph)
-    _, (body,) = driver.add_conditional(graph, [], "if", condition, 1)
-    driver.add_kernel(body, [], fill, [memory.pointer, 9], [True, False], slots)
-    executable = driver.instantiate(graph)
-    executable.definition = None
-    del graph, body, condition, slots, memory
-    gc.collect()
-    assert held() is not None
-    driver.close(executable)
-    del executable
-    assert eventually(lambda: held() is None)
-
-
-def test_a_graph_that_is_dropped_before_it_is_instantiated_lets_its_owners_go(driver, fill):
-    memory = driver.allocate(64)
-    slots = table_of(memory)
-    held = weakref.ref(slots)
-    graph = driver.new_graph()
-    driver.add_kernel(graph, [], fill, [memory.pointer, 9], [True, False], slots)
-    del graph, slots, memory
-    assert eventually(lambda: held() is None)
+    assert held() is None
 
 
 def test_a_node_whose_edges_are_refused_does_not_stay(driver, fill):
-    from lowering.slots import SlotTable
-
     graph, other = driver.new_graph(), driver.new_graph()
-    slots = SlotTable()
-    held = weakref.ref(slots)
-    foreign = driver.add_kernel(other, [], fill, [0, 1], [False, False], SlotTable())
+    foreign = driver.add_kernel(other, [], fill, [0, 1]).node
+    condition, _ = driver.create_condition(graph)
+    with pytest.raises(RuntimeError, match="cuGraphAddKernelNode"):
+        driver.add_kernel(graph, [foreign], fill, [0, 1])
     with pytest.raises(RuntimeError, match="cuGraphAddDependencies"):
-        driver.add_kernel(graph, [foreign.node], fill, [0, 1], [False, False], slots)
+        driver.add_conditional(graph, [foreign], "if", condition, 1)
     assert not graph.nodes()
-    del slots
-    assert eventually(lambda: held() is None)
+
+
+def test_a_launch_in_flight_outlives_its_executable_and_its_function():
+    """Much scratch memory, constants and code are in use while nothing refers to them."""
+    size = 4096
+    x = tracegraph.asarray(np.full((size, size), 1 / size, np.float32), device="cuda")
+
+    def product(x):
+        table = np.full((size, size), 1.0, np.float32)
+        for _ in range(6):
+            x = (x @ table) * (1 / size) + table * 0
+        return x * size
+
+    tracegraph.jit(product, device="cuda")(x).synchronize()  # the library is loaded
+    run = tracegraph.jit(lambda x: product(x), device="cuda")
+    compiled = run.lower(x).compile()
+    result = compiled(x)
+    del run, compiled, x
+    gc.collect()
+    held = [tracegraph.asarray(np.full((size, size), np.nan, np.float32), device="cuda")]
+    np.testing.assert_allclose(np.asarray(result), 1.0, rtol=1e-3)
+    del held
 
 
 def test_a_capture_is_not_begun_inside_another(driver):
@@ -260,8 +239,8 @@ def test_a_closed_graph_is_neither_launched_nor_updated(driver, fill):
     from lowering.slots import SlotTable
 
     graph = driver.new_graph()
-    kernel = driver.add_kernel(graph, [], fill, [0, 1], [False, False], SlotTable())
-    executable = driver.instantiate(graph)
+    kernel = driver.add_kernel(graph, [], fill, [0, 1])
+    executable = driver.instantiate(graph, SlotTable())
     driver.close(executable)
     with pytest.raises(ClosedGraphError):
         driver.launch(executable)
@@ -270,15 +249,13 @@ def test_a_closed_graph_is_neither_launched_nor_updated(driver, fill):
 
 
 def test_an_executable_is_not_updated_by_a_node_of_another_graph(driver, fill):
-    from lowering.slots import SlotTable
-
     memory = driver.allocate(64)
     slots = table_of(memory)
     graph, other = driver.new_graph(), driver.new_graph()
-    driver.add_kernel(graph, [], fill, [memory.pointer, 5], [True, False], slots)
-    first = driver.add_kernel(other, [], fill, [0, 1], [False, False], SlotTable())
-    foreign = driver.add_kernel(other, [first.node], fill, [0, 1], [False, False], SlotTable())
-    executable = driver.instantiate(graph)
+    driver.add_kernel(graph, [], fill, [memory.pointer, 5])
+    first = driver.add_kernel(other, [], fill, [0, 1])
+    foreign = driver.add_kernel(other, [first.node], fill, [0, 1])
+    executable = driver.instantiate(graph, slots)
     with pytest.raises(RuntimeError, match="cuGraphExecKernelNodeSetParams failed"):
         driver.update_kernel(executable, foreign)
     driver.launch(executable)
@@ -294,6 +271,8 @@ PRELUDE = """
 import threading
 import numpy as np, tracegraph
 from tracegraph import fori_loop, while_loop
+import lowering.driver
+input()
 x = tracegraph.asarray(np.ones(1000), device="cuda")
 jit = lambda f: tracegraph.jit(f, device="cuda")
 """
@@ -342,19 +321,26 @@ thread.join()
 
 PROCESSES, AT_ONCE, SECONDS = 100, 8, 120
 
+DEVICE = threading.Lock()
+"""Held for a process that uses the GPU: with driver 580, one in some thirty processes ended in
+CUDA_ERROR_LAUNCH_FAILED when a dozen of them ran WHILE nodes at once, tracegraph or not."""
+
 
 def end_of(script):
+    """Exit code, output and errors; what takes time, the imports, comes before its turn."""
     root = Path(tracegraph.__file__).parents[1]
     path = os.pathsep.join([str(root), *filter(None, [os.environ.get("PYTHONPATH")])])
-    ran = subprocess.run(
+    with subprocess.Popen(
         [sys.executable, "-c", PRELUDE + script],
         env=os.environ | {"PYTHONPATH": path},
-        capture_output=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=SECONDS,
-        check=False,
-    )
-    return ran.returncode, ran.stdout, ran.stderr
+    ) as process:
+        with DEVICE:
+            printed, errors = process.communicate("\n", SECONDS)
+        return process.returncode, printed, errors
 
 
 @pytest.mark.parametrize("name", ENDINGS)

@@ -13,7 +13,7 @@ VECTOR = ArrayType("float64", (8,))
 
 
 def plan_of(function, *arguments) -> Plan:
-    return tracegraph.jit(function).lower(*arguments).plan
+    return tracegraph.jit(function, device="host").lower(*arguments).plan
 
 
 def nests(graph: Graph) -> list[object]:

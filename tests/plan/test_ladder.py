@@ -223,7 +223,7 @@ def test_a_branch_that_does_nothing_has_no_condition_either() -> None:
 
         return tracegraph.fori_loop(0, 3, body, x)
 
-    plan = ladder.split_else(tracegraph.jit(function).lower(np.arange(3)).plan)
+    plan = ladder.split_else(plan_of(function, np.arange(3)))
     held = {node.condition for node in walk(plan.graph) if bodies(node)}
     kernels = [node.kernel for node in walk(plan.graph) if isinstance(node, KernelNode)]
     nests = [nest for kernel in kernels for nest in kernel.nests]

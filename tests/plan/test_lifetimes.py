@@ -1,4 +1,4 @@
-"""What nodes point to lives as long as a graph or an executable made from it, and no longer."""
+"""What nodes point to lives as long as the executable that runs them, and no longer."""
 
 import gc
 import weakref
@@ -10,6 +10,7 @@ from hand_made_plans import ALL, VECTOR, diamond, effects, nested_loops, product
 
 import tracegraph
 from lowering.backends.recording import InjectedError, RecordingBackend, RecordingDriver
+from lowering.cuda.ending import finish
 from lowering.slots import Slot
 from tracegraph import ArrayType, cond
 
@@ -29,42 +30,38 @@ def lowered(function, *types):
 
 
 @pytest.mark.parametrize("make", ALL, ids=lambda make: make.__name__)
-def test_every_node_is_in_the_table_and_every_kernel_carries_it(make):
+def test_every_node_is_in_the_table_that_the_executable_carries(make):
     executable, driver, _ = build(make())
     (graph,) = driver.graphs
+    (made,) = driver.live_executables
     recorded = [node for node in graph.walk() if node.kind != "library"]
     reported = [node for node in executable.slots.nodes if node.kind != "library"]
     assert [node.kind for node in reported] == [node.kind for node in recorded]
-    kernels = [node for node in recorded if node.kind == "kernel"]
-    assert {type(node.slots) for node in kernels} == {type(kernels[0].slots)}
-    assert len({id(node.slots) for node in kernels}) == 1
-    assert len(driver.live_user_objects) == len(kernels)
-    assert kernels[0].slots.frozen
+    assert made.slots.frozen
+    assert made.slots.report(executable.plan.name) == executable.slots
 
 
 @pytest.mark.parametrize("make", ALL, ids=lambda make: make.__name__)
-@pytest.mark.parametrize("last", ["graph", "executable"])
-def test_owners_go_with_the_last_graph_or_executable_and_not_before(make, last):
+@pytest.mark.parametrize("last", ["of the driver", "closed", "dropped"])
+def test_owners_go_with_the_last_executable_and_not_before(make, last):
     executable, driver, backend = build(make())
-    table = driver.graphs[0].nodes[0].slots
-    owners = [weakref.ref(memory) for memory in driver.live_memory if memory in table]
-    graph = driver.graphs.pop()
-    del table
-    if last == "graph":
+    (made,) = driver.live_executables
+    owners = [weakref.ref(memory) for memory in driver.live_memory if memory in made.slots]
+    driver.graphs.clear()
+    del backend
+    if last == "of the driver":
         del executable
     else:
-        del graph
-    del backend
+        del made
     gc.collect()
     assert all(owner() is not None for owner in owners)
-    assert len(driver.live_user_objects) > 0
-    if last == "graph":
-        del graph
+    if last == "of the driver":
+        del made
     else:
-        executable.close()
+        if last == "closed":
+            executable.close()
         del executable
     gc.collect()
-    assert len(driver.live_user_objects) == 0
     assert all(owner() is None for owner in owners)
     assert len(driver.live_memory) == 0
 
@@ -93,7 +90,7 @@ def test_an_owner_that_refers_to_the_executable_is_collected_with_it():
     gc.collect()
     assert executable() is None
     assert table() is None
-    assert len(driver.live_user_objects) == len(driver.live_memory) == 0
+    assert len(driver.live_executables) == len(driver.live_memory) == 0
 
 
 def test_what_a_failed_build_had_allocated_is_gone_while_its_error_is_looked_at():
@@ -130,7 +127,8 @@ def test_products_keep_the_library_and_its_workspace():
         whats = [slot.what for slot in node.slots]
         assert whats == ["library handle", "library workspace", "arena"]
         assert "model.py:7" in node.lines
-    assert driver.library() in driver.graphs[0].nodes[0].slots
+    (made,) = driver.live_executables
+    assert driver.library() in made.slots
 
 
 def test_what_kernels_tell_the_host_is_kept():
@@ -168,12 +166,12 @@ def test_loops_that_nobody_waits_for_are_stopped_at_the_end_of_the_process():
     driver.busy = True
     results = executable([backend.device.pool.buffer(t) for t in executable.plan.in_types])
     assert not driver.count("raise_flag")
-    backend.device.timeline.finish()
+    finish(backend.device.timeline)
     assert driver.count("raise_flag") == 1
     assert not driver.busy
     with pytest.raises(tracegraph.errors.StoppedError, match="SystemExit"):
         results[0].to_host()
-    backend.device.timeline.finish()
+    finish(backend.device.timeline)
     assert driver.count("raise_flag") == 1
 
 

@@ -15,7 +15,7 @@ F64 = np.float64
 
 
 def plan_of(function, *arguments) -> Plan:
-    return tracegraph.jit(function).lower(*arguments).plan
+    return tracegraph.jit(function, device="host").lower(*arguments).plan
 
 
 def kinds(plan: Plan) -> Counter[str]:

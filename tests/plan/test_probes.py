@@ -36,8 +36,8 @@ class PartialDriver(RecordingDriver):
             raise RuntimeError("CUDA_ERROR_NOT_SUPPORTED")
         return super().add_conditional(graph, dependencies, kind, *rest)
 
-    def instantiate(self, graph: Any) -> RecordedExecutable:
-        executable = super().instantiate(graph)
+    def instantiate(self, graph: Any, slots: Any) -> RecordedExecutable:
+        executable = super().instantiate(graph, slots)
         self.passed = [list(n.values) for node in graph.nodes for b in node.bodies for n in b.nodes]
         return executable
 

@@ -109,29 +109,31 @@ def test_a_captured_call_may_be_several_nodes_of_legal_kinds():
     assert driver.count("instantiate") == 1
 
 
-def test_fixed_memory_is_owned_by_the_nodes_and_call_memory_is_not():
-    executable, driver, _ = build(diamond())
-    first, middle, _, last = driver.graphs[0].nodes
-    assert (first.values[0], len(first.owned)) == (0, 1)
-    assert len(middle.owned) == 2
-    assert (last.values[1], len(last.owned)) == (0, 1)
-    tables = {id(node.slots) for node in driver.graphs[0].nodes}
-    assert len(tables) == 1
-    assert first.slots.frozen
-    (memory,) = driver.live_memory
-    assert memory in first.slots
-    del executable
-
-
-def test_the_graph_alone_keeps_fixed_memory_alive():
+def test_fixed_memory_is_in_the_table_and_call_memory_is_not():
     executable, driver, backend = build(diamond())
-    (graph,) = driver.graphs
+    x = device_array(backend, VECTOR)
+    results = executable([x])
+    (made,) = driver.live_executables
+    assert made.slots.frozen
+    (memory,) = (m for m in driver.live_memory if m in made.slots)
+    first, middle, _, last = driver.graphs[0].nodes
+    inside = range(memory.pointer, memory.pointer + memory.nbytes)
+    assert [value in inside for value in middle.values] == [True, True]
+    assert sorted(v in inside for v in first.values) == [False, True]
+    assert sorted(v in inside for v in last.values) == [False, True, True]
+    assert x.pointer not in inside
+    assert results[0].pointer not in inside
+
+
+def test_the_executable_of_the_driver_alone_keeps_fixed_memory_alive():
+    executable, driver, backend = build(diamond())
+    (made,) = driver.live_executables
     memory = weakref.ref(next(iter(driver.live_memory)))
+    driver.graphs.clear()
     del executable, backend
     gc.collect()
     assert memory() is not None
-    driver.graphs.clear()
-    del graph
+    del made
     gc.collect()
     assert memory() is None
 

@@ -12,7 +12,7 @@ import pytest
 from hand_made_plans import VECTOR, diamond, effects
 
 from lowering.backends.recording import InjectedError, RecordingBackend, RecordingDriver
-from lowering.cuda import timeline, watching
+from lowering.cuda import ending, timeline, watching
 from lowering.cuda.memory import CudaBuffer
 from tracegraph.errors import StepLimitError, StoppedError, TimeLimitError
 from tracegraph.limits import time_limit
@@ -215,12 +215,12 @@ def test_a_failure_of_a_stopped_launch_is_dropped(bench, interrupted):
 
 
 def test_what_was_not_waited_for_is_heard_at_the_end(bench):
-    bench.device.timeline.finish()
+    ending.finish(bench.device.timeline)
     bench.loop([bench.array()])
     bench.words()[0] = 1
     with pytest.raises(StepLimitError):
-        bench.device.timeline.finish()
-    bench.device.timeline.finish()
+        ending.finish(bench.device.timeline)
+    ending.finish(bench.device.timeline)
 
 
 def test_many_launches_behind_a_loop_wait_where_signals_are_handled(bench, monkeypatch):

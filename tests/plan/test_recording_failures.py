@@ -26,17 +26,10 @@ def test_a_build_that_fails_anywhere_leaves_nothing(make):
         with pytest.raises(InjectedError):
             RecordingBackend(driver).compile(make())
         assert driver.open_captures == 0
-        tables = {node.slots for graph in driver.graphs for node in graph.walk() if node.slots}
-        user_objects = len([n for graph in driver.graphs for n in graph.walk() if n.user_object])
-        gc.collect()
-        assert len(driver.live_user_objects) == user_objects  # none without its node
-        assert len(tables) <= 1
-        del tables
         driver.graphs.clear()
         gc.collect()
         assert len(driver.live_memory) == 0
         assert len(driver.live_executables) == 0
-        assert len(driver.live_user_objects) == 0
 
 
 def test_the_driver_is_usable_after_a_failed_build():

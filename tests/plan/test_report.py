@@ -44,7 +44,7 @@ test_report.py:30  switch      -       SWITCH node   1+1+1  takes any body"""
 
 
 def test_every_loop_and_branch_has_a_row():
-    plan = tracegraph.jit(everything).lower(VECTOR, NUMBER).plan
+    plan = tracegraph.jit(everything, device="host").lower(VECTOR, NUMBER).plan
     assert explain(plan) == EXPECTED
 
 
@@ -52,7 +52,7 @@ def test_the_schedule_and_its_reason_are_those_of_the_node():
     known = Construct("while_loop", "one kernel", "small state", max_steps=7)
     empty = Graph((), frozenset())
     plan = replace(
-        tracegraph.jit(lambda x: x).lower(VECTOR).plan,
+        tracegraph.jit(lambda x: x, device="host").lower(VECTOR).plan,
         graph=Graph((WhileNode(0, empty, (), known), WhileNode(1, empty)), frozenset()),
     )
     assert explain(plan).splitlines()[2:] == [

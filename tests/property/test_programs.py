@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import redirect_stdout
-from io import StringIO
-from typing import Any
-
 import pytest
 from hypothesis import given
+from printing import printed
 from running import RUNS, WAYS, eager
 
 from tracegraph.testing import RandomProgram, assert_traced_equals_eager, programs
@@ -25,10 +21,3 @@ def test_random_programs_agree_with_numpy(way: str, program: RandomProgram) -> N
 def test_random_programs_print_what_they_print_eagerly(way: str, program: RandomProgram) -> None:
     wanted = printed(eager, program.function, *program.arguments)
     assert printed(WAYS[way], program.function, *program.arguments) == wanted * RUNS.get(way, 1)
-
-
-def printed(run: Callable[..., Any], *arguments: Any) -> str:
-    """What is printed while `run` is called."""
-    with redirect_stdout(StringIO()) as text:
-        run(*arguments)
-    return text.getvalue()

@@ -109,7 +109,7 @@ class FakeCompiler:
     def __init__(self) -> None:
         self.backends: dict[str, FakeBackend] = {}
 
-    def lower(self, program: Program, donated: Sequence[int] = ()) -> Program:
+    def lower(self, program: Program, device: str, donated: Sequence[int] = ()) -> Program:
         return program
 
     def backend(self, device: str) -> FakeBackend:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import math
 import operator
@@ -52,6 +53,8 @@ CASES: list[tuple[Callable[[Any], Any], Any, type[Exception], str]] = [
     (range, COUNT, errors.TracerIndexError, "tracegraph.fori_loop"),
     (lambda n: [10, 20, 30, 40][n], COUNT, errors.TracerIndexError, "tracegraph.switch"),
     (tnp.zeros, COUNT, errors.TracerIndexError, "static_argnums"),
+    (np.zeros, COUNT, errors.TracerIndexError, "static_argnums"),
+    (lambda n: np.full(n, 1.0), COUNT, errors.TracerIndexError, "static_argnums"),
     (lambda n: VECTOR[n], COUNT, errors.TracerArrayError, "take(table, i)"),
     (tnp.arange, COUNT, errors.TracerIndexError, "numpy.arange"),
     (lambda n: tnp.zeros(5)[:n], COUNT, errors.TracerIndexError, "numpy.arange(size)"),
@@ -63,6 +66,8 @@ CASES: list[tuple[Callable[[Any], Any], Any, type[Exception], str]] = [
     (lambda x: x.tolist(), VECTOR, errors.TracerItemError, "return it"),
     (np.asarray, VECTOR, errors.TracerArrayError, "tracegraph.numpy.asarray"),
     (lambda x: np.array([x, x]), SCALAR, errors.TracerArrayError, "numpy.stack"),
+    (lambda n: {1: 2}[n], COUNT, errors.TracerHashError, "tracegraph.switch"),
+    (lambda n: n in {1, 2}, COUNT, errors.TracerHashError, "static_argnums"),
     (fill, SCALAR, errors.TracerFloatError, "tracegraph.numpy.zeros"),
     (list, SCALAR, errors.TracerIterationError, "tracegraph.scan"),
     (lambda x: x[x > 1], VECTOR, errors.BooleanMaskError, "numpy.where(mask, x, other)"),
@@ -145,9 +150,27 @@ def test_what_needs_no_elements_works() -> None:
     trace(f, VECTOR)
 
 
-def test_tracers_have_no_hash_as_arrays_have_none() -> None:
-    with pytest.raises(TypeError, match="unhashable"):
-        trace(hash, VECTOR)
+def test_what_arrays_have_and_traced_values_lack_is_named() -> None:
+    with pytest.raises(errors.UnsupportedAttributeError, match=r"ndarray\.argsort .*\n  at "):
+        trace(lambda x: x.argsort(), VECTOR)
+    trace(lambda x: x if hasattr(x, "argsort") else x + 1, VECTOR)
+
+
+def test_what_nothing_has_is_named_with_the_value() -> None:
+    with pytest.raises(AttributeError, match=r"f64\[3\] \(.*\) has no attribute 'summ'") as caught:
+        trace(lambda x: x.summ(), VECTOR)
+    assert caught.value.name == "summ"
+    assert caught.value.obj.shape == (3,)  # for Python's suggestion: did you mean 'sum'?
+
+
+def test_an_index_error_that_numpy_dropped_does_not_take_the_place_of_others() -> None:
+    def f(n: Any) -> Any:
+        with contextlib.suppress(TypeError):
+            range(n)
+        raise TypeError("of the user")
+
+    with pytest.raises(TypeError, match="of the user"):
+        trace(f, COUNT)
 
 
 def test_length_of_a_scalar() -> None:

@@ -23,10 +23,12 @@ CAST = get("cast")
 
 def is_ours(values: Iterable[Any]) -> bool:
     """Whether tracers or Arrays are among values, also inside of lists and tuples."""
-    return any(
-        isinstance(v, ArrayOperators) or (isinstance(v, (list, tuple)) and is_ours(v))
-        for v in values
-    )
+    for value in values:
+        if isinstance(value, ArrayOperators):
+            return True
+        if isinstance(value, (list, tuple)) and is_ours(value):
+            return True
+    return False
 
 
 def numpy_function(fun: Callable[P, R]) -> Callable[P, R]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,10 @@ from tracegraph.op import get
 def _without_nans(a: Any, other: float) -> Any:
     a = as_array(a)
     return a if a.dtype.kind in "biu" else get("where")(isnan(a), a.dtype.type(other), a)
+
+
+def _no_nan(a: Any) -> Any:
+    return logical_not(isnan(as_array(a)))
 
 
 @numpy_function
@@ -53,8 +58,7 @@ def nanmean(
     keepdims: bool = False,
 ) -> Any:
     """Means over axes of the elements that are not NaN; NaN if there are none."""
-    a = as_array(a)
-    return mean(a, axis, dtype, out, keepdims, where=logical_not(isnan(a)))
+    return mean(a, axis, dtype, out, keepdims, where=_no_nan(a))
 
 
 @numpy_function
@@ -67,8 +71,7 @@ def nanvar(
     keepdims: bool = False,
 ) -> Any:
     """Variances over axes of the elements that are not NaN."""
-    a = as_array(a)
-    return var(a, axis, dtype, out, ddof, keepdims, where=logical_not(isnan(a)))
+    return var(a, axis, dtype, out, ddof, keepdims, where=_no_nan(a))
 
 
 @numpy_function
@@ -87,20 +90,19 @@ def nanstd(
 @numpy_function
 def nanmin(a: Any, axis: Axis = None, out: Any = None, keepdims: bool = False) -> Any:
     """The least elements that are not NaN; NaN if there are none."""
-    return written("nanmin", _nan_extreme("min", a, axis, keepdims), out, True)
+    return written("nanmin", _nan_extreme(min, np.inf, a, axis, keepdims), out, True)
 
 
 @numpy_function
 def nanmax(a: Any, axis: Axis = None, out: Any = None, keepdims: bool = False) -> Any:
     """The greatest elements that are not NaN; NaN if there are none."""
-    return written("nanmax", _nan_extreme("max", a, axis, keepdims), out, True)
+    return written("nanmax", _nan_extreme(max, -np.inf, a, axis, keepdims), out, True)
 
 
-def _nan_extreme(name: str, a: Any, axis: Axis, keepdims: bool) -> Any:
+def _nan_extreme(of: Callable[..., Any], other: float, a: Any, axis: Axis, keepdims: bool) -> Any:
     a = as_array(a)
+    result = of(_without_nans(a, other), axis, keepdims=keepdims)
     if a.dtype.kind in "biu":
-        return (min if name == "min" else max)(a, axis, keepdims=keepdims)
-    filled = _without_nans(a, np.inf if name == "min" else -np.inf)
+        return result
     none_left = all(isnan(a), axis, keepdims=keepdims)
-    result = (min if name == "min" else max)(filled, axis, keepdims=keepdims)
     return get("where")(none_left, a.dtype.type(np.nan), result)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from math import prod
 from operator import index
 from typing import Any
 
@@ -54,10 +55,10 @@ def reshape(a: Any, /, shape: Shape, order: str = "C", *, copy: bool | None = No
     a = as_array(a)
     known = list(extents_of(shape))
     if known.count(-1) == 1:
-        rest = int(np.prod([n for n in known if n != -1], dtype=np.int64))
+        rest = prod(n for n in known if n != -1)
         if rest > 0 and a.size % rest == 0:
             known[known.index(-1)] = a.size // rest
-    if min(known, default=0) < 0 or int(np.prod(known, dtype=np.int64)) != a.size:
+    if min(known, default=0) < 0 or prod(known) != a.size:
         raise ValueError(f"cannot reshape array of shape {a.shape} into shape {shape}")
     result = a if tuple(known) == a.shape else _RESHAPE(a, shape=tuple(known))
     return copied(result) if copy else result

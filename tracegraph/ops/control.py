@@ -2,12 +2,13 @@
 
 Regions are closed: what they use of the values around them arrives as trailing operands (captures),
 the same for every region of an op. Types agree when dtype and shape do; whether a type is weak
-matters only to the promotion of what is traced next.
+matters only to the promotion of what is traced next. `schedule` and `unroll` say how the graph is
+to carry an op out, where the user does: they change no result.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -56,17 +57,27 @@ def _branch_types(regions: Sequence[Region], captures: Types) -> Types:
     return _meet([region.result_types for region in regions])
 
 
-def _cond_type(pred: ArrayType, *captures: ArrayType, regions: Sequence[Region] = ()) -> Types:
+def _cond_type(
+    pred: ArrayType,
+    *captures: ArrayType,
+    regions: Sequence[Region] = (),
+    schedule: str | None = None,
+) -> Types:
     _count(regions, 2)
     _agree("the predicate", [pred], [ArrayType(np.dtype(np.bool_))])
     return _branch_types(regions, captures)
 
 
-def _cond(pred: Any, *captures: Any, regions: Sequence[Region]) -> Arrays:
+def _cond(pred: Any, *captures: Any, regions: Sequence[Region], **known: str) -> Arrays:
     return run_region(regions[0] if pred else regions[1], captures)
 
 
-def _switch_type(index: ArrayType, *captures: ArrayType, regions: Sequence[Region] = ()) -> Types:
+def _switch_type(
+    index: ArrayType,
+    *captures: ArrayType,
+    regions: Sequence[Region] = (),
+    schedule: str | None = None,
+) -> Types:
     if not regions:
         raise TypeError("needs at least one region")
     if index.shape != () or index.dtype not in (np.int32, np.int64):
@@ -74,7 +85,7 @@ def _switch_type(index: ArrayType, *captures: ArrayType, regions: Sequence[Regio
     return _branch_types(regions, captures)
 
 
-def _switch(index: Any, *captures: Any, regions: Sequence[Region]) -> Arrays:
+def _switch(index: Any, *captures: Any, regions: Sequence[Region], **known: str) -> Arrays:
     return run_region(regions[min(max(int(index), 0), len(regions) - 1)], captures)
 
 
@@ -85,6 +96,8 @@ def _while_type(
     trip_count: int | None = None,
     max_steps: int | None = None,
     construct: str = "while_loop",
+    schedule: str | None = None,
+    unroll: int | None = None,
 ) -> Types:
     """`construct` is the name that the user knows the loop by."""
     _count(regions, 2)
@@ -116,6 +129,7 @@ def _scan_type(
     reverse: bool,
     regions: Sequence[Region] = (),
     construct: str = "scan",
+    schedule: str | None = None,
 ) -> Types:
     _count(regions, 1)
     (body,) = regions
@@ -155,46 +169,37 @@ def _scan(
     return (*state, *ys)
 
 
-cond = register(
-    Op(
-        name="cond",
-        doc="The first region's results where the predicate holds, else the second's.",
-        type_rule=_cond_type,
-        reference=_cond,
-        form=Control(),
-        samples=lambda: (),
-    )
+def _control(
+    name: str, doc: str, type_rule: Callable[..., Any], reference: Callable[..., Any]
+) -> Op:
+    """Register an op with regions, which has tests of its own instead of samples."""
+    return register(Op(name, doc, type_rule, reference, form=Control(), samples=lambda: ()))
+
+
+cond = _control(
+    "cond",
+    "The first region's results where the predicate holds, else the second's.",
+    _cond_type,
+    _cond,
 )
 
-switch = register(
-    Op(
-        name="switch",
-        doc="The results of the region that the index, clamped to those there are, selects.",
-        type_rule=_switch_type,
-        reference=_switch,
-        form=Control(),
-        samples=lambda: (),
-    )
+switch = _control(
+    "switch",
+    "The results of the region that the index, clamped to those there are, selects.",
+    _switch_type,
+    _switch,
 )
 
-while_loop = register(
-    Op(
-        name="while_loop",
-        doc="The carry after running the body for as long as the condition, tested first, holds.",
-        type_rule=_while_type,
-        reference=_while,
-        form=Control(),
-        samples=lambda: (),
-    )
+while_loop = _control(
+    "while_loop",
+    "The carry after running the body for as long as the condition, tested first, holds.",
+    _while_type,
+    _while,
 )
 
-scan = register(
-    Op(
-        name="scan",
-        doc="The carry after running the body on each slice of the xs, and its stacked results.",
-        type_rule=_scan_type,
-        reference=_scan,
-        form=Control(),
-        samples=lambda: (),
-    )
+scan = _control(
+    "scan",
+    "The carry after running the body on each slice of the xs, and its stacked results.",
+    _scan_type,
+    _scan,
 )

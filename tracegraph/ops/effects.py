@@ -6,6 +6,7 @@ Each takes the token left by the effect before it, and leaves the next.
 from __future__ import annotations
 
 import builtins
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -63,35 +64,17 @@ def _report(token: Array, step: Array, *, monitor: Monitor) -> Array:
     return token
 
 
-debug_print = register(
-    Op(
-        name="debug_print",
-        doc="Prints the arrays in a format.",
-        type_rule=_print_type,
-        reference=_print,
-        form=Effect(),
-        samples=lambda: (),
-    )
+def _effect(
+    name: str, doc: str, type_rule: Callable[..., Any], reference: Callable[..., Any]
+) -> Op:
+    """Register an effect, which has tests of its own instead of samples."""
+    return register(Op(name, doc, type_rule, reference, form=Effect(), samples=lambda: ()))
+
+
+debug_print = _effect("debug_print", "Prints the arrays in a format.", _print_type, _print)
+
+require = _effect(
+    "require", "Raises a failure where the condition does not hold.", _require_type, _require
 )
 
-require = register(
-    Op(
-        name="require",
-        doc="Raises a failure where the condition does not hold.",
-        type_rule=_require_type,
-        reference=_require,
-        form=Effect(),
-        samples=lambda: (),
-    )
-)
-
-report_step = register(
-    Op(
-        name="report_step",
-        doc="Shows how many steps a loop has done.",
-        type_rule=_report_type,
-        reference=_report,
-        form=Effect(),
-        samples=lambda: (),
-    )
-)
+report_step = _effect("report_step", "Shows how many steps a loop has done.", _report_type, _report)

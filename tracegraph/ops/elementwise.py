@@ -49,7 +49,6 @@ def ufunc_op(
     def promote_by_ufunc(*types: ArrayType) -> tuple[np.dtype[Any], ...]:
         return resolve(ufunc, types)[:-1]
 
-    @lru_cache(maxsize=_REMEMBERED)
     def type_rule(*types: ArrayType) -> ArrayType:
         *accepted, result = resolve(ufunc, [t.strong() for t in types])
         if accepted != [t.dtype for t in types]:

@@ -15,9 +15,11 @@ def fold(program: Program) -> Program:
 
 def fold_rule(eqn: Eqn, defs: Defs) -> Replacement | None:
     """Literals for scalars that follow from literals."""
-    if not all(isinstance(a, Literal) for a in eqn.operands):
-        return None
-    values = [a.value for a in eqn.operands if isinstance(a, Literal)]
+    values = []
+    for atom in eqn.operands:
+        if not isinstance(atom, Literal):
+            return None
+        values.append(atom.value)
     if not values or eqn.regions or any(out.type.shape for out in eqn.outputs):
         return None
     with np.errstate(all="ignore"):

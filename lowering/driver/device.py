@@ -1,8 +1,6 @@
-"""The CUDA driver, as `lowering.cuda.interface.Driver`: the only file that calls cuda.bindings.
+"""CudaDriver: one GPU, as `lowering.cuda.interface.Driver`.
 
-Nodes are added through cuda.core, which retains what they point to, and are named by the driver's
-handles. The rest are thin calls of the driver: edges, capture at given dependencies, updates of
-executables, copies.
+Graphs and conditional nodes are made through cuda.core; kernel nodes by the driver's own call.
 """
 
 from __future__ import annotations
@@ -11,13 +9,11 @@ import copy
 import ctypes
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from cuda.bindings import driver
 from cuda.core import (
-    Buffer,
     Device,
     LaunchConfig,
     LegacyPinnedMemoryResource,
@@ -30,85 +26,17 @@ from cuda.core.utils import StridedMemoryView
 
 from lowering.cuda.interface import ConditionalKind, Event, ForeignArray, Launch, Library
 from lowering.cuda.turns import CaptureTurns
-from lowering.errors import ClosedGraphError, NestedCaptureError
+from lowering.driver.checks import SUCCESS, check
+from lowering.driver.graphs import captured, depend, is_known, parameter_cells
+from lowering.driver.handles import (
+    CudaEvent,
+    CudaExecutableGraph,
+    DeviceAllocation,
+    KernelNode,
+    PinnedAllocation,
+)
 from lowering.slots import SlotTable
-
-_SUCCESS = driver.CUresult.CUDA_SUCCESS
-_THREAD_LOCAL = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
-_MEMORY_TYPE = driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE
-
-
-class CudaError(RuntimeError):
-    """A call of the CUDA driver failed.
-
-    Attributes:
-        name: the driver's name of the error, such as ``"CUDA_ERROR_INVALID_VALUE"``.
-        operation: the driver function that was called.
-    """
-
-    def __init__(self, name: str, message: str, operation: str) -> None:
-        super().__init__(f"{operation} failed with {name}: {message}")
-        self.name = name
-        self.operation = operation
-
-
-def check(operation: str, answer: tuple[Any, ...]) -> Any:
-    """The values of a driver call's `answer`: none, one, or a tuple.
-
-    Raises:
-        CudaError: the call did not succeed.
-    """
-    result, *values = answer
-    if result != _SUCCESS:
-        raise CudaError(result.name, _message(result), operation)
-    return values[0] if len(values) == 1 else tuple(values) or None
-
-
-def _message(result: Any) -> str:
-    found, text = driver.cuGetErrorString(result)
-    return text.decode() if found == _SUCCESS and text else "the driver has no description"
-
-
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class DeviceAllocation:
-    """Memory from the device's pool; cuda.core frees it, in stream order, when it is collected."""
-
-    buffer: Any
-    pointer: int
-    nbytes: int
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PinnedAllocation:
-    """Pinned host memory, mapped for the device; cuda.core frees it when it is collected.
-
-    `bytes` does not keep it alive.
-    """
-
-    buffer: Any
-    pointer: int
-    bytes: np.ndarray[Any, np.dtype[np.uint8]]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class KernelNode:
-    """A kernel node with a cached parameter struct, which reads `values` at each update."""
-
-    node: Any
-    values: ctypes.Array[ctypes.c_uint64]
-    addresses: ctypes.Array[ctypes.c_void_p]
-    params: Any
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class CudaEvent:
-    """An event of cuda.core, which is destroyed when it is collected."""
-
-    event: Any
-
-    def __call__(self) -> bool:
-        """Whether it has been passed."""
-        return bool(self.event.is_done)
+from lowering.strides import row_major_strides
 
 
 class CudaDriver:
@@ -258,7 +186,7 @@ class CudaDriver:
             "cuMemcpyHtoDAsync",
             driver.cuMemcpyHtoDAsync(pointer, address, source.nbytes, self._stream_handle),
         )
-        return _is_known(address)
+        return is_known(address)
 
     def copy_to_host(self, target: np.ndarray[Any, Any], pointer: int) -> None:
         """Copy into a host array and wait."""
@@ -326,26 +254,13 @@ class CudaDriver:
         dependencies: Sequence[Any],
         launch: Launch,
         values: Sequence[int],
-        owned: Sequence[bool],
-        slots: SlotTable,
     ) -> KernelNode:
-        """Add a kernel node. Owned addresses go in as Buffers that belong to `slots`: cuda.core
-        retains the arguments of a node, and so the table, until the graph and its executables are
-        gone. A node without any carries the table by its first argument: so every kernel node
-        answers for the captured ones, which cuda.core knows nothing of.
-        """
-        carriers = owned if any(owned) else [True, *owned[1:]]
-        arguments = [
-            Buffer.from_handle(value, 1, owner=slots) if keep else np.uint64(value)
-            for value, keep in zip(values, carriers, strict=True)
-        ]
-        config = LaunchConfig(grid=launch.grid, block=launch.block, shmem_size=launch.shared_bytes)
-        node = graph.launch(config, launch.kernel, *arguments)
-        _depend(graph, node, dependencies)
-        return self._with_parameters(node.handle, launch, values)
+        """Add a kernel node.
 
-    def _with_parameters(self, node: Any, launch: Launch, values: Sequence[int]) -> KernelNode:
-        cells, addresses = _parameters(values)
+        It is the driver's call: cuda.core would tie the arguments to the graph by a CUDA user
+        object, and a launch of an executable with user objects takes a microsecond more, or thirty.
+        """
+        cells, addresses = parameter_cells(values)
         params = driver.CUDA_KERNEL_NODE_PARAMS()
         params.kern = launch.kernel.handle
         params.ctx = self._context
@@ -353,6 +268,12 @@ class CudaDriver:
         params.blockDimX, params.blockDimY, params.blockDimZ = launch.block
         params.sharedMemBytes = launch.shared_bytes
         params.kernelParams = ctypes.addressof(addresses)
+        node = check(
+            "cuGraphAddKernelNode",
+            driver.cuGraphAddKernelNode(
+                graph.handle, list(dependencies) or None, len(dependencies), params
+            ),
+        )
         return KernelNode(node, cells, addresses, params)
 
     def add_conditional(
@@ -378,39 +299,14 @@ class CudaDriver:
             case "while":
                 node = graph.while_loop(condition)
                 bodies = (node.body,)
-        _depend(graph, node, dependencies)
+        depend(graph, node, dependencies)
         return node.handle, bodies
 
     def capture(
         self, graph: GraphDefinition, dependencies: Sequence[Any], issue: Callable[[], None]
     ) -> tuple[tuple[Any, ...], tuple[str, ...]]:
         """Capture into a graph or a body, behind `dependencies`."""
-        before = _nodes(graph)
-        stream = self._capture_stream.handle
-        if _is_capturing(stream):
-            raise NestedCaptureError
-        try:
-            check(
-                "cuStreamBeginCaptureToGraph",
-                driver.cuStreamBeginCaptureToGraph(
-                    stream,
-                    graph.handle,
-                    list(dependencies) or None,
-                    None,
-                    len(dependencies),
-                    _THREAD_LOCAL,
-                ),
-            )
-            issue()
-            info = check("cuStreamGetCaptureInfo", driver.cuStreamGetCaptureInfo(stream))
-            tails = tuple(info[3])
-        except BaseException:
-            if _is_capturing(stream):
-                driver.cuStreamEndCapture(stream)
-            raise
-        check("cuStreamEndCapture", driver.cuStreamEndCapture(stream))
-        added = [node for address, node in _nodes(graph).items() if address not in before]
-        return tails, tuple(_kind(node) for node in added)
+        return captured(graph, dependencies, issue, self._capture_stream.handle)
 
     def library(self) -> Library:
         """The products of cuBLAS, on the capture stream."""
@@ -426,122 +322,29 @@ class CudaDriver:
 
     # Executables
 
-    def instantiate(self, graph: GraphDefinition) -> CudaExecutableGraph:
+    def instantiate(self, graph: GraphDefinition, slots: SlotTable) -> CudaExecutableGraph:
         """Instantiate; the result holds the definition, whose nodes name those to update."""
         executable = graph.instantiate()
-        return CudaExecutableGraph(graph, executable, executable.handle)
+        return CudaExecutableGraph(graph, slots, executable, executable.handle)
 
     def update_kernel(self, executable: CudaExecutableGraph, kernel: KernelNode) -> None:
         """Pass a node's present values, in a body too."""
         result = driver.cuGraphExecKernelNodeSetParams(
             executable.handle, kernel.node, kernel.params
         )
-        if result[0] != _SUCCESS:
+        if result[0] != SUCCESS:
             executable.require_open()
             check("cuGraphExecKernelNodeSetParams", result)
 
     def launch(self, executable: CudaExecutableGraph) -> None:
         """Launch on the stream."""
         result = driver.cuGraphLaunch(executable.handle, self._stream_handle)
-        if result[0] != _SUCCESS:
+        if result[0] != SUCCESS:
             executable.require_open()
             check("cuGraphLaunch", result)
 
     def close(self, executable: CudaExecutableGraph) -> None:
         """Free the executable, after its launches."""
         self.synchronize()
-        executable.handle = None
+        executable.handle = executable.definition = executable.slots = None
         executable.graph.close()
-
-
-@dataclass(slots=True, eq=False)
-class CudaExecutableGraph:
-    """An executable graph, the definition it came from, and its cached handle.
-
-    A closed one has no handle, which the driver refuses: so nothing is asked before a launch.
-    """
-
-    definition: Any
-    graph: Any
-    handle: Any
-
-    def require_open(self) -> None:
-        """Raise ClosedGraphError if it is closed."""
-        if self.handle is None:
-            raise ClosedGraphError
-
-
-def row_major_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Strides, in elements, of a contiguous row-major array.
-
-    >>> row_major_strides((2, 3, 4))
-    (12, 4, 1)
-    """
-    strides = [1] * len(shape)
-    for axis in range(len(shape) - 1, 0, -1):
-        strides[axis - 1] = strides[axis] * shape[axis]
-    return tuple(strides)
-
-
-def _depend(graph: GraphDefinition, node: Any, dependencies: Sequence[Any]) -> None:
-    """Add the edges into a new node of cuda.core, in one call; without them, no node stays."""
-    if dependencies:
-        count = len(dependencies)
-        try:
-            check(
-                "cuGraphAddDependencies",
-                driver.cuGraphAddDependencies(
-                    graph.handle, list(dependencies), [node.handle] * count, None, count
-                ),
-            )
-        except BaseException:
-            node.destroy()
-            raise
-
-
-def _is_capturing(stream: Any) -> bool:
-    """Whether a capture is open, be it one that has failed."""
-    status = check("cuStreamIsCapturing", driver.cuStreamIsCapturing(stream))
-    return bool(status != driver.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE)
-
-
-def _nodes(graph: GraphDefinition) -> dict[int, Any]:
-    """The nodes of a graph by address."""
-    _, count = check("cuGraphGetNodes", driver.cuGraphGetNodes(graph.handle))
-    if not count:
-        return {}
-    nodes, _ = check("cuGraphGetNodes", driver.cuGraphGetNodes(graph.handle, count))
-    return {int(node): node for node in nodes}
-
-
-def _kind(node: Any) -> str:
-    """The kind of a node; a copy that a conditional body may not hold has one of its own."""
-    found = check("cuGraphNodeGetType", driver.cuGraphNodeGetType(node))
-    kind = str(found.name).removeprefix("CU_GRAPH_NODE_TYPE_").lower()
-    return "pageable_memcpy" if kind == "memcpy" and _is_pageable(node) else kind
-
-
-def _is_pageable(node: Any) -> bool:
-    """Whether a copy has an end in host memory that is not pinned."""
-    copy = check("cuGraphMemcpyNodeGetParams", driver.cuGraphMemcpyNodeGetParams(node))
-    host = driver.CUmemorytype.CU_MEMORYTYPE_HOST
-    ends = ((copy.srcMemoryType, copy.srcHost), (copy.dstMemoryType, copy.dstHost))
-    return any(kind == host and not _is_known(int(address)) for kind, address in ends)
-
-
-def _is_known(address: int) -> bool:
-    """Whether host memory is pinned. Asked in the plural form, which takes any address."""
-    (kind,) = check(
-        "cuPointerGetAttributes", driver.cuPointerGetAttributes(1, [_MEMORY_TYPE], address)
-    )
-    return bool(int(kind))
-
-
-def _parameters(
-    values: Sequence[int],
-) -> tuple[ctypes.Array[ctypes.c_uint64], ctypes.Array[ctypes.c_void_p]]:
-    """Eight-byte cells holding `values`, and the array of their addresses that the driver takes."""
-    cells = (ctypes.c_uint64 * len(values))(*values)
-    start = ctypes.addressof(cells)
-    addresses = (ctypes.c_void_p * len(values))(*(start + 8 * i for i in range(len(values))))
-    return cells, addresses

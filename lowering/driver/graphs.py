@@ -1,0 +1,111 @@
+"""Graphs by handle: edges, kernel parameters, captures, and what a captured node is."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from cuda.bindings import driver
+from cuda.core.graph import GraphDefinition
+
+from lowering.driver.checks import check
+from lowering.errors import NestedCaptureError
+
+_THREAD_LOCAL = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+_MEMORY_TYPE = driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+
+
+def depend(graph: GraphDefinition, node: Any, dependencies: Sequence[Any]) -> None:
+    """Add the edges into a new node of cuda.core, in one call; without them, no node stays."""
+    if dependencies:
+        count = len(dependencies)
+        try:
+            check(
+                "cuGraphAddDependencies",
+                driver.cuGraphAddDependencies(
+                    graph.handle, list(dependencies), [node.handle] * count, None, count
+                ),
+            )
+        except BaseException:
+            node.destroy()
+            raise
+
+
+def parameter_cells(
+    values: Sequence[int],
+) -> tuple[ctypes.Array[ctypes.c_uint64], ctypes.Array[ctypes.c_void_p]]:
+    """Eight-byte cells holding `values`, and the array of their addresses that the driver takes."""
+    cells = (ctypes.c_uint64 * len(values))(*values)
+    start = ctypes.addressof(cells)
+    addresses = (ctypes.c_void_p * len(values))(*(start + 8 * i for i in range(len(values))))
+    return cells, addresses
+
+
+def captured(
+    graph: GraphDefinition, dependencies: Sequence[Any], issue: Callable[[], None], stream: Any
+) -> tuple[tuple[Any, ...], tuple[str, ...]]:
+    """Capture what `issue` does on a stream: the last nodes, and the kinds of all."""
+    before = _nodes(graph)
+    if _is_capturing(stream):
+        raise NestedCaptureError
+    try:
+        check(
+            "cuStreamBeginCaptureToGraph",
+            driver.cuStreamBeginCaptureToGraph(
+                stream,
+                graph.handle,
+                list(dependencies) or None,
+                None,
+                len(dependencies),
+                _THREAD_LOCAL,
+            ),
+        )
+        issue()
+        info = check("cuStreamGetCaptureInfo", driver.cuStreamGetCaptureInfo(stream))
+        tails = tuple(info[3])
+    except BaseException:
+        if _is_capturing(stream):
+            driver.cuStreamEndCapture(stream)
+        raise
+    check("cuStreamEndCapture", driver.cuStreamEndCapture(stream))
+    added = [node for address, node in _nodes(graph).items() if address not in before]
+    return tails, tuple(_kind(node) for node in added)
+
+
+def _is_capturing(stream: Any) -> bool:
+    """Whether a capture is open, be it one that has failed."""
+    status = check("cuStreamIsCapturing", driver.cuStreamIsCapturing(stream))
+    return bool(status != driver.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE)
+
+
+def _nodes(graph: GraphDefinition) -> dict[int, Any]:
+    """The nodes of a graph by address."""
+    _, count = check("cuGraphGetNodes", driver.cuGraphGetNodes(graph.handle))
+    if not count:
+        return {}
+    nodes, _ = check("cuGraphGetNodes", driver.cuGraphGetNodes(graph.handle, count))
+    return {int(node): node for node in nodes}
+
+
+def _kind(node: Any) -> str:
+    """The kind of a node; a copy that a conditional body may not hold has one of its own."""
+    found = check("cuGraphNodeGetType", driver.cuGraphNodeGetType(node))
+    kind = str(found.name).removeprefix("CU_GRAPH_NODE_TYPE_").lower()
+    return "pageable_memcpy" if kind == "memcpy" and _is_pageable(node) else kind
+
+
+def _is_pageable(node: Any) -> bool:
+    """Whether a copy has an end in host memory that is not pinned."""
+    copy = check("cuGraphMemcpyNodeGetParams", driver.cuGraphMemcpyNodeGetParams(node))
+    host = driver.CUmemorytype.CU_MEMORYTYPE_HOST
+    ends = ((copy.srcMemoryType, copy.srcHost), (copy.dstMemoryType, copy.dstHost))
+    return any(kind == host and not is_known(int(address)) for kind, address in ends)
+
+
+def is_known(address: int) -> bool:
+    """Whether host memory is pinned. Asked in the plural form, which takes any address."""
+    (kind,) = check(
+        "cuPointerGetAttributes", driver.cuPointerGetAttributes(1, [_MEMORY_TYPE], address)
+    )
+    return bool(int(kind))

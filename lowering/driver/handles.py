@@ -1,0 +1,71 @@
+"""What the driver's interface hands out: memory, events, nodes, and executables."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lowering.errors import ClosedGraphError
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class DeviceAllocation:
+    """Memory from the device's pool; cuda.core frees it, in stream order, when it is collected."""
+
+    buffer: Any
+    pointer: int
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PinnedAllocation:
+    """Pinned host memory, mapped for the device; cuda.core frees it when it is collected.
+
+    `bytes` does not keep it alive.
+    """
+
+    buffer: Any
+    pointer: int
+    bytes: np.ndarray[Any, np.dtype[np.uint8]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KernelNode:
+    """A kernel node with a cached parameter struct, which reads `values` at each update."""
+
+    node: Any
+    values: ctypes.Array[ctypes.c_uint64]
+    addresses: ctypes.Array[ctypes.c_void_p]
+    params: Any
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CudaEvent:
+    """An event of cuda.core, which is destroyed when it is collected."""
+
+    event: Any
+
+    def __call__(self) -> bool:
+        """Whether it has been passed."""
+        return bool(self.event.is_done)
+
+
+@dataclass(slots=True, eq=False)
+class CudaExecutableGraph:
+    """An executable graph, the definition it came from, what both point to, and its cached handle.
+
+    A closed one has no handle, which the driver refuses: so nothing is asked before a launch.
+    """
+
+    definition: Any
+    slots: Any
+    graph: Any
+    handle: Any
+
+    def require_open(self) -> None:
+        """Raise ClosedGraphError if it is closed."""
+        if self.handle is None:
+            raise ClosedGraphError

@@ -1,0 +1,134 @@
+"""A nest that others join point by point. What joins is kept in lists: growing costs what is added.
+
+The nests have one space. What the first stores at its own point, and the second reads there, is
+forwarded in a register.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from dataclasses import replace
+
+from lowering.buffer import Buffer
+from lowering.kernel import Accumulator, MapNest, Nest, ReduceNest, Signal, Store
+from lowering.stage import (
+    map_nest,
+    map_stores,
+    nest_accumulated,
+    nest_conditions,
+    nest_loads,
+    nest_reads,
+    nest_roots,
+    nest_stores,
+    nest_writes,
+    roots_of,
+    space_index,
+)
+from tracegraph.scalar import Accumulated, Expr, subexpressions, substitution
+
+MAX_EXPRESSIONS = 600
+"""Scalar expressions of one nest."""
+
+
+class Growing:
+    """A nest, what has joined it since, and what is stored so far, by buffer."""
+
+    __slots__ = ("_accumulators", "_expressions", "_signals", "_stores", "nest", "stores")
+
+    def __init__(self, nest: Nest) -> None:
+        self.become(nest)
+
+    def become(self, nest: Nest) -> None:
+        """Let another nest stand in its place."""
+        self.nest = nest
+        self.stores = {store.buffer: store for store in nest_stores(nest)}
+        self._accumulators: list[Accumulator] = []
+        self._stores: list[Store] = []
+        self._signals: list[Signal] = []
+        self._expressions: set[Expr] | None = None  # known once something joins
+
+    def stores_any(self, buffers: Set[Buffer]) -> bool:
+        """Whether some of the buffers are stored."""
+        return not self.stores.keys().isdisjoint(buffers)
+
+    def whole(self) -> Nest:
+        """The nest with all that has joined it."""
+        if self._stores or self._signals:
+            nest = self.nest
+            assert isinstance(nest, (MapNest, ReduceNest))
+            stores, signals = (*nest.stores, *self._stores), (*nest.signals, *self._signals)
+            nest = replace(nest, stores=stores, signals=signals)
+            if isinstance(nest, ReduceNest):
+                nest = replace(nest, accumulators=(*nest.accumulators, *self._accumulators))
+            self.nest, self._accumulators, self._stores, self._signals = nest, [], [], []
+        return self.nest
+
+    def merge(self, second: Nest) -> bool:
+        """Whether both can be one nest, which this one then is."""
+        first = self.nest
+        if first.space != second.space or not isinstance(second, (MapNest, ReduceNest)):
+            return False
+        if not isinstance(first, (MapNest, ReduceNest)) or self.stores_any(nest_writes(second)):
+            return False
+        if second.signals and nest_conditions(self.whole()) & nest_conditions(second):
+            return False
+        values = self._forwarded(second)
+        if values is None:
+            return False
+        if isinstance(second, ReduceNest):
+            # forwarded values would have to be renumbered inside
+            if values or not isinstance(first, ReduceNest) or first.loop != second.loop:
+                return False
+            second = _renumbered(second, len(first.accumulators) + len(self._accumulators))
+            return self._join(second.accumulators, second.stores, second.signals)
+        if not values:
+            return self._join((), second.stores, second.signals)
+        of = substitution(values)
+        signals = [replace(signal, value=of(signal.value)) for signal in second.signals]
+        return self._join((), map_stores(second.stores, of), signals)
+
+    def _forwarded(self, second: Nest) -> dict[Expr, Expr] | None:
+        """The value for each load in `second` of what is stored; None if it is at other points."""
+        values: dict[Expr, Expr] = {}
+        if not self.stores_any(nest_reads(second)):
+            return values
+        own_point = space_index(self.nest.space)
+        for load in nest_loads(second):
+            store = self.stores.get(load.buffer)
+            if store is None:
+                continue
+            if load.guard is not None or load.indices != own_point or store.indices != own_point:
+                return None
+            if store.guard is not None:
+                return None
+            values[load] = store.value
+        return values
+
+    def _join(
+        self,
+        accumulators: Sequence[Accumulator],
+        stores: Sequence[Store],
+        signals: Sequence[Signal],
+    ) -> bool:
+        """Add these, unless there are too many expressions then."""
+        if self._expressions is None:
+            self._expressions = set(subexpressions(nest_roots(self.nest)))
+        added = subexpressions(roots_of(accumulators, stores, signals), self._expressions)
+        if len(self._expressions) > MAX_EXPRESSIONS:
+            self._expressions.difference_update(added)
+            return False
+        self._accumulators += accumulators
+        self._stores += stores
+        self._signals += signals
+        self.stores.update((store.buffer, store) for store in stores)
+        return True
+
+
+def _renumbered(nest: ReduceNest, shift: int) -> ReduceNest:
+    """The nest with its accumulators numbered from `shift`."""
+    replacement: dict[Expr, Expr] = {
+        expr: Accumulated.make(expr.number + shift, expr.dtype) for expr in nest_accumulated(nest)
+    }
+    shifted = map_nest(nest, replacement)
+    assert isinstance(shifted, ReduceNest)
+    return shifted

@@ -1,0 +1,110 @@
+"""Guards: predicates on the kernels of a graph, and the flags that they read.
+
+A flag holds what a condition was set to: it is stored where the condition was set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from lowering.buffer import Buffer
+from lowering.kernel import (
+    Kernel,
+    MapNest,
+    Nest,
+    Predicate,
+    ReduceNest,
+    RowNest,
+    SetCondition,
+    Store,
+)
+from lowering.plan import Graph, KernelNode, Node, Part
+from lowering.stage import nest_signals, nest_stores
+from tracegraph.op import get
+from tracegraph.scalar import Expr, apply, const
+
+BOOL = np.dtype(np.bool_)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What becomes of the places where conditions are set.
+
+    `flags` has the buffers that conditions are stored to as well, `dropped` those that no node has
+    any more.
+    """
+
+    flags: Mapping[int, Buffer] = field(default_factory=dict)
+    dropped: frozenset[int] = frozenset()
+
+
+def setting(graph: Graph, condition: int) -> SetCondition | None:
+    """Where the kernels of a graph, those of bodies left out, set a condition."""
+    found = (
+        signal
+        for node in graph.nodes
+        if isinstance(node, KernelNode)
+        for nest in node.kernel.nests
+        for signal in nest_signals(nest)
+        if isinstance(signal, SetCondition) and signal.condition == condition
+    )
+    return next(found, None)
+
+
+def with_settings(node: KernelNode, settings: Settings) -> KernelNode | None:
+    """The node with its conditions stored or dropped; None if it has nothing left to do."""
+    nests = tuple(_set(nest, settings) for nest in node.kernel.nests)
+    kept = tuple(nest for nest in nests if nest is not None)
+    return with_nests(node, kept) if kept else None
+
+
+def with_nests(node: KernelNode, nests: tuple[Nest, ...]) -> KernelNode:
+    """The node with other nests in its kernel."""
+    return replace(node, kernel=Kernel(node.kernel.name, nests))
+
+
+def _set(nest: Nest, settings: Settings) -> Nest | None:
+    if not isinstance(nest, MapNest | ReduceNest | RowNest):
+        return nest
+    signals, stores = [], list(nest.stores)
+    for signal in nest.signals:
+        condition = signal.condition if isinstance(signal, SetCondition) else -1
+        flag = settings.flags.get(condition)
+        if flag is not None:
+            stores.append(Store(flag, (), _as(flag.type.dtype, signal.value)))
+        if condition not in settings.dropped:
+            signals.append(signal)
+    if stores == list(nest.stores) and len(signals) == len(nest.signals):
+        return nest
+    nest = replace(nest, stores=tuple(stores), signals=tuple(signals))
+    return nest if nest_stores(nest) or nest.signals else None
+
+
+def _as(dtype: np.dtype[np.generic], value: Expr) -> Expr:
+    """A condition as its flag holds it: an integer that stands for true or false becomes that."""
+    if value.dtype == dtype:
+        return value
+    return apply(get("not_equal"), (value, const(0, value.dtype)), dtype, {})
+
+
+def guarded(nest: Nest, predicate: Predicate) -> Nest:
+    """The nest, run only if a predicate holds as well."""
+    return replace(nest, predicates=(predicate, *nest.predicates))
+
+
+def guarded_node(node: KernelNode, predicate: Predicate) -> KernelNode:
+    """The node, all of whose nests run only if a predicate holds as well."""
+    return with_nests(node, tuple(guarded(nest, predicate) for nest in node.kernel.nests))
+
+
+def branch(graph: Graph, predicate: Predicate, part: Part) -> Graph:
+    """The kernels of a branch, as they stand in the graph around."""
+
+    def inlined(node: Node) -> Node:
+        assert isinstance(node, KernelNode)
+        return replace(guarded_node(node, predicate), within=(part, *node.within))
+
+    return Graph(tuple(map(inlined, graph.nodes)), graph.edges)

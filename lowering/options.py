@@ -1,0 +1,192 @@
+"""Which schedule a loop or branch gets: what is possible, what it would take, and what is asked.
+
+The estimates are those of `lowering.costs`. They need only be good enough to tell a branch of a few
+small kernels from one of many, and a short body from a long one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import mean
+from typing import Literal
+
+from lowering.costs import Costs, Leaf, bound, skipped, work
+from lowering.plan import (
+    ConditionalNode,
+    Graph,
+    KernelNode,
+    LibraryNode,
+    MemcpyNode,
+    WhileNode,
+    bodies,
+)
+
+Kind = Literal["conditional", "predicated", "unrolled"]
+
+TYPICAL_STEPS = 50
+"""What a loop is taken to make if that depends on data."""
+
+MOST_NODES = 32
+"""Nodes that unrolling may make of a body: each costs about 3 µs when the graph is built."""
+
+LEAST_GAIN = 0.05
+"""Part of its time that a loop must gain to be unrolled: longer graphs are built more slowly."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The schedule that is asked for, and the steps of an iteration; by the user, or for all."""
+
+    schedule: str | None = None
+    unroll: int | None = None
+    binding: bool = False
+
+    @property
+    def why(self) -> str:
+        """The reason, in a table."""
+        return "asked for" if self.binding else "set for all"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The schedule chosen, and why; with `steps` made by one iteration, checked unless `counted`.
+
+    A loop that is unrolled as a whole has no iterations: `steps` is 0.
+    """
+
+    kind: Kind
+    why: str | None = None
+    steps: int = 1
+    counted: bool = False
+
+
+# -- branches ----------------------------------------------------------------------------------
+
+
+def branch_obstacle(node: ConditionalNode) -> str | None:
+    """Why a branch cannot be predicated, None if it can."""
+    graphs = bodies(node)
+    inner = [each for graph in graphs for each in graph.nodes]
+    if any(isinstance(each, WhileNode) for each in inner):
+        return "a loop inside"
+    if any(bodies(each) for each in inner):
+        return "a branch inside stays a node"
+    if any(isinstance(each, LibraryNode) for each in inner):
+        return "a product inside"
+    if any(isinstance(each, MemcpyNode) for each in inner):
+        return "a copy inside"
+    return None if inner else "nothing inside"
+
+
+def decide_branch(node: ConditionalNode, costs: Costs, asked: Asked) -> Decision:
+    """How a branch runs that has no obstacle."""
+    if asked.schedule == "conditional":
+        return Decision("conditional", asked.why)
+    if asked.schedule == "predicated":
+        return Decision("predicated", asked.why)
+    branches = [_leaves(graph) for graph in bodies(node)]
+    as_node = mean(_as_node(costs, taken) for taken in branches)
+    predicated = mean(_predicated(costs, number, branches) for number in range(len(branches)))
+    if predicated < as_node:
+        return Decision("predicated", f"saves about {as_node - predicated:.1f} µs")
+    return Decision("conditional", "no gain without a node" if costs.branch else None)
+
+
+def _as_node(costs: Costs, taken: Sequence[Leaf]) -> float:
+    return costs.branch + costs.kernel_in_branch * len(taken) + work(costs, taken)
+
+
+def _predicated(costs: Costs, number: int, branches: Sequence[Sequence[Leaf]]) -> float:
+    """All branches beside each other, of which one runs."""
+    taken = branches[number]
+    others = [branch for i, branch in enumerate(branches) if i != number]
+    kernel = costs.kernel + costs.check
+    longest = kernel * max(map(len, others), default=0)
+    own = kernel * len(taken) + work(costs, taken)
+    beside = sum(costs.beside * len(other) + skipped(costs, other) for other in others)
+    return costs.fork + max(own, longest) + beside
+
+
+# -- loops -------------------------------------------------------------------------------------
+
+
+PRODUCT_LEAVES = "a product leaves its body"
+"""Why a loop makes no steps past its end: a product cannot be skipped."""
+
+
+def loop_obstacle(loop: WhileNode) -> str | None:
+    """Why the body of a loop cannot be copied, None if it can."""
+    inner = loop.body.nodes
+    if any(isinstance(each, WhileNode) for each in inner):
+        return "a loop inside"
+    if any(bodies(each) for each in inner):
+        return "a branch inside stays a node"
+    if any(isinstance(each, MemcpyNode) for each in inner):
+        return "a copy inside"
+    return None if inner else "nothing inside"
+
+
+def decide_loop(loop: WhileNode, costs: Costs, asked: Asked, counted: bool) -> Decision:
+    """How a loop runs that has no obstacle; `counted` if it must make no step past the end."""
+    if asked.schedule == "conditional":
+        return Decision("conditional", asked.why)
+    body, known = _leaves(loop.body), loop.construct.steps if loop.construct else None
+    if asked.schedule == "unrolled" and asked.unroll is not None:
+        return _unrolled(asked.unroll, known, asked.why)
+    steps = TYPICAL_STEPS if known is None else known
+    if known is None and loop.construct and loop.construct.max_steps is not None:
+        steps = max(min(steps, loop.construct.max_steps), 1)
+    as_node = costs.branch + steps * (costs.trip + _copy(costs, body))
+    options = [
+        (_time(costs, body, steps, factor, known is not None), -factor)
+        for factor in _factors(len(body), known)
+        if not counted or _unrolled(factor, known, "").counted
+    ]
+    if asked.schedule == "unrolled":
+        factor = -min(options)[1] if options else 2
+        return _unrolled(factor, known, asked.why)
+    if not options or min(options)[0] > as_node * (1 - LEAST_GAIN):
+        if counted:
+            return Decision("conditional", PRODUCT_LEAVES if costs.trip else None)
+        return Decision("conditional", "its body takes longer" if costs.trip else None)
+    time, factor = min(options)
+    gain = (as_node - time) / max(steps, 1)
+    return _unrolled(-factor, known, f"saves about {gain:.1f} µs a step")
+
+
+def _unrolled(factor: int, known: int | None, why: str) -> Decision:
+    if known is not None and known <= factor:
+        return Decision("unrolled", why, 0, counted=True)
+    counted = known is not None and known % factor == 0
+    return Decision("unrolled", why, factor, counted)
+
+
+def _factors(nodes: int, known: int | None) -> Iterator[int]:
+    """The steps that an iteration may make: powers of two, and the divisors of a known number."""
+    for factor in range(2, MOST_NODES // nodes + 1):
+        if factor & (factor - 1) == 0 or (known is not None and known % factor == 0):
+            yield factor
+
+
+def _time(costs: Costs, body: Sequence[Leaf], steps: int, factor: int, known: bool) -> float:
+    """A whole loop, of which an iteration makes `factor` steps."""
+    copies = steps if known and steps <= factor else factor
+    updates = costs.update * (copies - 1) * bound(body)
+    if known and steps <= factor:
+        return steps * _copy(costs, body) + updates
+    trips = -(-steps // factor) if known else steps / factor
+    past_end = trips * factor - steps if known else (factor - 1) / 2
+    checked = costs.check * len(body) if not known or steps % factor else 0.0
+    each = _copy(costs, body) + checked
+    past = (costs.kernel + costs.check) * len(body) + skipped(costs, body)
+    return costs.branch + trips * costs.trip + steps * each + past_end * past + updates
+
+
+def _copy(costs: Costs, body: Sequence[Leaf]) -> float:
+    return costs.kernel * len(body) + work(costs, body)
+
+
+def _leaves(graph: Graph) -> list[Leaf]:
+    """The nodes of a graph that has no conditional nodes."""
+    return [n for n in graph.nodes if isinstance(n, KernelNode | LibraryNode | MemcpyNode)]

@@ -1,0 +1,216 @@
+"""Plan -> Plan: loops and branches carried out in the way that takes the least time.
+
+    IF, SWITCH   branches inlined as kernels with predicates on a flag
+    WHILE        several steps in one iteration, or all of them without a node
+
+A Plan has one node for each; here those go where something else is faster, or asked for. Inner ones
+come first: what has no node any more may be inlined again. The results are the same, bit for bit.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from lowering.buffer import Buffer
+from lowering.choices import Choices, declared
+from lowering.costs import CUDA, HOST, Costs
+from lowering.guards import BOOL, Settings, branch, setting
+from lowering.kernel import Predicate
+from lowering.memory import ALIGNMENT
+from lowering.options import (
+    PRODUCT_LEAVES,
+    Asked,
+    Decision,
+    branch_obstacle,
+    decide_branch,
+    decide_loop,
+    loop_obstacle,
+)
+from lowering.plan import (
+    ConditionalNode,
+    Construct,
+    Graph,
+    Inlined,
+    LibraryNode,
+    Node,
+    Part,
+    Plan,
+    SwitchNode,
+    WhileNode,
+    bodies,
+    walk,
+    with_bodies,
+)
+from lowering.splice import side_by_side, single, splice
+from lowering.staging import own_buffers
+from lowering.unroll import all_steps, counted_copies, predicated_copies, settle
+from tracegraph.errors import UnschedulableError
+from tracegraph.types import ArrayType
+
+
+def costs_of(device: str) -> Costs:
+    """The costs of a device such as ``"host"`` or ``"cuda:0"``."""
+    return CUDA if device.partition(":")[0] == "cuda" else HOST
+
+
+def schedule(plan: Plan, costs: Costs) -> Plan:
+    """The Plan with a schedule for each of its loops and branches.
+
+    Raises:
+        UnschedulableError: the user pinned one that is not possible.
+        ValueError: the environment variable of `lowering.choices` has a word that means nothing.
+    """
+    choices = declared()
+    nodes = [node for node in walk(plan.graph) if isinstance(node, ConditionalNode)]
+    pinned = any(node.construct and node.construct.pinned for node in nodes)
+    if not nodes or (costs is HOST and choices == Choices() and not pinned):
+        return plan
+    return _Scheduling(plan, costs, choices).scheduled()
+
+
+class _Scheduling:
+    """One Plan under way, and the flags added to it so far."""
+
+    def __init__(self, plan: Plan, costs: Costs, choices: Choices) -> None:
+        self._plan = plan
+        self._costs = costs
+        self._choices = choices
+        self._users = _users(plan.graph)
+        self._numbers = count(1 + max((b.number for b in plan.offsets), default=-1))
+        self._offsets = dict(plan.offsets)
+        self._arena_bytes = plan.arena_bytes
+
+    def scheduled(self) -> Plan:
+        graph = self._graph(self._plan.graph)
+        return replace(
+            self._plan, graph=graph, offsets=self._offsets, arena_bytes=self._arena_bytes
+        )
+
+    def _graph(self, graph: Graph) -> Graph:
+        """A graph or body, from the inside out."""
+        flags: dict[int, Buffer] = {}
+        dropped: set[int] = set()
+        replaced: dict[Node, Graph] = {}
+        for node in graph.nodes:
+            if isinstance(node, WhileNode):
+                replaced[node] = self._loop(node, dropped)
+            elif isinstance(node, ConditionalNode):
+                replaced[node] = self._branch(node, graph, flags)
+        if not replaced:
+            return graph
+        dropped |= flags.keys()
+        spliced = splice(graph, lambda node: replaced[node] if node in replaced else single(node))
+        return settle(spliced, Settings(flags, frozenset(dropped)))
+
+    # -- branches
+
+    def _branch(self, old: ConditionalNode, graph: Graph, flags: dict[int, Buffer]) -> Graph:
+        node = with_bodies(old, [self._graph(body) for body in bodies(old)])
+        found = setting(graph, node.condition)
+        obstacle = "its condition is set elsewhere" if found is None else branch_obstacle(node)
+        asked = _asked(node.construct, self._choices.branches)
+        if found is None or obstacle is not None:
+            return single(self._hindered(node, obstacle, asked))
+        decision = decide_branch(node, self._costs, asked)
+        if decision.kind == "conditional":
+            return single(_explained(node, decision))
+        switch = isinstance(node, SwitchNode)
+        flag = flags[node.condition] = self._flag(found.value.dtype if switch else BOOL)
+        known = node.construct or Construct("-", "-", "-")
+        why = decision.why or known.why
+        graphs = bodies(node)
+        inlined = Inlined(
+            replace(known, schedule="predicated", why=why), len(graphs), False, node.sources
+        )
+        values = range(len(graphs)) if switch else (True, False)
+        return side_by_side(
+            [
+                branch(body, Predicate(flag, value), Part(inlined, number))
+                for number, (body, value) in enumerate(zip(graphs, values, strict=False))
+            ]
+        )
+
+    # -- loops
+
+    def _loop(self, old: WhileNode, dropped: set[int]) -> Graph:
+        node = replace(old, body=self._graph(old.body))
+        found = setting(node.body, node.condition)
+        obstacle = "its condition is set elsewhere" if found is None else loop_obstacle(node)
+        asked = _asked(node.construct, self._choices.loops, self._choices.unroll)
+        if obstacle is not None:
+            return single(self._hindered(node, obstacle, asked))
+        counted = self._products_leave(old.body)
+        decision = decide_loop(node, self._costs, asked, counted)
+        if decision.kind == "unrolled" and counted and not decision.counted:
+            return single(self._hindered(node, PRODUCT_LEAVES, asked))
+        if decision.kind == "conditional":
+            return single(_explained(node, decision))
+        if decision.steps == 0:
+            dropped.add(node.condition)
+            return self._without_loop(node, decision)
+        if decision.counted:
+            body = counted_copies(node.body, node.condition, decision.steps)
+        else:
+            flags = [self._flag(BOOL) for _ in range(decision.steps)]
+            body = predicated_copies(node.body, node.condition, flags)
+        return single(_explained(replace(node, body=body), decision))
+
+    def _products_leave(self, body: Graph) -> bool:
+        """Whether something outside of a body sees what its products write."""
+        inside = _users(body)
+        targets = [node.target.buffer for node in body.nodes if isinstance(node, LibraryNode)]
+        return any(b.space != "scratch" or self._users[b] > inside[b] for b in targets)
+
+    def _without_loop(self, node: WhileNode, decision: Decision) -> Graph:
+        known = node.construct
+        assert known is not None
+        assert known.steps is not None
+        why = decision.why or known.why
+        inlined = Inlined(replace(known, schedule="unrolled", why=why), 1, True, node.sources)
+        return all_steps(node.body, node.condition, known.steps, Part(inlined, 0))
+
+    # -- both
+
+    def _hindered(self, node: ConditionalNode, obstacle: str | None, asked: Asked) -> Node:
+        if asked.binding and asked.schedule != "conditional":
+            assert node.construct is not None
+            source = node.sources[0] if node.sources else None
+            assert asked.schedule is not None
+            raise UnschedulableError(node.construct.name, asked.schedule, obstacle or "", source)
+        why = asked.why if asked.schedule == "conditional" else obstacle
+        free = self._costs is HOST and asked.schedule is None
+        return _explained(node, Decision("conditional", None if free else why))
+
+    def _flag(self, dtype: np.dtype[Any]) -> Buffer:
+        """A new buffer of one element, at a place in the arena that nothing else ever has."""
+        flag = Buffer("scratch", next(self._numbers), ArrayType(dtype))
+        self._offsets[flag] = -(-self._arena_bytes // ALIGNMENT) * ALIGNMENT
+        self._arena_bytes = self._offsets[flag] + ALIGNMENT
+        return flag
+
+
+def _asked(known: Construct | None, chosen: str | None, unroll: int | None = None) -> Asked:
+    """What the user pinned, or else what is set for all."""
+    if known is not None and known.pinned is not None:
+        return Asked(known.pinned, known.unroll, binding=True)
+    return Asked(chosen, unroll)
+
+
+def _explained(node: ConditionalNode, decision: Decision) -> Node:
+    """The node, whose construct tells what was decided."""
+    known = node.construct
+    if known is None or decision.why is None:
+        return node
+    schedule = known.schedule if decision.steps == 1 else f"unrolled x{decision.steps}"
+    return replace(node, construct=replace(known, schedule=schedule, why=decision.why))
+
+
+def _users(graph: Graph) -> Mapping[Buffer, int]:
+    """How many nodes of a graph, those of bodies included, touch each buffer."""
+    return Counter(buffer for node in walk(graph) for buffer in set(own_buffers(node)))

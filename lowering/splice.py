@@ -1,0 +1,47 @@
+"""Graphs put together of graphs: each node replaced by several, one after the other, or none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from lowering.plan import Graph, Node
+
+
+def single(node: Node) -> Graph:
+    """The graph of one node."""
+    return Graph((node,), frozenset())
+
+
+def splice(graph: Graph, replacement: Callable[[Node], Graph]) -> Graph:
+    """The graph with each node replaced by a graph, between what came before it and after it."""
+    before: list[set[int]] = [set() for _ in graph.nodes]
+    for i, j in graph.edges:
+        before[j].add(i)
+    return _joined([replacement(node) for node in graph.nodes], before)
+
+
+def in_order(graphs: Sequence[Graph]) -> Graph:
+    """Graphs one after the other."""
+    return _joined(graphs, [{i - 1} if i else set() for i in range(len(graphs))])
+
+
+def side_by_side(graphs: Sequence[Graph]) -> Graph:
+    """Graphs of which none waits for another."""
+    return _joined(graphs, [set() for _ in graphs])
+
+
+def _joined(graphs: Sequence[Graph], before: Sequence[set[int]]) -> Graph:
+    """Graphs as one, of which each waits for those `before` it; an empty one passes that on."""
+    nodes: list[Node] = []
+    edges: set[tuple[int, int]] = set()
+    ends: list[set[int]] = []  # for each graph, the nodes that must be over when it is
+    for part, earlier in zip(graphs, before, strict=True):
+        first = len(nodes)
+        awaited: set[int] = set().union(*(ends[i] for i in earlier))
+        inside = {(i + first, j + first) for i, j in part.edges}
+        positions = range(first, first + len(part.nodes))
+        roots = set(positions) - {j for _, j in inside}
+        nodes += part.nodes
+        edges |= inside | {(end, root) for end in awaited for root in roots}
+        ends.append(set(positions) - {i for i, _ in inside} if positions else awaited)
+    return Graph(tuple(nodes), frozenset(edges))

@@ -1,0 +1,157 @@
+"""Whether fused kernels are ever slower than a kernel for each equation:
+``python -m tests.bench.grouping``.
+
+Random programs over matrices, their rows and columns are compiled both ways and timed in turns, the
+results compared. One line a program: sizes, nodes and medians of both, and how many times as fast
+the fused one is; the slowest of them last, with its steps.
+"""
+
+from __future__ import annotations
+
+import argparse
+import secrets
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+import tracegraph
+from lowering import backend
+from lowering.lower import lower
+from tracegraph import ArrayType, make_program
+from tracegraph.jit import default_device
+
+from .measure import Contestant, contest
+
+STEPS = 12
+LARGEST = {"cuda": 1 << 24, "host": 1 << 20}
+SMALLEST = 1 << 8
+
+Arrays = list[np.ndarray]
+Step = tuple[str, Callable[..., Any], tuple[int, ...]]
+
+UNARY = {
+    "sin": np.sin,
+    "tanh": np.tanh,
+    "square": np.square,
+    "transpose": np.transpose,
+    "flip": np.flip,
+    "cumsum": lambda x: np.cumsum(x, axis=-1),
+    "roll": lambda x: np.roll(x, 1, axis=-1),
+    "sum": np.sum,
+    "rows' max": lambda x: np.max(x, axis=-1, keepdims=True),
+    "rows' sum": lambda x: np.sum(x, axis=-1, keepdims=True),
+    "columns' mean": lambda x: np.mean(x, axis=0, keepdims=True),
+}
+BINARY = {
+    "add": np.add,
+    "subtract": np.subtract,
+    "multiply": np.multiply,
+    "maximum": np.maximum,
+    "where": lambda x, y: np.where(x > y, x, y * 0.5),
+}
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Steps that each take earlier values; the results are those that no other step takes."""
+
+    steps: tuple[Step, ...]
+
+    def __call__(self, *values: Any) -> tuple[Any, ...]:
+        known = list(values)
+        for _, function, operands in self.steps:
+            known.append(function(*(known[i] for i in operands)))
+        taken = {i for _, _, operands in self.steps for i in operands}
+        return tuple(known[i] for i in range(len(values), len(known)) if i not in taken)
+
+    def __str__(self) -> str:
+        return "; ".join(f"{name} {', '.join(map(str, which))}" for name, _, which in self.steps)
+
+
+def draw(rng: np.random.Generator, largest: int) -> tuple[Chain, Arrays]:
+    """A random chain, and a matrix, a row, a column and another matrix for it."""
+    size = 2 ** rng.uniform(np.log2(SMALLEST), np.log2(largest))
+    rows = max(1, int(size ** rng.uniform(0.0, 1.0)))
+    columns = max(1, int(size / rows))
+    shapes = ((rows, columns), (1, columns), (rows, 1), (rows, columns))
+    arguments = [rng.random(shape, np.float32) for shape in shapes]
+    known = [ArrayType(x.dtype, x.shape) for x in arguments]
+    steps: list[Step] = []
+    while len(steps) < STEPS:
+        operands = (int(rng.integers(max(0, len(known) - 4), len(known))),)
+        if rng.random() < 0.5:
+            name = str(rng.choice(list(UNARY)))
+            function = UNARY[name]
+        else:
+            name = str(rng.choice(list(BINARY)))
+            function, operands = BINARY[name], (*operands, int(rng.integers(len(known))))
+        try:
+            (result,) = make_program(function)(*(known[i] for i in operands)).out_types
+        except ValueError:  # shapes that do not broadcast
+            continue
+        if result.size <= 2 * size + SMALLEST:
+            steps.append((name, function, operands))
+            known.append(result)
+    return Chain(tuple(steps)), arguments
+
+
+def main() -> None:
+    """Print the comparison."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", default=default_device().split(":")[0])
+    parser.add_argument("--programs", type=int, default=40)
+    parser.add_argument("--seconds", type=float, default=0.2, help="of timing a program")
+    parser.add_argument("--seed", type=int)
+    options = parser.parse_args()
+    seed = secrets.randbits(32) if options.seed is None else options.seed
+    rng = np.random.default_rng(seed)
+    print(f"{options.device}, seed {seed}; microseconds")
+    found = [
+        _compare(*draw(rng, LARGEST[options.device]), options.device, options.seconds)
+        for _ in range(options.programs)
+    ]
+    ratios = [ratio for ratio, _ in found]
+    print(f"times as fast: median {statistics.median(ratios):.2f}, least {min(ratios):.2f}")
+    print(min(found, key=lambda pair: pair[0])[1])
+
+
+def _compare(chain: Chain, arguments: Arrays, device: str, seconds: float) -> tuple[float, str]:
+    traced = tracegraph.jit(chain, device=device).trace(*arguments)
+    plans = [lower(traced.optimized, fusion=fusion) for fusion in (True, False)]
+    contestants, results = [], []
+    for plan in plans:
+        executable = backend(device).compile(plan)
+        placed = [tracegraph.asarray(x, device=device).data for x in arguments]
+        run = partial(executable, placed)
+        results.append([np.asarray(_on_host(r)) for r in run()])
+        contestants.append(Contestant("", run, _wait, 1))
+    for fused, unfused in zip(*results, strict=True):
+        np.testing.assert_allclose(fused, unfused, rtol=1e-3, atol=1e-3 * np.max(np.abs(unfused)))
+    contest(contestants, seconds, waits=True)
+    for contestant in contestants:
+        if contestant.error is not None:
+            raise contestant.error
+    fast, slow = (statistics.median(c.samples) * 1e6 for c in contestants)
+    nodes = [plan.node_counts.total() for plan in plans]
+    rows, columns = arguments[0].shape
+    line = f"{rows} x {columns}: {nodes[0]} nodes {fast:.1f}, {nodes[1]} nodes {slow:.1f}"
+    print(f"{line}, {slow / fast:.2f} times as fast", flush=True)
+    return slow / fast, f"{line}: {chain}"
+
+
+def _on_host(result: Any) -> Any:
+    return result.to_host() if hasattr(result, "to_host") else result
+
+
+def _wait(results: Any) -> None:
+    for result in results:
+        if hasattr(result, "synchronize"):
+            result.synchronize()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,139 @@
+"""Every error class, and the wording of its message, by what it is about.
+
+All are imported from here, and say so: users never see the files behind.
+"""
+
+from tracegraph.errors.calls import (
+    ArgumentTypesError,
+    DonatedArrayError,
+    ImmutableArrayError,
+    UnhashableStaticError,
+    UnsupportedArgumentError,
+    UnsupportedResultError,
+)
+from tracegraph.errors.control import (
+    BoundRangeError,
+    ConditionError,
+    ControlFlowError,
+    EffectInConditionError,
+    IntegerError,
+    LeafMismatchError,
+    LeafTypeError,
+    NoBranchesError,
+    NotCallableError,
+    ParametersError,
+    PredicateError,
+    ProgressError,
+    ScanBodyError,
+    ScanLengthError,
+    ScheduleError,
+    StaticLengthError,
+    StepLimitOptionError,
+    StructureError,
+    UnschedulableError,
+)
+from tracegraph.errors.prints import (
+    PrintArgumentError,
+    PrintFormatError,
+)
+from tracegraph.errors.programs import (
+    ResultTypeError,
+    VerificationError,
+)
+from tracegraph.errors.running import (
+    ClosedError,
+    OutOfMemoryError,
+    StepLimitError,
+    StoppedError,
+    TimeLimitError,
+    UpdateError,
+    step_limit_text,
+)
+from tracegraph.errors.tracers import (
+    BooleanMaskError,
+    EscapedTracerError,
+    InPlaceCastError,
+    ShapeDependentError,
+    TracerArrayError,
+    TracerBoolError,
+    TracerComplexError,
+    TracerFloatError,
+    TracerFormatError,
+    TracerHashError,
+    TracerIndexError,
+    TracerIntegerError,
+    TracerItemError,
+    TracerIterationError,
+    TracerMisuseError,
+    TracerWriteError,
+    UnsupportedAttributeError,
+    UnsupportedByTracerError,
+)
+from tracegraph.errors.wording import (
+    function_text,
+    value_text,
+)
+
+__all__ = [
+    "ArgumentTypesError",
+    "BooleanMaskError",
+    "BoundRangeError",
+    "ClosedError",
+    "ConditionError",
+    "ControlFlowError",
+    "DonatedArrayError",
+    "EffectInConditionError",
+    "EscapedTracerError",
+    "ImmutableArrayError",
+    "InPlaceCastError",
+    "IntegerError",
+    "LeafMismatchError",
+    "LeafTypeError",
+    "NoBranchesError",
+    "NotCallableError",
+    "OutOfMemoryError",
+    "ParametersError",
+    "PredicateError",
+    "PrintArgumentError",
+    "PrintFormatError",
+    "ProgressError",
+    "ResultTypeError",
+    "ScanBodyError",
+    "ScanLengthError",
+    "ScheduleError",
+    "ShapeDependentError",
+    "StaticLengthError",
+    "StepLimitError",
+    "StepLimitOptionError",
+    "StoppedError",
+    "StructureError",
+    "TimeLimitError",
+    "TracerArrayError",
+    "TracerBoolError",
+    "TracerComplexError",
+    "TracerFloatError",
+    "TracerFormatError",
+    "TracerHashError",
+    "TracerIndexError",
+    "TracerIntegerError",
+    "TracerItemError",
+    "TracerIterationError",
+    "TracerMisuseError",
+    "TracerWriteError",
+    "UnhashableStaticError",
+    "UnschedulableError",
+    "UnsupportedArgumentError",
+    "UnsupportedAttributeError",
+    "UnsupportedByTracerError",
+    "UnsupportedResultError",
+    "UpdateError",
+    "VerificationError",
+    "function_text",
+    "step_limit_text",
+    "value_text",
+]
+
+for _name in __all__:
+    _value = globals()[_name]
+    if isinstance(_value, type):
+        _value.__module__ = __name__

@@ -1,0 +1,62 @@
+"""Calls of jitted functions: arguments, results, and the arrays that they become."""
+
+from __future__ import annotations
+
+
+class UnhashableStaticError(TypeError):
+    """A static argument or field cannot be part of a cache key."""
+
+    def __init__(self, what: str, value: object) -> None:
+        super().__init__(
+            f"{what} is of type {type(value).__qualname__}, which is not hashable; a static value "
+            "must be hashable and comparable, since programs are cached by it: pass a tuple "
+            "instead of a list, a frozen dataclass instead of a dict, or do not make it static"
+        )
+
+
+class UnsupportedArgumentError(TypeError):
+    """An argument holds something that is neither an array nor a number."""
+
+    def __init__(self, function: str, path: str, got: str) -> None:
+        super().__init__(
+            f"argument {path} of {function} {got}; accepted are arrays (tracegraph, NumPy, and any "
+            "with DLPack or __cuda_array_interface__), Python and NumPy numbers, None, and tuples, "
+            "lists, dicts and registered dataclasses of them. Name any other value in "
+            "static_argnums or static_argnames, or register its class with "
+            "tracegraph.register_dataclass"
+        )
+
+
+class UnsupportedResultError(TypeError):
+    """A traced function returned something that is neither an array nor a number."""
+
+    def __init__(self, function: str, path: str, value: object) -> None:
+        super().__init__(
+            f"{function} returned a {type(value).__module__}.{type(value).__qualname__} as {path}; "
+            "a traced function returns arrays, numbers, None, and tuples, lists, dicts and "
+            "registered dataclasses of them"
+        )
+
+
+class ArgumentTypesError(TypeError):
+    """A compiled function was called with other types than those it was compiled for."""
+
+    def __init__(self, function: str, differences: str) -> None:
+        super().__init__(
+            f"{function} was compiled for other arguments: {differences}; call the jitted "
+            "function, which compiles for new types, or lower it for these"
+        )
+
+
+class DonatedArrayError(RuntimeError):
+    """An array was used after it had been donated, or donated and passed as another argument."""
+
+
+class ImmutableArrayError(TypeError):
+    """An element of an Array was assigned to."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "a tracegraph.Array is immutable: `x[index] = value` is not possible; write "
+            "`x = x.at[index].set(value)`, or take a NumPy copy with numpy.array(x)"
+        )

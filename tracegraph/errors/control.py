@@ -1,0 +1,276 @@
+"""Control flow: what its constructs, or the functions given to them, cannot take or return."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tracegraph.errors.wording import described, function_text, user_line, value_text
+
+if TYPE_CHECKING:
+    from tracegraph.ir import Source
+    from tracegraph.tracer import Tracer
+    from tracegraph.tree import Structure
+    from tracegraph.types import ArrayType
+
+
+class ControlFlowError(TypeError):
+    """A control-flow construct cannot use what it was given, or what a function gave it."""
+
+    def __init__(self, construct: str, problem: str, *details: str) -> None:
+        lines = (f"{construct}: {problem}", *details)
+        super().__init__("\n  ".join(lines) + user_line())
+
+
+class NotCallableError(ControlFlowError):
+    """Something else stands where a function is needed."""
+
+    def __init__(self, construct: str, parameter: str, value: object) -> None:
+        super().__init__(
+            construct,
+            f"{parameter} must be a function, not {value_text(value)}; wrap a value as `lambda *_: "
+            "value`",
+        )
+
+
+class ParametersError(ControlFlowError):
+    """A function does not take the arguments that a construct calls it with."""
+
+    def __init__(
+        self,
+        construct: str,
+        parameter: str,
+        function: Callable[..., Any],
+        signature: inspect.Signature,
+        arguments: Sequence[str],
+    ) -> None:
+        empty = inspect.Parameter.empty
+        bare = [p.replace(annotation=empty) for p in signature.parameters.values()]
+        listed = ", ".join(arguments)
+        super().__init__(
+            construct,
+            f"{parameter} {function_text(function)} takes {inspect.Signature(bare)}, and is called "
+            f"with ({listed}); give it parameters for exactly these",
+        )
+
+
+class LeafTypeError(ControlFlowError):
+    """A leaf of a pytree is not an array or a number."""
+
+    def __init__(
+        self,
+        construct: str,
+        path: str,
+        reason: Exception,
+        function: Callable[..., Any] | None,
+    ) -> None:
+        trees = "arrays, numbers, None, and tuples, lists, dicts and registered dataclasses of them"
+        if function is None:
+            problem = f"{path}: {reason}; pass {trees}, and let the function capture anything else"
+        else:
+            where = f"returned by {function_text(function)}"
+            problem = f"{path}, {where}: {reason}; return {trees}"
+        super().__init__(construct, problem)
+
+
+class PredicateError(ControlFlowError):
+    """The predicate of a branch is not a scalar number."""
+
+    def __init__(self, construct: str, value: object, type_: ArrayType | None) -> None:
+        got = value_text(value) if type_ is None else f"an array of type {type_}"
+        if type_ is not None:
+            advice = "reduce it with numpy.any or numpy.all, or index one element"
+        else:
+            advice = "call it" if callable(value) else "pass a comparison, such as x > 0"
+        problem = f"pred must be a boolean or numeric scalar, not {got}; {advice}"
+        super().__init__(construct, problem)
+
+
+class IntegerError(ControlFlowError):
+    """The index of a switch, or a bound of a loop, is not an integer scalar."""
+
+    def __init__(
+        self, construct: str, parameter: str, value: object, type_: ArrayType | None
+    ) -> None:
+        got = value_text(value) if type_ is None else f"one of type {type_}"
+        if type_ is None or construct == "scan":
+            advice = "pass an int"
+        elif type_.shape != ():
+            advice = "index one element"
+        elif type_.dtype.kind == "b" and construct == "switch":
+            advice = "use cond"
+        else:
+            advice = "use int(x) for a Python number, and x.astype(numpy.int64) for an array"
+        super().__init__(construct, f"{parameter} must be an integer scalar, not {got}; {advice}")
+
+
+class BoundRangeError(ControlFlowError, OverflowError):
+    """A bound of a loop does not fit the integer type of the other bound."""
+
+    def __init__(self, parameter: str, value: int, type_: ArrayType) -> None:
+        super().__init__(
+            "fori_loop",
+            f"{parameter} is {value}, which does not fit {type_}, the type that goes with the "
+            "other bound; give that one a wider type, for example with .astype(numpy.int64)",
+        )
+
+
+class NoBranchesError(ControlFlowError):
+    """A switch without branches, or with something else in their place."""
+
+    def __init__(self, value: object) -> None:
+        got = "an empty sequence" if isinstance(value, (list, tuple)) else value_text(value)
+        super().__init__(
+            "switch", f"branches must be a list or tuple of at least one function, not {got}"
+        )
+
+
+class ConditionError(ControlFlowError):
+    """A loop's condition returned anything but a boolean scalar."""
+
+    def __init__(self, function: Callable[..., Any], got: str) -> None:
+        super().__init__(
+            "while_loop",
+            f"cond_fun {function_text(function)} must return a boolean scalar, not {got}; return a "
+            "comparison, such as `x != 0`, reduced with numpy.any or numpy.all if it is an array",
+        )
+
+
+class StructureError(ControlFlowError):
+    """Two pytrees that must have one structure differ: carry in and out, or results of branches."""
+
+    def __init__(
+        self,
+        construct: str,
+        problem: str,
+        labelled: Sequence[tuple[str, Structure]],
+        name: str,
+    ) -> None:
+        from tracegraph import tree  # imports this module
+
+        details = [f"{label}: {_structure_text(structure)}" for label, structure in labelled]
+        first = labelled[0]
+        for other in labelled[1:]:
+            for (label, structure), (_, without) in ((first, other), (other, first)):
+                known = set(tree.paths(without, name))
+                alone = [path for path in tree.paths(structure, name) if path not in known]
+                if alone:
+                    details.append(f"only in {label}: {', '.join(alone)}")
+        super().__init__(construct, problem, *details, "return the same structure from each")
+
+
+class LeafMismatchError(ControlFlowError):
+    """Leaves that must agree in type do not: `rows` has each one's path and labelled types."""
+
+    def __init__(
+        self,
+        construct: str,
+        problem: str,
+        functions: Sequence[str],
+        rows: Sequence[tuple[str, Sequence[tuple[str, ArrayType]]]],
+    ) -> None:
+        details = []
+        for path, labelled in rows:
+            types = ", ".join(f"{label} {type_}" for label, type_ in labelled)
+            details.append(f"{path}: {types}; {_type_advice([type_ for _, type_ in labelled])}")
+        if any(type_.weak for _, labelled in rows for _, type_ in labelled):
+            details.append("~ marks a Python number, whose dtype bends to that of an array")
+        super().__init__(construct, problem, *functions, *details)
+
+
+class ScanBodyError(ControlFlowError):
+    """The body of a scan returned anything but a pair."""
+
+    def __init__(self, function: Callable[..., Any], value: object) -> None:
+        super().__init__(
+            "scan",
+            f"f {function_text(function)} must return a pair (carry, y), not {value_text(value)}; "
+            "return (carry, None) if there is nothing to stack",
+        )
+
+
+class ScanLengthError(ValueError):
+    """The xs of a scan have no common leading axis, or not that of `length`."""
+
+    def __init__(
+        self, construct: str, problem: str, rows: Sequence[tuple[str, ArrayType]] = ()
+    ) -> None:
+        lines = (f"{construct}: {problem}", *(f"{path}: {type_}" for path, type_ in rows))
+        super().__init__("\n  ".join(lines) + user_line())
+
+
+class StaticLengthError(ControlFlowError):
+    """A traced value stands for a number that must be known when the function is traced."""
+
+    def __init__(self, construct: str, parameter: str, tracer: Tracer) -> None:
+        instead = (
+            "or carry a count, and compare it with the traced value in cond_fun"
+            if construct == "while_loop"
+            else "take it from a shape, or use tracegraph.while_loop or fori_loop, whose number of "
+            "iterations may be traced"
+        )
+        super().__init__(
+            construct,
+            f"{parameter} is {described(tracer)}, and must be known while tracing; pass a Python "
+            f"int, {instead}",
+        )
+
+
+class StepLimitOptionError(ControlFlowError, ValueError):
+    """`max_steps` or `on_max_steps` of a loop is none that it can be."""
+
+    def __init__(self, parameter: str, needed: str, value: object) -> None:
+        super().__init__("while_loop", f"{parameter} must be {needed}, not {value_text(value)}")
+
+
+class ScheduleError(ControlFlowError, ValueError):
+    """`schedule` or `unroll` of a loop or branch is none that it can be."""
+
+    def __init__(self, construct: str, parameter: str, needed: str, value: object) -> None:
+        super().__init__(construct, f"{parameter} must be {needed}, not {value_text(value)}")
+
+
+class UnschedulableError(ValueError):
+    """A loop or branch cannot be carried out by the schedule that it was given."""
+
+    def __init__(self, construct: str, schedule: str, why: str, source: Source | None) -> None:
+        where = "" if source is None else f"\n  at {source}, in {source.function}"
+        super().__init__(
+            f"{construct}: it cannot be {schedule}: {why}; leave out schedule={schedule!r}, or "
+            f"take schedule='conditional'{where}"
+        )
+
+
+class ProgressError(ControlFlowError):
+    """`progress` of a loop is none of what it can be."""
+
+    def __init__(self, construct: str, value: object) -> None:
+        super().__init__(
+            construct,
+            "progress must be True or False, a label for the progress bar, or a function to call "
+            f"with (step, total), not {value_text(value)}",
+        )
+
+
+class EffectInConditionError(ControlFlowError):
+    """The condition of a loop prints, or runs a loop that can fail or shows its progress."""
+
+    def __init__(self, effect: str, function: Callable[..., Any]) -> None:
+        super().__init__(
+            "while_loop",
+            f"{effect} cannot be used in cond_fun {function_text(function)}, which only decides "
+            "whether the loop goes on; put it in body_fun",
+        )
+
+
+def _structure_text(structure: Structure) -> str:
+    text = str(structure).removeprefix("PyTreeSpec(")
+    return text.rpartition(")")[0].removesuffix(", namespace='tracegraph'")
+
+
+def _type_advice(types: Sequence[ArrayType]) -> str:
+    if len({t.shape for t in types}) > 1:
+        return "make the shapes equal, for example with numpy.broadcast_to"
+    strong = next(t for t in types if not t.weak)
+    return f"cast one, for example with .astype(numpy.{strong.dtype})"

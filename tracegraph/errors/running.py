@@ -1,0 +1,101 @@
+"""Programs that ran and had to end, and what they run in: executables and memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tracegraph.errors.wording import function_text, user_line
+
+
+class StepLimitError(RuntimeError):
+    """A loop had not ended after the `max_steps` that it was given."""
+
+
+def step_limit_text(condition: Callable[..., Any], body: Callable[..., Any], limit: int) -> str:
+    """What a `StepLimitError` says."""
+    return (
+        f"while_loop: {function_text(condition)} still held after max_steps={limit} runs of "
+        f"{function_text(body)}; raise max_steps, or take the carry as it is then with "
+        f"on_max_steps='stop'{user_line()}"
+    )
+
+
+class TimeLimitError(RuntimeError):
+    """A program was stopped because the time of a `time_limit` was up."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(
+            f"the program had not ended when its time_limit of {seconds:g} s was up, and was "
+            "stopped; its results are lost. Allow more time, or bound its loops with max_steps"
+        )
+
+
+class StoppedError(RuntimeError):
+    """An array was used whose program had been stopped before it was computed."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"this array was being computed when {reason} stopped its program: it has no elements; "
+            "call the function again, and bound its loops with max_steps if they "
+            "may not end"
+        )
+
+
+class ClosedError(RuntimeError):
+    """An executable was called after it had been closed."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"the executable of {name!r} was closed; compile it again")
+
+
+class UpdateError(RuntimeError):
+    """The driver refused to give a node of an executable a new address or value.
+
+    The executable stays as it was: the call raises without a launch, and the next one writes again
+    all that differs.
+    """
+
+    def __init__(self, name: str, node: str, reason: str) -> None:
+        super().__init__(
+            f"the graph of {name!r} could not be updated at {node}: {reason}; pass arrays of this "
+            "device, or compile the function again"
+        )
+
+
+class OutOfMemoryError(MemoryError):
+    """A device had not enough memory, though all that was not in use had been given back.
+
+    Attributes:
+        device: its name.
+        nbytes: what was asked for.
+        free, total: bytes of the device, of which other programs hold some.
+        held: bytes that this process holds, by purpose.
+        functions: those whose executables hold the most, with the bytes of each.
+        function: the one that was called or compiled, if any.
+    """
+
+    def __init__(
+        self,
+        device: str,
+        nbytes: int,
+        free: int,
+        total: int,
+        held: Mapping[str, int],
+        functions: Sequence[tuple[str, int]],
+    ) -> None:
+        super().__init__(device, nbytes, free, total, held, functions)
+        self.device, self.nbytes, self.free, self.total = device, nbytes, free, total
+        self.held, self.functions = held, functions
+        self.function: str | None = None
+
+    def __str__(self) -> str:
+        asked = "" if self.function is None else f" that {self.function} asked for"
+        held = ", ".join(f"{purpose} {nbytes:,}" for purpose, nbytes in self.held.items())
+        by = ", ".join(f"{name} {nbytes:,}" for name, nbytes in self.functions) or "none"
+        return (
+            f"{self.device} has not enough memory for {self.nbytes:,} bytes{asked}: "
+            f"{self.free:,} of {self.total:,} are free\n  held here, in bytes: {held}\n"
+            f"  by executables, scratch that they share included: {by}\n"
+            "Let go of Arrays that are no longer needed, donate arguments, or work in smaller parts"
+        )

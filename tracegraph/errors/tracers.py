@@ -1,0 +1,193 @@
+"""Misuse of traced values: what needs their elements, or changes or outlives them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from tracegraph.errors.wording import described, user_line
+
+if TYPE_CHECKING:
+    from tracegraph.tracer import Tracer
+    from tracegraph.types import ArrayType
+
+
+class TracerMisuseError(TypeError):
+    """A traced value stood where only a known value can: its elements exist when the graph runs."""
+
+    operation: ClassVar[str] = "this operation"
+    instead: ClassVar[str] = "return it from the traced function, and do this with the result"
+
+    def __init__(self, tracer: Tracer, operation: str | None = None) -> None:
+        super().__init__(
+            f"{operation or self.operation} needs the elements of {described(tracer)}, which are "
+            f"not known while the function is traced; {self.instead}{user_line()}"
+        )
+
+
+class TracerBoolError(TracerMisuseError):
+    """`if`, `while`, `and`, `or`, `not`, `in`, `assert` or `bool()` on a traced value."""
+
+    operation = "bool(), on behalf of `if`, `while`, `and`, `or`, `not`, `in` or `assert`,"
+    instead = (
+        "use tracegraph.cond for a branch, tracegraph.while_loop for a loop, numpy.where to choose "
+        "elements, and &, |, ~ or numpy.logical_and/or/not for logic; or make the argument static "
+        "with jit(..., static_argnums=...)"
+    )
+
+
+_ASSIGN = (
+    "; if this was an assignment, array[i] = x, make the array with tracegraph.numpy.zeros(shape) "
+    "or numpy.zeros_like(traced, shape=shape) instead of numpy.zeros(shape)"
+)
+
+
+class TracerIntegerError(TracerMisuseError):
+    """`int()` or `round()` on a traced value."""
+
+    operation = "int()"
+    instead = (
+        "use .astype(int) for an array of integers, or make the argument static with "
+        "jit(..., static_argnums=...)" + _ASSIGN
+    )
+
+
+class TracerIndexError(TracerMisuseError):
+    """A traced value as the argument of `range`, as a shape, or as an index of a list."""
+
+    operation = "operator.index(), on behalf of `range`, a shape, or an index,"
+    instead = (
+        "use tracegraph.fori_loop instead of `for i in range(n)`; index with it only traced arrays "
+        "(tracegraph.numpy.asarray(table)[i]), with x[start + numpy.arange(size)] for a slice at a "
+        "traced start, or tracegraph.switch to choose from a list; make a size static with "
+        "jit(..., static_argnums=...)"
+    )
+
+
+class TracerFloatError(TracerMisuseError):
+    """`float()` on a traced value."""
+
+    operation = "float()"
+    instead = (
+        "use numpy functions instead of `math`, and .astype(float) to convert; or make the "
+        "argument static with jit(..., static_argnums=...)" + _ASSIGN
+    )
+
+
+class TracerComplexError(TracerMisuseError):
+    """`complex()` on a traced value."""
+
+    operation = "complex()"
+    instead = "use numpy functions instead of `cmath`, and .astype(complex) to convert" + _ASSIGN
+
+
+class TracerItemError(TracerMisuseError):
+    """`.item()`, `.tolist()` or `.tobytes()` of a traced value."""
+
+    operation = ".item()"
+    instead = "use the traced value as it is (x[i] for an element), or return it and call this then"
+
+
+class TracerFormatError(TracerMisuseError):
+    """A traced value was formatted as a number: `f"{x:.3f}"`."""
+
+    operation = "formatting"
+    instead = (
+        "use tracegraph.debug.print('{:.3f}', x), which prints each time that the program gets "
+        "there"
+    )
+
+
+class TracerArrayError(TracerMisuseError):
+    """A traced value was to become a NumPy array, or an element of one."""
+
+    operation = "conversion to a NumPy array (numpy.asarray(x), numpy.array([x]), array[i] = x)"
+    instead = (
+        "use tracegraph.numpy.asarray or numpy.stack to build arrays, and "
+        "tracegraph.numpy.take(table, i) for a traced index" + _ASSIGN
+    )
+
+
+class TracerIterationError(TracerMisuseError):
+    """Iteration over a traced value of no axes."""
+
+    operation = "iteration over a 0-d value"
+    instead = (
+        "use tracegraph.fori_loop(0, n, body, init) to repeat, or tracegraph.scan over an array"
+    )
+
+
+class BooleanMaskError(TracerMisuseError, IndexError):
+    """A traced mask as an index: the shape of the result would depend on its elements."""
+
+    operation = "indexing with a boolean mask"
+    instead = (
+        "use numpy.where(mask, x, other) to keep the shape, numpy.sum(x, where=mask) to reduce, "
+        "and x[mask] = value with a value that does not depend on the number of true elements"
+    )
+
+
+class ShapeDependentError(TracerMisuseError):
+    """A function whose result's shape depends on the elements."""
+
+    instead = (
+        "use what keeps the shape, such as numpy.where(condition, x, y) with three arguments, or "
+        "return the value from the traced function, and do this with the result"
+    )
+
+
+class TracerHashError(TracerMisuseError):
+    """A traced value as a key of a dict, in a set, or as an argument of a cached function."""
+
+    operation = "hash(), on behalf of a dict, a set or functools.cache,"
+    instead = (
+        "use tracegraph.switch to choose by a traced integer, or index a traced array with it "
+        "(tracegraph.numpy.asarray(table)[i]); or make the argument static with "
+        "jit(..., static_argnums=...)"
+    )
+
+
+class EscapedTracerError(TracerMisuseError):
+    """A traced value was used after its trace had ended."""
+
+    def __init__(self, tracer: Tracer) -> None:
+        TypeError.__init__(
+            self,
+            f"{described(tracer)} was used outside the function whose trace made it; return it "
+            f"from that function instead of storing it elsewhere{user_line()}",
+        )
+
+
+class TracerWriteError(TypeError, ValueError):
+    """A traced value that must not change was written to; NumPy raises ValueError there."""
+
+    def __init__(self, tracer: Tracer, reason: str) -> None:
+        super().__init__(
+            f"assignment to {described(tracer)}, {reason}; write to a copy (y = x.copy(); y[i] = "
+            f"v), or use y = x.at[i].set(v){user_line()}"
+        )
+
+
+class InPlaceCastError(TypeError):
+    """The result of an in-place operation does not fit the dtype of its target."""
+
+    def __init__(self, name: str, result: ArrayType, target: Tracer) -> None:
+        super().__init__(
+            f"cannot cast the result of {name}, of type {result}, in place to {described(target)} "
+            "with "
+            f'casting rule "same_kind"; use x = numpy.{name}(x, y), or .astype first{user_line()}'
+        )
+
+
+class UnsupportedByTracerError(TypeError):
+    """NumPy has a function or an argument that tracegraph lacks."""
+
+    def __init__(self, what: str, instead: str = "") -> None:
+        advice = instead or "compute it from the functions of tracegraph.numpy, or outside"
+        super().__init__(f"{what} is not supported for traced values; {advice}{user_line()}")
+
+
+class UnsupportedAttributeError(UnsupportedByTracerError, AttributeError):
+    """NumPy's arrays have a method or an attribute that traced values lack."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"ndarray.{name}")

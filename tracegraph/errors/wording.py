@@ -1,0 +1,55 @@
+"""What messages of several errors have in common: how they name values, functions and places."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from tracegraph.tracer import Tracer
+
+
+def described(tracer: Tracer) -> str:
+    """Type and descent of a tracer: `a traced value of type f64[3] (argument x)`."""
+    return f"a traced value of type {tracer.type} ({tracer.descent})"
+
+
+def user_line() -> str:
+    """Where the user's code was, as a last line of a message: `at solver.py:12, in step`."""
+    from tracegraph.trace import user_source  # trace imports this module
+
+    source = user_source()
+    return "" if source is None else f"\n  at {source}, in {source.function}"
+
+
+def function_text(function: Callable[..., Any]) -> str:
+    """A user's function in messages: `step (solver.py:12)`."""
+    inner = inspect.unwrap(function)
+    while isinstance(inner, functools.partial):
+        inner = inspect.unwrap(inner.func)
+    name = getattr(inner, "__qualname__", type(inner).__qualname__).rpartition("<locals>.")[2]
+    code = getattr(inner, "__code__", None) or getattr(type(inner).__call__, "__code__", None)
+    return name if code is None else f"{name} ({Path(code.co_filename).name}:{code.co_firstlineno})"
+
+
+def value_text(value: object) -> str:
+    """What a value is, in messages: `None`, `the function step (solver.py:12)`, its class."""
+    from tracegraph.tracer import Tracer  # imports this module
+    from tracegraph.types import type_of
+
+    if value is None:
+        return "None"
+    if isinstance(value, Tracer):
+        return described(value)
+    if isinstance(value, (np.ndarray, np.generic)):
+        return f"an array of type {type_of(value)}"
+    if type(value) in (bool, int, float, complex, str) and len(repr(value)) <= 40:
+        return f"{value!r} ({type(value).__module__}.{type(value).__qualname__})"
+    if callable(value) and hasattr(value, "__name__"):
+        return f"the function {function_text(value)}"
+    return f"an instance of {type(value).__module__}.{type(value).__qualname__}"
