@@ -19,8 +19,8 @@ from lowering.stage import (
     Stage,
     blocks,
     loads,
+    nest_loads,
     nest_reads,
-    nest_roots,
     nest_writes,
     rename_in_stage,
     space_index,
@@ -37,7 +37,7 @@ def place_carries(body: Block, carries: Mapping[Buffer, Buffer]) -> None:
     which reads all before it writes: permuted carries need no further memory.
     """
     moves: list[tuple[Buffer, Buffer]] = []
-    sharing = _Sharing(body)
+    sharing = Sharing(body)
     for new, carry in carries.items():
         if sharing.can_share(new, carry):
             sharing.rename(new, carry)
@@ -62,7 +62,7 @@ def drop_copies(block: Block, sinks: Sequence[Buffer]) -> None:
     names.
     """
     kept = set(sinks)
-    sharing = _Sharing(block)
+    sharing = Sharing(block)
     for position, stage in enumerate(block.stages):
         pair = _copied(stage)
         if pair is None:
@@ -80,7 +80,7 @@ def drop_copies(block: Block, sinks: Sequence[Buffer]) -> None:
     drop_self_copies(block)
 
 
-class _Sharing:
+class Sharing:
     """Which buffers of a block go by another's name, and when the buffers of a name are in use.
 
     Stages get the new names where they are looked at, and at the end all together, in `apply`.
@@ -150,7 +150,7 @@ class _Sharing:
             return False
         if self.last_read.get(old, -1) > first or self.last_write.get(old, -1) >= first:
             return False
-        return _reads_in_place(self._update(first), new, old)
+        return reads_in_place(self._update(first), new, old)
 
 
 def _merge(
@@ -166,15 +166,14 @@ def _copied(stage: Stage) -> tuple[Buffer, Buffer] | None:
     match stage:
         case KernelStage(nests=[MapNest(stores=(store,), signals=()) as nest]):
             value = store.value
-            if isinstance(value, Load) and _is_own_point(value, nest.space):
+            if isinstance(value, Load) and is_own_point(value, nest.space):
                 whole = value.buffer.type == store.buffer.type and store.buffer.type.shape
                 return (store.buffer, value.buffer) if whole == nest.space else None
     return None
 
 
-def _reads_in_place(stage: Stage, new: Buffer, old: Buffer) -> bool:
-    if old not in stage_reads(stage):
-        return True
+def reads_in_place(stage: Stage, new: Buffer, old: Buffer) -> bool:
+    """Whether a stage that writes `new` reads of `old` no element that it may have replaced."""
     match stage:
         case KernelStage(nests=nests):
             return all(
@@ -182,12 +181,12 @@ def _reads_in_place(stage: Stage, new: Buffer, old: Buffer) -> bool:
             )
         case BranchStage(branches=branches):
             return all(_branch_shares(branch, new, old) for branch in branches)
-    return False
+    return old not in stage_reads(stage)
 
 
 def _branch_shares(branch: Block, new: Buffer, old: Buffer) -> bool:
     reads = any(old in stage_reads(s) for s in branch.stages)
-    return not reads or _Sharing(branch).can_share(new, old)
+    return not reads or Sharing(branch).can_share(new, old)
 
 
 def _replaces_pointwise(nest: Nest, new: Buffer, old: Buffer) -> bool:
@@ -200,7 +199,7 @@ def _replaces_pointwise(nest: Nest, new: Buffer, old: Buffer) -> bool:
         return False
     match nest:
         case MapNest():
-            return _at_one_point(nest_roots(nest), nest.stores, space_index(nest.space), new, old)
+            return _at_one_point(nest_loads(nest), nest.stores, space_index(nest.space), new, old)
         case ReduceNest() | RowNest():
             return _rows_replace(as_rows(nest), new, old)
     return False
@@ -216,19 +215,20 @@ def _rows_replace(rows: RowNest, new: Buffer, old: Buffer) -> bool:
             after = [*(e for later in passes[k + 1 :] for e in later), *last]
             before = [e for earlier in passes[: k + 1] for e in earlier]
             unread = all(load.buffer is not old for load in loads(after))
-            return unread and _at_one_point(before, each.stores, step, new, old)
+            return unread and _at_one_point(loads(before), each.stores, step, new, old)
     # the row's own stores come when all its passes are over
-    return _at_one_point([*(e for p in passes for e in p), *last], rows.stores, row, new, old)
+    read = loads([*(e for p in passes for e in p), *last])
+    return _at_one_point(read, rows.stores, row, new, old)
 
 
 def _at_one_point(
-    roots: Sequence[Expr],
+    read: Sequence[Load],
     stores: Sequence[Store],
     point: tuple[Expr, ...],
     new: Buffer,
     old: Buffer,
 ) -> bool:
-    reads = (load for load in loads(roots) if load.buffer is old)
+    reads = (load for load in read if load.buffer is old)
     writes = (store for store in stores if store.buffer is new)
     return all(r.guard is None and r.indices == point for r in reads) and all(
         w.indices == point for w in writes
@@ -265,6 +265,6 @@ def _is_self_copy(store: Store, space: Sequence[int]) -> bool:
     )
 
 
-def _is_own_point(load: Load, space: tuple[int, ...]) -> bool:
+def is_own_point(load: Load, space: tuple[int, ...]) -> bool:
     """Whether a load reads, unguarded, the point of the space that is computed."""
     return load.guard is None and load.indices == space_index(space)

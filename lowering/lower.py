@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 
@@ -11,6 +11,7 @@ from lowering.buffer import Buffer
 from lowering.build import Binding, RegionBuilder, finish
 from lowering.context import Context
 from lowering.desugar import desugar
+from lowering.donation import overwrite
 from lowering.edges import edges
 from lowering.kernel import Kernel, Nest
 from lowering.memory import arrange
@@ -22,8 +23,16 @@ from tracegraph.ir import Program, Value
 from tracegraph.scalar import Apply, Expr, subexpressions
 
 
-def lower(program: Program, device: str = "host", fusion: bool = True) -> Plan:
+def lower(
+    program: Program,
+    device: str = "host",
+    donated: Sequence[int] = (),
+    *,
+    fusion: bool = True,
+) -> Plan:
     """The Plan of a verified program, for a device such as ``"host"`` or ``"cuda:0"``.
+
+    Outputs may be written over the inputs `donated`.
 
     Without `fusion`, each equation that computes anything has a kernel of its own: what fused Plans
     are compared with.
@@ -31,10 +40,10 @@ def lower(program: Program, device: str = "host", fusion: bool = True) -> Plan:
     Raises:
         UnschedulableError: the user pinned a schedule that is not possible.
     """
-    return schedule(plan_of(program, fusion), costs_of(device))
+    return schedule(plan_of(program, donated, fusion=fusion), costs_of(device))
 
 
-def plan_of(program: Program, fusion: bool = True) -> Plan:
+def plan_of(program: Program, donated: Sequence[int] = (), *, fusion: bool = True) -> Plan:
     """The Plan with a node for each loop and branch."""
     body = desugar(program).body
     if program.effects:
@@ -46,6 +55,8 @@ def plan_of(program: Program, fusion: bool = True) -> Plan:
     outputs = tuple(context.buffer("output", t) for t in body.result_types)
     bind: dict[Value, Binding] = dict(zip(body.params, (*inputs, *constants), strict=True))
     block = finish(RegionBuilder(context, body, bind, outputs))
+    given = [inputs[number] for number in donated]
+    outputs, donations = overwrite(block, outputs, given) if given else (outputs, ())
     block.stages[:0] = context.staging()
     block.owned.update(context.staged.values())
     prune(block)
@@ -64,6 +75,7 @@ def plan_of(program: Program, fusion: bool = True) -> Plan:
         monitors=tuple(context.monitors),
         failures=tuple(context.failures),
         prints=tuple(context.prints),
+        donations=donations,
     )
 
 

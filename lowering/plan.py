@@ -170,11 +170,21 @@ class Graph:
     edges: frozenset[tuple[int, int]]
 
 
+@dataclass(frozen=True, slots=True)
+class Donation:
+    """A donated input: the output that is written over it, or why there is none."""
+
+    input: int
+    output: int | None
+    why: str = ""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
     """A lowered Program.
 
-    `inputs[i]` and `outputs[i]` belong to the i-th argument and result; `constants` pairs const
+    `inputs[i]` and `outputs[i]` belong to the i-th argument and result; an output that is written
+    over a donated input is that very buffer. `constants` pairs const
     buffers with their data; `offsets` places scratch buffers in an arena of `arena_bytes` (offsets
     are multiples of 256); `conditions` counts the conditions, at least one per conditional node.
     """
@@ -190,6 +200,12 @@ class Plan:
     monitors: tuple[Monitor, ...] = ()
     failures: tuple[Failure, ...] = ()
     prints: tuple[PrintFormat, ...] = ()
+    donations: tuple[Donation, ...] = ()
+
+    @property
+    def aliases(self) -> Mapping[int, int]:
+        """The outputs that are written over an input, each with the number of that."""
+        return {i: b.number for i, b in enumerate(self.outputs) if b.space == "input"}
 
     @property
     def in_types(self) -> tuple[ArrayType, ...]:

@@ -32,10 +32,10 @@ _COLUMNS = ("line", "construct", "steps", "schedule", "nodes", "why")
 
 
 def memory(plan: Plan) -> dict[str, int]:
-    """Bytes by purpose: arguments, outputs, scratch, constants."""
+    """Bytes by purpose: arguments, outputs that are not written over one, scratch, constants."""
     return {
         "arguments": sum(b.type.nbytes for b in plan.inputs),
-        "outputs": sum(b.type.nbytes for b in plan.outputs),
+        "outputs": sum(b.type.nbytes for b in plan.outputs if b.space == "output"),
         "scratch": plan.arena_bytes,
         "constants": sum(b.type.nbytes for b, _ in plan.constants),
     }
@@ -53,17 +53,25 @@ def explain(plan: Plan) -> str:
 
     The steps of a loop are `?` where they depend on data. The nodes are those of each body, all
     levels counted; of a loop or branch without a node of its own, those that it became. Nesting is
-    shown by indentation.
+    shown by indentation. Then what became of each donated argument.
     """
     rows = [_COLUMNS, *_rows(plan.graph.nodes, 0, 0)]
     nodes = tuple(walk(plan.graph))
     conditional = sum(isinstance(node, ConditionalNode) for node in nodes)
     title = f"{plan.name}: {len(nodes)} nodes, {conditional} of them conditional"
-    if len(rows) == 1:
-        return title
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
-    return "\n".join((title, *lines))
+    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+    return "\n".join((title, *(lines if len(rows) > 1 else ()), *_donations(plan)))
+
+
+def _donations(plan: Plan) -> Iterator[str]:
+    for donation in plan.donations:
+        source = plan.inputs[donation.input]
+        if donation.output is None:
+            what = f"not overwritten: {donation.why}"
+        else:
+            what = f"overwritten by output[{donation.output}]"
+        yield f"donated {source} {source.type}: {what}"
 
 
 def _rows(nodes: Sequence[Node], depth: int, level: int) -> Iterator[tuple[str, ...]]:

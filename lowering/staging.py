@@ -32,7 +32,7 @@ Names = Mapping[Buffer, Buffer]
 def bound_in_bodies(plan: Plan) -> tuple[Buffer, ...]:
     """The inputs and outputs that bodies touch, in order."""
     inside = {buffer for node in plan.graph.nodes for buffer in _inner(node)}
-    return tuple(b for b in (*plan.inputs, *plan.outputs) if b in inside)
+    return tuple(b for b in dict.fromkeys((*plan.inputs, *plan.outputs)) if b in inside)
 
 
 def stage_bodies(plan: Plan) -> Plan:
@@ -46,14 +46,18 @@ def stage_bodies(plan: Plan) -> Plan:
     for copy in names.values():
         offsets[copy] = arena_bytes = _aligned(arena_bytes)
         arena_bytes += _aligned(max(copy.type.nbytes, 1))
-    graph = _staged(plan.graph, names)
+    inputs = {b: copy for b, copy in names.items() if b.space == "input"}
+    outputs = {b: names[b] for b in plan.outputs if b in names}
+    graph = _staged(plan.graph, inputs, outputs)
     return replace(plan, graph=graph, offsets=offsets, arena_bytes=arena_bytes)
 
 
-def _staged(graph: Graph, names: Names) -> Graph:
-    """The top graph: copies of inputs, its nodes with what bodies touch renamed, copies out."""
-    inputs = {b: copy for b, copy in names.items() if b.space == "input"}
-    outputs = {b: copy for b, copy in names.items() if b.space == "output"}
+def _staged(graph: Graph, inputs: Names, outputs: Names) -> Graph:
+    """The top graph: copies of inputs, its nodes with what bodies touch renamed, copies out.
+
+    An output that is written over an input is copied both in and out.
+    """
+    names = {**inputs, **outputs}
     first, last = len(inputs), len(inputs) + len(graph.nodes)
     nodes: list[Node] = [MemcpyNode(copy, b) for b, copy in inputs.items()]
     nodes += [_renamed(node, names if bodies(node) else outputs) for node in graph.nodes]
@@ -61,7 +65,8 @@ def _staged(graph: Graph, names: Names) -> Graph:
     edges = {(before + first, after + first) for before, after in graph.edges}
     for position, node in enumerate(graph.nodes, first):
         inner, touched = set(_inner(node)), set(_touched(node))
-        edges |= {(i, position) for i, b in enumerate(inputs) if b in inner}
+        copied = inner | (touched & outputs.keys())
+        edges |= {(i, position) for i, b in enumerate(inputs) if b in copied}
         edges |= {(position, i) for i, b in enumerate(outputs, last) if b in touched}
     return Graph(tuple(nodes), frozenset(edges))
 

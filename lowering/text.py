@@ -1,7 +1,7 @@
 """Printing Plans.
 
     plan name {
-      buffer: type [@ offset]                       one line per buffer
+      buffer: type [@ offset] [= input]             one line per buffer; outputs over inputs
       effect[number]: what it is  # file:line       monitors, failures and prints
       number: node [after numbers]  # file:line     kernels with their nests, bodies indented
     }
@@ -75,8 +75,11 @@ _INDENT = "  "
 def plan_text(plan: Plan) -> str:
     """A plan with all it holds: buffers and where they lie, nodes, edges, kernels, bodies."""
     lines = [f"plan {plan.name} {{"]
-    listed = (*plan.inputs, *plan.outputs, *(buffer for buffer, _ in plan.constants))
-    lines += [f"{_INDENT}{buffer}: {buffer.type}" for buffer in listed]
+    lines += [f"{_INDENT}{buffer}: {buffer.type}" for buffer in plan.inputs]
+    for number, buffer in enumerate(plan.outputs):
+        memory = f" = {buffer}" if number in plan.aliases else ""
+        lines.append(f"{_INDENT}output[{number}]: {buffer.type}{memory}")
+    lines += [f"{_INDENT}{buffer}: {buffer.type}" for buffer, _ in plan.constants]
     placed = sorted(plan.offsets.items(), key=lambda item: (item[1], item[0].number))
     lines += [f"{_INDENT}{buffer}: {buffer.type} @ {offset}" for buffer, offset in placed]
     lines.append(f"{_INDENT}arena: {plan.arena_bytes} bytes, conditions: {plan.conditions}")

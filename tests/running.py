@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
@@ -14,7 +14,8 @@ from corpus import Case
 import tracegraph
 from lowering.host.executable import HostExecutable
 from lowering.lower import lower
-from tracegraph import interpret, tree
+from lowering.staging import stage_bodies
+from tracegraph import Array, interpret, tree
 from tracegraph.ir import Program
 from tracegraph.passes import optimize
 from tracegraph.stages import Lowered
@@ -32,11 +33,11 @@ def eager(function: Function, *arguments: Any) -> Any:
         )
 
 
-def lowered(function: Function, *arguments: Any) -> Lowered:
-    """The function planned for arguments like these."""
+def lowered(function: Function, *arguments: Any, donated: Sequence[int] = ()) -> Lowered:
+    """The function planned for arguments like these, of which some may be overwritten."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # NumPy's, about constants
-        return tracegraph.jit(function, device="host").lower(*arguments)
+        return tracegraph.jit(function, donate_argnums=donated, device="host").lower(*arguments)
 
 
 def _interpreted(choose: Callable[[Program], Program]) -> Function:
@@ -85,17 +86,43 @@ def jitted(function: Function, *arguments: Any) -> Any:
     return tracegraph.jit(function, device="host")(*arguments)
 
 
+def donated(function: Function, *arguments: Any) -> Any:
+    """On the host, in the memory of the arguments; with nodes in orders that their edges allow."""
+    positions = range(len(arguments))
+    stage = lowered(function, *arguments, donated=positions)
+    plans = [stage.plan, stage_bodies(stage.plan)]
+    results = []
+    for seed, plan in enumerate(plans):
+        leaves = [np.array(leaf) for leaf in tree.leaves(arguments)]
+        executable = HostExecutable(plan, poison=True, order=Random(seed))
+        results.append(executable(leaves))
+    wanted = _the_same(stage, results)
+    given = tree.map(_given_away, arguments)
+    jitted = tracegraph.jit(function, donate_argnums=positions, device="host")
+    found = jitted(*given)
+    assert all(array.memory is None for array in tree.leaves(given))
+    for one, other in zip(tree.leaves(found), tree.leaves(wanted), strict=True):
+        assert np.asarray(one).tobytes() == other.tobytes(), "donation changed a result"
+    return found
+
+
+def _given_away(leaf: Any) -> Array:
+    """An Array whose memory nobody else has; a Python number stays weak."""
+    return Array(np.array(leaf), weak=isinstance(leaf, bool | int | float | complex))
+
+
 WAYS: dict[str, Function] = {
     "interpreted": _interpreted(lambda program: program),
     "optimized": _interpreted(optimize),
     "jitted": jitted,
     "poisoned": poisoned,
     "in_random_order": in_random_order,
+    "donated": donated,
     "unfused": unfused,
 }
 
 
-RUNS = {"poisoned": 2, "in_random_order": 3}
+RUNS = {"poisoned": 2, "in_random_order": 3, "donated": 3}
 """How often a way runs the function, where that is not once."""
 
 

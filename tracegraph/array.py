@@ -44,7 +44,7 @@ class Array(ArrayOperators):
     Array([2., 3.], dtype=float64)
     """
 
-    __slots__ = ("__weakref__", "_type", "memory", "placement")
+    __slots__ = ("__weakref__", "_exported", "_type", "memory", "placement")
 
     # Ahead of ndarray in NumPy's operator dispatch, behind Tracer.
     __array_priority__ = 100
@@ -54,6 +54,9 @@ class Array(ArrayOperators):
     _type: ArrayType
     placement: Placement | None
     """Type and device, as the key of a call has them; None once the array is donated."""
+    _exported: DeviceBuffer
+    """Memory that another library was told of, whose work on it is not known: it stays what it is,
+    and allocated, as long as this Array lives, even if that is donated."""
 
     def __init__(self, data: NDArray[Any] | DeviceBuffer, *, weak: bool = False) -> None:
         """Wrap `data` without a copy; an ndarray becomes read-only."""
@@ -270,13 +273,16 @@ class Array(ArrayOperators):
             data = data.to_host()
         if isinstance(data, np.ndarray):
             return dlpack.export_host(data, max_version=max_version, dl_device=dl_device, copy=copy)
+        self._exported = data
         return dlpack.export_device(data, stream=stream, dl_device=dl_device, copy=copy)
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        if isinstance(self.data, np.ndarray):
+        data = self.data
+        if isinstance(data, np.ndarray):
             raise AttributeError("an Array in host memory has no __cuda_array_interface__")
-        return self.data.__cuda_array_interface__
+        self._exported = data
+        return data.__cuda_array_interface__
 
     def __copy__(self) -> Self:
         return self

@@ -7,12 +7,15 @@ the backend's name that loads to a callable, which takes the device and returns 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from numpy.typing import NDArray
 
 from tracegraph.ir import Program
 from tracegraph.types import ArrayType
+
+if TYPE_CHECKING:
+    from tracegraph.donated import Donated
 
 
 @runtime_checkable
@@ -70,12 +73,15 @@ class Executable(Protocol):
     def closed(self) -> bool:
         """Whether it was closed."""
 
-    def __call__(self, arguments: Sequence[Any]) -> Sequence[Any]:
+    def __call__(self, arguments: Sequence[Any], donated: Donated | None = None) -> Sequence[Any]:
         """Run once with flat arguments, and return fresh results in order.
 
         An argument is a Python number, an ndarray, a `DeviceBuffer`, or any object with
         ``__cuda_array_interface__`` or DLPack; its dtype and shape are those of the Plan's input.
         Results are ndarrays on the host, and `DeviceBuffer`s on a device.
+
+        An output that the Plan writes over an input lives in the argument's memory if `donated`
+        owns that; else in a copy of the argument.
         """
 
     @property
@@ -115,8 +121,8 @@ class Backend(Protocol):
 class Compiler(Protocol):
     """Program -> Plan -> Executable, and views of a Plan."""
 
-    def lower(self, program: Program, device: str) -> Any:
-        """The Plan of a program for a device."""
+    def lower(self, program: Program, device: str, donated: Sequence[int] = ()) -> Any:
+        """The Plan of a program for a device; it may write outputs over the inputs `donated`."""
 
     def backend(self, device: str) -> Backend:
         """The backend of a device."""

@@ -89,14 +89,16 @@ class Jitted:
                 except OutOfMemoryError as error:
                     self._blame(error)
                     raise
+        direct_key = None if direct is None else direct[0]
+        del direct  # its leaves would count as further owners of what is donated
         call = self._signature.bind(args, kwargs)
         device = self._device or _device_of(call)
         resident = self._residents.get((call.key, device)) or self._build(call.key, device)
         while True:
             compiled = resident.compiled or self._rebuild(resident)
             resident.used = next(ticks)
-            if direct is not None and not call.key.static and compiled.accepts(call.leaves):
-                self._direct[direct[0]] = resident
+            if direct_key is not None and not call.key.static and compiled.accepts(call.leaves):
+                self._direct[direct_key] = resident
             try:
                 return compiled.run(call)
             except ClosedError:
@@ -276,7 +278,7 @@ def jit(
             program depends on; each new value is traced anew.
         static_argnames: the same by name.
         donate_argnums: positions of arguments that may be overwritten; their Arrays are invalid
-            after the call.
+            after the call, and results live in their memory where that is possible.
         device: ``"host"``, ``"cuda"`` or ``"cuda:1"``; without it, that of the Arrays passed, or
             else a GPU if there is one.
 

@@ -206,6 +206,8 @@ class Signature:
 
     def donated_leaves(self, structure: tree.Structure) -> tuple[int, ...]:
         """Numbers of the leaves that belong to donated arguments."""
+        if not self.donated:
+            return ()
         # As in `paths`, the second entry is a position or a keyword.
         return tuple(
             i

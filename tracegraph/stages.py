@@ -16,6 +16,7 @@ import numpy as np
 from tracegraph import errors, tree
 from tracegraph.array import Array, Placement, placement
 from tracegraph.backend import Compiler, Executable
+from tracegraph.donated import Donated
 from tracegraph.ir import Program
 from tracegraph.signature import Call, CallKey, Signature
 from tracegraph.tracer import Tracer
@@ -47,7 +48,8 @@ class Traced:
         Raises:
             UnschedulableError: a loop or branch has a `schedule` that is not possible.
         """
-        return Lowered(self, self.compiler().lower(self.optimized, self.device))
+        donated = self.signature.donated_leaves(self.key.structure)
+        return Lowered(self, self.compiler().lower(self.optimized, self.device, donated))
 
     def __str__(self) -> str:
         return str(self.program)
@@ -198,15 +200,17 @@ class Compiled:
         on_host = self.lowered.traced.device == "host"
         return self.run_leaves(call.passed, self._host_leaves(call) if on_host else call.leaves)
 
-    def run_leaves(self, passed: Sequence[Any], leaves: Sequence[Any]) -> Any:
+    def run_leaves(self, passed: Sequence[Any], leaves: list[Any]) -> Any:
         """The same; the leaves are as they were passed, and as the executable takes them."""
         if not self.donated:
             return self.assemble(self.executable(leaves))
-        donated = [passed[i] for i in self.donated if isinstance(passed[i], Array)]
-        _require_single_use(donated, passed, self.lowered.traced.signature.function)
-        results = self.executable(leaves)
-        for array in donated:
-            array.invalidate()
+        donated = Donated(self.donated, passed, leaves, self.lowered.traced.signature.function)
+        try:
+            results = self.executable(leaves, donated)
+        except BaseException:
+            donated.give_back()
+            raise
+        donated.let_go()
         return self.assemble(results)
 
     def accepts(self, leaves: Sequence[Any]) -> bool:
@@ -252,17 +256,6 @@ def _frozen(data: np.ndarray[Any, Any], type_: ArrayType, where: Placement) -> A
 
 
 _HOST_CLASSES = (np.ndarray, bool, int, float, complex)
-
-
-def _require_single_use(donated: list[Array], passed: Sequence[Any], function: str) -> None:
-    """One memory cannot be given away and still be read as another argument."""
-    memory = [id(leaf.data) for leaf in passed if isinstance(leaf, Array)]
-    for array in donated:
-        if memory.count(id(array.data)) > 1:
-            raise errors.DonatedArrayError(
-                f"{function} got one Array of type {array.type} as two arguments, at least one "
-                "of them donated; pass a copy, or leave the argument out of donate_argnums"
-            )
 
 
 def flat_results(function: str, tree_: Any) -> tuple[list[Any], tree.Structure]:

@@ -161,6 +161,10 @@ class RecordingDriver:
         self._log("clear", pointer, nbytes)
         self.flags.discard(pointer)
 
+    def copy(self, target: int, source: int, nbytes: int) -> None:
+        """Logged."""
+        self._log("copy", target, source, nbytes)
+
     def copy_to_device(self, pointer: int, source: np.ndarray[Any, Any]) -> bool:
         """Logged."""
         self._log("copy_to_device", pointer, source.nbytes)

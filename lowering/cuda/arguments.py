@@ -108,7 +108,7 @@ def bind(argument: Any, wanted: Input, bound: Bound) -> int:
         foreign = bound.lane.driver.foreign(argument)
         if foreign is not None:
             return _bind_foreign(foreign, type_, device, bound)
-    array = _host_array(argument, type_)
+    array = host_array(argument, type_)
     if wanted.slot is not None:
         bound.new_values |= wanted.write(array)
         return wanted.address
@@ -135,7 +135,7 @@ def _bind_foreign(array: ForeignArray, type_: ArrayType, device: OpenDevice, bou
     return lease.pointer
 
 
-def _host_array(argument: Any, type_: ArrayType) -> np.ndarray[Any, Any]:
+def host_array(argument: Any, type_: ArrayType) -> np.ndarray[Any, Any]:
     """`argument` as a contiguous host array of exactly the input's dtype and shape."""
     if isinstance(argument, bool | int | float | complex) and not isinstance(argument, np.generic):
         array = np.asarray(argument, type_.dtype)

@@ -18,6 +18,7 @@ from lowering.cuda.effects import connect
 from lowering.cuda.emit import emit
 from lowering.cuda.flight import Flight, later
 from lowering.cuda.hostdriven import STORED_CONDITIONS, drive, host_driven, using
+from lowering.cuda.in_place import writable
 from lowering.cuda.interface import KernelNodeHandle
 from lowering.cuda.last_use import LastUse
 from lowering.cuda.memory import CudaBuffer, interned, size_class
@@ -27,6 +28,7 @@ from lowering.features import probed
 from lowering.ladder import fit, needed
 from lowering.plan import LibraryNode, MemcpyNode, Plan, WhileNode, walk
 from lowering.slots import SlotReport
+from tracegraph.donated import Donated
 from tracegraph.errors import ClosedError
 from tracegraph.streams import current_stream
 
@@ -35,7 +37,8 @@ def small_inputs(plan: Plan, unit: Unit) -> dict[Buffer, ValueSlot]:
     """The inputs that may be passed by value, among those that some kernel reads."""
     read = {buffer for code in unit.kernels.values() for buffer in code.parameters}
     read |= {node.source_buffer for node in walk(plan.graph) if isinstance(node, MemcpyNode)}
-    return value_slots([buffer for buffer in plan.inputs if buffer in read])
+    # what outputs are written over is memory of its own in any case
+    return value_slots([b for b in plan.inputs if b in read and b not in plan.outputs])
 
 
 def plan_source(plan: Plan, unit: Unit) -> str:
@@ -103,15 +106,15 @@ class CudaExecutable:
         parameters = 8 * sum(len(kernel.parameters) for kernel in unit.kernels.values())
         self._graph_bytes = code_bytes + parameters
         self._load = emitted.load
-        fixed, buffers = placement.addresses, (*plan.inputs, *plan.outputs)
+        fresh = [buffer for buffer in plan.outputs if buffer.space == "output"]
+        fixed, buffers = placement.addresses, (*plan.inputs, *fresh)
         words = None if emitted.load is None else emitted.load.values
         self._inputs = [
             Input(interned(b.type.strong()), device, fixed.get(b), values.get(b), words)
             for b in plan.inputs
         ]
-        self._outputs = [
-            (interned(b.type.strong()), size_class(b.type.nbytes)) for b in plan.outputs
-        ]
+        self._outputs = [(interned(b.type.strong()), size_class(b.type.nbytes)) for b in fresh]
+        self._aliases = tuple(plan.aliases.items())
         self._users = [emitted.users.get(buffer, []) for buffer in buffers]
         self._bound = [fixed.get(buffer, 0) for buffer in buffers]
         self._stale_values = False
@@ -119,8 +122,10 @@ class CudaExecutable:
         with device.launching:
             device.heap.enter(self)
 
-    def __call__(self, arguments: Sequence[Any]) -> list[CudaBuffer]:
-        """Run once, and return fresh results in order, without waiting for them.
+    def __call__(
+        self, arguments: Sequence[Any], donated: Donated | None = None
+    ) -> list[CudaBuffer]:
+        """Run once, and return fresh results in order, or donated ones, without waiting for them.
 
         Raises:
             TypeError: the number of arguments, or a dtype or shape, is not the Plan's.
@@ -138,14 +143,20 @@ class CudaExecutable:
             if self._graph is None:
                 raise ClosedError(self.plan.name)
             self._driver.activate()
-            return self._run(arguments, lane)
+            return self._run(arguments, lane, donated)
 
-    def _run(self, arguments: Sequence[Any], lane: Lane) -> list[CudaBuffer]:
+    def _run(
+        self, arguments: Sequence[Any], lane: Lane, donated: Donated | None
+    ) -> list[CudaBuffer]:
         while self._in_flight and self._in_flight[0][0]():
             self._in_flight.popleft()
         timeline = lane.timeline
         bound: Bound | None = None
         flight: Flight | None = None
+        if self._aliases:
+            arguments, bound, donated = writable(
+                arguments, self._aliases, self._inputs, lane, donated
+            )
         addresses = []
         for argument, wanted in zip(arguments, self._inputs, strict=True):
             if type(argument) is CudaBuffer and argument.timeline is timeline:
@@ -167,17 +178,21 @@ class CudaExecutable:
                 allocation, free = pool.allocate(size)
             results.append(CudaBuffer(allocation, free, type_, timeline))
             addresses.append(allocation.pointer)
+        for output, number in self._aliases:
+            results.insert(output, arguments[number])
         if self._loops and self._last_use.timeline is not timeline:
             # driver 580 failed when one graph with loops was in flight on two streams
             self._last_use.settle()
         if addresses != self._bound or self._stale_values:
             self._update(addresses)
         if self._device.has_lanes:
-            self._launch_among_streams(lane, bound, flight, results)
+            self._launch_among_streams(lane, bound, flight, results, donated)
         elif self._special or timeline.flights:
-            self._launch_watched(lane, flight, results)
-        else:
+            self._launch_watched(lane, flight, results, donated)
+        elif donated is None:
             self._graphs.launch(self._graph)
+        else:
+            self._start(lane, donated)
         self._launches += 1
         if bound is not None:
             self._bytes_copied += bound.bytes_copied
@@ -187,7 +202,12 @@ class CudaExecutable:
         return results
 
     def _launch_among_streams(
-        self, lane: Lane, bound: Bound | None, flight: Flight | None, results: list[CudaBuffer]
+        self,
+        lane: Lane,
+        bound: Bound | None,
+        flight: Flight | None,
+        results: list[CudaBuffer],
+        donated: Donated | None,
     ) -> None:
         """Launch behind the last use of the same memory on another stream.
 
@@ -203,9 +223,9 @@ class CudaExecutable:
                 if use.timeline is not timeline:
                     use.enter(timeline)
             if self._special or timeline.flights:
-                self._launch_watched(lane, flight, results)
+                self._launch_watched(lane, flight, results, donated)
             else:
-                lane.driver.launch(self._graph)
+                self._start(lane, donated)
             away = lane is not self._home
             if not (away or borrowed):
                 return
@@ -219,17 +239,32 @@ class CudaExecutable:
         for buffer in borrowed:
             buffer.used_at(event)
 
-    def _launch_watched(self, lane: Lane, flight: Flight | None, results: list[CudaBuffer]) -> None:
+    def _launch_watched(
+        self,
+        lane: Lane,
+        flight: Flight | None,
+        results: list[CudaBuffer],
+        donated: Donated | None,
+    ) -> None:
         """Launch what has effects or loops, or is behind loops."""
-        start = partial(self._start, lane)
+        start = partial(self._start, lane, donated)
         flight = lane.timeline.launch(start, self._effects, self._loops, flight)
         for result in results:
             result.flight = flight
 
-    def _start(self, lane: Lane) -> None:
+    def _start(self, lane: Lane, donated: Donated | None) -> None:
         if self.features.conditional_nodes:
-            lane.driver.launch(self._graph)
+            try:
+                if donated is not None:
+                    donated.spent = True  # before: an interrupt may come right after the launch
+                lane.driver.launch(self._graph)
+            except Exception:
+                if donated is not None:
+                    donated.spent = False
+                raise
         else:
+            if donated is not None:
+                donated.spent = True  # some of its graphs may run before one fails
             timeline = lane.timeline
             graphs = using(self._graphs, lane.driver)
             prints = timeline.prints if self.plan.prints else None

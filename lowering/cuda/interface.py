@@ -160,6 +160,9 @@ class Driver(Protocol):
     def clear(self, pointer: int, nbytes: int) -> None:
         """Set bytes to zero, in stream order."""
 
+    def copy(self, target: int, source: int, nbytes: int) -> None:
+        """Copy bytes within the device, in stream order."""
+
     def copy_to_device(self, pointer: int, source: np.ndarray[Any, Any]) -> bool:
         """Copy a contiguous host array; whether it must stay as it is until the copy has run."""
 

@@ -20,18 +20,26 @@ class Loan:
     streams that wait for it already, with the flights to wait for there.
     """
 
-    __slots__ = ("_free", "_uses", "followers", "most", "ready")
+    __slots__ = ("_uses", "followers", "free", "most", "ready")
+
+    free: FreeList
+    """The list whose place it takes."""
 
     def __init__(self, free: FreeList, ready: Event | None = None) -> None:
         self.most = sys.maxsize
         self.ready = ready
         self.followers: dict[Timeline, Flight | None] = {}
-        self._free = free
+        self.free = free
         self._uses: list[Event] = []
 
     def use(self, event: Event) -> None:
         """Note the event behind what another stream does with the memory."""
         self._uses = [*(use for use in self._uses if not use()), event]
+
+    @property
+    def over(self) -> bool:
+        """Whether all uses have passed."""
+        return all(use() for use in self._uses)
 
     def __len__(self) -> int:
         return 0
@@ -39,6 +47,6 @@ class Loan:
     def append(self, allocation: Allocation) -> None:
         """Take the memory back, when the buffer is collected."""
         if self._uses:
-            self._free.lent.append((allocation, self._uses))
-        elif len(self._free) < self._free.most:
-            self._free.append(allocation)
+            self.free.lent.append((allocation, self._uses))
+        elif len(self.free) < self.free.most:
+            self.free.append(allocation)

@@ -220,8 +220,23 @@ class CudaBuffer(Lease):
 
     def computed_at(self, event: Event) -> None:
         """Note the event behind the launch that computes it; nobody else has it yet."""
-        assert isinstance(self._free, FreeList), "it is new"
+        assert isinstance(self._free, FreeList), "it is new, or renewed"
         self._free = Loan(self._free, event)
+
+    def renew(self, timeline: Timeline) -> bool:
+        """Whether a launch on `timeline` may write to it, if nobody else has it.
+
+        Not if it belongs to another stream, or is still in use there. Otherwise what other streams
+        waited for does not count any more: its elements will be others.
+        """
+        if self.timeline is not timeline:
+            return False
+        free = self._free
+        if isinstance(free, Loan):
+            if not free.over:
+                return False
+            self._free = free.free
+        return True
 
     def lend(self, timeline: Timeline) -> Flight | None:
         """Let another stream of the device wait for it, once; the flight to wait for there.

@@ -170,6 +170,13 @@ class CudaDriver:
             driver.cuMemsetD8Async(pointer, 0, nbytes, self._stream_handle),
         )
 
+    def copy(self, target: int, source: int, nbytes: int) -> None:
+        """Copy bytes within the device, in stream order."""
+        check(
+            "cuMemcpyDtoDAsync",
+            driver.cuMemcpyDtoDAsync(target, source, nbytes, self._stream_handle),
+        )
+
     def copy_to_device(self, pointer: int, source: np.ndarray[Any, Any]) -> bool:
         """Copy a host array. Pageable memory is staged by the driver before the call returns;
         memory that the driver knows is read later.

@@ -19,6 +19,7 @@ from lowering.host.keeping import slots
 from lowering.plan import Plan, WhileNode, walk
 from lowering.slots import SlotReport
 from tracegraph import progress
+from tracegraph.donated import Donated
 from tracegraph.errors import ClosedError
 from tracegraph.types import ArrayType
 
@@ -41,7 +42,9 @@ class HostExecutable:
         self._bytes_copied = 0
         self._arena = aligned_bytes(plan.arena_bytes)
         self._wanted = [(t.shape, t.dtype) for t in plan.in_types]
-        self._results = [(t.shape, t.dtype) for t in plan.out_types]
+        fresh = [buffer for buffer in plan.outputs if buffer.space == "output"]
+        self._results = [(b.type.shape, b.type.dtype) for b in fresh]
+        self._aliases = tuple(plan.aliases.items())
         # NumPy keeps its error state in the context: entering one costs less than np.errstate. It
         # is a new one, lest callbacks see what was being traced when the plan was compiled.
         self._quiet = Context()
@@ -51,7 +54,7 @@ class HostExecutable:
         arguments = (plan.graph, self._overlap, self._effects, needed)
         schedules = self._quiet.run(kernel_schedules, *arguments)
         self._workspace = aligned_bytes(needed.size)
-        frame = Frame(self._memory(), (*plan.inputs, *plan.outputs))
+        frame = Frame(self._memory(), (*plan.inputs, *fresh))
         binder = GraphBinder(schedules, self._effects, frame, self._workspace, order)
         self._steps = binder.steps(plan.graph)
         loops = any(isinstance(node, WhileNode) for node in walk(plan.graph))
@@ -59,8 +62,8 @@ class HostExecutable:
         frame.seal()
         self._frame: Frame | None = frame
 
-    def __call__(self, arguments: Sequence[Any]) -> list[Array]:
-        """Run on one array or number per input; the results are new arrays.
+    def __call__(self, arguments: Sequence[Any], donated: Donated | None = None) -> list[Array]:
+        """Run on one array or number per input; the results are new arrays, or donated ones.
 
         Raises:
             TypeError: the number of arguments is wrong, or the dtype of one.
@@ -79,6 +82,9 @@ class HostExecutable:
                 for memory in (self._arena, self._workspace, *outputs):
                     memory.reshape(-1).view(np.uint8).fill(POISON)
             self._launches += 1
+            results = outputs
+            if self._aliases:
+                results = self._placed(inputs, outputs, arguments, donated)
             frame.bind(inputs + outputs)
             try:
                 if self._plain:
@@ -88,7 +94,32 @@ class HostExecutable:
                         self._quiet.run(_run_with_bars, self._steps)
             finally:
                 frame.release()
-        return outputs
+        return results
+
+    def _placed(
+        self,
+        inputs: list[Array],
+        outputs: list[Array],
+        arguments: Sequence[Any],
+        donated: Donated | None,
+    ) -> list[Array]:
+        """All results in order. Inputs that are written over are copied, unless that is allowed."""
+        results = list(outputs)
+        spent = False
+        for output, number in self._aliases:
+            array = inputs[number]
+            owned = donated is not None and number in donated.owned and array is arguments[number]
+            if owned and array.flags.owndata:
+                spent = True
+            else:
+                self._bytes_copied += array.nbytes
+                inputs[number] = array.copy()
+            results.insert(output, inputs[number])
+        for _, number in self._aliases:
+            inputs[number].flags.writeable = True
+        if donated is not None:
+            donated.spent = spent
+        return results
 
     def stats(self) -> dict[str, int]:
         """Launches so far, addresses updated (none on the host), bytes of arguments copied."""

@@ -72,6 +72,9 @@ class EmulatedDriver(RecordingDriver):
     def clear(self, pointer: int, nbytes: int) -> None:
         ctypes.memset(pointer, 0, nbytes)
 
+    def copy(self, target: int, source: int, nbytes: int) -> None:
+        ctypes.memmove(target, source, nbytes)
+
     def copy_to_device(self, pointer: int, source: np.ndarray[Any, Any]) -> bool:
         ctypes.memmove(pointer, source.ctypes.data, source.nbytes)
         return False

@@ -89,7 +89,7 @@ class PlanMemory(Memory):
 class EmulatedPlans:
     """Functions with arguments, lowered and compiled together, each ready to be run.
 
-    `rewrite` turns each plan into the one that runs.
+    `rewrite` turns each plan into the one that runs. With `donate`, all arguments are donated.
     """
 
     def __init__(
@@ -97,9 +97,11 @@ class EmulatedPlans:
         programs: Mapping[str, tuple[Any, Sequence[Any]]],
         folder: Path,
         rewrite: Callable[[Plan], Plan] = lambda plan: plan,
+        donate: bool = False,
     ) -> None:
         self._lowered = {
-            name: lowered(function, *arguments) for name, (function, arguments) in programs.items()
+            name: lowered(function, *arguments, donated=range(len(arguments)) if donate else ())
+            for name, (function, arguments) in programs.items()
         }
         self._plans = {name: rewrite(stage.plan) for name, stage in self._lowered.items()}
         self._unit = common_unit(list(self._plans.values()))

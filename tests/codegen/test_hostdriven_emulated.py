@@ -13,9 +13,10 @@ from emulator import COMPILER
 from forced import FORCED, scheduled
 from running import assert_case_agrees, lowered
 
+import lowering
 from lowering.backends.recording import RecordingBackend
 from lowering.cuda.executable import CudaExecutable
-from tracegraph import debug, fori_loop, tree, while_loop
+from tracegraph import debug, fori_loop, jit, tree, while_loop
 from tracegraph.errors import StepLimitError, TimeLimitError
 from tracegraph.limits import time_limit
 
@@ -106,3 +107,22 @@ def test_prints_progress_and_failures_reach_the_host(
     (result,) = executable([50])
     assert int(result.to_host()) == 100
     assert told[-1] == (1, None)
+
+
+def test_donated_carries_run_in_place_or_in_a_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = RecordingBackend(EmulatedDriver(tmp_path), lacks=["conditional_nodes"])
+    monkeypatch.setattr(lowering, "backend", lambda _: backend)
+    step = jit(powers, donate_argnums=0, device="cuda:0")
+    x = step(np.arange(100.0), 1)
+    address = x.data.pointer
+    x = step(x, 1)
+    assert x.data.pointer == address
+    held, before = x.data, np.asarray(x)
+    y = step(x, 0)
+    y = step(y, 1)
+    assert y.data.pointer != address
+    np.testing.assert_array_equal(before, np.arange(100.0) ** 4)
+    np.testing.assert_array_equal(held.to_host(), before)
+    np.testing.assert_array_equal(np.asarray(y), before**2)

@@ -24,11 +24,11 @@ BATCH = 15
 
 @pytest.mark.skipif(COMPILER is None, reason="needs g++")
 @settings(max_examples=max(settings().max_examples // 2 // BATCH, 2), phases=[Phase.generate])
-@given(batch=st.lists(programs(), min_size=BATCH, max_size=BATCH))
-def test_random_programs_agree_with_numpy(batch: list[RandomProgram]) -> None:
+@given(batch=st.lists(programs(), min_size=BATCH, max_size=BATCH), donate=st.booleans())
+def test_random_programs_agree_with_numpy(batch: list[RandomProgram], donate: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         named = {str(n): (p.function, p.arguments) for n, p in enumerate(batch)}
-        plans = EmulatedPlans(named, Path(folder))
+        plans = EmulatedPlans(named, Path(folder), donate=donate)
         for name, program in enumerate(batch):
             check(plans, str(name), program)
 

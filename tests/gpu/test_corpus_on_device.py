@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from corpus import CASES
 from hypothesis import given
 from running import assert_case_agrees
 
 import tracegraph
+from tracegraph import tree
 from tracegraph.testing import RandomProgram, assert_traced_equals_eager, programs
 
 
@@ -17,11 +19,29 @@ def on_device(function: Any, *arguments: Any) -> Any:
     return tracegraph.jit(function, device="cuda")(*arguments)
 
 
+def donated(function: Any, *arguments: Any) -> Any:
+    """In the memory of the arguments, twice: in that of arrays, and in copies of numbers."""
+    jitted = tracegraph.jit(function, donate_argnums=range(len(arguments)), device="cuda")
+    found = [jitted(*tree.map(_given_away, arguments)) for _ in range(2)]
+    for one, other in zip(*map(tree.leaves, found), strict=True):
+        assert np.asarray(one).tobytes() == np.asarray(other).tobytes()
+    return found[0]
+
+
+def _given_away(leaf: Any) -> Any:
+    return tracegraph.asarray(leaf, device="cuda") if isinstance(leaf, np.ndarray) else leaf
+
+
+WAYS = {"plain": on_device, "donated": donated}
+
+
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", CASES)
-def test_result_is_that_of_numpy(name: str) -> None:
-    assert_case_agrees(CASES[name], on_device)
+def test_result_is_that_of_numpy(name: str, way: str) -> None:
+    assert_case_agrees(CASES[name], WAYS[way])
 
 
+@pytest.mark.parametrize("way", WAYS)
 @given(program=programs())
-def test_random_programs_agree_with_numpy(program: RandomProgram) -> None:
-    assert_traced_equals_eager(program.function, *program.arguments, run=on_device)
+def test_random_programs_agree_with_numpy(way: str, program: RandomProgram) -> None:
+    assert_traced_equals_eager(program.function, *program.arguments, run=WAYS[way])

@@ -4,6 +4,7 @@ import gc
 import random
 import threading
 from collections import defaultdict
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import pytest
@@ -13,7 +14,9 @@ import tracegraph
 from lowering.backends.recording import RecordedEvent, RecordingBackend, RecordingDriver
 from lowering.buffer import Buffer
 from lowering.cuda.last_use import LastUse
+from lowering.cuda.loan import Loan
 from lowering.cuda.memory import CudaBuffer
+from tracegraph.donated import Donated
 from tracegraph.errors import StoppedError, TimeLimitError
 from tracegraph.streams import current_stream
 
@@ -51,14 +54,20 @@ class LateDriver(RecordingDriver):
         owner = self.executables[executable]
         count = len(owner.plan.inputs)
         reads, writes = owner._bound[:count], owner._bound[count:]
+        writes = writes + [reads[number] for number in owner.plan.aliases.values()]
         with self._logging:
             position = len(self.calls)
             super().launch(executable)
             self.accesses[position] = (set(reads), {*writes, *(id(use) for use in owner._uses)})
 
+    def copy(self, target, source, nbytes):
+        with self._logging:
+            self.accesses[len(self.calls)] = ({source}, {target})
+            super().copy(target, source, nbytes)
+
 
 def unordered(driver):
-    """The first two launches that use one memory, one of them writing, in no order."""
+    """The first two launches or copies that use one memory, one of them writing, in no order."""
     clocks, host, recorded = defaultdict(dict), {}, {}
     used = defaultdict(list)
     for position, call in enumerate(driver.calls):
@@ -72,7 +81,7 @@ def unordered(driver):
                 merge(clock, recorded[call.detail[0]])
             case "passed":
                 merge(host, recorded[call.detail[0]])
-            case "launch":
+            case "launch" | "copy":
                 reads, writes = driver.accesses[position]
                 for memory in reads | writes:
                     for before, stream, wrote in used[memory]:
@@ -95,14 +104,21 @@ def copy_plan():
     return plan([copy_kernel(y, x)], set(), [x], [y], name="copy")
 
 
-class Streams:
-    """Two executables that share scratch memory and two that do not, on one device."""
+def in_place_plan():
+    """One kernel, over its argument."""
+    x = Buffer("input", 0, VECTOR)
+    return plan([copy_kernel(x, x)], set(), [x], [x], name="in_place")
 
-    def __init__(self, driver):
+
+class Streams:
+    """Executables that share scratch memory, some that do not, and some in place, on one device."""
+
+    def __init__(self, driver, in_place=0):
         self.driver = driver
         self.backend = RecordingBackend(driver)
         self.device = self.backend.device
         plans = [diamond(), diamond(), copy_plan(), copy_plan()]
+        plans += [in_place_plan() for _ in range(in_place)]
         self.executables = [self.backend.compile(made) for made in plans]
         if isinstance(driver, LateDriver):
             driver.executables.update({e._graph: e for e in self.executables})
@@ -116,15 +132,26 @@ class Streams:
         with tracegraph.stream(stream):
             return executable(arguments)[0]
 
+    def donate(self, executable, arguments, stream):
+        """The same for an argument that nothing else needs, unless somebody has it."""
+        arrays = [tracegraph.Array(argument) for argument in arguments]
+        donated = Donated([0], arrays, arguments, "in_place")
+        with tracegraph.stream(stream) if stream else nullcontext():
+            return executable(arguments, donated)[0]
 
-def run_at_random(seed):
+
+def run_at_random(seed, in_place=0):
     """The driver after calls with a random function, argument and stream each."""
     choose = random.Random(seed)
-    bench = Streams(LateDriver())
+    bench = Streams(LateDriver(), in_place)
     alive = [bench.array() for _ in range(3)]
     for _ in range(400):
         executable, stream = choose.choice(bench.executables), choose.choice([None, 8, 9])
-        alive.append(bench.run(executable, [choose.choice(alive)], stream))
+        if executable.plan.aliases and len(alive) > 1:
+            given = [alive.pop(choose.randrange(len(alive)))]
+            alive.append(bench.donate(executable, given, stream))
+        else:
+            alive.append(bench.run(executable, [choose.choice(alive)], stream))
         while len(alive) > 5:
             alive.pop(choose.randrange(len(alive)))
     return bench.driver
@@ -136,6 +163,22 @@ def test_no_memory_is_used_on_two_streams_at_once(seed):
     assert len(driver.accesses) == 400
     assert {call.stream for call in driver.calls} == {1, 8, 9}
     assert unordered(driver) is None
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_memory_is_overwritten_while_another_stream_uses_it(seed):
+    driver = run_at_random(seed, in_place=4)
+    launches = [p for p, call in enumerate(driver.calls) if call.operation == "launch"]
+    in_place = [p for p in launches if not driver.accesses[p][0].isdisjoint(driver.accesses[p][1])]
+    assert len(launches) == 400
+    assert len(in_place) > driver.count("copy") + 20
+    assert driver.count("copy") > 20
+    assert unordered(driver) is None
+
+
+def test_other_streams_must_be_done_with_it(monkeypatch):
+    monkeypatch.setattr(Loan, "over", True)
+    assert unordered(run_at_random(0, in_place=4)) is not None
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tracegraph import interpret
+from tracegraph.donated import Donated
 from tracegraph.ir import Program
 from tracegraph.types import ArrayType
 
@@ -62,7 +63,7 @@ class FakeExecutable:
         self.arguments: list[Sequence[Any]] = []
         self._lock = threading.Lock()
 
-    def __call__(self, arguments: Sequence[Any]) -> tuple[Any, ...]:
+    def __call__(self, arguments: Sequence[Any], donated: Donated | None = None) -> tuple[Any, ...]:
         with self._lock:
             self.launches += 1
             self.arguments.append(list(arguments))
@@ -108,7 +109,7 @@ class FakeCompiler:
     def __init__(self) -> None:
         self.backends: dict[str, FakeBackend] = {}
 
-    def lower(self, program: Program, device: str) -> Program:
+    def lower(self, program: Program, device: str, donated: Sequence[int] = ()) -> Program:
         return program
 
     def backend(self, device: str) -> FakeBackend:

@@ -49,7 +49,7 @@ class ArgumentTypesError(TypeError):
 
 
 class DonatedArrayError(RuntimeError):
-    """An array was used after it had been donated, or donated twice."""
+    """An array was used after it had been donated, or donated and passed as another argument."""
 
 
 class ImmutableArrayError(TypeError):
