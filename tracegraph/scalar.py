@@ -14,6 +14,7 @@ Nodes are interned: equal expressions are the same object, hence shared work is 
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -29,6 +30,8 @@ BOOL = np.dtype(np.bool_)
 
 _E = TypeVar("_E", bound="Expr")
 
+_interning = threading.Lock()
+
 
 class Expr:
     """An interned scalar expression with a dtype. Integer arithmetic on index expressions folds."""
@@ -43,8 +46,10 @@ class Expr:
         key = (cls, *args)
         found = Expr._interned.get(key)
         if found is None:
-            found = cls(*args)
-            found = Expr._interned.setdefault(key, found)
+            with _interning:  # `setdefault` would let two threads both enter theirs
+                found = Expr._interned.get(key)
+                if found is None:
+                    found = Expr._interned[key] = cls(*args)
         return found  # type: ignore[return-value]
 
     def __add__(self, other: Expr | int) -> Expr:
