@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypedDict, overload
-from weakref import WeakSet
 
 from tracegraph import memory, tree
 from tracegraph import ops as _ops  # noqa: F401 - registers the op records
@@ -17,6 +16,7 @@ from tracegraph.backend import Compiler
 from tracegraph.creation import canonical_device
 from tracegraph.errors import ClosedError, OutOfMemoryError
 from tracegraph.ir import Program
+from tracegraph.living import Living
 from tracegraph.residents import COUNTS, Resident, ticks
 from tracegraph.signature import Call, CallKey, DirectKey, Signature, direct_call
 from tracegraph.stages import Compiled, Lowered, Traced, flat_results
@@ -210,12 +210,12 @@ class Jitted:
         return f"<jitted {self._signature.function}>"
 
 
-_all: WeakSet[Jitted] = WeakSet()
+_all: Living[Jitted] = Living()
 
 
 def forget_builds() -> None:
     """Make every jitted function forget what it has traced and built."""
-    for jitted in list(_all):
+    for jitted in _all:
         jitted.forget()
 
 

@@ -11,7 +11,8 @@ import threading
 from collections import Counter
 from collections.abc import Container, Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
-from weakref import WeakSet
+
+from tracegraph.living import Living
 
 if TYPE_CHECKING:
     from tracegraph.stages import Compiled, Lowered
@@ -92,19 +93,17 @@ class Resident:
 
 
 _lock = threading.Lock()
-_residents: WeakSet[Resident] = WeakSet()
+_residents: Living[Resident] = Living()
 
 
 def enter(resident: Resident) -> None:
     """Make a resident known, or known again after it was rebuilt."""
-    with _lock:
-        _residents.add(resident)
+    _residents.add(resident)
 
 
 def living() -> list[Resident]:
     """All that are not evicted, the least recently used first."""
-    with _lock:
-        present = [resident for resident in _residents if resident.compiled is not None]
+    present = [resident for resident in _residents if resident.compiled is not None]
     return sorted(present, key=lambda resident: resident.used)
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from random import Random
-from weakref import WeakSet
 
 from lowering.host.executable import HostExecutable
 from lowering.plan import Plan
+from tracegraph.living import Living
 
 
 class HostBackend:
@@ -17,7 +17,7 @@ class HostBackend:
     def __init__(self, *, poison: bool = False, order: Random | None = None) -> None:
         self._poison = poison
         self._order = order
-        self._executables: WeakSet[HostExecutable] = WeakSet()
+        self._executables: Living[HostExecutable] = Living()
         self._high_water = 0
 
     def compile(self, plan: Plan) -> HostExecutable:
@@ -47,5 +47,5 @@ class HostBackend:
 
     def reset(self) -> None:
         """Close all executables."""
-        for executable in list(self._executables):
+        for executable in self._executables:
             executable.close()

@@ -6,11 +6,10 @@ piece of memory, of the size of the largest need, serves them all.
 
 from __future__ import annotations
 
-from weakref import WeakSet
-
 from lowering.cuda.heap import Heap
 from lowering.cuda.interface import Allocation
 from lowering.cuda.memory import size_class
+from tracegraph.living import Living
 
 
 class Arenas:
@@ -22,7 +21,7 @@ class Arenas:
 
     def __init__(self, heap: Heap) -> None:
         self._heap = heap
-        self._living: WeakSet[Allocation] = WeakSet()
+        self._living: Living[Allocation] = Living()
 
     def shared(self, nbytes: int) -> Allocation:
         """The largest arena, or a new one if it has less than `nbytes`."""

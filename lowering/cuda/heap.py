@@ -11,6 +11,7 @@ from lowering.cuda.interface import Allocation, Driver
 from lowering.cuda.timeline import Timeline
 from tracegraph import residents
 from tracegraph.errors import OutOfMemoryError
+from tracegraph.living import Living
 
 Purpose = Literal["arrays", "arenas", "constants"]
 
@@ -32,18 +33,16 @@ class Heap:
         self.high_water = 0
         # Entries come and go in any thread, by single operations on a dict: no lock is needed.
         self._living: dict[weakref.ref[Allocation], tuple[Purpose, int]] = {}
-        self._executables: dict[int, weakref.ref[Any]] = {}
+        self._executables: Living[Any] = Living()
 
     @property
     def executables(self) -> list[Any]:
         """The executables that are alive."""
-        found = (reference() for reference in list(self._executables.values()))
-        return [executable for executable in found if executable is not None]
+        return list(self._executables)
 
     def enter(self, executable: Any) -> None:
         """Count an executable among those alive, for as long as it is."""
-        key, known = id(executable), self._executables
-        known[key] = weakref.ref(executable, lambda _: known.pop(key, None))
+        self._executables.add(executable)
 
     @property
     def held(self) -> dict[Purpose, int]:

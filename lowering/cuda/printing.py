@@ -68,8 +68,9 @@ class PrintRing:
 
     def add_site(self, format_: PrintFormat, record: Record) -> Site:
         """A new site. What it printed is lost once the site is collected."""
-        site = Site(next(self._numbers), format_, record)
-        self._sites[site.number] = site
+        with self._lock:
+            site = Site(next(self._numbers), format_, record)
+            self._sites[site.number] = site
         return site
 
     def show(self) -> None:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import threading
 from typing import TYPE_CHECKING
-from weakref import WeakSet
 
 from lowering.cuda.flight import Flight
 from lowering.cuda.interface import Allocation, Driver, Event
+from tracegraph.living import Living
 
 if TYPE_CHECKING:
     from lowering.cuda.timeline import Timeline
@@ -21,7 +21,7 @@ class StopFlag:
 
     def __init__(self, driver: Driver) -> None:
         self.lock = threading.RLock()
-        self.timelines: WeakSet[Timeline] = WeakSet()
+        self.timelines: Living[Timeline] = Living()
         self._driver = driver
         self._word: Allocation | None = None
         self._is_up = False
@@ -40,8 +40,7 @@ class StopFlag:
 
     def all(self) -> list[Timeline]:
         """The timelines of the device's streams."""
-        with self.lock:
-            return list(self.timelines)
+        return list(self.timelines)
 
     def await_lowered(self, driver: Driver) -> None:
         """Let the stream of `driver` wait until the flag is down. Needs the lock."""

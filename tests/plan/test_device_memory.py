@@ -1,7 +1,6 @@
 """Device memory: one arena for all executables, eviction, running out, and starting over."""
 
 import gc
-import weakref
 
 import numpy as np
 import pytest
@@ -16,6 +15,7 @@ from lowering.cuda.memory import KEPT_SHARE, Pool, size_class
 from lowering.cuda.timeline import Timeline
 from tracegraph import memory, residents
 from tracegraph.errors import ClosedError, OutOfMemoryError
+from tracegraph.living import Living
 
 MIB = 1 << 20
 STOP_FLAG_BYTES = 4
@@ -26,7 +26,7 @@ def device(monkeypatch):
     """A recorded GPU of 64 MiB, on which functions for "cuda:0" run."""
     backend = RecordingBackend(ForgetfulDriver(memory=64 * MIB))
     monkeypatch.setattr(lowering, "backend", lambda _: backend)
-    monkeypatch.setattr(residents, "_residents", weakref.WeakSet())
+    monkeypatch.setattr(residents, "_residents", Living())
     return backend.device
 
 

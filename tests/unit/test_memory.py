@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,11 +11,12 @@ import pytest
 
 import tracegraph
 from tracegraph import errors, memory, residents
+from tracegraph.living import Living
 
 
 @pytest.fixture(autouse=True)
 def own_residents(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(residents, "_residents", weakref.WeakSet())
+    monkeypatch.setattr(residents, "_residents", Living())
     yield
     memory.set_budget(None)
 

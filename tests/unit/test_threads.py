@@ -1,10 +1,14 @@
 """Many threads that call one function, and functions of their own, on the host."""
 
+import gc
+import sys
 import threading
 
 import numpy as np
 
 import tracegraph
+from tracegraph.living import Living
+from tracegraph.scalar import Axis
 
 THREADS, CALLS = 16, 1000
 
@@ -49,3 +53,48 @@ def test_shared_and_own_functions() -> None:
     stats = shared.stats()
     assert (stats["traces"], stats["builds"]) == (1, 1)
     assert stats["launches"] == THREADS * CALLS // 2
+
+
+def test_expressions_made_by_several_threads_are_one() -> None:
+    made: list[list[Axis]] = []
+
+    def work(number: int) -> None:
+        made.append([Axis.make(axis, 12_345) for axis in range(1000)])
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        run_in_threads(work)
+    finally:
+        sys.setswitchinterval(interval)
+    assert {len({id(axis) for axis in same}) for same in zip(*made, strict=True)} == {1}
+
+
+def test_statistics_while_executables_come_and_go() -> None:
+    def work(number: int) -> None:
+        for call in range(20):
+            own = tracegraph.jit(lambda x: x * number - 1, device="host")
+            own(np.arange(float(1 + call % 3)))
+            stats = tracegraph.memory_stats("host")
+            assert stats["graphs"] > 0
+
+    run_in_threads(work)
+
+
+class Item:
+    """What can be referred to weakly."""
+
+
+def test_the_living_may_grow_while_they_are_counted() -> None:
+    living: Living[Item] = Living()
+    kept = [Item(), Item()]
+    for item in (*kept, kept[0]):
+        living.add(item)
+    for _seen in living:
+        kept.append(Item())
+        living.add(kept[-1])
+    assert set(living) == set(kept)
+    assert len(kept) == 4
+    del kept[1:], item, _seen
+    gc.collect()
+    assert list(living) == kept
