@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -11,6 +12,9 @@ from tracegraph.argument import classify
 from tracegraph.array import Array
 from tracegraph.tracer import Tracer
 from tracegraph.types import ArrayType, canonical_dtype
+
+if TYPE_CHECKING:
+    from tracegraph.jit import Jitted
 
 
 def asarray(x: Any, dtype: DTypeLike | None = None, *, device: str | None = None) -> Any:
@@ -72,16 +76,27 @@ def _as_array(x: Any) -> Array:
 
 
 def _move(array: Array, device: str) -> Array:
-    return Array(array.__array__()) if device == "host" else _copy_to(array, device)
+    if device == "host":
+        return Array(array.__array__())
+    in_host_memory = isinstance(array.data, np.ndarray) and not array.weak
+    return _copy_to(array.data if in_host_memory else array, device)
+
+
+def _copy_to(x: Any, device: str | None) -> Array:
+    copied: Array = _copier(device, not isinstance(x, Array)).launch(x)
+    return copied
 
 
 def _identity(x: Any) -> Any:
     return x
 
 
-def _copy_to(x: Any, device: str | None) -> Array:
-    """Outputs never alias inputs, so the identity is a copy."""
+@lru_cache(maxsize=64)
+def _copier(device: str | None, donating: bool) -> Jitted:
+    """The identity, compiled: outputs never alias inputs, so it is a copy.
+
+    Donated memory that is not tracegraph's own is copied, too: straight to where the result is.
+    """
     from tracegraph.jit import jit  # built on eager dispatch, which is built on Array
 
-    copied: Array = jit(_identity, device=device).launch(x)
-    return copied
+    return jit(_identity, donate_argnums=0 if donating else (), device=device)

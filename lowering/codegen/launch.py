@@ -140,15 +140,16 @@ def steps_kept(nest: RowNest) -> int:
 def row_width(nest: RowNest) -> int:
     """The steps of contiguous rows that are accessed as one.
 
-    Elements of four bytes and more are moved one by one at the pace of memory. Each row begins at a
-    multiple of the width.
+    Several passes move elements of four bytes and more one by one at the pace of memory. Each row
+    begins at a multiple of the width.
     """
     steps = prod(nest.loop)
     sizes = [access.buffer.type.dtype.itemsize for access in _accesses(nest)]
-    if prod(nest.space) * steps < LARGE_MAP or min(sizes, default=4) >= 4:
+    several = len(nest.passes) > 1
+    if prod(nest.space) * steps < LARGE_MAP or (several and min(sizes, default=4) >= 4):
         return 1
     width = max(VECTOR_BYTES // max(sizes), 1)
-    while (prod(nest.space) > 1 or len(nest.passes) > 1) and steps % width:
+    while (prod(nest.space) > 1 or several) and steps % width:
         width //= 2
     return width
 

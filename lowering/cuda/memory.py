@@ -206,7 +206,9 @@ class CudaBuffer(Lease):
         target = np.empty(self.type.shape, self.type.dtype)
         if target.size:
             self.timeline.read(target, self.pointer)
-            self.check()
+        else:
+            self.timeline.wait()
+        self.check()
         return target
 
     def synchronize(self) -> None:

@@ -107,7 +107,7 @@ class Timeline:
                 self.watcher.expect(effects)
                 self._unheard[effects] = None
             self._queued += bool(self.flights)
-            if not loops:
+            if not loops and not (effects is not None and effects.monitors):
                 start()
                 return source
             return self._launch_loops(start, effects)
