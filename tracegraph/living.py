@@ -29,3 +29,6 @@ class Living(Generic[T]):
     def __iter__(self) -> Iterator[T]:
         found = [reference() for reference in list(self._references)]
         return iter([item for item in found if item is not None])
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 import itertools
 import threading
-import weakref
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
@@ -38,6 +37,7 @@ from lowering.errors import (
 from lowering.features import Feature
 from lowering.plan import Plan
 from lowering.slots import SlotTable
+from tracegraph.living import Living
 
 
 class InjectedError(RuntimeError):
@@ -77,8 +77,8 @@ class RecordingDriver:
         self.flags: set[int] = set()
         self._logging = threading.RLock()
         self._waits: list[RecordedEvent] = []
-        self.live_memory: weakref.WeakSet[RecordedMemory | RecordedHostMemory] = weakref.WeakSet()
-        self.live_executables: weakref.WeakSet[RecordedExecutable] = weakref.WeakSet()
+        self.live_memory: Living[RecordedMemory | RecordedHostMemory] = Living()
+        self.live_executables: Living[RecordedExecutable] = Living()
         self.memory = memory
         self._library_kinds = tuple(library_kinds)
         self._addresses = itertools.count(1)

@@ -11,9 +11,13 @@ import numpy as np
 import pytest
 from hand_made_plans import VECTOR, diamond, effects
 
+from lowering.backends.recorded import RecordedHostMemory
 from lowering.backends.recording import InjectedError, RecordingBackend, RecordingDriver
 from lowering.cuda import ending, timeline, watching
 from lowering.cuda.memory import CudaBuffer
+from lowering.lower import lower
+from lowering.plan import WhileNode, walk
+from tracegraph import fori_loop, jit
 from tracegraph.errors import StepLimitError, StoppedError, TimeLimitError
 from tracegraph.limits import time_limit
 
@@ -277,6 +281,26 @@ def test_the_last_count_is_shown_before_a_wait_returns(monkeypatch):
     bench.words()[1] = 5
     result.synchronize()
     assert seen == [5]
+
+
+def test_the_steps_of_a_loop_without_a_node_are_told_before_a_wait_returns():
+    seen = []
+
+    def run(x):
+        def told(step, total):
+            seen.append((step, total))
+
+        return fori_loop(0, 3, lambda i, x: x + i, x, progress=told)
+
+    plan = lower(jit(run, device="host").trace(VECTOR).optimized, "cuda")
+    assert not any(isinstance(node, WhileNode) for node in walk(plan.graph))
+    backend = RecordingBackend()
+    device = backend.device
+    (result,) = backend.compile(plan)([device.pool.buffer(VECTOR)])
+    (mailbox,) = (m for m in device.driver.live_memory if isinstance(m, RecordedHostMemory))
+    mailbox.bytes.view(np.int64)[1] = 3
+    result.synchronize()
+    assert seen == [(3, 3)]
 
 
 def test_the_thread_ends_when_nothing_is_watched(monkeypatch):

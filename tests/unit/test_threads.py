@@ -98,3 +98,4 @@ def test_the_living_may_grow_while_they_are_counted() -> None:
     del kept[1:], item, _seen
     gc.collect()
     assert list(living) == kept
+    assert len(living) == 1
