@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
+import weakref
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from cuda.bindings import driver
 
 from lowering.errors import ClosedGraphError
 
@@ -53,19 +55,29 @@ class CudaEvent:
         return bool(self.event.is_done)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class CudaExecutableGraph:
-    """An executable graph, the definition it came from, what both point to, and its cached handle.
+    """The handle of an executable graph, the definition it came from, and what both point to.
 
-    A closed one has no handle, which the driver refuses: so nothing is asked before a launch.
+    It is destroyed when this object is collected: before what it points to. A closed one has no
+    handle, which the driver refuses: so nothing is asked before a launch.
     """
 
     definition: Any
     slots: Any
-    graph: Any
     handle: Any
+    _destroy: weakref.finalize[..., Any] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._destroy = weakref.finalize(self, driver.cuGraphExecDestroy, self.handle)
+        self._destroy.atexit = False  # the process's end frees it anyhow, and waits for nothing
 
     def require_open(self) -> None:
         """Raise ClosedGraphError if it is closed."""
         if self.handle is None:
             raise ClosedGraphError
+
+    def close(self) -> None:
+        """Destroy it, and let go of all that it points to. Once more does nothing."""
+        self._destroy()
+        self.handle = self.definition = self.slots = None
