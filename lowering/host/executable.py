@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+import time
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextvars import Context
 from random import Random
 from threading import Lock
@@ -11,14 +12,13 @@ from typing import Any
 import numpy as np
 
 from lowering.buffer import Buffer
-from lowering.host.arena import POISON, Array, Workspace, aligned_bytes
-from lowering.host.effects import Effects
-from lowering.host.frame import Frame, Step
-from lowering.host.graph import GraphBinder, kernel_schedules
+from lowering.host.arena import Array, Workspace, aligned_bytes
+from lowering.host.graph import kernel_schedules
 from lowering.host.keeping import slots
+from lowering.host.program import Body, PlanWriter
 from lowering.plan import Plan, WhileNode, walk
 from lowering.slots import SlotReport
-from tracegraph import progress
+from tracegraph import limits
 from tracegraph.errors import ClosedError
 from tracegraph.types import ArrayType
 
@@ -35,31 +35,24 @@ class HostExecutable:
 
     def __init__(self, plan: Plan, *, poison: bool = False, order: Random | None = None) -> None:
         self.plan = plan
-        self._poison = poison
         self._lock = Lock()
         self._launches = 0
-        self._bytes_copied = 0
         self._arena = aligned_bytes(plan.arena_bytes)
         self._wanted = [(t.shape, t.dtype) for t in plan.in_types]
-        self._results = [(t.shape, t.dtype) for t in plan.out_types]
         # NumPy keeps its error state in the context: entering one costs less than np.errstate. It
         # is a new one, lest callbacks see what was being traced when the plan was compiled.
         self._quiet = Context()
         self._quiet.run(np.seterr, all="ignore")
-        self._effects = Effects(plan)
         needed = Workspace()
-        arguments = (plan.graph, self._overlap, self._effects, needed)
-        schedules = self._quiet.run(kernel_schedules, *arguments)
+        schedules = self._quiet.run(kernel_schedules, plan, self._overlap, needed)
         self._workspace = aligned_bytes(needed.size)
-        frame = Frame(self._memory(), (*plan.inputs, *plan.outputs))
-        binder = GraphBinder(schedules, self._effects, frame, self._workspace, order)
-        self._steps = binder.steps(plan.graph)
-        loops = any(isinstance(node, WhileNode) for node in walk(plan.graph))
-        self._plain = not loops and not plan.monitors
-        frame.seal()
-        self._frame: Frame | None = frame
+        memory = (self._arena, self._workspace)
+        writer = PlanWriter(plan, schedules, self._memory(), self._workspace, order)
+        self._copied = writer.copied
+        self._body: Body | None = writer.function(memory if poison else None)
+        self._limited = any(isinstance(node, WhileNode) for node in walk(plan.graph))
 
-    def __call__(self, arguments: Sequence[Any]) -> list[Array]:
+    def __call__(self, arguments: Sequence[Any]) -> Sequence[Array]:
         """Run on one array or number per input; the results are new arrays.
 
         Raises:
@@ -69,35 +62,36 @@ class HostExecutable:
             TimeLimitError: the time was up while a loop ran.
             Exception: what the program's checks raise.
         """
-        with self._lock:
-            frame = self._frame
-            if frame is None:
+        return self.launch(self._checked(arguments))
+
+    def launch(self, arguments: Sequence[Any]) -> Sequence[Array]:
+        """The same of ndarrays of the right dtypes and shapes, or numbers where types are weak.
+
+        Raises:
+            ClosedError: the executable was closed.
+            TimeLimitError: the time was up while a loop ran.
+            Exception: what the program's checks raise.
+        """
+        check_time = _time_check() if self._limited else None
+        lock = self._lock
+        lock.acquire()  # without `with`, which takes twice the time
+        try:
+            if self._body is None:
                 raise ClosedError(self.plan.name)
-            inputs = self._bound(arguments)
-            outputs: list[Array] = [np.empty(shape, dtype) for shape, dtype in self._results]
-            if self._poison:
-                for memory in (self._arena, self._workspace, *outputs):
-                    memory.reshape(-1).view(np.uint8).fill(POISON)
             self._launches += 1
-            frame.bind(inputs + outputs)
-            try:
-                if self._plain:
-                    self._quiet.run(_run, self._steps)
-                else:
-                    with self._effects.limited():
-                        self._quiet.run(_run_with_bars, self._steps)
-            finally:
-                frame.release()
-        return outputs
+            results: Sequence[Array] = self._quiet.run(self._body, arguments, check_time)
+            return results
+        finally:
+            lock.release()
 
     def stats(self) -> dict[str, int]:
         """Launches so far, addresses updated (none on the host), bytes of arguments copied."""
-        return {"launches": self._launches, "updates": 0, "bytes_copied": self._bytes_copied}
+        return {"launches": self._launches, "updates": 0, "bytes_copied": self._copied.nbytes}
 
     @property
     def slots(self) -> SlotReport:
         """The arrays that each node works on and that are held between calls."""
-        return SlotReport(self.plan.name, (), 0) if self._frame is None else slots(self.plan)
+        return SlotReport(self.plan.name, (), 0) if self._body is None else slots(self.plan)
 
     def close(self) -> None:
         """Free the memory; later calls raise. Closing twice does nothing."""
@@ -115,35 +109,30 @@ class HostExecutable:
         return True
 
     def _close(self) -> None:
-        self._frame = None
-        self._steps = []
+        self._body = None
         self._arena = self._workspace = np.empty(0, np.uint8)
 
     @property
     def closed(self) -> bool:
         """Whether it was closed."""
-        return self._frame is None
+        return self._body is None
 
     def pieces(self) -> Mapping[Hashable, int]:
         """The memory it holds; constants are the Plan's."""
         return {("host", id(self)): self._arena.nbytes + self._workspace.nbytes}
 
-    def _bound(self, arguments: Sequence[Any]) -> list[Array]:
+    def _checked(self, arguments: Sequence[Any]) -> list[Array]:
         if len(arguments) != len(self._wanted):
             raise TypeError(
                 f"{self.plan.name!r} takes {len(self._wanted)} arrays, got {len(arguments)}: "
                 "pass one per input"
             )
-        bound: list[Array] = []
+        checked: list[Array] = []
         for x, (shape, dtype) in zip(arguments, self._wanted, strict=True):
             if type(x) is not np.ndarray or x.dtype is not dtype or x.shape != shape:
-                x = self._converted(len(bound), x, self.plan.in_types[len(bound)])
-            flags = x.flags
-            if not (flags.c_contiguous and flags.aligned):
-                self._bytes_copied += x.nbytes
-                x = np.array(x, order="C")
-            bound.append(x)
-        return bound
+                x = self._converted(len(checked), x, self.plan.in_types[len(checked)])
+            checked.append(x)
+        return checked
 
     def _converted(self, number: int, x: Any, type_: ArrayType) -> Array:
         if isinstance(x, bool | int | float | complex):
@@ -181,11 +170,15 @@ class HostExecutable:
         return first < second + other.type.nbytes and second < first + one.type.nbytes
 
 
-def _run(steps: Sequence[Step]) -> None:
-    for step in steps:
-        step()
+def _time_check() -> Callable[[], None] | None:
+    """What loops call at every step: the caller's time limit, which the plan does not see."""
+    deadline = limits.deadline()
+    if deadline is None:
+        return None
+    exceeded = limits.exceeded()
 
+    def check() -> None:
+        if time.monotonic() >= deadline:
+            raise exceeded
 
-def _run_with_bars(steps: Sequence[Step]) -> None:
-    with progress.bars():
-        _run(steps)
+    return check

@@ -11,11 +11,11 @@ import numpy as np
 
 from lowering.host import functions, windows
 from lowering.host.arena import Array
-from lowering.host.effects import Effects
+from lowering.host.effects import teller
 from lowering.host.evaluate import Evaluator
 from lowering.host.place import place
 from lowering.host.prints import print_runs
-from lowering.host.registers import Instruction, Late, Register, View, static
+from lowering.host.registers import Condition, Instruction, Late, Register, View, static
 from lowering.host.regular import regular_nests
 from lowering.kernel import (
     Accumulator,
@@ -27,9 +27,11 @@ from lowering.kernel import (
     RowNest,
     ScanNest,
     ScatterNest,
+    SetCondition,
     Signal,
     Store,
 )
+from lowering.plan import Plan
 from lowering.stage import nest_roots
 from tracegraph.scalar import FALSE, TRUE, Apply, Expr, subexpressions
 
@@ -46,8 +48,8 @@ class _Scattered:
 _Target = View | Late | _Scattered
 
 
-def kernel_runs(kernel: Kernel, effects: Effects) -> list[Evaluator]:
-    """The instructions of a kernel's nests; `effects` says what their signals and prints do.
+def kernel_runs(kernel: Kernel, plan: Plan) -> list[Evaluator]:
+    """The instructions of a kernel's nests; their signals and prints are those of `plan`.
 
     Nests that loop over the same extents and compute the same values share one evaluation.
     """
@@ -55,7 +57,7 @@ def kernel_runs(kernel: Kernel, effects: Effects) -> list[Evaluator]:
     prints: list[Evaluator] = []
     for nest in (part for given in kernel.nests for part in regular_nests(given)):
         if isinstance(nest, PrintNest):
-            prints.extend(print_runs(nest, effects.plan.prints[nest.site]))
+            prints.extend(print_runs(nest, plan.prints[nest.site]))
             continue
         loop = nest.loop if isinstance(nest, ReduceNest | RowNest) else ()
         extents = (*nest.space, *loop)
@@ -67,35 +69,35 @@ def kernel_runs(kernel: Kernel, effects: Effects) -> list[Evaluator]:
         if run is None:
             run = Evaluator(extents)
             runs.append((run, applied))
-        _append(run, nest, effects)
+        _append(run, nest, plan)
     return [*(run for run, _ in runs), *prints]
 
 
-def _append(run: Evaluator, nest: Nest, effects: Effects) -> None:
+def _append(run: Evaluator, nest: Nest, plan: Plan) -> None:
     match nest:
         case MapNest(space=space, stores=stores, signals=signals):
-            _finish(run, stores, signals, effects, len(space))
+            _finish(run, stores, signals, plan, len(space))
         case ReduceNest(space=space, stores=stores, signals=signals):
             values = [_fold(run, each, len(space)) for each in nest.accumulators]
             with run.accumulators(values):
-                _finish(run, stores, signals, effects, len(space))
+                _finish(run, stores, signals, plan, len(space))
         case RowNest():
-            _rows(run, nest, effects)
+            _rows(run, nest, plan)
         case ScanNest():
             _scan(run, nest)
         case ScatterNest():
             _scatter(run, nest)
 
 
-def _rows(run: Evaluator, nest: RowNest, effects: Effects) -> None:
+def _rows(run: Evaluator, nest: RowNest, plan: Plan) -> None:
     rank, values = len(nest.space), list[Register]()
     with ExitStack() as known:
         for each in nest.passes:
             folded = [_fold(run, a, rank) for a in each.accumulators]
-            _finish(run, each.stores, (), effects, len(run.extents))
+            _finish(run, each.stores, (), plan, len(run.extents))
             values += folded
             known.enter_context(run.accumulators(values))
-        _finish(run, nest.stores, nest.signals, effects, rank)
+        _finish(run, nest.stores, nest.signals, plan, rank)
 
 
 def _fold(run: Evaluator, accumulator: Accumulator, rank: int) -> Register:
@@ -110,10 +112,11 @@ def _fold(run: Evaluator, accumulator: Accumulator, rank: int) -> Register:
         return static(np.zeros((), result)) if accumulator.arg else value
     value = run.spread(value, loop)
     kept = [axis for axis in value.dims if axis < rank]
-    if accumulator.arg:
-        function = functions.positioned(combiner.ufunc, rank)
-    else:
-        function = functions.folded(combiner.ufunc, dtype, tuple(loop) if kept else None)
+    function = (
+        functions.positioned(combiner.ufunc, rank)
+        if accumulator.arg
+        else functions.folded(combiner.ufunc, dtype, tuple(loop) if kept else None)
+    )
     output = run.temporary(result, kept)
     run.instructions.append(Instruction("write", function, (value,), output))
     return output
@@ -149,7 +152,7 @@ def _finish(
     run: Evaluator,
     stores: Sequence[Store],
     signals: Sequence[Signal],
-    effects: Effects,
+    plan: Plan,
     rank: int,
 ) -> None:
     """Evaluate everything, then make the signals and the stores."""
@@ -158,7 +161,12 @@ def _finish(
     operands = [_operands(run, store) for store in live]
     for each in signals:
         value = run.value(each.value)
-        run.instructions.append(Instruction("effect", effects.signal(each), (value,)))
+        if isinstance(each, SetCondition):
+            condition = Condition(value.dtype, (), {}, each.condition)
+            made = Instruction("assign", functions.number, (value,), condition)
+        else:
+            made = Instruction("effect", teller(each, plan), (value,))
+        run.instructions.append(made)
     for target, values in zip(targets, operands, strict=True):
         _store(run, rank, target, values)
 
