@@ -78,6 +78,12 @@ class Executable(Protocol):
         Results are ndarrays on the host, and `DeviceBuffer`s on a device.
         """
 
+    def launch(self, arguments: Sequence[Any]) -> Sequence[Any]:
+        """The same where each argument is like one that such a call has accepted at its place.
+
+        Like means the same class, and the same dtype, shape and device.
+        """
+
     @property
     def slots(self) -> Any:
         """What each node keeps alive, without keeping it alive; it prints as a table."""

@@ -140,6 +140,8 @@ class CudaExecutable:
             self._driver.activate()
             return self._run(arguments, lane)
 
+    launch = __call__
+
     def _run(self, arguments: Sequence[Any], lane: Lane) -> list[CudaBuffer]:
         while self._in_flight and self._in_flight[0][0]():
             self._in_flight.popleft()

@@ -65,7 +65,7 @@ class HostExecutable:
         return self.launch(self._checked(arguments))
 
     def launch(self, arguments: Sequence[Any]) -> Sequence[Array]:
-        """The same of ndarrays of the right dtypes and shapes, or numbers where types are weak.
+        """The same of ndarrays of the right dtypes and shapes, and of numbers for any scalar.
 
         Raises:
             ClosedError: the executable was closed.

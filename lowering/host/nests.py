@@ -210,7 +210,8 @@ def _store(
     elif target is not None:
         plain = functions.store if len(operands) == 1 else functions.store_where
         store = plain if combine is None else functions.combined(combine)
-        run.instructions.append(Instruction("write", store, operands, target, elementwise=True))
+        keeps = store is not functions.store
+        run.instructions.append(Instruction("write", store, operands, target, True, keeps))
 
 
 def _spread(window: View) -> Array:

@@ -74,7 +74,7 @@ class PlanWriter:
             return []
         name, lines = self._source.name, [f"{_sequence(self._inputs.values())} = arguments"]
         for buffer, variable in self._inputs.items():
-            if buffer.type.weak:  # it may be a number
+            if not buffer.type.shape:  # it may be a number
                 made = f"{name(np.array)}({variable}, {name(buffer.type.dtype)})"
                 lines.append(f"if type({variable}) is not {name(np.ndarray)}: {variable} = {made}")
             elif buffer in self._frame.dense:

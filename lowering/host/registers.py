@@ -84,6 +84,7 @@ class Instruction:
     which is Late or a Condition.
     `effect`: function(*inputs), for what it does.
     `elementwise`: the output may be the memory of an input of the same layout.
+    `keeps`: elements that the output held before stay, or are read.
     `whole_axes`: those along which a part of the output needs more than that part of the inputs.
     """
 
@@ -92,4 +93,5 @@ class Instruction:
     inputs: tuple[Register, ...]
     output: Register | None = None
     elementwise: bool = False
+    keeps: bool = False
     whole_axes: tuple[int, ...] = ()

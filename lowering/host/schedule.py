@@ -6,6 +6,7 @@ block, so that intermediate values stay in the cache.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
@@ -43,6 +44,7 @@ def schedule(run: Evaluator, overlaps: Overlaps, workspace: Workspace) -> Schedu
     `overlaps` tells of two buffers whether they share memory.
     """
     instructions = forward_stores(save_reads(run.instructions, overlaps), overlaps)
+    instructions = write_early(instructions, overlaps)
     axis, length = choose_block(instructions, run.extents)
     before = tuple(i for i in instructions if axis is not None and not _varies(i, axis))
     each = tuple(i for i in instructions if axis is None or _varies(i, axis))
@@ -131,6 +133,67 @@ def _renamed(instruction: Instruction, old: Register, new: Register) -> Instruct
     return replace(instruction, inputs=inputs, output=output)
 
 
+def write_early(instructions: Sequence[Instruction], overlaps: Overlaps) -> list[Instruction]:
+    """Let a chain of elementwise instructions that ends in a buffer work in that buffer throughout.
+
+    That is right where, meanwhile, nothing else reads or writes there.
+    """
+    last: dict[Register, int] = {}
+    makers: dict[Register, int] = {}
+    reads: dict[Buffer, list[int]] = {}
+    writes: dict[Buffer, list[int]] = {}
+    seen: set[Register] = set()  # through other registers, too
+    for position, each in enumerate(instructions):
+        last.update(dict.fromkeys(each.inputs, position))
+        for read in filter(None, map(_read_buffer, each.inputs)):
+            reads.setdefault(read, []).append(position)
+        written = _stored_buffer(each)
+        if written is not None:
+            writes.setdefault(written, []).append(position)
+        if each.kind == "assign":
+            seen.update(each.inputs)
+        if each.output is not None:
+            makers[each.output] = position
+    places: dict[Register, View] = {}
+    for position in range(len(instructions) - 1, -1, -1):
+        each = instructions[position]
+        target = places.get(each.output) if isinstance(each.output, Temporary) else each.output
+        if not (isinstance(target, View) and each.elementwise) or each.keeps:
+            continue
+        end = makers[target]
+        for value in each.inputs:
+            if not isinstance(value, Temporary) or last[value] != position or value in seen:
+                continue
+            made = makers[value]
+            first = made + 1 if instructions[made].elementwise else made
+            busy = _within(reads, first, end + 1, target, overlaps)
+            if _same(value, target) and not (busy or _within(writes, first, end, target, overlaps)):
+                places[value] = target
+                break
+    return [_placed(each, places) for each in instructions]
+
+
+def _within(
+    touched: Mapping[Buffer, Sequence[int]], start: int, stop: int, target: View, overlaps: Overlaps
+) -> bool:
+    """Whether memory of the target is touched from `start` on and before `stop`."""
+    return any(
+        overlaps(buffer, target.buffer)
+        for buffer, positions in touched.items()
+        if bisect_left(positions, start) < bisect_left(positions, stop)
+    )
+
+
+def _placed(instruction: Instruction, places: Mapping[Register, View]) -> Instruction:
+    output = instruction.output
+    if places.keys().isdisjoint((*instruction.inputs, output)):
+        return instruction
+    inputs = tuple(places.get(register, register) for register in instruction.inputs)
+    return replace(
+        instruction, inputs=inputs, output=output if output is None else places.get(output, output)
+    )
+
+
 # -- blocks ------------------------------------------------------------------------------------
 
 
@@ -141,10 +204,10 @@ def choose_block(
 
     There is none for a nest that is small, or has an instruction that needs all of every axis.
     """
-    temporaries = [i.output for i in instructions if isinstance(i.output, Temporary)]
-    if any(i.kind == "effect" for i in instructions) or not temporaries:
+    written = [i.output for i in instructions if i.kind == "write" and i.output is not None]
+    if any(i.kind == "effect" for i in instructions) or len(written) < 2:
         return None, 1
-    largest = max(temporaries, key=_nbytes)
+    largest = max(written, key=_nbytes)
     blocks = _nbytes(largest) // BLOCK_BYTES
     axes = [axis for axis in largest.dims if all(_keeps(i, axis) for i in instructions)]
     if blocks < 4 or not axes:
