@@ -117,7 +117,7 @@ class CudaExecutable:
         self._users = [emitted.users.get(buffer, []) for buffer in buffers]
         self._bound = [fixed.get(buffer, 0) for buffer in buffers]
         self._unbound = [-1] * len(buffers)
-        self._places = range(len(buffers))
+        self._numbers = range(len(buffers))
         self._stale_values = False
         self._graph: Any = self._definition.instantiate()
         with device.launching:
@@ -276,9 +276,9 @@ class CudaExecutable:
         if self._load is not None and self._stale_values:
             changed[id(self._load)] = self._load
         moved = map(ne, addresses, self._bound)
-        for place in compress(self._places, moved):
-            address = addresses[place]
-            for kernel, position in self._users[place]:
+        for number in compress(self._numbers, moved):
+            address = addresses[number]
+            for kernel, position in self._users[number]:
                 kernel.values[position] = address
                 changed[id(kernel)] = kernel
         # Should an update fail, no address counts as bound, and the next call writes them all.

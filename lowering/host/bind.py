@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
@@ -30,13 +30,22 @@ class _Cut:
     local: bool
 
 
-def write_nest(schedule: Schedule, frame: Frame, workspace: Array) -> None:
-    """Write the lines that run a nest."""
-    _Binder(schedule, frame, workspace).write()
+def write_nest(
+    schedule: Schedule, frame: Frame, workspace: Array, allocating: Container[Instruction]
+) -> None:
+    """Write the lines that run a nest; of some instructions, the result is the output."""
+    _Binder(schedule, frame, workspace, allocating).write()
 
 
 class _Binder:
-    def __init__(self, schedule: Schedule, frame: Frame, workspace: Array) -> None:
+    def __init__(
+        self,
+        schedule: Schedule,
+        frame: Frame,
+        workspace: Array,
+        allocating: Container[Instruction],
+    ) -> None:
+        self._allocating = allocating
         self._schedule = schedule
         self._frame = frame
         self._source = frame.source
@@ -83,7 +92,7 @@ class _Binder:
             self._source.line(call)
             return
         out = self._name(output, whole)
-        if instruction.kind == "assign":
+        if instruction.kind == "assign" or instruction in self._allocating:
             self._source.line(f"{out} = {call}")
             return
         exact = _written(self._source, function, names, out)

@@ -83,7 +83,7 @@ class Frame:
 
     def _bound_name(self, view: View, buffer: Buffer) -> str:
         name = self._bound[buffer]
-        if _is_whole(view):
+        if is_whole(view):
             if self._loops or buffer in self._read:
                 self.dense.add(buffer)
             self._read.add(buffer)
@@ -139,7 +139,7 @@ def _key(register: Register) -> object:
     raise TypeError(f"the place of {register!r} is not known here")
 
 
-def _is_whole(view: View) -> bool:
+def is_whole(view: View) -> bool:
     """Whether a view is the array of its buffer."""
     return _is_all(view) and view.shape == view.buffer.type.shape
 

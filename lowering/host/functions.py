@@ -26,7 +26,7 @@ def of_op(
         return where, False
     reference = op.reference
     ufunc = inspect.unwrap(reference)  # a call of a plan silences warnings once for all
-    if isinstance(ufunc, np.ufunc) and not attrs and _yields(ufunc, dtypes, dtype):
+    if isinstance(ufunc, np.ufunc) and not attrs and yields(ufunc, dtypes, dtype):
         return ufunc, True
 
     def computed(*arrays: Array) -> None:
@@ -35,7 +35,8 @@ def of_op(
     return computed, True
 
 
-def _yields(ufunc: np.ufunc, dtypes: Sequence[np.dtype[Any]], dtype: np.dtype[Any]) -> bool:
+def yields(ufunc: np.ufunc, dtypes: Sequence[np.dtype[Any]], dtype: np.dtype[Any]) -> bool:
+    """Whether the ufunc takes and gives arrays of these dtypes by itself."""
     if ufunc.nout != 1 or ufunc.nin != len(dtypes):
         return False
     try:

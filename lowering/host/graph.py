@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from random import Random
 
 import numpy as np
@@ -13,7 +13,7 @@ from lowering.host.bind import write_nest
 from lowering.host.frame import Frame, condition
 from lowering.host.library import product
 from lowering.host.nests import kernel_runs
-from lowering.host.registers import View
+from lowering.host.registers import Instruction, View
 from lowering.host.schedule import Overlaps, Schedule, schedule
 from lowering.plan import (
     Graph,
@@ -54,8 +54,10 @@ class GraphWriter:
         schedules: Schedules,
         frame: Frame,
         workspace: Array,
+        allocating: Container[Instruction],
         order: Random | None,
     ) -> None:
+        self._allocating = allocating
         self._schedules = schedules
         self._frame = frame
         self._source = frame.source
@@ -81,7 +83,7 @@ class GraphWriter:
         match node:
             case KernelNode():
                 for each in self._schedules[node]:
-                    write_nest(each, self._frame, self._workspace)
+                    write_nest(each, self._frame, self._workspace, self._allocating)
             case LibraryNode():
                 function, views = product(node)
                 self._call(function, *views)

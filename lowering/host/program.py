@@ -11,6 +11,7 @@ import numpy as np
 from lowering.buffer import Buffer
 from lowering.host.arena import POISON, Array
 from lowering.host.frame import Frame
+from lowering.host.fresh import allocating
 from lowering.host.graph import GraphWriter, Schedules
 from lowering.host.source import Source
 from lowering.plan import Plan
@@ -52,7 +53,9 @@ class PlanWriter:
         self._inputs = {buffer: f"a{i}" for i, buffer in enumerate(plan.inputs)}
         self._outputs = {buffer: f"o{i}" for i, buffer in enumerate(plan.outputs)}
         self._frame = Frame(self._source, memory, {**self._inputs, **self._outputs})
-        GraphWriter(plan, schedules, self._frame, workspace, order).write(plan.graph)
+        made = allocating(plan, schedules) if order is None else {}
+        self._allocated = set(made.values())
+        GraphWriter(plan, schedules, self._frame, workspace, made, order).write(plan.graph)
 
     def function(self, poisoned: Sequence[Array] | None) -> Body:
         """The function; `poisoned` is what to fill, and results too, before each call."""
@@ -88,6 +91,8 @@ class PlanWriter:
         empty = name(np.empty if poisoned is None else _poisoned_empty)
         lines = [f"{name(_poison)}({name(array)})" for array in poisoned or ()]
         for buffer, variable in self._outputs.items():
+            if buffer in self._allocated:
+                continue
             shape, dtype = buffer.type.shape, name(buffer.type.dtype)
             lines.append(f"{variable} = {empty}({shape}, {dtype})")
         return lines

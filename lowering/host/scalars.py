@@ -25,7 +25,13 @@ _COMPARISONS: dict[object, str] = {
     np.equal: "==",
     np.not_equal: "!=",
 }
-_LOGIC: dict[object, str] = {np.logical_and: "and", np.logical_or: "or"}
+_LOGIC: dict[object, str] = {
+    np.logical_and: "and",
+    np.logical_or: "or",
+    np.bitwise_and: "and",
+    np.bitwise_or: "or",
+}
+_OUT_OF_RANGE = "(ValueError, OverflowError)"
 _FLOATS = (np.float32, np.float64)
 
 
@@ -60,8 +66,8 @@ def _computation(instruction: Instruction, operands: list[str]) -> tuple[str, st
     if len(dtypes) != 1 or not all(operands) or not _is_number(result):
         return None
     (dtype,) = dtypes
-    if function is functions.store and dtype == result:
-        return operands[0], ""
+    if function is functions.store or function is functions.convert:
+        return _conversion(operands[0], dtype, result)
     if len(operands) != 2:
         return None
     joined = f"{operands[0]} {{}} {operands[1]}".format
@@ -71,10 +77,22 @@ def _computation(instruction: Instruction, operands: list[str]) -> tuple[str, st
     if dtype != result:
         return None
     if function in _ARITHMETIC:
-        refused = "" if dtype in _FLOATS else "(ValueError, OverflowError)"
-        return joined(_ARITHMETIC[function]), refused
+        return joined(_ARITHMETIC[function]), "" if dtype in _FLOATS else _OUT_OF_RANGE
     if function is np.divide and dtype in _FLOATS:
         return joined("/"), "ZeroDivisionError"
+    return None
+
+
+def _conversion(
+    operand: str, source: np.dtype[Any], target: np.dtype[Any]
+) -> tuple[str, str] | None:
+    """The same number, where a conversion is at most one rounding of it."""
+    if source == target or (source in _FLOATS and target in _FLOATS):
+        return operand, ""
+    if source.kind in "biu" and target.kind in "iu":
+        return operand, _OUT_OF_RANGE
+    if source.kind in "biu" and target == np.float64:
+        return operand, ""
     return None
 
 

@@ -170,7 +170,12 @@ def write_early(instructions: Sequence[Instruction], overlaps: Overlaps) -> list
             if _same(value, target) and not (busy or _within(writes, first, end, target, overlaps)):
                 places[value] = target
                 break
-    return [_placed(each, places) for each in instructions]
+    placed = [_placed(each, places) for each in instructions]
+    return [each for each in placed if each.output not in each.inputs or not _is_copy(each)]
+
+
+def _is_copy(instruction: Instruction) -> bool:
+    return instruction.function is functions.store
 
 
 def _within(
