@@ -61,10 +61,14 @@ _RELATIONS = {"<": np.less, ">=": np.greater_equal, "==": np.equal}
 
 
 class Evaluator:
-    """The instructions of one nest. `extents` are those of the axes of its space and loops."""
+    """The instructions of one nest. `extents` are those of the axes of its space and loops.
 
-    def __init__(self, extents: tuple[int, ...]) -> None:
+    All of the buffers in `spare` is written again after the nest, but for the nest's own elements.
+    """
+
+    def __init__(self, extents: tuple[int, ...], spare: frozenset[Buffer] = frozenset()) -> None:
         self.extents = extents
+        self.spare = spare
         self.instructions: list[Instruction] = []
         self._registers: dict[Expr, Register] = {}
         self._axes: dict[Expr, frozenset[int]] = {}

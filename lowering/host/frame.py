@@ -96,7 +96,7 @@ class Frame:
         return self._names[key]
 
     def _viewed(self, view: View, name: str) -> str:
-        if view.shape and _is_all(view):
+        if view.shape and is_all(view):
             return f"{name}.reshape({view.shape})"  # takes half the time of the other
         array, dtype = self.source.name(np.ndarray), self.source.name(view.dtype)
         return f"{array}({view.shape}, {dtype}, {name}, {view.offset}, {view.strides})"
@@ -141,10 +141,10 @@ def _key(register: Register) -> object:
 
 def is_whole(view: View) -> bool:
     """Whether a view is the array of its buffer."""
-    return _is_all(view) and view.shape == view.buffer.type.shape
+    return is_all(view) and view.shape == view.buffer.type.shape
 
 
-def _is_all(view: View) -> bool:
+def is_all(view: View) -> bool:
     """Whether a view is all elements of its buffer, in order."""
     type_ = view.buffer.type
     if view.offset or view.dtype != type_.dtype or prod(view.shape) != type_.size:

@@ -35,7 +35,7 @@ Schedules = dict[KernelNode, list[Schedule]]
 def kernel_schedules(plan: Plan, overlaps: Overlaps, workspace: Workspace) -> Schedules:
     """The schedules of every kernel, bodies included; `workspace` grows to what they need."""
     return {
-        node: [schedule(r, overlaps, workspace) for r in kernel_runs(node.kernel, plan)]
+        node: [schedule(r, overlaps, workspace) for r in kernel_runs(node.kernel, plan, overlaps)]
         for node in walk(plan.graph)
         if isinstance(node, KernelNode)
     }

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
+from lowering.buffer import Buffer
 from lowering.host import functions, windows
 from lowering.host.arena import Array
 from lowering.host.effects import teller
 from lowering.host.evaluate import Evaluator
+from lowering.host.hull import whole_targets
 from lowering.host.place import place
 from lowering.host.prints import print_runs
 from lowering.host.registers import Condition, Instruction, Late, Register, View, static
@@ -48,29 +50,41 @@ class _Scattered:
 _Target = View | Late | _Scattered
 
 
-def kernel_runs(kernel: Kernel, plan: Plan) -> list[Evaluator]:
+def kernel_runs(
+    kernel: Kernel, plan: Plan, overlaps: Callable[[Buffer, Buffer], bool]
+) -> list[Evaluator]:
     """The instructions of a kernel's nests; their signals and prints are those of `plan`.
 
     Nests that loop over the same extents and compute the same values share one evaluation.
     """
     runs: list[tuple[Evaluator, set[Expr]]] = []
+    first: list[Evaluator] = []
     prints: list[Evaluator] = []
-    for nest in (part for given in kernel.nests for part in regular_nests(given)):
-        if isinstance(nest, PrintNest):
-            prints.extend(print_runs(nest, plan.prints[nest.site]))
-            continue
-        loop = nest.loop if isinstance(nest, ReduceNest | RowNest) else ()
-        extents = (*nest.space, *loop)
-        if 0 in nest.space:
-            continue
-        applied: set[Expr] = {e for e in subexpressions(nest_roots(nest)) if isinstance(e, Apply)}
-        shared = (run for run, seen in runs if run.extents == extents and seen & applied)
-        run = next(shared, None)
-        if run is None:
-            run = Evaluator(extents)
-            runs.append((run, applied))
-        _append(run, nest, plan)
-    return [*(run for run, _ in runs), *prints]
+    for given in kernel.nests:
+        parts = regular_nests(given)
+        if len(parts) > 1 and (spare := whole_targets(given, overlaps)):
+            largest = max(parts, key=lambda part: prod(part.space))
+            first.append(Evaluator(largest.space, spare))
+            _append(first[-1], largest, plan)
+            parts.remove(largest)
+        for nest in parts:
+            if isinstance(nest, PrintNest):
+                prints.extend(print_runs(nest, plan.prints[nest.site]))
+            elif 0 not in nest.space:
+                _append(_run_of(nest, runs), nest, plan)
+    return [*first, *(run for run, _ in runs), *prints]
+
+
+def _run_of(nest: Nest, runs: list[tuple[Evaluator, set[Expr]]]) -> Evaluator:
+    """The evaluation that a nest shares with an earlier one, or a new one."""
+    loop = nest.loop if isinstance(nest, ReduceNest | RowNest) else ()
+    extents = (*nest.space, *loop)
+    applied: set[Expr] = {e for e in subexpressions(nest_roots(nest)) if isinstance(e, Apply)}
+    for run, seen in runs:
+        if run.extents == extents and seen & applied:
+            return run
+    runs.append((Evaluator(extents), applied))
+    return runs[-1][0]
 
 
 def _append(run: Evaluator, nest: Nest, plan: Plan) -> None:

@@ -15,6 +15,7 @@ from lowering.buffer import Buffer
 from lowering.host import functions
 from lowering.host.arena import Workspace
 from lowering.host.evaluate import Evaluator
+from lowering.host.hull import as_ranges
 from lowering.host.registers import Instruction, Late, Register, Temporary, View
 
 BLOCK_BYTES = 1 << 18
@@ -44,11 +45,14 @@ def schedule(run: Evaluator, overlaps: Overlaps, workspace: Workspace) -> Schedu
     `overlaps` tells of two buffers whether they share memory.
     """
     instructions = forward_stores(save_reads(run.instructions, overlaps), overlaps)
-    instructions = write_early(instructions, overlaps)
-    axis, length = choose_block(instructions, run.extents)
+    instructions, extents = write_early(instructions, overlaps), run.extents
+    ranges = as_ranges(instructions, extents, run.spare) if run.spare else None
+    if ranges is not None:
+        instructions, extents = ranges
+    axis, length = choose_block(instructions, extents)
     before = tuple(i for i in instructions if axis is not None and not _varies(i, axis))
     each = tuple(i for i in instructions if axis is None or _varies(i, axis))
-    extent = 1 if axis is None else run.extents[axis]
+    extent = 1 if axis is None else extents[axis]
     starts = place_temporaries(before, each, axis, length, workspace)
     return Schedule(before, each, axis, extent, length, starts)
 
