@@ -145,15 +145,11 @@ class CudaExecutable:
         """The same of as many arguments, where buffers of the device have the right types."""
         chosen = current_stream()
         lane = self._home if chosen is None else self._device.lane(chosen)
-        lock = self._lock
-        lock.acquire()  # without `with`, which takes twice the time
-        try:
+        with self._lock:
             if self._graph is None:
                 raise ClosedError(self.plan.name)
             self._driver.activate()
             return self._run(arguments, lane)
-        finally:
-            lock.release()
 
     def _run(self, arguments: Sequence[Any], lane: Lane) -> list[CudaBuffer]:
         while self._in_flight and self._in_flight[0][0]():

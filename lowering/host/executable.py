@@ -73,16 +73,12 @@ class HostExecutable:
             Exception: what the program's checks raise.
         """
         check_time = _time_check() if self._limited else None
-        lock = self._lock
-        lock.acquire()  # without `with`, which takes twice the time
-        try:
+        with self._lock:
             if self._body is None:
                 raise ClosedError(self.plan.name)
             self._launches += 1
             results: Sequence[Array] = self._quiet.run(self._body, arguments, check_time)
             return results
-        finally:
-            lock.release()
 
     def stats(self) -> dict[str, int]:
         """Launches so far, addresses updated (none on the host), bytes of arguments copied."""
