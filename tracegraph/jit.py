@@ -95,7 +95,7 @@ class Jitted:
         while True:
             compiled = resident.compiled or self._rebuild(resident)
             resident.used = next(ticks)
-            if direct is not None and not call.key.static and compiled.accepts(call.leaves):
+            if direct is not None and not call.key.static and compiled.accepts(direct[1], call):
                 made = make_entry(args, direct[0], resident, self._signature.function)
                 self._entry = self._entries[direct[0]] = made
             try:

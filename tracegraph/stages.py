@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import is_
 from typing import Any
 
 import numpy as np
@@ -205,8 +206,10 @@ class Compiled:
             array.invalidate()
         return self.assemble(results)
 
-    def accepts(self, leaves: Sequence[Any]) -> bool:
-        """Whether the executable takes these leaves as they were passed."""
+    def accepts(self, leaves: Sequence[Any], call: Call) -> bool:
+        """Whether the executable takes leaves like these: they are those of `call` unconverted."""
+        if not all(map(is_, leaves, call.leaves)):
+            return False
         on_host = self.lowered.traced.device == "host"
         return not on_host or all(isinstance(leaf, _HOST_CLASSES) for leaf in leaves)
 

@@ -59,6 +59,14 @@ def test_calls_of_two_kinds_in_turns_are_traced_twice():
     assert f.stats()["launches"] == 10
 
 
+def test_arrays_of_the_other_byte_order_are_converted_in_each_call():
+    f = tracegraph.jit(lambda x: x[1:] - x[:-1], device="host")
+    for k in range(3):
+        x = (np.arange(5.0) * k).astype(">f8")
+        np.testing.assert_array_equal(np.asarray(f(x)), np.full(4, float(k)))
+    assert f.stats()["traces"] == 1
+
+
 @pytest.mark.parametrize("n", [0, 1, MOST_LEAVES, MOST_LEAVES + 1])
 def test_any_number_of_arguments(n):
     f = tracegraph.jit(lambda *xs: sum(xs, np.zeros(2)), device="host")
