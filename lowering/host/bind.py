@@ -92,6 +92,8 @@ class _Binder:
             self._source.line(call)
             return
         out = self._name(output, whole)
+        if instruction in self._allocating and len(output.shape) > 1:  # one axis has one order
+            call = f'{call[:-1]}, order="C")'
         if instruction.kind == "assign" or instruction in self._allocating:
             self._source.line(f"{out} = {call}")
             return

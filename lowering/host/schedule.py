@@ -21,6 +21,9 @@ from lowering.host.registers import Instruction, Late, Register, Temporary, View
 BLOCK_BYTES = 1 << 18
 """About what each intermediate value of a block takes: several fit a second-level cache."""
 
+STRIP = 32
+"""Elements of a strip: two cache lines of 32-bit numbers."""
+
 Overlaps = Callable[[Buffer, Buffer], bool]
 
 
@@ -211,18 +214,48 @@ def choose_block(
 ) -> tuple[int | None, int]:
     """The axis to run in blocks along, and the extent of a block.
 
-    There is none for a nest that is small, or has an instruction that needs all of every axis.
+    There is none for a nest that is small, or one call, or has an instruction that needs all of
+    every axis.
     """
     written = [i.output for i in instructions if i.kind == "write" and i.output is not None]
-    if any(i.kind == "effect" for i in instructions) or len(written) < 2:
+    if any(i.kind == "effect" for i in instructions) or not written:
         return None, 1
     largest = max(written, key=_nbytes)
     blocks = _nbytes(largest) // BLOCK_BYTES
+    if blocks >= 4 and (crossed := _crossed_axis(instructions, extents)) is not None:
+        return crossed, max(STRIP, extents[crossed] // blocks)
+    if len(written) < 2:
+        return None, 1
     axes = [axis for axis in largest.dims if all(_keeps(i, axis) for i in instructions)]
     if blocks < 4 or not axes:
         return None, 1
     axis = next((a for a in axes if extents[a] >= blocks), max(axes, key=extents.__getitem__))
     return axis, max(1, extents[axis] // blocks)
+
+
+def _crossed_axis(instructions: Sequence[Instruction], extents: tuple[int, ...]) -> int | None:
+    """An axis along which a large array is written in order, while another is read across.
+
+    Such arrays are worked on in strips, so that lines of the one that is read stay in the cache.
+    """
+    for each in instructions:
+        if each.output is None or _nbytes(each.output) < 4 * BLOCK_BYTES:
+            continue
+        axis = _fastest_axis(each.output, extents)
+        read = [r for r in each.inputs if isinstance(r, View) and axis in r.dims]
+        crosses = any(_fastest_axis(r, extents) != axis for r in read)
+        if axis is not None and crosses and all(_keeps(i, axis) for i in instructions):
+            return axis
+    return None
+
+
+def _fastest_axis(register: Register, extents: tuple[int, ...]) -> int | None:
+    """The axis along which elements lie next to each other."""
+    axes = [axis for axis in register.dims if extents[axis] > 1]
+    if not isinstance(register, View):
+        return max(axes, default=None)
+    strides = {axis: abs(register.strides[register.dims[axis]]) for axis in axes}
+    return min(axes, key=strides.__getitem__, default=None)
 
 
 def _nbytes(register: Register) -> int:
