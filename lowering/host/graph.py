@@ -14,7 +14,8 @@ from lowering.host.frame import Frame, condition
 from lowering.host.library import product
 from lowering.host.nests import kernel_runs
 from lowering.host.registers import Instruction, View
-from lowering.host.schedule import Overlaps, Schedule, schedule
+from lowering.host.schedule import Schedule, schedule
+from lowering.host.stores import Overlaps
 from lowering.plan import (
     Graph,
     IfElseNode,
