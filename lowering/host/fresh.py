@@ -50,12 +50,13 @@ def _seen_in_part(
             case KernelNode():
                 for schedule in schedules[node]:
                     for each in (*schedule.before, *schedule.each):
-                        seen.update(
-                            _buffer(register)
-                            for register in (*each.inputs, each.output)
-                            if each.kind == "assign"
-                            or not (isinstance(register, View) and is_whole(register))
-                        )
+                        for register in (*each.inputs, each.output):
+                            buffer = _buffer(register)
+                            if buffer is None or buffer.space != "output":
+                                continue
+                            whole = isinstance(register, View) and is_whole(register)
+                            if not whole or each.kind == "assign":
+                                seen.add(buffer)
     return seen
 
 

@@ -80,6 +80,8 @@ def _may_forward(
 
 
 def _renamed(instruction: Instruction, old: Register, new: Register) -> Instruction:
+    if instruction.output is not old and all(r is not old for r in instruction.inputs):
+        return instruction
     inputs = tuple(new if r is old else r for r in instruction.inputs)
     output = new if instruction.output is old else instruction.output
     return replace(instruction, inputs=inputs, output=output)
