@@ -84,6 +84,12 @@ class Executable(Protocol):
         owns that; else in a copy of the argument.
         """
 
+    def launch(self, arguments: Sequence[Any], donated: Donated | None = None) -> Sequence[Any]:
+        """The same where each argument is like one that such a call has accepted at its place.
+
+        Like means the same class, and the same dtype, shape and device.
+        """
+
     @property
     def slots(self) -> Any:
         """What each node keeps alive, without keeping it alive; it prints as a table."""

@@ -14,6 +14,7 @@ from tracegraph import memory, tree
 from tracegraph import ops as _ops  # noqa: F401 - registers the op records
 from tracegraph.backend import Compiler
 from tracegraph.creation import canonical_device
+from tracegraph.dispatch import MISS, Entry, make_entry, no_entry
 from tracegraph.errors import ClosedError, OutOfMemoryError
 from tracegraph.ir import Program
 from tracegraph.living import Living
@@ -56,8 +57,9 @@ class Jitted:
         self._signature = signature
         self._device = None if device is None else canonical_device(device)
         self._residents: dict[tuple[CallKey, str], Resident] = {}
-        # The same by another key, for the calls that `direct_call` knows.
-        self._direct: dict[DirectKey, Resident] = {}
+        # The same for calls that `direct_call` knows; `_entry` is that of the last call.
+        self._entries: dict[DirectKey, Entry] = {}
+        self._entry: Entry = no_entry
         self._traces = self._builds = self._evictions = 0
         self._past: Counter[str] = Counter()  # counts of what a reset has made it forget
         self._retraces: list[str] = []
@@ -69,6 +71,10 @@ class Jitted:
         """Run the function; inside another one that is being traced, as a part of that."""
         if current_trace() is not None:
             return self._fun(*args, **kwargs)
+        if not kwargs:
+            result = self._entry(args)
+            if result is not MISS:
+                return result
         return self._run(args, kwargs)
 
     def launch(self, *args: Any, **kwargs: Any) -> Any:
@@ -77,28 +83,23 @@ class Jitted:
 
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         direct = direct_call(args) if not kwargs else None
-        if direct is not None:
-            resident = self._direct.get(direct[0])
-            if resident is not None and (compiled := resident.compiled) is not None:
-                resident.used = next(ticks)
-                try:
-                    return compiled.run_leaves(args, direct[1])
-                except ClosedError:
-                    if not resident.lost(compiled):
-                        raise  # what was closed is another one, which a callback has called
-                except OutOfMemoryError as error:
-                    self._blame(error)
-                    raise
-        direct_key = None if direct is None else direct[0]
+        key = None if direct is None else direct[0]
         del direct  # its leaves would count as further owners of what is donated
+        entry = None if key is None else self._entries.get(key)
+        if entry is not None:
+            result = entry(args)
+            if result is not MISS:
+                self._entry = entry
+                return result
         call = self._signature.bind(args, kwargs)
         device = self._device or _device_of(call)
         resident = self._residents.get((call.key, device)) or self._build(call.key, device)
         while True:
             compiled = resident.compiled or self._rebuild(resident)
             resident.used = next(ticks)
-            if direct_key is not None and not call.key.static and compiled.accepts(call.leaves):
-                self._direct[direct_key] = resident
+            if key is not None and not call.key.static and compiled.accepts(call):
+                made = make_entry(args, key, resident, self._signature.function)
+                self._entry = self._entries[key] = made
             try:
                 return compiled.run(call)
             except ClosedError:
@@ -147,7 +148,8 @@ class Jitted:
         with self._lock:
             residents = list(self._residents.values())
             self._residents.clear()
-            self._direct.clear()
+            self._entries.clear()
+            self._entry = no_entry
             for resident in residents:
                 resident.close()
                 self._past.update(resident.stats())

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import is_
 from typing import Any
 
 import numpy as np
 
 from tracegraph import errors, tree
-from tracegraph.array import Array, Placement, placement
+from tracegraph.array import Array, placement
 from tracegraph.backend import Compiler, Executable
 from tracegraph.donated import Donated
 from tracegraph.ir import Program
@@ -213,10 +214,13 @@ class Compiled:
         donated.let_go()
         return self.assemble(results)
 
-    def accepts(self, leaves: Sequence[Any]) -> bool:
-        """Whether the executable takes these leaves as they were passed."""
+    def accepts(self, call: Call) -> bool:
+        """Whether the executable takes such leaves as they were passed, unconverted."""
+        passed = (x.memory if type(x) is Array else x for x in call.passed)
+        if not all(map(is_, passed, call.leaves)):
+            return False
         on_host = self.lowered.traced.device == "host"
-        return not on_host or all(isinstance(leaf, _HOST_CLASSES) for leaf in leaves)
+        return not on_host or all(isinstance(leaf, _HOST_CLASSES) for leaf in call.leaves)
 
     def _host_leaves(self, call: Call) -> list[Any]:
         leaves = call.leaves
@@ -237,22 +241,34 @@ def _assembler(
 ) -> Callable[[Sequence[Any]], Any]:
     """How the results of an executable become Arrays, in the tree that the function returns."""
     kinds = [(t, placement(t, device)) for t in types]
-    placed = _frozen if device == "host" else Array.placed
+    on_host = device == "host"
+    new = Array.__new__
 
+    # Each call comes by here, so that what `Array.placed` does is written out.
     def arrays(results: Sequence[Any]) -> list[Array]:
-        return [placed(r, t, where) for r, (t, where) in zip(results, kinds, strict=True)]
+        made = []
+        for result, (type_, where) in zip(results, kinds, strict=True):
+            if on_host:
+                result.setflags(False)
+            array = new(Array)
+            array.memory, array._type, array.placement = result, type_, where
+            made.append(array)
+        return made
+
+    def array(results: Sequence[Any]) -> Array:
+        (result,) = results
+        if on_host:
+            result.setflags(False)
+        made = new(Array)
+        made.memory, made._type, made.placement = result, only_type, only_place
+        return made
 
     if structure == tree.structure(0):
-        ((type_, where),) = kinds
-        return lambda results: placed(results[0], type_, where)
+        ((only_type, only_place),) = kinds
+        return array
     if structure == tree.structure((0,) * len(kinds)):
         return lambda results: tuple(arrays(results))
     return lambda results: tree.unflatten(structure, arrays(results))
-
-
-def _frozen(data: np.ndarray[Any, Any], type_: ArrayType, where: Placement) -> Array:
-    data.setflags(write=False)
-    return Array.placed(data, type_, where)
 
 
 _HOST_CLASSES = (np.ndarray, bool, int, float, complex)

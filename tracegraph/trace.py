@@ -137,9 +137,8 @@ class Trace:
         return Region(params, tuple(self.eqns), atoms)
 
 
-def current_trace() -> Trace | None:
-    """The innermost trace in progress, if any."""
-    return _current.get()
+current_trace = _current.get
+"""The innermost trace in progress; None if there is none."""
 
 
 @contextmanager

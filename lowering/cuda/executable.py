@@ -6,6 +6,8 @@ import threading
 from collections import deque
 from collections.abc import Hashable, Mapping, Sequence
 from functools import partial
+from itertools import compress
+from operator import ne
 from typing import Any
 
 from lowering.buffer import Buffer
@@ -117,6 +119,8 @@ class CudaExecutable:
         self._aliases = tuple(plan.aliases.items())
         self._users = [emitted.users.get(buffer, []) for buffer in buffers]
         self._bound = [fixed.get(buffer, 0) for buffer in buffers]
+        self._unbound = [-1] * len(buffers)
+        self._numbers = range(len(buffers))
         self._stale_values = False
         self._graph: Any = self._definition.instantiate()
         with device.launching:
@@ -133,12 +137,19 @@ class CudaExecutable:
             OutOfMemoryError: the device has not enough memory for the results.
             ValueError: the current stream, or an argument, is on another device.
         """
+        if len(arguments) != len(self._inputs):
+            raise TypeError(
+                f"{self.plan.name} takes {len(self._inputs)} arrays, got {len(arguments)}"
+            )
+        for argument, wanted in zip(arguments, self._inputs, strict=True):
+            if type(argument) is CudaBuffer and argument.type is not wanted.type:
+                check_type(argument.type.dtype, argument.type.shape, wanted.type)
+        return self.launch(arguments, donated)
+
+    def launch(self, arguments: Sequence[Any], donated: Donated | None = None) -> list[CudaBuffer]:
+        """The same of as many arguments, where buffers of the device have the right types."""
         chosen = current_stream()
         lane = self._home if chosen is None else self._device.lane(chosen)
-        if len(arguments) != len(self.plan.inputs):
-            raise TypeError(
-                f"{self.plan.name} takes {len(self.plan.inputs)} arrays, got {len(arguments)}"
-            )
         with self._lock:
             if self._graph is None:
                 raise ClosedError(self.plan.name)
@@ -157,18 +168,15 @@ class CudaExecutable:
             arguments, bound, donated = writable(
                 arguments, self._aliases, self._inputs, lane, donated
             )
-        addresses = []
-        for argument, wanted in zip(arguments, self._inputs, strict=True):
-            if type(argument) is CudaBuffer and argument.timeline is timeline:
-                if argument.type is not wanted.type:
-                    check_type(argument.type.dtype, argument.type.shape, wanted.type)
-                addresses.append(argument.pointer)
-                if argument.flight is not None:
-                    flight = later(flight, argument.flight)
-            else:
-                bound = bound or Bound(lane)
-                addresses.append(bind(argument, wanted, bound))
-                self._stale_values |= bound.new_values
+        addresses = [
+            argument.pointer
+            for argument in arguments
+            if type(argument) is CudaBuffer
+            and argument.timeline is timeline
+            and argument.flight is None
+        ]
+        if len(addresses) != len(self._inputs):  # another kind of argument is among them
+            addresses, bound, flight = self._addresses(arguments, lane, bound)
         results, pool = [], lane.pool
         for type_, size in self._outputs:
             try:
@@ -200,6 +208,26 @@ class CudaExecutable:
                 self._in_flight.append((lane.driver.record(), bound.foreign))
                 self._device.release_orphans()
         return results
+
+    def _addresses(
+        self, arguments: Sequence[Any], lane: Lane, bound: Bound | None
+    ) -> tuple[list[int], Bound | None, Flight | None]:
+        """Where the graph reads each argument, what that needed, and what has to be waited for.
+
+        `bound` has what was bound for them before.
+        """
+        flight: Flight | None = None
+        addresses = []
+        for argument, wanted in zip(arguments, self._inputs, strict=True):
+            if type(argument) is CudaBuffer and argument.timeline is lane.timeline:
+                addresses.append(argument.pointer)
+                if argument.flight is not None:
+                    flight = later(flight, argument.flight)
+            else:
+                bound = bound or Bound(lane)
+                addresses.append(bind(argument, wanted, bound))
+                self._stale_values |= bound.new_values
+        return addresses, bound, flight
 
     def _launch_among_streams(
         self,
@@ -280,13 +308,14 @@ class CudaExecutable:
         changed: dict[int, KernelNodeHandle] = {}
         if self._load is not None and self._stale_values:
             changed[id(self._load)] = self._load
-        for address, before, users in zip(addresses, self._bound, self._users, strict=True):
-            if address != before:
-                for kernel, position in users:
-                    kernel.values[position] = address
-                    changed[id(kernel)] = kernel
+        moved = map(ne, addresses, self._bound)
+        for number in compress(self._numbers, moved):
+            address = addresses[number]
+            for kernel, position in self._users[number]:
+                kernel.values[position] = address
+                changed[id(kernel)] = kernel
         # Should an update fail, no address counts as bound, and the next call writes them all.
-        self._bound = [-1] * len(addresses)
+        self._bound = self._unbound
         for kernel in changed.values():
             try:
                 self._graphs.update_kernel(self._graph, kernel)

@@ -89,7 +89,7 @@ class Pool:
 
     def buffer(self, type_: ArrayType) -> CudaBuffer:
         """An array whose elements are undefined; raises what `take` does."""
-        return CudaBuffer(*self._take(size_class(type_.nbytes)), type_, self.timeline)
+        return CudaBuffer(*self._take(size_class(type_.nbytes)), interned(type_), self.timeline)
 
     def _take(self, size: int) -> tuple[Allocation, FreeList]:
         try:

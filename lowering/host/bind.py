@@ -1,117 +1,162 @@
-"""From a schedule to steps: its registers get slots of the frame, and blocks are cut from them."""
+"""From a schedule to lines: its registers get names, and blocks are cut from them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
-from lowering.buffer import Buffer
+from lowering.host import functions
 from lowering.host.arena import Array
-from lowering.host.frame import Frame, Step
-from lowering.host.registers import Instruction, Register, Temporary, View
-from lowering.host.scalars import scalar_step
+from lowering.host.frame import Frame
+from lowering.host.registers import Condition, Instruction, Method, Register, Temporary
+from lowering.host.scalars import scalar_lines
 from lowering.host.schedule import Schedule, block_shape
-from lowering.kernel import Predicate
+from lowering.host.source import Source
+
+_BY_NAME = (np.maximum, np.minimum)
+"""They take `out` by name only."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
     """The part of an array that the current block sees; that of a temporary begins at 0."""
 
-    source: int
-    slot: int
-    lead: tuple[slice, ...]
+    source: str
+    variable: str
+    lead: int
     local: bool
 
 
-def nest_steps(schedule: Schedule, frame: Frame, workspace: Array) -> list[Step]:
-    """The steps that run a nest, in order."""
-    steps = _Binder(schedule, frame, workspace).steps()
-    return [_predicated(schedule.predicates, steps, frame)] if schedule.predicates else steps
-
-
-def _predicated(predicates: Sequence[Predicate], steps: Sequence[Step], frame: Frame) -> Step:
-    values = frame.values
-    tests = [(frame.cell(frame.slot(_element(p.flag))), p.value) for p in predicates]
-
-    def run() -> None:
-        if all(values[cell][()] == wanted for cell, wanted in tests):
-            for step in steps:
-                step()
-
-    return run
-
-
-def _element(flag: Buffer) -> View:
-    return View(flag.type.dtype, (), {}, flag, (), 0)
+def write_nest(
+    schedule: Schedule, frame: Frame, workspace: Array, allocating: Container[Instruction]
+) -> None:
+    """Write the lines that run a nest; of some instructions, the result is the output."""
+    _Binder(schedule, frame, workspace, allocating).write()
 
 
 class _Binder:
-    def __init__(self, schedule: Schedule, frame: Frame, workspace: Array) -> None:
+    def __init__(
+        self,
+        schedule: Schedule,
+        frame: Frame,
+        workspace: Array,
+        allocating: Container[Instruction],
+    ) -> None:
+        self._allocating = allocating
         self._schedule = schedule
         self._frame = frame
+        self._source = frame.source
         self._workspace = workspace
-        self._temporaries: dict[Temporary, int] = {}
+        self._temporaries: dict[Temporary, str] = {}
         self._cuts: dict[Register, _Cut] = {}
         # What a block makes anew has the extent of the block already.
         self._uncut = {i.output for i in schedule.each if i.kind == "assign"}
 
-    def steps(self) -> list[Step]:
+    def write(self) -> None:
         schedule = self._schedule
-        before = [self._step(i, whole=True) for i in schedule.before]
-        each = [self._step(i, whole=False) for i in schedule.each]
+        for each in schedule.before:
+            self._write(each, whole=True)
         if schedule.axis is None:
-            return each
-        cuts = list(self._cuts.values())
-        blocks = _in_blocks(self._frame.values, cuts, each, schedule.extent, schedule.length)
-        return [*before, blocks]
+            for each in schedule.each:
+                self._write(each, whole=False)
+            return
+        for each in schedule.each:
+            for register in (*each.inputs, each.output):
+                if register is not None:
+                    self._name(register, whole=False)
+        cuts = tuple(self._cuts.values())
+        blocks = self._source.name(_blocks(schedule, cuts))
+        indices = {(cut.lead, cut.local): f"i{cut.lead}{'ab'[cut.local]}" for cut in cuts}
+        with self._source.block(f"for {', '.join(indices.values())}, in {blocks}:"):
+            for cut in cuts:
+                part = indices[cut.lead, cut.local]
+                self._source.line(f"{cut.variable} = {cut.source}[{part}]")
+            for each in schedule.each:
+                self._write(each, whole=False)
 
-    def _step(self, instruction: Instruction, whole: bool) -> Step:
+    def _write(self, instruction: Instruction, whole: bool) -> None:
         function, output = instruction.function, instruction.output
-        slots = [self._slot(register, whole) for register in instruction.inputs]
-        if output is None:
-            return self._frame.step(function, slots)
+        names = [self._name(register, whole) for register in instruction.inputs]
         if instruction.kind == "assign":
-            return self._frame.assigning_step(function, slots, self._slot(output, whole))
-        slots.append(self._slot(output, whole))
-        fast = scalar_step(instruction, self._frame, slots)
-        return self._frame.step(function, slots) if fast is None else fast
+            for register in instruction.inputs:
+                self._frame.read_directly(register)
+        if isinstance(output, Condition):
+            value = self._frame.number(instruction.inputs[0], names[0])
+            self._source.line(f"{self._frame.name(output)} = {value}")
+            return
+        call = f"{self._source.name(function)}({', '.join(names)})"
+        if output is None:
+            self._source.line(call)
+            return
+        out = self._name(output, whole)
+        if instruction in self._allocating and len(output.shape) > 1:  # one axis has one order
+            call = f'{call[:-1]}, order="C")'
+        if instruction.kind == "assign" or instruction in self._allocating:
+            self._source.line(f"{out} = {call}")
+            return
+        exact = _written(self._source, function, names, out)
+        lines = scalar_lines(instruction, self._frame, names, out, exact)
+        arrays = self._frame.arrays((*names, out))
+        for line in lines:
+            self._source.line(line)
+        if not lines and arrays and _is_plain(function):
+            self._source.call(exact, function, *arrays)
+        elif not lines:
+            self._source.line(exact)
 
-    def _slot(self, register: Register, whole: bool) -> int:
+    def _name(self, register: Register, whole: bool) -> str:
         axis = self._schedule.axis
         if whole or axis is None or axis not in register.dims or register in self._uncut:
-            return self._whole_slot(register)
+            return self._whole_name(register)
         if register not in self._cuts:
-            lead = (slice(None),) * register.dims[axis]
-            source, local = self._whole_slot(register), isinstance(register, Temporary)
-            self._cuts[register] = _Cut(source, self._frame.new_slot(), lead, local)
-        return self._cuts[register].slot
+            source, local = self._whole_name(register), isinstance(register, Temporary)
+            variable = self._source.variable()
+            self._cuts[register] = _Cut(source, variable, register.dims[axis], local)
+        return self._cuts[register].variable
 
-    def _whole_slot(self, register: Register) -> int:
+    def _whole_name(self, register: Register) -> str:
         if not isinstance(register, Temporary):
-            return self._frame.slot(register)
+            return self._frame.name(register)
         if register not in self._temporaries:
             shape = block_shape(register, self._schedule.axis, self._schedule.length)
             start = self._schedule.starts[register]
             array: Array = np.ndarray(shape, register.dtype, self._workspace, start)
-            self._temporaries[register] = self._frame.new_slot(array)
+            self._temporaries[register] = self._frame.fixed(array)
         return self._temporaries[register]
 
 
-def _in_blocks(
-    values: list[Any], cuts: Sequence[_Cut], steps: Sequence[Step], extent: int, length: int
-) -> Step:
-    def run() -> None:
-        for start in range(0, extent, length):
-            stop = min(start + length, extent)
-            block, first = slice(start, stop), slice(0, stop - start)
-            for cut in cuts:
-                part = (*cut.lead, first if cut.local else block)
-                values[cut.slot] = values[cut.source][part]
-            for step in steps:
-                step()
+def _is_plain(function: Callable[..., Any] | Method) -> TypeGuard[Callable[..., Any]]:
+    """Whether it takes the output as its last argument."""
+    return not isinstance(function, Method) and function not in _BY_NAME
 
-    return run
+
+def _written(
+    source: Source, function: Callable[..., Any] | Method, names: Sequence[str], out: str
+) -> str:
+    """What fills `out`, as one would write it by hand where there is such a way."""
+    operands = ", ".join(names)
+    if function is functions.store:
+        return f"{out}[...] = {operands}"
+    if isinstance(function, Method):
+        before, after = (
+            "".join(f", {source.value(x)}" for x in arguments)
+            for arguments in (function.before, function.after)
+        )
+        return f"{source.name(function.ufunc)}.{function.name}({operands}{before}, {out}{after})"
+    if function in _BY_NAME:
+        return f"{source.name(function)}({operands}, out={out})"
+    return f"{source.name(function)}({operands}, {out})"
+
+
+def _blocks(schedule: Schedule, cuts: Sequence[_Cut]) -> Sequence[tuple[tuple[slice, ...], ...]]:
+    """For every block, the index of each kind of cut."""
+    kinds = dict.fromkeys((cut.lead, cut.local) for cut in cuts)
+    blocks = []
+    for start in range(0, schedule.extent, schedule.length):
+        stop = min(start + schedule.length, schedule.extent)
+        part = {False: slice(start, stop), True: slice(0, stop - start)}
+        blocks.append(tuple((*(slice(None),) * lead, part[local]) for lead, local in kinds))
+    return blocks

@@ -64,12 +64,19 @@ _RELATIONS = {"<": np.less, ">=": np.greater_equal, "==": np.equal}
 class Evaluator:
     """The instructions of one nest. `extents` are those of the axes of its space and loops.
 
-    They run if the `predicates` hold.
+    They run if the `predicates` hold. All of the buffers in `spare` is written again after the
+    nest, if that runs, but for the nest's own elements.
     """
 
-    def __init__(self, extents: tuple[int, ...], predicates: tuple[Predicate, ...] = ()) -> None:
+    def __init__(
+        self,
+        extents: tuple[int, ...],
+        predicates: tuple[Predicate, ...] = (),
+        spare: frozenset[Buffer] = frozenset(),
+    ) -> None:
         self.extents = extents
         self.predicates = predicates
+        self.spare = spare
         self.instructions: list[Instruction] = []
         self._registers: dict[Expr, Register] = {}
         self._axes: dict[Expr, frozenset[int]] = {}
@@ -175,8 +182,7 @@ class Evaluator:
         return self._binary(np.add, total, offset) if offset else total
 
     def _binary(self, ufunc: np.ufunc, register: Register, number: int) -> Register:
-        function = functions.filling(ufunc)
-        return self.write(function, (register, static(np.array(number))), _INDEX)
+        return self.write(ufunc, (register, static(np.array(number))), _INDEX)
 
     def _converted(self, operand: Expr, dtype: np.dtype[Any]) -> Register:
         register = self.value(operand)
@@ -196,7 +202,11 @@ class Evaluator:
         shape = self.mesh(axes)
         if all(isinstance(r, Static) for r in inputs) and prod(shape) <= FOLD_LIMIT:
             array = np.empty(shape, dtype)
-            function(*(r.array for r in inputs if isinstance(r, Static)), array)
+            operands = [r.array for r in inputs if isinstance(r, Static)]
+            if isinstance(function, np.ufunc):  # some of them take `out` by name only
+                function(*operands, out=array)
+            else:
+                function(*operands, array)
             return static(array, tuple(sorted(axes)))
         output = self.temporary(dtype, axes)
         self.instructions.append(Instruction("write", function, inputs, output, elementwise))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+import time
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextvars import Context
 from random import Random
 from threading import Lock
@@ -11,14 +12,13 @@ from typing import Any
 import numpy as np
 
 from lowering.buffer import Buffer
-from lowering.host.arena import POISON, Array, Workspace, aligned_bytes
-from lowering.host.effects import Effects
-from lowering.host.frame import Frame, Step
-from lowering.host.graph import GraphBinder, kernel_schedules
+from lowering.host.arena import Array, Workspace, aligned_bytes
+from lowering.host.graph import kernel_schedules
 from lowering.host.keeping import slots
+from lowering.host.program import Body, PlanWriter
 from lowering.plan import Plan, WhileNode, walk
 from lowering.slots import SlotReport
-from tracegraph import progress
+from tracegraph import limits
 from tracegraph.donated import Donated
 from tracegraph.errors import ClosedError
 from tracegraph.types import ArrayType
@@ -36,33 +36,25 @@ class HostExecutable:
 
     def __init__(self, plan: Plan, *, poison: bool = False, order: Random | None = None) -> None:
         self.plan = plan
-        self._poison = poison
         self._lock = Lock()
         self._launches = 0
-        self._bytes_copied = 0
         self._arena = aligned_bytes(plan.arena_bytes)
         self._wanted = [(t.shape, t.dtype) for t in plan.in_types]
-        fresh = [buffer for buffer in plan.outputs if buffer.space == "output"]
-        self._results = [(b.type.shape, b.type.dtype) for b in fresh]
-        self._aliases = tuple(plan.aliases.items())
+        self._written = tuple(plan.aliases.values())  # inputs that outputs are written over
         # NumPy keeps its error state in the context: entering one costs less than np.errstate. It
         # is a new one, lest callbacks see what was being traced when the plan was compiled.
         self._quiet = Context()
         self._quiet.run(np.seterr, all="ignore")
-        self._effects = Effects(plan)
         needed = Workspace()
-        arguments = (plan.graph, self._overlap, self._effects, needed)
-        schedules = self._quiet.run(kernel_schedules, *arguments)
+        schedules = self._quiet.run(kernel_schedules, plan, self._overlap, needed)
         self._workspace = aligned_bytes(needed.size)
-        frame = Frame(self._memory(), (*plan.inputs, *fresh))
-        binder = GraphBinder(schedules, self._effects, frame, self._workspace, order)
-        self._steps = binder.steps(plan.graph)
-        loops = any(isinstance(node, WhileNode) for node in walk(plan.graph))
-        self._plain = not loops and not plan.monitors
-        frame.seal()
-        self._frame: Frame | None = frame
+        memory = (self._arena, self._workspace)
+        writer = PlanWriter(plan, schedules, self._memory(), self._workspace, order)
+        self._copied = writer.copied
+        self._body: Body | None = writer.function(memory if poison else None)
+        self._limited = any(isinstance(node, WhileNode) for node in walk(plan.graph))
 
-    def __call__(self, arguments: Sequence[Any], donated: Donated | None = None) -> list[Array]:
+    def __call__(self, arguments: Sequence[Any], donated: Donated | None = None) -> Sequence[Array]:
         """Run on one array or number per input; the results are new arrays, or donated ones.
 
         Raises:
@@ -72,63 +64,49 @@ class HostExecutable:
             TimeLimitError: the time was up while a loop ran.
             Exception: what the program's checks raise.
         """
-        with self._lock:
-            frame = self._frame
-            if frame is None:
-                raise ClosedError(self.plan.name)
-            inputs = self._bound(arguments)
-            outputs: list[Array] = [np.empty(shape, dtype) for shape, dtype in self._results]
-            if self._poison:
-                for memory in (self._arena, self._workspace, *outputs):
-                    memory.reshape(-1).view(np.uint8).fill(POISON)
-            self._launches += 1
-            results = outputs
-            if self._aliases:
-                results = self._placed(inputs, outputs, arguments, donated)
-            frame.bind(inputs + outputs)
-            try:
-                if self._plain:
-                    self._quiet.run(_run, self._steps)
-                else:
-                    with self._effects.limited():
-                        self._quiet.run(_run_with_bars, self._steps)
-            finally:
-                frame.release()
-        return results
+        return self.launch(self._checked(arguments), donated)
 
-    def _placed(
-        self,
-        inputs: list[Array],
-        outputs: list[Array],
-        arguments: Sequence[Any],
-        donated: Donated | None,
-    ) -> list[Array]:
-        """All results in order. Inputs that are written over are copied, unless that is allowed."""
-        results = list(outputs)
-        spent = False
-        for output, number in self._aliases:
-            array = inputs[number]
-            owned = donated is not None and number in donated.owned and array is arguments[number]
-            if owned and array.flags.owndata:
+    def launch(self, arguments: Sequence[Any], donated: Donated | None = None) -> Sequence[Array]:
+        """The same of ndarrays of the right dtypes and shapes, and of numbers for any scalar.
+
+        Raises:
+            ClosedError: the executable was closed.
+            TimeLimitError: the time was up while a loop ran.
+            Exception: what the program's checks raise.
+        """
+        check_time = _time_check() if self._limited else None
+        with self._lock:
+            if self._body is None:
+                raise ClosedError(self.plan.name)
+            self._launches += 1
+            if self._written:
+                arguments = self._writable(arguments, donated)
+            results: Sequence[Array] = self._quiet.run(self._body, arguments, check_time)
+            return results
+
+    def _writable(self, arguments: Sequence[Any], donated: Donated | None) -> list[Array]:
+        """The arguments, those that are written over as copies unless their own memory may be."""
+        found, spent = list(arguments), False
+        for number in self._written:
+            argument = arguments[number]
+            if donated is not None and number in donated.owned and _is_plain(argument):
                 spent = True
             else:
-                self._bytes_copied += array.nbytes
-                inputs[number] = array.copy()
-            results.insert(output, inputs[number])
-        for _, number in self._aliases:
-            inputs[number].flags.writeable = True
+                found[number] = self._copied.contiguous(argument, self._wanted[number][1])
+        for number in self._written:
+            found[number].flags.writeable = True
         if donated is not None:
             donated.spent = spent
-        return results
+        return found
 
     def stats(self) -> dict[str, int]:
         """Launches so far, addresses updated (none on the host), bytes of arguments copied."""
-        return {"launches": self._launches, "updates": 0, "bytes_copied": self._bytes_copied}
+        return {"launches": self._launches, "updates": 0, "bytes_copied": self._copied.nbytes}
 
     @property
     def slots(self) -> SlotReport:
         """The arrays that each node works on and that are held between calls."""
-        return SlotReport(self.plan.name, (), 0) if self._frame is None else slots(self.plan)
+        return SlotReport(self.plan.name, (), 0) if self._body is None else slots(self.plan)
 
     def close(self) -> None:
         """Free the memory; later calls raise. Closing twice does nothing."""
@@ -146,35 +124,30 @@ class HostExecutable:
         return True
 
     def _close(self) -> None:
-        self._frame = None
-        self._steps = []
+        self._body = None
         self._arena = self._workspace = np.empty(0, np.uint8)
 
     @property
     def closed(self) -> bool:
         """Whether it was closed."""
-        return self._frame is None
+        return self._body is None
 
     def pieces(self) -> Mapping[Hashable, int]:
         """The memory it holds; constants are the Plan's."""
         return {("host", id(self)): self._arena.nbytes + self._workspace.nbytes}
 
-    def _bound(self, arguments: Sequence[Any]) -> list[Array]:
+    def _checked(self, arguments: Sequence[Any]) -> list[Array]:
         if len(arguments) != len(self._wanted):
             raise TypeError(
                 f"{self.plan.name!r} takes {len(self._wanted)} arrays, got {len(arguments)}: "
                 "pass one per input"
             )
-        bound: list[Array] = []
+        checked: list[Array] = []
         for x, (shape, dtype) in zip(arguments, self._wanted, strict=True):
             if type(x) is not np.ndarray or x.dtype is not dtype or x.shape != shape:
-                x = self._converted(len(bound), x, self.plan.in_types[len(bound)])
-            flags = x.flags
-            if not (flags.c_contiguous and flags.aligned):
-                self._bytes_copied += x.nbytes
-                x = np.array(x, order="C")
-            bound.append(x)
-        return bound
+                x = self._converted(len(checked), x, self.plan.in_types[len(checked)])
+            checked.append(x)
+        return checked
 
     def _converted(self, number: int, x: Any, type_: ArrayType) -> Array:
         if isinstance(x, bool | int | float | complex):
@@ -212,11 +185,23 @@ class HostExecutable:
         return first < second + other.type.nbytes and second < first + one.type.nbytes
 
 
-def _run(steps: Sequence[Step]) -> None:
-    for step in steps:
-        step()
+def _is_plain(argument: Any) -> bool:
+    """Whether it is an array of memory of its own, in row-major order."""
+    if type(argument) is not np.ndarray:
+        return False
+    flags = argument.flags
+    return flags.owndata and flags.c_contiguous and flags.aligned
 
 
-def _run_with_bars(steps: Sequence[Step]) -> None:
-    with progress.bars():
-        _run(steps)
+def _time_check() -> Callable[[], None] | None:
+    """What loops call at every step: the caller's time limit, which the plan does not see."""
+    deadline = limits.deadline()
+    if deadline is None:
+        return None
+    exceeded = limits.exceeded()
+
+    def check() -> None:
+        if time.monotonic() >= deadline:
+            raise exceeded
+
+    return check

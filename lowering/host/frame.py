@@ -1,140 +1,157 @@
-"""The frame of an executable: one flat list of arrays, and steps that are bound to places in it.
+"""What registers are called in the function of a Plan.
 
-What has a fixed address (scratch, constants, temporaries) is bound into a step once and for all.
-Views of arguments and results are made anew in each call; a step that uses one looks it up when it
-runs.
+What has a fixed address (scratch, constants, temporaries) is an array once and for all. Views of
+arguments and results are made anew at the start of each call.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Any
+import math
+from collections.abc import Mapping, Sequence
+from math import prod
 
 import numpy as np
 
 from lowering.buffer import Buffer
 from lowering.host.arena import Array
-from lowering.host.registers import Register, Static, View
+from lowering.host.registers import Condition, Late, Register, Static, View
+from lowering.host.source import Source
 from lowering.strides import row_major_strides
-
-Step = Callable[[], object]
 
 
 class Frame:
-    """Arrays by slot.
+    """Names of registers.
 
-    `memory` holds the arrays of scratch and constants, `bound` names the buffers that each call
-    brings, in the order in which `bind` gets them.
+    `memory` holds the arrays of scratch and constants; `bound` gives the names of the buffers that
+    each call brings. `dense` gathers those of them that must be contiguous: they are seen through
+    views, or read more than once.
     """
 
-    def __init__(self, memory: Mapping[Buffer, Array], bound: Sequence[Buffer]) -> None:
-        self.values: list[Any] = []
-        self._fixed: set[int] = set()
-        self._resting: list[Any] = []
+    def __init__(
+        self, source: Source, memory: Mapping[Buffer, Array], bound: Mapping[Buffer, str]
+    ) -> None:
+        self.source = source
+        self.dense: set[Buffer] = set()
         self._memory = memory
-        self._slots: dict[object, int] = {buffer: self.new_slot() for buffer in bound}
-        self._views: list[tuple[int, int, View]] = []  # (slot, slot of the buffer, view)
-        self._cells: list[tuple[int, int]] = []  # (slot, slot of the array)
+        self._bound = bound
+        self._read: set[Buffer] = set()
+        self._names: dict[object, str] = {}
+        self._cells: dict[str, str] = {}
+        self._arrays: dict[str, Array] = {}
+        self._loops = 0
 
-    def new_slot(self, array: Array | memoryview | None = None) -> int:
-        """A place in the list; with an array, a place that never changes."""
-        self.values.append(array)
-        if array is not None:
-            self._fixed.add(len(self.values) - 1)
-        return len(self.values) - 1
+    def enter_loop(self) -> None:
+        """What is named from now on may be read many times."""
+        self._loops += 1
 
-    def slot(self, register: Register) -> int:
-        """The slot of a register other than a temporary."""
+    def leave_loop(self) -> None:
+        """The end of what `enter_loop` began."""
+        self._loops -= 1
+
+    def fixed(self, array: Array) -> str:
+        """The name of an array that never moves."""
+        name = self.source.name(array)
+        self._arrays[name] = array
+        return name
+
+    def arrays(self, names: Sequence[str]) -> list[Array]:
+        """The arrays of these names if all have fixed ones, else none."""
+        found = [self._arrays[name] for name in names if name in self._arrays]
+        return found if len(found) == len(names) else []
+
+    def name(self, register: Register) -> str:
+        """The name of a register other than a temporary."""
+        if isinstance(register, View) and register.buffer in self._bound:
+            return self._bound_name(register, register.buffer)
         key = _key(register)
-        found = self._slots.get(key)
+        found = self._names.get(key)
         if found is None:
-            found = self._slots[key] = self._place(register)
+            found = self._names[key] = self._new_name(register)
         return found
 
-    def _place(self, register: Register) -> int:
+    def _new_name(self, register: Register) -> str:
         match register:
             case Static(array=array):
-                return self.new_slot(array)
-            case View(buffer=buffer) if buffer in self._memory:
-                return self.new_slot(_array(register, self._memory[buffer]))
-            case View(buffer=buffer) if _is_whole(register):
-                return self._slots[buffer]
+                return self.fixed(array)
             case View(buffer=buffer):
-                slot = self.new_slot()
-                self._views.append((slot, self._slots[buffer], register))
-                return slot
-        return self.new_slot()
+                memory = self._memory[buffer]
+                view = (register.shape, register.dtype, memory, register.offset, register.strides)
+                return self.fixed(np.ndarray(*view))
+            case Condition(number=number):
+                return condition(number)
+        return self.source.variable()
 
-    def cell(self, slot: int) -> int:
-        """The slot of the memory of a single number: a view that Python reads and writes fast."""
-        key = ("cell", slot)
-        if key not in self._slots:
-            if slot in self._fixed:
-                found = self.new_slot(memoryview(self.values[slot]))
-            else:
-                found = self.new_slot()
-                self._cells.append((found, slot))
-            self._slots[key] = found
-        return self._slots[key]
+    def _bound_name(self, view: View, buffer: Buffer) -> str:
+        name = self._bound[buffer]
+        if is_whole(view):
+            if self._loops or buffer in self._read:
+                self.dense.add(buffer)
+            self._read.add(buffer)
+            return name
+        self.dense.add(buffer)
+        key = _key(view)
+        if key not in self._names:
+            self._names[key] = variable = self.source.variable()
+            self.source.first(f"{variable} = {self._viewed(view, name)}")
+        return self._names[key]
 
-    def bind(self, arrays: Sequence[Array]) -> None:
-        """Take the arrays of a call."""
-        values = self.values
-        values[: len(arrays)] = arrays
-        for slot, source, view in self._views:
-            values[slot] = _array(view, values[source])
-        for slot, source in self._cells:
-            values[slot] = memoryview(values[source])
+    def _viewed(self, view: View, name: str) -> str:
+        if view.shape and is_all(view):
+            return f"{name}.reshape({view.shape})"  # takes half the time of the other
+        array, dtype = self.source.name(np.ndarray), self.source.name(view.dtype)
+        return f"{array}({view.shape}, {dtype}, {name}, {view.offset}, {view.strides})"
 
-    def seal(self) -> None:
-        """No slots will be added: remember what a call must leave behind."""
-        self._resting = list(self.values)
+    def read_directly(self, register: Register) -> None:
+        """Note that a step takes the address of an array rather than the array."""
+        if isinstance(register, View) and register.buffer in self._bound:
+            self.dense.add(register.buffer)
 
-    def release(self) -> None:
-        """Forget what a call brought and made."""
-        self.values[:] = self._resting
+    def number(self, register: Register, name: str) -> str:
+        """The element of an array without axes, as a Python number."""
+        if isinstance(register, Static) and math.isfinite(value := register.array.item()):
+            return repr(value)
+        return f"{name}.item()" if name not in self._arrays else f"{self._cell(name)}[()]"
 
-    def step(self, function: Callable[..., Any], slots: Sequence[int]) -> Step:
-        """A call of `function` on the arrays in these slots."""
-        values = self.values
-        if self._fixed.issuperset(slots):
-            return partial(function, *(values[slot] for slot in slots))
-        match tuple(slots):
-            case (a,):
-                return lambda: function(values[a])
-            case (a, b):
-                return lambda: function(values[a], values[b])
-            case (a, b, c):
-                return lambda: function(values[a], values[b], values[c])
-        several = tuple(slots)
-        return lambda: function(*[values[slot] for slot in several])
+    def place(self, name: str) -> str:
+        """What a Python number is assigned to, for an array without axes."""
+        return f"{name}[()]" if name not in self._arrays else f"{self._cell(name)}[()]"
 
-    def assigning_step(
-        self, function: Callable[..., Any], slots: Sequence[int], output: int
-    ) -> Step:
-        """The same, with the result put in slot `output`."""
-        values, call = self.values, self.step(function, slots)
+    def _cell(self, name: str) -> str:
+        """The memory of a single number: a view that Python reads and writes fast."""
+        if name not in self._cells:
+            self._cells[name] = self.source.name(self._arrays[name].data)
+        return self._cells[name]
 
-        def assign() -> None:
-            values[output] = call()
 
-        return assign
+def condition(number: int) -> str:
+    """The variable of a condition."""
+    return f"c{number}"
 
 
 def _key(register: Register) -> object:
-    if isinstance(register, View):
-        layout = (register.dtype, register.shape, register.strides, register.offset)
-        return (register.buffer, *layout)
-    return register
+    match register:
+        case View(buffer=buffer):
+            return (buffer, register.dtype, register.shape, register.strides, register.offset)
+        case Condition(number=number):
+            return ("condition", number)
+        case Static() | Late():
+            return register
+    raise TypeError(f"the place of {register!r} is not known here")
 
 
-def _array(view: View, memory: Array) -> Array:
-    return np.ndarray(view.shape, view.dtype, memory, view.offset, view.strides)
+def is_whole(view: View) -> bool:
+    """Whether a view is the array of its buffer."""
+    return is_all(view) and view.shape == view.buffer.type.shape
 
 
-def _is_whole(view: View) -> bool:
+def is_all(view: View) -> bool:
+    """Whether a view is all elements of its buffer, in order."""
     type_ = view.buffer.type
-    strides = tuple(n * type_.dtype.itemsize for n in row_major_strides(type_.shape))
-    layout = (type_.dtype, type_.shape, strides)
-    return view.offset == 0 and (view.dtype, view.shape, view.strides) == layout
+    if view.offset or view.dtype != type_.dtype or prod(view.shape) != type_.size:
+        return False
+    dense = row_major_strides(view.shape)
+    size = type_.dtype.itemsize
+    return all(
+        n == 1 or stride == step * size
+        for n, stride, step in zip(view.shape, view.strides, dense, strict=True)
+    )

@@ -11,6 +11,7 @@ import numpy as np
 
 from lowering.host.arena import Array
 from lowering.host.offsets import Offset
+from lowering.host.registers import Method
 from lowering.strides import row_major_strides
 from tracegraph.op import Op
 
@@ -25,8 +26,8 @@ def of_op(
         return where, False
     reference = op.reference
     ufunc = inspect.unwrap(reference)  # a call of a plan silences warnings once for all
-    if isinstance(ufunc, np.ufunc) and not attrs and _yields(ufunc, dtypes, dtype):
-        return filling(ufunc), True
+    if isinstance(ufunc, np.ufunc) and not attrs and yields(ufunc, dtypes, dtype):
+        return ufunc, True
 
     def computed(*arrays: Array) -> None:
         convert(np.asarray(reference(*arrays[:-1], **attrs)), arrays[-1])
@@ -34,14 +35,8 @@ def of_op(
     return computed, True
 
 
-def filling(ufunc: np.ufunc) -> Callable[..., object]:
-    """The ufunc as function(*operands, out); two of them take `out` by name only."""
-    if ufunc in (np.maximum, np.minimum):
-        return lambda left, right, out: ufunc(left, right, out=out)
-    return ufunc
-
-
-def _yields(ufunc: np.ufunc, dtypes: Sequence[np.dtype[Any]], dtype: np.dtype[Any]) -> bool:
+def yields(ufunc: np.ufunc, dtypes: Sequence[np.dtype[Any]], dtype: np.dtype[Any]) -> bool:
+    """Whether the ufunc takes and gives arrays of these dtypes by itself."""
     if ufunc.nout != 1 or ufunc.nin != len(dtypes):
         return False
     try:
@@ -67,6 +62,11 @@ def masked(value: Array, guard: Array, out: Array) -> None:
     """`value` where the guard holds, else zero."""
     out.fill(0)
     np.copyto(out, value, where=guard)
+
+
+def number(value: Array) -> object:
+    """The element of an array without axes, as a Python number."""
+    return value.item()
 
 
 def store(value: Array, out: Array) -> None:
@@ -194,14 +194,14 @@ def broadcast(shape: tuple[int, ...]) -> Callable[[Array], Array]:
 
 def folded(
     ufunc: np.ufunc, dtype: np.dtype[Any], axes: tuple[int, ...] | None
-) -> Callable[[Array, Array], object]:
+) -> Callable[[Array, Array], object] | Method:
     """A function (values, out) that folds over `axes`, which stay as extents of 1; None: over all.
 
     Sums and products of 16-bit floats are folded in float32 and rounded once.
     """
     keep = axes is not None
     if not (_is_half(dtype) and ufunc in (np.add, np.multiply)):
-        return lambda value, out: ufunc.reduce(value, axes, dtype, out, keepdims=keep)
+        return Method(ufunc, "reduce", (axes, dtype), (keep,))
     wide = np.dtype(np.float32)
 
     def fold_wide(value: Array, out: Array) -> None:
@@ -227,8 +227,6 @@ def positioned(ufunc: np.ufunc, kept: int) -> Callable[[Array, Array], object]:
     return position
 
 
-def accumulated(
-    ufunc: np.ufunc, dtype: np.dtype[Any], axis: int
-) -> Callable[[Array, Array], object]:
+def accumulated(ufunc: np.ufunc, dtype: np.dtype[Any], axis: int) -> Method:
     """A function (values, out) that folds along an axis and keeps every partial result."""
-    return lambda value, out: ufunc.accumulate(value, axis, dtype, out)
+    return Method(ufunc, "accumulate", (axis, dtype))

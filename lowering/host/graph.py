@@ -1,21 +1,25 @@
-"""Graphs of a plan as steps: kernels, library calls, copies, and conditional nodes."""
+"""Graphs of a plan as lines: kernels, library calls, copies, and conditional nodes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Container, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from itertools import groupby
+from operator import attrgetter
 from random import Random
 
 import numpy as np
 
 from lowering.buffer import Buffer
 from lowering.host.arena import Array, Workspace
-from lowering.host.bind import nest_steps
-from lowering.host.effects import Effects
-from lowering.host.frame import Frame, Step
+from lowering.host.bind import write_nest
+from lowering.host.frame import Frame, condition
 from lowering.host.library import product
 from lowering.host.nests import kernel_runs
-from lowering.host.registers import View
-from lowering.host.schedule import Overlaps, Schedule, schedule
+from lowering.host.registers import Instruction, View
+from lowering.host.schedule import Schedule, schedule
+from lowering.host.stores import Overlaps
+from lowering.kernel import Predicate
 from lowering.plan import (
     Graph,
     IfElseNode,
@@ -24,6 +28,7 @@ from lowering.plan import (
     LibraryNode,
     MemcpyNode,
     Node,
+    Plan,
     SwitchNode,
     WhileNode,
     walk,
@@ -32,19 +37,17 @@ from lowering.plan import (
 Schedules = dict[KernelNode, list[Schedule]]
 
 
-def kernel_schedules(
-    graph: Graph, overlaps: Overlaps, effects: Effects, workspace: Workspace
-) -> Schedules:
+def kernel_schedules(plan: Plan, overlaps: Overlaps, workspace: Workspace) -> Schedules:
     """The schedules of every kernel, bodies included; `workspace` grows to what they need."""
     return {
-        node: [schedule(r, overlaps, workspace) for r in kernel_runs(node.kernel, effects)]
-        for node in walk(graph)
+        node: [schedule(r, overlaps, workspace) for r in kernel_runs(node.kernel, plan, overlaps)]
+        for node in walk(plan.graph)
         if isinstance(node, KernelNode)
     }
 
 
-class GraphBinder:
-    """Makes the steps of graphs.
+class GraphWriter:
+    """Writes the lines of graphs.
 
     With `order`, the nodes of a graph run in a new random order that its edges allow, each time:
     wrong results then show that an edge is missing.
@@ -52,76 +55,105 @@ class GraphBinder:
 
     def __init__(
         self,
+        plan: Plan,
         schedules: Schedules,
-        effects: Effects,
         frame: Frame,
         workspace: Array,
+        allocating: Container[Instruction],
         order: Random | None,
     ) -> None:
+        self._allocating = allocating
         self._schedules = schedules
-        self._effects = effects
-        self._conditions = effects.conditions
         self._frame = frame
+        self._source = frame.source
         self._workspace = workspace
         self._order = order
+        self._conditions = ", ".join(map(condition, range(plan.conditions)))
+        if plan.conditions:
+            self._source.first(" = ".join((*map(condition, range(plan.conditions)), "0")))
 
-    def steps(self, graph: Graph) -> list[Step]:
-        """The steps that run a graph, in order."""
-        nodes = [self._node_steps(node) for node in graph.nodes]
+    def write(self, graph: Graph) -> None:
+        """Write the lines that run a graph."""
         if self._order is None:
-            return [step for steps in nodes for step in steps]
-        return [_shuffled(nodes, graph, self._order)]
+            for node in graph.nodes:
+                self._write_node(node)
+            return
+        order, chosen = self._source.name(_shuffled(graph, self._order)), self._source.variable()
+        with self._source.block(f"for {chosen} in {order}():"):
+            for number, node in enumerate(graph.nodes):
+                with self._source.body(f"if {chosen} == {number}:", self._conditions):
+                    self._write_node(node)
 
-    def _node_steps(self, node: Node) -> list[Step]:
+    def _write_node(self, node: Node) -> None:
         match node:
             case KernelNode():
-                schedules = self._schedules[node]
-                return [
-                    s for each in schedules for s in nest_steps(each, self._frame, self._workspace)
-                ]
+                for predicates, nests in groupby(self._schedules[node], attrgetter("predicates")):
+                    with self._predicated(predicates):
+                        for each in nests:
+                            write_nest(each, self._frame, self._workspace, self._allocating)
             case LibraryNode():
                 function, views = product(node)
-                return [self._frame.step(function, self._slots(*views))]
+                self._call(function, *views)
             case MemcpyNode():
-                slots = self._slots(_bytes(node.target), _bytes(node.source_buffer))
-                return [self._frame.step(np.copyto, slots)]
+                self._call(np.copyto, _bytes(node.target), _bytes(node.source_buffer))
             case IfNode(condition=number, then=then):
-                return [_branches(self._conditions, number, [[], self.steps(then)])]
+                self._write_body(f"if {condition(number)}:", then)
             case IfElseNode(condition=number, then=then, otherwise=otherwise):
-                return [
-                    _branches(self._conditions, number, [self.steps(otherwise), self.steps(then)])
-                ]
+                self._write_body(f"if {condition(number)}:", then)
+                self._write_body("else:", otherwise)
             case SwitchNode(condition=number, branches=branches):
-                return [_branches(self._conditions, number, [self.steps(b) for b in branches])]
+                chosen = self._source.variable()  # a branch may hold the same node again
+                self._source.line(f"{chosen} = {condition(number)}")
+                for position, branch in enumerate(branches):
+                    self._write_body(f"if {chosen} == {position}:", branch)
             case WhileNode(condition=number, body=body):
-                return [self._effects.loop(number, self.steps(body))]
+                self._frame.enter_loop()
+                with self._source.body(f"while {condition(number)}:", self._conditions):
+                    self._source.line("if check_time is not None: check_time()")
+                    self.write(body)
+                self._frame.leave_loop()
 
-    def _slots(self, *views: View) -> list[int]:
-        return [self._frame.slot(view) for view in views]
+    def _predicated(self, predicates: tuple[Predicate, ...]) -> AbstractContextManager[None]:
+        """Within, lines run if all predicates hold."""
+        if not predicates:
+            return nullcontext()
+        tests = " and ".join(map(self._test, predicates))
+        return self._source.body(f"if {tests}:", self._conditions)
+
+    def _test(self, predicate: Predicate) -> str:
+        flag, value = _element(predicate.flag), predicate.value
+        found = self._frame.number(flag, self._frame.name(flag))
+        if isinstance(value, bool):
+            return found if value else f"not {found}"
+        return f"{found} == {value}"
+
+    def _write_body(self, head: str, graph: Graph) -> None:
+        with self._source.body(head, self._conditions):
+            self.write(graph)
+
+    def _call(self, function: Callable[..., object], *views: View) -> None:
+        names = ", ".join(map(self._frame.name, views))
+        self._source.line(f"{self._source.name(function)}({names})")
+
+
+def _element(flag: Buffer) -> View:
+    return View(flag.type.dtype, (), {}, flag, (), 0)
 
 
 def _bytes(buffer: Buffer) -> View:
     return View(np.dtype(np.uint8), (buffer.type.nbytes,), {}, buffer, (1,), 0)
 
 
-def _branches(conditions: list[int], number: int, branches: Sequence[Sequence[Step]]) -> Step:
-    def run() -> None:
-        for step in branches[conditions[number]]:
-            step()
+def _shuffled(graph: Graph, order: Random) -> Callable[[], Iterator[int]]:
+    """Positions of the nodes in an order that the edges allow, chosen while the nodes run."""
+    before = [{i for i, j in graph.edges if j == node} for node in range(len(graph.nodes))]
 
-    return run
-
-
-def _shuffled(nodes: Sequence[Sequence[Step]], graph: Graph, order: Random) -> Step:
-    before = [{i for i, j in graph.edges if j == node} for node in range(len(nodes))]
-
-    def run() -> None:
+    def nodes() -> Iterator[int]:
         done: set[int] = set()
-        while len(done) < len(nodes):
-            ready = [n for n in range(len(nodes)) if n not in done and before[n] <= done]
+        while len(done) < len(before):
+            ready = [n for n in range(len(before)) if n not in done and before[n] <= done]
             chosen = order.choice(ready)
-            for step in nodes[chosen]:
-                step()
+            yield chosen
             done.add(chosen)
 
-    return run
+    return nodes

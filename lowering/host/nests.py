@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
+from lowering.buffer import Buffer
 from lowering.host import functions, windows
 from lowering.host.arena import Array
-from lowering.host.effects import Effects
+from lowering.host.effects import teller
 from lowering.host.evaluate import Evaluator
+from lowering.host.hull import whole_targets
 from lowering.host.place import place
 from lowering.host.prints import print_runs
-from lowering.host.registers import Instruction, Late, Register, View, static
+from lowering.host.registers import Condition, Instruction, Late, Register, View, static
 from lowering.host.regular import regular_nests
 from lowering.kernel import (
     Accumulator,
@@ -27,9 +29,11 @@ from lowering.kernel import (
     RowNest,
     ScanNest,
     ScatterNest,
+    SetCondition,
     Signal,
     Store,
 )
+from lowering.plan import Plan
 from lowering.stage import nest_roots
 from tracegraph.scalar import FALSE, TRUE, Apply, Expr, subexpressions
 
@@ -46,60 +50,68 @@ class _Scattered:
 _Target = View | Late | _Scattered
 
 
-def kernel_runs(kernel: Kernel, effects: Effects) -> list[Evaluator]:
-    """The instructions of a kernel's nests; `effects` says what their signals and prints do.
+def kernel_runs(
+    kernel: Kernel, plan: Plan, overlaps: Callable[[Buffer, Buffer], bool]
+) -> list[Evaluator]:
+    """The instructions of a kernel's nests; their signals and prints are those of `plan`.
 
     Nests that loop over the same extents and compute the same values share one evaluation.
     """
     runs: list[tuple[Evaluator, set[Expr]]] = []
+    first: list[Evaluator] = []
     prints: list[Evaluator] = []
-    for nest in (part for given in kernel.nests for part in regular_nests(given)):
-        if isinstance(nest, PrintNest):
-            prints.extend(print_runs(nest, effects.plan.prints[nest.site]))
-            continue
-        loop = nest.loop if isinstance(nest, ReduceNest | RowNest) else ()
-        extents = (*nest.space, *loop)
-        if 0 in nest.space:
-            continue
-        applied: set[Expr] = {e for e in subexpressions(nest_roots(nest)) if isinstance(e, Apply)}
-        shared = (
-            run
-            for run, seen in runs
-            if (run.extents, run.predicates) == (extents, nest.predicates) and seen & applied
-        )
-        run = next(shared, None)
-        if run is None:
-            run = Evaluator(extents, nest.predicates)
-            runs.append((run, applied))
-        _append(run, nest, effects)
-    return [*(run for run, _ in runs), *prints]
+    for given in kernel.nests:
+        parts = regular_nests(given)
+        if len(parts) > 1 and (spare := whole_targets(given, overlaps)):
+            largest = max(parts, key=lambda part: prod(part.space))
+            first.append(Evaluator(largest.space, largest.predicates, spare))
+            _append(first[-1], largest, plan)
+            parts.remove(largest)
+        for nest in parts:
+            if isinstance(nest, PrintNest):
+                prints.extend(print_runs(nest, plan.prints[nest.site]))
+            elif 0 not in nest.space:
+                _append(_run_of(nest, runs), nest, plan)
+    return [*first, *(run for run, _ in runs), *prints]
 
 
-def _append(run: Evaluator, nest: Nest, effects: Effects) -> None:
+def _run_of(nest: Nest, runs: list[tuple[Evaluator, set[Expr]]]) -> Evaluator:
+    """The evaluation that a nest shares with an earlier one, or a new one."""
+    loop = nest.loop if isinstance(nest, ReduceNest | RowNest) else ()
+    extents = (*nest.space, *loop)
+    applied: set[Expr] = {e for e in subexpressions(nest_roots(nest)) if isinstance(e, Apply)}
+    for run, seen in runs:
+        if (run.extents, run.predicates) == (extents, nest.predicates) and seen & applied:
+            return run
+    runs.append((Evaluator(extents, nest.predicates), applied))
+    return runs[-1][0]
+
+
+def _append(run: Evaluator, nest: Nest, plan: Plan) -> None:
     match nest:
         case MapNest(space=space, stores=stores, signals=signals):
-            _finish(run, stores, signals, effects, len(space))
+            _finish(run, stores, signals, plan, len(space))
         case ReduceNest(space=space, stores=stores, signals=signals):
             values = [_fold(run, each, len(space)) for each in nest.accumulators]
             with run.accumulators(values):
-                _finish(run, stores, signals, effects, len(space))
+                _finish(run, stores, signals, plan, len(space))
         case RowNest():
-            _rows(run, nest, effects)
+            _rows(run, nest, plan)
         case ScanNest():
             _scan(run, nest)
         case ScatterNest():
             _scatter(run, nest)
 
 
-def _rows(run: Evaluator, nest: RowNest, effects: Effects) -> None:
+def _rows(run: Evaluator, nest: RowNest, plan: Plan) -> None:
     rank, values = len(nest.space), list[Register]()
     with ExitStack() as known:
         for each in nest.passes:
             folded = [_fold(run, a, rank) for a in each.accumulators]
-            _finish(run, each.stores, (), effects, len(run.extents))
+            _finish(run, each.stores, (), plan, len(run.extents))
             values += folded
             known.enter_context(run.accumulators(values))
-        _finish(run, nest.stores, nest.signals, effects, rank)
+        _finish(run, nest.stores, nest.signals, plan, rank)
 
 
 def _fold(run: Evaluator, accumulator: Accumulator, rank: int) -> Register:
@@ -114,10 +126,11 @@ def _fold(run: Evaluator, accumulator: Accumulator, rank: int) -> Register:
         return static(np.zeros((), result)) if accumulator.arg else value
     value = run.spread(value, loop)
     kept = [axis for axis in value.dims if axis < rank]
-    if accumulator.arg:
-        function = functions.positioned(combiner.ufunc, rank)
-    else:
-        function = functions.folded(combiner.ufunc, dtype, tuple(loop) if kept else None)
+    function = (
+        functions.positioned(combiner.ufunc, rank)
+        if accumulator.arg
+        else functions.folded(combiner.ufunc, dtype, tuple(loop) if kept else None)
+    )
     output = run.temporary(result, kept)
     run.instructions.append(Instruction("write", function, (value,), output))
     return output
@@ -153,7 +166,7 @@ def _finish(
     run: Evaluator,
     stores: Sequence[Store],
     signals: Sequence[Signal],
-    effects: Effects,
+    plan: Plan,
     rank: int,
 ) -> None:
     """Evaluate everything, then make the signals and the stores."""
@@ -162,7 +175,12 @@ def _finish(
     operands = [_operands(run, store) for store in live]
     for each in signals:
         value = run.value(each.value)
-        run.instructions.append(Instruction("effect", effects.signal(each), (value,)))
+        if isinstance(each, SetCondition):
+            condition = Condition(value.dtype, (), {}, each.condition)
+            made = Instruction("assign", functions.number, (value,), condition)
+        else:
+            made = Instruction("effect", teller(each, plan), (value,))
+        run.instructions.append(made)
     for target, values in zip(targets, operands, strict=True):
         _store(run, rank, target, values)
 
@@ -206,7 +224,8 @@ def _store(
     elif target is not None:
         plain = functions.store if len(operands) == 1 else functions.store_where
         store = plain if combine is None else functions.combined(combine)
-        run.instructions.append(Instruction("write", store, operands, target, elementwise=True))
+        keeps = store is not functions.store
+        run.instructions.append(Instruction("write", store, operands, target, True, keeps))
 
 
 def _spread(window: View) -> Array:

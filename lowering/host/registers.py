@@ -54,9 +54,26 @@ class Late(Register):
     buffer: Buffer | None
 
 
+@dataclass(slots=True, eq=False)
+class Condition(Register):
+    """A Python number: the condition of a conditional node, in `lowering.kernel.SetCondition`."""
+
+    number: int
+
+
 def static(array: Array, axes: tuple[int, ...] = ()) -> Static:
     """A register of a known array; it varies along `axes`, dimension i being axis i."""
     return Static(array.dtype, array.shape, {axis: axis for axis in axes}, array)
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A method of a ufunc as function(operand, output), with the arguments around the output."""
+
+    ufunc: np.ufunc
+    name: str
+    before: tuple[Any, ...]
+    after: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,15 +81,17 @@ class Instruction:
     """One NumPy call.
 
     `write`: function(*inputs, output) fills the output. `assign`: the result becomes the output,
-    which is Late.
+    which is Late or a Condition.
     `effect`: function(*inputs), for what it does.
     `elementwise`: the output may be the memory of an input of the same layout.
+    `keeps`: elements that the output held before stay, or are read.
     `whole_axes`: those along which a part of the output needs more than that part of the inputs.
     """
 
     kind: Literal["write", "assign", "effect"]
-    function: Callable[..., Any]
+    function: Callable[..., Any] | Method
     inputs: tuple[Register, ...]
     output: Register | None = None
     elementwise: bool = False
+    keeps: bool = False
     whole_axes: tuple[int, ...] = ()

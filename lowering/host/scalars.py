@@ -1,101 +1,100 @@
 """Instructions on single numbers, done by Python: NumPy takes ten times as long for one element.
 
-The results are the same bits. Sums, differences and products of float64 are those of Python; of
-float32 they are rounded twice, which changes nothing where the wider format has more than twice the
-digits. Integers that leave their range are left to NumPy, which wraps them round.
+The results are the same bits. Sums, differences, products and quotients of float64 are those of
+Python; of float32 they are rounded twice, which changes nothing where the wider format has more
+than twice the digits. What Python refuses is left to NumPy: integers that leave their range, which
+wrap round, and divisions by zero.
 """
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from lowering.host import functions
-from lowering.host.frame import Frame, Step
+from lowering.host.frame import Frame
 from lowering.host.registers import Instruction, Late
 
-Compute = Callable[[Any, Any], Any]
-
-_ARITHMETIC: dict[object, Compute] = {
-    np.add: operator.add,
-    np.subtract: operator.sub,
-    np.multiply: operator.mul,
+_ARITHMETIC: dict[object, str] = {np.add: "+", np.subtract: "-", np.multiply: "*"}
+_COMPARISONS: dict[object, str] = {
+    np.less: "<",
+    np.less_equal: "<=",
+    np.greater: ">",
+    np.greater_equal: ">=",
+    np.equal: "==",
+    np.not_equal: "!=",
 }
-_COMPARISONS: dict[object, Compute] = {
-    np.less: operator.lt,
-    np.less_equal: operator.le,
-    np.greater: operator.gt,
-    np.greater_equal: operator.ge,
-    np.equal: operator.eq,
-    np.not_equal: operator.ne,
+_LOGIC: dict[object, str] = {
+    np.logical_and: "and",
+    np.logical_or: "or",
+    np.bitwise_and: "and",
+    np.bitwise_or: "or",
 }
-_LOGIC: dict[object, Compute] = {
-    np.logical_and: operator.and_,
-    np.logical_or: operator.or_,
-}
+_OUT_OF_RANGE = "(ValueError, OverflowError)"
+_FLOATS = (np.float32, np.float64)
 
 
-def scalar_step(instruction: Instruction, frame: Frame, slots: list[int]) -> Step | None:
-    """The step of an instruction whose operands and output are single numbers, by Python.
+def scalar_lines(
+    instruction: Instruction, frame: Frame, names: list[str], out: str, exact: str
+) -> list[str]:
+    """The lines of an instruction whose operands and output are single numbers.
 
-    `slots` are those of the inputs and of the output. None if Python has no such operation.
+    `names` are those of the inputs, `out` is that of the output, and `exact` the same by NumPy.
+    None, if Python has no such operation.
     """
     registers = (*instruction.inputs, instruction.output)
     if any(r is None or r.shape or isinstance(r, Late) for r in registers):
-        return None
-    if instruction.function is functions.store:
-        return _copy(instruction, frame, slots)
-    compute = _computation(instruction)
-    if compute is None:
-        return None
-    return _binary(compute, frame.step(instruction.function, slots), frame, slots)
+        return []
+    operands = [
+        frame.number(register, name) if _is_number(register.dtype) else ""
+        for register, name in zip(instruction.inputs, names, strict=True)
+    ]
+    found = _computation(instruction, operands)
+    if found is None:
+        return []
+    value, refused = found
+    line = f"{frame.place(out)} = {value}"
+    return [line] if not refused else ["try:", f"    {line}", f"except {refused}:", f"    {exact}"]
 
 
-def _computation(instruction: Instruction) -> Compute | None:
-    """The operation of Python, where it has one that gives the same result."""
+def _computation(instruction: Instruction, operands: list[str]) -> tuple[str, str] | None:
+    """The expression in Python, and the errors it may raise, where its result is the same."""
     function, dtypes = instruction.function, {r.dtype for r in instruction.inputs}
-    if len(instruction.inputs) != 2 or len(dtypes) != 1 or not isinstance(function, np.ufunc):
+    assert instruction.output is not None
+    result = instruction.output.dtype
+    if len(dtypes) != 1 or not all(operands) or not _is_number(result):
         return None
     (dtype,) = dtypes
-    assert instruction.output is not None
-    if instruction.output.dtype == dtype and _is_number(dtype):
-        return _ARITHMETIC.get(function)
-    if instruction.output.dtype != np.bool_:
+    if function is functions.store or function is functions.convert:
+        return _conversion(operands[0], dtype, result)
+    if len(operands) != 2:
         return None
-    if dtype == np.bool_:
-        return _LOGIC.get(function)
-    return _COMPARISONS.get(function) if _is_number(dtype) else None
+    joined = f"{operands[0]} {{}} {operands[1]}".format
+    if result == np.bool_:
+        known = _LOGIC if dtype == np.bool_ else _COMPARISONS
+        return (joined(known[function]), "") if function in known else None
+    if dtype != result:
+        return None
+    if function in _ARITHMETIC:
+        return joined(_ARITHMETIC[function]), "" if dtype in _FLOATS else _OUT_OF_RANGE
+    if function is np.divide and dtype in _FLOATS:
+        return joined("/"), "ZeroDivisionError"
+    return None
+
+
+def _conversion(
+    operand: str, source: np.dtype[Any], target: np.dtype[Any]
+) -> tuple[str, str] | None:
+    """The same number, where a conversion is at most one rounding of it."""
+    if source == target or (source in _FLOATS and target in _FLOATS):
+        return operand, ""
+    if source.kind in "biu" and target.kind in "iu":
+        return operand, _OUT_OF_RANGE
+    if source.kind in "biu" and target == np.float64:
+        return operand, ""
+    return None
 
 
 def _is_number(dtype: np.dtype[Any]) -> bool:
-    return dtype.kind in "iu" or dtype in (np.float32, np.float64)
-
-
-def _binary(compute: Compute, exact: Step, frame: Frame, slots: list[int]) -> Step:
-    values = frame.values
-    left, right, out = map(frame.cell, slots)
-
-    def run() -> None:
-        try:
-            values[out][()] = compute(values[left][()], values[right][()])
-        except ValueError:  # out of the range of the dtype
-            exact()
-
-    return run
-
-
-def _copy(instruction: Instruction, frame: Frame, slots: list[int]) -> Step | None:
-    (source,), target = instruction.inputs, instruction.output
-    assert target is not None
-    if source.dtype != target.dtype or not (_is_number(source.dtype) or source.dtype == np.bool_):
-        return None
-    values = frame.values
-    value, out = map(frame.cell, slots)
-
-    def run() -> None:
-        values[out][()] = values[value][()]
-
-    return run
+    return dtype.kind in "biu" or dtype in _FLOATS

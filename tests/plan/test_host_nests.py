@@ -6,7 +6,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-import tracegraph.ops  # noqa: F401  (registers them)
+import tracegraph
+import tracegraph.ops
 from lowering.backends.host import HostBackend
 from lowering.buffer import Buffer
 from lowering.host.schedule import BLOCK_BYTES
@@ -211,6 +212,15 @@ def test_large_nest_runs_in_blocks():
     found = mapped(x, value, rows, 100)
     expected = np.exp(x * 0.5 + np.arange(100.0)) - (np.sin(x[0]) + np.arange(rows)[:, None])
     np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("shape", [(700, 900), (3, 400, 500), (40, 20000)])
+def test_what_is_read_across_runs_in_strips(shape):
+    assert 8 * np.prod(shape) > 4 * BLOCK_BYTES
+    x = np.random.default_rng(0).standard_normal(shape)
+    for order in ((*range(1, len(shape)), 0), (*range(len(shape))[::-1],)):
+        f = tracegraph.jit(lambda x, order=order: x.transpose(order) + 1.0, device="host")
+        np.testing.assert_array_equal(np.asarray(f(x)), x.transpose(order) + 1)
 
 
 def reduced(x, space, loop, accumulators, finish=None, out=F64):

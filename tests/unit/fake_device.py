@@ -76,6 +76,8 @@ class FakeExecutable:
             return tuple(results)
         return tuple(FakeBuffer(r, self.device) for r in results)
 
+    launch = __call__
+
     def stats(self) -> Mapping[str, int]:
         return {"launches": self.launches, "updates": 0, "bytes_copied": 0}
 

@@ -11,6 +11,7 @@ import pytest
 
 import tracegraph
 from tracegraph import Array, errors
+from tracegraph.dispatch import MOST_LEAVES
 
 
 def step(x: Any) -> Any:
@@ -61,6 +62,34 @@ def test_no_way_of_passing_it_costs_a_copy(way: str) -> None:
     assert f.stats()["bytes_copied"] == 0
 
 
+def test_calls_of_two_kinds_in_turns_cost_no_copy() -> None:
+    f = donating(step)
+    one, two = fresh(1.0), fresh(1.0, 2.0)
+    for _ in range(3):
+        one, two = f(one), f(two)
+    np.testing.assert_array_equal(two, [15.0, 23.0])
+    assert f.stats()["bytes_copied"] == 0
+
+
+def test_a_call_with_many_arguments_costs_no_copy() -> None:
+    f = donating(lambda *xs: tuple(x + 1 for x in xs), range(MOST_LEAVES + 1))
+    xs = tuple(fresh(float(i)) for i in range(MOST_LEAVES + 1))
+    for _ in range(3):
+        xs = f(*xs)
+    np.testing.assert_array_equal(xs[-1], [MOST_LEAVES + 3.0])
+    assert f.stats()["bytes_copied"] == 0
+
+
+@pytest.mark.parametrize("read", [False, True])
+def test_the_result_over_an_argument_in_another_order_is_row_major(read: bool) -> None:
+    f = donating(lambda x, y: (x if read else y) + 1)
+    y = np.arange(6.0).reshape(2, 3)
+    for _ in range(3):
+        data = np.asarray(f(Array(np.array(y, order="F")), y))
+        np.testing.assert_array_equal(data, y + 1)
+        assert data.flags.c_contiguous
+
+
 def test_a_chain_holds_one_state() -> None:
     f = donating(lambda x: x + 1)
     x = Array(np.zeros(1 << 20))
@@ -106,8 +135,10 @@ def test_an_ndarray_and_a_view_of_one_are_never_written_to() -> None:
     f = donating(step)
     data = np.array([1.0, 2.0, 3.0])
     f(data)
-    view = Array(np.arange(6.0)[::2])
-    f(view)
+    for part in (slice(None, None, 2), slice(1, 4)):
+        base = np.arange(6.0)
+        f(Array(base[part]))
+        np.testing.assert_array_equal(base, np.arange(6.0))
     np.testing.assert_array_equal(data, [1.0, 2.0, 3.0])
     assert data.flags.writeable
     assert f.stats()["bytes_copied"] >= 48

@@ -1,0 +1,83 @@
+"""Results that the ufunc which fills them first may allocate itself.
+
+That costs less than an empty array that is filled afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from lowering.buffer import Buffer
+from lowering.host.frame import is_whole
+from lowering.host.functions import yields
+from lowering.host.registers import Instruction, Late, Register, View
+from lowering.host.schedule import Schedule
+from lowering.plan import KernelNode, LibraryNode, MemcpyNode, Plan, walk
+
+
+def allocating(
+    plan: Plan, schedules: Mapping[KernelNode, Sequence[Schedule]]
+) -> dict[Instruction, Buffer]:
+    """The instructions whose result becomes an output of the plan, and which one."""
+    # an output that is written over an input has its memory
+    free = {buffer for buffer in plan.outputs if buffer.space == "output"}
+    free -= _seen_in_part(plan, schedules)
+    found: dict[Instruction, Buffer] = {}
+    for node in plan.graph.nodes:
+        if not isinstance(node, KernelNode):
+            break  # what a branch or a loop writes, it may not write
+        for schedule in schedules[node]:
+            for each in (*schedule.before, *schedule.each):
+                buffer = _buffer(each.output)
+                if buffer in free and _runs_whole(schedule) and _makes(each):
+                    assert buffer is not None
+                    found[each] = buffer
+                free.difference_update(_buffers(each))
+    return found
+
+
+def _runs_whole(schedule: Schedule) -> bool:
+    """Whether it runs in any case, and each instruction once."""
+    return schedule.axis is None and not schedule.predicates
+
+
+def _seen_in_part(plan: Plan, schedules: Mapping[KernelNode, Sequence[Schedule]]) -> set[Buffer]:
+    """The buffers that something sees otherwise than as the array that they are."""
+    seen: set[Buffer] = set()
+    for node in walk(plan.graph):
+        match node:
+            case MemcpyNode():
+                seen |= {node.source_buffer, node.target}
+            case LibraryNode():
+                seen |= {node.left.buffer, node.right.buffer, node.target.buffer}
+            case KernelNode():
+                for schedule in schedules[node]:
+                    for each in (*schedule.before, *schedule.each):
+                        for register in (*each.inputs, each.output):
+                            buffer = _buffer(register)
+                            if buffer is None or buffer.space != "output":
+                                continue
+                            whole = isinstance(register, View) and is_whole(register)
+                            if not whole or each.kind == "assign":
+                                seen.add(buffer)
+    return seen
+
+
+def _makes(instruction: Instruction) -> bool:
+    """Whether the result of the bare call is the array that the output should be."""
+    function, output = instruction.function, instruction.output
+    if not (isinstance(function, np.ufunc) and isinstance(output, View) and output.shape):
+        return False
+    shape = np.broadcast_shapes(*(register.shape for register in instruction.inputs))
+    dtypes = [register.dtype for register in instruction.inputs]
+    return shape == output.shape and yields(function, dtypes, output.dtype)
+
+
+def _buffers(instruction: Instruction) -> set[Buffer | None]:
+    return set(map(_buffer, (*instruction.inputs, instruction.output)))
+
+
+def _buffer(register: Register | None) -> Buffer | None:
+    return register.buffer if isinstance(register, View | Late) else None

@@ -1,0 +1,160 @@
+"""Where the instructions of a nest write: straight to buffers, as early as nothing is disturbed."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from lowering.buffer import Buffer
+from lowering.host import functions
+from lowering.host.registers import Instruction, Late, Register, Temporary, View
+
+Overlaps = Callable[[Buffer, Buffer], bool]
+"""Whether two buffers share memory."""
+
+
+def save_reads(instructions: Sequence[Instruction], overlaps: Overlaps) -> list[Instruction]:
+    """Let a store that would read what an earlier store of the nest overwrites read a copy."""
+    result: list[Instruction] = []
+    written: list[Buffer] = []
+    first = 0  # where the first store stands
+    for each in instructions:
+        stored = _stored_buffer(each)
+        if stored is None:
+            result.append(each)
+            continue
+        first = first if written else len(result)
+        for register in each.inputs:
+            buffer = _read_buffer(register)
+            if buffer is not None and any(overlaps(buffer, other) for other in written):
+                copy = Temporary(register.dtype, register.shape, register.dims)
+                saved = Instruction("write", functions.store, (register,), copy, elementwise=True)
+                result.insert(first, saved)
+                each = _renamed(each, register, copy)
+        result.append(each)
+        written.append(stored)
+    return result
+
+
+def _stored_buffer(instruction: Instruction) -> Buffer | None:
+    """The buffer that an instruction writes to."""
+    return _read_buffer(instruction.output) if instruction.kind == "write" else None
+
+
+def _read_buffer(register: Register | None) -> Buffer | None:
+    """The buffer in which a register lies."""
+    return register.buffer if isinstance(register, View | Late) else None
+
+
+def forward_stores(instructions: Sequence[Instruction], overlaps: Overlaps) -> list[Instruction]:
+    """Let the instruction that makes a stored value write it straight to the buffer.
+
+    That is right where nothing that still has to be read would be overwritten.
+    """
+    result = list(instructions)
+    for position in range(len(result) - 1, -1, -1):
+        copy = result[position]
+        if copy.function is not functions.store or not isinstance(copy.inputs[0], Temporary):
+            continue
+        value, target = copy.inputs[0], copy.output
+        assert target is not None
+        made = next(i for i, each in enumerate(result) if each.output is value)
+        if _may_forward(result, made, position, overlaps):
+            del result[position]
+            result = [_renamed(each, value, target) for each in result]
+    return result
+
+
+def _may_forward(
+    instructions: Sequence[Instruction], made: int, position: int, overlaps: Overlaps
+) -> bool:
+    value, target = instructions[position].inputs[0], instructions[position].output
+    assert isinstance(target, View | Late)
+    assert target.buffer is not None
+    if (value.shape, value.dtype) != (target.shape, target.dtype):
+        return False
+    first = made + 1 if instructions[made].elementwise else made
+    later = {_read_buffer(r) for i in instructions[first:] for r in i.inputs}
+    return not any(b is not None and overlaps(b, target.buffer) for b in later)
+
+
+def _renamed(instruction: Instruction, old: Register, new: Register) -> Instruction:
+    if instruction.output is not old and all(r is not old for r in instruction.inputs):
+        return instruction
+    inputs = tuple(new if r is old else r for r in instruction.inputs)
+    output = new if instruction.output is old else instruction.output
+    return replace(instruction, inputs=inputs, output=output)
+
+
+def write_early(instructions: Sequence[Instruction], overlaps: Overlaps) -> list[Instruction]:
+    """Let a chain of elementwise instructions that ends in a buffer work in that buffer throughout.
+
+    That is right where, meanwhile, nothing else reads or writes there.
+    """
+    last: dict[Register, int] = {}
+    makers: dict[Register, int] = {}
+    reads: dict[Buffer, list[int]] = {}
+    writes: dict[Buffer, list[int]] = {}
+    seen: set[Register] = set()  # through other registers, too
+    for position, each in enumerate(instructions):
+        last.update(dict.fromkeys(each.inputs, position))
+        for read in filter(None, map(_read_buffer, each.inputs)):
+            reads.setdefault(read, []).append(position)
+        written = _stored_buffer(each)
+        if written is not None:
+            writes.setdefault(written, []).append(position)
+        if each.kind == "assign":
+            seen.update(each.inputs)
+        if each.output is not None:
+            makers[each.output] = position
+    places: dict[Register, View] = {}
+    for position in range(len(instructions) - 1, -1, -1):
+        each = instructions[position]
+        target = places.get(each.output) if isinstance(each.output, Temporary) else each.output
+        if not (isinstance(target, View) and each.elementwise) or each.keeps:
+            continue
+        end = makers[target]
+        for value in each.inputs:
+            if not isinstance(value, Temporary) or last[value] != position or value in seen:
+                continue
+            made = makers[value]
+            first = made + 1 if instructions[made].elementwise else made
+            busy = _within(reads, first, end + 1, target, overlaps)
+            if same_layout(value, target) and not (
+                busy or _within(writes, first, end, target, overlaps)
+            ):
+                places[value] = target
+                break
+    placed = [_placed(each, places) for each in instructions]
+    return [each for each in placed if each.output not in each.inputs or not _is_copy(each)]
+
+
+def _is_copy(instruction: Instruction) -> bool:
+    return instruction.function is functions.store
+
+
+def _within(
+    touched: Mapping[Buffer, Sequence[int]], start: int, stop: int, target: View, overlaps: Overlaps
+) -> bool:
+    """Whether memory of the target is touched from `start` on and before `stop`."""
+    return any(
+        overlaps(buffer, target.buffer)
+        for buffer, positions in touched.items()
+        if bisect_left(positions, start) < bisect_left(positions, stop)
+    )
+
+
+def _placed(instruction: Instruction, places: Mapping[Register, View]) -> Instruction:
+    output = instruction.output
+    if places.keys().isdisjoint((*instruction.inputs, output)):
+        return instruction
+    inputs = tuple(places.get(register, register) for register in instruction.inputs)
+    return replace(
+        instruction, inputs=inputs, output=output if output is None else places.get(output, output)
+    )
+
+
+def same_layout(one: Register, other: Register) -> bool:
+    """Whether two registers are of one shape and dtype."""
+    return (one.shape, one.dtype) == (other.shape, other.dtype)
