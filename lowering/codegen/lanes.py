@@ -5,10 +5,11 @@ Every value is folded in an order that depends on the shapes only: results are t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+from lowering.buffer import Buffer
 from lowering.codegen.body import Body
-from lowering.codegen.columns import load_runs, longest, runs_of
+from lowering.codegen.columns import Run, load_runs, load_runs_together, longest, runs_of
 from lowering.codegen.expressions import (
     WIDE,
     cast,
@@ -92,6 +93,10 @@ def walk(
             body.line(f"{kind} base = {first};")
             walk_all(body, flat, step, shape, vectors, aligned, parts, end, total)
             return
+        if runs and not backwards and share >= shape.lanes * GROUPS_IN_FLIGHT:
+            body.line(f"{kind} base = {first};")
+            _take_runs(body, flat, step, shape, runs, aligned, end, total)
+            first = "base"
         head = f"for ({kind} step = {first}; step < {end}; step += {shape.lanes})"
         if backwards:
             last = f"{first} + ({end} - 1 - lane) / {shape.lanes} * {shape.lanes}"
@@ -125,6 +130,29 @@ def walk(
             body.line(f"const {kind} step = {whole} + lane;")
             body.bind(step, "step")
             take_step(body, flat, "total")
+
+
+def _take_runs(
+    body: Body,
+    flat: FlatPass,
+    step: Axis,
+    shape: ReduceShape,
+    runs: Sequence[Run],
+    aligned: Mapping[Buffer, str],
+    end: str,
+    total: str,
+) -> None:
+    """Take several steps at a time from `base` on, for as long as there are so many."""
+    parts, lanes = GROUPS_IN_FLIGHT, shape.lanes
+    head = f"for (; base + {(parts - 1) * lanes} < {end}; base += {parts * lanes})"
+    with body.block(head):
+        place = f"const auto step = base + part * {lanes};"
+        body.bind(step, "step")
+        load_runs_together(body, runs, aligned, place, parts)
+        body.line("#pragma unroll")
+        with body.block(f"for (int part = 0; part < {parts}; ++part)"):
+            body.line(place)
+            take_step(body, flat, total)
 
 
 def _parts(vectors: Vectors, share: int, whole: int, shape: ReduceShape) -> Iterator[int]:
