@@ -220,6 +220,23 @@ template <class T, class R> __device__ T tg_float_to_integer(R x) {
   else return (T)x;
 }
 
+// What another thread of the warp gives for x: the one at a place in it, or so many places further on
+// (x itself, if there is none). All threads of the warp take part.
+template <class T> __device__ T tg_of_lane(T x, int place) {
+  tg_u32 words[(sizeof(T) + 3) / 4] = {};
+  memcpy(words, &x, sizeof(T));
+  for (tg_u32& word : words) word = __shfl_sync(0xffffffffu, word, place);
+  memcpy(&x, words, sizeof(T));
+  return x;
+}
+template <class T> __device__ T tg_of_further_lane(T x, int distance) {
+  tg_u32 words[(sizeof(T) + 3) / 4] = {};
+  memcpy(words, &x, sizeof(T));
+  for (tg_u32& word : words) word = __shfl_down_sync(0xffffffffu, word, distance);
+  memcpy(&x, words, sizeof(T));
+  return x;
+}
+
 // x in another type, as NumPy's astype: a complex number loses its imaginary part, a number is true
 // unless it is zero, and a double reaches bfloat16 by way of float.
 template <class To, class From> __device__ To tg_cast(From x) {
@@ -344,6 +361,19 @@ template <class T> __device__ T tg_sign(T x) {
 // NaN wins in the first two and loses in the others; of equal operands the second is taken.
 template <class T> __device__ T tg_maximum(T x, T y) { return x > y || x != x ? x : y; }
 template <class T> __device__ T tg_minimum(T x, T y) { return x < y || x != x ? x : y; }
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+// One instruction each; of two zeros the maximum is the positive one, the minimum the negative one.
+__device__ inline float tg_maximum(float x, float y) {
+  float result;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(x), "f"(y));
+  return result;
+}
+__device__ inline float tg_minimum(float x, float y) {
+  float result;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(x), "f"(y));
+  return result;
+}
+#endif
 template <class T> __device__ T tg_fmax(T x, T y) { return x > y || y != y ? x : y; }
 template <class T> __device__ T tg_fmin(T x, T y) { return x < y || y != y ? x : y; }
 

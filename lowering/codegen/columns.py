@@ -1,6 +1,7 @@
 """Neighbouring columns of narrow elements: folded by one thread, and loaded as one.
 
-A warp that loads one float16 a thread moves half of what it moves of float32, at the same cost.
+A warp that loads one float16 a thread moves half of what it moves of float32, at the same cost; and
+a thread has only so many loads in flight.
 """
 
 from __future__ import annotations
@@ -14,16 +15,17 @@ from lowering.codegen import launch
 from lowering.codegen.body import Body
 from lowering.codegen.expressions import compute
 from lowering.codegen.plain import PlainNest
-from lowering.codegen.vectors import load_text
+from lowering.codegen.vectors import load_text, pack
 from lowering.kernel import Pass, RowNest
 from lowering.stage import map_nest
 from tracegraph.scalar import Accumulated, Axis, Expr, Load, Sum, subexpressions
 
-FEWEST_THREADS = 32  # that load neighbouring words
+FEWEST_THREADS = 32  # that load neighbouring columns
+MOST_ACCUMULATORS = 8  # of a thread
 
 
 def widened(nest: PlainNest) -> PlainNest:
-    """A reduction over leading axes with as many columns a point as make up a word."""
+    """A reduction over leading axes with as many columns a point as are loaded as one."""
     if not isinstance(nest, RowNest) or nest.signals or len(nest.passes) != 1:
         return nest
     (only,) = nest.passes
@@ -31,12 +33,26 @@ def widened(nest: PlainNest) -> PlainNest:
     number = max((a for a, n in enumerate(nest.space) if n > 1), default=None)
     if number is None or not loads or only.stores:
         return nest
-    together = launch.WORD // min(load.dtype.itemsize for load in loads)
-    columns = nest.space[number]
-    small = prod(nest.space) * prod(nest.loop) < launch.LARGE_MAP
-    if small or together < 2 or columns % together or columns < FEWEST_THREADS * together:
+    together = _together(nest, nest.space[number], min(load.dtype.itemsize for load in loads))
+    if together == 1 or launch.loop_is_contiguous(nest):
         return nest
-    return nest if launch.loop_is_contiguous(nest) else _widened(nest, number, together)
+    return _widened(nest, number, together)
+
+
+def _together(nest: RowNest, columns: int, narrowest: int) -> int:
+    """The columns of a thread: as many as one access moves, or make up a word, or only one; more
+    than a word where there is enough to do for fewer threads.
+    """
+    size, own = prod(nest.space) * prod(nest.loop), len(nest.passes[0].accumulators)
+    word = launch.WORD // narrowest
+    together = launch.VECTOR_BYTES // narrowest if word > 1 else 1
+    while together > 1:
+        few = together * own <= MOST_ACCUMULATORS and size >= 2 * together * launch.LARGE_MAP
+        whole = columns % together == 0 and columns >= FEWEST_THREADS * together
+        if whole and (few or (together == word and size >= launch.LARGE_MAP)):
+            return together
+        together = together // 2 if together > word else 1
+    return 1
 
 
 def _widened(nest: RowNest, number: int, together: int) -> RowNest:
@@ -69,16 +85,19 @@ class Run:
 
 
 def runs_of(roots: Iterable[Expr]) -> list[Run]:
-    """The runs, a word each, among the flat loads below some expressions."""
+    """The runs among the flat loads below some expressions, each as long as one access can be."""
     loads = {e: None for e in subexpressions(tuple(roots)) if isinstance(e, Load)}
-    runs = []
+    runs: list[Run] = []
     for load in loads:
-        length = launch.WORD // load.dtype.itemsize
-        if length < 2 or load.guard is not None or not _is_multiple(load.indices[0], length):
+        if load.guard is not None or any(load in run.loads for run in runs):
             continue
-        run = [Load.make(load.buffer, (load.indices[0] + k,), None) for k in range(length)]
-        if all(other in loads for other in run):
-            runs.append(Run(tuple(run)))
+        length = launch.VECTOR_BYTES // load.dtype.itemsize
+        while length > 1 and length * load.dtype.itemsize >= launch.WORD:
+            run = [Load.make(load.buffer, (load.indices[0] + k,), None) for k in range(length)]
+            if _is_multiple(load.indices[0], length) and all(other in loads for other in run):
+                runs.append(Run(tuple(run)))
+                break
+            length //= 2
     return runs
 
 
@@ -96,6 +115,27 @@ def load_runs(body: Body, runs: Iterable[Run], aligned: Mapping[Buffer, str]) ->
         body.line(f"const auto {name} = {load_text(body, first, len(run.loads), aligned)};")
         for place, load in enumerate(run.loads):
             body.bind(load, f"{name}.items[{place}]")
+
+
+def load_runs_together(
+    body: Body, runs: Iterable[Run], aligned: Mapping[Buffer, str], place: str, parts: int
+) -> None:
+    """Load the runs of several steps, the text of each of which is `place`, and take `part`, before
+    the first is used; bind their elements for a loop over `part`.
+    """
+    named = {run: body.fresh() for run in runs}
+    for run, name in named.items():
+        body.line(f"{pack(run.loads[0], len(run.loads))} {name}[{parts}];")
+    body.line("#pragma unroll")
+    with body.block(f"for (int part = 0; part < {parts}; ++part)"):
+        body.line(place)
+        for run, name in named.items():
+            first = run.loads[0]
+            compute(body, first.indices)
+            body.line(f"{name}[part] = {load_text(body, first, len(run.loads), aligned)};")
+    for run, name in named.items():
+        for number, load in enumerate(run.loads):
+            body.bind(load, f"{name}[part].items[{number}]")
 
 
 def _is_load(expr: Expr) -> bool:

@@ -248,7 +248,7 @@ def _most_row_threads(nest: RowNest) -> int:
 
 def loop_is_contiguous(nest: RowNest) -> bool:
     """Whether neighbouring steps of the loop touch neighbouring elements of the largest buffer, or
-    neighbouring outputs neighbouring words.
+    neighbouring outputs neighbouring vectors.
 
     Where neither the steps nor the outputs do, the steps are given to neighbouring threads.
     """
@@ -261,8 +261,10 @@ def loop_is_contiguous(nest: RowNest) -> bool:
         strides, _ = found
         if steps and abs(strides.get(steps[-1], 0)) == 1:
             return True
-        size = access.buffer.type.dtype.itemsize
-        if outputs and 0 < abs(strides.get(outputs[-1], 0)) <= max(1, WORD // size):
+        nbytes = (
+            abs(strides.get(outputs[-1], 0)) * access.buffer.type.dtype.itemsize if outputs else 0
+        )
+        if 0 < nbytes <= VECTOR_BYTES:
             return False
     return True
 

@@ -149,9 +149,14 @@ def test_narrow_elements_are_loaded_by_vectors(name: str, width: int, unit: Unit
 
 @pytest.mark.parametrize(
     ("name", "together"),
-    [("columns_int8_50x256", 4), ("columns_float16_5x7x640", 2), ("columns_float16_60x130", 2)],
+    [
+        ("columns_int8_50x256", 8),
+        ("columns_float16_5x7x640", 8),
+        ("columns_float16_3000x128", 4),
+        ("columns_float16_60x130", 2),
+    ],
 )
-def test_narrow_columns_are_loaded_by_words(name: str, together: int, unit: Unit) -> None:
+def test_narrow_columns_are_loaded_together(name: str, together: int, unit: Unit) -> None:
     text = text_of(unit, name)
     assert f"tg_load<{together}>(p0" in text
     assert "p0[" not in text
