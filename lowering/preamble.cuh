@@ -361,19 +361,6 @@ template <class T> __device__ T tg_sign(T x) {
 // NaN wins in the first two and loses in the others; of equal operands the second is taken.
 template <class T> __device__ T tg_maximum(T x, T y) { return x > y || x != x ? x : y; }
 template <class T> __device__ T tg_minimum(T x, T y) { return x < y || x != x ? x : y; }
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-// One instruction each; of two zeros the maximum is the positive one, the minimum the negative one.
-__device__ inline float tg_maximum(float x, float y) {
-  float result;
-  asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(x), "f"(y));
-  return result;
-}
-__device__ inline float tg_minimum(float x, float y) {
-  float result;
-  asm("min.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(x), "f"(y));
-  return result;
-}
-#endif
 template <class T> __device__ T tg_fmax(T x, T y) { return x > y || y != y ? x : y; }
 template <class T> __device__ T tg_fmin(T x, T y) { return x < y || y != y ? x : y; }
 
