@@ -220,23 +220,6 @@ template <class T, class R> __device__ T tg_float_to_integer(R x) {
   else return (T)x;
 }
 
-// What another thread of the warp gives for x: the one at a place in it, or so many places further on
-// (x itself, if there is none). All threads of the warp take part.
-template <class T> __device__ T tg_of_lane(T x, int place) {
-  tg_u32 words[(sizeof(T) + 3) / 4] = {};
-  memcpy(words, &x, sizeof(T));
-  for (tg_u32& word : words) word = __shfl_sync(0xffffffffu, word, place);
-  memcpy(&x, words, sizeof(T));
-  return x;
-}
-template <class T> __device__ T tg_of_further_lane(T x, int distance) {
-  tg_u32 words[(sizeof(T) + 3) / 4] = {};
-  memcpy(words, &x, sizeof(T));
-  for (tg_u32& word : words) word = __shfl_down_sync(0xffffffffu, word, distance);
-  memcpy(&x, words, sizeof(T));
-  return x;
-}
-
 // x in another type, as NumPy's astype: a complex number loses its imaginary part, a number is true
 // unless it is zero, and a double reaches bfloat16 by way of float.
 template <class To, class From> __device__ To tg_cast(From x) {

@@ -25,7 +25,7 @@ MOST_ACCUMULATORS = 8  # of a thread
 
 
 def widened(nest: PlainNest) -> PlainNest:
-    """A reduction over leading axes with as many columns a point as are loaded as one."""
+    """A reduction over leading axes with as many columns a point as make up a word."""
     if not isinstance(nest, RowNest) or nest.signals or len(nest.passes) != 1:
         return nest
     (only,) = nest.passes

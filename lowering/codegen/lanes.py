@@ -186,63 +186,17 @@ def share_cells(body: Body, folds: Sequence[Fold], shape: ReduceShape) -> None:
             offset += shape.outputs * shape.lanes * dtype.itemsize
 
 
-def fold_lanes(body: Body, folds: Sequence[Fold], shape: ReduceShape, tell: bool = False) -> None:
-    """Fold the lanes of each output into its lane 0; with `tell`, let all its lanes know.
+def fold_lanes(body: Body, folds: Sequence[Fold], shape: ReduceShape) -> None:
+    """Fold the lanes of each output into its lane 0, by halving distances in shared memory.
 
-    Shared memory is read to the end: it must not be written again before all have waited.
+    As soon as the lanes that meet are of one warp, the warp alone waits.
     """
     if shape.lanes == 1 or not folds:
         return
-    if shape.adjacent and shape.outputs * shape.lanes >= WARP:
-        _fold_warps(body, folds, shape, tell)
-    else:
-        _fold_in_shared_memory(body, folds, shape)
-        if tell:
-            _tell_lanes(body, folds, shape)
-
-
-def _fold_warps(body: Body, folds: Sequence[Fold], shape: ReduceShape, tell: bool) -> None:
-    """Fold each warp from register to register, then the warps, each of which reads all results."""
-    warps = shape.lanes // WARP
-    if warps <= 1 and tell:
-        body.line("__syncwarp();")  # what lanes have stored is seen by the others' next pass
-    _fold_within_warp(body, folds, min(shape.lanes, WARP))
-    first = f"(thread - lane) % {WARP}"
-    if warps > 1:
-        with body.block(f"if (thread % {WARP} == 0)"):
-            for mine, shared in _cells(folds, "total", "shared"):
-                body.line(f"{shared}[thread / {WARP}] = {mine};")
-        body.line("__syncthreads();")
-        for mine, shared in _cells(folds, "total", "shared"):
-            body.line(f"{mine} = {shared}[(thread - lane) / {WARP} + thread % {warps}];")
-        _fold_within_warp(body, folds, warps)
-        first = "0"
-    if tell:
-        for fold in folds:
-            for mine in fold.cells("total"):
-                body.line(f"{mine} = tg_of_lane({mine}, {first});")
-
-
-def _fold_within_warp(body: Body, folds: Sequence[Fold], lanes: int) -> None:
-    """Fold neighbours into the first of them; what the others fold meanwhile is not used."""
-    body.line("#pragma unroll")
-    with body.block(f"for (int width = {lanes // 2}; width >= 1; width /= 2)"):
-        for fold in folds:
-            for mine, theirs in _cells([fold], "total", "further"):
-                body.line(f"const auto {theirs} = tg_of_further_lane({mine}, width);")
-            fold.absorb(body, "total", fold.cells("further"))
-
-
-def _cells(folds: Sequence[Fold], one: str, other: str) -> list[tuple[str, str]]:
-    """The variables of two sets of accumulators, in pairs."""
-    return [pair for fold in folds for pair in zip(fold.cells(one), fold.cells(other), strict=True)]
-
-
-def _fold_in_shared_memory(body: Body, folds: Sequence[Fold], shape: ReduceShape) -> None:
-    """Fold by halving distances. As soon as the lanes that meet are of one warp, it alone waits."""
     stride = 1 if shape.adjacent else shape.outputs
-    for mine, shared in _cells(folds, "total", "shared"):
-        body.line(f"{shared}[thread] = {mine};")
+    for fold in folds:
+        for mine, shared in zip(fold.cells("total"), fold.cells("shared"), strict=True):
+            body.line(f"{shared}[thread] = {mine};")
     body.line(barrier(shape.lanes * stride))
     far = [w for w in _halvings(shape.lanes) if 2 * w * stride > WARP]
     near = [w for w in _halvings(shape.lanes) if 2 * w * stride <= WARP]
@@ -256,18 +210,9 @@ def _fold_in_shared_memory(body: Body, folds: Sequence[Fold], shape: ReduceShape
                 for fold in folds:
                     theirs = tuple(f"{cell}[{other}]" for cell in fold.cells("shared"))
                     fold.absorb(body, "total", theirs)
-                    for mine, shared in _cells([fold], "total", "shared"):
+                    for mine, shared in zip(fold.cells("total"), fold.cells("shared"), strict=True):
                         body.line(f"{shared}[thread] = {mine};")
             body.line(sync)
-
-
-def _tell_lanes(body: Body, folds: Sequence[Fold], shape: ReduceShape) -> None:
-    """Give every lane what lane 0 of its output has left in shared memory."""
-    stride = 1 if shape.adjacent else shape.outputs
-    if 2 * stride <= WARP < shape.lanes * stride:  # the last to wait was one warp
-        body.line("__syncthreads();")
-    for mine, shared in _cells(folds, "total", "shared"):
-        body.line(f"{mine} = {shared}[thread - lane * {stride}];")
 
 
 def barrier(together: int) -> str:

@@ -13,7 +13,7 @@ from lowering.buffer import Buffer
 from lowering.codegen.body import Body
 from lowering.codegen.expressions import compute, expr_type, hoist, index_type
 from lowering.codegen.flatten import POINT, STEP, Flattener, linear_axis
-from lowering.codegen.folds import folds_of
+from lowering.codegen.folds import Fold, folds_of
 from lowering.codegen.groups import (
     Groups,
     take_groups,
@@ -21,6 +21,7 @@ from lowering.codegen.groups import (
     vectors_of_pass,
 )
 from lowering.codegen.lanes import (
+    WARP,
     barrier,
     fold_lanes,
     place_thread,
@@ -74,8 +75,8 @@ def write_rows(body: Body, nest: RowNest, shape: ReduceShape) -> None:
                 walk(body, flat_pass, step, shape, backwards=number % 2 == 1)
             else:
                 _take_items(body, flat_pass, step, shape, kept[number], names)
-        # each pass has shared memory of its own, so nothing needs to wait until it is read
-        fold_lanes(body, flat_pass.folds, shape, tell=True)
+        fold_lanes(body, flat_pass.folds, shape)
+        _tell_lanes(body, flat_pass.folds, shape)
         for fold in flat_pass.folds:
             body.bind(*fold.result("total"))
     if not nest.stores and not nest.signals:
@@ -85,6 +86,20 @@ def write_rows(body: Body, nest: RowNest, shape: ReduceShape) -> None:
         body.line(barrier(shape.lanes * (1 if shape.adjacent else shape.outputs)))
     with body.block("if (live)" if shape.lanes == 1 else "if (live && lane == 0)"):
         write_results(body, map(flat.store, nest.stores), map(flat.signal, nest.signals))
+
+
+def _tell_lanes(body: Body, folds: Sequence[Fold], shape: ReduceShape) -> None:
+    """Give every lane the totals of its row. Each pass has shared memory of its own, so nothing
+    needs to wait until they are read.
+    """
+    if shape.lanes == 1 or not folds:
+        return
+    stride = 1 if shape.adjacent else shape.outputs
+    if 2 * stride <= WARP < shape.lanes * stride:  # the last to wait was one warp
+        body.line("__syncthreads();")
+    for fold in folds:
+        for mine, shared in zip(fold.cells("total"), fold.cells("shared"), strict=True):
+            body.line(f"{mine} = {shared}[thread - lane * {stride}];")
 
 
 def _items(step: Axis, shape: ReduceShape) -> int:

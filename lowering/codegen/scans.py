@@ -108,15 +108,15 @@ def _fold_shares(body: Body, nest: ScanNest, store: Store, step: Axis, shape: Sc
         body.line("partial[place] = total0;")
         body.line("__threadfence();")
         body.line("told[place] = round;")
-    body.line("__syncthreads();")
     fold.reset(body, "total")
     before = f"for (int before = place - split + lane; before < place; before += {shape.threads})"
     with body.block(before):
         body.line("while (told[before] != round) {}")
         body.line("__threadfence();")
         fold.absorb(body, "total", ("partial[before]",))
-    fold_lanes(body, [fold], lanes, tell=True)
-    body.line("carried = total0;")
+    fold_lanes(body, [fold], lanes)
+    body.line("__syncthreads();")
+    body.line("carried = shared0[0];")
     body.line("__syncthreads();")
 
 

@@ -95,22 +95,6 @@ static void** task_arguments;
 
 static void __syncthreads() { swapcontext(&fibers[current], &scheduler); }
 static void __syncwarp() { __syncthreads(); }
-static unsigned exchanged[2][MOST];
-static bool exchange[MOST];  // which of both each thread wrote last
-static unsigned exchange_words(unsigned word, int place) {
-  int me = current;
-  exchange[me] = !exchange[me];
-  exchanged[exchange[me]][me] = word;
-  __syncwarp();
-  return exchanged[exchange[me]][(me & ~31) + place];
-}
-static unsigned __shfl_sync(unsigned, unsigned word, int place) {
-  return exchange_words(word, place & 31);
-}
-static unsigned __shfl_down_sync(unsigned, unsigned word, int distance) {
-  int place = (current & 31) + distance;
-  return exchange_words(word, place < 32 ? place : current & 31);
-}
 static void run_fiber() {
   task(task_arguments);
   finished[current] = true;

@@ -76,10 +76,14 @@ test_total(const tg_half* __restrict__ p0, tg_half* p1) {
       total0 = (total0 + tg_cast<float>(v1));
     }
   }
-  #pragma unroll
+  shared0[thread] = total0;
+  __syncwarp();
   for (int width = 2; width >= 1; width /= 2) {
-    const auto further0 = tg_of_further_lane(total0, width);
-    total0 = (total0 + further0);
+    if (lane < width) {
+      total0 = (total0 + shared0[thread + width]);
+      shared0[thread] = total0;
+    }
+    __syncwarp();
   }
   if (live && lane == 0) {
     p1[point] = tg_cast<tg_half>(total0);
@@ -109,7 +113,7 @@ def test_a_row_that_registers_can_hold_is_read_once(columns: int, reads: int) ->
     x, out = buffer("float32", 64, columns), buffer("float32", 64, columns)
     text = functions(node("softmax", softmax(x, out, 1)))
     assert text.count("= p0[") == reads
-    assert ("int item" in text) == (reads == 1)
+    assert ("#pragma unroll" in text) == (reads == 1)
 
 
 def test_workspace_is_asked_for_where_blocks_share_a_loop() -> None:
