@@ -67,9 +67,8 @@ def group(region: Region, sinks: int) -> Grouping:
     return _Analysis(region, sinks).run()
 
 
-def apart(region: Region, sinks: int) -> Grouping:
+def apart(region: Region) -> Grouping:
     """Every value that costs anything is stored, once, by a kernel of its own."""
-    del sinks  # results that were stored need a copy at most
     computed = (e for e in region.eqns if isinstance(e.op.form, Elementwise | Indexed | Reduction))
     return Grouping({eqn.outputs[0] for eqn in computed if not is_free(eqn)})
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from importlib import import_module
 from math import prod
 from time import perf_counter
 from typing import Any
@@ -150,20 +149,7 @@ def main() -> None:
     """Print one line a case."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="run the cases whose name has this in it")
-    parser.add_argument(
-        "--set",
-        default=[],
-        action="append",
-        metavar="MODULE.NAME=NUMBER",
-        help="generate with another constant, such as lowering.codegen.launch.VECTORS_PER_THREAD=4",
-    )
-    given = parser.parse_args()
-    for setting in given.set:
-        path, _, number = setting.partition("=")
-        module, _, constant = path.rpartition(".")
-        if not hasattr(import_module(module), constant):
-            parser.error(f"{module} has no constant {constant}")
-        setattr(import_module(module), constant, int(number))
+    only = parser.parse_args().only
     from cuda.core import Device
 
     device = Device(0)
@@ -178,7 +164,7 @@ def main() -> None:
     print(f"{'copy':<44} {limit:8.0f} GB/s", flush=True)
     for make, dtype, shape, shift in cases():
         name = f"{make.__name__} {dtype} {'x'.join(map(str, shape))} +{shift}"
-        if given.only in name:
+        if only in name:
             rate, notes = _measure(make(dtype, *shape), shift, device, stream, memory)
             print(f"{name:<44} {rate:8.0f} GB/s {rate / limit:5.0%}   {notes}", flush=True)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 import tracegraph.ops  # noqa: F401 - registers the ops that `call` names
 from lowering.buffer import Buffer
+from lowering.codegen import Unit
 from lowering.kernel import Kernel, Nest, Store
 from lowering.plan import Graph, KernelNode, Plan
 from tracegraph.op import get
@@ -16,6 +17,12 @@ from tracegraph.scalar import Axis, Expr, Load, apply
 from tracegraph.types import ArrayType
 
 _numbers = itertools.count()
+
+
+def text_of(unit: Unit, kernel: KernelNode) -> str:
+    """The body of a kernel's function."""
+    function = unit.kernels[kernel].name
+    return unit.source.split(f"\n{function}(")[1].split("\n}\n")[0]
 
 
 def buffer(dtype: Any, *shape: int) -> Buffer:

@@ -12,7 +12,7 @@ import row_cases  # noqa: F401 - adds its cases
 from cases import CASES, Case, values
 from emulator import COMPILER, Emulator
 from fold_cases import reduction
-from kernels import axes, buffer, load, node, plan, store
+from kernels import axes, buffer, load, node, plan, store, text_of
 from row_cases import TOLERANCE, softmax
 from test_kernels_emulated import assert_case, memory_of
 
@@ -124,11 +124,6 @@ def test_rows_give_what_numpy_gives(name: str, shift: int, apart: int, emulator:
     assert_case(ALL[name], emulator, shift, apart)
 
 
-def text_of(unit: Unit, name: str) -> str:
-    function = unit.kernels[ALL[name].node].name
-    return unit.source.split(f"\n{function}(")[1].split("\n}\n")[0]
-
-
 @pytest.mark.parametrize(
     ("name", "width"),
     [
@@ -142,7 +137,7 @@ def text_of(unit: Unit, name: str) -> str:
     ],
 )
 def test_narrow_elements_are_loaded_by_vectors(name: str, width: int, unit: Unit) -> None:
-    text = text_of(unit, name)
+    text = text_of(unit, ALL[name].node)
     assert f"tg_load<{width}>(p0" in text
     assert text.count("p0[") <= (0 if name.startswith("softmax") else 2), "but what is left over"
 
@@ -157,7 +152,7 @@ def test_narrow_elements_are_loaded_by_vectors(name: str, width: int, unit: Unit
     ],
 )
 def test_narrow_columns_are_loaded_together(name: str, together: int, unit: Unit) -> None:
-    text = text_of(unit, name)
+    text = text_of(unit, ALL[name].node)
     assert f"tg_load<{together}>(p0" in text
     assert "p0[" not in text
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from cases import CASES, Case, values
 from emulator import COMPILER, Emulator
-from kernels import axes, buffer, call, load, node, plan, store
+from kernels import axes, buffer, call, load, node, plan, store, text_of
 from test_kernels_emulated import assert_case
 
 from lowering.buffer import Buffer
@@ -135,13 +135,8 @@ def test_map_gives_what_numpy_gives(name: str, shift: int, apart: int, emulator:
     assert_case(ALL[name], emulator, shift, apart)
 
 
-def text_of(unit: Unit, name: str) -> str:
-    function = unit.kernels[ALL[name].node].name
-    return unit.source.split(f"\n{function}(")[1].split("\n}\n")[0]
-
-
 def vector_accesses(unit: Unit, name: str) -> int:
-    text = text_of(unit, name)
+    text = text_of(unit, ALL[name].node)
     return sum(text.count(access) for access in ("reinterpret_cast", "tg_load<", "tg_store("))
 
 
@@ -154,7 +149,7 @@ def test_contiguous_accesses_are_vectors_and_others_are_not(unit: Unit) -> None:
 
 
 def test_only_arguments_are_tested_for_alignment(unit: Unit) -> None:
-    assert "& 15) == 0" in text_of(unit, "float32_4096")
+    assert "& 15) == 0" in text_of(unit, ALL["float32_4096"].node)
     x, out = (Buffer(space, 0, buffer("float32", 1 << 21).type) for space in ("const", "scratch"))
     (i,) = axes(1 << 21)
     inner = node("inner", MapNest((1 << 21,), (store(out, (i,), load(x, i)),)))
@@ -165,5 +160,5 @@ def test_only_arguments_are_tested_for_alignment(unit: Unit) -> None:
 
 
 def test_the_value_of_a_group_is_computed_once(unit: Unit) -> None:
-    text = text_of(unit, "rows_and_columns")
+    text = text_of(unit, ALL["rows_and_columns"].node)
     assert text.index("p1[") < text.index("int item")
