@@ -77,8 +77,10 @@ class Stream:
 def stream(s: Any) -> Iterator[None]:
     """Run the calls inside the block on a stream.
 
-    The choice holds for the thread, or the asynchronous task, that makes it. Arguments that were
-    computed on other streams are waited for by the device, not by the host.
+    The choice holds for the thread, or the asynchronous task, that makes it, and for what inherits
+    its context: tasks, and where ``sys.flags.thread_inherit_context`` is set threads, that are
+    started inside. Arguments that were computed on other streams are waited for by the device, not
+    by the host.
 
     Args:
         s: a `Stream`, a stream of CuPy or PyTorch, any object with ``__cuda_stream__``, or the

@@ -1,4 +1,4 @@
-"""Tracing: one `Trace` records one region; the innermost one is current (a context variable).
+"""Tracing: one `Trace` records one region; the innermost one is current, in its thread.
 
 A value of an outer trace, or a closed-over array, that an inner region uses becomes an explicit
 parameter of that region (`Trace.read`), so that every region is closed.
@@ -7,9 +7,9 @@ parameter of that region (`Trace.read`), so that every region is closed.
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from functools import cache, lru_cache
 from pathlib import Path
 from types import FrameType
@@ -27,7 +27,14 @@ from tracegraph.types import ArrayType, type_of
 if TYPE_CHECKING:
     from tracegraph.op import Op
 
-_current: ContextVar[Trace | None] = ContextVar("tracegraph_trace", default=None)
+
+class _Innermost(threading.local):
+    # No context variable: where threads inherit those, they would record into the trace around.
+    trace: Trace | None = None
+
+
+innermost = _Innermost()
+"""Has the innermost trace in progress in this thread as its `trace`; None if there is none."""
 
 _OWN_DIRECTORIES = tuple(str(Path(m).parent) for m in (__file__, np.__file__, optree.__file__))
 
@@ -137,14 +144,15 @@ class Trace:
         return Region(params, tuple(self.eqns), atoms)
 
 
-current_trace = _current.get
-"""The innermost trace in progress; None if there is none."""
+def current_trace() -> Trace | None:
+    """The innermost trace in progress in this thread; None if there is none."""
+    return innermost.trace
 
 
 @contextmanager
 def activate(trace: Trace) -> Iterator[Trace]:
     """Make a trace current; whatever happens inside, the one before is current again after."""
-    token = _current.set(trace)
+    around, innermost.trace = innermost.trace, trace
     try:
         yield trace
     except ValueError as error:
@@ -157,7 +165,7 @@ def activate(trace: Trace) -> Iterator[Trace]:
             raise trace.index_error.with_traceback(error.__traceback__) from None
         raise
     finally:
-        _current.reset(token)
+        innermost.trace = around
 
 
 def recorder(args: Sequence[Any]) -> Trace | None:
@@ -168,7 +176,7 @@ def recorder(args: Sequence[Any]) -> Trace | None:
     Raises:
         EscapedTracerError: a tracer, but no trace is in progress.
     """
-    trace = _current.get()
+    trace = innermost.trace
     for arg in args:
         if isinstance(arg, Tracer):
             if trace is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import threading
+from contextvars import copy_context
 from functools import partial
 from typing import Any
 
@@ -434,6 +435,23 @@ def test_concurrent_calls_trace_once_and_are_right() -> None:
     assert not wrong
     assert len(traced) == 1
     assert counts(f) == (1, 1, 160)
+
+
+def test_another_thread_is_no_part_of_a_trace_that_its_context_comes_from() -> None:
+    double = jit(lambda x: x * 2)
+    found = []
+
+    @jit
+    def f(x: Any) -> Any:
+        work = partial(copy_context().run, lambda: found.append(double(np.ones(3))))
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        return x + 1
+
+    np.testing.assert_array_equal(f(np.ones(3)), [2, 2, 2])
+    np.testing.assert_array_equal(found, [[2, 2, 2]])
+    assert counts(double) == (1, 1, 1)  # it ran, rather than being inlined
 
 
 def test_calls_that_differ_in_kind_alone_do_not_share_a_program() -> None:

@@ -178,6 +178,7 @@ def accepts(expression: str, values: dict[str, Any]) -> bool:
 
 
 @pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:.*fix.* is deprecated:DeprecationWarning")  # by NumPy 2.5
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(
     "expression", [f"xp.{n}(x)" for n in UNARY] + [f"xp.{n}(x, y)" for n in BINARY]
