@@ -6,6 +6,7 @@ Host memory goes through NumPy's exporter. For device memory the capsule is made
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 from typing import TYPE_CHECKING, Any
 
@@ -73,17 +74,36 @@ _capsule_pointer.restype = ctypes.c_void_p
 _new_capsule = ctypes.pythonapi.PyCapsule_New
 _new_capsule.argtypes = (ctypes.c_void_p, ctypes.c_char_p, _CapsuleDestructor)
 _new_capsule.restype = ctypes.py_object
+_set_destructor = ctypes.pythonapi.PyCapsule_SetDestructor
+_set_destructor.argtypes = (ctypes.c_void_p, ctypes.c_void_p)
+_set_destructor.restype = ctypes.c_int
 
 _NAME = b"dltensor"
 
+# Where capsules are that still exist. A dict, since one operation on it is atomic.
+_capsules: dict[int, None] = {}
 
-def _drop_unused(capsule: int) -> None:
-    """A capsule that nobody took: a consumer renames it, and calls the deleter itself."""
+
+def _drop(capsule: int) -> None:
+    """A capsule goes; if nobody took it, the memory goes with it.
+
+    A consumer renames the capsule, and calls the deleter itself.
+    """
+    _capsules.pop(capsule, None)
     if _capsule_is_valid(capsule, _NAME):
         _exported.pop(_capsule_pointer(capsule, _NAME), None)
 
 
-_capsule_destructor = _CapsuleDestructor(_drop_unused)
+_capsule_destructor = _CapsuleDestructor(_drop)
+
+
+@atexit.register
+def _detach() -> None:
+    """Let capsules and tensors that outlive the interpreter call no Python."""
+    for capsule in list(_capsules):
+        _set_destructor(capsule, None)
+    for _, _, managed in list(_exported.values()):
+        managed.deleter = _Deleter()  # null: there is nothing to call
 
 
 def device_of(device: str) -> tuple[int, int]:
@@ -158,7 +178,9 @@ def export_device(
     managed = _ManagedTensor(tensor=tensor, manager_context=None, deleter=_deleter)
     address = ctypes.addressof(managed)
     _exported[address] = (buffer, shape, managed)
-    return _new_capsule(address, _NAME, _capsule_destructor)
+    capsule = _new_capsule(address, _NAME, _capsule_destructor)
+    _capsules[id(capsule)] = None
+    return capsule
 
 
 def import_host(x: Any) -> NDArray[Any] | None:

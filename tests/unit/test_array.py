@@ -6,6 +6,10 @@ import copy
 import gc
 import operator
 import pickle
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -473,6 +477,24 @@ def test_unused_device_capsule_is_dropped() -> None:
     assert x.data.waits == 0
     del capsule
     assert len(dlpack._exported) == before
+
+
+@pytest.mark.parametrize("taken", [False, True])
+def test_what_is_exported_may_outlive_the_interpreter(taken: bool) -> None:
+    code = f"""
+        import sys, _thread
+        import numpy as np
+        sys.path.insert(0, {str(Path(__file__).parent)!r})
+        from fake_device import FakeBuffer
+        from tracegraph import dlpack
+        from tracegraph.array import Array
+        dlpack.device_of = lambda device: (1, 0)
+        x = Array(FakeBuffer(np.ones(3), "cuda:0"))
+        _thread.kept = np.from_dlpack(x) if {taken} else x.__dlpack__(stream=-1)
+    """
+    command = [sys.executable, "-c", textwrap.dedent(code)]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stderr) == (0, "")
 
 
 def test_device_capsule_refuses_what_it_cannot_do() -> None:
