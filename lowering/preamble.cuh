@@ -28,46 +28,49 @@ typedef tg_complex<double> tg_c128;
 // Elements that are loaded or stored as one.
 template <class T, int N> struct alignas(N * sizeof(T)) tg_pack { T items[N]; };
 
-// The vector at an address that is a multiple of an element's size only: two vectors are loaded, and
+// The 16 bytes at an address that is a multiple of an element's size only: two blocks are loaded, and
 // what is wanted of them is shifted into one. Both hold an element of it, so that no other memory than
 // the array's 16-byte blocks is touched.
-template <class T, int N> __device__ tg_pack<T, N> tg_load_shifted(const T* place) {
-  typedef tg_pack<tg_u32, 4> block;
+typedef tg_pack<tg_u32, 4> tg_block;
+template <int size> __device__ tg_block tg_load_shifted(const void* place) {
   const tg_u32 address = (tg_u32)(tg_u64)place, skip = address & 15;
   const char* const start = (const char*)place - skip;
-  const block low = *(const block*)start;
-  const block high = *(const block*)(start + (skip ? 16 : 0));
+  const tg_block low = *(const tg_block*)start;
+  const tg_block high = *(const tg_block*)(start + (skip ? 16 : 0));
   tg_u32 words[8];
   for (int i = 0; i < 4; ++i) {
     words[i] = low.items[i];
     words[i + 4] = high.items[i];
   }
   if (address & 8) for (int i = 0; i < 6; ++i) words[i] = words[i + 2];
-  if constexpr (sizeof(T) < 8) {
+  if constexpr (size < 8) {
     if (address & 4) for (int i = 0; i < 5; ++i) words[i] = words[i + 1];
   }
-  block found;
+  tg_block found;
   for (int i = 0; i < 4; ++i) {
     found.items[i] = words[i];
-    if constexpr (sizeof(T) < 4) {
+    if constexpr (size < 4) {
       found.items[i] = __funnelshift_r(words[i], words[i + 1], 8 * (tg_u32)(address & 3));
     }
   }
-  tg_pack<T, N> result;
-  memcpy(&result, &found, sizeof result);
-  return result;
+  return found;
 }
 
 // The N elements from an address on, which is a multiple of their size together if they are `aligned`.
+// Elements of 16 bytes together are loaded as words, which the compiler is kept from taking apart
+// before it is known which were loaded.
 template <int N, class T> __device__ tg_pack<T, N> tg_load(const T* place, bool aligned) {
-  if (aligned) return *(const tg_pack<T, N>*)place;
+  tg_pack<T, N> result;
   if constexpr (N * sizeof(T) == 16) {
-    return tg_load_shifted<T, N>(place);
+    tg_block found = aligned ? *(const tg_block*)place : tg_load_shifted<sizeof(T)>(place);
+    if constexpr (sizeof(T) < 4) for (tg_u32& word : found.items) asm("" : "+r"(word));
+    memcpy(&result, &found, sizeof result);
+  } else if (aligned) {
+    return *(const tg_pack<T, N>*)place;
   } else {
-    tg_pack<T, N> result;
     for (int i = 0; i < N; ++i) result.items[i] = place[i];
-    return result;
   }
+  return result;
 }
 
 // The same for storing. Elements of two bytes go by words, of which the first may begin at the second.
@@ -234,7 +237,13 @@ template <class T> using tg_word = typename tg_wide<sizeof(T)>::type;
 
 template <class T> __device__ T tg_add(T x, T y) { return (T)((tg_word<T>)x + (tg_word<T>)y); }
 template <class T> __device__ T tg_subtract(T x, T y) { return (T)((tg_word<T>)x - (tg_word<T>)y); }
-template <class T> __device__ T tg_multiply(T x, T y) { return (T)((tg_word<T>)x * (tg_word<T>)y); }
+// A signed product is made at the upper end of a word and shifted down, which extends its sign; else
+// the compiler multiplies in 16 bits, of which there is no instruction.
+template <class T> __device__ T tg_multiply(T x, T y) {
+  constexpr int up = sizeof(T) < 4 ? 32 - 8 * sizeof(T) : 0;
+  if constexpr (up > 0 && tg_signed<T>) return (T)((int)(((tg_u32)x << up) * (tg_u32)y) >> up);
+  else return (T)((tg_word<T>)x * (tg_word<T>)y);
+}
 template <class T> __device__ T tg_negative(T x) { return (T)(0 - (tg_word<T>)x); }
 template <class T> __device__ T tg_absolute(T x) { return x < 0 ? tg_negative(x) : x; }
 template <class T> __device__ T tg_reciprocal(T x) { return x == 0 ? (T)0 : (T)(1 / x); }
