@@ -237,12 +237,16 @@ template <class T> using tg_word = typename tg_wide<sizeof(T)>::type;
 
 template <class T> __device__ T tg_add(T x, T y) { return (T)((tg_word<T>)x + (tg_word<T>)y); }
 template <class T> __device__ T tg_subtract(T x, T y) { return (T)((tg_word<T>)x - (tg_word<T>)y); }
-// A signed product is made at the upper end of a word and shifted down, which extends its sign; else
-// the compiler multiplies in 16 bits, of which there is no instruction.
+// A narrow product is made at the upper end of a word and shifted down, which extends it; else the
+// compiler multiplies in 16 bits, of which there is no instruction.
 template <class T> __device__ T tg_multiply(T x, T y) {
-  constexpr int up = sizeof(T) < 4 ? 32 - 8 * sizeof(T) : 0;
-  if constexpr (up > 0 && tg_signed<T>) return (T)((int)(((tg_u32)x << up) * (tg_u32)y) >> up);
-  else return (T)((tg_word<T>)x * (tg_word<T>)y);
+  if constexpr (sizeof(T) < 4) {
+    constexpr int up = 32 - 8 * sizeof(T);
+    const tg_u32 product = ((tg_u32)x << up) * (tg_u32)y;
+    return (T)(tg_signed<T> ? (int)product >> up : product >> up);
+  } else {
+    return (T)((tg_word<T>)x * (tg_word<T>)y);
+  }
 }
 template <class T> __device__ T tg_negative(T x) { return (T)(0 - (tg_word<T>)x); }
 template <class T> __device__ T tg_absolute(T x) { return x < 0 ? tg_negative(x) : x; }
