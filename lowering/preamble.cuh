@@ -1,8 +1,9 @@
 // The device C++ at the top of every generated unit: types, casts, and the scalar functions whose
 // rules are NumPy's rather than C's. Self-contained C++17: there are no headers under NVRTC.
-// complex.cuh follows it in the unit.
+// half.cuh and complex.cuh follow it in the unit.
 //
-// Values: float16 and bfloat16 are stored as tg_half and tg_bfloat16 and computed with as float.
+// Values: float16 and bfloat16 are stored as tg_half and tg_bfloat16 and computed with as float, but
+// for what half.cuh has.
 
 typedef signed char tg_i8;
 typedef short tg_i16;
@@ -27,46 +28,49 @@ typedef tg_complex<double> tg_c128;
 // Elements that are loaded or stored as one.
 template <class T, int N> struct alignas(N * sizeof(T)) tg_pack { T items[N]; };
 
-// The vector at an address that is a multiple of an element's size only: two vectors are loaded, and
+// The 16 bytes at an address that is a multiple of an element's size only: two blocks are loaded, and
 // what is wanted of them is shifted into one. Both hold an element of it, so that no other memory than
 // the array's 16-byte blocks is touched.
-template <class T, int N> __device__ tg_pack<T, N> tg_load_shifted(const T* place) {
-  typedef tg_pack<tg_u32, 4> block;
+typedef tg_pack<tg_u32, 4> tg_block;
+template <int size> __device__ tg_block tg_load_shifted(const void* place) {
   const tg_u32 address = (tg_u32)(tg_u64)place, skip = address & 15;
   const char* const start = (const char*)place - skip;
-  const block low = *(const block*)start;
-  const block high = *(const block*)(start + (skip ? 16 : 0));
+  const tg_block low = *(const tg_block*)start;
+  const tg_block high = *(const tg_block*)(start + (skip ? 16 : 0));
   tg_u32 words[8];
   for (int i = 0; i < 4; ++i) {
     words[i] = low.items[i];
     words[i + 4] = high.items[i];
   }
   if (address & 8) for (int i = 0; i < 6; ++i) words[i] = words[i + 2];
-  if constexpr (sizeof(T) < 8) {
+  if constexpr (size < 8) {
     if (address & 4) for (int i = 0; i < 5; ++i) words[i] = words[i + 1];
   }
-  block found;
+  tg_block found;
   for (int i = 0; i < 4; ++i) {
     found.items[i] = words[i];
-    if constexpr (sizeof(T) < 4) {
+    if constexpr (size < 4) {
       found.items[i] = __funnelshift_r(words[i], words[i + 1], 8 * (tg_u32)(address & 3));
     }
   }
-  tg_pack<T, N> result;
-  memcpy(&result, &found, sizeof result);
-  return result;
+  return found;
 }
 
 // The N elements from an address on, which is a multiple of their size together if they are `aligned`.
+// Elements of 16 bytes together are loaded as words, which the compiler is kept from taking apart
+// before it is known which were loaded.
 template <int N, class T> __device__ tg_pack<T, N> tg_load(const T* place, bool aligned) {
-  if (aligned) return *(const tg_pack<T, N>*)place;
+  tg_pack<T, N> result;
   if constexpr (N * sizeof(T) == 16) {
-    return tg_load_shifted<T, N>(place);
+    tg_block found = aligned ? *(const tg_block*)place : tg_load_shifted<sizeof(T)>(place);
+    if constexpr (sizeof(T) < 4) for (tg_u32& word : found.items) asm("" : "+r"(word));
+    memcpy(&result, &found, sizeof result);
+  } else if (aligned) {
+    return *(const tg_pack<T, N>*)place;
   } else {
-    tg_pack<T, N> result;
     for (int i = 0; i < N; ++i) result.items[i] = place[i];
-    return result;
   }
+  return result;
 }
 
 // The same for storing. Elements of two bytes go by words, of which the first may begin at the second.
@@ -125,57 +129,6 @@ __device__ inline tg_u16 tg_double_to_half(double x) {
 }
 #endif
 
-// ---- float16, computed as such where that is one instruction ----------------------------------------
-//
-// A float has more than twice the digits of a float16: rounding a float's sum, difference or product to
-// float16 gives what rounding once would, so that both ways give the same bits.
-
-#ifdef __CUDACC__
-#define TG_HALF_OPERATION(name, instruction, sign) \
-  __device__ inline tg_half name(tg_half x, tg_half y) { \
-    tg_half result; \
-    asm(instruction ".rn.f16 %0, %1, %2;" : "=h"(result.bits) : "h"(x.bits), "h"(y.bits)); \
-    return result; \
-  }
-#else
-#define TG_HALF_OPERATION(name, instruction, sign) \
-  __device__ inline tg_half name(tg_half x, tg_half y) { \
-    return tg_half{tg_float_to_half(tg_half_to_float(x.bits) sign tg_half_to_float(y.bits))}; \
-  }
-#endif
-TG_HALF_OPERATION(tg_half_add, "add", +)
-TG_HALF_OPERATION(tg_half_subtract, "sub", -)
-TG_HALF_OPERATION(tg_half_multiply, "mul", *)
-#undef TG_HALF_OPERATION
-
-// The quotient of two float16 lies at least 2**-23 of itself from where rounding changes, and one step
-// of Newton's leaves less error than that. It is not taken where nothing rests or all is lost (0 *
-// infinity): the guess is right then, in its sign too.
-__device__ inline tg_half tg_half_divide(tg_half x, tg_half y) {
-  const float dividend = tg_half_to_float(x.bits), divisor = tg_half_to_float(y.bits);
-#ifdef __CUDACC__
-  float inverse;
-  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(divisor));
-#else
-  const float inverse = 1 / divisor;
-#endif
-  const float guess = dividend * inverse, rest = fmaf(-guess, divisor, dividend);
-  const float quotient = fmaf(rest, inverse, guess);
-  return tg_half{tg_float_to_half(fabs(rest) > 0 ? quotient : guess)};
-}
-
-// Results of float16 are 0.502 units off at worst: the exponent is rounded to 2**-20.
-__device__ inline tg_half tg_half_exp(tg_half x) {
-  const float exponent = tg_half_to_float(x.bits) * 1.44269504f;
-#ifdef __CUDACC__
-  float power;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(exponent));
-#else
-  const float power = exp2f(exponent);
-#endif
-  return tg_half{tg_float_to_half(power)};
-}
-
 // ---- casts ------------------------------------------------------------------------------------
 
 enum tg_kind { TG_BOOL, TG_INTEGER, TG_FLOAT, TG_HALF, TG_BFLOAT16, TG_COMPLEX };
@@ -199,16 +152,27 @@ template <class To, class From> __device__ To tg_bits(From x) {
   return result;
 }
 
-// Round to nearest even; a NaN becomes quiet.
+// Round to nearest even; a NaN becomes quiet. The instruction that rounds two floats is used, for the
+// one that rounds one runs at an eighth of its rate on sm_90.
 __device__ inline tg_u16 tg_float_to_bfloat16(float x) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  tg_u16 rounded;
-  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(rounded) : "f"(x));
-  return rounded;
+  tg_u32 rounded;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(rounded) : "f"(0.0f), "f"(x));
+  return (tg_u16)rounded;
 #else
   tg_u32 bits = tg_bits<tg_u32>(x);
   if (isnan(x)) return (tg_u16)((bits >> 16 & 0x8000u) | 0x7fc0u);
   return (tg_u16)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+#endif
+}
+
+__device__ inline float tg_bfloat16_to_float(tg_u16 bits) {
+#ifdef __CUDA_ARCH__
+  float x;
+  asm("mov.b32 %0, {%1, %2};" : "=f"(x) : "h"((tg_u16)0), "h"(bits));
+  return x;
+#else
+  return tg_bits<float>((tg_u32)bits << 16);
 #endif
 }
 
@@ -229,7 +193,7 @@ template <class To, class From> __device__ To tg_cast(From x) {
   } else if constexpr (from == TG_HALF) {
     return tg_cast<To>(tg_half_to_float(x.bits));
   } else if constexpr (from == TG_BFLOAT16) {
-    return tg_cast<To>(tg_bits<float>((tg_u32)x.bits << 16));
+    return tg_cast<To>(tg_bfloat16_to_float(x.bits));
   } else if constexpr (from == TG_COMPLEX && to == TG_COMPLEX) {
     To result;
     result.re = x.re;
@@ -273,7 +237,17 @@ template <class T> using tg_word = typename tg_wide<sizeof(T)>::type;
 
 template <class T> __device__ T tg_add(T x, T y) { return (T)((tg_word<T>)x + (tg_word<T>)y); }
 template <class T> __device__ T tg_subtract(T x, T y) { return (T)((tg_word<T>)x - (tg_word<T>)y); }
-template <class T> __device__ T tg_multiply(T x, T y) { return (T)((tg_word<T>)x * (tg_word<T>)y); }
+// A narrow product is made at the upper end of a word and shifted down, which extends it; else the
+// compiler multiplies in 16 bits, of which there is no instruction.
+template <class T> __device__ T tg_multiply(T x, T y) {
+  if constexpr (sizeof(T) < 4) {
+    constexpr int up = 32 - 8 * sizeof(T);
+    const tg_u32 product = ((tg_u32)x << up) * (tg_u32)y;
+    return (T)(tg_signed<T> ? (int)product >> up : product >> up);
+  } else {
+    return (T)((tg_word<T>)x * (tg_word<T>)y);
+  }
+}
 template <class T> __device__ T tg_negative(T x) { return (T)(0 - (tg_word<T>)x); }
 template <class T> __device__ T tg_absolute(T x) { return x < 0 ? tg_negative(x) : x; }
 template <class T> __device__ T tg_reciprocal(T x) { return x == 0 ? (T)0 : (T)(1 / x); }

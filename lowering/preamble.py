@@ -58,5 +58,6 @@ def preamble() -> str:
     """The C++ text itself: types, casts and functions, all named ``tg_…``."""
     package = files("lowering")
     return "\n".join(
-        package.joinpath(name).read_text("utf-8") for name in ("preamble.cuh", "complex.cuh")
+        package.joinpath(name).read_text("utf-8")
+        for name in ("preamble.cuh", "half.cuh", "complex.cuh")
     )

@@ -52,7 +52,7 @@ class Elementwise:
     `c` is C++ text by the kind of the first operand's dtype ('b' bool, 'i', 'u', 'f', 'c'), with
     {0}, {1}, … for operands, {name} for attrs, {T} for the result's C type. float16 and bfloat16
     arrive as float and the result is rounded back; but the text under 'e', where there is one,
-    takes and gives float16 itself. `cost` orders ops: 0 free, 1 arithmetic, 8 transcendental.
+    takes and gives the type itself. `cost` orders ops: 0 free, 1 arithmetic, 8 transcendental.
     """
 
     c: Mapping[str, str]

@@ -251,7 +251,7 @@ def _apply(body: Body, expr: Apply) -> str:
     form = expr.op.form
     if not isinstance(form, Elementwise):
         raise TypeError(f"op {expr.op.name} is not elementwise: it has no scalar expression")
-    native = form.c.get("e") if expr.args[0].dtype == np.float16 else None
+    native = form.c.get("e") if is_half(expr.args[0].dtype) else None
     if native is not None:
         return native.format(*(value(body, arg) for arg in expr.args))
     text = template(form.c, expr.args[0].dtype, f"op {expr.op.name}")

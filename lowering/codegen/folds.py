@@ -13,11 +13,15 @@ from lowering.codegen.expressions import combine, round_to
 from lowering.codegen.launch import cells
 from lowering.kernel import Accumulator
 from lowering.preamble import c_type
+from tracegraph.combiners import ADD
 from tracegraph.op import Combiner
-from tracegraph.scalar import INDEX, Accumulated, Expr, const
+from tracegraph.scalar import INDEX, Accumulated, Apply, Expr, const
 
 NO_POSITION = np.iinfo(np.int64).max
 """The position of nothing: later than any element, so that ties go to the element."""
+
+SHORT = 2
+"""Bytes of integers of which thousands have a sum of 32 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +74,17 @@ class Fold:
                 f"(tg_alike(rival, {mine[0]}) && rival_at < {mine[1]})) "
                 f"{{ {mine[0]} = rival; {mine[1]} = rival_at; }}"
             )
+
+    def short_term(self, element: Expr) -> Expr | None:
+        """What many elements can be summed of in 32 bits before their sum is folded: integers of 16
+        bits at most, which the element is or is cast from. None if the fold is no sum of such.
+        """
+        if self.combiner is not ADD or self.dtype.kind not in "iu":
+            return None
+        term = element
+        if isinstance(element, Apply) and element.op.name == "cast" and self.dtype.itemsize > SHORT:
+            term = element.args[0]
+        return term if term.dtype.kind in "biu" and term.dtype.itemsize <= SHORT else None
 
     def result(self, name: str) -> tuple[Expr, str]:
         """The expression that stands for the final value, and its text."""

@@ -16,6 +16,7 @@ from lowering.codegen.expressions import (
     index_type,
     operand,
     pending,
+    stored,
     value,
     write_store,
 )
@@ -30,6 +31,7 @@ from lowering.codegen.vectors import (
     store_line,
     vectors_of,
 )
+from lowering.preamble import value_type
 from tracegraph.scalar import Axis, Expr, Load
 
 
@@ -94,6 +96,11 @@ def take_groups(
             compute(body, [load.indices[0] for load in loaded])
             for load, name in loaded.items():
                 body.line(f"{name}[part] = {load_text(body, load, groups.width, aligned)};")
+    terms = [fold.short_term(e) for fold, e in zip(flat.folds, flat.values, strict=True)]
+    elements = [term or e for term, e in zip(terms, flat.values, strict=True)]
+    sums = [body.fresh() if term else None for term in terms]
+    for short in filter(None, sums):
+        body.line(f"int {short} = 0;")
     body.line("#pragma unroll")
     with body.block(each_part):
         _place(body, kind, step, groups)
@@ -109,11 +116,14 @@ def take_groups(
                 body.bind(load, f"{name}[part].items[item]")
             for expr, name in kept.items():
                 body.bind(expr, f"{name}[{slot}]")
-            compute(body, [*keep, *flat.roots])
+            compute(body, [*keep, *elements, *stored(flat.stores)])
             for expr, name in keep.items():
                 body.line(f"{name}[{slot}] = {body.name(expr)};")
-            for fold, element in zip(flat.folds, flat.values, strict=True):
-                fold.absorb(body, total, (operand(body, element), "step"))
+            for fold, element, own in zip(flat.folds, elements, sums, strict=True):
+                if own:
+                    body.line(f"{own} += {value(body, element)};")
+                else:
+                    fold.absorb(body, total, (operand(body, element), "step"))
             for store in flat.stores:
                 if store in results:
                     body.line(f"{results[store]}.items[item] = {value(body, store.value)};")
@@ -122,6 +132,9 @@ def take_groups(
         compute(body, [store.indices[0] for store in results])
         for store, name in results.items():
             body.line(store_line(body, store, groups.width, name, aligned))
+    for fold, own in zip(flat.folds, sums, strict=True):
+        if own:
+            fold.absorb(body, total, (f"tg_cast<{value_type(fold.dtype)}>({own})",))
 
 
 def walk_groups(

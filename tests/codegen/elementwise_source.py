@@ -34,7 +34,7 @@ def statement(case: Case) -> str:
     assert isinstance(case.op.form, Elementwise)
     types = [type_of(x) for x in case.sample.operands]
     dtype = case.op.result_types(types, case.sample.attrs)[0].dtype
-    native = types[0].dtype == np.float16 and "e" in case.op.form.c
+    native = is_half(types[0].dtype) and "e" in case.op.form.c
     operand_type = c_type if native else value_type
     loads = "".join(
         f"{operand_type(t.dtype)} x{n} = tg_cast<{operand_type(t.dtype)}>(in{n}[i]); "

@@ -12,14 +12,15 @@ import row_cases  # noqa: F401 - adds its cases
 from cases import CASES, Case, values
 from emulator import COMPILER, Emulator
 from fold_cases import reduction
-from kernels import axes, buffer, load, node, plan, store, text_of
+from kernels import axes, buffer, call, load, node, plan, store, text_of
 from row_cases import TOLERANCE, softmax
 from test_kernels_emulated import assert_case, memory_of
 
 from lowering.codegen import Unit, launch, unit_source
 from lowering.cuda.compile import cubin
-from lowering.kernel import ReduceNest, RowNest, ScanNest
+from lowering.kernel import Accumulator, ReduceNest, RowNest, ScanNest
 from tracegraph.combiners import ADD, MAXIMUM
+from tracegraph.scalar import Accumulated
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs g++")
 
@@ -32,6 +33,22 @@ def total(dtype: str, *shape: int) -> Case:
     wide = given.astype(np.float64) if given.dtype.kind == "f" else given
     expected = wide.sum(dtype=wide.dtype)
     return Case(node("total", reduction(x, out, (), ADD)), {x: given}, {out: expected}, 1e-3)
+
+
+def wide_total(dtype: str, wide: str, size: int) -> Case:
+    """The sum of squares, most of them the largest there are, that are cast before."""
+    x, out = buffer(dtype, size), buffer(wide)
+    (i,) = axes(size)
+    a = load(x, i)
+    square = a if dtype == "bool" else call("multiply", a, a)
+    element = call("cast", square, dtype=wide)
+    loop = Accumulator(ADD, element)
+    total = store(out, (), Accumulated.make(0, np.dtype(wide)))
+    given = values(dtype, size)
+    given[size // 4 :] = True if dtype == "bool" else int(np.sqrt(np.iinfo(dtype).max))
+    squares = given if dtype == "bool" else given * given
+    nest = ReduceNest((), (size,), (loop,), (total,))
+    return Case(node("wide", nest), {x: given}, {out: squares.sum(dtype=wide)})
 
 
 def largest_of_rows(dtype: str, rows: int, columns: int) -> Case:
@@ -61,7 +78,17 @@ def softmax_of_rows(dtype: str, rows: int, columns: int) -> Case:
     return Case(node("softmax", softmax(x, out, 1)), {x: given}, {out: expected}, TOLERANCE[dtype])
 
 
+WIDE = {
+    "bool": ("int64", "int16"),
+    "int8": ("int64", "uint64", "int16"),
+    "uint8": ("uint64", "uint32"),
+    "int16": ("int64", "int32"),
+    "uint16": ("uint64",),
+}
+"""What integers are cast to before they are summed."""
+
 OWN = {
+    **{f"total_{d}_{w}": wide_total(d, w, 70_003) for d, wides in WIDE.items() for w in wides},
     **{f"total_{d}_{n}": total(d, n) for d in ("int8", "float16") for n in (64, 70_003, 131_072)},
     **{
         f"largest_{d}_{n}x{m}": largest_of_rows(d, n, m)
@@ -140,6 +167,13 @@ def test_narrow_elements_are_loaded_by_vectors(name: str, width: int, unit: Unit
     text = text_of(unit, ALL[name].node)
     assert f"tg_load<{width}>(p0" in text
     assert text.count("p0[") <= (0 if name.startswith("softmax") else 2), "but what is left over"
+
+
+def test_narrow_integers_are_summed_in_32_bits(unit: Unit) -> None:
+    for name in ("total_bool_int64", "total_int8_int64", "total_uint16_uint64", "total_int8_70003"):
+        text = text_of(unit, ALL[name].node)
+        for step in text.split("++item) {")[1:]:
+            assert "total0" not in step.split("}")[0]
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,10 @@
-"""What only the device's own instructions show: float16 arithmetic, and accesses off alignment."""
+"""What only the device's own instructions show: 16-bit arithmetic, and accesses off alignment."""
 
 import numpy as np
 import pytest
-from half_programs import assert_same_bits, every_half, quotients_in_doubt, special_operands
+from half_programs import ARITHMETIC, FUNCTIONS, HALVES, assert_arithmetic, assert_function
 
 import tracegraph
-
-UFUNCS = (np.add, np.subtract, np.multiply, np.divide)
 
 
 def on_device(x):
@@ -27,25 +25,21 @@ class View:
         }
 
 
-@pytest.mark.parametrize("ufunc", UFUNCS, ids=lambda ufunc: ufunc.__name__)
-def test_float16_arithmetic_has_numpys_bits(ufunc):
+by_dtype = pytest.mark.parametrize("dtype", HALVES, ids=str)
+
+
+@by_dtype
+@pytest.mark.parametrize("ufunc", ARITHMETIC, ids=lambda ufunc: ufunc.__name__)
+def test_arithmetic_of_16_bit_floats_has_numpys_bits(ufunc, dtype):
     f = tracegraph.jit(lambda x, y: ufunc(x, y), device="cuda")
-    for x, y in (quotients_in_doubt(), special_operands()):
-        with np.errstate(all="ignore"):
-            assert_same_bits(f(on_device(x), on_device(y)), ufunc(x, y))
+    assert_arithmetic(ufunc, dtype, lambda x, y: f(on_device(x), on_device(y)))
 
 
-def test_float16_exponentials_are_off_by_little_more_than_rounding():
-    x = every_half()
-    found = np.asarray(tracegraph.jit(np.exp, device="cuda")(on_device(x)))
-    with np.errstate(all="ignore"):
-        exact = np.exp(x.astype(np.float64))
-        expected = exact.astype(np.float16)
-        finite = np.isfinite(expected)
-        off = np.abs(found.astype(np.float64) - exact)[finite]
-        unit = np.spacing(expected).astype(np.float64)[finite]
-    np.testing.assert_array_equal(np.isnan(found), np.isnan(x))
-    assert (off <= 0.51 * unit).all()
+@by_dtype
+@pytest.mark.parametrize("ufunc", FUNCTIONS, ids=lambda ufunc: ufunc.__name__)
+def test_functions_of_16_bit_floats_are_off_by_little_more_than_rounding(ufunc, dtype):
+    f = tracegraph.jit(lambda x: ufunc(x), device="cuda")
+    assert_function(ufunc, dtype, lambda x: f(on_device(x)))
 
 
 PROGRAMS = {

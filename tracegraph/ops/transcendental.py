@@ -21,7 +21,7 @@ def _off_the_cuts(dtype: np.dtype[Any], values: NDArray) -> tuple[NDArray, ...]:
 
 
 def _function(ufunc: np.ufunc, doc: str, real: str, *, cost: int = COST, half: str = "") -> Op:
-    """An op whose complex C++ function is named after the ufunc; `half` is float16's own."""
+    """An op whose complex C++ function is named after the ufunc; `half`, of 16-bit floats."""
     c = texts(f=f"{real}({{0}})", c=f"tg_{ufunc.__name__}({{0}})")
     if half:
         c |= texts(e=f"{half}({{0}})")
@@ -50,8 +50,8 @@ logaddexp2 = _real_function(
     np.logaddexp2, "log2(2**x + 2**y) without overflow.", "tg_logaddexp2({0}, {1})"
 )
 
-sin = _function(np.sin, "The sine of an angle in radians.", "sin")
-cos = _function(np.cos, "The cosine of an angle in radians.", "cos")
+sin = _function(np.sin, "The sine of an angle in radians.", "sin", half="tg_half_sin")
+cos = _function(np.cos, "The cosine of an angle in radians.", "cos", half="tg_half_cos")
 tan = _function(np.tan, "The tangent of an angle in radians.", "tg_tan")
 arcsin = _function(np.arcsin, "The inverse sine, in radians.", "asin")
 arccos = _function(np.arccos, "The inverse cosine, in radians.", "acos")
