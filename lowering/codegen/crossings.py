@@ -18,6 +18,7 @@ MOST_SIDE, LEAST_SIDE = 64, 32
 SHARED_BYTES = 48 << 10
 BANK_BYTES = 4
 WORD = 4  # bytes that an access is to move at least
+SECTOR = 32  # bytes that memory reads and writes as one
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,7 @@ class Crossing:
     stored: int
     loaded: int
     loads: tuple[Load, ...]
+    leaders: tuple[Store, Load]
     side: int
 
     def row(self, load: Load) -> int:
@@ -44,6 +46,34 @@ class Crossing:
             nbytes = self.side * self.row(load) * load.dtype.itemsize
             offsets.append(offsets[-1] + -(-nbytes // 16) * 16)
         return offsets
+
+    def anchored(self, axis: int) -> bool:
+        """Whether tiles are to begin where the leader's runs along an axis begin a sector: those of
+        an argument, which all lie alike in sectors, though none knows how before the call.
+        """
+        leader = self.leader(axis)
+        strides, step = strides_of(leader) or {}, self.sector(axis)
+        alike = all(stride % step == 0 for other, stride in strides.items() if other != axis)
+        return leader.buffer.space == "input" and strides.get(axis) == 1 and alike
+
+    def leader(self, axis: int) -> Load | Store:
+        """The leader that runs along an axis."""
+        return self.leaders[0] if axis == self.stored else self.leaders[1]
+
+    def offset(self, axis: int) -> int:
+        """Where the leader's runs along an axis begin in its array, but for whole sectors."""
+        leader = self.leader(axis)
+        found = affine(offset_in(leader.buffer.type.shape, leader.indices))
+        return 0 if found is None else found[1] % self.sector(axis)
+
+    def sector(self, axis: int) -> int:
+        """The elements of the leader along an axis that make up a sector."""
+        return max(1, SECTOR // self.leader(axis).buffer.type.dtype.itemsize)
+
+    def tiles(self, axis: int, space: tuple[int, ...]) -> int:
+        """How many tiles cover an axis, wherever the first begins."""
+        before = self.sector(axis) - 1 if self.anchored(axis) else 0
+        return -(-(space[axis] + before) // self.side)
 
 
 def crossing(nest: MapNest) -> Crossing | None:
@@ -64,35 +94,38 @@ def crossing(nest: MapNest) -> Crossing | None:
     crossed = [load for load in loads if _crosses(load, stored, nest.space)]
     if not crossed:
         return None
-    loaded = _unit_axis(max(crossed, key=lambda load: load.buffer.type.size), nest.space)
+    leader = max(crossed, key=lambda load: load.buffer.type.size)
+    loaded = _unit_axis(leader, nest.space)
     if loaded is None or min(nest.space[stored], nest.space[loaded]) < LEAST_EXTENT:
         return None
     staged = tuple(load for load in crossed if _unit_axis(load, nest.space) == loaded)
     widest = max(load.dtype.itemsize for load in staged)
     side = max(LEAST_SIDE, min(MOST_SIDE, TILE_BYTES // widest))
     most = min(nest.space[stored], nest.space[loaded])
+    sides = [side]
     if 2 * side * widest <= TILE_BYTES and 2 * side <= most and prod(nest.space) >= LARGE_POINTS:
-        side *= 2
-    found = Crossing(stored, loaded, staged, side)
-    return found if found.offsets()[-1] <= SHARED_BYTES else None
+        sides = [2 * side, side]
+    found = (Crossing(stored, loaded, staged, (largest, leader), side) for side in sides)
+    return next((each for each in found if each.offsets()[-1] <= SHARED_BYTES), None)
 
 
 def word_of(accesses: Iterable[Load | Store], axis: int) -> int:
     """How many neighbours along an axis make up a word of each access; 1 if some are no run."""
     accesses = tuple(accesses)
-    runs = all(a.guard is None and (_strides(a) or {}).get(axis) == 1 for a in accesses)
+    runs = all(a.guard is None and (strides_of(a) or {}).get(axis) == 1 for a in accesses)
     widest = max(access.buffer.type.dtype.itemsize for access in accesses)
     return max(1, WORD // widest) if runs else 1
 
 
-def _strides(access: Load | Store) -> dict[int, int] | None:
+def strides_of(access: Load | Store) -> dict[int, int] | None:
+    """The elements between neighbours along each axis; None if the access is not affine."""
     found = affine(offset_in(access.buffer.type.shape, access.indices))
     return None if found is None else found[0]
 
 
 def _unit_axis(access: Load | Store, space: tuple[int, ...]) -> int | None:
     """The axis along which an access runs through memory element by element."""
-    strides = _strides(access) or {}
+    strides = strides_of(access) or {}
     axes = [a for a, stride in strides.items() if abs(stride) == 1 and space[a] > 1]
     return axes[0] if len(axes) == 1 else None
 
@@ -102,7 +135,7 @@ def _crosses(load: Load, stored: int, space: tuple[int, ...]) -> bool:
 
     Its operands must be known from the point alone, as those of a load at affine indices are.
     """
-    unit, strides = _unit_axis(load, space), _strides(load) or {}
+    unit, strides = _unit_axis(load, space), strides_of(load) or {}
     plain = load.guard is None or all(
         not isinstance(expr, Load) for expr in subexpressions((load.guard,))
     )
