@@ -25,8 +25,9 @@ SECTOR = 32  # bytes that memory reads and writes as one
 class Crossing:
     """Stores run along axis `stored`; `loads`, which run along axis `loaded`, are to be staged.
 
-    A tile is a square of `side` by `side` points over both axes; each staged load has one in shared
-    memory, in which the elements along `loaded` follow each other.
+    A tile is a square of `side` by `side` points over both axes; sheared ones reach over to up to
+    `overhang` points more along `stored`. Each staged load has one in shared memory, in which the
+    elements along `loaded` follow each other.
     """
 
     stored: int
@@ -34,6 +35,7 @@ class Crossing:
     loads: tuple[Load, ...]
     leaders: tuple[Store, Load]
     side: int
+    overhang: int
 
     def row(self, load: Load) -> int:
         """Elements from one row of a tile to the next, such that a column meets all banks."""
@@ -43,7 +45,8 @@ class Crossing:
         """Where each load's tile begins in shared memory, and where the last one ends."""
         offsets = [0]
         for load in self.loads:
-            nbytes = self.side * self.row(load) * load.dtype.itemsize
+            rows = self.side + self.overhang + (self.overhang > 0)
+            nbytes = rows * self.row(load) * load.dtype.itemsize
             offsets.append(offsets[-1] + -(-nbytes // 16) * 16)
         return offsets
 
@@ -51,10 +54,7 @@ class Crossing:
         """Whether tiles are to begin where the leader's runs along an axis begin a sector: those of
         an argument, which all lie alike in sectors, though none knows how before the call.
         """
-        leader = self.leader(axis)
-        strides, step = strides_of(leader) or {}, self.sector(axis)
-        alike = all(stride % step == 0 for other, stride in strides.items() if other != axis)
-        return leader.buffer.space == "input" and strides.get(axis) == 1 and alike
+        return _anchored(self.leader(axis), axis)
 
     def leader(self, axis: int) -> Load | Store:
         """The leader that runs along an axis."""
@@ -62,13 +62,12 @@ class Crossing:
 
     def offset(self, axis: int) -> int:
         """Where the leader's runs along an axis begin in its array, but for whole sectors."""
-        leader = self.leader(axis)
-        found = affine(offset_in(leader.buffer.type.shape, leader.indices))
+        found = _affine(self.leader(axis))
         return 0 if found is None else found[1] % self.sector(axis)
 
     def sector(self, axis: int) -> int:
         """The elements of the leader along an axis that make up a sector."""
-        return max(1, SECTOR // self.leader(axis).buffer.type.dtype.itemsize)
+        return _sector(self.leader(axis))
 
     def tiles(self, axis: int, space: tuple[int, ...]) -> int:
         """How many tiles cover an axis, wherever the first begins."""
@@ -105,27 +104,57 @@ def crossing(nest: MapNest) -> Crossing | None:
     sides = [side]
     if 2 * side * widest <= TILE_BYTES and 2 * side <= most and prod(nest.space) >= LARGE_POINTS:
         sides = [2 * side, side]
-    found = (Crossing(stored, loaded, staged, (largest, leader), side) for side in sides)
+    leaders, width = (largest, leader), word_of(nest.stores, stored)
+    straight = _anchored(largest, stored) or begins_aligned(largest, stored, width)
+    overhang = 0 if straight else width - 1
+    found = (Crossing(stored, loaded, staged, leaders, side, overhang) for side in sides)
     return next((each for each in found if each.offsets()[-1] <= SHARED_BYTES), None)
 
 
 def word_of(accesses: Iterable[Load | Store], axis: int) -> int:
     """How many neighbours along an axis make up a word of each access; 1 if some are no run."""
     accesses = tuple(accesses)
-    runs = all(a.guard is None and (strides_of(a) or {}).get(axis) == 1 for a in accesses)
+    runs = all(a.guard is None and (_strides(a) or {}).get(axis) == 1 for a in accesses)
     widest = max(access.buffer.type.dtype.itemsize for access in accesses)
     return max(1, WORD // widest) if runs else 1
 
 
-def strides_of(access: Load | Store) -> dict[int, int] | None:
-    """The elements between neighbours along each axis; None if the access is not affine."""
-    found = affine(offset_in(access.buffer.type.shape, access.indices))
+def begins_aligned(access: Load | Store, axis: int, width: int) -> bool:
+    """Whether an access is aligned wherever its place along an axis is a multiple of the width."""
+    found = _affine(access)
+    if found is None or access.buffer.space == "input":
+        return False
+    strides, offset = found
+    others = (stride for other, stride in strides.items() if other != axis)
+    return not any(number % width for number in (*others, offset))
+
+
+def _anchored(access: Load | Store, axis: int) -> bool:
+    strides, sector = _strides(access) or {}, _sector(access)
+    alike = all(stride % sector == 0 for other, stride in strides.items() if other != axis)
+    return access.buffer.space == "input" and strides.get(axis) == 1 and alike
+
+
+def _sector(access: Load | Store) -> int:
+    return max(1, SECTOR // access.buffer.type.dtype.itemsize)
+
+
+def _strides(access: Load | Store) -> dict[int, int] | None:
+    found = _affine(access)
     return None if found is None else found[0]
+
+
+def _affine(access: Load | Store) -> tuple[dict[int, int], int] | None:
+    """The coefficients and the offset of the position of an access, flat or not."""
+    flat = len(access.indices) == 1
+    return affine(
+        access.indices[0] if flat else offset_in(access.buffer.type.shape, access.indices)
+    )
 
 
 def _unit_axis(access: Load | Store, space: tuple[int, ...]) -> int | None:
     """The axis along which an access runs through memory element by element."""
-    strides = strides_of(access) or {}
+    strides = _strides(access) or {}
     axes = [a for a, stride in strides.items() if abs(stride) == 1 and space[a] > 1]
     return axes[0] if len(axes) == 1 else None
 
@@ -135,7 +164,7 @@ def _crosses(load: Load, stored: int, space: tuple[int, ...]) -> bool:
 
     Its operands must be known from the point alone, as those of a load at affine indices are.
     """
-    unit, strides = _unit_axis(load, space), strides_of(load) or {}
+    unit, strides = _unit_axis(load, space), _strides(load) or {}
     plain = load.guard is None or all(
         not isinstance(expr, Load) for expr in subexpressions((load.guard,))
     )

@@ -1,8 +1,12 @@
 """Words of a tile: what each thread of a block loads, or stores, as one.
 
 A run is the points of a tile that follow each other in memory. Where runs begin off alignment, each
-perhaps by another distance, their words begin where memory's do. The points before the first and
-after the last of these make up one word together; they are the rim, and are taken one by one.
+perhaps by another distance, their words begin where memory's do.
+
+Where stores are off alignment, tiles are sheared: each run that is stored begins with a word, and
+ends where that of the next tile begins. Loads must have all of a run: the points before the first
+and after the last of its words make up one word together; they are its rim, and are loaded one by
+one.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ from dataclasses import dataclass
 
 from lowering.buffer import Buffer
 from lowering.codegen.body import Body
-from lowering.codegen.crossings import Crossing, axes_of, word_of
+from lowering.codegen.crossings import Crossing, axes_of, begins_aligned, word_of
 from lowering.codegen.expressions import compute, index, index_type
 from lowering.codegen.shapes import TileShape
 from lowering.kernel import Store
@@ -25,7 +29,7 @@ WORDS_IN_FLIGHT = 16
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A tile of a space. If it is `cut`, a part of it lies outside."""
+    """A tile of a space. If it is `cut`, a part of it may lie outside."""
 
     shape: TileShape
     space: tuple[int, ...]
@@ -40,6 +44,24 @@ class Tile:
     def side(self) -> int:
         """The points along both axes."""
         return self.shape.crossing.side
+
+    @property
+    def threads(self) -> int:
+        """The threads of the block."""
+        return self.shape.threads
+
+    def name(self, axis: int) -> str:
+        """What the variables along an axis are called."""
+        return "stored" if axis == self.crossing.stored else "loaded"
+
+    def inside(self) -> list[str]:
+        """The tests that a point is inside of the space."""
+        tests = []
+        for axis in (self.crossing.stored, self.crossing.loaded) if self.cut else ():
+            if self.crossing.anchored(axis):
+                tests.append(f"{self.name(axis)} >= 0")
+            tests.append(f"{self.name(axis)} < {self.space[axis]}")
+        return tests
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +80,36 @@ class Skew:
             return self.first
         return f"({self.first} + ({run}) * {self.step} & {self.width - 1})"
 
+    def head(self, run: str) -> str:
+        """The points of a run before its first word, as text."""
+        return f"(-{self.of(run)} & {self.width - 1})"
+
+
+def declare_skew(
+    body: Body, tile: Tile, leader: Load | Store, axis: int, width: int
+) -> Skew | None:
+    """The skew of a flat access's runs along an axis; None if all begin with a word."""
+    crossing = tile.crossing
+    if width == 1 or crossing.anchored(axis) or begins_aligned(leader, axis, width):
+        return None
+    name, size = body.fresh(), leader.buffer.type.dtype.itemsize
+    with body.scope():
+        for number in (crossing.stored, crossing.loaded):
+            body.bind(axes_of(tile.space)[number], f"{tile.name(number)}_start")
+        compute(body, leader.indices)
+        place = f"{body.pointers[leader.buffer]} + {index(body, leader.indices[0])}"
+    body.line(f"const int {name} = int(tg_u64({place}) / {size} & {width - 1});")
+    across = crossing.loaded if axis == crossing.stored else crossing.stored
+    strides, _ = affine(leader.indices[0]) or ({}, 0)
+    return Skew(name, strides.get(across, 0) % width, width)
+
 
 @dataclass(frozen=True, slots=True)
 class Words:
     """Words of `width` points in runs along an axis; neighbouring threads take neighbouring ones.
 
     Those of one access, the `leader`, are aligned. A thread's begin at place `column` of their
-    runs, the first of which is `run`. Where `own` is false, they are its neighbour's, too: a thread
-    that has no words but the rim loads some in vain, for branches around many loads cost more.
+    runs, the first of which is `run`.
     """
 
     tile: Tile
@@ -75,78 +119,51 @@ class Words:
     skew: Skew | None
     column: str
     run: str
-    own: str | None
 
     @property
     def parts(self) -> int:
         """How many words a thread takes."""
-        return self.tile.side**2 // (self.tile.shape.threads * self.width)
+        return self.tile.side**2 // (self.tile.threads * self.width)
 
     @property
     def apart(self) -> int:
         """How many runs lie from one word of a thread to its next; 0 if not even one."""
-        return self.tile.shape.threads * self.width // self.tile.side
+        return self.tile.threads * self.width // self.tile.side
 
 
 def word_widths(tile: Tile, loads: Iterable[Load], stores: Iterable[Store]) -> tuple[int, int]:
-    """The points of the words by which loads and stores of a tile, that are not flat, are made.
+    """The points of the words by which loads and stores of a whole tile are made.
 
     All words of a thread are to begin at the same place of their runs, however these begin.
     """
-    crossing, threads = tile.crossing, tile.shape.threads
+    crossing = tile.crossing
     widths = word_of(loads, crossing.loaded), word_of(stores, crossing.stored)
-    apart = [threads * width // tile.side for width in widths]
+    apart = [tile.threads * width // tile.side for width in widths]
     steady = all(number and number % max(widths) == 0 for number in apart)
-    return widths if steady and not tile.cut else (1, 1)
+    return widths if steady else (1, 1)
 
 
-def declare_words(body: Body, tile: Tile, leader: Load | Store, axis: int, width: int) -> Words:
-    """Declare where the words begin that are aligned for a flat access along an axis."""
+def declare_words(
+    body: Body, tile: Tile, leader: Load | Store, axis: int, width: int, skew: Skew | None
+) -> Words:
+    """Declare where the words of a thread begin."""
     column, run = body.fresh(), body.fresh()
     per_run = tile.side // width
     body.line(f"const int {column} = thread % {per_run} * {width}, {run} = thread / {per_run};")
-    skew = _declare_skew(body, tile, leader, axis, width) if width > 1 else None
     if skew is not None:
-        place, own, first = body.fresh(), body.fresh(), column
-        body.line(f"const int {place} = {first} + ({_head(skew, run)});")
-        body.line(f"const bool {own} = {place} <= {tile.side - width};")
-        column = body.fresh()
-        body.line(f"const int {column} = {own} ? {place} : {place} - {width};")
-        return Words(tile, leader, axis, width, skew, column, run, own)
-    return Words(tile, leader, axis, width, None, column, run, None)
-
-
-def _declare_skew(
-    body: Body, tile: Tile, leader: Load | Store, axis: int, width: int
-) -> Skew | None:
-    """The skew of the leader's runs; None if all begin with a word."""
-    crossing = tile.crossing
-    if crossing.anchored(axis) or _begins_aligned(leader, axis, width):
-        return None
-    name, size = body.fresh(), leader.buffer.type.dtype.itemsize
-    with body.scope():
-        for number, start in ((crossing.stored, "stored_start"), (crossing.loaded, "loaded_start")):
-            body.bind(axes_of(tile.space)[number], start)
-        compute(body, leader.indices)
-        place = f"{body.pointers[leader.buffer]} + {index(body, leader.indices[0])}"
-    body.line(f"const int {name} = int(tg_u64({place}) / {size} & {width - 1});")
-    across = crossing.loaded if axis == crossing.stored else crossing.stored
-    strides, _ = affine(leader.indices[0]) or ({}, 0)
-    return Skew(name, strides.get(across, 0) % width, width)
-
-
-def _begins_aligned(access: Load | Store, axis: int, width: int) -> bool:
-    """Whether an access is aligned wherever its place along an axis is a multiple of the width."""
-    strides, offset = affine(access.indices[0]) or ({axis: 1}, 1)
-    others = (stride for other, stride in strides.items() if other != axis)
-    known = access.buffer.space != "input"
-    return known and not any(number % width for number in (*others, offset))
+        first, column = column, body.fresh()
+        text = f"{first} + {skew.head(run)}"
+        if axis == tile.crossing.loaded:
+            # a thread that has the rim instead of a word loads its neighbour's: branches cost more
+            text = f"{text} - ({text} > {tile.side - width} ? {width} : 0)"
+        body.line(f"const int {column} = {text};")
+    return Words(tile, leader, axis, width, skew, column, run)
 
 
 def word_test(body: Body, words: Words, access: Load | Store) -> dict[Buffer, str]:
     """The test that a word at a computed place is aligned, by its buffer; none if all are."""
     shifted = words.skew is not None or words.tile.crossing.anchored(words.axis)
-    aligned = not shifted and _begins_aligned(access, words.axis, words.width)
+    aligned = not shifted and begins_aligned(access, words.axis, words.width)
     if access is words.leader or aligned:
         return {}
     nbytes = access.buffer.type.dtype.itemsize * words.width
@@ -156,10 +173,10 @@ def word_test(body: Body, words: Words, access: Load | Store) -> dict[Buffer, st
 
 @contextmanager
 def each_word(
-    body: Body, words: Words, parts: int, begin: str = "", outside: bool = False
+    body: Body, words: Words, parts: int, begin: str = "", tests: Iterable[str] = ()
 ) -> Iterator[None]:
-    """Text that runs for each `part` of a thread's words, with both axes bound to where it begins;
-    of a cut tile, for what is inside, unless `outside` is wanted as well.
+    """Text that runs for each `part` of a thread's words that passes the tests, with both axes
+    bound to where it begins.
     """
     tile = words.tile
     body.line(f"#pragma unroll {min(parts, WORDS_IN_FLIGHT)}")
@@ -167,63 +184,76 @@ def each_word(
         number = f"({begin}part)" if begin else "part"
         column, run = words.column, f"{words.run} + {number} * {words.apart}"
         if words.apart == 0:
-            threads = tile.shape.threads
-            turns = tile.side // threads
-            column, run = f"{column} + {number} % {turns} * {threads}", f"{number} / {turns}"
-        _bind_point(body, words, column, run)
-        tests = _inside(words) if tile.cut and not outside else []
-        with body.block(f"if ({' && '.join(tests)})") if tests else body.scope():
+            turns = tile.side // tile.threads
+            column = f"{column} + {number} % {turns} * {tile.threads}"
+            run = f"{number} / {turns}"
+        along_stored = words.axis == tile.crossing.stored
+        _bind_point(body, tile, *((column, run) if along_stored else (run, column)))
+        with _test(body, tests):
             yield
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """Single points of a tile, `count` at most: where number `point` lies, and the tests that there
+    is one, as text.
+    """
+
+    count: int
+    stored_place: str
+    loaded_place: str
+    tests: tuple[str, ...]
+
+    def parts(self, tile: Tile) -> int:
+        """How many a thread takes."""
+        return -(-self.count // tile.threads)
+
+
+def rim(words: Words, skew: Skew) -> Points:
+    """The points of runs along the loaded axis that no word has."""
+    side, width = words.tile.side, words.width
+    run, item = f"point / {width}", f"point % {width}"
+    head = skew.head(run)
+    place = f"{item} + ({item} < {head} ? 0 : {side - width})"
+    return Points(side * width, run, place, (f"{head} != 0",))
+
+
+def overhang(tile: Tile) -> Points:
+    """The points past the side of a tile that some of its sheared runs have; neighbours follow each
+    other along the loaded axis.
+    """
+    side = tile.side
+    count = tile.crossing.overhang * side
+    return Points(count, f"{side} + point / {side}", f"point % {side}", ())
 
 
 @contextmanager
-def each_rim_point(body: Body, words: Words, skew: Skew) -> Iterator[None]:
-    """Text that runs for each `part` of a thread's points of the rim, with both axes bound."""
-    tile, width = words.tile, words.width
-    points = tile.side * width
-    parts = rim_parts(words)
+def each_point(body: Body, tile: Tile, points: Points, tests: Iterable[str] = ()) -> Iterator[None]:
+    """Text that runs for each `part` of a thread's points that passes the tests, with both axes
+    bound.
+    """
     body.line("#pragma unroll")
-    with body.block(f"for (int part = 0; part < {parts}; ++part)"):
-        body.line(f"const int point = part * {tile.shape.threads} + thread;")
-        row, item = f"point / {width}", f"point % {width}"
-        body.line(f"const int head = {_head(skew, row)};")
-        _bind_point(body, words, f"{item} + ({item} < head ? 0 : {tile.side - width})", row)
-        within = f" && point < {points}" if points % tile.shape.threads else ""
-        with body.block(f"if (head != 0{within})"):
+    with body.block(f"for (int part = 0; part < {points.parts(tile)}; ++part)"):
+        body.line(f"const int point = part * {tile.threads} + thread;")
+        _bind_point(body, tile, points.stored_place, points.loaded_place)
+        exists = [f"point < {points.count}"] if points.count % tile.threads else []
+        with _test(body, (*exists, *points.tests, *tests)):
             yield
 
 
-def rim_parts(words: Words) -> int:
-    """How many points of the rim a thread takes."""
-    return -(-words.tile.side * words.width // words.tile.shape.threads)
-
-
-def _head(skew: Skew, run: str) -> str:
-    """The points of a run before its first word."""
-    return f"-{skew.of(run)} & {skew.width - 1}"
-
-
-def _bind_point(body: Body, words: Words, along: str, across: str) -> None:
+def _bind_point(body: Body, tile: Tile, stored_place: str, loaded_place: str) -> None:
     """Declare the place of a point in the tile, and bind the axes to where it is in the space."""
-    tile = words.tile
-    for axis in (tile.crossing.stored, tile.crossing.loaded):
-        name, kind = _name(words, axis), index_type(tile.space[axis] + tile.side)
-        body.line(f"const int {name}_place = {along if axis == words.axis else across};")
+    crossing = tile.crossing
+    for axis, place in ((crossing.stored, stored_place), (crossing.loaded, loaded_place)):
+        name = tile.name(axis)
+        kind = index_type(tile.space[axis] + tile.side + crossing.overhang)
+        body.line(f"const int {name}_place = {place};")
         body.line(f"const {kind} {name} = {name}_start + {name}_place;")
         body.bind(axes_of(tile.space)[axis], name)
 
 
-def _inside(words: Words) -> list[str]:
-    """The tests that a point is inside of the space."""
-    crossing, space = words.tile.crossing, words.tile.space
-    tests = []
-    for axis in (crossing.stored, crossing.loaded):
-        if crossing.anchored(axis):
-            tests.append(f"{_name(words, axis)} >= 0")
-        if crossing.anchored(axis) or space[axis] % crossing.side:
-            tests.append(f"{_name(words, axis)} < {space[axis]}")
-    return tests
-
-
-def _name(words: Words, axis: int) -> str:
-    return "stored" if axis == words.tile.crossing.stored else "loaded"
+@contextmanager
+def _test(body: Body, tests: Iterable[str]) -> Iterator[None]:
+    text = " && ".join(tests)
+    with body.block(f"if ({text})") if text else body.scope():
+        yield

@@ -15,13 +15,16 @@ from lowering.codegen.shapes import TileShape
 from lowering.codegen.signals import write_results
 from lowering.codegen.tile_words import (
     WORDS_IN_FLIGHT,
+    Points,
     Skew,
     Tile,
     Words,
+    declare_skew,
     declare_words,
-    each_rim_point,
+    each_point,
     each_word,
-    rim_parts,
+    overhang,
+    rim,
     word_test,
     word_widths,
 )
@@ -39,12 +42,13 @@ def write_tiles(body: Body, nest: MapNest, shape: TileShape) -> None:
         kind, offset = c_type(load.dtype), crossing.offsets()[number]
         body.line(f"{kind}* const tile{number} = reinterpret_cast<{kind}*>(shared + {offset});")
     whole, some = [], []
-    for axis, start in ((crossing.stored, "stored_start"), (crossing.loaded, "loaded_start")):
+    for axis, past in ((crossing.stored, crossing.overhang), (crossing.loaded, 0)):
+        start = f"{Tile(shape, space, cut=False).name(axis)}_start"
         if crossing.anchored(axis):
             whole.append(f"{start} >= 0")
             some.append(f"{start} < {space[axis]}")
-        if crossing.anchored(axis) or space[axis] % crossing.side:
-            whole.append(f"{start} + {crossing.side} <= {space[axis]}")
+        if crossing.anchored(axis) or past or space[axis] % crossing.side:
+            whole.append(f"{start} + {crossing.side + past} <= {space[axis]}")
     with body.block(f"if ({' && '.join(whole)})" if whole else ""):
         _write_turn(body, nest, Tile(shape, space, cut=False))
     if whole:
@@ -60,6 +64,12 @@ class Turn:
     loaded: Words
     stores: tuple[Store, ...]
     stored: Words
+    shear: Skew | None
+
+    @property
+    def tile(self) -> Tile:
+        """The tile."""
+        return self.stored.tile
 
     def row(self, stored_place: str) -> str:
         """The row of the tiles that holds a run, as text.
@@ -67,10 +77,11 @@ class Turn:
         Runs that a thread stores as one word are as many rows apart as there are words in a run: so
         neighbouring threads read neighbouring rows, and meet all banks.
         """
-        width, per_run = self.stored.width, self.stored.tile.side // self.stored.width
+        width = self.stored.width
         if width == 1:
             return stored_place
-        return f"(({stored_place}) % {width} * {per_run} + ({stored_place}) / {width})"
+        apart = self.tile.side // width + (0 if self.shear is None else 1)
+        return f"(({stored_place}) % {width} * {apart} + ({stored_place}) / {width})"
 
     def column(self, stored_place: str) -> str:
         """The column of the tiles, which begin as far behind a word as runs do in memory."""
@@ -79,7 +90,7 @@ class Turn:
 
     def element(self, number: int, stored_place: str) -> str:
         """An element of a load's tile, as text."""
-        length = self.stored.tile.crossing.row(self.loads[number])
+        length = self.tile.crossing.row(self.loads[number])
         return f"tile{number}[{self.row(stored_place)} * {length} + {self.column(stored_place)}]"
 
     def bind_elements(self, body: Body, stored_place: str) -> None:
@@ -92,14 +103,21 @@ def _write_turn(body: Body, nest: MapNest, tile: Tile) -> None:
     crossing, flat = tile.crossing, Flattener({})
     loads = [_flat_load(flat, load) for load in crossing.loads]
     stores = list(map(flat.store, nest.stores))
-    store, load = crossing.leaders
-    store, load = stores[nest.stores.index(store)], _flat_load(flat, load)
+    largest, load = crossing.leaders
+    store, load = stores[nest.stores.index(largest)], _flat_load(flat, load)
     load_width, store_width = word_widths(tile, crossing.loads, nest.stores)
+    shear = declare_skew(body, tile, store, crossing.stored, store_width)
+    skew = None
+    if tile.cut:
+        load_width, store_width = 1, 1
+    else:
+        skew = declare_skew(body, tile, load, crossing.loaded, load_width)
     turn = Turn(
         tuple(loads),
-        declare_words(body, tile, load, crossing.loaded, load_width),
+        declare_words(body, tile, load, crossing.loaded, load_width, skew),
         tuple(stores),
-        declare_words(body, tile, store, crossing.stored, store_width),
+        declare_words(body, tile, store, crossing.stored, store_width, None if tile.cut else shear),
+        shear,
     )
     _load_tile(body, turn)
     body.line("__syncthreads();")
@@ -108,48 +126,54 @@ def _write_turn(body: Body, nest: MapNest, tile: Tile) -> None:
 
 def _load_tile(body: Body, turn: Turn) -> None:
     """Load the tile a word a thread at a time, and many words before the first of them is kept."""
-    words, loads = turn.loaded, turn.loads
-    width, batch = words.width, min(words.parts, WORDS_IN_FLIGHT)
-    rims = _load_rim(body, turn, words.skew) if words.skew is not None else []
-    names = [body.fresh() for _ in loads]
+    words, tile = turn.loaded, turn.tile
+    single = [rim(words, words.skew)] if words.skew is not None else []
+    single += [overhang(tile)] if turn.shear is not None else []
+    kept = [(points, _load_points(body, turn, points)) for points in single]
+    batch = min(words.parts, WORDS_IN_FLIGHT)
+    names = [body.fresh() for _ in turn.loads]
     first_row = body.fresh()
     body.line(f"const int {first_row} = {turn.row(words.run)};")
-    column = turn.column("stored_place")
-    if words.skew is not None:
-        column = f"{column} & {-width}"  # which it is, but only so a compiler knows
     body.line("#pragma unroll 1")
     with body.block(f"for (int begin = 0; begin < {words.parts}; begin += {batch})"):
-        for load, name in zip(loads, names, strict=True):
-            body.line(f"{pack(load, width)} {name}[{batch}];")
-        with each_word(body, words, batch, "begin + "):
-            for load, name in zip(loads, names, strict=True):
-                if width > 1:
-                    compute(body, load.indices)
-                    tests = word_test(body, words, load)
-                    body.line(f"{name}[part] = {load_text(body, load, width, tests)};")
-                else:
-                    compute(body, [load])
-                    body.line(f"{name}[part].items[0] = {value(body, load)};")
+        for load, name in zip(turn.loads, names, strict=True):
+            body.line(f"{pack(load, words.width)} {name}[{batch}];")
+        with each_word(body, words, batch, "begin + ", tile.inside()):
+            for load, name in zip(turn.loads, names, strict=True):
+                _load_word(body, words, load, f"{name}[part]")
         # what lies outside is kept, too, and never used
-        with each_word(body, words, batch, "begin + ", outside=True):
+        with each_word(body, words, batch, "begin + "):
             row = turn.row("stored_place")
             if words.apart:
                 row = f"({first_row} + (begin + part) * {words.apart // turn.stored.width})"
-            for number, (load, name) in enumerate(zip(loads, names, strict=True)):
-                place = f"tile{number} + {row} * {words.tile.crossing.row(load)} + ({column})"
-                body.line(f"*reinterpret_cast<{pack(load, width)}*>({place}) = {name}[part];")
-    if words.skew is not None:
-        with each_rim_point(body, words, words.skew):
-            for number, rim in enumerate(rims):
-                body.line(f"{turn.element(number, 'stored_place')} = {rim}[part];")
+            column = turn.column("stored_place")
+            if words.skew is not None:
+                column = f"{column} & {-words.width}"  # as it is, but only so a compiler knows
+            for number, (load, name) in enumerate(zip(turn.loads, names, strict=True)):
+                place = f"tile{number} + {row} * {tile.crossing.row(load)} + ({column})"
+                body.line(f"*reinterpret_cast<{pack(load, words.width)}*>({place}) = {name}[part];")
+    for points, arrays in kept:
+        with each_point(body, tile, points):
+            for number, name in enumerate(arrays):
+                body.line(f"{turn.element(number, 'stored_place')} = {name}[part];")
 
 
-def _load_rim(body: Body, turn: Turn, skew: Skew) -> list[str]:
-    """Load the points of the rim, before all words; returns the names of the arrays they are in."""
+def _load_word(body: Body, words: Words, load: Load, target: str) -> None:
+    if words.width > 1:
+        compute(body, load.indices)
+        text = load_text(body, load, words.width, word_test(body, words, load))
+        body.line(f"{target} = {text};")
+    else:
+        compute(body, [load])
+        body.line(f"{target}.items[0] = {value(body, load)};")
+
+
+def _load_points(body: Body, turn: Turn, points: Points) -> list[str]:
+    """Load single points; returns the names of the arrays that they are in."""
     names = [body.fresh() for _ in turn.loads]
     for load, name in zip(turn.loads, names, strict=True):
-        body.line(f"{c_type(load.dtype)} {name}[{rim_parts(turn.loaded)}];")
-    with each_rim_point(body, turn.loaded, skew):
+        body.line(f"{c_type(load.dtype)} {name}[{points.parts(turn.tile)}];")
+    with each_point(body, turn.tile, points, turn.tile.inside()):
         compute(body, turn.loads)
         for load, name in zip(turn.loads, names, strict=True):
             body.line(f"{name}[part] = {value(body, load)};")
@@ -157,18 +181,36 @@ def _load_rim(body: Body, turn: Turn, skew: Skew) -> list[str]:
 
 
 def _store_tile(body: Body, turn: Turn) -> None:
-    """Compute and store the tile, a word a thread at a time."""
-    words, stores = turn.stored, turn.stores
-    with each_word(body, words, words.parts):
+    """Compute and store the tile, a word a thread at a time; if it is sheared, but for what belongs
+    to the tile before.
+    """
+    words, tile, shear = turn.stored, turn.tile, turn.shear
+    tests = tile.inside()
+    head = "0" if shear is None else shear.head("loaded_place")
+    if tile.cut and shear is not None:
+        tests.append(f"stored_place >= (stored_start == 0 ? 0 : {head})")
+    with each_word(body, words, words.parts, tests=tests):
         if words.width > 1:
             _store_word(body, turn)
         else:
-            turn.bind_elements(body, "stored_place")
-            write_results(body, stores, ())
-    if words.skew is not None:
-        with each_rim_point(body, words, words.skew):
-            turn.bind_elements(body, "stored_place")
-            write_results(body, stores, ())
+            _store_point(body, turn)
+    if shear is None:
+        return
+    if tile.cut:
+        past = f"stored_place < {tile.side} + {head}"
+        with each_point(body, tile, overhang(tile), [*tile.inside(), past]):
+            _store_point(body, turn)
+    else:
+        count = tile.side * shear.width
+        run, place = f"point / {shear.width}", f"point % {shear.width}"
+        heads = Points(count, place, run, (f"stored_place < {head}",))
+        with body.block("if (stored_start == 0)"), each_point(body, tile, heads):
+            _store_point(body, turn)
+
+
+def _store_point(body: Body, turn: Turn) -> None:
+    turn.bind_elements(body, "stored_place")
+    write_results(body, turn.stores, ())
 
 
 def _store_word(body: Body, turn: Turn) -> None:
@@ -187,8 +229,7 @@ def _store_word(body: Body, turn: Turn) -> None:
             body.line(f"{name}.items[item] = {value(body, store.value)};")
     for store, name in results.items():
         compute(body, store.indices)
-        line = store_line(body, store, width, name, word_test(body, words, store))
-        body.line(line if words.own is None else f"if ({words.own}) {line}")
+        body.line(store_line(body, store, width, name, word_test(body, words, store)))
 
 
 def _place_tile(body: Body, space: tuple[int, ...], shape: TileShape) -> None:
