@@ -1,8 +1,8 @@
 """Runs generated CUDA C++ on the CPU, compiled with g++: how kernels are checked without a GPU.
 
 Blocks run one after the other, in any order that is asked for. The threads of a block are fibers
-that take turns at `__syncthreads`, so a run is deterministic, and a barrier that some threads of a
-block never reach is an error and not a hang.
+that take turns at `__syncthreads`, and where lanes exchange values; so a run is deterministic, and
+a barrier or an exchange that some threads never reach is an error and not a hang.
 """
 
 from __future__ import annotations
