@@ -28,6 +28,7 @@ typedef tg_complex<double> tg_c128;
 // Elements that are loaded or stored as one.
 template <class T, int N> struct alignas(N * sizeof(T)) tg_pack { T items[N]; };
 
+<<<<<<< HEAD
 // The 16 bytes at an address that is a multiple of an element's size only: two blocks are loaded, and
 // what is wanted of them is shifted into one. Both hold an element of it, so that no other memory than
 // the array's 16-byte blocks is touched.
@@ -39,9 +40,19 @@ template <int size> __device__ tg_block tg_load_shifted(const void* place) {
   const tg_block high = *(const tg_block*)(start + (skip ? 16 : 0));
   tg_u32 words[8];
   for (int i = 0; i < 4; ++i) {
+=======
+// The block of W words that begins at byte `skip` of the first of two blocks that follow each other:
+// a multiple of the size of T, and less than a block's.
+template <int W> using tg_block = tg_pack<tg_u32, W>;
+template <class T, int W>
+__device__ tg_block<W> tg_shifted(tg_block<W> low, tg_block<W> high, tg_u32 skip) {
+  tg_u32 words[2 * W];
+  for (int i = 0; i < W; ++i) {
+>>>>>>> b
     words[i] = low.items[i];
-    words[i + 4] = high.items[i];
+    words[i + W] = high.items[i];
   }
+<<<<<<< HEAD
   if (address & 8) for (int i = 0; i < 6; ++i) words[i] = words[i + 2];
   if constexpr (size < 8) {
     if (address & 4) for (int i = 0; i < 5; ++i) words[i] = words[i + 1];
@@ -54,12 +65,44 @@ template <int size> __device__ tg_block tg_load_shifted(const void* place) {
     }
   }
   return found;
+=======
+  if constexpr (W > 2) {
+    if (skip & 8) for (int i = 0; i < 2 * W - 2; ++i) words[i] = words[i + 2];
+  }
+  if constexpr (W > 1 && sizeof(T) < 8) {
+    if (skip & 4) for (int i = 0; i < W + 1; ++i) words[i] = words[i + 1];
+  }
+  tg_block<W> found;
+  for (int i = 0; i < W; ++i) {
+    found.items[i] = words[i];
+    if constexpr (sizeof(T) < 4) {
+      found.items[i] = __funnelshift_r(words[i], words[i + 1], 8 * (skip & 3));
+    }
+  }
+  return found;
+}
+
+// The vector at an address that is a multiple of an element's size only: two vectors are loaded, and
+// what is wanted of them is shifted into one. Both hold an element of it, so that no other memory than
+// the array's blocks of as many bytes is touched.
+template <class T, int N> __device__ tg_pack<T, N> tg_load_shifted(const T* place) {
+  typedef tg_block<N * sizeof(T) / 4> block;
+  const tg_u32 skip = (tg_u32)(tg_u64)place & (sizeof(block) - 1);
+  const char* const start = (const char*)place - skip;
+  const block low = *(const block*)start;
+  const block high = *(const block*)(start + (skip ? sizeof(block) : 0));
+  const block found = tg_shifted<T>(low, high, skip);
+  tg_pack<T, N> result;
+  memcpy(&result, &found, sizeof result);
+  return result;
+>>>>>>> b
 }
 
 // The N elements from an address on, which is a multiple of their size together if they are `aligned`.
 // Elements of 16 bytes together are loaded as words, which the compiler is kept from taking apart
 // before it is known which were loaded.
 template <int N, class T> __device__ tg_pack<T, N> tg_load(const T* place, bool aligned) {
+<<<<<<< HEAD
   tg_pack<T, N> result;
   if constexpr (N * sizeof(T) == 16) {
     tg_block found = aligned ? *(const tg_block*)place : tg_load_shifted<sizeof(T)>(place);
@@ -67,6 +110,11 @@ template <int N, class T> __device__ tg_pack<T, N> tg_load(const T* place, bool 
     memcpy(&result, &found, sizeof result);
   } else if (aligned) {
     return *(const tg_pack<T, N>*)place;
+=======
+  if (aligned) return *(const tg_pack<T, N>*)place;
+  if constexpr (N * sizeof(T) == 16 || (N > 2 && N * sizeof(T) > 2)) {
+    return tg_load_shifted<T, N>(place);
+>>>>>>> b
   } else {
     for (int i = 0; i < N; ++i) result.items[i] = place[i];
   }
@@ -92,6 +140,44 @@ template <class T, int N> __device__ void tg_store(T* place, tg_pack<T, N> items
     }
   } else {
     for (int i = 0; i < N; ++i) place[i] = items.items[i];
+  }
+}
+
+// The same for vectors that follow each other in memory, by neighbouring lanes: up to LANES threads, a
+// power of two, of which those take part that hold the `left` vectors from this one on, and all before.
+// A lane stores the aligned vector that ends in its own, which begins in that of the lane before it;
+// the first lane stores what is left at both ends, by elements.
+template <int LANES, class T, int N, class I>
+__device__ void tg_store_together(T* place, tg_pack<T, N> items, bool aligned, int thread, I left) {
+  if constexpr (N * sizeof(T) < 4) {
+    tg_store(place, items, aligned);
+  } else {
+    typedef tg_block<N * sizeof(T) / 4> block;
+    const tg_u32 skip = (tg_u32)(tg_u64)place & (sizeof(block) - 1);
+    if (aligned || skip == 0) {
+      *(tg_pack<T, N>*)place = items;
+      return;
+    }
+    const int lane = thread & (LANES - 1), first = (thread & 31) - lane;
+    const int count = left < LANES - lane ? lane + (int)left : LANES;
+    const tg_u32 all = count < 32 ? ((1u << count) - 1) << first : ~0u;
+    block mine, before;
+    memcpy(&mine, &items, sizeof mine);
+    for (tg_u32 i = 0; i < sizeof(block) / 4; ++i) {
+      before.items[i] = __shfl_sync(all, mine.items[i], first + (lane ? lane : count) - 1);
+    }
+    __syncwarp(all);  // all have read what may be replaced now
+    const block found = tg_shifted<T>(before, mine, sizeof(block) - skip);
+    T* const start = (T*)((char*)place - skip);
+    if (lane) {
+      *(block*)start = found;
+    } else {
+      tg_pack<T, N> ends;
+      memcpy(&ends, &found, sizeof ends);
+      T* const end = start + count * N;
+      for (int i = 0; i < N - 1; ++i) if (i * sizeof(T) < skip) end[i] = ends.items[i];
+      for (int i = 1; i < N; ++i) if (i * sizeof(T) >= skip) start[i] = ends.items[i];
+    }
   }
 }
 

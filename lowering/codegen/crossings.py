@@ -18,20 +18,24 @@ MOST_SIDE, LEAST_SIDE = 64, 32
 SHARED_BYTES = 48 << 10
 BANK_BYTES = 4
 WORD = 4  # bytes that an access is to move at least
+SECTOR = 32  # bytes that memory reads and writes as one
 
 
 @dataclass(frozen=True, slots=True)
 class Crossing:
     """Stores run along axis `stored`; `loads`, which run along axis `loaded`, are to be staged.
 
-    A tile is a square of `side` by `side` points over both axes; each staged load has one in shared
-    memory, in which the elements along `loaded` follow each other.
+    A tile is a square of `side` by `side` points over both axes; sheared ones reach over to up to
+    `overhang` points more along `stored`. Each staged load has one in shared memory, in which the
+    elements along `loaded` follow each other.
     """
 
     stored: int
     loaded: int
     loads: tuple[Load, ...]
+    leaders: tuple[Store, Load]
     side: int
+    overhang: int
 
     def row(self, load: Load) -> int:
         """Elements from one row of a tile to the next, such that a column meets all banks."""
@@ -41,9 +45,34 @@ class Crossing:
         """Where each load's tile begins in shared memory, and where the last one ends."""
         offsets = [0]
         for load in self.loads:
-            nbytes = self.side * self.row(load) * load.dtype.itemsize
+            rows = self.side + self.overhang + (self.overhang > 0)
+            nbytes = rows * self.row(load) * load.dtype.itemsize
             offsets.append(offsets[-1] + -(-nbytes // 16) * 16)
         return offsets
+
+    def anchored(self, axis: int) -> bool:
+        """Whether tiles are to begin where the leader's runs along an axis begin a sector: those of
+        an argument, which all lie alike in sectors, though none knows how before the call.
+        """
+        return _anchored(self.leader(axis), axis)
+
+    def leader(self, axis: int) -> Load | Store:
+        """The leader that runs along an axis."""
+        return self.leaders[0] if axis == self.stored else self.leaders[1]
+
+    def offset(self, axis: int) -> int:
+        """Where the leader's runs along an axis begin in its array, but for whole sectors."""
+        found = _affine(self.leader(axis))
+        return 0 if found is None else found[1] % self.sector(axis)
+
+    def sector(self, axis: int) -> int:
+        """The elements of the leader along an axis that make up a sector."""
+        return _sector(self.leader(axis))
+
+    def tiles(self, axis: int, space: tuple[int, ...]) -> int:
+        """How many tiles cover an axis, wherever the first begins."""
+        before = self.sector(axis) - 1 if self.anchored(axis) else 0
+        return -(-(space[axis] + before) // self.side)
 
 
 def crossing(nest: MapNest) -> Crossing | None:
@@ -64,17 +93,22 @@ def crossing(nest: MapNest) -> Crossing | None:
     crossed = [load for load in loads if _crosses(load, stored, nest.space)]
     if not crossed:
         return None
-    loaded = _unit_axis(max(crossed, key=lambda load: load.buffer.type.size), nest.space)
+    leader = max(crossed, key=lambda load: load.buffer.type.size)
+    loaded = _unit_axis(leader, nest.space)
     if loaded is None or min(nest.space[stored], nest.space[loaded]) < LEAST_EXTENT:
         return None
     staged = tuple(load for load in crossed if _unit_axis(load, nest.space) == loaded)
     widest = max(load.dtype.itemsize for load in staged)
     side = max(LEAST_SIDE, min(MOST_SIDE, TILE_BYTES // widest))
     most = min(nest.space[stored], nest.space[loaded])
+    sides = [side]
     if 2 * side * widest <= TILE_BYTES and 2 * side <= most and prod(nest.space) >= LARGE_POINTS:
-        side *= 2
-    found = Crossing(stored, loaded, staged, side)
-    return found if found.offsets()[-1] <= SHARED_BYTES else None
+        sides = [2 * side, side]
+    leaders, width = (largest, leader), word_of(nest.stores, stored)
+    straight = _anchored(largest, stored) or begins_aligned(largest, stored, width)
+    overhang = 0 if straight else width - 1
+    found = (Crossing(stored, loaded, staged, leaders, side, overhang) for side in sides)
+    return next((each for each in found if each.offsets()[-1] <= SHARED_BYTES), None)
 
 
 def word_of(accesses: Iterable[Load | Store], axis: int) -> int:
@@ -85,9 +119,37 @@ def word_of(accesses: Iterable[Load | Store], axis: int) -> int:
     return max(1, WORD // widest) if runs else 1
 
 
+def begins_aligned(access: Load | Store, axis: int, width: int) -> bool:
+    """Whether an access is aligned wherever its place along an axis is a multiple of the width."""
+    found = _affine(access)
+    if found is None or access.buffer.space == "input":
+        return False
+    strides, offset = found
+    others = (stride for other, stride in strides.items() if other != axis)
+    return not any(number % width for number in (*others, offset))
+
+
+def _anchored(access: Load | Store, axis: int) -> bool:
+    strides, sector = _strides(access) or {}, _sector(access)
+    alike = all(stride % sector == 0 for other, stride in strides.items() if other != axis)
+    return access.buffer.space == "input" and strides.get(axis) == 1 and alike
+
+
+def _sector(access: Load | Store) -> int:
+    return max(1, SECTOR // access.buffer.type.dtype.itemsize)
+
+
 def _strides(access: Load | Store) -> dict[int, int] | None:
-    found = affine(offset_in(access.buffer.type.shape, access.indices))
+    found = _affine(access)
     return None if found is None else found[0]
+
+
+def _affine(access: Load | Store) -> tuple[dict[int, int], int] | None:
+    """The coefficients and the offset of the position of an access, flat or not."""
+    flat = len(access.indices) == 1
+    return affine(
+        access.indices[0] if flat else offset_in(access.buffer.type.shape, access.indices)
+    )
 
 
 def _unit_axis(access: Load | Store, space: tuple[int, ...]) -> int | None:

@@ -22,12 +22,14 @@ from lowering.codegen.expressions import (
 )
 from lowering.codegen.flatten import STEP
 from lowering.codegen.passes import FlatPass
-from lowering.codegen.shapes import ReduceShape
+from lowering.codegen.shapes import WARP, ReduceShape
 from lowering.codegen.vectors import (
+    Neighbours,
     Vectors,
     compute_uniform,
     load_text,
     pack,
+    runs_on,
     store_line,
     vectors_of,
 )
@@ -40,13 +42,14 @@ class Groups:
     """`parts` groups of `width` steps that a lane takes together: all loads first.
 
     `first` is the text of the first step of group `part`. Where `test` fails, the group is left out
-    as a whole.
+    as a whole. `neighbours` are the lanes that take the following groups, if it is known of which.
     """
 
     width: int
     parts: int
     first: str
     test: str | None
+    neighbours: Neighbours | None
 
     @property
     def steps(self) -> int:
@@ -131,7 +134,8 @@ def take_groups(
                     write_store(body, store, value(body, store.value))
         compute(body, [store.indices[0] for store in results])
         for store, name in results.items():
-            body.line(store_line(body, store, groups.width, name, aligned))
+            together = groups.neighbours if runs_on(store, STEP) else None
+            body.line(store_line(body, store, groups.width, name, aligned, together))
     for fold, own in zip(flat.folds, sums, strict=True):
         if own:
             fold.absorb(body, total, (f"tg_cast<{value_type(fold.dtype)}>({own})",))
@@ -155,8 +159,21 @@ def walk_groups(
     for together in parts:
         last = f"base + {(together - 1) * stride}" if together > 1 else "base"
         with body.block(f"for (; {last} < {end}; base += {together * stride})"):
-            groups = Groups(shape.width, together, _first(together, stride), None)
+            # after a loop over several parts, the lanes that are left need not begin a warp
+            left = f"{end} - base" if len(parts) == 1 else None
+            neighbours = neighbouring_lanes(shape, step, left)
+            groups = Groups(shape.width, together, _first(together, stride), None, neighbours)
             take_groups(body, flat, step, groups, vectors, aligned, total)
+
+
+def neighbouring_lanes(shape: ReduceShape, step: Axis, left: str | None) -> Neighbours | None:
+    """The lanes of a warp that take groups together, if it is known which: all, or the first, up to
+    the end of the `left` steps from a lane's group on.
+    """
+    lanes, stride = min(shape.lanes, WARP), shape.lanes * shape.width
+    if step.extent // shape.width * shape.width % stride == 0:
+        return Neighbours(lanes, str(lanes))
+    return None if left is None else Neighbours(lanes, f"({left}) / {shape.width}")
 
 
 def walk_groups_back(
@@ -174,11 +191,12 @@ def walk_groups_back(
     stride = shape.lanes * shape.width
     body.line(f"const auto origin = base, count = ({end} - base + {stride - 1}) / {stride};")
     body.line("auto left = count;")
+    neighbours = neighbouring_lanes(shape, step, None)
     for position, together in reversed(list(enumerate(parts))):
         stop = f"count / {parts[0]} * {parts[0]}" if position else "0"
         with body.block(f"for (; left > {stop}; left -= {together})"):
             body.line(f"base = origin + (left - {together}) * {stride};")
-            groups = Groups(shape.width, together, _first(together, stride), None)
+            groups = Groups(shape.width, together, _first(together, stride), None, neighbours)
             take_groups(body, flat, step, groups, vectors, aligned, total)
 
 

@@ -23,15 +23,13 @@ from lowering.codegen.expressions import (
 from lowering.codegen.folds import Fold
 from lowering.codegen.groups import vectors_of_pass, walk_groups, walk_groups_back
 from lowering.codegen.passes import FlatPass
-from lowering.codegen.shapes import ReduceShape
+from lowering.codegen.shapes import WARP, ReduceShape
 from lowering.codegen.vectors import Vectors, declare_aligned
 from tracegraph.scalar import Axis
 
 SERIAL_LIMIT = 256
 """Elements that a thread folds one after the other before it starts anew: the rounding error of a
 sum grows with the length of the longest chain."""
-
-WARP = 32
 
 GROUPS_IN_FLIGHT = 4
 """Vectors that a lane loads before it folds the first of them."""

@@ -102,7 +102,7 @@ def map_shape(nest: MapNest, threads: int) -> MapShape:
 def tile_shape(nest: MapNest, found: Crossing, threads: int) -> TileShape:
     """Geometry of a map with a crossing."""
     crossed = found.stored, found.loaded
-    tiles = prod(_ceil(nest.space[axis], found.side) for axis in crossed)
+    tiles = prod(found.tiles(axis, nest.space) for axis in crossed)
     others = prod(extent for axis, extent in enumerate(nest.space) if axis not in crossed)
     return TileShape(threads, found, tiles * others, found.offsets()[-1])
 

@@ -16,9 +16,10 @@ from lowering.codegen.expressions import (
     write_store,
 )
 from lowering.codegen.flatten import POINT, Flattener, linear_axis
-from lowering.codegen.shapes import MapShape
+from lowering.codegen.shapes import WARP, MapShape
 from lowering.codegen.signals import write_results, write_stop_check
 from lowering.codegen.vectors import (
+    Neighbours,
     Vectors,
     alignment_test,
     anchor,
@@ -26,6 +27,7 @@ from lowering.codegen.vectors import (
     declare_aligned,
     load_text,
     pack,
+    runs_on,
     start_text,
     store_line,
     vectors_of,
@@ -137,6 +139,8 @@ def _write_full(
             compute(body, [load.indices[0] for load in loaded])
             for load, name in loaded.items():
                 body.line(f"{name}[part] = {load_text(body, load, width, aligned)};")
+    lanes = min(shape.threads, WARP)
+    neighbours = Neighbours(lanes, str(lanes))
     others: Mapping[Buffer, str] = {}  # without a start, it was tested that all are aligned
     if start is not None:
         others = declare_aligned(body, vectors.stores, width, start, anchored)
@@ -162,4 +166,5 @@ def _write_full(
         body.bind(point, "first")
         compute(body, [store.indices[0] for store in results])
         for store, name in results.items():
-            body.line(store_line(body, store, width, name, others))
+            together = neighbours if runs_on(store, POINT) else None
+            body.line(store_line(body, store, width, name, others, together))

@@ -16,12 +16,12 @@ from lowering.codegen.flatten import POINT, STEP, Flattener, linear_axis
 from lowering.codegen.folds import Fold, folds_of
 from lowering.codegen.groups import (
     Groups,
+    neighbouring_lanes,
     take_groups,
     usable,
     vectors_of_pass,
 )
 from lowering.codegen.lanes import (
-    WARP,
     barrier,
     fold_lanes,
     place_thread,
@@ -31,7 +31,7 @@ from lowering.codegen.lanes import (
 )
 from lowering.codegen.launch import STEPS_KEPT
 from lowering.codegen.passes import FlatPass
-from lowering.codegen.shapes import ReduceShape
+from lowering.codegen.shapes import WARP, ReduceShape
 from lowering.codegen.signals import write_results, write_stop_check
 from lowering.codegen.vectors import declare_aligned
 from lowering.kernel import RowNest
@@ -133,7 +133,8 @@ def _take_items(
         parts, stride = _items(step, shape) // shape.width, shape.lanes * shape.width
         first = f"(lane + part * {shape.lanes}) * {shape.width}"
         test = f"first < {step.extent}" if step.extent % stride else None
-        groups = Groups(shape.width, parts, first, test)
+        neighbours = neighbouring_lanes(shape, step, f"{step.extent} - first")
+        groups = Groups(shape.width, parts, first, test, neighbours)
         aligned = declare_aligned(body, vectors.accesses, shape.width)
         mine = {expr: names[expr] for expr in kept}
         others = {expr: name for expr, name in names.items() if expr not in mine}

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from lowering.codegen.crossings import Crossing
 
+WARP = 32  # threads that run together
+
 
 @dataclass(frozen=True, slots=True)
 class MapShape:

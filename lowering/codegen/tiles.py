@@ -5,140 +5,247 @@ So that neighbouring threads touch neighbouring elements both when they load and
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from lowering.buffer import Buffer
 from lowering.codegen.body import Body
-from lowering.codegen.crossings import Crossing, axes_of, word_of
-from lowering.codegen.expressions import compute, index, index_type, stored, value
+from lowering.codegen.crossings import axes_of
+from lowering.codegen.expressions import compute, index_type, stored, value
 from lowering.codegen.flatten import Flattener
 from lowering.codegen.shapes import TileShape
 from lowering.codegen.signals import write_results
+from lowering.codegen.tile_words import (
+    WORDS_IN_FLIGHT,
+    Points,
+    Skew,
+    Tile,
+    Words,
+    declare_skew,
+    declare_words,
+    each_point,
+    each_word,
+    overhang,
+    rim,
+    word_test,
+    word_widths,
+)
 from lowering.codegen.vectors import load_text, pack, store_line
 from lowering.kernel import MapNest, Store
 from lowering.preamble import c_type
-from tracegraph.scalar import Axis, Expr, Load, Sum
-
-WORDS_IN_FLIGHT = 16
-"""Words that a thread loads before it keeps the first."""
+from tracegraph.scalar import Load
 
 
 def write_tiles(body: Body, nest: MapNest, shape: TileShape) -> None:
     """Write the nest; `block` and `thread` are declared, and the block is the nest's own."""
-    crossing, flat = shape.crossing, Flattener({})
-    _place_tile(body, nest.space, shape)
+    crossing, space = shape.crossing, nest.space
+    _place_tile(body, space, shape)
     for number, load in enumerate(crossing.loads):
         kind, offset = c_type(load.dtype), crossing.offsets()[number]
         body.line(f"{kind}* const tile{number} = reinterpret_cast<{kind}*>(shared + {offset});")
-    ends = [
-        f"{name}_start + {crossing.side} <= {nest.space[axis]}"
-        for axis, name in ((crossing.stored, "stored"), (crossing.loaded, "loaded"))
-        if nest.space[axis] % crossing.side
-    ]
-    with body.block(f"if ({' && '.join(ends)})" if ends else ""):
-        _turn(body, nest, flat, Walk(shape, nest.space))
-    if ends:
-        with body.block("else"):
-            _turn(body, nest, flat, Walk(shape, nest.space, cut=True))
+    whole, some = [], []
+    for axis, past in ((crossing.stored, crossing.overhang), (crossing.loaded, 0)):
+        start = f"{Tile(shape, space, cut=False).name(axis)}_start"
+        if crossing.anchored(axis):
+            whole.append(f"{start} >= 0")
+            some.append(f"{start} < {space[axis]}")
+        if crossing.anchored(axis) or past or space[axis] % crossing.side:
+            whole.append(f"{start} + {crossing.side + past} <= {space[axis]}")
+    with body.block(f"if ({' && '.join(whole)})" if whole else ""):
+        _write_turn(body, nest, Tile(shape, space, cut=False))
+    if whole:
+        with body.block(f"else if ({' && '.join(some)})" if some else "else"):
+            _write_turn(body, nest, Tile(shape, space, cut=True))
 
 
 @dataclass(frozen=True, slots=True)
-class Walk:
-    """How the threads of a block go through its tile. If it is `cut`, a part of it lies outside of
-    the space, and elements are accessed one by one.
-    """
+class Turn:
+    """A tile that is loaded by words along one axis, and stored by words along another."""
 
-    shape: TileShape
-    space: tuple[int, ...]
-    cut: bool = False
+    loads: tuple[Load, ...]
+    loaded: Words
+    stores: tuple[Store, ...]
+    stored: Words
+    shear: Skew | None
 
     @property
-    def crossing(self) -> Crossing:
-        """What crosses."""
-        return self.shape.crossing
+    def tile(self) -> Tile:
+        """The tile."""
+        return self.stored.tile
 
-    def width(self, accesses: Iterable[Load | Store], axis: int) -> int:
-        """The elements that a thread accesses as one."""
-        return 1 if self.cut else word_of(accesses, axis)
+    def row(self, stored_place: str) -> str:
+        """The row of the tiles that holds a run, as text.
 
-
-def _turn(body: Body, nest: MapNest, flat: Flattener, walk: Walk) -> None:
-    _load_tile(body, flat, walk)
-    body.line("__syncthreads();")
-    _store_tile(body, nest, flat, walk)
-
-
-def _load_tile(body: Body, flat: Flattener, walk: Walk) -> None:
-    """Load the tile a word a thread at a time, and many words before the first of them is kept."""
-    crossing = walk.crossing
-    width = walk.width(crossing.loads, crossing.loaded)
-    parts = crossing.side**2 // (walk.shape.threads * width)
-    batch = min(parts, WORDS_IN_FLIGHT)
-    loads = [_flat_load(flat, load) for load in crossing.loads]
-    names = [body.fresh() for _ in loads]
-    body.line("#pragma unroll 1")
-    with body.block(f"for (int begin = 0; begin < {parts}; begin += {batch})"):
-        for load, name in zip(loads, names, strict=True):
-            body.line(f"{pack(load, width)} {name}[{batch}];")
-        with _each_word(body, walk, crossing.loaded, width, batch, "begin + "):
-            for load, name in zip(loads, names, strict=True):
-                if width > 1:
-                    compute(body, load.indices)
-                    tests = _word_tests(body, load, width, crossing.loaded)
-                    body.line(f"{name}[part] = {load_text(body, load, width, tests)};")
-                else:
-                    compute(body, [load])
-                    body.line(f"{name}[part].items[0] = {value(body, load)};")
-        uncut = replace(walk, cut=False)  # what lies outside is kept, too, and never used
-        with _each_word(body, uncut, crossing.loaded, width, batch, "begin + "):
-            for number, (load, name) in enumerate(zip(crossing.loads, names, strict=True)):
-                place = f"&{_element(crossing, number, load, 'stored_place')}"
-                body.line(f"*reinterpret_cast<{pack(load, width)}*>({place}) = {name}[part];")
-
-
-def _store_tile(body: Body, nest: MapNest, flat: Flattener, walk: Walk) -> None:
-    """Compute and store the tile, a word a thread at a time."""
-    crossing = walk.crossing
-    stores = list(map(flat.store, nest.stores))
-    width = walk.width(nest.stores, crossing.stored)
-    parts = crossing.side**2 // (walk.shape.threads * width)
-    with _each_word(body, walk, crossing.stored, width, parts):
+        Runs that a thread stores as one word are as many rows apart as there are words in a run: so
+        neighbouring threads read neighbouring rows, and meet all banks.
+        """
+        width = self.stored.width
         if width == 1:
-            _bind_staged(body, crossing, flat, "stored_place")
-            write_results(body, stores, ())
-            return
-        axis = axes_of(nest.space)[crossing.stored]
-        results = {store: body.fresh() for store in stores}
+            return stored_place
+        apart = self.tile.side // width + (0 if self.shear is None else 1)
+        return f"(({stored_place}) % {width} * {apart} + ({stored_place}) / {width})"
+
+    def column(self, stored_place: str) -> str:
+        """The column of the tiles, which begin as far behind a word as runs do in memory."""
+        skew = self.loaded.skew
+        return "loaded_place" if skew is None else f"loaded_place + {skew.of(stored_place)}"
+
+    def element(self, number: int, stored_place: str) -> str:
+        """An element of a load's tile, as text."""
+        length = self.tile.crossing.row(self.loads[number])
+        return f"tile{number}[{self.row(stored_place)} * {length} + {self.column(stored_place)}]"
+
+    def bind_elements(self, body: Body, stored_place: str) -> None:
+        """Let the loads stand for elements of their tiles."""
+        for number, load in enumerate(self.loads):
+            body.bind(load, self.element(number, stored_place))
+
+
+def _write_turn(body: Body, nest: MapNest, tile: Tile) -> None:
+    crossing, flat = tile.crossing, Flattener({})
+    loads = [_flat_load(flat, load) for load in crossing.loads]
+    stores = list(map(flat.store, nest.stores))
+    largest, load = crossing.leaders
+    store, load = stores[nest.stores.index(largest)], _flat_load(flat, load)
+    load_width, store_width = word_widths(tile, crossing.loads, nest.stores)
+    shear = declare_skew(body, tile, store, crossing.stored, store_width)
+    skew = None
+    if tile.cut:
+        load_width, store_width = 1, 1
+    else:
+        skew = declare_skew(body, tile, load, crossing.loaded, load_width)
+    turn = Turn(
+        tuple(loads),
+        declare_words(body, tile, load, crossing.loaded, load_width, skew),
+        tuple(stores),
+        declare_words(body, tile, store, crossing.stored, store_width, None if tile.cut else shear),
+        shear,
+    )
+    _load_tile(body, turn)
+    body.line("__syncthreads();")
+    _store_tile(body, turn)
+
+
+def _load_tile(body: Body, turn: Turn) -> None:
+    """Load the tile a word a thread at a time, and many words before the first of them is kept."""
+    words, tile = turn.loaded, turn.tile
+    single = [rim(words, words.skew)] if words.skew is not None else []
+    single += [overhang(tile)] if turn.shear is not None else []
+    kept = [(points, _load_points(body, turn, points)) for points in single]
+    batch = min(words.parts, WORDS_IN_FLIGHT)
+    names = [body.fresh() for _ in turn.loads]
+    first_row = body.fresh()
+    body.line(f"const int {first_row} = {turn.row(words.run)};")
+    body.line("#pragma unroll 1")
+    with body.block(f"for (int begin = 0; begin < {words.parts}; begin += {batch})"):
+        for load, name in zip(turn.loads, names, strict=True):
+            body.line(f"{pack(load, words.width)} {name}[{batch}];")
+        with each_word(body, words, batch, "begin + ", tile.inside()):
+            for load, name in zip(turn.loads, names, strict=True):
+                _load_word(body, words, load, f"{name}[part]")
+        # what lies outside is kept, too, and never used
+        with each_word(body, words, batch, "begin + "):
+            row = turn.row("stored_place")
+            if words.apart:
+                row = f"({first_row} + (begin + part) * {words.apart // turn.stored.width})"
+            column = turn.column("stored_place")
+            if words.skew is not None:
+                column = f"{column} & {-words.width}"  # as it is, but only so a compiler knows
+            for number, (load, name) in enumerate(zip(turn.loads, names, strict=True)):
+                place = f"tile{number} + {row} * {tile.crossing.row(load)} + ({column})"
+                body.line(f"*reinterpret_cast<{pack(load, words.width)}*>({place}) = {name}[part];")
+    for points, arrays in kept:
+        with each_point(body, tile, points):
+            for number, name in enumerate(arrays):
+                body.line(f"{turn.element(number, 'stored_place')} = {name}[part];")
+
+
+def _load_word(body: Body, words: Words, load: Load, target: str) -> None:
+    if words.width > 1:
+        compute(body, load.indices)
+        text = load_text(body, load, words.width, word_test(body, words, load))
+        body.line(f"{target} = {text};")
+    else:
+        compute(body, [load])
+        body.line(f"{target}.items[0] = {value(body, load)};")
+
+
+def _load_points(body: Body, turn: Turn, points: Points) -> list[str]:
+    """Load single points; returns the names of the arrays that they are in."""
+    names = [body.fresh() for _ in turn.loads]
+    for load, name in zip(turn.loads, names, strict=True):
+        body.line(f"{c_type(load.dtype)} {name}[{points.parts(turn.tile)}];")
+    with each_point(body, turn.tile, points, turn.tile.inside()):
+        compute(body, turn.loads)
+        for load, name in zip(turn.loads, names, strict=True):
+            body.line(f"{name}[part] = {value(body, load)};")
+    return names
+
+
+def _store_tile(body: Body, turn: Turn) -> None:
+    """Compute and store the tile, a word a thread at a time; if it is sheared, but for what belongs
+    to the tile before.
+    """
+    words, tile, shear = turn.stored, turn.tile, turn.shear
+    tests = tile.inside()
+    head = "0" if shear is None else shear.head("loaded_place")
+    if tile.cut and shear is not None:
+        tests.append(f"stored_place >= (stored_start == 0 ? 0 : {head})")
+    with each_word(body, words, words.parts, tests=tests):
+        if words.width > 1:
+            _store_word(body, turn)
+        else:
+            _store_point(body, turn)
+    if shear is None:
+        return
+    if tile.cut:
+        past = f"stored_place < {tile.side} + {head}"
+        with each_point(body, tile, overhang(tile), [*tile.inside(), past]):
+            _store_point(body, turn)
+    else:
+        count = tile.side * shear.width
+        run, place = f"point / {shear.width}", f"point % {shear.width}"
+        heads = Points(count, place, run, (f"stored_place < {head}",))
+        with body.block("if (stored_start == 0)"), each_point(body, tile, heads):
+            _store_point(body, turn)
+
+
+def _store_point(body: Body, turn: Turn) -> None:
+    turn.bind_elements(body, "stored_place")
+    write_results(body, turn.stores, ())
+
+
+def _store_word(body: Body, turn: Turn) -> None:
+    words, width = turn.stored, turn.stored.width
+    axis = axes_of(words.tile.space)[words.axis]
+    results = {store: body.fresh() for store in turn.stores}
+    for store, name in results.items():
+        body.line(f"{pack(store, width)} {name};")
+    body.line("#pragma unroll")
+    with body.block(f"for (int item = 0; item < {width}; ++item)"):
+        body.line(f"const {index_type(axis.extent + words.tile.side)} stored_item = stored + item;")
+        body.bind(axis, "stored_item")
+        turn.bind_elements(body, "(stored_place + item)")
+        compute(body, stored(turn.stores))
         for store, name in results.items():
-            body.line(f"{pack(store, width)} {name};")
-        body.line("#pragma unroll")
-        with body.block(f"for (int item = 0; item < {width}; ++item)"):
-            body.line(f"const {index_type(axis.extent + width)} stored_item = stored + item;")
-            body.bind(axis, "stored_item")
-            _bind_staged(body, crossing, flat, "(stored_place + item)")
-            compute(body, stored(stores))
-            for store, name in results.items():
-                body.line(f"{name}.items[item] = {value(body, store.value)};")
-        for store, name in results.items():
-            compute(body, store.indices)
-            tests = _word_tests(body, store, width, crossing.stored)
-            body.line(store_line(body, store, width, name, tests))
+            body.line(f"{name}.items[item] = {value(body, store.value)};")
+    for store, name in results.items():
+        compute(body, store.indices)
+        body.line(store_line(body, store, width, name, word_test(body, words, store)))
 
 
 def _place_tile(body: Body, space: tuple[int, ...], shape: TileShape) -> None:
     """Declare where the block's tile begins along both axes, and its place along the others."""
     crossing, side = shape.crossing, shape.crossing.side
-    along_stored = -(-space[crossing.stored] // side)
-    along_loaded = -(-space[crossing.loaded] // side)
-    for number, start, divisor, count in (
-        (crossing.stored, "stored_start", 1, along_stored),
-        (crossing.loaded, "loaded_start", along_stored, along_loaded),
-    ):
-        kind = index_type(space[number] + side)
-        body.line(f"const {kind} {start} = {kind}(block / {divisor} % {count}) * {side};")
-    divisor = along_stored * along_loaded
+    divisor = 1
+    for number, start in ((crossing.stored, "stored_start"), (crossing.loaded, "loaded_start")):
+        kind, count = index_type(space[number] + side), crossing.tiles(number, space)
+        first = f"{kind}(block / {divisor} % {count}) * {side}"
+        if crossing.anchored(number):
+            leader = crossing.leader(number)
+            address = f"tg_u64({body.pointers[leader.buffer]} + {crossing.offset(number)})"
+            size, sector = leader.buffer.type.dtype.itemsize, crossing.sector(number)
+            first += f" - int({address} / {size} & {sector - 1})"
+        body.line(f"const {kind} {start} = {first};")
+        divisor *= count
     for axis in reversed(axes_of(space)):
         if axis.number in (crossing.stored, crossing.loaded):
             continue
@@ -148,64 +255,7 @@ def _place_tile(body: Body, space: tuple[int, ...], shape: TileShape) -> None:
         divisor *= axis.extent
 
 
-def _each_word(
-    body: Body, walk: Walk, fastest: int, width: int, parts: int, begin: str = ""
-) -> ExitStack:
-    """Text that runs for each word of the tile: `width` points along `fastest`, along which
-    neighbouring threads are neighbours.
-    """
-    crossing, side = walk.crossing, walk.crossing.side
-    stack = ExitStack()
-    body.line(f"#pragma unroll {min(parts, WORDS_IN_FLIGHT)}")
-    stack.enter_context(body.block(f"for (int part = 0; part < {parts}; ++part)"))
-    number = f"({begin}part)" if begin else "part"
-    body.line(f"const int place = {number} * {walk.shape.threads} + thread;")
-    tests = []
-    for axis, name in ((crossing.stored, "stored"), (crossing.loaded, "loaded")):
-        along, across = f"place % {side // width} * {width}", f"place / {side // width}"
-        body.line(f"const int {name}_place = {along if axis == fastest else across};")
-        kind = index_type(walk.space[axis] + side)
-        body.line(f"const {kind} {name} = {name}_start + {name}_place;")
-        body.bind(axes_of(walk.space)[axis], name)
-        if walk.cut and walk.space[axis] % side:
-            tests.append(f"{name} < {walk.space[axis]}")
-    if tests:
-        stack.enter_context(body.block(f"if ({' && '.join(tests)})"))
-    return stack
-
-
-def _element(crossing: Crossing, number: int, load: Load, stored_place: str) -> str:
-    return f"tile{number}[{stored_place} * {crossing.row(load)} + loaded_place]"
-
-
-def _bind_staged(body: Body, crossing: Crossing, flat: Flattener, stored_place: str) -> None:
-    for number, load in enumerate(crossing.loads):
-        body.bind(flat(load), _element(crossing, number, load, stored_place))
-
-
 def _flat_load(flat: Flattener, load: Load) -> Load:
     result = flat(load)
     assert isinstance(result, Load)
     return result
-
-
-def _word_tests(body: Body, access: Load | Store, width: int, fastest: int) -> dict[Buffer, str]:
-    """The test that a word along `fastest` is aligned, by its buffer; none if all are.
-
-    Rows of odd length begin off alignment in any memory.
-    """
-    nbytes, pointer = access.buffer.type.dtype.itemsize * width, body.pointers[access.buffer]
-    position = access.indices[0]
-    terms = position.terms if isinstance(position, Sum) else ((position, 1),)
-    others = [factor for term, factor in terms if not _is_axis(term, fastest)]
-    offset = position.offset if isinstance(position, Sum) else 0
-    if any(number % width for number in (*others, offset)):
-        place = f"{pointer} + {index(body, position)}"
-        return {access.buffer: f"(tg_u64({place}) & {nbytes - 1}) == 0"}
-    if access.buffer.space == "input":
-        return {access.buffer: f"(tg_u64({pointer}) & {nbytes - 1}) == 0"}
-    return {}
-
-
-def _is_axis(expr: Expr, number: int) -> bool:
-    return isinstance(expr, Axis) and expr.number == number

@@ -43,6 +43,17 @@ class Vectors:
         return (*self.loads, *self.stores)
 
 
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """Threads that take groups which follow each other, at the same time: up to `lanes`, a power of
+    two that divides the threads of a warp; from a thread's own on there are `left` groups, or more
+    than there are lanes.
+    """
+
+    lanes: int
+    left: str
+
+
 def vectors_of(
     stores: Iterable[Store], width: int, values: Iterable[Expr] = (), axis: int = POINT
 ) -> Vectors:
@@ -134,13 +145,36 @@ def load_text(body: Body, load: Load, width: int, aligned: Mapping[Buffer, str])
 
 
 def store_line(
-    body: Body, store: Store, width: int, text: str, aligned: Mapping[Buffer, str]
+    body: Body,
+    store: Store,
+    width: int,
+    text: str,
+    aligned: Mapping[Buffer, str],
+    neighbours: Neighbours | None = None,
 ) -> str:
-    """The statement that stores a vector, as `load_text` loads one."""
+    """The statement that stores a vector, as `load_text` loads one; together with `neighbours`, if
+    their vectors follow each other.
+    """
     place = f"{body.pointers[store.buffer]} + {index(body, store.indices[0])}"
+    if store.buffer in aligned and neighbours is not None:
+        lanes, left = neighbours.lanes, neighbours.left
+        test = aligned[store.buffer]
+        return f"tg_store_together<{lanes}>({place}, {text}, {test}, thread, {left});"
     if store.buffer in aligned:
         return f"tg_store({place}, {text}, {aligned[store.buffer]});"
     return f"*reinterpret_cast<{pack(store, width)}*>({place}) = {text};"
+
+
+def runs_on(store: Store, axis: int) -> bool:
+    """Whether the groups of a vector along an axis follow each other in memory."""
+    position = store.indices[0]
+    terms = position.terms if isinstance(position, Sum) else ((position, 1),)
+    moving = [(term, factor) for term, factor in terms if _moves(term, axis)]
+    return len(moving) == 1 and isinstance(moving[0][0], Axis) and moving[0][1] == 1
+
+
+def _moves(expr: Expr, axis: int) -> bool:
+    return any(isinstance(e, Axis) and e.number == axis for e in subexpressions((expr,)))
 
 
 def compute_uniform(body: Body, vectors: Vectors, point: Expr, first: str) -> None:

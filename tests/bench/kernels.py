@@ -133,7 +133,7 @@ def cases() -> Iterator[tuple[Callable[..., Work], str, tuple[int, ...], int]]:
         yield transpose, dtype, (rows - 5, (1 << 12) - 3), 0
         for columns in (64, 1000, 4096, 16384, 100_000):
             yield softmax, dtype, (size // columns, columns), 0
-        for columns in (1001, 4096):
+        for columns in (1000, 1001, 4096):
             yield softmax, dtype, (size // columns, columns), 1
         if dtype in ("float32", "float64"):
             yield cumsum, dtype, (1 << 24,), 0
@@ -141,8 +141,11 @@ def cases() -> Iterator[tuple[Callable[..., Work], str, tuple[int, ...], int]]:
     for dtype in ("int8", "int16"):
         size = BYTES // ArrayType(dtype, ()).nbytes
         yield squares, dtype, (size,), 0
-        yield column_sums, dtype, (size >> 12, 1 << 12), 0
-        yield transpose, dtype, (size >> 12, 1 << 12), 0
+        rows = size >> 12
+        yield column_sums, dtype, (rows, 1 << 12), 0
+        for shift in (0, 1):
+            yield transpose, dtype, (rows, 1 << 12), shift
+        yield transpose, dtype, (rows - 5, (1 << 12) - 3), 0
 
 
 def main() -> None:

@@ -1,8 +1,8 @@
 """Runs generated CUDA C++ on the CPU, compiled with g++: how kernels are checked without a GPU.
 
 Blocks run one after the other, in any order that is asked for. The threads of a block are fibers
-that take turns at `__syncthreads`, so a run is deterministic, and a barrier that some threads of a
-block never reach is an error and not a hang.
+that take turns at `__syncthreads`, and where lanes exchange values; so a run is deterministic, and
+a barrier or an exchange that some threads never reach is an error and not a hang.
 """
 
 from __future__ import annotations
@@ -93,8 +93,35 @@ int backwards;  // the last thread of a block goes first
 static void (*task)(void**);
 static void** task_arguments;
 
-static void __syncthreads() { swapcontext(&fibers[current], &scheduler); }
+static bool at_barrier[MOST];
+static void __syncthreads() {
+  at_barrier[current] = true;
+  swapcontext(&fibers[current], &scheduler);
+}
 static void __syncwarp() { __syncthreads(); }
+
+// What the lanes of a warp that are named in a mask give each other, as soon as all have come.
+static struct { bool waiting; unsigned mask, word, lane; } meetings[MOST];
+static unsigned __shfl_sync(unsigned mask, unsigned word, int lane) {
+  const int me = current, first = me & ~31;
+  meetings[me] = {true, mask, word, (unsigned)lane & 31};
+  bool all = mask >> (me & 31) & 1;
+  for (int i = 0; i < 32; ++i)
+    if (mask >> i & 1) all &= meetings[first + i].waiting && meetings[first + i].mask == mask;
+  if (all) {
+    unsigned given[32];
+    for (int i = 0; i < 32; ++i) given[i] = meetings[first + i].word;
+    for (int i = 0; i < 32; ++i)
+      if (mask >> i & 1) {
+        const unsigned from = meetings[first + i].lane;
+        meetings[first + i].word = mask >> from & 1 ? given[from] : 0xA5A5A5A5;
+        meetings[first + i].waiting = false;
+      }
+  }
+  while (meetings[me].waiting) swapcontext(&fibers[me], &scheduler);
+  return meetings[me].word;
+}
+static void __syncwarp(unsigned mask) { __shfl_sync(mask, 0, 0); }
 static void run_fiber() {
   task(task_arguments);
   finished[current] = true;
@@ -103,7 +130,7 @@ static int run_block(unsigned block, int threads) {
   blockIdx = {block, 0, 0};
   memset(shared, 0xA5, sizeof shared);
   for (int i = 0; i < threads; ++i) {
-    finished[i] = false;
+    finished[i] = at_barrier[i] = meetings[i].waiting = false;
     getcontext(&fibers[i]);
     if (!stacks[i]) stacks[i] = (char*)malloc(64 << 10);
     fibers[i].uc_stack.ss_sp = stacks[i];
@@ -112,15 +139,21 @@ static int run_block(unsigned block, int threads) {
     makecontext(&fibers[i], run_fiber, 0);
   }
   for (;;) {
-    int ended = 0;
+    int ended = 0, stopped = 0;
+    bool moved = false;
     for (int turn = 0; turn < threads; ++turn) {
       current = backwards ? threads - 1 - turn : turn;
-      threadIdx = {(unsigned)current, 0, 0};
-      swapcontext(&scheduler, &fibers[current]);
+      if (!finished[current] && !at_barrier[current] && !meetings[current].waiting) {
+        threadIdx = {(unsigned)current, 0, 0};
+        swapcontext(&scheduler, &fibers[current]);
+        moved = true;
+      }
       ended += finished[current];
+      stopped += at_barrier[current];
     }
     if (ended == threads) return 0;
-    if (ended > 0) return 1;  // the others wait at a barrier for those that have ended
+    if (stopped == threads) memset(at_barrier, 0, sizeof at_barrier);
+    else if (!moved) return 1;  // some wait for others, who have ended or wait elsewhere
   }
 }
 extern "C" int launch(void (*wrapper)(void**), void** arguments, const unsigned* blocks, int count,

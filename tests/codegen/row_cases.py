@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 from cases import Case, case, kernel_case, values
 from fold_cases import accumulated
@@ -117,8 +119,8 @@ def _updates() -> None:
 
 def _rereads() -> None:
     """A pass reads what an earlier one stored, not what was there before."""
-    for columns in (50, 40_000):
-        x, doubled = buffer("int32", 4, columns), buffer("int32", 4, columns)
+    for dtype, columns in product(("int16", "int32"), (50, 1000, 40_000)):
+        x, doubled = buffer(dtype, 4, columns), buffer(dtype, 4, columns)
         i, j = axes(4, columns)
         number = x.type.dtype
         twice = call("add", load(x, i, j), load(x, i, j))
@@ -129,17 +131,17 @@ def _rereads() -> None:
                 (store(doubled, (i, j), call("subtract", load(x, i, j), accumulated(0, number))),),
             ),
         )
-        least = buffer("int32", 4)
+        least = buffer(dtype, 4)
         nest = RowNest((4,), (columns,), passes, (store(least, (i,), accumulated(1, number)),))
-        given = values("int32", 4, columns)
+        given = values(dtype, 4, columns)
         with np.errstate(over="ignore"):
             after = given + given
             expected = {
                 x: after,
                 least: after.min(1),
-                doubled: after - given.sum(1, dtype=np.int32)[:, None],
+                doubled: after - given.sum(1, dtype=number)[:, None],
             }
-        kernel_case(f"reread_{columns}", (nest,), {x: given}, expected)
+        kernel_case(f"reread_{dtype}_{columns}", (nest,), {x: given}, expected)
 
 
 @case

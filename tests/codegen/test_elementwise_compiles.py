@@ -24,6 +24,8 @@ HOST = """
 #include <math.h>
 #include <string.h>
 #define __device__
+static unsigned __shfl_sync(unsigned, unsigned word, int) { return word; }
+static void __syncwarp(unsigned) {}
 static unsigned __funnelshift_r(unsigned low, unsigned high, unsigned bits) {
   return ((unsigned long long)high << 32 | low) >> (bits & 31);
 }

@@ -11,14 +11,22 @@ import pytest
 import row_cases  # noqa: F401 - adds its cases
 from cases import CASES, Case, values
 from emulator import COMPILER, Emulator
+<<<<<<< HEAD
 from fold_cases import reduction
+=======
+from fold_cases import accumulated, reduction
+>>>>>>> b
 from kernels import axes, buffer, call, load, node, plan, store, text_of
 from row_cases import TOLERANCE, softmax
 from test_kernels_emulated import assert_case, memory_of
 
 from lowering.codegen import Unit, launch, unit_source
 from lowering.cuda.compile import cubin
+<<<<<<< HEAD
 from lowering.kernel import Accumulator, ReduceNest, RowNest, ScanNest
+=======
+from lowering.kernel import Accumulator, Pass, ReduceNest, RowNest, ScanNest
+>>>>>>> b
 from tracegraph.combiners import ADD, MAXIMUM
 from tracegraph.scalar import Accumulated
 
@@ -78,6 +86,7 @@ def softmax_of_rows(dtype: str, rows: int, columns: int) -> Case:
     return Case(node("softmax", softmax(x, out, 1)), {x: given}, {out: expected}, TOLERANCE[dtype])
 
 
+<<<<<<< HEAD
 WIDE = {
     "bool": ("int64", "int16"),
     "int8": ("int64", "uint64", "int16"),
@@ -86,6 +95,18 @@ WIDE = {
     "uint16": ("uint64",),
 }
 """What integers are cast to before they are summed."""
+=======
+def centred_rows(dtype: str, rows: int, columns: int) -> Case:
+    """Rows less their largest element, in place."""
+    x = buffer(dtype, rows, columns)
+    i, j = axes(rows, columns)
+    less = call("subtract", load(x, i, j), accumulated(0, x.type.dtype))
+    passes = (Pass((Accumulator(MAXIMUM, load(x, i, j)),), ()), Pass((), (store(x, (i, j), less),)))
+    given = values(dtype, rows, columns) // 2
+    nest = RowNest((rows,), (columns,), passes, ())
+    return Case(node("centred", nest), {x: given}, {x: given - given.max(1, keepdims=True)})
+
+>>>>>>> b
 
 OWN = {
     **{f"total_{d}_{w}": wide_total(d, w, 70_003) for d, wides in WIDE.items() for w in wides},
@@ -99,6 +120,15 @@ OWN = {
         f"softmax_{d}_{n}x{m}": softmax_of_rows(d, n, m)
         for d in ("float16", "bfloat16")
         for n, m in ((9, 64), (3, 1000), (2, 4096), (1, 16_384), (2, 33_000), (2, 1002), (2, 501))
+    },
+    **{
+        f"softmax_float16_{n}x{m}": softmax_of_rows("float16", n, m)
+        for n, m in ((70, 8), (19, 16), (9, 24), (3, 132), (5, 260), (2, 32_768))
+    },
+    **{
+        f"centred_{d}_{n}x{m}": centred_rows(d, n, m)
+        for d in ("int8", "int16")
+        for n, m in ((70, 16), (5, 72), (3, 1000), (2, 4096), (2, 65_536), (1, 70_000))
     },
     **{f"softmax_{d}_long": softmax_of_rows(d, 1, 300_000) for d in ("float16", "float32")},
 }
@@ -145,7 +175,7 @@ def emulator(unit: Unit, tmp_path_factory: pytest.TempPathFactory) -> Emulator:
     return Emulator(unit, tmp_path_factory.mktemp("groups"))
 
 
-@pytest.mark.parametrize(("shift", "apart"), [(0, 0), (1, 0), (3, 1)])
+@pytest.mark.parametrize(("shift", "apart"), [(0, 0), (1, 0), (3, 1), (6, 15)])
 @pytest.mark.parametrize("name", ALL)
 def test_rows_give_what_numpy_gives(name: str, shift: int, apart: int, emulator: Emulator) -> None:
     assert_case(ALL[name], emulator, shift, apart)
@@ -191,11 +221,28 @@ def test_narrow_columns_are_loaded_together(name: str, together: int, unit: Unit
     assert "p0[" not in text
 
 
-def test_results_do_not_depend_on_alignment(emulator: Emulator) -> None:
-    case = ALL["total_float16_70003"]
-    here, there = (emulator.run(case.node, memory_of(case, shift)) for shift in (0, 1))
-    for place in case.expected:
-        assert here[place].tobytes() == there[place].tobytes()
+@pytest.mark.parametrize("name", ["total_float16_70003", "softmax_float16_3x1000"])
+def test_results_do_not_depend_on_alignment(name: str, emulator: Emulator) -> None:
+    case = ALL[name]
+    here = emulator.run(case.node, memory_of(case))
+    for shift in range(1, 8):
+        there = emulator.run(case.node, memory_of(case, shift), backwards=shift % 2 == 1)
+        for place in case.expected:
+            assert here[place].tobytes() == there[place].tobytes()
+
+
+@pytest.mark.parametrize("name", ["softmax_float16_3x1000", "centred_int8_2x65536"])
+def test_neighbouring_lanes_store_together(name: str, unit: Unit) -> None:
+    text = text_of(unit, ALL[name].node)
+    assert "tg_store_together<32>(" in text
+    assert "tg_store(" not in text
+
+
+def test_lanes_that_need_not_begin_a_warp_store_alone(unit: Unit) -> None:
+    """After a loop over several groups at a time, some lanes have one left, and others none."""
+    text = text_of(unit, ALL["centred_int8_1x70000"].node)
+    assert "tg_store_together<" not in text
+    assert "tg_store(" in text
 
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_100"])

@@ -102,3 +102,14 @@ def test_emulator_sees_a_barrier_that_some_threads_skip(tmp_path: Path) -> None:
     broken = Unit(unit.source.replace("p0[point]", "__syncthreads(); p0[point]"), unit.kernels)
     with pytest.raises(BarrierError, match="good"):
         Emulator(broken, tmp_path).run(good, Memory())
+
+
+def test_emulator_sees_an_exchange_that_some_lanes_skip(tmp_path: Path) -> None:
+    out = buffer("int64", 40)
+    (i,) = axes(40)
+    good = node("good", MapNest((40,), (store(out, (i,), i),)))
+    unit = unit_source(plan(good))
+    exchange = "__shfl_sync(~0u, 0, 0); p0[point]"  # by 40 threads: 8 wait for a whole warp
+    broken = Unit(unit.source.replace("p0[point]", exchange), unit.kernels)
+    with pytest.raises(BarrierError, match="good"):
+        Emulator(broken, tmp_path).run(good, Memory())

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
 from cases import Case, values
 from emulator import COMPILER, Emulator
-from kernels import axes, buffer, call, load, node, plan, store
+from kernels import axes, buffer, call, load, node, plan, store, text_of
 from test_kernels_emulated import assert_case
 
-from lowering.codegen import Unit, crossings, unit_source
+from lowering.buffer import Buffer
+from lowering.codegen import Unit, crossings, launch, unit_source
 from lowering.codegen.crossings import crossing
 from lowering.kernel import MapNest
 from tracegraph.scalar import both, const, select
+from tracegraph.types import ArrayType
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs g++")
 
@@ -63,6 +66,65 @@ def padded_and_reversed() -> Case:
     return Case(node("padded", nest), {x: given}, {out: expected})
 
 
+def sliced(dtype: str, first: int) -> Case:
+    """Runs that begin some way into an argument, and lie alike in sectors."""
+    x, out = buffer(dtype, 150, 256), buffer(dtype, 230, 150)
+    i, j = axes(230, 150)
+    nest = MapNest((230, 150), (store(out, (i, j), load(x, j, i + first)),))
+    given = values(dtype, 150, 256)
+    return Case(node("sliced", nest), {x: given}, {out: given[:, first : first + 230].T})
+
+
+def batch_of_transposes(dtype: str) -> Case:
+    """Matrices of an odd number of elements: their runs begin otherwise in each."""
+    x, out = buffer(dtype, 3, 133, 129), buffer(dtype, 3, 129, 133)
+    k, i, j = axes(3, 129, 133)
+    nest = MapNest((3, 129, 133), (store(out, (k, i, j), call("negative", load(x, k, j, i))),))
+    given = values(dtype, 3, 133, 129)
+    return Case(node("batch", nest), {x: given}, {out: -given.transpose(0, 2, 1)})
+
+
+def of_a_constant(columns: int) -> Case:
+    """It begins aligned, and its rows do or do not."""
+    x, out = (
+        Buffer("const", columns, ArrayType("int8", (131, columns))),
+        buffer("int8", columns, 131),
+    )
+    i, j = axes(columns, 131)
+    nest = MapNest((columns, 131), (store(out, (i, j), call("negative", load(x, j, i))),))
+    given = values("int8", 131, columns)
+    return Case(node("constant", nest), {x: given}, {out: -given.T})
+
+
+def narrowed_and_added() -> Case:
+    """Loads and stores of several sizes, each with an alignment of its own."""
+    x, y = buffer("int16", 133, 261), buffer("int8", 133, 261)
+    out, total = buffer("int8", 261, 133), buffer("int16", 261, 133)
+    i, j = axes(261, 133)
+    narrow = call("cast", load(x, j, i), dtype="int8")
+    wide = call("cast", load(y, j, i), dtype="int16")
+    stores = (
+        store(out, (i, j), call("add", narrow, load(y, j, i))),
+        store(total, (i, j), call("add", load(x, j, i), wide)),
+    )
+    given = {b: values(b.type.dtype, 133, 261) // 2 for b in (x, y)}
+    expected = {
+        out: (given[x].astype(np.int8) + given[y]).T,
+        total: (given[x] + given[y].astype(np.int16)).T,
+    }
+    return Case(node("narrowed", MapNest((261, 133), stores)), given, expected)
+
+
+def in_place() -> Case:
+    """Each element is read before it is written, and by the thread that writes it."""
+    x, out = buffer("int16", 131, 259), buffer("int16", 259, 131)
+    i, j = axes(259, 131)
+    total = call("add", load(x, j, i), load(out, i, j))
+    nest = MapNest((259, 131), (store(out, (i, j), total),))
+    given = {b: values("int16", *b.type.shape) // 2 for b in (x, out)}
+    return Case(node("in_place", nest), given, {out: given[x].T + given[out]})
+
+
 DTYPES = ("int8", "float16", "float32", "float64", "complex128")
 CASES = {
     **{f"{dtype}_{n}x{m}": transpose(dtype, n, m) for dtype in DTYPES for n, m in [(64, 128)]},
@@ -73,6 +135,12 @@ CASES = {
     **{f"order_{o}": permutation(o) for o in [(0, 3, 2, 1), (3, 0, 2, 1), (2, 0, 3, 1)]},
     "sum_with_the_transpose": sum_with_the_transpose(),
     "padded_and_reversed": padded_and_reversed(),
+    **{f"{dtype}_261x257": transpose(dtype, 261, 257) for dtype in DTYPES},
+    **{f"{dtype}_sliced_{n}": sliced(dtype, n) for dtype in ("int8", "float32") for n in (8, 11)},
+    **{f"{dtype}_batch": batch_of_transposes(dtype) for dtype in ("int8", "float16", "float64")},
+    **{f"constant_of_{columns}": of_a_constant(columns) for columns in (256, 259)},
+    "narrowed_and_added": narrowed_and_added(),
+    "in_place": in_place(),
 }
 
 
@@ -89,7 +157,9 @@ def emulator(unit: Unit, tmp_path_factory: pytest.TempPathFactory) -> Emulator:
     return Emulator(unit, tmp_path_factory.mktemp("tiles"))
 
 
-@pytest.mark.parametrize(("shift", "apart"), [(0, 0), (1, 0), (2, 1)])
+@pytest.mark.parametrize(
+    ("shift", "apart"), [(0, 0), (1, 0), (2, 1), (3, 2), (5, 0), (15, 5), (4, 4)]
+)
 @pytest.mark.parametrize("name", CASES)
 def test_map_gives_what_numpy_gives(
     name: str, shift: int, apart: int, unit: Unit, emulator: Emulator
@@ -98,12 +168,51 @@ def test_map_gives_what_numpy_gives(
     assert_case(CASES[name], emulator, shift, apart)
 
 
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_100"])
+def test_tiles_compile_for_gpus(arch: str, unit: Unit) -> None:
+    core = pytest.importorskip("cuda.core")
+    options = core.ProgramOptions(arch=arch, std="c++17", fma=False)
+    assert core.Program(unit.source, "c++", options).compile("cubin").code
+
+
 def test_tiles_of_narrow_elements_are_large_and_moved_by_words(unit: Unit) -> None:
     code = unit.kernels[CASES["float16_259x131"].node]
-    assert code.shared_bytes == 128 * (128 + 2) * 2
-    text = unit.source.split(f"\n{code.name}(")[1].split("\n}\n")[0]
-    assert "tg_load<2>(" in text
-    assert "tg_store(" in text
+    assert code.shared_bytes == _tile_bytes(128, 2, 2)
+    text = text_of(unit, CASES["float16_259x131"].node)
+    assert "*reinterpret_cast<const tg_pack<tg_half, 2>*>(p0" in text
+    assert "*reinterpret_cast<tg_pack<tg_half, 2>*>(p1" in text
+
+
+def test_tiles_are_small_where_large_ones_do_not_fit(unit: Unit) -> None:
+    code = unit.kernels[CASES["narrowed_and_added"].node]
+    assert code.shared_bytes == _tile_bytes(64, 2, 2) + _tile_bytes(64, 2, 1)
+
+
+def _tile_bytes(side: int, width: int, size: int) -> int:
+    """The shared memory of a tile that is stored by words of `width` points, off alignment."""
+    nbytes = (side + width) * (side + 4 // size) * size
+    return -(-nbytes // 16) * 16
+
+
+def test_few_threads_turn_tiles_by_elements(tmp_path: Path) -> None:
+    """A block has as many threads as the shared memory of its other nests allows."""
+    case = CASES["float16_259x131"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(crossings, "LEAST_POINTS", 1)
+        patch.setattr(crossings, "LARGE_POINTS", 1)
+        patch.setattr(launch, "MOST_THREADS", 32)
+        unit = unit_source(plan(case.node))
+    assert unit.kernels[case.node].block == (32, 1, 1)
+    assert_case(case, Emulator(unit, tmp_path), shift=1)
+
+
+def test_tiles_begin_where_runs_begin_a_sector(unit: Unit) -> None:
+    """Rows of 128 float32 all lie alike, those of 261 do not."""
+    aligned, odd = (CASES[f"float32_{shape}"].node for shape in ("64x128", "261x257"))
+    assert unit.kernels[aligned].grid == (2 * 3, 1, 1)
+    assert unit.kernels[odd].grid == (5 * 5, 1, 1)
+    assert "& 7)" in text_of(unit, aligned)
+    assert "& 7)" not in text_of(unit, odd)
 
 
 def test_maps_without_a_crossing_have_no_tile() -> None:

@@ -74,6 +74,20 @@ def several_dtypes_and_a_guard() -> Case:
     return Case(node("dtypes", MapNest((1001,), stores)), given, {out: expected, odd: odds})
 
 
+def several_results(dtype: str, size: int) -> Case:
+    """Only one of them is aligned where groups begin."""
+    x, negative, twice = (buffer(dtype, size) for _ in range(3))
+    (i,) = axes(size)
+    element = load(x, i)
+    stores = (
+        store(negative, (i,), call("negative", element)),
+        store(twice, (i,), call("add", element, element)),
+    )
+    given = values(dtype, size) // 2 if dtype == "int8" else values(dtype, size)
+    expected = {negative: -given, twice: given + given}
+    return Case(node("several", MapNest((size,), stores)), {x: given}, expected)
+
+
 def exchange_in_place() -> Case:
     x, y = buffer("float32", 900), buffer("float32", 900)
     (i,) = axes(900)
@@ -97,6 +111,7 @@ def quotients() -> Case:
 DTYPES = ("int8", "float16", "float32", "float64", "complex64", "complex128")
 OWN = {
     **{f"{dtype}_{size}": negation(dtype, size) for dtype in DTYPES for size in (64, 4096, 5003)},
+    **{f"{dtype}_several": several_results(dtype, 9003) for dtype in DTYPES},
     **{
         make.__name__: make()
         for make in (
@@ -129,7 +144,9 @@ def emulator(unit: Unit, tmp_path_factory: pytest.TempPathFactory) -> Emulator:
     return Emulator(unit, tmp_path_factory.mktemp("vectors"))
 
 
-@pytest.mark.parametrize(("shift", "apart"), [(0, 0), (1, 0), (3, 1)])
+@pytest.mark.parametrize(
+    ("shift", "apart"), [(0, 0), (1, 0), (3, 1), (15, 14), (7, 3), (4, 8), (2, 5)]
+)
 @pytest.mark.parametrize("name", ALL)
 def test_map_gives_what_numpy_gives(name: str, shift: int, apart: int, emulator: Emulator) -> None:
     assert_case(ALL[name], emulator, shift, apart)

@@ -1,0 +1,65 @@
+"""Kernels whose arguments begin anywhere, those that are stored to as well, on the device.
+
+The cases are those of the emulator, which runs the threads of a warp one after the other.
+"""
+
+import pytest
+from kernels import plan
+from test_groups_emulated import ALL as ROWS
+from test_kernels_emulated import assert_case
+from test_tiles_emulated import CASES as TILES
+from test_vectors_emulated import ALL as MAPS
+
+from lowering.codegen import crossings, launch, unit_source
+from lowering.cuda.interface import Launch
+
+STORED_BY_LANES = ("softmax_float16_", "centred_", "reread_int16_")
+CASES = {
+    **{f"tiles {name}": case for name, case in TILES.items()},
+    **{f"map {n}": c for n, c in MAPS.items() if n.endswith(("_several", "_5003", "_in_place"))},
+    **{f"rows {name}": case for name, case in ROWS.items() if name.startswith(STORED_BY_LANES)},
+}
+ALIGNMENT = 256  # of what the device allocates
+
+
+class Kernels:
+    """The kernels of a unit on the device, called as the emulator's are."""
+
+    def __init__(self, unit):
+        from lowering.cuda.device import open_device
+
+        device = open_device(0)
+        device.driver.activate()
+        self.unit, self.driver = unit, device.driver
+        self.module = self.driver.load(device.compile(unit.source))
+
+    def run(self, node, memory):
+        """Launch a node on copies of what is in the host's memory, and return what they hold."""
+        code, driver = self.unit.kernels[node], self.driver
+        allocations, places, arguments = [], {}, []
+        for buffer in code.parameters:
+            start, block = memory.address(buffer), memory.blocks[buffer]
+            allocations.append(driver.allocate(block.nbytes + ALIGNMENT))
+            places[buffer] = allocations[-1].pointer + block.ctypes.data % ALIGNMENT
+            arguments.append(places[buffer] + start - block.ctypes.data)
+            driver.copy_to_device(places[buffer], block)
+        kernel = driver.kernel(self.module, code.name)
+        driver.launch_kernel(Launch(kernel, code.grid, code.block, code.shared_bytes), arguments)
+        for buffer, place in places.items():
+            driver.copy_to_host(memory.blocks[buffer], place)
+        return {buffer: memory.get(buffer) for buffer in places}
+
+
+@pytest.fixture(scope="module")
+def kernels():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(launch, "LARGE_MAP", 2)
+        patch.setattr(crossings, "LEAST_POINTS", 1)
+        patch.setattr(crossings, "LARGE_POINTS", 1)
+        return Kernels(unit_source(plan(*(case.node for case in CASES.values()))))
+
+
+@pytest.mark.parametrize(("shift", "apart"), [(0, 0), (1, 0), (2, 1), (3, 2), (15, 14), (4, 8)])
+@pytest.mark.parametrize("name", CASES)
+def test_kernels_give_what_numpy_gives(name, shift, apart, kernels):
+    assert_case(CASES[name], kernels, shift, apart)
