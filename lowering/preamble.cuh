@@ -28,19 +28,6 @@ typedef tg_complex<double> tg_c128;
 // Elements that are loaded or stored as one.
 template <class T, int N> struct alignas(N * sizeof(T)) tg_pack { T items[N]; };
 
-<<<<<<< HEAD
-// The 16 bytes at an address that is a multiple of an element's size only: two blocks are loaded, and
-// what is wanted of them is shifted into one. Both hold an element of it, so that no other memory than
-// the array's 16-byte blocks is touched.
-typedef tg_pack<tg_u32, 4> tg_block;
-template <int size> __device__ tg_block tg_load_shifted(const void* place) {
-  const tg_u32 address = (tg_u32)(tg_u64)place, skip = address & 15;
-  const char* const start = (const char*)place - skip;
-  const tg_block low = *(const tg_block*)start;
-  const tg_block high = *(const tg_block*)(start + (skip ? 16 : 0));
-  tg_u32 words[8];
-  for (int i = 0; i < 4; ++i) {
-=======
 // The block of W words that begins at byte `skip` of the first of two blocks that follow each other:
 // a multiple of the size of T, and less than a block's.
 template <int W> using tg_block = tg_pack<tg_u32, W>;
@@ -48,24 +35,9 @@ template <class T, int W>
 __device__ tg_block<W> tg_shifted(tg_block<W> low, tg_block<W> high, tg_u32 skip) {
   tg_u32 words[2 * W];
   for (int i = 0; i < W; ++i) {
->>>>>>> b
     words[i] = low.items[i];
     words[i + W] = high.items[i];
   }
-<<<<<<< HEAD
-  if (address & 8) for (int i = 0; i < 6; ++i) words[i] = words[i + 2];
-  if constexpr (size < 8) {
-    if (address & 4) for (int i = 0; i < 5; ++i) words[i] = words[i + 1];
-  }
-  tg_block found;
-  for (int i = 0; i < 4; ++i) {
-    found.items[i] = words[i];
-    if constexpr (size < 4) {
-      found.items[i] = __funnelshift_r(words[i], words[i + 1], 8 * (tg_u32)(address & 3));
-    }
-  }
-  return found;
-=======
   if constexpr (W > 2) {
     if (skip & 8) for (int i = 0; i < 2 * W - 2; ++i) words[i] = words[i + 2];
   }
@@ -82,39 +54,32 @@ __device__ tg_block<W> tg_shifted(tg_block<W> low, tg_block<W> high, tg_u32 skip
   return found;
 }
 
-// The vector at an address that is a multiple of an element's size only: two vectors are loaded, and
+// The W words at an address that is a multiple of an element's size only: two blocks are loaded, and
 // what is wanted of them is shifted into one. Both hold an element of it, so that no other memory than
 // the array's blocks of as many bytes is touched.
-template <class T, int N> __device__ tg_pack<T, N> tg_load_shifted(const T* place) {
-  typedef tg_block<N * sizeof(T) / 4> block;
+template <int W, class T> __device__ tg_block<W> tg_load_shifted(const T* place) {
+  typedef tg_block<W> block;
   const tg_u32 skip = (tg_u32)(tg_u64)place & (sizeof(block) - 1);
   const char* const start = (const char*)place - skip;
   const block low = *(const block*)start;
   const block high = *(const block*)(start + (skip ? sizeof(block) : 0));
-  const block found = tg_shifted<T>(low, high, skip);
-  tg_pack<T, N> result;
-  memcpy(&result, &found, sizeof result);
-  return result;
->>>>>>> b
+  return tg_shifted<T>(low, high, skip);
 }
 
 // The N elements from an address on, which is a multiple of their size together if they are `aligned`.
 // Elements of 16 bytes together are loaded as words, which the compiler is kept from taking apart
 // before it is known which were loaded.
 template <int N, class T> __device__ tg_pack<T, N> tg_load(const T* place, bool aligned) {
-<<<<<<< HEAD
   tg_pack<T, N> result;
   if constexpr (N * sizeof(T) == 16) {
-    tg_block found = aligned ? *(const tg_block*)place : tg_load_shifted<sizeof(T)>(place);
+    tg_block<4> found = aligned ? *(const tg_block<4>*)place : tg_load_shifted<4>(place);
     if constexpr (sizeof(T) < 4) for (tg_u32& word : found.items) asm("" : "+r"(word));
     memcpy(&result, &found, sizeof result);
   } else if (aligned) {
-    return *(const tg_pack<T, N>*)place;
-=======
-  if (aligned) return *(const tg_pack<T, N>*)place;
-  if constexpr (N * sizeof(T) == 16 || (N > 2 && N * sizeof(T) > 2)) {
-    return tg_load_shifted<T, N>(place);
->>>>>>> b
+    result = *(const tg_pack<T, N>*)place;
+  } else if constexpr (N > 2 && N * sizeof(T) > 2) {
+    const tg_block<N * sizeof(T) / 4> found = tg_load_shifted<N * sizeof(T) / 4>(place);
+    memcpy(&result, &found, sizeof result);
   } else {
     for (int i = 0; i < N; ++i) result.items[i] = place[i];
   }

@@ -11,22 +11,14 @@ import pytest
 import row_cases  # noqa: F401 - adds its cases
 from cases import CASES, Case, values
 from emulator import COMPILER, Emulator
-<<<<<<< HEAD
-from fold_cases import reduction
-=======
 from fold_cases import accumulated, reduction
->>>>>>> b
 from kernels import axes, buffer, call, load, node, plan, store, text_of
 from row_cases import TOLERANCE, softmax
 from test_kernels_emulated import assert_case, memory_of
 
 from lowering.codegen import Unit, launch, unit_source
 from lowering.cuda.compile import cubin
-<<<<<<< HEAD
-from lowering.kernel import Accumulator, ReduceNest, RowNest, ScanNest
-=======
 from lowering.kernel import Accumulator, Pass, ReduceNest, RowNest, ScanNest
->>>>>>> b
 from tracegraph.combiners import ADD, MAXIMUM
 from tracegraph.scalar import Accumulated
 
@@ -86,7 +78,6 @@ def softmax_of_rows(dtype: str, rows: int, columns: int) -> Case:
     return Case(node("softmax", softmax(x, out, 1)), {x: given}, {out: expected}, TOLERANCE[dtype])
 
 
-<<<<<<< HEAD
 WIDE = {
     "bool": ("int64", "int16"),
     "int8": ("int64", "uint64", "int16"),
@@ -95,7 +86,8 @@ WIDE = {
     "uint16": ("uint64",),
 }
 """What integers are cast to before they are summed."""
-=======
+
+
 def centred_rows(dtype: str, rows: int, columns: int) -> Case:
     """Rows less their largest element, in place."""
     x = buffer(dtype, rows, columns)
@@ -106,7 +98,6 @@ def centred_rows(dtype: str, rows: int, columns: int) -> Case:
     nest = RowNest((rows,), (columns,), passes, ())
     return Case(node("centred", nest), {x: given}, {x: given - given.max(1, keepdims=True)})
 
->>>>>>> b
 
 OWN = {
     **{f"total_{d}_{w}": wide_total(d, w, 70_003) for d, wides in WIDE.items() for w in wides},
