@@ -7,7 +7,7 @@ element that it replaces.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from lowering.buffer import Buffer
 from lowering.kernel import MapNest, Nest, ReduceNest, RowNest, Store
@@ -44,7 +44,6 @@ def place_carries(body: Block, carries: Mapping[Buffer, Buffer]) -> None:
         else:
             moves.append((new, carry))
     sharing.apply()
-    drop_self_copies(body)
     by_shape: dict[tuple[int, ...], list[Store]] = {}
     for new, carry in moves:
         index = space_index(carry.type.shape)
@@ -77,7 +76,6 @@ def drop_copies(block: Block, sinks: Sequence[Buffer]) -> None:
         if new in block.owned or (new in kept and not fixed):
             sharing.rename(old, new)
     sharing.apply()
-    drop_self_copies(block)
 
 
 class Sharing:
@@ -94,6 +92,7 @@ class Sharing:
         self.last_read: dict[Buffer, int] = {}
         self.outside_kernels: set[Buffer] = set()
         self.touched: list[frozenset[Buffer]] = []  # by each stage, under its present names
+        self.renamed: set[int] = set()  # stages that have got new names
         for position, stage in enumerate(block.stages):
             reads, writes = stage_reads(stage), stage_writes(stage)
             for buffer in reads:
@@ -124,10 +123,16 @@ class Sharing:
             self.outside_kernels.add(name)
 
     def apply(self) -> None:
-        """Give all stages the new names."""
-        for position in range(len(self.block.stages)):
-            self._update(position)
-        self.block.owned -= self.names.keys()
+        """Give all stages the new names, and remove stores that then write what is there."""
+        renamed = self.names.keys()
+        if not renamed:
+            return
+        for position, touched in enumerate(self.touched):
+            if not renamed.isdisjoint(touched):
+                self._update(position)
+        self.block.owned -= renamed
+        _drop_self_copies([self.block.stages[position] for position in self.renamed])
+        self.block.stages = _without_empty(self.block.stages)
 
     def _update(self, position: int) -> Stage:
         stage, touched = self.block.stages[position], self.touched[position]
@@ -135,6 +140,7 @@ class Sharing:
             names = {buffer: self.name(buffer) for buffer in touched if buffer in self.names}
             rename_in_stage(stage, names)
             self.touched[position] = (touched - names.keys()).union(names.values())
+            self.renamed.add(position)
         return stage
 
     def stay_equal(self, new: Buffer, old: Buffer, copy: int) -> bool:
@@ -163,12 +169,16 @@ def _merge(
 
 def _copied(stage: Stage) -> tuple[Buffer, Buffer] | None:
     """(target, source) if the stage is one plain copy of a buffer."""
-    match stage:
-        case KernelStage(nests=[MapNest(stores=(store,), signals=()) as nest]):
-            value = store.value
-            if isinstance(value, Load) and is_own_point(value, nest.space):
-                whole = value.buffer.type == store.buffer.type and store.buffer.type.shape
-                return (store.buffer, value.buffer) if whole == nest.space else None
+    if not isinstance(stage, KernelStage) or len(stage.nests) != 1:
+        return None
+    (nest,) = stage.nests
+    if not isinstance(nest, MapNest) or len(nest.stores) != 1 or nest.signals:
+        return None
+    (store,) = nest.stores
+    value = store.value
+    if isinstance(value, Load) and is_own_point(value, nest.space):
+        whole = value.buffer.type == store.buffer.type and store.buffer.type.shape
+        return (store.buffer, value.buffer) if whole == nest.space else None
     return None
 
 
@@ -235,14 +245,18 @@ def _at_one_point(
     )
 
 
-def drop_self_copies(block: Block) -> None:
-    """Remove stores that write to an element what it holds, and what is empty then."""
-    for stage in block.stages:
+def _drop_self_copies(stages: Iterable[Stage]) -> None:
+    """Remove stores that write to an element what it holds, and what is empty then in bodies."""
+    for stage in stages:
         if isinstance(stage, KernelStage):
             stage.nests = [n for n in map(_without_self_copies, stage.nests) if n is not None]
         for inner in blocks(stage):
-            drop_self_copies(inner)
-    block.stages = [s for s in block.stages if not isinstance(s, KernelStage) or s.nests]
+            _drop_self_copies(inner.stages)
+            inner.stages = _without_empty(inner.stages)
+
+
+def _without_empty(stages: Iterable[Stage]) -> list[Stage]:
+    return [s for s in stages if not isinstance(s, KernelStage) or s.nests]
 
 
 def _without_self_copies(nest: Nest) -> Nest | None:

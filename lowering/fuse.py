@@ -103,7 +103,12 @@ class _Merged:
 
 
 def _latest(positions: dict[Resource, int], resources: Collection[Resource]) -> int:
-    return max([positions.get(r, -1) for r in resources], default=-1)
+    latest = -1
+    for resource in resources:
+        position = positions.get(resource, -1)
+        if position > latest:
+            latest = position
+    return latest
 
 
 def _join(kernel: _Kernel, nest: Nest, dependent: bool, kept: frozenset[Buffer]) -> bool:

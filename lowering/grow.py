@@ -57,9 +57,11 @@ class Growing:
             nest = self.nest
             assert isinstance(nest, (MapNest, ReduceNest))
             stores, signals = (*nest.stores, *self._stores), (*nest.signals, *self._signals)
-            nest = replace(nest, stores=stores, signals=signals)
             if isinstance(nest, ReduceNest):
-                nest = replace(nest, accumulators=(*nest.accumulators, *self._accumulators))
+                folds = (*nest.accumulators, *self._accumulators)
+                nest = ReduceNest(nest.space, nest.loop, folds, stores, signals, nest.predicates)
+            else:
+                nest = MapNest(nest.space, stores, signals, nest.predicates)
             self.nest, self._accumulators, self._stores, self._signals = nest, [], [], []
         return self.nest
 

@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
 from tracegraph.interning import Interned
+from tracegraph.record import record
 
 if TYPE_CHECKING:
     from tracegraph.op import Op
@@ -90,7 +90,7 @@ class Expr:
         return self
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class Axis(Expr):
     """The index along axis `number` of the iteration space, from 0 to `extent` - 1."""
 
@@ -99,7 +99,7 @@ class Axis(Expr):
     dtype = INDEX
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class Const(Expr):
     """A constant; `value` is a Python scalar (for float16 and bfloat16 a float)."""
 
@@ -108,7 +108,7 @@ class Const(Expr):
     bits: bytes = b""  # tells -0.0 from 0.0 and one NaN from another when interning
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class Sum(Expr):
     """offset + Σ factor · term: the canonical form of index arithmetic."""
 
@@ -124,7 +124,7 @@ class Sum(Expr):
         return linear([(of(term), factor) for term, factor in self.terms], self.offset)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class FloorDiv(Expr):
     """Floor of an index by a positive constant."""
 
@@ -140,7 +140,7 @@ class FloorDiv(Expr):
         return floor_divide(of(self.operand), self.divisor)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class Mod(Expr):
     """An index modulo a positive constant, never negative."""
 
@@ -156,7 +156,7 @@ class Mod(Expr):
         return modulo(of(self.operand), self.divisor)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class Clamp(Expr):
     """An index brought into low..high, both included."""
 
@@ -173,7 +173,7 @@ class Clamp(Expr):
         return clamp(of(self.operand), self.low, self.high)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class Compare(Expr):
     """A predicate on two index expressions; `relation` is '<', '>=' or '=='."""
 
@@ -190,7 +190,7 @@ class Compare(Expr):
         return compare(self.relation, of(self.left), of(self.right))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class Both(Expr):
     """Conjunction of two predicates."""
 
@@ -207,7 +207,7 @@ class Both(Expr):
         return TRUE if result is None else result
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class Select(Expr):
     """`chosen` where the predicate holds, else `other`. Loads on either side carry own guards."""
 
@@ -227,7 +227,7 @@ class Select(Expr):
         return select(of(self.predicate), of(self.chosen), of(self.other))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class Load(Expr):
     """An element of a contiguous row-major buffer, one index per axis.
 
@@ -256,7 +256,7 @@ class Load(Expr):
         return Load.make(self.buffer, indices, guard)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class Apply(Expr):
     """An elementwise op on scalars. `attrs` is a sorted tuple of pairs."""
 
@@ -274,7 +274,7 @@ class Apply(Expr):
         return self if args == self.args else Apply.make(self.op, args, self.dtype, self.attrs)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class AsValue(Expr):
     """An index turned into a value of a dtype (what iota is made of)."""
 
@@ -289,7 +289,7 @@ class AsValue(Expr):
         return as_value(of(self.operand), self.dtype)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class AsIndex(Expr):
     """An integer value turned into an index (what a gather is made of)."""
 
@@ -304,7 +304,7 @@ class AsIndex(Expr):
         return as_index(of(self.operand))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class Accumulated(Expr):
     """The final value of accumulator `number` of the reduction around."""
 
@@ -560,16 +560,19 @@ def subexpressions(roots: Sequence[Expr], known: set[Expr] | None = None) -> lis
     """
     order: list[Expr] = []
     seen: set[Expr] = set() if known is None else known
-    stack: list[Expr | None] = [*reversed(roots)]  # None stands on an expression that is complete
+    stack: list[Any] = [*reversed(roots)]  # None stands on an expression that is complete
+    see, complete, push, pop = seen.add, order.append, stack.append, stack.pop
     while stack:
-        expr = stack.pop()
+        expr = pop()
         if expr is None:
-            order.append(stack.pop())  # type: ignore[arg-type]
+            complete(pop())
         elif expr not in seen:
-            seen.add(expr)
+            see(expr)
             children = expr.children
-            if children:
-                stack += (expr, None, *reversed(children))
+            if seen.issuperset(children):  # and complete, since nothing lies below itself
+                complete(expr)
             else:
-                order.append(expr)
+                push(expr)
+                push(None)
+                stack.extend(children[::-1])
     return order
