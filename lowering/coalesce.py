@@ -71,8 +71,7 @@ def drop_copies(block: Block, sinks: Sequence[Buffer]) -> None:
             continue
         if not sharing.stay_equal(new, old, position) and not sharing.can_share(new, old):
             continue
-        # a call's output moves: library calls and bodies had better not know its address
-        fixed = new.space != "scratch" and old in sharing.outside_kernels
+        fixed = new.space != "scratch" and old in sharing.fixed  # a call's output moves
         if new in block.owned or (new in kept and not fixed):
             sharing.rename(old, new)
     sharing.apply()
@@ -90,7 +89,7 @@ class Sharing:
         self.first_write: dict[Buffer, int] = {}
         self.last_write: dict[Buffer, int] = {}
         self.last_read: dict[Buffer, int] = {}
-        self.outside_kernels: set[Buffer] = set()
+        self.fixed: set[Buffer] = set()  # had better stay at one address
         self.touched: list[frozenset[Buffer]] = []  # by each stage, under its present names
         self.renamed: set[int] = set()  # stages that have got new names
         for position, stage in enumerate(block.stages):
@@ -102,7 +101,7 @@ class Sharing:
                 self.last_write[buffer] = position
             self.touched.append(reads | writes)
             if not isinstance(stage, KernelStage):
-                self.outside_kernels |= self.touched[position]
+                self.fixed |= _fixed(stage)
 
     def name(self, buffer: Buffer) -> Buffer:
         """What a buffer is called by now."""
@@ -119,8 +118,8 @@ class Sharing:
         _merge(self.first_write, buffer, name, min)
         _merge(self.last_write, buffer, name, max)
         _merge(self.last_read, buffer, name, max)
-        if buffer in self.outside_kernels:
-            self.outside_kernels.add(name)
+        if buffer in self.fixed:
+            self.fixed.add(name)
 
     def apply(self) -> None:
         """Give all stages the new names, and remove stores that then write what is there."""
@@ -157,6 +156,16 @@ class Sharing:
         if self.last_read.get(old, -1) > first or self.last_write.get(old, -1) >= first:
             return False
         return reads_in_place(self._update(first), new, old)
+
+
+def _fixed(stage: Stage) -> frozenset[Buffer]:
+    """What library calls work on, and the many kernels of loops: not what a branch just stores."""
+    match stage:
+        case KernelStage():
+            return frozenset()
+        case BranchStage(branches=branches):
+            return frozenset().union(*(_fixed(s) for branch in branches for s in branch.stages))
+    return stage_reads(stage) | stage_writes(stage)
 
 
 def _merge(

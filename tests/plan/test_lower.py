@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
+import pytest
 
 import tracegraph
 from lowering.kernel import MapNest, ReduceNest, RowNest, ScatterNest
 from lowering.plan import KernelNode, LibraryNode, Plan, WhileNode, walk
+from lowering.stage import nest_writes
 from tracegraph import ArrayType
 
 F64 = np.float64
@@ -145,7 +147,33 @@ def test_branches_share_scratch():
         return tracegraph.cond(x[0] > 0, heavy(np.sin), heavy(np.tanh), x)
 
     plan = plan_of(branch, vector(1024))
-    assert plan.arena_bytes == 2 * 8192  # the result, and one temporary for either branch
+    assert plan.arena_bytes == 8192  # one temporary for either branch
+
+
+def test_branches_store_results_where_the_call_returns_them():
+    def branch(p, n, x):
+        y = tracegraph.cond(p, lambda x: np.sin(x), lambda x: x[::-1], x)
+        return y, tracegraph.switch(n, [np.cos, lambda y: -y, lambda y: y + 1.0], y)
+
+    plan = plan_of(branch, ArrayType(np.bool_), ArrayType(np.int64), vector(1024))
+    assert kinds(plan) == {"KernelNode": 6, "IfElseNode": 1, "SwitchNode": 1}
+    assert plan.arena_bytes == 0
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        lambda x: tracegraph.fori_loop(0, 3, lambda i, y: y * 2.0, x),
+        lambda x: x @ x,
+    ],
+    ids=["loop", "product"],
+)
+def test_loops_and_products_in_a_branch_work_at_fixed_addresses(inside):
+    plan = plan_of(lambda x: tracegraph.cond(x[0, 0] > 0, inside, np.sin, x), ArrayType(F64, (8, 8)))
+    *_, copy = plan.graph.nodes
+    assert isinstance(copy, KernelNode)
+    assert nest_writes(copy.kernel.nests[0]) == {plan.outputs[0]}
+    assert plan.arena_bytes >= 512
 
 
 def test_lifetimes_that_do_not_meet_share_memory():
