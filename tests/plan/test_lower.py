@@ -169,7 +169,8 @@ def test_branches_store_results_where_the_call_returns_them():
     ids=["loop", "product"],
 )
 def test_loops_and_products_in_a_branch_work_at_fixed_addresses(inside):
-    plan = plan_of(lambda x: tracegraph.cond(x[0, 0] > 0, inside, np.sin, x), ArrayType(F64, (8, 8)))
+    matrix = ArrayType(F64, (8, 8))
+    plan = plan_of(lambda x: tracegraph.cond(x[0, 0] > 0, inside, np.sin, x), matrix)
     *_, copy = plan.graph.nodes
     assert isinstance(copy, KernelNode)
     assert nest_writes(copy.kernel.nests[0]) == {plan.outputs[0]}
