@@ -148,7 +148,12 @@ def _merge_rows(first: Growing, second: Nest, needed: bool, kept: frozenset[Buff
     if nest_conditions(nest) & nest_conditions(second):
         return False
     result = join_rows(nest, second, kept)
-    if result is None or nest_size(result) > MAX_EXPRESSIONS:
+    if result is None:
         return False
-    first.become(result)
+    most = first.most + nest_size(second)
+    if most > MAX_EXPRESSIONS:
+        most = nest_size(result)
+    if most > MAX_EXPRESSIONS:
+        return False
+    first.become(result, most)
     return True
