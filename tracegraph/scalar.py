@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
@@ -315,10 +316,15 @@ class Accumulated(Expr):
 def const(value: Any, dtype: np.dtype[Any] = INDEX) -> Const:
     """A constant of a dtype; an index unless told otherwise."""
     if dtype is INDEX and type(value) is int:
-        return Const.make(value, INDEX, value.to_bytes(8, sys.byteorder, signed=True))
+        return _index(value)
     exact = np.asarray(value, dtype)
     python = exact.astype(np.float64).item() if dtype.kind in "fV" else exact.item()
     return Const.make(python, dtype, exact.tobytes())
+
+
+@lru_cache(maxsize=1024)
+def _index(value: int) -> Const:
+    return Const.make(value, INDEX, value.to_bytes(8, sys.byteorder, signed=True))
 
 
 def as_expr(value: Expr | int) -> Expr:

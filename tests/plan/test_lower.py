@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import tracegraph
+from lowering.grow import MAX_EXPRESSIONS
 from lowering.kernel import MapNest, ReduceNest, RowNest, ScatterNest
 from lowering.plan import KernelNode, LibraryNode, Plan, WhileNode, walk
-from lowering.stage import nest_writes
+from lowering.stage import nest_size, nest_writes
 from tracegraph import ArrayType
 
 F64 = np.float64
@@ -175,6 +176,31 @@ def test_loops_and_products_in_a_branch_work_at_fixed_addresses(inside):
     assert isinstance(copy, KernelNode)
     assert nest_writes(copy.kernel.nests[0]) == {plan.outputs[0]}
     assert plan.arena_bytes >= 512
+
+
+def test_a_value_returned_twice_is_stored_once_and_copied_once():
+    def twice(x):
+        y = np.sin(x) * np.cos(x)
+        return y, y, y + y[::-1]
+
+    plan = plan_of(twice, vector())
+    assert plan.arena_bytes == 0
+    stored = [
+        w for node in plan.graph.nodes for nest in node.kernel.nests for w in nest_writes(nest)
+    ]
+    assert Counter(stored) == Counter(plan.outputs)
+
+
+def test_merging_stops_at_a_kernel_of_many_expressions():
+    def chain(x, y):
+        for _ in range(2000):
+            x, y = x * y, np.maximum(x, y)
+        return x, y
+
+    plan = plan_of(chain, vector(), vector())
+    sizes = [nest_size(nest) for node in plan.graph.nodes for nest in node.kernel.nests]
+    assert max(sizes) <= MAX_EXPRESSIONS
+    assert min(sizes[:-1]) > MAX_EXPRESSIONS - 4, "what an equation adds"
 
 
 def test_lifetimes_that_do_not_meet_share_memory():
