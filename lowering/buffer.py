@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from tracegraph.record import record
 from tracegraph.types import ArrayType
 
 Space = Literal["input", "output", "const", "scratch"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class Buffer:
     """A contiguous row-major array in memory, compared by identity.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -113,6 +113,7 @@ class RegionBuilder:
         self.accumulators: list[Accumulator] | None = None
         self.accumulated: dict[Value, Accumulated] = {}
         self.source: Source | None = None
+        self.places = _places(region, sinks, self.grouping.stored)
 
     def build(self) -> Block:
         """The block: nests of stored values, in the order of their equations, then the sinks'."""
@@ -120,7 +121,8 @@ class RegionBuilder:
             self.source = eqn.source
             self._equation(eqn)
         for atom, buffer in zip(self.region.results, self.sinks, strict=False):
-            self._store_value(atom, buffer)
+            if not isinstance(atom, Value) or self.places.get(atom) is not buffer:
+                self._store_value(atom, buffer)
         return self.block
 
     def merge(self) -> None:
@@ -254,7 +256,7 @@ class RegionBuilder:
             case Elementwise() | Indexed() | Reduction():
                 (out,) = eqn.outputs
                 if out in self.grouping.stored:
-                    buffer = self._new(out.type)
+                    buffer = self.places.get(out) or self._new(out.type)
                     self._store_value(out, buffer, eqn=eqn)
                     self.bindings[out] = buffer
                 else:
@@ -422,6 +424,22 @@ def finish(builder: RegionBuilder) -> Block:
     block = builder.build()
     builder.merge()
     return block
+
+
+def _places(
+    region: Region, sinks: Sequence[Buffer], stored: Collection[Value]
+) -> dict[Value, Buffer]:
+    """The stored values of a region of kernels that are made in a sink, which need no copy then.
+
+    What library calls and bodies work on may have to stay in scratch: `drop_copies` looks into it.
+    """
+    if not all(isinstance(eqn.op.form, (Elementwise, Indexed, Reduction)) for eqn in region.eqns):
+        return {}
+    places: dict[Value, Buffer] = {}
+    for atom, sink in zip(region.results, sinks, strict=False):
+        if isinstance(atom, Value) and atom in stored:
+            places.setdefault(atom, sink)
+    return places
 
 
 def _sources(eqn: Eqn) -> tuple[Source, ...]:

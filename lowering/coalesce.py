@@ -7,7 +7,7 @@ element that it replaces.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from lowering.buffer import Buffer
 from lowering.kernel import MapNest, Nest, ReduceNest, RowNest, Store
@@ -44,7 +44,6 @@ def place_carries(body: Block, carries: Mapping[Buffer, Buffer]) -> None:
         else:
             moves.append((new, carry))
     sharing.apply()
-    drop_self_copies(body)
     by_shape: dict[tuple[int, ...], list[Store]] = {}
     for new, carry in moves:
         index = space_index(carry.type.shape)
@@ -72,12 +71,10 @@ def drop_copies(block: Block, sinks: Sequence[Buffer]) -> None:
             continue
         if not sharing.stay_equal(new, old, position) and not sharing.can_share(new, old):
             continue
-        # a call's output moves: library calls and bodies had better not know its address
-        fixed = new.space != "scratch" and old in sharing.outside_kernels
+        fixed = new.space != "scratch" and old in sharing.fixed  # a call's output moves
         if new in block.owned or (new in kept and not fixed):
             sharing.rename(old, new)
     sharing.apply()
-    drop_self_copies(block)
 
 
 class Sharing:
@@ -92,8 +89,9 @@ class Sharing:
         self.first_write: dict[Buffer, int] = {}
         self.last_write: dict[Buffer, int] = {}
         self.last_read: dict[Buffer, int] = {}
-        self.outside_kernels: set[Buffer] = set()
+        self.fixed: set[Buffer] = set()  # had better stay at one address
         self.touched: list[frozenset[Buffer]] = []  # by each stage, under its present names
+        self.renamed: set[int] = set()  # stages that have got new names
         for position, stage in enumerate(block.stages):
             reads, writes = stage_reads(stage), stage_writes(stage)
             for buffer in reads:
@@ -103,7 +101,7 @@ class Sharing:
                 self.last_write[buffer] = position
             self.touched.append(reads | writes)
             if not isinstance(stage, KernelStage):
-                self.outside_kernels |= self.touched[position]
+                self.fixed |= _fixed(stage)
 
     def name(self, buffer: Buffer) -> Buffer:
         """What a buffer is called by now."""
@@ -120,14 +118,20 @@ class Sharing:
         _merge(self.first_write, buffer, name, min)
         _merge(self.last_write, buffer, name, max)
         _merge(self.last_read, buffer, name, max)
-        if buffer in self.outside_kernels:
-            self.outside_kernels.add(name)
+        if buffer in self.fixed:
+            self.fixed.add(name)
 
     def apply(self) -> None:
-        """Give all stages the new names."""
-        for position in range(len(self.block.stages)):
-            self._update(position)
-        self.block.owned -= self.names.keys()
+        """Give all stages the new names, and remove stores that then write what is there."""
+        renamed = self.names.keys()
+        if not renamed:
+            return
+        for position, touched in enumerate(self.touched):
+            if not renamed.isdisjoint(touched):
+                self._update(position)
+        self.block.owned -= renamed
+        _drop_self_copies([self.block.stages[position] for position in self.renamed])
+        self.block.stages = _without_empty(self.block.stages)
 
     def _update(self, position: int) -> Stage:
         stage, touched = self.block.stages[position], self.touched[position]
@@ -135,6 +139,7 @@ class Sharing:
             names = {buffer: self.name(buffer) for buffer in touched if buffer in self.names}
             rename_in_stage(stage, names)
             self.touched[position] = (touched - names.keys()).union(names.values())
+            self.renamed.add(position)
         return stage
 
     def stay_equal(self, new: Buffer, old: Buffer, copy: int) -> bool:
@@ -153,6 +158,16 @@ class Sharing:
         return reads_in_place(self._update(first), new, old)
 
 
+def _fixed(stage: Stage) -> frozenset[Buffer]:
+    """What library calls work on, and the many kernels of loops: not what a branch just stores."""
+    match stage:
+        case KernelStage():
+            return frozenset()
+        case BranchStage(branches=branches):
+            return frozenset().union(*(_fixed(s) for branch in branches for s in branch.stages))
+    return stage_reads(stage) | stage_writes(stage)
+
+
 def _merge(
     moments: dict[Buffer, int], buffer: Buffer, name: Buffer, choose: Callable[[int, int], int]
 ) -> None:
@@ -163,12 +178,16 @@ def _merge(
 
 def _copied(stage: Stage) -> tuple[Buffer, Buffer] | None:
     """(target, source) if the stage is one plain copy of a buffer."""
-    match stage:
-        case KernelStage(nests=[MapNest(stores=(store,), signals=()) as nest]):
-            value = store.value
-            if isinstance(value, Load) and is_own_point(value, nest.space):
-                whole = value.buffer.type == store.buffer.type and store.buffer.type.shape
-                return (store.buffer, value.buffer) if whole == nest.space else None
+    if not isinstance(stage, KernelStage) or len(stage.nests) != 1:
+        return None
+    (nest,) = stage.nests
+    if not isinstance(nest, MapNest) or len(nest.stores) != 1 or nest.signals:
+        return None
+    (store,) = nest.stores
+    value = store.value
+    if isinstance(value, Load) and is_own_point(value, nest.space):
+        whole = value.buffer.type == store.buffer.type and store.buffer.type.shape
+        return (store.buffer, value.buffer) if whole == nest.space else None
     return None
 
 
@@ -235,14 +254,18 @@ def _at_one_point(
     )
 
 
-def drop_self_copies(block: Block) -> None:
-    """Remove stores that write to an element what it holds, and what is empty then."""
-    for stage in block.stages:
+def _drop_self_copies(stages: Iterable[Stage]) -> None:
+    """Remove stores that write to an element what it holds, and what is empty then in bodies."""
+    for stage in stages:
         if isinstance(stage, KernelStage):
             stage.nests = [n for n in map(_without_self_copies, stage.nests) if n is not None]
         for inner in blocks(stage):
-            drop_self_copies(inner)
-    block.stages = [s for s in block.stages if not isinstance(s, KernelStage) or s.nests]
+            _drop_self_copies(inner.stages)
+            inner.stages = _without_empty(inner.stages)
+
+
+def _without_empty(stages: Iterable[Stage]) -> list[Stage]:
+    return [s for s in stages if not isinstance(s, KernelStage) or s.nests]
 
 
 def _without_self_copies(nest: Nest) -> Nest | None:

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from lowering.buffer import Buffer
-from lowering.coalesce import Sharing, drop_self_copies, is_own_point, reads_in_place
+from lowering.coalesce import Sharing, is_own_point, reads_in_place
 from lowering.kernel import MapNest
 from lowering.plan import Donation
 from lowering.stage import (
@@ -50,7 +50,6 @@ def overwrite(
     for output in outputs:
         overwriting.place(output)
     overwriting.sharing.apply()
-    drop_self_copies(block)
     memory = overwriting.memory
     placed = tuple(memory.get(output, output) for output in outputs)
     numbers = {buffer: number for number, buffer in enumerate(placed)}

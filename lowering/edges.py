@@ -9,7 +9,7 @@ already.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from lowering.buffer import Buffer
 from lowering.kernel import Nest, PrintNest, Publish
@@ -45,18 +45,11 @@ _RECENT = (1 << 4096) - 1
 is forgotten only costs a redundant edge, or memory that is not shared."""
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
+class Access(NamedTuple):
     """What a stage reads and writes."""
 
     reads: frozenset[Resource]
     writes: frozenset[Resource]
-
-
-@dataclass(slots=True)
-class _History:
-    writer: int | None  # the last one
-    readers: list[int] = field(default_factory=list)  # since then
 
 
 def access(stage: Stage) -> Access:
@@ -114,36 +107,39 @@ def precedes(ancestors: Sequence[int], earlier: int, later: int) -> bool:
 def _order(
     stages: Sequence[Stage], offsets: Mapping[Buffer, int]
 ) -> tuple[set[tuple[int, int]], list[int]]:
-    accesses = _by_pieces([access(s) for s in stages], offsets)
-    history: dict[Resource, _History] = {}
+    accesses = [access(s) for s in stages]
+    if offsets:
+        accesses = _by_pieces(accesses, offsets)
+    writer: dict[Resource, int] = {}  # the last one
+    readers: dict[Resource, list[int]] = {}  # since then
     before: list[int] = []  # bit d of the j-th: it depends on stage j - 1 - d
     found: set[tuple[int, int]] = set()
     for j, touched in enumerate(accesses):
         reached = 0
-        for i in sorted(_conflicts(touched, history), reverse=True):
+        for i in sorted(_conflicts(touched, writer, readers), reverse=True):
             distance = j - 1 - i
             if not reached >> distance & 1:
                 found.add((i, j))
                 reached |= (before[i] << 1 | 1) << distance
         before.append(reached & _RECENT)
         for resource in touched.writes:
-            history[resource] = _History(j)
+            writer[resource] = j
+            readers[resource] = []
         for resource in touched.reads - touched.writes:
-            history.setdefault(resource, _History(None)).readers.append(j)
+            readers.setdefault(resource, []).append(j)
     return found, before
 
 
-def _conflicts(touched: Access, history: Mapping[Resource, _History]) -> set[int]:
+def _conflicts(
+    touched: Access, writer: Mapping[Resource, int], readers: Mapping[Resource, list[int]]
+) -> set[int]:
     """Earlier stages that must be over: writers of what is touched, readers of what is written."""
-    found: set[int] = set()
-    for resource in touched.reads | touched.writes:
-        past = history.get(resource)
-        if past is None:
-            continue
-        if past.writer is not None:
-            found.add(past.writer)
-        if resource in touched.writes:
-            found.update(past.readers)
+    found = {writer[resource] for resource in touched.reads if resource in writer}
+    for resource in touched.writes:
+        if resource in writer:
+            found.add(writer[resource])
+        if resource in readers:
+            found.update(readers[resource])
     return found
 
 
@@ -167,6 +163,8 @@ def _by_pieces(accesses: list[Access], offsets: Mapping[Buffer, int]) -> list[Ac
     }
 
     def on_pieces(resources: frozenset[Resource]) -> frozenset[Resource]:
-        return frozenset(piece for r in resources for piece in pieces.get(r, (r,)))
+        if pieces.keys().isdisjoint(resources):
+            return resources
+        return frozenset([piece for r in resources for piece in pieces.get(r, (r,))])
 
     return [Access(on_pieces(a.reads), on_pieces(a.writes)) for a in accesses]

@@ -103,7 +103,12 @@ class _Merged:
 
 
 def _latest(positions: dict[Resource, int], resources: Collection[Resource]) -> int:
-    return max([positions.get(r, -1) for r in resources], default=-1)
+    latest = -1
+    for resource in resources:
+        position = positions.get(resource, -1)
+        if position > latest:
+            latest = position
+    return latest
 
 
 def _join(kernel: _Kernel, nest: Nest, dependent: bool, kept: frozenset[Buffer]) -> bool:
@@ -143,7 +148,12 @@ def _merge_rows(first: Growing, second: Nest, needed: bool, kept: frozenset[Buff
     if nest_conditions(nest) & nest_conditions(second):
         return False
     result = join_rows(nest, second, kept)
-    if result is None or nest_size(result) > MAX_EXPRESSIONS:
+    if result is None:
         return False
-    first.become(result)
+    most = first.most + nest_size(second)
+    if most > MAX_EXPRESSIONS:
+        most = nest_size(result)
+    if most > MAX_EXPRESSIONS:
+        return False
+    first.become(result, most)
     return True

@@ -43,6 +43,9 @@ PRINTED_WORK = 1 << 14
 
 MAX_SITES = 8
 
+_MAPPED = (Elementwise, Indexed)
+_COMPUTED = (Elementwise, Indexed, Reduction)
+
 
 class Site(NamedTuple):
     """One evaluation of a value: the root whose kernel evaluates it, the index map, the points."""
@@ -69,7 +72,7 @@ def group(region: Region, sinks: int) -> Grouping:
 
 def apart(region: Region) -> Grouping:
     """Every value that costs anything is stored, once, by a kernel of its own."""
-    computed = (e for e in region.eqns if isinstance(e.op.form, Elementwise | Indexed | Reduction))
+    computed = (e for e in region.eqns if isinstance(e.op.form, _COMPUTED))
     return Grouping({eqn.outputs[0] for eqn in computed if not is_free(eqn)})
 
 
@@ -97,7 +100,7 @@ class _Analysis:
         self.sinks = sinks
         self.producer = {v: eqn for eqn in region.eqns for v in eqn.outputs}
         # ordered: what becomes of a program must not depend on addresses
-        self.sites: dict[Value, dict[Site, None]] = {v: {} for v in self.producer}
+        self.sites: dict[Atom, dict[Site, None]] = {v: {} for v in self.producer}
         self.loops: dict[Hashable, tuple[int, ...]] = {}  # root -> extents its reductions share
         self.result = Grouping()
 
@@ -120,7 +123,7 @@ class _Analysis:
         self.cost: dict[Atom, int] = {}
         depth: dict[Atom, int] = {}
         for eqn in self.region.eqns:
-            if not isinstance(eqn.op.form, Elementwise | Indexed):
+            if not isinstance(eqn.op.form, _MAPPED):
                 continue
             (out,) = eqn.outputs
             cost, deepest = own_cost(eqn), 0
@@ -159,14 +162,14 @@ class _Analysis:
         if is_free(eqn) and atom not in self.result.stored:
             for operand in eqn.operands:
                 self._require(operand)
-        elif isinstance(eqn.op.form, Elementwise | Indexed | Reduction):
+        elif isinstance(eqn.op.form, _COMPUTED):
             self.result.stored.add(atom)
 
     # -- uses, from the last equation to the first ------------------------------------------------
 
     def _use(self, atom: Atom, *sites: Site) -> None:
-        if isinstance(atom, Value) and atom in self.sites:
-            known = self.sites[atom]
+        known = self.sites.get(atom)
+        if known is not None:
             for site in sites:
                 known[site] = None
 

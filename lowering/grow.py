@@ -19,6 +19,7 @@ from lowering.stage import (
     nest_loads,
     nest_reads,
     nest_roots,
+    nest_size,
     nest_stores,
     nest_writes,
     roots_of,
@@ -33,19 +34,20 @@ MAX_EXPRESSIONS = 600
 class Growing:
     """A nest, what has joined it since, and what is stored so far, by buffer."""
 
-    __slots__ = ("_accumulators", "_expressions", "_signals", "_stores", "nest", "stores")
+    __slots__ = ("_accumulators", "_expressions", "_signals", "_stores", "most", "nest", "stores")
 
     def __init__(self, nest: Nest) -> None:
-        self.become(nest)
+        self.become(nest, nest_size(nest))
 
-    def become(self, nest: Nest) -> None:
-        """Let another nest stand in its place."""
+    def become(self, nest: Nest, most: int) -> None:
+        """Let another nest, which has at `most` so many expressions, stand in its place."""
         self.nest = nest
+        self.most = most
         self.stores = {store.buffer: store for store in nest_stores(nest)}
         self._accumulators: list[Accumulator] = []
         self._stores: list[Store] = []
         self._signals: list[Signal] = []
-        self._expressions: set[Expr] | None = None  # known once something joins
+        self._expressions: set[Expr] | None = None  # looked at once there may be too many
 
     def stores_any(self, buffers: Set[Buffer]) -> bool:
         """Whether some of the buffers are stored."""
@@ -57,9 +59,11 @@ class Growing:
             nest = self.nest
             assert isinstance(nest, (MapNest, ReduceNest))
             stores, signals = (*nest.stores, *self._stores), (*nest.signals, *self._signals)
-            nest = replace(nest, stores=stores, signals=signals)
             if isinstance(nest, ReduceNest):
-                nest = replace(nest, accumulators=(*nest.accumulators, *self._accumulators))
+                folds = (*nest.accumulators, *self._accumulators)
+                nest = ReduceNest(nest.space, nest.loop, folds, stores, signals, nest.predicates)
+            else:
+                nest = MapNest(nest.space, stores, signals, nest.predicates)
             self.nest, self._accumulators, self._stores, self._signals = nest, [], [], []
         return self.nest
 
@@ -79,13 +83,14 @@ class Growing:
             # forwarded values would have to be renumbered inside
             if values or not isinstance(first, ReduceNest) or first.loop != second.loop:
                 return False
+            size = nest_size(second)
             second = _renumbered(second, len(first.accumulators) + len(self._accumulators))
-            return self._join(second.accumulators, second.stores, second.signals)
+            return self._join(size, second.accumulators, second.stores, second.signals)
         if not values:
-            return self._join((), second.stores, second.signals)
+            return self._join(nest_size(second), (), second.stores, second.signals)
         of = substitution(values)
         signals = [replace(signal, value=of(signal.value)) for signal in second.signals]
-        return self._join((), map_stores(second.stores, of), signals)
+        return self._join(nest_size(second), (), map_stores(second.stores, of), signals)
 
     def _forwarded(self, second: Nest) -> dict[Expr, Expr] | None:
         """The value for each load in `second` of what is stored; None if it is at other points."""
@@ -106,22 +111,32 @@ class Growing:
 
     def _join(
         self,
+        size: int,
         accumulators: Sequence[Accumulator],
         stores: Sequence[Store],
         signals: Sequence[Signal],
     ) -> bool:
-        """Add these, unless there are too many expressions then."""
-        if self._expressions is None:
-            self._expressions = set(subexpressions(nest_roots(self.nest)))
-        added = subexpressions(roots_of(accumulators, stores, signals), self._expressions)
-        if len(self._expressions) > MAX_EXPRESSIONS:
-            self._expressions.difference_update(added)
+        """Add these, of `size` expressions, unless there are too many then."""
+        if self._expressions is None and self.most + size <= MAX_EXPRESSIONS:
+            self.most += size
+        elif not self._fit(roots_of(accumulators, stores, signals)):
             return False
         self._accumulators += accumulators
         self._stores += stores
         self._signals += signals
-        self.stores.update((store.buffer, store) for store in stores)
+        self.stores.update([(store.buffer, store) for store in stores])
         return True
+
+    def _fit(self, roots: Sequence[Expr]) -> bool:
+        """Whether there are not too many expressions with those below new roots: looks at each."""
+        if self._expressions is None:
+            self._expressions = set(subexpressions(nest_roots(self.whole())))
+        added = subexpressions(roots, self._expressions)
+        fit = len(self._expressions) <= MAX_EXPRESSIONS
+        if not fit:
+            self._expressions.difference_update(added)
+        self.most = len(self._expressions)
+        return fit
 
 
 def _renumbered(nest: ReduceNest, shift: int) -> ReduceNest:

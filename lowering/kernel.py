@@ -15,6 +15,7 @@ from typing import Any
 
 from lowering.buffer import Buffer
 from tracegraph.op import Combiner
+from tracegraph.record import record
 from tracegraph.scalar import Expr
 
 
@@ -26,7 +27,7 @@ class Analysed:
     facts: Any  # lowering.stage's Facts, once they are known
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class Store:
     """buffer[indices] = value, where the guard holds (None: everywhere)."""
 
@@ -36,7 +37,7 @@ class Store:
     guard: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class SetCondition:
     """Sets the condition of a conditional node: to 0 or 1 from a bool, to the branch from an
     integer.
@@ -48,7 +49,7 @@ class SetCondition:
     value: Expr
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class Publish:
     """Shows the host how far a loop is: the value, an integer, becomes the count of a monitor.
 
@@ -59,7 +60,7 @@ class Publish:
     value: Expr
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class Require:
     """Reports a failure where the value, a bool, is false; the run's first one is raised.
 
@@ -85,7 +86,7 @@ class Predicate:
     value: bool | int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class MapNest(Analysed):
     """For every point of the space: the stores. In-place is allowed where a point reads, of the
     buffers that the nest stores to, only the element it stores.
@@ -97,7 +98,7 @@ class MapNest(Analysed):
     predicates: tuple[Predicate, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class Accumulator:
     """A fold of `value` over the loop axes. With `arg`, the row-major position in the loop axes of
     the first extreme element (or of the first NaN), as int64.
@@ -108,7 +109,7 @@ class Accumulator:
     arg: bool = False
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class ReduceNest(Analysed):
     """For every point of the space: fold each accumulator over the loop axes (numbered after those
     of the space), then do the stores, whose expressions may use `Accumulated`.
@@ -122,7 +123,7 @@ class ReduceNest(Analysed):
     predicates: tuple[Predicate, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class Pass:
     """One pass over the loop axes of a `RowNest`: folds accumulators, and stores at every step.
 
@@ -134,7 +135,7 @@ class Pass:
     stores: tuple[Store, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class RowNest(Analysed):
     """For every point of the space: the passes over the loop axes (numbered after those of the
     space), one after the other, then the stores, as in `ReduceNest`.
@@ -150,7 +151,7 @@ class RowNest(Analysed):
     predicates: tuple[Predicate, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class ScanNest(Analysed):
     """A running fold along `axis` of the space: store.value is folded and the running result
     stored.
@@ -163,7 +164,7 @@ class ScanNest(Analysed):
     predicates: tuple[Predicate, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class ScatterNest(Analysed):
     """For every point: target = combine(target, value), or target = value without a combiner.
 
@@ -178,7 +179,7 @@ class ScatterNest(Analysed):
     predicates: tuple[Predicate, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class PrintedArray:
     """An argument of a print: the value at every point of a shape, by axes numbered from 0."""
 
@@ -186,7 +187,7 @@ class PrintedArray:
     value: Expr
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class PrintNest(Analysed):
     """Sends arrays to the host, to be printed in the format of print `site` (in `Plan.prints`).
 
@@ -203,7 +204,7 @@ class PrintNest(Analysed):
 Nest = MapNest | ReduceNest | RowNest | ScanNest | ScatterNest | PrintNest
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class Kernel:
     """The nests that one launch runs."""
 

@@ -9,7 +9,7 @@ work; the branches of a conditional exclude each other, hence always may share.
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from lowering.buffer import Buffer
@@ -67,12 +67,17 @@ class _Arrangement:
                     self._access(buffer, here)
 
     def _access(self, buffer: Buffer, path: tuple[tuple[Block, int], ...]) -> None:
-        depth = next(d for d, (block, _) in enumerate(path) if buffer in block.owned)
+        depth = 0
+        while buffer not in path[depth][0].owned:
+            depth += 1
         stages = [block.stages[position] for block, position in path[depth:]]
         loop = next((s for s in stages[:-1] if isinstance(s, LoopStage)), stages[-1])
         start, end = self.spans[loop]
         owner, position = path[depth]
-        life = self.lives.setdefault(buffer, _Life(start, end, path[:depth], owner))
+        life = self.lives.get(buffer)
+        if life is None:
+            self.lives[buffer] = _Life(start, end, path[:depth], owner, [position])
+            return
         life.start, life.end = min(life.start, start), max(life.end, end)
         life.stages.append(position)
 
@@ -99,14 +104,20 @@ class _Arrangement:
         was, will = self.lives[old], self.lives[new]
         if was.end >= will.start:
             return False
+        if was.owner is will.owner:
+            return self._are_over(was.owner, was.stages, min(will.stages))
         for (block, before), (other, now) in zip(_levels(was), _levels(will), strict=False):
             if block is not other:
                 return True  # two branches of one conditional
             after = min(now)
             if len(before) > 1 or len(now) > 1 or before != now:
-                known = self.before[block]
-                return all(precedes(known, position, after) for position in before)
+                return self._are_over(block, before, after)
         return False
+
+    def _are_over(self, block: Block, stages: Collection[int], after: int) -> bool:
+        """Whether the stages of a block at these positions are when the one `after` them starts."""
+        known = self.before[block]
+        return all(precedes(known, position, after) for position in stages)
 
 
 def _levels(life: _Life) -> Iterator[tuple[Block, set[int]]]:

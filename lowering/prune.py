@@ -69,7 +69,7 @@ def _without_dead(nest: Nest, readers: Mapping[Buffer, int]) -> Nest | None:
 
     if isinstance(nest, PrintNest):
         return nest
-    if not isinstance(nest, MapNest | ReduceNest | RowNest):
+    if not isinstance(nest, (MapNest, ReduceNest, RowNest)):
         return nest if alive(nest.store) else None
     if all(map(alive, nest_stores(nest))):
         return nest

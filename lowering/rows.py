@@ -205,10 +205,13 @@ def _after(passes: list[list[tuple[int, Accumulator]]], new: Pass) -> int:
 
 def _shifted(second: RowNest, shift: int, values: Mapping[Load, Expr]) -> RowNest:
     """`second` with its accumulators numbered from `shift`, and loads replaced by values."""
-    replacement: dict[Expr, Expr] = {
-        e: Accumulated.make(e.number + shift, e.dtype) for e in nest_accumulated(second)
-    }
+    replacement: dict[Expr, Expr] = {}
+    if shift:
+        for e in nest_accumulated(second):
+            replacement[e] = Accumulated.make(e.number + shift, e.dtype)
     replacement.update(values.items())
+    if not replacement:
+        return second
     result = map_nest(second, replacement)
     assert isinstance(result, RowNest)
     return result

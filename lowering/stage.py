@@ -114,7 +114,7 @@ def nest_stores(nest: Nest) -> tuple[Store, ...]:
         case MapNest(stores=stores) | ReduceNest(stores=stores):
             return stores
         case RowNest(passes=passes, stores=stores):
-            return (*(store for each in passes for store in each.stores), *stores)
+            return (*[store for each in passes for store in each.stores], *stores)
         case PrintNest():
             return ()
     return (nest.store,)
@@ -126,7 +126,7 @@ def nest_accumulators(nest: Nest) -> tuple[Accumulator, ...]:
         case ReduceNest(accumulators=accumulators):
             return accumulators
         case RowNest(passes=passes):
-            return tuple(a for each in passes for a in each.accumulators)
+            return tuple([a for each in passes for a in each.accumulators])
     return ()
 
 
@@ -240,10 +240,9 @@ def is_ordered(nest: Nest) -> bool:
 def stage_reads(stage: Stage) -> frozenset[Buffer]:
     """Buffers that a stage reads, bodies included."""
     match stage:
-        case KernelStage(nests=[nest]):
-            return nest_reads(nest)
         case KernelStage(nests=nests):
-            return _NO_BUFFERS.union(*map(nest_reads, nests))
+            reads = map(nest_reads, nests)
+            return next(reads) if len(nests) == 1 else _NO_BUFFERS.union(*reads)
         case NodeStage(node=LibraryNode() as node):
             return frozenset((node.left.buffer, node.right.buffer))
         case NodeStage(node=MemcpyNode() as node):
@@ -254,10 +253,9 @@ def stage_reads(stage: Stage) -> frozenset[Buffer]:
 def stage_writes(stage: Stage) -> frozenset[Buffer]:
     """Buffers that a stage writes, bodies included."""
     match stage:
-        case KernelStage(nests=[nest]):
-            return nest_writes(nest)
         case KernelStage(nests=nests):
-            return _NO_BUFFERS.union(*map(nest_writes, nests))
+            writes = map(nest_writes, nests)
+            return next(writes) if len(nests) == 1 else _NO_BUFFERS.union(*writes)
         case NodeStage(node=LibraryNode() as node):
             return frozenset((node.target.buffer,))
         case NodeStage(node=MemcpyNode() as node):
@@ -308,7 +306,7 @@ def _mapped(nest: Nest, of: Callable[[Expr], Expr], names: Mapping[Buffer, Buffe
         return map_stores(stores, of, names)
 
     def folds_of(accumulators: Sequence[Accumulator]) -> tuple[Accumulator, ...]:
-        return tuple(Accumulator(a.combiner, of(a.value), a.arg) for a in accumulators)
+        return tuple([Accumulator(a.combiner, of(a.value), a.arg) for a in accumulators])
 
     if isinstance(nest, (ScanNest, ScatterNest)):
         return replace(nest, store=stores_of((nest.store,))[0])
@@ -317,12 +315,12 @@ def _mapped(nest: Nest, of: Callable[[Expr], Expr], names: Mapping[Buffer, Buffe
     stores = stores_of(nest.stores)
     signals = tuple([replace(s, value=of(s.value)) for s in nest.signals])
     if isinstance(nest, MapNest):
-        return replace(nest, stores=stores, signals=signals)
+        return MapNest(nest.space, stores, signals, nest.predicates)
     if isinstance(nest, ReduceNest):
-        accumulators = folds_of(nest.accumulators)
-        return replace(nest, stores=stores, signals=signals, accumulators=accumulators)
-    passes = tuple(Pass(folds_of(p.accumulators), stores_of(p.stores)) for p in nest.passes)
-    return replace(nest, stores=stores, signals=signals, passes=passes)
+        folds = folds_of(nest.accumulators)
+        return ReduceNest(nest.space, nest.loop, folds, stores, signals, nest.predicates)
+    passes = tuple([Pass(folds_of(p.accumulators), stores_of(p.stores)) for p in nest.passes])
+    return RowNest(nest.space, nest.loop, passes, stores, signals, nest.predicates)
 
 
 def rename_in_nest(nest: Nest, names: Mapping[Buffer, Buffer]) -> Nest:

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tracegraph.types import ArrayType
+from tracegraph.record import record
+from tracegraph.types import ArrayType, scalar_type
 
 if TYPE_CHECKING:
     from tracegraph.op import Op
@@ -35,14 +36,14 @@ class Source:
         return f"{self.file.replace(chr(92), '/').rsplit('/', 1)[-1]}:{self.line}"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class Value:
     """What one equation yields or one region takes: an identity with a type."""
 
     type: ArrayType
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class Literal:
     """A scalar known when the function was traced, stored with exactly the type's dtype."""
 
@@ -56,7 +57,7 @@ class Literal:
         Raises:
             OverflowError: a Python int out of the dtype's range.
         """
-        return Literal(np.asarray(value, type_.dtype)[()], type_.with_shape(()))
+        return Literal(np.asarray(value, type_.dtype)[()], scalar_type(type_.dtype, type_.weak))
 
 
 Atom = Value | Literal
@@ -64,7 +65,7 @@ Atom = Value | Literal
 NO_ATTRS: Mapping[str, Any] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class Region:
     """A closed block of equations: a program's body, a branch, a loop's condition or body."""
 
@@ -78,7 +79,7 @@ class Region:
         return tuple(atom.type for atom in self.results)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class Eqn:
     """One application of an op. `attrs` values are hashable: ints, strings, dtypes, tuples."""
 
@@ -90,7 +91,7 @@ class Eqn:
     source: Source | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class Program:
     """A traced function.
 

@@ -338,9 +338,11 @@ def trace_call(fun: Callable[..., Any], signature: Signature, key: CallKey, devi
         out_structure.append(structure)
         return results
 
-    origins = [f"argument {path}" for path in signature.paths(key.structure)]
+    def path(number: int) -> str:
+        return signature.paths(key.structure)[number]
+
     name = getattr(fun, "__name__", type(fun).__name__)
-    program = trace_program(flat, signature.types(key), name, origins)
+    program = trace_program(flat, signature.types(key), name, path)
     return Traced(program, key, out_structure[0], signature, device, compiler)
 
 

@@ -173,6 +173,12 @@ class Op:
             return _as_tuple(self.type_rule(*types, **attrs))
         return _result_types(self, tuple(types), tuple(attrs.items()))
 
+    def application(
+        self, types: Sequence[ArrayType], attrs: Mapping[str, Any]
+    ) -> tuple[Sequence[np.dtype[Any]], tuple[ArrayType, ...] | None]:
+        """The dtypes that operands are cast to, and the types of the results if none changes."""
+        return _application(self, tuple(types), tuple(attrs.items()))
+
     def __repr__(self) -> str:
         return f"<op {self.name}>"
 
@@ -187,6 +193,17 @@ def _result_types(
 ) -> tuple[ArrayType, ...]:
     """What type rules have given: a program applies few ops to few types, again and again."""
     return _as_tuple(op.type_rule(*types, **dict(attrs)))
+
+
+@lru_cache(maxsize=4096)
+def _application(
+    op: Op, types: tuple[ArrayType, ...], attrs: tuple[tuple[str, Any], ...]
+) -> tuple[Sequence[np.dtype[Any]], tuple[ArrayType, ...] | None]:
+    if op.promote is not None:
+        dtypes = op.promote(*types, **dict(attrs))
+        if any(t.dtype != d for t, d in zip(types, dtypes, strict=True)):
+            return dtypes, None
+    return (), op.result_types(types, dict(attrs))
 
 
 _REGISTRY: dict[str, Op] = {}

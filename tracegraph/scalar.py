@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
 from tracegraph.interning import Interned
+from tracegraph.record import record
 
 if TYPE_CHECKING:
     from tracegraph.op import Op
@@ -90,7 +91,7 @@ class Expr:
         return self
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class Axis(Expr):
     """The index along axis `number` of the iteration space, from 0 to `extent` - 1."""
 
@@ -99,7 +100,7 @@ class Axis(Expr):
     dtype = INDEX
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class Const(Expr):
     """A constant; `value` is a Python scalar (for float16 and bfloat16 a float)."""
 
@@ -108,7 +109,7 @@ class Const(Expr):
     bits: bytes = b""  # tells -0.0 from 0.0 and one NaN from another when interning
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class Sum(Expr):
     """offset + Σ factor · term: the canonical form of index arithmetic."""
 
@@ -124,7 +125,7 @@ class Sum(Expr):
         return linear([(of(term), factor) for term, factor in self.terms], self.offset)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class FloorDiv(Expr):
     """Floor of an index by a positive constant."""
 
@@ -140,7 +141,7 @@ class FloorDiv(Expr):
         return floor_divide(of(self.operand), self.divisor)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class Mod(Expr):
     """An index modulo a positive constant, never negative."""
 
@@ -156,7 +157,7 @@ class Mod(Expr):
         return modulo(of(self.operand), self.divisor)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class Clamp(Expr):
     """An index brought into low..high, both included."""
 
@@ -173,7 +174,7 @@ class Clamp(Expr):
         return clamp(of(self.operand), self.low, self.high)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class Compare(Expr):
     """A predicate on two index expressions; `relation` is '<', '>=' or '=='."""
 
@@ -190,7 +191,7 @@ class Compare(Expr):
         return compare(self.relation, of(self.left), of(self.right))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class Both(Expr):
     """Conjunction of two predicates."""
 
@@ -207,7 +208,7 @@ class Both(Expr):
         return TRUE if result is None else result
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class Select(Expr):
     """`chosen` where the predicate holds, else `other`. Loads on either side carry own guards."""
 
@@ -227,7 +228,7 @@ class Select(Expr):
         return select(of(self.predicate), of(self.chosen), of(self.other))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class Load(Expr):
     """An element of a contiguous row-major buffer, one index per axis.
 
@@ -256,7 +257,7 @@ class Load(Expr):
         return Load.make(self.buffer, indices, guard)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class Apply(Expr):
     """An elementwise op on scalars. `attrs` is a sorted tuple of pairs."""
 
@@ -274,7 +275,7 @@ class Apply(Expr):
         return self if args == self.args else Apply.make(self.op, args, self.dtype, self.attrs)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class AsValue(Expr):
     """An index turned into a value of a dtype (what iota is made of)."""
 
@@ -289,7 +290,7 @@ class AsValue(Expr):
         return as_value(of(self.operand), self.dtype)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class AsIndex(Expr):
     """An integer value turned into an index (what a gather is made of)."""
 
@@ -304,7 +305,7 @@ class AsIndex(Expr):
         return as_index(of(self.operand))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class Accumulated(Expr):
     """The final value of accumulator `number` of the reduction around."""
 
@@ -315,10 +316,15 @@ class Accumulated(Expr):
 def const(value: Any, dtype: np.dtype[Any] = INDEX) -> Const:
     """A constant of a dtype; an index unless told otherwise."""
     if dtype is INDEX and type(value) is int:
-        return Const.make(value, INDEX, value.to_bytes(8, sys.byteorder, signed=True))
+        return _index(value)
     exact = np.asarray(value, dtype)
     python = exact.astype(np.float64).item() if dtype.kind in "fV" else exact.item()
     return Const.make(python, dtype, exact.tobytes())
+
+
+@lru_cache(maxsize=1024)
+def _index(value: int) -> Const:
+    return Const.make(value, INDEX, value.to_bytes(8, sys.byteorder, signed=True))
 
 
 def as_expr(value: Expr | int) -> Expr:
@@ -560,16 +566,19 @@ def subexpressions(roots: Sequence[Expr], known: set[Expr] | None = None) -> lis
     """
     order: list[Expr] = []
     seen: set[Expr] = set() if known is None else known
-    stack: list[Expr | None] = [*reversed(roots)]  # None stands on an expression that is complete
+    stack: list[Any] = [*reversed(roots)]  # None stands on an expression that is complete
+    see, complete, push, pop = seen.add, order.append, stack.append, stack.pop
     while stack:
-        expr = stack.pop()
+        expr = pop()
         if expr is None:
-            order.append(stack.pop())  # type: ignore[arg-type]
+            complete(pop())
         elif expr not in seen:
-            seen.add(expr)
+            see(expr)
             children = expr.children
-            if children:
-                stack += (expr, None, *reversed(children))
+            if seen.issuperset(children):  # and complete, since nothing lies below itself
+                complete(expr)
             else:
-                order.append(expr)
+                push(expr)
+                push(None)
+                stack.extend(children[::-1])
     return order

@@ -6,6 +6,8 @@ import inspect
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from functools import cache
+from inspect import CO_VARARGS, CO_VARKEYWORDS
+from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -109,10 +111,9 @@ class Signature:
             raise TypeError(f"jit takes a function, got {fun!r}")
         function = describe(fun)
         parameters = _parameters(fun)
-        names = tuple(p.name for p in parameters if p.kind in _POSITIONAL)
-        variadic = [p.name for p in parameters if p.kind is inspect.Parameter.VAR_POSITIONAL]
+        names = parameters.positional
         # Without parameters to go by, any position may exist.
-        limit = None if variadic or not parameters else len(names)
+        limit = None if parameters.rest or not parameters.all else len(names)
 
         def positions(option: str, argnums: int | Iterable[int]) -> list[int]:
             found = []
@@ -131,7 +132,7 @@ class Signature:
         donated = _with_names(positions("donate_argnums", donate_argnums), names)
         for both in sorted(map(str, donated & static)):
             raise ValueError(f"argument {both} of {function} cannot be both static and donated")
-        rest = variadic[0] if variadic else "args"
+        rest = parameters.rest or "args"
         return cls(function, names, rest, frozenset(static), frozenset(donated))
 
     def bind(
@@ -296,20 +297,52 @@ def describe(fun: Callable[..., Any]) -> str:
     return f"{name} ({file}:{code.co_firstlineno})"
 
 
-def _parameters(fun: Callable[..., Any]) -> list[inspect.Parameter]:
+class _Parameters(NamedTuple):
+    """Names of parameters: those taken by position, `*rest`, whether there is `**any`, and all."""
+
+    positional: tuple[str, ...] = ()
+    rest: str | None = None
+    any_keyword: bool = False
+    all: tuple[str, ...] = ()
+
+
+def _parameters(fun: Callable[..., Any]) -> _Parameters:
     """The parameters, or none where Python cannot tell (some built-in functions)."""
+    if isinstance(fun, FunctionType) and not fun.__dict__:  # nothing says otherwise than its code
+        return _parameters_of_code(fun.__code__)
     try:
-        return list(inspect.signature(fun).parameters.values())
+        parameters = inspect.signature(fun).parameters.values()
     except (TypeError, ValueError):
-        return []
+        return _Parameters()
+    variadic = [p.name for p in parameters if p.kind is inspect.Parameter.VAR_POSITIONAL]
+    return _Parameters(
+        tuple(p.name for p in parameters if p.kind in _POSITIONAL),
+        variadic[0] if variadic else None,
+        any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters),
+        tuple(p.name for p in parameters),
+    )
 
 
-def _require_parameter(name: str, parameters: list[inspect.Parameter], function: str) -> None:
-    taken = [p.name for p in parameters]
-    if name in taken or any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters):
+def _parameters_of_code(code: CodeType) -> _Parameters:
+    """The same as `inspect.signature` finds, which takes longer than to plan a small program."""
+    names, count = code.co_varnames, code.co_argcount
+    last = count + code.co_kwonlyargcount
+    rest, any_keyword = bool(code.co_flags & CO_VARARGS), bool(code.co_flags & CO_VARKEYWORDS)
+    variadic = names[last : last + rest + any_keyword]
+    return _Parameters(
+        names[:count],
+        variadic[0] if rest else None,
+        any_keyword,
+        (*names[:count], *variadic[:rest], *names[count:last], *variadic[rest:]),
+    )
+
+
+def _require_parameter(name: str, parameters: _Parameters, function: str) -> None:
+    if name in parameters.all or parameters.any_keyword:
         return
     raise ValueError(
-        f"static_argnames has {name!r}, but the parameters of {function} are {', '.join(taken)}"
+        f"static_argnames has {name!r}, but the parameters of {function} are "
+        f"{', '.join(parameters.all)}"
     )
 
 

@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ from tracegraph import errors, views
 from tracegraph.effects import TOKEN
 from tracegraph.ir import NO_ATTRS, Atom, Eqn, Literal, Program, Region, Source, Value
 from tracegraph.tracer import Tracer
-from tracegraph.types import ArrayType, type_of
+from tracegraph.types import ArrayType, scalar_type, type_of
 
 if TYPE_CHECKING:
     from tracegraph.op import Op
@@ -56,7 +56,7 @@ class Trace:
         self.last_token: Tracer | None = None
         self.index_error: errors.TracerIndexError | None = None  # the last one raised
 
-    def param(self, type_: ArrayType, origin: str | None = None) -> Tracer:
+    def param(self, type_: ArrayType, origin: str | Callable[[], str] | None = None) -> Tracer:
         """A new parameter of the region."""
         value = Value(type_)
         self.params.append(value)
@@ -131,6 +131,17 @@ class Trace:
     ) -> tuple[Tracer, ...]:
         """Type-check and append one equation; its results as tracers."""
         types = op.result_types([a.type for a in operands], attrs, regions)
+        return self.append(op, operands, types, attrs, regions)
+
+    def append(
+        self,
+        op: Op,
+        operands: Sequence[Atom],
+        types: Sequence[ArrayType],
+        attrs: Mapping[str, Any],
+        regions: tuple[Region, ...] = (),
+    ) -> tuple[Tracer, ...]:
+        """The same where the types of the results are known."""
         outputs = tuple([Value(t) for t in types])
         own = dict(attrs) if attrs else NO_ATTRS
         self.eqns.append(Eqn(op, tuple(operands), outputs, own, regions, user_source()))
@@ -188,10 +199,12 @@ def recorder(args: Sequence[Any]) -> Trace | None:
 def bind(trace: Trace, op: Op, args: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
     """Record `op` on arguments: casts by its promotion rule, then the equation."""
     atoms = [trace.read(a) for a in args]
-    if op.promote is not None:
-        dtypes = op.promote(*[a.type for a in atoms], **attrs)
+    dtypes, types = op.application([a.type for a in atoms], attrs)
+    if types is None:
         atoms = [cast(trace, a, d) for a, d in zip(atoms, dtypes, strict=True)]
-    out = trace.record(op, atoms, attrs)
+        out = trace.record(op, atoms, attrs)
+    else:
+        out = trace.append(op, atoms, types, attrs)
     if getattr(op.form, "view", False) and isinstance(args[0], Tracer):
         return views.attach(out[0], args[0])
     return out[0] if len(out) == 1 else out
@@ -203,7 +216,7 @@ def cast(trace: Trace, atom: Atom, dtype: np.dtype[Any]) -> Atom:
         return atom
     if isinstance(atom, Literal):
         value = atom.value.item() if atom.type.weak else atom.value
-        return Literal.of(value, ArrayType(dtype, (), atom.type.weak))
+        return Literal.of(value, scalar_type(dtype, atom.type.weak))
     attrs = {"dtype": dtype, "weak": True} if atom.type.weak else {"dtype": dtype}
     (tracer,) = trace.record(_op("cast"), [atom], attrs)
     return tracer.atom
@@ -237,16 +250,19 @@ def trace_program(
     fun: Callable[..., Sequence[Any]],
     types: Sequence[ArrayType],
     name: str,
-    origins: Sequence[str] | None = None,
+    path: Callable[[int], str] = str,
 ) -> Program:
     """Trace `fun(*tracers)`, which returns a flat sequence, as a whole program.
 
-    `origins` name the inputs in error messages (`argument state['v'][1]`).
+    `path` names an input in error messages (`state['v'][1]`), by its number.
     """
     trace = Trace(None)
-    named = origins or [f"argument {i}" for i in range(len(types))]
+
+    def argument(number: int) -> str:
+        return f"argument {path(number)}"
+
     with activate(trace):
-        results = fun(*(trace.param(t, o) for t, o in zip(types, named, strict=True)))
+        results = fun(*(trace.param(t, partial(argument, i)) for i, t in enumerate(types)))
         token = () if trace.last_token is None else (trace.last_token,)
         region = trace.close((*results, *token))
     constants = tuple(data for _, data, _ in trace.closed_over)

@@ -59,14 +59,17 @@ class Tracer(ArrayOperators):
     Args:
         owner: the trace that it belongs to.
         atom: the value that it stands for now; local mutation moves it on.
-        origin: which argument or parameter it is, if it is one; such tracers are read-only.
+        origin: which argument or parameter it is, if it is one; such tracers are read-only. A
+            function says it where that takes time and only messages ask.
     """
 
     __slots__ = ("__weakref__", "_atom", "origin", "owner", "view")
 
     __array_priority__ = 1000.0  # for old-style array classes without __array_ufunc__
 
-    def __init__(self, owner: Trace, atom: Atom, origin: str | None = None) -> None:
+    def __init__(
+        self, owner: Trace, atom: Atom, origin: str | Callable[[], str] | None = None
+    ) -> None:
         self.owner = owner
         self._atom = atom
         self.origin = origin
@@ -152,14 +155,14 @@ class Tracer(ArrayOperators):
     def descent(self) -> str:
         """Where it comes from, for messages: an argument, or the user's line that computed it."""
         if self.origin is not None:
-            return self.origin
+            return self.origin if isinstance(self.origin, str) else self.origin()
         eqn = next((e for e in self.owner.eqns if any(o is self._atom for o in e.outputs)), None)
         if eqn is None or eqn.source is None:
             return "a local value"
         return f"computed at {eqn.source}"
 
     def __repr__(self) -> str:
-        how = f"from {self.origin}" if self.origin is not None else self.descent
+        how = f"from {self.descent}" if self.origin is not None else self.descent
         return f"Tracer<{self.type}> {how}"
 
     def __format__(self, spec: str) -> str:

@@ -8,7 +8,8 @@ A leading ``~`` marks a *weak* type: that of a Python scalar, which bends to the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -65,13 +66,22 @@ class ArrayType:
     dtype: np.dtype[Any]
     shape: tuple[int, ...] = ()
     weak: bool = False
+    _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         shape = tuple(map(int, self.shape))
         if shape and min(shape) < 0:
             raise ValueError(f"an extent must not be negative: got shape {shape}")
-        object.__setattr__(self, "dtype", canonical_dtype(self.dtype))
+        dtype = canonical_dtype(self.dtype)
+        object.__setattr__(self, "dtype", dtype)
         object.__setattr__(self, "shape", shape)
+        object.__setattr__(self, "_hash", hash((dtype, shape, self.weak)))
+
+    def __hash__(self) -> int:
+        return self._hash  # types are keys wherever an equation is typed
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ArrayType, (self.dtype, self.shape, self.weak)  # hashes differ between processes
 
     def __str__(self) -> str:
         weak = "~" if self.weak else ""
@@ -108,6 +118,19 @@ class ArrayType:
 PYTHON_SCALARS: dict[str, type] = {"i": int, "u": int, "f": float, "c": complex}
 
 
+@lru_cache(maxsize=64)
+def scalar_type(dtype: np.dtype[Any], weak: bool = False) -> ArrayType:
+    """The type of a scalar: the one instance that all equal ones share."""
+    return ArrayType(dtype, (), weak)
+
+
+_BOOL = scalar_type(np.dtype(np.bool_))
+_FLOAT = scalar_type(np.dtype(np.float64), True)
+_COMPLEX = scalar_type(np.dtype(np.complex128), True)
+_INT = scalar_type(np.dtype(np.int64), True)
+_UNSIGNED = scalar_type(np.dtype(np.uint64), True)
+
+
 def type_of(value: Any) -> ArrayType:
     """The type of a Python scalar, NumPy scalar or array.
 
@@ -122,24 +145,24 @@ def type_of(value: Any) -> ArrayType:
     """
     kind = type(value)
     if kind is float:
-        return ArrayType(np.dtype(np.float64), (), True)
+        return _FLOAT
     if kind is bool:
-        return ArrayType(np.dtype(np.bool_))
+        return _BOOL
     if kind is int:
-        return ArrayType(np.dtype(_python_int_dtype(value)), (), True)
+        return _type_of_int(value)
     if kind is complex:
-        return ArrayType(np.dtype(np.complex128), (), True)
+        return _COMPLEX
     dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
     if dtype is None or shape is None:
         raise TypeError(f"{kind.__module__}.{kind.__qualname__} is not an array or a number")
     return ArrayType(dtype, shape, bool(getattr(value, "weak", False)))
 
 
-def _python_int_dtype(value: int) -> str:
+def _type_of_int(value: int) -> ArrayType:
     if -(2**63) <= value < 2**63:
-        return "int64"
+        return _INT
     if 0 <= value < 2**64:
-        return "uint64"
+        return _UNSIGNED
     raise OverflowError(f"the Python int {value} does not fit 64 bits")
 
 

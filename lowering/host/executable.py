@@ -75,7 +75,8 @@ class HostExecutable:
             Exception: what the program's checks raise.
         """
         check_time = _time_check() if self._limited else None
-        with self._lock:
+        self._lock.acquire()  # half the time of a with statement
+        try:
             if self._body is None:
                 raise ClosedError(self.plan.name)
             self._launches += 1
@@ -83,6 +84,8 @@ class HostExecutable:
                 arguments = self._writable(arguments, donated)
             results: Sequence[Array] = self._quiet.run(self._body, arguments, check_time)
             return results
+        finally:
+            self._lock.release()
 
     def _writable(self, arguments: Sequence[Any], donated: Donated | None) -> list[Array]:
         """The arguments, those that are written over as copies unless their own memory may be."""

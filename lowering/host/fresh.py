@@ -14,7 +14,17 @@ from lowering.host.frame import is_whole
 from lowering.host.functions import yields
 from lowering.host.registers import Instruction, Late, Register, View
 from lowering.host.schedule import Schedule
-from lowering.plan import KernelNode, LibraryNode, MemcpyNode, Plan, walk
+from lowering.plan import (
+    Graph,
+    IfElseNode,
+    KernelNode,
+    LibraryNode,
+    MemcpyNode,
+    Plan,
+    SwitchNode,
+    bodies,
+    walk,
+)
 
 
 def allocating(
@@ -26,16 +36,49 @@ def allocating(
     free -= _seen_in_part(plan, schedules)
     found: dict[Instruction, Buffer] = {}
     for node in plan.graph.nodes:
-        if not isinstance(node, KernelNode):
-            break  # what a branch or a loop writes, it may not write
-        for schedule in schedules[node]:
-            for each in (*schedule.before, *schedule.each):
-                buffer = _buffer(each.output)
-                if buffer in free and _runs_whole(schedule) and _makes(each):
-                    assert buffer is not None
-                    found[each] = buffer
-                free.difference_update(_buffers(each))
+        match node:
+            case KernelNode():
+                found |= _made_by(schedules[node], free)
+            case IfElseNode() | SwitchNode():
+                found |= _made_in_all(bodies(node), schedules, free)
+            case _:
+                break  # what a loop writes, it may not write
     return found
+
+
+def _made_by(nests: Sequence[Schedule], free: set[Buffer]) -> dict[Instruction, Buffer]:
+    """The instructions of a kernel that make a free buffer; what it touches is free no more."""
+    found: dict[Instruction, Buffer] = {}
+    for schedule in nests:
+        for each in (*schedule.before, *schedule.each):
+            buffer = _buffer(each.output)
+            if buffer in free and _runs_whole(schedule) and _makes(each):
+                assert buffer is not None
+                found[each] = buffer
+            free.difference_update(_buffers(each))
+    return found
+
+
+def _made_in_all(
+    branches: Sequence[Graph],
+    schedules: Mapping[KernelNode, Sequence[Schedule]],
+    free: set[Buffer],
+) -> dict[Instruction, Buffer]:
+    """The same of branches, one of which runs: they make what each of them makes."""
+    found: list[dict[Instruction, Buffer]] = []
+    untouched = set(free)
+    for branch in branches:
+        left, made = set(free), dict[Instruction, Buffer]()
+        for node in branch.nodes:
+            if not isinstance(node, KernelNode):
+                left.clear()  # what is made further inside is not seen out here
+                break
+            made |= _made_by(schedules[node], left)
+        untouched &= left
+        found.append(made)
+    in_all = set(free).intersection(*(made.values() for made in found))
+    free &= untouched
+    return {each: b for made in found for each, b in made.items() if b in in_all}
 
 
 def _runs_whole(schedule: Schedule) -> bool:

@@ -52,6 +52,42 @@ def run(arguments, check_time):
     )
 
 
+def test_branches_make_the_result_themselves_if_all_of_them_do(text_of):
+    def choose(x, other):
+        return tracegraph.cond(x[0] < 0.5, lambda x: np.sin(x) * 2.0, other, x)
+
+    text = text_of(lambda x: choose(x, np.cos), X[0])
+    assert "o0 = sin(a0)\n" in text
+    assert "o0 = cos(a0)\n" in text
+    assert "empty" not in text
+    text = text_of(lambda x: choose(x, lambda x: x), X[0])
+    assert "o0 = empty((4,)" in text
+    assert "sin(a0, o0)\n" in text
+
+
+def test_a_branch_further_inside_fills_what_is_there(text_of):
+    def nested(x):
+        def inner(x):
+            return tracegraph.cond(x[1] < 0.5, np.sin, np.cos, x)
+
+        return tracegraph.cond(x[0] < 0.5, inner, np.tanh, x)
+
+    text = text_of(nested, X[0])
+    assert "o0 = empty((4,)" in text
+    assert "o0 = tanh" not in text
+
+
+def test_what_a_switch_makes_others_may_read(text_of):
+    def numbered(n, x):
+        y = tracegraph.switch(n, [np.sin, np.cos, lambda x: x * 2.0], x)
+        return y, y[::-1] + y
+
+    for n in range(3):
+        text = text_of(lambda n, x: numbered(n, x)[0], np.int64(n), X[0])
+        assert text.count("o0 = ") == 3
+    text_of(numbered, np.int64(1), X[0])
+
+
 def test_a_loop_of_numbers_is_pythons(text_of):
     def powers(n):
         return tracegraph.while_loop(lambda p: p < n, lambda p: p * 3, 1)

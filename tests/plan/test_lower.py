@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
+import pytest
 
 import tracegraph
+from lowering.grow import MAX_EXPRESSIONS
 from lowering.kernel import MapNest, ReduceNest, RowNest, ScatterNest
 from lowering.plan import KernelNode, LibraryNode, Plan, WhileNode, walk
+from lowering.stage import nest_size, nest_writes
 from tracegraph import ArrayType
 
 F64 = np.float64
@@ -145,7 +148,59 @@ def test_branches_share_scratch():
         return tracegraph.cond(x[0] > 0, heavy(np.sin), heavy(np.tanh), x)
 
     plan = plan_of(branch, vector(1024))
-    assert plan.arena_bytes == 2 * 8192  # the result, and one temporary for either branch
+    assert plan.arena_bytes == 8192  # one temporary for either branch
+
+
+def test_branches_store_results_where_the_call_returns_them():
+    def branch(p, n, x):
+        y = tracegraph.cond(p, lambda x: np.sin(x), lambda x: x[::-1], x)
+        return y, tracegraph.switch(n, [np.cos, lambda y: -y, lambda y: y + 1.0], y)
+
+    plan = plan_of(branch, ArrayType(np.bool_), ArrayType(np.int64), vector(1024))
+    assert kinds(plan) == {"KernelNode": 6, "IfElseNode": 1, "SwitchNode": 1}
+    assert plan.arena_bytes == 0
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        lambda x: tracegraph.fori_loop(0, 3, lambda i, y: y * 2.0, x),
+        lambda x: x @ x,
+    ],
+    ids=["loop", "product"],
+)
+def test_loops_and_products_in_a_branch_work_at_fixed_addresses(inside):
+    matrix = ArrayType(F64, (8, 8))
+    plan = plan_of(lambda x: tracegraph.cond(x[0, 0] > 0, inside, np.sin, x), matrix)
+    *_, copy = plan.graph.nodes
+    assert isinstance(copy, KernelNode)
+    assert nest_writes(copy.kernel.nests[0]) == {plan.outputs[0]}
+    assert plan.arena_bytes >= 512
+
+
+def test_a_value_returned_twice_is_stored_once_and_copied_once():
+    def twice(x):
+        y = np.sin(x) * np.cos(x)
+        return y, y, y + y[::-1]
+
+    plan = plan_of(twice, vector())
+    assert plan.arena_bytes == 0
+    stored = [
+        w for node in plan.graph.nodes for nest in node.kernel.nests for w in nest_writes(nest)
+    ]
+    assert Counter(stored) == Counter(plan.outputs)
+
+
+def test_merging_stops_at_a_kernel_of_many_expressions():
+    def chain(x, y):
+        for _ in range(2000):
+            x, y = x * y, np.maximum(x, y)
+        return x, y
+
+    plan = plan_of(chain, vector(), vector())
+    sizes = [nest_size(nest) for node in plan.graph.nodes for nest in node.kernel.nests]
+    assert max(sizes) <= MAX_EXPRESSIONS
+    assert min(sizes[:-1]) > MAX_EXPRESSIONS - 4, "what an equation adds"
 
 
 def test_lifetimes_that_do_not_meet_share_memory():

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import pickle
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from programs import apply, literal, out, program, region, value
 
-from tracegraph.ir import Literal, Source, walk
+from tracegraph.ir import Literal, Source, Value, walk
 from tracegraph.types import ArrayType
 
 
@@ -45,3 +49,26 @@ def test_values_and_equations_are_compared_by_identity() -> None:
     assert x != value("f64[]")
     assert apply("sin", x) != apply("sin", x)
     assert literal(1) != literal(1)
+
+
+def test_values_are_the_same_only_if_they_are_one() -> None:
+    type_ = ArrayType("float32", (3,))
+    one, other = Value(type_), Value(type_)
+    assert one != other
+    assert len({one, other, one}) == 2
+    assert not hasattr(one, "__dict__")
+
+
+def test_equal_types_are_one_key_in_another_process_too() -> None:
+    type_ = ArrayType("bfloat16", (3, 4), weak=True)
+    assert hash(ArrayType("bfloat16", (3, 4), True)) == hash(type_)
+    assert {type_, ArrayType("bfloat16", (3, 4))} == {
+        pickle.loads(pickle.dumps(type_)),
+        type_.strong(),
+    }
+    text = (
+        "import pickle, sys\n"
+        "from tracegraph import ArrayType\n"
+        "assert pickle.load(sys.stdin.buffer) in {ArrayType('bfloat16', (3, 4), True)}\n"
+    )
+    subprocess.run([sys.executable, "-c", text], input=pickle.dumps(type_), check=True)

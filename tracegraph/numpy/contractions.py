@@ -21,6 +21,8 @@ from tracegraph.types import broadcast_shapes, result_type, type_of
 def unified(x: Any, y: Any) -> tuple[Any, Any]:
     """Two arrays in the dtype in which they meet."""
     x, y = as_array(x), as_array(y)
+    if x.dtype == y.dtype:
+        return x, y
     dtype = result_type(type_of(x), type_of(y))
     return as_array(x, dtype), as_array(y, dtype)
 

@@ -46,6 +46,10 @@ def array_ufunc(
         UnsupportedByTracerError: there is no such function here.
     """
     name = ufunc.__name__
+    if method == "__call__" and not kwargs:
+        function = getattr(functions, name, None)
+        if function is not None:
+            return function(*inputs)
     options = {k: v for k, v in kwargs.items() if (k, v) not in (("casting", "same_kind"),)}
     out = options.pop("out", None)
     if out is not None:

@@ -53,6 +53,8 @@ def reshape(a: Any, /, shape: Shape, order: str = "C", *, copy: bool | None = No
     """
     _row_major_only("reshape", order)
     a = as_array(a)
+    if type(shape) is tuple and shape == a.shape:
+        return copied(a) if copy else a
     known = list(extents_of(shape))
     if known.count(-1) == 1:
         rest = prod(n for n in known if n != -1)

@@ -25,6 +25,8 @@ def _ufunc(name: str) -> Function:
     op, ufunc = get(name), getattr(np, name)
 
     def function(*args: Any, out: Any = None, where: Any = True, dtype: Any = None) -> Any:
+        if out is None and where is True and dtype is None and is_ours(args):
+            return op(*[as_array(a) if isinstance(a, (list, tuple)) else a for a in args])
         if not is_ours((*args, out, where)):
             chosen = {} if dtype is None else {"dtype": dtype}
             return ufunc(*args, out=out, where=where, **chosen)

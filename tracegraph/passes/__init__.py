@@ -39,7 +39,9 @@ def optimize(program: Program) -> Program:
         before = program
         if any(eqn.regions for eqn in program.body.eqns):
             program = inline(tidy_captures(program))
-        program = dce(rewrite(program, _new_rule))
+        program = rewrite(program, _new_rule)
+        if program is not before:
+            program = dce(program)
         # what has no regions is done: a rule sees operands that all rules have been applied to
         if program is before or not any(eqn.regions for eqn in before.body.eqns):
             return program

@@ -140,8 +140,8 @@ def _updated(
     return replace(eqn, operands=operands, outputs=outputs, regions=regions, attrs=attrs)
 
 
-def _values(atoms: Iterable[Atom]) -> Iterable[Value]:
-    return (atom for atom in atoms if isinstance(atom, Value))
+def _values(atoms: Iterable[Atom]) -> list[Value]:
+    return [atom for atom in atoms if isinstance(atom, Value)]
 
 
 def _pick(items: Sequence[_T], kept: Collection[int]) -> tuple[_T, ...]:
