@@ -98,7 +98,7 @@ class RecordedHostMemory:
         return int(self.bytes.ctypes.data)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class RecordedStream:
     """A stream by its handle."""
 

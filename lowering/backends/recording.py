@@ -67,6 +67,7 @@ class RecordingDriver:
         self.ordinal = 0
         self.arch = "sm_90"
         self.stream = 1
+        self.owner: Any = None
         self.calls: list[Call] = []
         self.graphs: list[RecordedGraph] = []
         self.captures = CaptureTurns()
@@ -95,9 +96,10 @@ class RecordingDriver:
                 raise InjectedError(f"call {self.fail_at} fails as told: {call}")
             return len(self.calls) - 1
 
-    def on(self, stream: int) -> RecordingDriver:
+    def on(self, stream: int, owner: Any) -> RecordingDriver:
         """The same, with another stream in the log."""
         other = copy.copy(self)
+        other.owner = owner
         other.stream, other.busy, other._waits = stream, False, []
         self.streams.append(other)
         return other

@@ -19,9 +19,10 @@ from lowering.cuda.copies import (
     copy_grid,
     pack_values,
 )
-from lowering.cuda.device import Lane, OpenDevice
+from lowering.cuda.device import OpenDevice
 from lowering.cuda.flight import Flight, later
 from lowering.cuda.interface import ForeignArray, Launch, Words
+from lowering.cuda.lane import Lane
 from lowering.cuda.memory import CudaBuffer, Lease
 from lowering.cuda.values import ValueSlot
 from tracegraph.types import ArrayType

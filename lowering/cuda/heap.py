@@ -7,13 +7,16 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
-from lowering.cuda.interface import Allocation, Driver
+from lowering.cuda.interface import Allocation, Driver, Event
 from lowering.cuda.timeline import Timeline
 from tracegraph import residents
 from tracegraph.errors import OutOfMemoryError
 from tracegraph.living import Living
 
 Purpose = Literal["arrays", "arenas", "constants"]
+
+Lent = list[tuple[Allocation, list[Event]]]
+"""Memory that is free once the events with it have passed."""
 
 MOST_NAMED = 5
 """Functions that an OutOfMemoryError names."""
@@ -22,7 +25,8 @@ MOST_NAMED = 5
 class Heap:
     """Allocates for all that runs on one device.
 
-    `caches` are called to drop memory that is kept for later. Idle executables of jitted functions
+    `caches` are called to drop memory that is kept for later. `lent` is what no stream will reuse:
+    it waits for those that still read it. Idle executables of jitted functions
     are closed when memory is short, the least recently used first, and built again at their next
     use.
     """
@@ -30,6 +34,7 @@ class Heap:
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
         self.caches: list[Callable[[], None]] = []
+        self.lent: Lent = []
         self.high_water = 0
         # Entries come and go in any thread, by single operations on a dict: no lock is needed.
         self._living: dict[weakref.ref[Allocation], tuple[Purpose, int]] = {}
@@ -94,9 +99,20 @@ class Heap:
             self.trim()
             yield
 
+    def release(self) -> None:
+        """Free what was lent and is out of use."""
+        for _ in range(len(self.lent)):
+            try:
+                allocation, uses = self.lent.pop(0)
+            except IndexError:
+                return
+            if not all(passed() for passed in uses):
+                self.lent.append((allocation, uses))
+
     def trim(self) -> None:
         """Give all memory that is kept for later back to the device."""
-        for drop in self.caches:
+        for drop in list(self.caches):
             drop()
+        self.release()
         self.timeline.settle()
         self.timeline.driver.trim()

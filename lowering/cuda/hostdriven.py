@@ -29,19 +29,11 @@ WORD = 4
 
 
 def host_driven(driver: Driver, conditions: int) -> Driver:
-    """A driver like this one, whose graphs of one executable may hold this many conditionals.
+    """A driver like this one, whose graph may hold this many conditionals.
 
     A launch returns when the last condition is known; what follows still runs then.
     """
     return cast(Driver, _HostDriven(driver, conditions))
-
-
-def using(graphs: Driver, driver: Driver) -> Driver:
-    """What `host_driven` returned, to launch on the stream of `driver`."""
-    assert isinstance(graphs, _HostDriven)
-    other = object.__new__(_HostDriven)
-    vars(other).update(vars(graphs), _driver=driver)
-    return cast(Driver, other)
 
 
 def drive(

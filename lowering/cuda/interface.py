@@ -131,7 +131,7 @@ class Library(Protocol):
 class Driver(Protocol):
     """One device, one stream of launches and copies, and one stream to capture on.
 
-    What `on` returns launches and copies on another stream; only the first one builds graphs.
+    What `on` returns launches and copies on another stream, and shares all else.
     """
 
     ordinal: int
@@ -181,8 +181,8 @@ class Driver(Protocol):
     def hand_over(self, event: Event, stream: int) -> None:
         """Let what follows on the stream with this handle wait for an event."""
 
-    def on(self, stream: int) -> Driver:
-        """The same device by the stream with this handle.
+    def on(self, stream: int, owner: Any) -> Driver:
+        """The same device by the stream with this handle, which `owner` keeps open.
 
         Raises:
             ValueError: the stream belongs to another device.
@@ -255,4 +255,4 @@ class Driver(Protocol):
         """Launch on the stream, without waiting."""
 
     def close(self, executable: Any) -> None:
-        """Free the executable once it has finished."""
+        """Free the executable, of which no launch is in flight."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from lowering.cuda.flight import Flight
-from lowering.cuda.heap import Heap
+from lowering.cuda.heap import Heap, Lent
 from lowering.cuda.interface import Allocation, Event
 from lowering.cuda.loan import Loan
 from lowering.cuda.timeline import Timeline
@@ -36,7 +36,7 @@ class FreeList(list[Allocation]):
     def __init__(self, most: int) -> None:
         super().__init__()
         self.most = most
-        self.lent: list[tuple[Allocation, list[Event]]] = []
+        self.lent: Lent = []
 
     def reclaim(self) -> Allocation | None:
         """What was lent first, if it is free by now."""
@@ -85,13 +85,14 @@ class Pool:
         Raises:
             OutOfMemoryError: the device has not enough, though all that is idle was given back.
         """
-        return Lease(*self._take(size_class(nbytes)))
+        return Lease(*self.piece(size_class(nbytes)))
 
     def buffer(self, type_: ArrayType) -> CudaBuffer:
         """An array whose elements are undefined; raises what `take` does."""
-        return CudaBuffer(*self._take(size_class(type_.nbytes)), interned(type_), self.timeline)
+        return CudaBuffer(*self.piece(size_class(type_.nbytes)), interned(type_), self.timeline)
 
-    def _take(self, size: int) -> tuple[Allocation, FreeList]:
+    def piece(self, size: int) -> tuple[Allocation, FreeList]:
+        """Memory of a size class, and the list that it belongs to; raises what `take` does."""
         try:
             free = self.lists[size]
             return free.pop(), free
@@ -113,9 +114,12 @@ class Pool:
         return self._heap.allocate(size, "arrays", self.timeline.driver), free
 
     def close(self) -> None:
-        """Keep nothing for later."""
+        """Keep nothing for later: what comes back from now on is freed once it is out of use."""
         self._heap.caches.remove(self._drop)
         self._drop()
+        for free in list(self.lists.values()):
+            self._heap.lent += free.lent
+            free.lent, free.most = self._heap.lent, 0
 
     @property
     def _is_home(self) -> bool:

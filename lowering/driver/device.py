@@ -56,12 +56,13 @@ class CudaDriver:
         self._context = check("cuCtxGetCurrent", driver.cuCtxGetCurrent())
         self._handle = check("cuDeviceGet", driver.cuDeviceGet(ordinal))
         self._stream = self.create_stream()
+        self._stream_owner: Any = None
         self._memory_stream: Any = None
         self._capture_stream = self._device.create_stream(options=StreamOptions(nonblocking=True))
         self._stream_handle = self._stream.handle
         self.stream = int(self._stream_handle)
         self.captures = CaptureTurns()
-        self._library: Library | None = None
+        self._libraries: list[Library] = []
         self._stop_stream: Any = None
         self._one: PinnedAllocation | None = None
 
@@ -77,7 +78,7 @@ class CudaDriver:
         """A blocking stream: it is ordered with the legacy default stream, as ours is."""
         return self._device.create_stream(options=StreamOptions(nonblocking=False))
 
-    def on(self, stream: int) -> CudaDriver:
+    def on(self, stream: int, owner: Any) -> CudaDriver:
         """The same by another stream; all else is shared."""
         handle = driver.CUstream(stream)
         context = check("cuStreamGetCtx", driver.cuStreamGetCtx(handle))
@@ -90,6 +91,7 @@ class CudaDriver:
         other._stream = Stream.from_handle(stream)
         other._stream_handle = handle
         other.stream = stream
+        other._stream_owner = owner
         other._memory_stream = self._device.create_stream(options=StreamOptions(nonblocking=True))
         return other
 
@@ -310,11 +312,11 @@ class CudaDriver:
 
     def library(self) -> Library:
         """The products of cuBLAS, on the capture stream."""
-        if self._library is None:
+        if not self._libraries:
             from lowering.cuda.library import Cublas
 
-            self._library = Cublas(int(self._capture_stream.handle))
-        return self._library
+            self._libraries.append(Cublas(int(self._capture_stream.handle)))
+        return self._libraries[0]
 
     def synchronize_capture_stream(self) -> None:
         """Wait for the library's warm-up calls."""
@@ -345,6 +347,5 @@ class CudaDriver:
             check("cuGraphLaunch", result)
 
     def close(self, executable: CudaExecutableGraph) -> None:
-        """Free the executable, after its launches."""
-        self.synchronize()
+        """Free the executable."""
         executable.close()

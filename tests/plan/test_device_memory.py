@@ -216,7 +216,7 @@ def test_an_executable_in_use_is_not_evicted(device, set_budget):
     a(array(device))
     (resident,) = residents.living()
     executable = resident.compiled.executable
-    with executable._lock:
+    with executable._home.lock:
         set_budget(0)
         assert a.stats()["evictions"] == 0
     set_budget(0)
