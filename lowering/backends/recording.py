@@ -24,10 +24,18 @@ from lowering.backends.recorded import (
     RecordedMemory,
     RecordedNode,
     RecordedStream,
+    RecordedThread,
 )
 from lowering.cuda.device import OpenDevice
 from lowering.cuda.executable import CudaExecutable
-from lowering.cuda.interface import ConditionalKind, Event, ForeignArray, Gemm, Launch
+from lowering.cuda.interface import (
+    ConditionalKind,
+    Event,
+    ForeignArray,
+    Gemm,
+    Launch,
+    ThreadState,
+)
 from lowering.cuda.turns import CaptureTurns
 from lowering.errors import (
     ClosedGraphError,
@@ -71,6 +79,7 @@ class RecordingDriver:
         self.calls: list[Call] = []
         self.graphs: list[RecordedGraph] = []
         self.captures = CaptureTurns()
+        self.thread: ThreadState = RecordedThread()
         self.open_captures = 0
         self.fail_at = fail_at
         self.busy = False
@@ -332,6 +341,10 @@ class RecordingDriver:
         if executable.closed:
             raise ClosedGraphError
         self._log("launch")
+
+    def launcher(self, executable: RecordedExecutable) -> Callable[[], None]:
+        """To launch, by then."""
+        return lambda: self.launch(executable)
 
     def close(self, executable: RecordedExecutable) -> None:
         """Logged."""

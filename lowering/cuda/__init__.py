@@ -26,6 +26,8 @@
     arguments.py   what a call passes -> device addresses
     blueprint.py   what the graphs of a Plan have in common: code, constants
     instance.py    the graph for one stream: binding, updating, launching
+    patching.py    addresses -> the parameters of kernel nodes
+    quick.py       calls by a function written for the graph
     executable.py  a Plan on a device, with an instance for each stream
 
 All of it speaks to the GPU through `interface.Driver`, which `lowering.driver` implements and which

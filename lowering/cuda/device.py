@@ -71,6 +71,7 @@ class OpenDevice:
         """What `tracegraph.memory_stats` returns."""
         self.driver.activate()
         self.lanes.sweep()
+        self.heap.release()
         executables = [e for e in self.heap.executables if not e.closed]
         cached = sum(lane.pool.free_bytes for lane in self.lanes)
         free, total = self.driver.memory_info()

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
+from weakref import WeakMethod
 
 from lowering.closing import held_if_free
 from lowering.cuda.arguments import check_type
@@ -15,6 +16,7 @@ from lowering.cuda.device import OpenDevice
 from lowering.cuda.instance import Instance
 from lowering.cuda.lane import Lane
 from lowering.cuda.memory import CudaBuffer, interned
+from lowering.cuda.quick import Call, general_call, quick_call
 from lowering.plan import Plan
 from lowering.slots import SlotReport
 from tracegraph.donated import Donated
@@ -46,6 +48,8 @@ class CudaExecutable:
         self._blueprint: Blueprint | None = blueprint  # None once it is closed
         self._home = Instance(blueprint, device.home)
         self._instances = {device.home: self._home}
+        self.launch: Call = quick_call(self._home, WeakMethod(self._launch))
+        """The same as a call, of as many arguments, where buffers of the device have the types."""
         device.heap.enter(self)
 
     def __call__(
@@ -68,8 +72,7 @@ class CudaExecutable:
                 check_type(argument.type.dtype, argument.type.shape, wanted)
         return self.launch(arguments, donated)
 
-    def launch(self, arguments: Sequence[Any], donated: Donated | None = None) -> list[CudaBuffer]:
-        """The same of as many arguments, where buffers of the device have the right types."""
+    def _launch(self, arguments: Sequence[Any], donated: Donated | None = None) -> list[CudaBuffer]:
         chosen = current_stream()
         if chosen is None:
             return self._home.launch(arguments, donated)
@@ -160,6 +163,7 @@ class CudaExecutable:
         for instance in self._instances.values():
             instance.settle()
         self._blueprint = None
+        self.launch = general_call(WeakMethod(self._launch))
         for instance in self._instances.values():
             instance.close()
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -205,6 +206,9 @@ class _HostDriven:
                 chosen = _branch(part.kind, self._condition(part.condition))
                 if chosen < len(part.bodies):
                     self.launch(part.bodies[chosen])
+
+    def launcher(self, executable: CutGraph) -> Callable[[], None]:
+        return partial(self.launch, executable)
 
     def _condition(self, number: int) -> int:
         """What a condition was set to by all that was launched.

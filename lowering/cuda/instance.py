@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from itertools import compress
-from operator import ne
 from typing import Any
 
 from lowering.cuda.arguments import Bound, Input, bind
@@ -20,15 +18,30 @@ from lowering.cuda.emit import emit
 from lowering.cuda.flight import Flight, later
 from lowering.cuda.hostdriven import drive, host_driven
 from lowering.cuda.in_place import writable
-from lowering.cuda.interface import Allocation, Event, KernelNodeHandle
+from lowering.cuda.interface import Allocation, Event, ThreadState
 from lowering.cuda.lane import Lane
-from lowering.cuda.memory import CudaBuffer, interned
+from lowering.cuda.memory import CudaBuffer, FreeList, interned
+from lowering.cuda.patching import Patches
 from lowering.cuda.placement import place
+from lowering.cuda.timeline import Timeline
+from lowering.errors import ClosedGraphError
 from lowering.slots import SlotReport
 from tracegraph.donated import Donated
 from tracegraph.errors import ClosedError
 
 Results = list[CudaBuffer]
+
+_CLOSED = [-1]
+"""No addresses are equal to these: a call of a closed graph comes to an update, which raises."""
+
+
+def _passed() -> bool:
+    """The event behind no launch."""
+    return True
+
+
+def _refuse() -> None:
+    raise ClosedGraphError
 
 
 class Instance:
@@ -51,14 +64,15 @@ class Instance:
         self._device = device = blueprint.device
         self._name = blueprint.plan.name
         self._in_flight: Flights = deque()
-        self._end: Event | None = None
-        self._launched = False
+        self._end: Event | None = _passed
         # Loading, pinning and instantiating may wait in the driver, for loops too.
         device.timeline.settle_loops()
         self._loops = blueprint.loops
         self._prints = bool(blueprint.plan.prints)
         self._host_driven = not blueprint.features.conditional_nodes
         self._build(blueprint)
+        # Behind a launch of such a graph, nobody but the stream knows of it.
+        self._unheard = lane.is_home and not self._loops and self._effects is None
 
     def _build(self, blueprint: Blueprint) -> None:
         plan, unit, values, lane = blueprint.plan, blueprint.unit, blueprint.values, self._lane
@@ -84,18 +98,40 @@ class Instance:
         self._load = emitted.load
         fixed, buffers = placement.addresses, (*plan.inputs, *blueprint.fresh)
         words = None if emitted.load is None else emitted.load.values
-        self._inputs = [
+        self.inputs = [
             Input(interned(b.type.strong()), self._device, fixed.get(b), values.get(b), words)
             for b in plan.inputs
         ]
-        self._outputs = blueprint.results
+        self.outputs = [(t, size, lane.pool.list_of(size)) for t, size in blueprint.results]
         self._aliases = tuple(plan.aliases.items())
-        self._users = [emitted.users.get(buffer, []) for buffer in buffers]
-        self._bound = [fixed.get(buffer, 0) for buffer in buffers]
+        self._patches = Patches(buffers, emitted.users)
+        self.bound = [fixed.get(buffer, 0) for buffer in buffers]
         self._unbound = [-1] * len(buffers)
-        self._numbers = range(len(buffers))
-        self._stale_values = False
+        self.stale_values = False
         self._graph: Any = self._definition.instantiate()
+        self.start: Callable[[], None] = self._graphs.launcher(self._graph)
+
+    # What quick calls know
+
+    @property
+    def plain(self) -> bool:
+        """Whether its launches are heard of no more, and write to memory of their own."""
+        return not (self._loops or self._effects or self._host_driven or self._aliases)
+
+    @property
+    def timeline(self) -> Timeline:
+        """That of the stream."""
+        return self._lane.timeline
+
+    @property
+    def thread(self) -> ThreadState:
+        """As `Driver.thread`."""
+        return self._lane.driver.thread
+
+    @property
+    def allocate(self) -> Callable[[int], tuple[Allocation, FreeList]]:
+        """As `Pool.allocate`."""
+        return self._lane.pool.allocate
 
     # Calls
 
@@ -113,7 +149,7 @@ class Instance:
             self._in_flight.popleft()
         if self._aliases:
             arguments, bound, donated = writable(
-                arguments, self._aliases, self._inputs, lane, donated
+                arguments, self._aliases, self.inputs, lane, donated
             )
         timeline = lane.timeline
         addresses = [
@@ -123,18 +159,22 @@ class Instance:
             and argument.timeline is timeline
             and argument.flight is None
         ]
-        if len(addresses) != len(self._inputs):  # another kind of argument is among them
+        if len(addresses) != len(self.inputs):  # another kind of argument is among them
             addresses, bound, flight = self._addresses(arguments, bound)
         results = []
-        for type_, size in self._outputs:
+        for type_, size, _ in self.outputs:
             result = CudaBuffer(*lane.pool.piece(size), type_, timeline)
             results.append(result)
             addresses.append(result.pointer)
         for output, number in self._aliases:
             results.insert(output, arguments[number])
-        if addresses != self._bound or self._stale_values:
-            self._update(addresses)
-        self._start_in_order(bound, flight, results, donated)
+        if addresses != self.bound or self.stale_values:
+            self.update(addresses)
+        borrowed = bound is not None and bound.borrowed
+        if self._unheard and not borrowed and not timeline.flights:
+            self._start(donated)
+        else:
+            self._start_in_order(bound, flight, results, donated)
         self.launches += 1
         if bound is not None:
             self.bytes_copied += bound.bytes_copied
@@ -153,35 +193,39 @@ class Instance:
         bound = bound or Bound(self._lane)
         flight: Flight | None = None
         addresses = []
-        for argument, wanted in zip(arguments, self._inputs, strict=True):
+        for argument, wanted in zip(arguments, self.inputs, strict=True):
             if type(argument) is CudaBuffer and argument.timeline is self._lane.timeline:
                 addresses.append(argument.pointer)
                 if argument.flight is not None:
                     flight = later(flight, argument.flight)
             else:
                 addresses.append(bind(argument, wanted, bound))
-                self._stale_values |= bound.new_values
+                self.stale_values |= bound.new_values
         return addresses, bound, flight
 
-    def _update(self, addresses: list[int]) -> None:
-        """Write what changed into the executable's nodes, each at most once."""
-        changed: dict[int, KernelNodeHandle] = {}
-        if self._load is not None and self._stale_values:
-            changed[id(self._load)] = self._load
-        moved = map(ne, addresses, self._bound)
-        for number in compress(self._numbers, moved):
-            address = addresses[number]
-            for kernel, position in self._users[number]:
-                kernel.values[position] = address
-                changed[id(kernel)] = kernel
+    def update(self, addresses: list[int]) -> None:
+        """Write what changed into the executable's nodes, each at most once. Needs the lock.
+
+        Raises:
+            ClosedError: it was closed.
+            UpdateError: the driver refused.
+        """
+        if self._graph is None:
+            raise ClosedError(self._name)
+        changed = []
+        for patch in self._patches.moved(self.bound, addresses):
+            patch.write(addresses)
+            changed.append(patch.kernel)
+        if self._load is not None and self.stale_values:
+            changed.append(self._load)
         # Should an update fail, no address counts as bound, and the next call writes them all.
-        self._bound = self._unbound
-        for kernel in changed.values():
+        self.bound = self._unbound
+        for kernel in changed:
             try:
                 self._graphs.update_kernel(self._graph, kernel)
             except RuntimeError as reason:
                 raise self._definition.update_error(kernel, reason) from reason
-        self._bound, self._stale_values = addresses, False
+        self.bound, self.stale_values = addresses, False
         self.updates += len(changed)
 
     # Launching
@@ -203,7 +247,7 @@ class Instance:
             timeline.make_room()  # lest others wait for it
             turn = self._device.printing.turn(timeline)
         with turn:
-            self._end, self._launched = None, True
+            self._end = None
             if self._effects is not None or self._loops or timeline.flights:
                 start = partial(self._start, donated)
                 flight = timeline.launch(start, self._effects, self._loops, flight)
@@ -230,12 +274,12 @@ class Instance:
                 donated.spent = True  # some of its graphs may run before one fails
             timeline = self._lane.timeline
             prints = timeline.prints if self._prints else None
-            drive(lambda: self._graphs.launch(self._graph), self._effects, prints, timeline)
+            drive(self.start, self._effects, prints, timeline)
             return
         try:
             if donated is not None:
                 donated.spent = True  # before: an interrupt may come right after the launch
-            self._graphs.launch(self._graph)
+            self.start()
         except Exception:
             if donated is not None:
                 donated.spent = False
@@ -250,8 +294,7 @@ class Instance:
 
     def settle(self) -> None:
         """Wait for its last launch; raises what `Timeline.settle` does."""
-        passed = not self._launched or (self._end is not None and self._end())
-        if not passed:
+        if self._lane.is_home or self._end is None or not self._end():
             self._lane.timeline.settle()
 
     def close(self) -> None:
@@ -260,8 +303,9 @@ class Instance:
             graph, self._graph = self._graph, None
             self.memory = ()
             self._in_flight.clear()
-            self._users = []
+            self._patches = Patches((), {})
             self._load = None
+            self.bound, self.start = _CLOSED, _refuse
             self._definition.close()
             self._graphs.close(graph)
 

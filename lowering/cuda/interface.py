@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, overload
 
 import numpy as np
 
@@ -54,7 +54,10 @@ class Words(Protocol):
     """A fixed number of unsigned 64-bit words."""
 
     def __getitem__(self, index: int, /) -> int: ...
+    @overload
     def __setitem__(self, index: int, value: int, /) -> None: ...
+    @overload
+    def __setitem__(self, index: slice, value: Sequence[int], /) -> None: ...
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[int]: ...
 
@@ -128,6 +131,14 @@ class Library(Protocol):
         """Issue one product."""
 
 
+class ThreadState(Protocol):
+    """What a driver has done in the thread that looks at it."""
+
+    @property
+    def ready(self) -> bool:
+        """True; when it is first read in a thread, the device becomes current there."""
+
+
 class Driver(Protocol):
     """One device, one stream of launches and copies, and one stream to capture on.
 
@@ -138,6 +149,7 @@ class Driver(Protocol):
     arch: str
     stream: int
     captures: CaptureTurns
+    thread: ThreadState
 
     def activate(self) -> None:
         """Make the device current in this thread."""
@@ -253,6 +265,9 @@ class Driver(Protocol):
 
     def launch(self, executable: Any) -> None:
         """Launch on the stream, without waiting."""
+
+    def launcher(self, executable: Any) -> Callable[[], None]:
+        """What launches an executable, and no more, as `launch`."""
 
     def close(self, executable: Any) -> None:
         """Free the executable, of which no launch is in flight."""

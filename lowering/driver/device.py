@@ -24,7 +24,14 @@ from cuda.core import launch as launch_now
 from cuda.core.graph import GraphDefinition
 from cuda.core.utils import StridedMemoryView
 
-from lowering.cuda.interface import ConditionalKind, Event, ForeignArray, Launch, Library
+from lowering.cuda.interface import (
+    ConditionalKind,
+    Event,
+    ForeignArray,
+    Launch,
+    Library,
+    ThreadState,
+)
 from lowering.cuda.turns import CaptureTurns
 from lowering.driver.checks import SUCCESS, check
 from lowering.driver.graphs import captured, depend, is_known, parameter_cells
@@ -39,6 +46,14 @@ from lowering.slots import SlotTable
 from lowering.strides import row_major_strides
 
 
+class Thread(threading.local):
+    """Makes the primary context of a device current in each thread that looks at it."""
+
+    def __init__(self, ordinal: int) -> None:
+        Device(ordinal).set_current()  # runs in every thread anew
+        self.ready = True
+
+
 class CudaDriver:
     """One GPU, through its primary context.
 
@@ -50,8 +65,7 @@ class CudaDriver:
     def __init__(self, ordinal: int) -> None:
         self.ordinal = ordinal
         self._device = Device(ordinal)
-        self._current = threading.local()
-        self.activate()
+        self.thread: ThreadState = Thread(ordinal)
         self.arch = f"sm_{self._device.arch}"
         self._context = check("cuCtxGetCurrent", driver.cuCtxGetCurrent())
         self._handle = check("cuDeviceGet", driver.cuDeviceGet(ordinal))
@@ -68,9 +82,7 @@ class CudaDriver:
 
     def activate(self) -> None:
         """Make the primary context current in this thread."""
-        if not getattr(self._current, "ready", False):
-            Device(self.ordinal).set_current()
-            self._current.ready = True
+        self.thread.ready  # noqa: B018 - the first look does it
 
     # Streams
 
@@ -341,10 +353,19 @@ class CudaDriver:
 
     def launch(self, executable: CudaExecutableGraph) -> None:
         """Launch on the stream."""
-        result = driver.cuGraphLaunch(executable.handle, self._stream_handle)
-        if result[0] != SUCCESS:
-            executable.require_open()
-            check("cuGraphLaunch", result)
+        self.launcher(executable)()
+
+    def launcher(self, executable: CudaExecutableGraph) -> Callable[[], None]:
+        """The driver's call with its arguments; a closed executable's handle is refused by it."""
+        launch, stream = driver.cuGraphLaunch, self._stream_handle
+
+        def run() -> None:
+            result = launch(executable.handle, stream)
+            if result[0] != SUCCESS:
+                executable.require_open()
+                check("cuGraphLaunch", result)
+
+        return run
 
     def close(self, executable: CudaExecutableGraph) -> None:
         """Free the executable."""

@@ -63,7 +63,7 @@ class LateDriver(RecordingDriver):
             if instance._graph is executable
         )
         count = len(plan.inputs)
-        reads, writes = owner._bound[:count], owner._bound[count:]
+        reads, writes = owner.bound[:count], owner.bound[count:]
         writes = writes + [reads[number] for number in plan.aliases.values()]
         writes += [memory.pointer for memory in owner.memory]
         if plan.prints:
