@@ -94,17 +94,17 @@ class CudaExecutable:
     def leave(self, lane: Lane) -> bool:
         """Let go of the graph for a stream that is idle and not used again; whether it is gone.
 
-        It is not if the executable is being closed, or a graph made: that is not waited for.
+        It is not if the executable is in use: nothing is waited for.
         """
-        if lane not in self._instances:
+        instance = self._instances.get(lane)
+        if instance is None:
             return True
-        with held_if_free([self._opening]) as free:
-            if free:
-                instance = self._instances.pop(lane)
+        with held_if_free([self._opening, instance.lock]) as idle:
+            if idle:
                 self._past.update(_counts(instance))
-                with instance.lock:
-                    instance.close()
-            return free
+                del self._instances[lane]
+                instance.close()
+            return idle
 
     def stats(self) -> Mapping[str, int]:
         """Launches, node updates and bytes copied since compilation, and the bytes of its graphs.

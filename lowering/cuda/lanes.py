@@ -31,7 +31,7 @@ class Lanes:
         self._device = device
         self._adding, self._sweeping = threading.Lock(), threading.Lock()
         self._found = {device.driver.stream: device.home}
-        self._left: list[Lane] = []
+        self._left: dict[Lane, None] = {}
         device.heap.caches.append(self.sweep)
 
     def __iter__(self) -> Iterator[Lane]:
@@ -90,7 +90,7 @@ class Lanes:
         """
         if self._found.get(lane.driver.stream) is lane:
             self._found.pop(lane.driver.stream, None)
-        self._left.append(lane)
+        self._left[lane] = None
 
     def sweep(self) -> None:
         """Let go of lanes that were left and are idle. Waits for no stream, call or thread."""
@@ -101,6 +101,6 @@ class Lanes:
                 executables = self._device.heap.executables
                 if lane.timeline.idle and all(e.leave(lane) for e in executables):
                     lane.pool.close()
-                    self._left.remove(lane)
+                    self._left.pop(lane, None)
         finally:
             self._sweeping.release()

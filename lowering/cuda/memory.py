@@ -125,7 +125,12 @@ class Pool:
         return self._heap.timeline.driver.memory_info()[1] * KEPT_SHARE
 
     def close(self) -> None:
-        """Keep nothing for later: the heap frees what comes back from now on."""
+        """Keep nothing for later: the heap frees what comes back from now on.
+
+        A second close does nothing.
+        """
+        if self._drop not in self._heap.caches:
+            return
         self._heap.caches.remove(self._drop)
         self._drop()
         for free in list(self.lists.values()):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import copy
 import ctypes
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -42,16 +41,9 @@ from lowering.driver.handles import (
     KernelNode,
     PinnedAllocation,
 )
+from lowering.driver.thread import Thread
 from lowering.slots import SlotTable
 from lowering.strides import row_major_strides
-
-
-class Thread(threading.local):
-    """Makes the primary context of a device current in each thread that looks at it."""
-
-    def __init__(self, ordinal: int) -> None:
-        Device(ordinal).set_current()  # runs in every thread anew
-        self.ready = True
 
 
 class CudaDriver:

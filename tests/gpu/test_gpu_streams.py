@@ -140,13 +140,15 @@ def test_streams_that_are_dropped_take_their_memory_along(produce, double):
     produce(x), double(x)
     gc.collect()
     before = tracegraph.memory_stats("cuda")
+    results = []
     for _ in range(20):
         stream = tracegraph.Stream()
         with tracegraph.stream(stream):
-            kept = double(produce(x))
+            results.append(double(produce(x)))
         del stream  # its work is in flight
-    np.testing.assert_array_equal(np.asarray(kept), 2.0 * STEPS)
-    del kept
+    for result in results:
+        np.testing.assert_array_equal(np.asarray(result), 2.0 * STEPS)
+    del result, results
     gc.collect()
     after = tracegraph.memory_stats("cuda")
     assert after["arenas"] <= before["arenas"]

@@ -306,6 +306,22 @@ def test_a_handle_that_is_given_again_is_another_stream(backend, device, driver,
     assert driver.count("instantiate") == start + 1
 
 
+def test_a_stream_is_not_let_go_of_in_the_middle_of_a_call(backend, device):
+    executable = backend.compile(diamond())
+    run(executable, 8)
+    lane, instance = list(executable._instances.items())[-1]
+    with instance.lock:
+        device.lanes.leave(lane)
+        device.lanes.leave(lane)
+        device.lanes.sweep()
+        assert lane in executable._instances
+    device.lanes.sweep()
+    device.lanes.leave(lane)
+    device.lanes.sweep()
+    assert list(device.lanes) == [device.home]
+    assert list(executable._instances) == [device.home]
+
+
 def test_threads_that_call_first_on_a_stream_make_one_graph(backend, driver):
     executable = backend.compile(small_input())
     arguments = arguments_of(executable)
