@@ -16,7 +16,7 @@ from lowering.cuda.device import OpenDevice
 from lowering.cuda.instance import Instance
 from lowering.cuda.lane import Lane
 from lowering.cuda.memory import CudaBuffer, interned
-from lowering.cuda.quick import Call, general_call, quick_call
+from lowering.cuda.quick import Call, away_call, call_elsewhere, home_call
 from lowering.plan import Plan
 from lowering.slots import SlotReport
 from tracegraph.donated import Donated
@@ -48,7 +48,8 @@ class CudaExecutable:
         self._blueprint: Blueprint | None = blueprint  # None once it is closed
         self._home = Instance(blueprint, device.home)
         self._instances = {device.home: self._home}
-        self.launch: Call = quick_call(self._home, WeakMethod(self._launch))
+        self._calls: dict[Lane, Call] = {device.home: self._home.launch}
+        self.launch: Call = home_call(self._home, WeakMethod(self._launch))
         """The same as a call, of as many arguments, where buffers of the device have the types."""
         device.heap.enter(self)
 
@@ -74,22 +75,20 @@ class CudaExecutable:
 
     def _launch(self, arguments: Sequence[Any], donated: Donated | None = None) -> list[CudaBuffer]:
         chosen = current_stream()
-        if chosen is None:
-            return self._home.launch(arguments, donated)
-        lane = self._device.lanes.of(chosen)
-        instance = self._instances.get(lane) or self._open(lane)
-        return instance.launch(arguments, donated)
+        lane = self._device.home if chosen is None else self._device.lanes.of(chosen)
+        call = self._calls.get(lane) or self._open(lane)
+        return call(arguments, donated)
 
-    def _open(self, lane: Lane) -> Instance:
-        """The graph for a stream that calls for the first time."""
+    def _open(self, lane: Lane) -> Call:
+        """The call of a graph for a stream that has none."""
         self._device.driver.activate()
         with self._opening:
-            instance = self._instances.get(lane)
-            if instance is None:
+            if lane not in self._calls:
                 if self._blueprint is None:
                     raise ClosedError(self.plan.name)
                 instance = self._instances[lane] = Instance(self._blueprint, lane)
-            return instance
+                self._calls[lane] = away_call(instance)
+            return self._calls[lane]
 
     def leave(self, lane: Lane) -> bool:
         """Let go of the graph for a stream that is idle and not used again; whether it is gone.
@@ -102,7 +101,7 @@ class CudaExecutable:
         with held_if_free([self._opening, instance.lock]) as idle:
             if idle:
                 self._past.update(_counts(instance))
-                del self._instances[lane]
+                del self._instances[lane], self._calls[lane]
                 instance.close()
             return idle
 
@@ -163,7 +162,8 @@ class CudaExecutable:
         for instance in self._instances.values():
             instance.settle()
         self._blueprint = None
-        self.launch = general_call(WeakMethod(self._launch))
+        self._calls.clear()
+        self.launch = call_elsewhere(WeakMethod(self._launch))
         for instance in self._instances.values():
             instance.close()
 

@@ -64,7 +64,7 @@ class Instance:
         self._device = device = blueprint.device
         self._name = blueprint.plan.name
         self._in_flight: Flights = deque()
-        self._end: Event | None = _passed
+        self.end: Event | None = _passed
         # Loading, pinning and instantiating may wait in the driver, for loops too.
         device.timeline.settle_loops()
         self._loops = blueprint.loops
@@ -83,7 +83,7 @@ class Instance:
         share = not self._host_driven
         placement = place(plan, unit, values, blueprint.constants, lane, share=share)
         self._effects, channels = connect(plan, unit, lane.timeline, placement.slots)
-        self._definition = Definition(self._graphs, placement.slots, plan.name)
+        self.definition = Definition(self._graphs, placement.slots, plan.name)
         emitted = emit(
             plan,
             unit,
@@ -91,7 +91,7 @@ class Instance:
             values,
             placement,
             channels,
-            self._definition,
+            self.definition,
             blueprint.code_bytes,
         )
         self.memory: tuple[Allocation, ...] = placement.memory
@@ -108,7 +108,7 @@ class Instance:
         self.bound = [fixed.get(buffer, 0) for buffer in buffers]
         self._unbound = [-1] * len(buffers)
         self.stale_values = False
-        self._graph: Any = self._definition.instantiate()
+        self._graph: Any = self.definition.instantiate()
         self.start: Callable[[], None] = self._graphs.launcher(self._graph)
 
     # What quick calls know
@@ -224,7 +224,7 @@ class Instance:
             try:
                 self._graphs.update_kernel(self._graph, kernel)
             except RuntimeError as reason:
-                raise self._definition.update_error(kernel, reason) from reason
+                raise self.definition.update_error(kernel, reason) from reason
         self.bound, self.stale_values = addresses, False
         self.updates += len(changed)
 
@@ -247,7 +247,7 @@ class Instance:
             timeline.make_room()  # lest others wait for it
             turn = self._device.printing.turn(timeline)
         with turn:
-            self._end = None
+            self.end = None
             if self._effects is not None or self._loops or timeline.flights:
                 start = partial(self._start, donated)
                 flight = timeline.launch(start, self._effects, self._loops, flight)
@@ -263,8 +263,8 @@ class Instance:
         for buffer in borrowed:
             buffer.used_at(end)
         if not lane.is_home:
-            self._end = end
-            timeline.hold(end, self._definition)
+            self.end = end
+            timeline.hold(end, self.definition)
             for result in results:
                 result.computed_at(end)
 
@@ -290,11 +290,11 @@ class Instance:
     @property
     def slots(self) -> SlotReport:
         """What each node of the graph keeps alive: nothing, once it is closed."""
-        return self._definition.slots.report(self._name)
+        return self.definition.slots.report(self._name)
 
     def settle(self) -> None:
         """Wait for its last launch; raises what `Timeline.settle` does."""
-        if self._lane.is_home or self._end is None or not self._end():
+        if self._lane.is_home or self.end is None or not self.end():
             self._lane.timeline.settle()
 
     def close(self) -> None:
@@ -306,7 +306,7 @@ class Instance:
             self._patches = Patches((), {})
             self._load = None
             self.bound, self.start = _CLOSED, _refuse
-            self._definition.close()
+            self.definition.close()
             self._graphs.close(graph)
 
     def __del__(self) -> None:

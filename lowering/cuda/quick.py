@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from lowering.cuda.arguments import NUMBERS
+from lowering.cuda.loan import Loan
 from lowering.cuda.memory import CudaBuffer
 from tracegraph.donated import Donated
 from tracegraph.streams import current_stream
@@ -23,93 +24,103 @@ if TYPE_CHECKING:
 Call = Callable[..., list[CudaBuffer]]
 """Takes the arguments, and what is donated if anything; returns the results."""
 
+Elsewhere = Callable[[], Call | None]
+"""A weak reference to the call of an executable on any stream: it holds the quick one."""
+
 MOST_ARRAYS = 64
 """Arguments and results up to which a call is written out: the compiler takes 50 µs for each."""
 
 
-General = Callable[[], Call | None]
-"""A weak reference to the call of an executable, which holds the quick one."""
+def home_call(instance: Instance, elsewhere: Elsewhere) -> Call:
+    """The call of an executable, whose graph for the device's own stream is `instance`."""
+    factory = _factory_of(instance, home=True)
+    return call_elsewhere(elsewhere) if factory is None else factory(instance, elsewhere)
 
 
-def general_call(general: General) -> Call:
-    """The call that goes the general way always."""
+def away_call(instance: Instance) -> Call:
+    """The call of a graph for another stream, which is the current one."""
+    factory = _factory_of(instance, home=False)
+    return instance.launch if factory is None else factory(instance, None)
+
+
+def call_elsewhere(elsewhere: Elsewhere) -> Call:
+    """The call that leaves all to the executable."""
 
     def launch(arguments: Sequence[Any], donated: Donated | None = None) -> list[CudaBuffer]:
-        call = general()
+        call = elsewhere()
         assert call is not None, "whoever calls has the executable"
         return call(arguments, donated)
 
     return launch
 
 
-def quick_call(instance: Instance, general: General) -> Call:
-    """The call of a graph for the device's own stream; a general one where there is none."""
+def _factory_of(instance: Instance, home: bool) -> Callable[..., Call] | None:
     numbers = tuple(wanted.takes_numbers for wanted in instance.inputs)
     results = len(instance.outputs)
     if not instance.plain or len(numbers) + results > MOST_ARRAYS:
-        return general_call(general)
-    return _factory(numbers, results)(instance, general)
+        return None
+    return _factory(numbers, results, home)
 
 
 @lru_cache(256)
-def _factory(numbers: tuple[bool, ...], results: int) -> Callable[[Instance, General], Call]:
-    """A function (instance, general) -> the call of a graph.
+def _factory(numbers: tuple[bool, ...], results: int, home: bool) -> Callable[..., Call]:
+    """A function (instance, elsewhere) -> the call of a graph.
 
     `numbers` says of each argument whether it may be one, and `results` how many there are.
     """
+    known_numbers = (i for i, may_be in enumerate(numbers) if may_be)
     text = _TEXT.format(
-        known=_lines(_KNOWN_NUMBER, (i for i, may in enumerate(numbers) if may))
-        + _lines(_KNOWN_RESULT, range(results)),
-        arguments=_listed("a{i}", len(numbers)),
-        unusual="".join(
-            (_UNUSUAL_NUMBER if may else _UNUSUAL_ARRAY).format(i=i)
-            for i, may in enumerate(numbers)
-        ),
-        bound="".join(
-            (_BOUND_NUMBER if may else _BOUND_ARRAY).format(i=i) for i, may in enumerate(numbers)
-        ),
-        made=_lines(_MADE, range(results)),
-        addresses=_listed("p{i}", len(numbers)) + _listed("q{i}", results),
+        known=_each(_KNOWN_NUMBER, known_numbers) + _each(_KNOWN_RESULT, range(results)),
+        choice=_CHOICE if home else "",
+        arguments=_each("a{i}, ", range(len(numbers))),
+        unusual=_either(_UNUSUAL_NUMBER, _UNUSUAL_ARRAY, numbers),
+        bound=_either(_BOUND_NUMBER, _BOUND_ARRAY, numbers),
+        made=_each(_MADE, range(results)),
+        addresses=_each("p{i}, ", range(len(numbers))) + _each("q{i}, ", range(results)),
         stale=" or instance.stale_values" if any(numbers) else "",
-        results=_listed("r{i}", results),
+        start=_START if home else _START_AWAY + _each(_MARKED, range(results)),
+        results=_each("r{i}, ", range(results)),
     )
     scope: dict[str, Any] = {
         "CudaBuffer": CudaBuffer,
+        "Loan": Loan,
         "NUMBERS": NUMBERS,
         "new": CudaBuffer.__new__,
         "current_stream": current_stream,
     }
     exec(compile(text, "<calls of a graph>", "exec"), scope)
-    factory: Callable[[Instance, General], Call] = scope["factory"]
+    factory: Callable[..., Call] = scope["factory"]
     return factory
 
 
-def _lines(template: str, numbers: Iterable[int]) -> str:
+def _each(template: str, numbers: Iterable[int]) -> str:
     return "".join(template.format(i=i) for i in numbers)
 
 
-def _listed(template: str, count: int) -> str:
-    return "".join(f"{template.format(i=i)}, " for i in range(count))
+def _either(one: str, other: str, choices: Iterable[bool]) -> str:
+    return "".join((one if c else other).format(i=i) for i, c in enumerate(choices))
 
 
 _TEXT = """
-def factory(instance, general):
-    timeline, thread = instance.timeline, instance.thread
-    flights, lock, allocate = timeline.flights, instance.lock, instance.allocate
+def factory(instance, elsewhere):
+    timeline, thread, general = instance.timeline, instance.thread, instance.launch
+    flights, hold, record = timeline.flights, timeline.hold, timeline.driver.record
+    lock, allocate, definition = instance.lock, instance.allocate, instance.definition
     update, start = instance.update, instance.start
 {known}
     def launch(arguments, donated=None):
+{choice}
         [{arguments}] = arguments
-        if (current_stream() is not None or donated is not None or flights{unusual}
+        if (donated is not None or flights{unusual}
         ):
-            return general()(arguments, donated)
+            return general(arguments, donated)
         thread.ready
         with lock:
 {bound}{made}
             addresses = [{addresses}]
             if addresses != instance.bound{stale}:
                 update(addresses)
-            start()
+{start}
             instance.launches += 1
         return [{results}]
     return launch
@@ -122,6 +133,11 @@ _KNOWN_NUMBER = """\
 _KNOWN_RESULT = """\
     type{i}, size{i}, free{i} = instance.outputs[{i}]
     pop{i} = free{i}.pop
+"""
+
+_CHOICE = """\
+        if current_stream() is not None:
+            return elsewhere()(arguments, donated)
 """
 
 _UNUSUAL_ARRAY = """
@@ -157,4 +173,19 @@ _MADE = """\
             r{i}.flight = None
             r{i}.timeline = timeline
             r{i}.type = type{i}
+"""
+
+_START = """\
+            start()
+"""
+
+_START_AWAY = """\
+            instance.end = None
+            start()
+            instance.end = end = record()
+            hold(end, definition)
+"""
+
+_MARKED = """\
+            r{i}._free = Loan(free{i}, end)
 """

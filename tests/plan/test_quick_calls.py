@@ -5,6 +5,7 @@ import random
 import sys
 import threading
 import weakref
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ from lowering.backends.recorded import RecordedNode
 from lowering.backends.recording import RecordingBackend, RecordingDriver
 from lowering.buffer import Buffer
 from lowering.cuda import quick
+from lowering.cuda.instance import Instance
 from lowering.cuda.patching import Patches
 from tracegraph.errors import ClosedError
 
@@ -73,7 +75,9 @@ class Caller:
     def call(self):
         types = self.executable.plan.in_types
         arguments = [self.argument(i, t) for i, t in enumerate(types)]
-        results = self.executable(arguments)
+        stream = self.choose.choice([None, None, 9])
+        with tracegraph.stream(stream) if stream else nullcontext():
+            results = self.executable(arguments)
         self.kept = self.kept[-3:] + self.choose.choice([[], [results]])
         return [(r.type, r.pointer) for r in results]
 
@@ -91,11 +95,11 @@ def test_the_driver_hears_the_same_as_from_general_calls(make, monkeypatch):
     assert [run(make(), seed) for seed in range(3)] == quickly
 
 
-def general_calls(executable, monkeypatch):
+def general_calls(monkeypatch):
     """The calls that go the general way from now on."""
-    seen, launch = [], executable._home.launch
+    seen, start = [], Instance._run
     monkeypatch.setattr(
-        executable._home, "launch", lambda *given: (seen.append(given), launch(*given))[1]
+        Instance, "_run", lambda self, *given: (seen.append(given), start(self, *given))[1]
     )
     return seen
 
@@ -103,7 +107,7 @@ def general_calls(executable, monkeypatch):
 def test_arrays_and_numbers_go_the_quick_way_and_all_else_the_general_one(monkeypatch):
     backend = RecordingBackend()
     executable = backend.compile(small_input())
-    seen = general_calls(executable, monkeypatch)
+    seen = general_calls(monkeypatch)
     x, s = backend.device.pool.buffer(VECTOR), backend.device.pool.buffer(SCALAR)
     start = len(backend.device.driver.calls)
     executable([s, x]), executable([3, x]), executable([True, x])
@@ -116,12 +120,30 @@ def test_arrays_and_numbers_go_the_quick_way_and_all_else_the_general_one(monkey
     assert len(seen) == 3
 
 
+def test_each_stream_has_a_quick_call(monkeypatch):
+    backend = RecordingBackend()
+    driver, executable = backend.device.driver, backend.compile(diamond())
+    with tracegraph.stream(8):
+        (x,) = executable([np.ones(1000)])
+        seen = general_calls(monkeypatch)
+        start = len(driver.calls)
+        for _ in range(3):
+            x = executable([x])[0]
+        assert not seen
+        operations = [call.operation for call in driver.calls[start:]]
+        assert operations.count("launch") == operations.count("record") == 3
+        assert "wait" not in operations
+    executable([x])
+    assert len(seen) == 1
+    assert driver.calls[-1].operation == "record"  # behind what it borrowed
+
+
 def test_what_has_no_quick_call(monkeypatch):
     """Programs with loops, which the host drives, or that report something."""
     for make, lacks in ((nested_loops, ()), (diamond, ("conditional_nodes",)), (effects, ())):
         backend = RecordingBackend(lacks=lacks)
         executable = backend.compile(make())
-        seen = general_calls(executable, monkeypatch)
+        seen = general_calls(monkeypatch)
         executable([np.zeros(t.shape, t.dtype) for t in executable.plan.in_types])
         assert len(seen) == 1
 
@@ -129,20 +151,21 @@ def test_what_has_no_quick_call(monkeypatch):
 def test_behind_a_loop_that_runs_calls_are_general(monkeypatch):
     backend = RecordingBackend()
     loop, executable = backend.compile(nested_loops()), backend.compile(diamond())
-    seen = general_calls(executable, monkeypatch)
+    seen = general_calls(monkeypatch)
     x = backend.device.pool.buffer(VECTOR)
     executable([x])
     backend.device.driver.busy = True
     loop([])
     executable([x])
-    assert len(seen) == 1
+    assert [len(arguments) for arguments, _ in seen] == [0, 1]
 
 
 def test_few_texts_are_compiled():
     backend = RecordingBackend()
     quick._factory.cache_clear()
     for _ in range(3):
-        backend.compile(diamond()), backend.compile(small_input()), backend.compile(fan())
+        for make in (diamond, small_input, fan):
+            backend.compile(make())
     assert quick._factory.cache_info().misses == 3
 
 
