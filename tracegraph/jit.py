@@ -28,11 +28,12 @@ from tracegraph.version import __version__
 class Stats(TypedDict):
     """Counts of one jitted function.
 
-    `traces` and `builds`: how often it was traced, and compiled. `launches`: runs. `updates`: moved
-    addresses that were patched into a graph. `bytes_copied`: from arguments that could not be read
-    in place. `bytes_held`: scratch and constants of all its graphs. `retraces`: for each build
-    after the first, what had changed since the build before. `evictions`: how often an executable
-    was closed because memory was short; each is built again, which `builds` counts.
+    `traces` and `builds`: how often it was traced, and compiled; the graph that another stream gets
+    at its first call is no build. `launches`: runs, on all streams. `updates`: moved addresses that
+    were patched into a graph. `bytes_copied`: from arguments that could not be read in place.
+    `bytes_held`: constants of all its plans, and their scratch, as one stream needs it. `retraces`:
+    for each build after the first, what had changed since the build before. `evictions`: how often
+    an executable was closed because memory was short; each is built again, which `builds` counts.
     """
 
     traces: int

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from tracegraph import errors, tree
-from tracegraph.array import Array, placement
+from tracegraph.array import Array
+from tracegraph.assembling import Assemble, assembler
 from tracegraph.backend import Compiler, Executable
 from tracegraph.donated import Donated
 from tracegraph.ir import Program
@@ -115,7 +116,7 @@ class Compiled:
     out_structure: tree.Structure
     out_types: tuple[ArrayType, ...] = field(repr=False)
     donated: tuple[int, ...] = field(repr=False)
-    assemble: Callable[[Sequence[Any]], Any] = field(repr=False)
+    assemble: Assemble = field(repr=False)
     """Makes the function's result of what the executable returns."""
 
     @classmethod
@@ -129,7 +130,7 @@ class Compiled:
             traced.out_structure,
             types,
             traced.signature.donated_leaves(traced.key.structure),
-            _assembler(traced.out_structure, types, traced.device),
+            assembler(traced.out_structure, types, traced.device),
         )
 
     @property
@@ -234,41 +235,6 @@ class Compiled:
                 raise errors.UnsupportedArgumentError(signature.function, path, where)
             leaves[i] = leaf.to_host()
         return leaves
-
-
-def _assembler(
-    structure: tree.Structure, types: Sequence[ArrayType], device: str
-) -> Callable[[Sequence[Any]], Any]:
-    """How the results of an executable become Arrays, in the tree that the function returns."""
-    kinds = [(t, placement(t, device)) for t in types]
-    on_host = device == "host"
-    new = Array.__new__
-
-    # Each call comes by here, so that what `Array.placed` does is written out.
-    def arrays(results: Sequence[Any]) -> list[Array]:
-        made = []
-        for result, (type_, where) in zip(results, kinds, strict=True):
-            if on_host:
-                result.setflags(False)
-            array = new(Array)
-            array.memory, array._type, array.placement = result, type_, where
-            made.append(array)
-        return made
-
-    def array(results: Sequence[Any]) -> Array:
-        (result,) = results
-        if on_host:
-            result.setflags(False)
-        made = new(Array)
-        made.memory, made._type, made.placement = result, only_type, only_place
-        return made
-
-    if structure == tree.structure(0):
-        ((only_type, only_place),) = kinds
-        return array
-    if structure == tree.structure((0,) * len(kinds)):
-        return lambda results: tuple(arrays(results))
-    return lambda results: tree.unflatten(structure, arrays(results))
 
 
 _HOST_CLASSES = (np.ndarray, bool, int, float, complex)

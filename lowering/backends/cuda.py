@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from lowering.codegen import unit_source
-from lowering.cuda.executable import CudaExecutable, plan_source
+from lowering.cuda.blueprint import plan_source
+from lowering.cuda.executable import CudaExecutable
 from lowering.plan import Plan
 
 

@@ -98,7 +98,14 @@ class RecordedHostMemory:
         return int(self.bytes.ctypes.data)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
+class RecordedThread:
+    """There is no context."""
+
+    ready: bool = True
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class RecordedStream:
     """A stream by its handle."""
 

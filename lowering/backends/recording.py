@@ -24,10 +24,18 @@ from lowering.backends.recorded import (
     RecordedMemory,
     RecordedNode,
     RecordedStream,
+    RecordedThread,
 )
 from lowering.cuda.device import OpenDevice
 from lowering.cuda.executable import CudaExecutable
-from lowering.cuda.interface import ConditionalKind, Event, ForeignArray, Gemm, Launch
+from lowering.cuda.interface import (
+    ConditionalKind,
+    Event,
+    ForeignArray,
+    Gemm,
+    Launch,
+    ThreadState,
+)
 from lowering.cuda.turns import CaptureTurns
 from lowering.errors import (
     ClosedGraphError,
@@ -67,9 +75,11 @@ class RecordingDriver:
         self.ordinal = 0
         self.arch = "sm_90"
         self.stream = 1
+        self.owner: Any = None
         self.calls: list[Call] = []
         self.graphs: list[RecordedGraph] = []
         self.captures = CaptureTurns()
+        self.thread: ThreadState = RecordedThread()
         self.open_captures = 0
         self.fail_at = fail_at
         self.busy = False
@@ -95,9 +105,10 @@ class RecordingDriver:
                 raise InjectedError(f"call {self.fail_at} fails as told: {call}")
             return len(self.calls) - 1
 
-    def on(self, stream: int) -> RecordingDriver:
+    def on(self, stream: int, owner: Any) -> RecordingDriver:
         """The same, with another stream in the log."""
         other = copy.copy(self)
+        other.owner = owner
         other.stream, other.busy, other._waits = stream, False, []
         self.streams.append(other)
         return other
@@ -330,6 +341,10 @@ class RecordingDriver:
         if executable.closed:
             raise ClosedGraphError
         self._log("launch")
+
+    def launcher(self, executable: RecordedExecutable) -> Callable[[], None]:
+        """To launch, by then."""
+        return lambda: self.launch(executable)
 
     def close(self, executable: RecordedExecutable) -> None:
         """Logged."""

@@ -3,10 +3,13 @@
     compile.py     kernel source -> cubin, by NVRTC with a disk cache
     memory.py      the pool of device memory, and the buffers that calls return
     device.py      what all executables on one GPU share
+    lane.py        a stream, with the memory that is its own
+    lanes.py       the streams in use; how one is left
     timeline.py    what is in flight: waiting for it, stopping its loops
     flight.py      a launch with loops
     printing.py    the ring through which programs print
     mailbox.py     words by which kernels report failures and count steps
+    last_use.py    whose turn it is to print
     effects.py     what an executable reports, and the memory that it takes
     watching.py    the thread that shows progress
     placement.py   where a Plan's fixed memory lies
@@ -21,7 +24,11 @@
     capture.py     library calls -> checked nodes
     hostdriven.py  loops and branches by the host, where graphs have none
     arguments.py   what a call passes -> device addresses
-    executable.py  binding, updating, launching
+    blueprint.py   what the graphs of a Plan have in common: code, constants
+    instance.py    the graph for one stream: binding, updating, launching
+    patching.py    addresses -> the parameters of kernel nodes
+    quick.py       calls by a function written for the graph
+    executable.py  a Plan on a device, with an instance for each stream
 
 All of it speaks to the GPU through `interface.Driver`, which `lowering.driver` implements and which
 the recording backend stands in for.

@@ -19,14 +19,16 @@ from lowering.cuda.copies import (
     copy_grid,
     pack_values,
 )
-from lowering.cuda.device import Lane, OpenDevice
+from lowering.cuda.device import OpenDevice
 from lowering.cuda.flight import Flight, later
 from lowering.cuda.interface import ForeignArray, Launch, Words
+from lowering.cuda.lane import Lane
 from lowering.cuda.memory import CudaBuffer, Lease
 from lowering.cuda.values import ValueSlot
 from tracegraph.types import ArrayType
 
-_NUMBERS = frozenset({bool, int, float, complex})
+NUMBERS = frozenset({bool, int, float, complex})
+"""Classes of Python numbers, which travel by value to inputs without axes."""
 
 
 @dataclass(slots=True)
@@ -54,7 +56,7 @@ class Input:
     kernel, for its value.
     """
 
-    __slots__ = ("_cell", "_cell_words", "_words", "address", "device", "slot", "type")
+    __slots__ = ("_cell", "_cell_words", "_last", "_words", "address", "device", "slot", "type")
 
     def __init__(
         self,
@@ -74,10 +76,25 @@ class Input:
         memory = np.zeros(slot.words, np.uint64)
         self._cell = np.ndarray(type_.shape, type_.dtype, memory)
         self._cell_words = memory.data
+        self._last: Any = None
+
+    @property
+    def takes_numbers(self) -> bool:
+        """Whether a Python number goes by value."""
+        return self.slot is not None and not self.type.shape
+
+    def write_number(self, value: complex) -> bool:
+        """The same as `write` of an object of a class in NUMBERS: what is passed again is known."""
+        if value is self._last:
+            return False
+        changed = self.write(value)
+        self._last = value
+        return changed
 
     def write(self, value: Any) -> bool:
         """Let launches pass this value, an array or a number; whether it was another before."""
         assert self.slot is not None
+        self._last = None
         self._cell[...] = value
         words, changed = self._words, False
         for position, word in enumerate(self._cell_words, self.slot.parameter):
@@ -95,8 +112,8 @@ def bind(argument: Any, wanted: Input, bound: Bound) -> int:
         ValueError: the argument is on another device.
     """
     type_, device = wanted.type, wanted.device
-    if type(argument) in _NUMBERS and wanted.slot is not None and not type_.shape:
-        bound.new_values |= wanted.write(argument)
+    if type(argument) in NUMBERS and wanted.takes_numbers:
+        bound.new_values |= wanted.write_number(argument)
         return wanted.address
     if isinstance(argument, CudaBuffer):
         check_type(argument.type.dtype, argument.type.shape, type_)

@@ -7,7 +7,6 @@ import gc
 import threading
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -16,37 +15,23 @@ from lowering.cuda.compile import cubin
 from lowering.cuda.ending import finish
 from lowering.cuda.heap import Heap
 from lowering.cuda.interface import Driver
+from lowering.cuda.lane import Lane
+from lowering.cuda.lanes import Lanes
 from lowering.cuda.last_use import LastUse
 from lowering.cuda.memory import Pool
 from lowering.cuda.probes import supports
 from lowering.cuda.timeline import Timeline
 from lowering.features import Feature
-from tracegraph.streams import Chosen
 
 Flights = deque[tuple[Callable[[], bool], list[Any]]]
 """Launches that may not have run, each with the foreign arrays that it reads."""
-
-MOST_LANES = 32
-"""Streams that are remembered; beyond, those that have run out of work are forgotten."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Lane:
-    """A stream of a device, with what launches on it need."""
-
-    device: OpenDevice
-    driver: Driver
-    timeline: Timeline
-    pool: Pool
-    owner: Any = None
 
 
 class OpenDevice:
     """What all executables on one device share.
 
-    `home` is the device's own stream. Once `has_lanes`, calls run on others, too: then `launching`
-    is held by each launch, and `shared` is the last use of what all programs share: scratch memory
-    and the print ring.
+    `home` is the lane of the device's own stream, one of `lanes`. `printing` is the last use of the
+    print ring, into which one program prints at a time.
     """
 
     def __init__(self, driver: Driver) -> None:
@@ -54,50 +39,13 @@ class OpenDevice:
         self.timeline = Timeline(driver)
         self.heap = Heap(self.timeline)
         self.pool = Pool(self.heap)
-        self.arenas = Arenas(self.heap)
-        self.home = Lane(self, driver, self.timeline, self.pool)
-        self.shared = LastUse(self.timeline)
-        self.launching = threading.RLock()
-        self.has_lanes = False
-        self._lanes: dict[int, Lane] = {}
+        self.home = Lane(self, driver, self.timeline, self.pool, Arenas(self.heap, driver))
+        self.lanes = Lanes(self)
+        self.printing = LastUse(self.timeline)
         self.name = f"cuda:{driver.ordinal}"
         self.orphans: dict[int, Flights] = {}
         self._kernels: dict[str, Any] = {}
         self._features: dict[Feature, bool] = {}
-
-    def lane(self, chosen: Chosen) -> Lane:
-        """The lane of a stream. The caller is in no launch.
-
-        Raises:
-            ValueError: the stream belongs to another device.
-        """
-        lane = self._lanes.get(chosen.handle)
-        return self._open_lane(chosen) if lane is None else lane
-
-    def _open_lane(self, chosen: Chosen) -> Lane:
-        self.driver.activate()
-        if chosen.handle == self.driver.stream:
-            return self.home
-        with self.launching:
-            lane = self._lanes.get(chosen.handle)
-            if lane is None:
-                if len(self._lanes) >= MOST_LANES:
-                    self._forget_idle()
-                driver = self.driver.on(chosen.handle)
-                timeline = Timeline(driver, self.timeline)
-                lane = Lane(self, driver, timeline, Pool(self.heap, timeline), chosen.owner)
-                self._lanes[chosen.handle] = lane
-            known = [] if self.has_lanes else list(self.heap.executables)
-            self.has_lanes = True
-        for executable in known:
-            executable.finish_call()  # one in progress may not know yet that there are lanes
-        return lane
-
-    def _forget_idle(self) -> None:
-        idle = {handle: lane for handle, lane in self._lanes.items() if lane.timeline.idle}
-        for lane in idle.values():
-            lane.pool.close()
-        self._lanes = {h: lane for h, lane in self._lanes.items() if h not in idle}
 
     def release_orphans(self) -> None:
         """Let go of what executables that are gone were passed, once their launches have run."""
@@ -122,8 +70,10 @@ class OpenDevice:
     def memory_stats(self) -> dict[str, int]:
         """What `tracegraph.memory_stats` returns."""
         self.driver.activate()
+        self.lanes.sweep()
+        self.heap.release()
         executables = [e for e in self.heap.executables if not e.closed]
-        cached = sum(lane.pool.free_bytes for lane in self._all_lanes())
+        cached = sum(lane.pool.free_bytes for lane in self.lanes)
         free, total = self.driver.memory_info()
         return {
             "arrays": self.heap.held["arrays"] - cached,
@@ -144,7 +94,7 @@ class OpenDevice:
             Exception: what `Timeline.wait` raises, after the rest is done.
         """
         try:
-            for lane in self._all_lanes():
+            for lane in self.lanes:
                 lane.timeline.wait()
         finally:
             for executable in list(self.heap.executables):
@@ -152,9 +102,6 @@ class OpenDevice:
             self._kernels.clear()
             gc.collect()
             self.heap.trim()
-
-    def _all_lanes(self) -> list[Lane]:
-        return [self.home, *self._lanes.values()]
 
     def code_bytes(self, code: Any) -> int:
         """The size of what `compile` returned."""

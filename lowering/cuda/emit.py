@@ -243,21 +243,22 @@ def _add_load(state: _State, graph: Any) -> KernelNodeHandle:
 def _add_library(
     state: _State, graph: Any, node: LibraryNode, dependencies: list[Any]
 ) -> tuple[Any, ...]:
-    """Capture a product. Before, it is run once outside the capture, where the library may load
-    code and allocate; what that writes is not in the graph's memory, which may be in use.
+    """Capture a product. Before the first time, it is run once outside the capture, where the
+    library may load code and allocate; what that writes is not in the graph's memory, which may be
+    in use.
     """
     addresses, warm_up = state.placement.addresses, state.placement.warm_up
-    assert warm_up is not None
-    spare = {**addresses, node.target.buffer: warm_up.pointer + WORKSPACE_BYTES}
     driver, library = state.driver, state.driver.library()
     gemm = gemm_of(node, addresses.__getitem__)
     workspace = state.placement.library_workspace
     state.placement.slots.retain(library)
     with driver.captures.turn():
-        library.use_workspace(warm_up.pointer, WORKSPACE_BYTES)
-        driver.synchronize()
-        library.multiply(gemm_of(node, spare.__getitem__))
-        driver.synchronize_capture_stream()
+        if warm_up is not None:
+            spare = {**addresses, node.target.buffer: warm_up.pointer + WORKSPACE_BYTES}
+            library.use_workspace(warm_up.pointer, WORKSPACE_BYTES)
+            driver.synchronize()
+            library.multiply(gemm_of(node, spare.__getitem__))
+            driver.synchronize_capture_stream()
         library.use_workspace(workspace, WORKSPACE_BYTES)
         return capture(
             state.definition,

@@ -5,15 +5,26 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Callable, Iterator
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
-from lowering.cuda.interface import Allocation, Driver
+from lowering.cuda.interface import Allocation, Driver, Event
 from lowering.cuda.timeline import Timeline
 from tracegraph import residents
 from tracegraph.errors import OutOfMemoryError
 from tracegraph.living import Living
 
 Purpose = Literal["arrays", "arenas", "constants"]
+
+Lent = list[tuple[Allocation, list[Event]]]
+"""Memory that is free once the events with it have passed."""
+
+
+class Clearable(Protocol):
+    """A list of free memory."""
+
+    def clear(self) -> None:
+        """Free all."""
+
 
 MOST_NAMED = 5
 """Functions that an OutOfMemoryError names."""
@@ -22,14 +33,17 @@ MOST_NAMED = 5
 class Heap:
     """Allocates for all that runs on one device.
 
-    `caches` are called to drop memory that is kept for later. Idle executables of jitted functions
-    are closed when memory is short, the least recently used first, and built again at their next
-    use.
+    `caches` are called to drop memory that is kept for later. What comes back when its stream is
+    left goes to `lent`, as long as other streams read it, or to lists in `unused`. Idle executables
+    of jitted functions are closed when memory is short, the least recently used first, and built
+    again at their next use.
     """
 
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
         self.caches: list[Callable[[], None]] = []
+        self.lent: Lent = []
+        self.unused: Living[Clearable] = Living()
         self.high_water = 0
         # Entries come and go in any thread, by single operations on a dict: no lock is needed.
         self._living: dict[weakref.ref[Allocation], tuple[Purpose, int]] = {}
@@ -94,9 +108,22 @@ class Heap:
             self.trim()
             yield
 
+    def release(self) -> None:
+        """Free what has come back and is not in use."""
+        for memory in self.unused:
+            memory.clear()
+        for _ in range(len(self.lent)):
+            try:
+                allocation, uses = self.lent.pop(0)
+            except IndexError:
+                return
+            if not all(passed() for passed in uses):
+                self.lent.append((allocation, uses))
+
     def trim(self) -> None:
         """Give all memory that is kept for later back to the device."""
-        for drop in self.caches:
+        for drop in list(self.caches):
             drop()
+        self.release()
         self.timeline.settle()
         self.timeline.driver.trim()

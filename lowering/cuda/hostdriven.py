@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -29,19 +30,11 @@ WORD = 4
 
 
 def host_driven(driver: Driver, conditions: int) -> Driver:
-    """A driver like this one, whose graphs of one executable may hold this many conditionals.
+    """A driver like this one, whose graph may hold this many conditionals.
 
     A launch returns when the last condition is known; what follows still runs then.
     """
     return cast(Driver, _HostDriven(driver, conditions))
-
-
-def using(graphs: Driver, driver: Driver) -> Driver:
-    """What `host_driven` returned, to launch on the stream of `driver`."""
-    assert isinstance(graphs, _HostDriven)
-    other = object.__new__(_HostDriven)
-    vars(other).update(vars(graphs), _driver=driver)
-    return cast(Driver, other)
 
 
 def drive(
@@ -213,6 +206,9 @@ class _HostDriven:
                 chosen = _branch(part.kind, self._condition(part.condition))
                 if chosen < len(part.bodies):
                     self.launch(part.bodies[chosen])
+
+    def launcher(self, executable: CutGraph) -> Callable[[], None]:
+        return partial(self.launch, executable)
 
     def _condition(self, number: int) -> int:
         """What a condition was set to by all that was launched.

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from lowering.cuda.arguments import Bound, Input, bind, check_type, host_array
-from lowering.cuda.device import Lane
 from lowering.cuda.flight import later
+from lowering.cuda.lane import Lane
 from lowering.cuda.memory import CudaBuffer
 from tracegraph.donated import Donated
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, overload
 
 import numpy as np
 
@@ -54,7 +54,10 @@ class Words(Protocol):
     """A fixed number of unsigned 64-bit words."""
 
     def __getitem__(self, index: int, /) -> int: ...
+    @overload
     def __setitem__(self, index: int, value: int, /) -> None: ...
+    @overload
+    def __setitem__(self, index: slice, value: Sequence[int], /) -> None: ...
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[int]: ...
 
@@ -128,16 +131,25 @@ class Library(Protocol):
         """Issue one product."""
 
 
+class ThreadState(Protocol):
+    """What a driver has done in the thread that looks at it."""
+
+    @property
+    def ready(self) -> bool:
+        """True; when it is first read in a thread, the device becomes current there."""
+
+
 class Driver(Protocol):
     """One device, one stream of launches and copies, and one stream to capture on.
 
-    What `on` returns launches and copies on another stream; only the first one builds graphs.
+    What `on` returns launches and copies on another stream, and shares all else.
     """
 
     ordinal: int
     arch: str
     stream: int
     captures: CaptureTurns
+    thread: ThreadState
 
     def activate(self) -> None:
         """Make the device current in this thread."""
@@ -181,8 +193,8 @@ class Driver(Protocol):
     def hand_over(self, event: Event, stream: int) -> None:
         """Let what follows on the stream with this handle wait for an event."""
 
-    def on(self, stream: int) -> Driver:
-        """The same device by the stream with this handle.
+    def on(self, stream: int, owner: Any) -> Driver:
+        """The same device by the stream with this handle, which `owner` keeps open.
 
         Raises:
             ValueError: the stream belongs to another device.
@@ -254,5 +266,8 @@ class Driver(Protocol):
     def launch(self, executable: Any) -> None:
         """Launch on the stream, without waiting."""
 
+    def launcher(self, executable: Any) -> Callable[[], None]:
+        """What launches an executable, and no more, as `launch`."""
+
     def close(self, executable: Any) -> None:
-        """Free the executable once it has finished."""
+        """Free the executable, of which no launch is in flight."""

@@ -1,6 +1,10 @@
-"""LastUse: of what must not be used on two streams at once, such as an executable's memory."""
+"""LastUse: of what must not be used on two streams at once, such as the print ring."""
 
 from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from lowering.cuda.flight import Flight
 from lowering.cuda.interface import Event
@@ -8,30 +12,35 @@ from lowering.cuda.timeline import Timeline
 
 
 class LastUse:
-    """The stream that used something last. Whoever launches holds a lock meanwhile.
+    """The stream that used something last.
 
     On the device's own stream no event is recorded: should another stream come next, it waits for
     all that is there. Others may be destroyed before that: each launch on them records one.
     """
 
-    __slots__ = ("_event", "timeline")
+    __slots__ = ("_event", "_lock", "timeline")
 
     def __init__(self, timeline: Timeline) -> None:
+        self._lock = threading.Lock()
         self.timeline = timeline
         self._event: Event | None = None
 
+    @contextmanager
+    def turn(self, timeline: Timeline) -> Iterator[None]:
+        """Let a stream be the next, while nobody else is."""
+        with self._lock:
+            self.enter(timeline)
+            yield
+
     def enter(self, timeline: Timeline) -> Flight | None:
-        """Let another stream wait for it, and be the last; as `Timeline.follow`."""
+        """Let a stream wait for it, and be the last; as `Timeline.follow`."""
+        if timeline is self.timeline:
+            return None
         before, event = self.timeline, self._event
         flight = timeline.follow(event or before.driver.record(), before)
         self.timeline, self._event = timeline, None
         return flight
 
-    def settle(self) -> None:
-        """Wait for it; raises what `Timeline.settle` does."""
-        if self._event is None or not self._event():
-            self.timeline.settle()
-
     def leave(self, event: Event) -> None:
-        """Note the event behind the use."""
+        """Note the event behind the use, in the turn."""
         self._event = event

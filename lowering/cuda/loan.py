@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 from lowering.cuda.flight import Flight
@@ -20,13 +19,12 @@ class Loan:
     streams that wait for it already, with the flights to wait for there.
     """
 
-    __slots__ = ("_uses", "followers", "free", "most", "ready")
+    __slots__ = ("_uses", "followers", "free", "ready")
 
     free: FreeList
     """The list whose place it takes."""
 
     def __init__(self, free: FreeList, ready: Event | None = None) -> None:
-        self.most = sys.maxsize
         self.ready = ready
         self.followers: dict[Timeline, Flight | None] = {}
         self.free = free
@@ -41,12 +39,9 @@ class Loan:
         """Whether all uses have passed."""
         return all(use() for use in self._uses)
 
-    def __len__(self) -> int:
-        return 0
-
     def append(self, allocation: Allocation) -> None:
         """Take the memory back, when the buffer is collected."""
         if self._uses:
             self.free.lent.append((allocation, self._uses))
-        elif len(self.free) < self.free.most:
+        else:
             self.free.append(allocation)

@@ -8,13 +8,14 @@ too is free once they have passed that.
 from __future__ import annotations
 
 import sys
-from functools import cache
+from collections import deque
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
 
 from lowering.cuda.flight import Flight
-from lowering.cuda.heap import Heap
+from lowering.cuda.heap import Heap, Lent
 from lowering.cuda.interface import Allocation, Event
 from lowering.cuda.loan import Loan
 from lowering.cuda.timeline import Timeline
@@ -25,18 +26,23 @@ KEPT_SHARE = 1 / 4
 allocated, of all sizes together."""
 
 
-class FreeList(list[Allocation]):
-    """Free memory of one size, of which at most `most` pieces are kept.
+class FreeList(deque[Allocation]):
+    """Free memory of one size, of which at most `most` pieces are kept; compared by identity.
 
     What is `lent` is free once the events with it have passed.
     """
 
-    __slots__ = ("lent", "most")
+    __slots__ = ("lent",)
 
     def __init__(self, most: int) -> None:
-        super().__init__()
-        self.most = most
-        self.lent: list[tuple[Allocation, list[Event]]] = []
+        super().__init__((), most)
+        self.lent: Lent = []
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:  # type: ignore[override]  # a deque has none
+        return id(self)
 
     def reclaim(self) -> Allocation | None:
         """What was lent first, if it is free by now."""
@@ -61,11 +67,8 @@ class Lease:
         self.pointer = allocation.pointer
 
     def __del__(self) -> None:
-        # Runs in any thread and at any point: appending to a list is atomic and takes no lock.
-        # What is not kept is freed with this object.
-        free = self._free
-        if len(free) < free.most:
-            free.append(self._allocation)
+        # Runs in any thread and at any point: appending is atomic and takes no lock.
+        self._free.append(self._allocation)
 
 
 class Pool:
@@ -76,7 +79,6 @@ class Pool:
         self.lists: dict[int, FreeList] = {}
         """What is free, by size class."""
         self._heap = heap
-        self._most_bytes: float | None = None
         heap.caches.append(self._drop)
 
     def take(self, nbytes: int) -> Lease:
@@ -85,13 +87,14 @@ class Pool:
         Raises:
             OutOfMemoryError: the device has not enough, though all that is idle was given back.
         """
-        return Lease(*self._take(size_class(nbytes)))
+        return Lease(*self.piece(size_class(nbytes)))
 
     def buffer(self, type_: ArrayType) -> CudaBuffer:
         """An array whose elements are undefined; raises what `take` does."""
-        return CudaBuffer(*self._take(size_class(type_.nbytes)), interned(type_), self.timeline)
+        return CudaBuffer(*self.piece(size_class(type_.nbytes)), interned(type_), self.timeline)
 
-    def _take(self, size: int) -> tuple[Allocation, FreeList]:
+    def piece(self, size: int) -> tuple[Allocation, FreeList]:
+        """Memory of a size class, and the list that it belongs to; raises what `take` does."""
         try:
             free = self.lists[size]
             return free.pop(), free
@@ -100,11 +103,7 @@ class Pool:
 
     def allocate(self, size: int) -> tuple[Allocation, FreeList]:
         """New memory of a size class, and the list that it belongs to; raises what `take` does."""
-        if self._most_bytes is None:
-            self._most_bytes = self._heap.timeline.driver.memory_info()[1] * KEPT_SHARE
-        # Memory is freed in the order of the device's own stream: other streams keep all of it.
-        most = max(int(self._most_bytes // size), 1) if self._is_home else sys.maxsize
-        free = self.lists.setdefault(size, FreeList(most))
+        free = self.list_of(size)
         reclaimed = free.reclaim()
         if reclaimed is not None:
             return reclaimed, free
@@ -112,10 +111,32 @@ class Pool:
             self._drop()
         return self._heap.allocate(size, "arrays", self.timeline.driver), free
 
+    def list_of(self, size: int) -> FreeList:
+        """The list of a size class, the same one from now on."""
+        found = self.lists.get(size)
+        if found is None:
+            # Memory is freed in the order of the device's own stream: other streams keep all of it.
+            most = max(int(self._most_bytes // size), 1) if self._is_home else sys.maxsize
+            found = self.lists.setdefault(size, FreeList(most))
+        return found
+
+    @cached_property
+    def _most_bytes(self) -> float:
+        return self._heap.timeline.driver.memory_info()[1] * KEPT_SHARE
+
     def close(self) -> None:
-        """Keep nothing for later."""
+        """Keep nothing for later: the heap frees what comes back from now on.
+
+        A second close does nothing.
+        """
+        if self._drop not in self._heap.caches:
+            return
         self._heap.caches.remove(self._drop)
         self._drop()
+        for free in list(self.lists.values()):
+            self._heap.lent += free.lent
+            free.lent = self._heap.lent
+            self._heap.unused.add(free)
 
     @property
     def _is_home(self) -> bool:

@@ -10,7 +10,8 @@ import numpy as np
 from lowering.buffer import Buffer
 from lowering.codegen import Unit
 from lowering.cuda.device import OpenDevice
-from lowering.cuda.interface import Allocation
+from lowering.cuda.interface import Allocation, Event
+from lowering.cuda.lane import Lane
 from lowering.cuda.library import WORKSPACE_BYTES
 from lowering.cuda.memory import Lease
 from lowering.cuda.values import ValueSlot, slots_bytes
@@ -21,8 +22,20 @@ ALIGNMENT = 256
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Constants:
+    """The constants of a Plan in device memory, which graphs of all streams read.
+
+    `ready` is the event behind what writes them, on the device's own stream.
+    """
+
+    addresses: Mapping[Buffer, int]
+    memory: Allocation | None
+    ready: Event | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Placement:
-    """Addresses that never change.
+    """Addresses that never change, for the graph of one stream.
 
     `addresses` has scratch and const buffers, and small inputs at their slots; `workspaces` the
     workspace of each kernel node that has one. All of it is in `slots`, and listed in `memory`.
@@ -38,25 +51,45 @@ class Placement:
     warm_up: Lease | None
 
 
-def place(
-    plan: Plan, unit: Unit, values: Mapping[Buffer, ValueSlot], device: OpenDevice, *, share: bool
-) -> Placement:
-    """Allocate a Plan's fixed memory, clear counters and values, and upload the constants.
-
-    With `share`, scratch lies in an arena that other executables use, too: a launch must then be
-    over before another one starts. Kernels' workspaces keep their counters between launches, and
-    are never shared.
+def upload(plan: Plan, device: OpenDevice) -> Constants:
+    """Allocate and write the constants of a Plan.
 
     Raises:
         OutOfMemoryError: the device has not enough memory.
     """
-    fixed: dict[Buffer, int] = {}
+    offsets: dict[Buffer, int] = {}
     size = 0
     for buffer, _ in plan.constants:
-        fixed[buffer], size = size, size + _aligned(buffer.type.nbytes)
-    values_offset, size = size, size + _aligned(slots_bytes(list(values.values())))
-    for buffer, slot in values.items():
-        fixed[buffer] = values_offset + slot.offset
+        offsets[buffer], size = size, size + _aligned(buffer.type.nbytes)
+    if not size:
+        return Constants(dict.fromkeys(offsets, 0), None, None)
+    memory = device.heap.allocate(size, "constants")
+    addresses = {buffer: memory.pointer + offset for buffer, offset in offsets.items()}
+    for buffer, data in plan.constants:
+        if data.nbytes:
+            device.timeline.write(addresses[buffer], np.ascontiguousarray(data))
+    return Constants(addresses, memory, device.driver.record())
+
+
+def place(
+    plan: Plan,
+    unit: Unit,
+    values: Mapping[Buffer, ValueSlot],
+    constants: Constants,
+    lane: Lane,
+    *,
+    share: bool,
+) -> Placement:
+    """Allocate what the graph for one stream needs beside the constants; clear counters and values.
+
+    With `share`, scratch lies in an arena that other graphs of the stream use, too: a launch must
+    then be over before another one starts. Kernels' workspaces keep their counters between
+    launches, and are never shared.
+
+    Raises:
+        OutOfMemoryError: the device has not enough memory.
+    """
+    size = _aligned(slots_bytes(list(values.values())))
     workspaces: dict[Node, int] = {}
     for node, code in unit.kernels.items():
         if code.workspace_bytes:
@@ -65,37 +98,40 @@ def place(
     products = [node for node in walk(plan.graph) if isinstance(node, LibraryNode)]
     scratch = _aligned(plan.arena_bytes)
     arena_bytes = scratch + (WORKSPACE_BYTES if products else 0)
-    allocate_arena = device.arenas.shared if share else device.arenas.private
+    allocate_arena = lane.arenas.shared if share else lane.arenas.private
     arena = allocate_arena(arena_bytes) if arena_bytes else None
-    memory = device.heap.allocate(size, "constants") if size else None
+    memory = lane.device.heap.allocate(size, "constants", lane.driver) if size else None
     slots = SlotTable()
-    slots.retain(arena, memory)
+    slots.retain(arena, memory, constants.memory)
     base = memory.pointer if memory else 0
     arena_base = arena.pointer if arena else 0
-    if size > values_offset:
-        device.driver.clear(base + values_offset, size - values_offset)
-    for buffer, data in plan.constants:
-        if data.nbytes:
-            device.timeline.write(base + fixed[buffer], np.ascontiguousarray(data))
+    if size:
+        lane.driver.clear(base, size)
+    if constants.ready is not None and not lane.is_home:
+        lane.driver.wait(constants.ready)
     addresses = {buffer: arena_base + offset for buffer, offset in plan.offsets.items()}
-    addresses |= {buffer: base + offset for buffer, offset in fixed.items()}
+    addresses |= {buffer: base + slot.offset for buffer, slot in values.items()}
+    addresses |= constants.addresses
     return Placement(
         addresses=addresses,
         workspaces={node: base + offset for node, offset in workspaces.items()},
-        values_address=base + values_offset,
+        values_address=base,
         library_workspace=arena_base + scratch,
         slots=slots,
-        memory=tuple(piece for piece in (arena, memory) if piece is not None),
-        warm_up=_warm_up(products, device),
+        memory=tuple(piece for piece in (arena, memory, constants.memory) if piece is not None),
+        warm_up=_warm_up(products, lane),
     )
 
 
-def _warm_up(products: Sequence[LibraryNode], device: OpenDevice) -> Lease | None:
-    """Memory that products run in once, not in the arena: another thread may launch meanwhile."""
-    if not products:
+def _warm_up(products: Sequence[LibraryNode], lane: Lane) -> Lease | None:
+    """Memory that products run in once, not in the arena: another thread may launch meanwhile.
+
+    They do so for the first graph, that of the device's own stream.
+    """
+    if not products or not lane.is_home:
         return None
     target = max(node.target.buffer.type.nbytes for node in products)
-    return device.pool.take(WORKSPACE_BYTES + target)
+    return lane.pool.take(WORKSPACE_BYTES + target)
 
 
 def _aligned(nbytes: int) -> int:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import TYPE_CHECKING
-
-from tracegraph.streams import Chosen
 
 if TYPE_CHECKING:
     from lowering.cuda.device import OpenDevice
 
 
 class OwnedStream:
-    """A new stream of a device; results, and work in flight, keep it alive."""
+    """A new stream of a device.
+
+    What lies on it, results and work in flight, keeps the stream open. With this object go the
+    graphs for it and their scratch memory, as soon as the stream is idle.
+    """
 
     def __init__(self, device: OpenDevice) -> None:
         device.driver.activate()
-        self._device = device
         self._stream = device.driver.create_stream()
+        self._lane = device.lanes.open_own(self.__cuda_stream__()[1], self._stream)
+        weakref.finalize(self, device.lanes.leave, self._lane).atexit = False
 
     def __cuda_stream__(self) -> tuple[int, int]:
         """The version of this protocol, and the handle."""
@@ -25,4 +29,4 @@ class OwnedStream:
 
     def synchronize(self) -> None:
         """Wait for all work in it; raises what `Timeline.wait` does."""
-        self._device.lane(Chosen(self.__cuda_stream__()[1], self)).timeline.wait()
+        self._lane.timeline.wait()

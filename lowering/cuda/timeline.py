@@ -55,6 +55,7 @@ class Timeline:
         self._launched = 0
         self._queued = 0
         self._unheard: dict[Effects, None] = {}
+        self._speaking: dict[Timeline, None] = {}  # others that stay until they are heard
         self._held: deque[tuple[Event, tuple[Any, ...]]] = deque()
         self._prints: PrintRing | None = None
         with self._lock:
@@ -86,9 +87,11 @@ class Timeline:
 
     @property
     def idle(self) -> bool:
-        """Whether all has passed that `hold` was told of."""
+        """Whether all has passed that `hold` was told of, and all loops have ended."""
         with self._lock:
-            return not self.flights and not self._unheard and all(p() for p, _ in self._held)
+            self._land(list(takewhile(Flight.passed, self.flights)))
+            self._let_go()
+            return not self.flights and not self._held
 
     # Launching
 
@@ -106,6 +109,7 @@ class Timeline:
             if effects is not None:
                 self.watcher.expect(effects)
                 self._unheard[effects] = None
+                self._stay()
             self._queued += bool(self.flights)
             if not loops and not (effects is not None and effects.monitors):
                 start()
@@ -157,9 +161,12 @@ class Timeline:
     def hold(self, event: Event, *owners: Any) -> None:
         """Keep objects until an event of this stream has passed."""
         with self._lock:
-            while self._held and self._held[0][0]():
-                self._held.popleft()
+            self._let_go()
             self._held.append((event, owners))
+
+    def _let_go(self) -> None:
+        while self._held and self._held[0][0]():
+            self._held.popleft()
 
     # Waiting
 
@@ -277,11 +284,18 @@ class Timeline:
     def _take_unheard(self) -> dict[Effects, None]:
         with self._lock:
             unheard, self._unheard = self._unheard, {}
+            self.home._speaking.pop(self, None)
             return unheard
 
     def _put_back(self, unheard: dict[Effects, None]) -> None:
         with self._lock:
             self._unheard = unheard | self._unheard
+            self._stay()
+
+    def _stay(self) -> None:
+        """Live on until all is heard, even if the stream is left."""
+        if self._unheard and self is not self.home:
+            self.home._speaking[self] = None
 
     def _hear(self, unheard: dict[Effects, None]) -> None:
         """Show and raise what launches that are over have left."""

@@ -6,6 +6,7 @@ of executables, copies.
 
     device    CudaDriver, one GPU
     graphs    edges, kernel parameters, captures
+    thread    the device made current in each thread
     handles   what it hands out: memory, events, nodes, executables
     checks    the answers of driver calls, and the error
 """

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import copy
 import ctypes
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -24,7 +23,14 @@ from cuda.core import launch as launch_now
 from cuda.core.graph import GraphDefinition
 from cuda.core.utils import StridedMemoryView
 
-from lowering.cuda.interface import ConditionalKind, Event, ForeignArray, Launch, Library
+from lowering.cuda.interface import (
+    ConditionalKind,
+    Event,
+    ForeignArray,
+    Launch,
+    Library,
+    ThreadState,
+)
 from lowering.cuda.turns import CaptureTurns
 from lowering.driver.checks import SUCCESS, check
 from lowering.driver.graphs import captured, depend, is_known, parameter_cells
@@ -35,6 +41,7 @@ from lowering.driver.handles import (
     KernelNode,
     PinnedAllocation,
 )
+from lowering.driver.thread import Thread
 from lowering.slots import SlotTable
 from lowering.strides import row_major_strides
 
@@ -50,26 +57,24 @@ class CudaDriver:
     def __init__(self, ordinal: int) -> None:
         self.ordinal = ordinal
         self._device = Device(ordinal)
-        self._current = threading.local()
-        self.activate()
+        self.thread: ThreadState = Thread(ordinal)
         self.arch = f"sm_{self._device.arch}"
         self._context = check("cuCtxGetCurrent", driver.cuCtxGetCurrent())
         self._handle = check("cuDeviceGet", driver.cuDeviceGet(ordinal))
         self._stream = self.create_stream()
+        self._stream_owner: Any = None
         self._memory_stream: Any = None
         self._capture_stream = self._device.create_stream(options=StreamOptions(nonblocking=True))
         self._stream_handle = self._stream.handle
         self.stream = int(self._stream_handle)
         self.captures = CaptureTurns()
-        self._library: Library | None = None
+        self._libraries: list[Library] = []
         self._stop_stream: Any = None
         self._one: PinnedAllocation | None = None
 
     def activate(self) -> None:
         """Make the primary context current in this thread."""
-        if not getattr(self._current, "ready", False):
-            Device(self.ordinal).set_current()
-            self._current.ready = True
+        self.thread.ready  # noqa: B018 - the first look does it
 
     # Streams
 
@@ -77,7 +82,7 @@ class CudaDriver:
         """A blocking stream: it is ordered with the legacy default stream, as ours is."""
         return self._device.create_stream(options=StreamOptions(nonblocking=False))
 
-    def on(self, stream: int) -> CudaDriver:
+    def on(self, stream: int, owner: Any) -> CudaDriver:
         """The same by another stream; all else is shared."""
         handle = driver.CUstream(stream)
         context = check("cuStreamGetCtx", driver.cuStreamGetCtx(handle))
@@ -90,6 +95,7 @@ class CudaDriver:
         other._stream = Stream.from_handle(stream)
         other._stream_handle = handle
         other.stream = stream
+        other._stream_owner = owner
         other._memory_stream = self._device.create_stream(options=StreamOptions(nonblocking=True))
         return other
 
@@ -310,11 +316,11 @@ class CudaDriver:
 
     def library(self) -> Library:
         """The products of cuBLAS, on the capture stream."""
-        if self._library is None:
+        if not self._libraries:
             from lowering.cuda.library import Cublas
 
-            self._library = Cublas(int(self._capture_stream.handle))
-        return self._library
+            self._libraries.append(Cublas(int(self._capture_stream.handle)))
+        return self._libraries[0]
 
     def synchronize_capture_stream(self) -> None:
         """Wait for the library's warm-up calls."""
@@ -339,12 +345,20 @@ class CudaDriver:
 
     def launch(self, executable: CudaExecutableGraph) -> None:
         """Launch on the stream."""
-        result = driver.cuGraphLaunch(executable.handle, self._stream_handle)
-        if result[0] != SUCCESS:
-            executable.require_open()
-            check("cuGraphLaunch", result)
+        self.launcher(executable)()
+
+    def launcher(self, executable: CudaExecutableGraph) -> Callable[[], None]:
+        """The driver's call with its arguments; a closed executable's handle is refused by it."""
+        launch, stream = driver.cuGraphLaunch, self._stream_handle
+
+        def run() -> None:
+            result = launch(executable.handle, stream)
+            if result[0] != SUCCESS:
+                executable.require_open()
+                check("cuGraphLaunch", result)
+
+        return run
 
     def close(self, executable: CudaExecutableGraph) -> None:
-        """Free the executable, after its launches."""
-        self.synchronize()
+        """Free the executable."""
         executable.close()

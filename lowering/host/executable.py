@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from lowering.buffer import Buffer
+from lowering.closing import held_if_free
 from lowering.host.arena import Array, Workspace, aligned_bytes
 from lowering.host.graph import kernel_schedules
 from lowering.host.keeping import slots
@@ -118,13 +119,10 @@ class HostExecutable:
 
     def close_idle(self) -> bool:
         """Close, unless a call is running; whether it is closed."""
-        if not self._lock.acquire(blocking=False):
-            return False
-        try:
-            self._close()
-        finally:
-            self._lock.release()
-        return True
+        with held_if_free([self._lock]) as idle:
+            if idle:
+                self._close()
+            return idle
 
     def _close(self) -> None:
         self._body = None

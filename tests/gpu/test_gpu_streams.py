@@ -3,6 +3,7 @@
 Producers run for long, so that whoever does not wait for them reads what was there before.
 """
 
+import gc
 import threading
 
 import numpy as np
@@ -56,7 +57,7 @@ def test_arguments_of_other_streams_are_waited_for(produce, double, first):
 
 
 def test_one_function_on_many_streams(produce):
-    """Its launches share memory inside, and must not meet."""
+    """Each stream has a graph of its own."""
     streams = [tracegraph.Stream() for _ in range(4)]
     x = zeros()
     results = []
@@ -66,6 +67,93 @@ def test_one_function_on_many_streams(produce):
     for number, result in enumerate(results):
         np.testing.assert_array_equal(np.asarray(result), number + STEPS)
     assert produce.stats()["builds"] == 1
+
+
+def heavy(x):
+    """Scratch of the size of x, and a loop whose end depends on it."""
+
+    def step(c):
+        y, n = c
+        return tracegraph.numpy.cumsum(y)[::-1] * 1e-3 + 1, n + 1
+
+    return tracegraph.while_loop(lambda c: (c[1] < 200) & (c[0].min() > -1), step, (x, 0))
+
+
+def test_scratch_is_not_shared_by_streams():
+    f = tracegraph.jit(heavy, device="cuda")
+    inputs = [on_device(np.linspace(0, number + 1, 3000)) for number in range(4)]
+    wanted = [np.asarray(f(x)[0]).tobytes() for x in inputs]
+    streams = [tracegraph.Stream() for _ in range(4)]
+    found = []
+    for _ in range(20):
+        for stream, x in zip(streams, inputs, strict=True):
+            with tracegraph.stream(stream):
+                found.append(f(x)[0])
+    assert [np.asarray(y).tobytes() for y in found] == wanted * 20
+    assert f.stats()["builds"] == 1
+
+
+def test_streams_run_at_the_same_time(produce):
+    """Two streams end sooner than one after the other: an event in one tells of the other."""
+    cuda = pytest.importorskip("cuda.core")
+    streams = [tracegraph.Stream() for _ in range(2)]
+    x = zeros()
+    for stream in streams:
+        with tracegraph.stream(stream):
+            produce(x).synchronize()
+    raw = [cuda.Stream.from_handle(stream.__cuda_stream__()[1]) for stream in streams]
+    with tracegraph.stream(streams[0]):
+        first = produce(produce(x))
+    with tracegraph.stream(streams[1]):
+        second = produce(x)
+    ends = [stream.record() for stream in raw]
+    while not ends[1].is_done:
+        pass
+    assert not ends[0].is_done
+    for result, steps in ((first, 2 * STEPS), (second, STEPS)):
+        np.testing.assert_array_equal(np.asarray(result), 1.0 * steps)
+
+
+def test_loops_in_flight_on_several_streams_many_times():
+    def count(x):
+        return tracegraph.while_loop(lambda y: y[0] < 300, lambda y: y + 1, x)
+
+    f, g = (tracegraph.jit(count, device="cuda") for _ in range(2))
+    streams = [None, *(tracegraph.Stream() for _ in range(7))]
+    x = zeros()
+    for _ in range(50):
+        results = []
+        for number in range(64):
+            function = (f, g)[number // 8 % 2]
+            stream = streams[number % 8]
+            if stream is None:
+                results.append(function(x))
+            else:
+                with tracegraph.stream(stream):
+                    results.append(function(x))
+        for result in results:
+            np.testing.assert_array_equal(np.asarray(result), 300.0)
+
+
+def test_streams_that_are_dropped_take_their_memory_along(produce, double):
+    x = zeros()
+    produce(x), double(x)
+    gc.collect()
+    before = tracegraph.memory_stats("cuda")
+    results = []
+    for _ in range(20):
+        stream = tracegraph.Stream()
+        with tracegraph.stream(stream):
+            results.append(double(produce(x)))
+        del stream  # its work is in flight
+    for result in results:
+        np.testing.assert_array_equal(np.asarray(result), 2.0 * STEPS)
+    del result, results
+    gc.collect()
+    after = tracegraph.memory_stats("cuda")
+    assert after["arenas"] <= before["arenas"]
+    assert after["graph_bytes"] == before["graph_bytes"]
+    assert produce.stats()["launches"] == 21
 
 
 def test_memory_moves_between_streams(produce, double):

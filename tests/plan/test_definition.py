@@ -11,7 +11,7 @@ from lowering.codegen import unit_source
 from lowering.cuda.definition import Definition
 from lowering.cuda.emit import emit
 from lowering.cuda.interface import Launch
-from lowering.cuda.placement import place
+from lowering.cuda.placement import place, upload
 from lowering.cuda.turns import CaptureTurns
 from lowering.errors import (
     BuildStateError,
@@ -80,7 +80,8 @@ def test_a_plan_is_not_emitted_twice_into_one_definition():
     backend = RecordingBackend()
     plan = diamond()
     unit = unit_source(plan)
-    placement = place(plan, unit, {}, backend.device, share=True)
+    constants = upload(plan, backend.device)
+    placement = place(plan, unit, {}, constants, backend.device.home, share=True)
     definition = Definition(backend.device.driver, placement.slots, plan.name)
     emit(plan, unit, "module", {}, placement, {}, definition, 0)
     with pytest.raises(EmittedTwiceError):

@@ -216,7 +216,7 @@ def test_an_executable_in_use_is_not_evicted(device, set_budget):
     a(array(device))
     (resident,) = residents.living()
     executable = resident.compiled.executable
-    with executable._lock:
+    with executable._home.lock:
         set_budget(0)
         assert a.stats()["evictions"] == 0
     set_budget(0)
@@ -229,14 +229,14 @@ def test_a_call_that_finds_its_executable_evicted_builds_again(device, monkeypat
     f(x)
     (resident,) = residents.living()
     executable = resident.compiled.executable
-    launch, evicted = type(executable).launch, []
+    launch, evicted = executable.launch, []
 
-    def evicted_just_before(self, *arguments):
+    def evicted_just_before(*arguments):
         if not evicted:
             evicted.append(resident.evict())
-        return launch(self, *arguments)
+        return launch(*arguments)
 
-    monkeypatch.setattr(type(executable), "launch", evicted_just_before)
+    monkeypatch.setattr(executable, "launch", evicted_just_before)
     f(x)
     assert evicted == [True]
     assert f.stats()["builds"] == 2
@@ -248,10 +248,10 @@ def test_the_error_of_another_closed_executable_is_not_swallowed(device, monkeyp
     f(array(device))
     (resident,) = residents.living()
 
-    def calls_another(self, *arguments):
+    def calls_another(*arguments):
         raise ClosedError("another")
 
-    monkeypatch.setattr(type(resident.compiled.executable), "launch", calls_another)
+    monkeypatch.setattr(resident.compiled.executable, "launch", calls_another)
     with pytest.raises(ClosedError, match="'another' was closed"):
         f(array(device))
     assert f.stats()["builds"] == 1

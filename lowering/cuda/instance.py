@@ -1,0 +1,315 @@
+"""Instance: the graph of a Plan for one stream, and the calls that run it there."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from typing import Any
+
+from lowering.cuda.arguments import Bound, Input, bind
+from lowering.cuda.blueprint import Blueprint
+from lowering.cuda.definition import Definition
+from lowering.cuda.device import Flights
+from lowering.cuda.effects import connect
+from lowering.cuda.emit import emit
+from lowering.cuda.flight import Flight, later
+from lowering.cuda.hostdriven import drive, host_driven
+from lowering.cuda.in_place import writable
+from lowering.cuda.interface import Allocation, Event, ThreadState
+from lowering.cuda.lane import Lane
+from lowering.cuda.memory import CudaBuffer, FreeList, interned
+from lowering.cuda.patching import Patches
+from lowering.cuda.placement import place
+from lowering.cuda.timeline import Timeline
+from lowering.errors import ClosedGraphError
+from lowering.slots import SlotReport
+from tracegraph.donated import Donated
+from tracegraph.errors import ClosedError
+
+Results = list[CudaBuffer]
+
+_CLOSED = [-1]
+"""No addresses are equal to these: a call of a closed graph comes to an update, which raises."""
+
+
+def _passed() -> bool:
+    """The event behind no launch."""
+    return True
+
+
+def _refuse() -> None:
+    raise ClosedGraphError
+
+
+class Instance:
+    """One executable graph, launched on the stream of its lane alone.
+
+    A call writes changed addresses and values into the kernel nodes that hold them, and launches.
+    Whoever makes one holds the `lock` up to the launch, and waits for the device only behind many
+    launches with loops. Where there are no conditional nodes, several graphs take the place of the
+    one.
+
+    Raises:
+        OutOfMemoryError: the device has not enough memory.
+        TimeLimitError: the time of a `time_limit` was up while loops in flight were waited for.
+    """
+
+    def __init__(self, blueprint: Blueprint, lane: Lane) -> None:
+        self.lock = threading.Lock()
+        self.launches = self.updates = self.bytes_copied = 0
+        self._lane = lane
+        self._device = device = blueprint.device
+        self._name = blueprint.plan.name
+        self._in_flight: Flights = deque()
+        self.end: Event | None = _passed
+        # Loading, pinning and instantiating may wait in the driver, for loops too.
+        device.timeline.settle_loops()
+        self._loops = blueprint.loops
+        self._prints = bool(blueprint.plan.prints)
+        self._host_driven = not blueprint.features.conditional_nodes
+        self._build(blueprint)
+        # Behind a launch of such a graph, nobody but the stream knows of it.
+        self._unheard = lane.is_home and not self._loops and self._effects is None
+
+    def _build(self, blueprint: Blueprint) -> None:
+        plan, unit, values, lane = blueprint.plan, blueprint.unit, blueprint.values, self._lane
+        self._graphs = lane.driver
+        if self._host_driven:
+            self._graphs = host_driven(lane.driver, plan.conditions)
+        # Between the parts of a launch that the host drives, others may launch.
+        share = not self._host_driven
+        placement = place(plan, unit, values, blueprint.constants, lane, share=share)
+        self._effects, channels = connect(plan, unit, lane.timeline, placement.slots)
+        self.definition = Definition(self._graphs, placement.slots, plan.name)
+        emitted = emit(
+            plan,
+            unit,
+            blueprint.module,
+            values,
+            placement,
+            channels,
+            self.definition,
+            blueprint.code_bytes,
+        )
+        self.memory: tuple[Allocation, ...] = placement.memory
+        self._load = emitted.load
+        fixed, buffers = placement.addresses, (*plan.inputs, *blueprint.fresh)
+        words = None if emitted.load is None else emitted.load.values
+        self.inputs = [
+            Input(interned(b.type.strong()), self._device, fixed.get(b), values.get(b), words)
+            for b in plan.inputs
+        ]
+        self.outputs = [(t, size, lane.pool.list_of(size)) for t, size in blueprint.results]
+        self._aliases = tuple(plan.aliases.items())
+        self._patches = Patches(buffers, emitted.users)
+        self.bound = [fixed.get(buffer, 0) for buffer in buffers]
+        self._unbound = [-1] * len(buffers)
+        self.stale_values = False
+        self._graph: Any = self.definition.instantiate()
+        self.start: Callable[[], None] = self._graphs.launcher(self._graph)
+
+    # What quick calls know
+
+    @property
+    def plain(self) -> bool:
+        """Whether its launches are heard of no more, and write to memory of their own."""
+        return not (self._loops or self._effects or self._host_driven or self._aliases)
+
+    @property
+    def timeline(self) -> Timeline:
+        """That of the stream."""
+        return self._lane.timeline
+
+    @property
+    def thread(self) -> ThreadState:
+        """As `Driver.thread`."""
+        return self._lane.driver.thread
+
+    @property
+    def allocate(self) -> Callable[[int], tuple[Allocation, FreeList]]:
+        """As `Pool.allocate`."""
+        return self._lane.pool.allocate
+
+    # Calls
+
+    def launch(self, arguments: Sequence[Any], donated: Donated | None = None) -> Results:
+        """Run once, and return results in order; as `Executable.launch`."""
+        with self.lock:
+            if self._graph is None:
+                raise ClosedError(self._name)
+            self._lane.driver.activate()
+            return self._run(arguments, donated)
+
+    def _run(self, arguments: Sequence[Any], donated: Donated | None) -> Results:
+        lane, bound, flight = self._lane, None, None
+        while self._in_flight and self._in_flight[0][0]():
+            self._in_flight.popleft()
+        if self._aliases:
+            arguments, bound, donated = writable(
+                arguments, self._aliases, self.inputs, lane, donated
+            )
+        timeline = lane.timeline
+        addresses = [
+            argument.pointer
+            for argument in arguments
+            if type(argument) is CudaBuffer
+            and argument.timeline is timeline
+            and argument.flight is None
+        ]
+        if len(addresses) != len(self.inputs):  # another kind of argument is among them
+            addresses, bound, flight = self._addresses(arguments, bound)
+        results = []
+        for type_, size, _ in self.outputs:
+            result = CudaBuffer(*lane.pool.piece(size), type_, timeline)
+            results.append(result)
+            addresses.append(result.pointer)
+        for output, number in self._aliases:
+            results.insert(output, arguments[number])
+        if addresses != self.bound or self.stale_values:
+            self.update(addresses)
+        borrowed = bound is not None and bound.borrowed
+        if self._unheard and not borrowed and not timeline.flights:
+            self._start(donated)
+        else:
+            self._start_in_order(bound, flight, results, donated)
+        self.launches += 1
+        if bound is not None:
+            self.bytes_copied += bound.bytes_copied
+            if bound.foreign:
+                self._in_flight.append((lane.driver.record(), bound.foreign))
+                self._device.release_orphans()
+        return results
+
+    def _addresses(
+        self, arguments: Sequence[Any], bound: Bound | None
+    ) -> tuple[list[int], Bound, Flight | None]:
+        """Where the graph reads each argument, what that needed, and what has to be waited for.
+
+        `bound` has what was bound for them before.
+        """
+        bound = bound or Bound(self._lane)
+        flight: Flight | None = None
+        addresses = []
+        for argument, wanted in zip(arguments, self.inputs, strict=True):
+            if type(argument) is CudaBuffer and argument.timeline is self._lane.timeline:
+                addresses.append(argument.pointer)
+                if argument.flight is not None:
+                    flight = later(flight, argument.flight)
+            else:
+                addresses.append(bind(argument, wanted, bound))
+                self.stale_values |= bound.new_values
+        return addresses, bound, flight
+
+    def update(self, addresses: list[int]) -> None:
+        """Write what changed into the executable's nodes, each at most once. Needs the lock.
+
+        Raises:
+            ClosedError: it was closed.
+            UpdateError: the driver refused.
+        """
+        if self._graph is None:
+            raise ClosedError(self._name)
+        changed = []
+        for patch in self._patches.moved(self.bound, addresses):
+            patch.write(addresses)
+            changed.append(patch.kernel)
+        if self._load is not None and self.stale_values:
+            changed.append(self._load)
+        # Should an update fail, no address counts as bound, and the next call writes them all.
+        self.bound = self._unbound
+        for kernel in changed:
+            try:
+                self._graphs.update_kernel(self._graph, kernel)
+            except RuntimeError as reason:
+                raise self.definition.update_error(kernel, reason) from reason
+        self.bound, self.stale_values = addresses, False
+        self.updates += len(changed)
+
+    # Launching
+
+    def _start_in_order(
+        self, bound: Bound | None, flight: Flight | None, results: Results, donated: Donated | None
+    ) -> None:
+        """Launch, and mark the end of it for those who must not come before.
+
+        On the device's own stream that is done for what the launch borrows from other streams;
+        elsewhere for all that it uses: the stream may be destroyed before anybody asks.
+        """
+        lane = self._lane
+        timeline, borrowed = lane.timeline, () if bound is None else bound.borrowed
+        if bound is not None:
+            flight = later(flight, bound.flight)
+        turn: AbstractContextManager[None] = nullcontext()
+        if self._prints:
+            timeline.make_room()  # lest others wait for it
+            turn = self._device.printing.turn(timeline)
+        with turn:
+            self.end = None
+            if self._effects is not None or self._loops or timeline.flights:
+                start = partial(self._start, donated)
+                flight = timeline.launch(start, self._effects, self._loops, flight)
+                for result in results:
+                    result.flight = flight
+            else:
+                self._start(donated)
+            if lane.is_home and not borrowed:
+                return
+            end = lane.driver.record()
+            if not lane.is_home and self._prints:
+                self._device.printing.leave(end)
+        for buffer in borrowed:
+            buffer.used_at(end)
+        if not lane.is_home:
+            self.end = end
+            timeline.hold(end, self.definition)
+            for result in results:
+                result.computed_at(end)
+
+    def _start(self, donated: Donated | None) -> None:
+        if self._host_driven:
+            if donated is not None:
+                donated.spent = True  # some of its graphs may run before one fails
+            timeline = self._lane.timeline
+            prints = timeline.prints if self._prints else None
+            drive(self.start, self._effects, prints, timeline)
+            return
+        try:
+            if donated is not None:
+                donated.spent = True  # before: an interrupt may come right after the launch
+            self.start()
+        except Exception:
+            if donated is not None:
+                donated.spent = False
+            raise
+
+    # The end
+
+    @property
+    def slots(self) -> SlotReport:
+        """What each node of the graph keeps alive: nothing, once it is closed."""
+        return self.definition.slots.report(self._name)
+
+    def settle(self) -> None:
+        """Wait for its last launch; raises what `Timeline.settle` does."""
+        if self._lane.is_home or self.end is None or not self.end():
+            self._lane.timeline.settle()
+
+    def close(self) -> None:
+        """Free the graph and its memory, which nothing in flight uses. Needs the lock."""
+        if self._graph is not None:
+            graph, self._graph = self._graph, None
+            self.memory = ()
+            self._in_flight.clear()
+            self._patches = Patches((), {})
+            self._load = None
+            self.bound, self.start = _CLOSED, _refuse
+            self.definition.close()
+            self._graphs.close(graph)
+
+    def __del__(self) -> None:
+        # Launches go on without their executable; entering an item in a dict needs no lock.
+        if self._in_flight:
+            self._device.orphans[id(self._in_flight)] = self._in_flight
