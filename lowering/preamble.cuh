@@ -203,8 +203,8 @@ template <class To, class From> __device__ To tg_bits(From x) {
   return result;
 }
 
-// Round to nearest even; a NaN becomes quiet. The instruction that rounds two floats is used, for the
-// one that rounds one runs at an eighth of its rate on sm_90.
+// Round to nearest even; a NaN becomes quiet. The instruction for two floats is used: that for one is a
+// general conversion (F2F) on sm_90, which few lanes make at a time.
 __device__ inline tg_u16 tg_float_to_bfloat16(float x) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   tg_u32 rounded;
