@@ -159,7 +159,11 @@ class Sharing:
 
 
 def _fixed(stage: Stage) -> frozenset[Buffer]:
-    """What library calls work on, and the many kernels of loops: not what a branch just stores."""
+    """What library calls and loops work on.
+
+    A call that returns other memory than the last patches its address into every kernel that has
+    it. For the one kernel of a branch that stores a result that is cheaper than a copy.
+    """
     match stage:
         case KernelStage():
             return frozenset()

@@ -120,7 +120,7 @@ PYTHON_SCALARS: dict[str, type] = {"i": int, "u": int, "f": float, "c": complex}
 
 @lru_cache(maxsize=64)
 def scalar_type(dtype: np.dtype[Any], weak: bool = False) -> ArrayType:
-    """The type of a scalar: the one instance that all equal ones share."""
+    """The type of a scalar: there are few, and each is made once."""
     return ArrayType(dtype, (), weak)
 
 

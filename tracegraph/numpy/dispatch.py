@@ -62,7 +62,9 @@ def as_array(x: Any, dtype: DTypeLike | None = None) -> Any:
         with np.errstate(all="ignore"):
             return np.asarray(x) if dtype is None else _converted(np.asarray(x), x, dtype)
     own: Any = x
-    target = own.dtype if dtype is None else np.dtype(dtype)
+    if dtype is None:
+        return CAST(own, dtype=own.dtype) if own.weak else own
+    target = np.dtype(dtype)
     return own if target == own.dtype and not own.weak else CAST(own, dtype=target)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from types import ModuleType
 from typing import Any
 
@@ -107,17 +108,25 @@ def array_function(func: Callable[..., Any], args: Sequence[Any], kwargs: Mappin
         ShapeDependentError: the result's shape would depend on traced elements.
         UnsupportedByTracerError: there is no such function here.
     """
+    label, function = _counterpart(func)
+    if func.__name__ in _SHAPE_DEPENDENT:
+        tracer = next(_tracers((*args, *kwargs.values())), None)
+        if tracer is not None:
+            raise errors.ShapeDependentError(tracer, label)
+    if function is None:
+        raise errors.UnsupportedByTracerError(label)
+    return _applied(label, function, args, kwargs)
+
+
+@lru_cache(maxsize=1024)
+def _counterpart(func: Callable[..., Any]) -> tuple[str, Callable[..., Any] | None]:
+    """The full name of a NumPy function, and the one of the same name here."""
     name = func.__name__
     module = (getattr(func, "__module__", None) or "numpy").partition("numpy")[2].lstrip(".")
     label = ".".join(part for part in ("numpy", module, name) if part)
-    tracer = next(_tracers((*args, *kwargs.values())), None)
-    if name in _SHAPE_DEPENDENT and tracer is not None:
-        raise errors.ShapeDependentError(tracer, label)
     namespace = getattr(functions, module, None) if module else functions
     function = getattr(namespace, name, None)
-    if function is None or isinstance(function, ModuleType):
-        raise errors.UnsupportedByTracerError(label)
-    return _applied(label, function, args, kwargs)
+    return label, None if isinstance(function, ModuleType) else function
 
 
 def _applied(
