@@ -7,6 +7,7 @@ larger than the caches.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,20 +15,21 @@ import numpy as np
 from .measure import Contestant
 
 COPY_BYTES = {"cuda": 1 << 29, "host": 1 << 26}
-_PER_THREAD = 4
 _BLOCK = 256
 _SOURCE = f"""
 extern "C" __global__ void nothing() {{}}
 
-extern "C" __global__ void copy(float4* __restrict__ to, const float4* __restrict__ from) {{
-  size_t start = (size_t)blockIdx.x * {_BLOCK * _PER_THREAD} + threadIdx.x;
-  float4 held[{_PER_THREAD}];
+template <int N> __global__ void copy(float4* __restrict__ to, const float4* __restrict__ from) {{
+  size_t start = (size_t)blockIdx.x * {_BLOCK} * N + threadIdx.x;
+  float4 held[N];
   #pragma unroll
-  for (int i = 0; i < {_PER_THREAD}; ++i) held[i] = from[start + i * {_BLOCK}];
+  for (int i = 0; i < N; ++i) held[i] = from[start + i * {_BLOCK}];
   #pragma unroll
-  for (int i = 0; i < {_PER_THREAD}; ++i) to[start + i * {_BLOCK}] = held[i];
+  for (int i = 0; i < N; ++i) to[start + i * {_BLOCK}] = held[i];
 }}
 """
+_COPIES = {n: f"copy<{n}>" for n in (4, 2, 1)}
+"""Kernels by how many vectors a thread copies: the first is the fastest for much memory."""
 
 
 def _launch(device: str) -> Contestant | None:
@@ -49,13 +51,11 @@ def _copy(device: str) -> Contestant | None:
     if device == "host":
         to, source = np.ones((2, nbytes // 4), np.float32)
         return Contestant("copy", lambda: np.copyto(to, source), id, 2 * nbytes)
-    from cuda.core import Device, LaunchConfig, launch
+    from cuda.core import Device, launch
 
-    stream, code = _stream_and_kernels()
-    kernel = code.get_kernel("copy")
+    stream, _ = _stream_and_kernels()
     target, origin = (Device(0).allocate(nbytes, stream=stream) for _ in range(2))
-    grid = nbytes // (16 * _BLOCK * _PER_THREAD)
-    config = LaunchConfig(grid=grid, block=_BLOCK)
+    config, kernel = copies(nbytes)[0]
     return Contestant(
         "copy",
         lambda: launch(stream, config, kernel, target, origin),
@@ -64,6 +64,23 @@ def _copy(device: str) -> Contestant | None:
     )
 
 
+def copies(nbytes: int) -> list[tuple[Any, Any]]:
+    """Launches and kernels (to, from) that copy so many bytes, rounded up to a multiple of 4 KiB.
+
+    The one that is best for much memory comes first.
+    """
+    from cuda.core import LaunchConfig
+
+    _, code = _stream_and_kernels()
+    vectors = -(-nbytes // (16 * _BLOCK))
+    return [
+        (LaunchConfig(grid=vectors // n, block=_BLOCK), code.get_kernel(name))
+        for n, name in _COPIES.items()
+        if vectors % n == 0
+    ]
+
+
+@cache
 def _stream_and_kernels() -> tuple[Any, Any]:
     from cuda.core import Device, Program, ProgramOptions, StreamOptions
 
@@ -71,7 +88,7 @@ def _stream_and_kernels() -> tuple[Any, Any]:
     device.set_current()
     stream = device.create_stream(options=StreamOptions(nonblocking=True))
     program = Program(_SOURCE, "c++", options=ProgramOptions(arch=f"sm_{device.arch}"))
-    return stream, program.compile("cubin")
+    return stream, program.compile("cubin", name_expressions=("nothing", *_COPIES.values()))
 
 
 LIMITS: Mapping[str, Callable[[str], Contestant | None]] = {"launch": _launch, "copy": _copy}
