@@ -63,7 +63,7 @@ class Instance:
         self._lane = lane
         self._device = device = blueprint.device
         self._name = blueprint.plan.name
-        self._in_flight: Flights = deque()
+        self.in_flight: Flights = deque()
         self.end: Event | None = _passed
         # Loading, pinning and instantiating may wait in the driver, for loops too.
         device.timeline.settle_loops()
@@ -145,8 +145,8 @@ class Instance:
 
     def _run(self, arguments: Sequence[Any], donated: Donated | None) -> Results:
         lane, bound, flight = self._lane, None, None
-        while self._in_flight and self._in_flight[0][0]():
-            self._in_flight.popleft()
+        while self.in_flight and self.in_flight[0][0]():
+            self.in_flight.popleft()
         if self._aliases:
             arguments, bound, donated = writable(
                 arguments, self._aliases, self.inputs, lane, donated
@@ -179,7 +179,7 @@ class Instance:
         if bound is not None:
             self.bytes_copied += bound.bytes_copied
             if bound.foreign:
-                self._in_flight.append((lane.driver.record(), bound.foreign))
+                self.in_flight.append((lane.driver.record(), bound.foreign))
                 self._device.release_orphans()
         return results
 
@@ -302,7 +302,7 @@ class Instance:
         if self._graph is not None:
             graph, self._graph = self._graph, None
             self.memory = ()
-            self._in_flight.clear()
+            self.in_flight.clear()
             self._patches = Patches((), {})
             self._load = None
             self.bound, self.start = _CLOSED, _refuse
@@ -311,5 +311,5 @@ class Instance:
 
     def __del__(self) -> None:
         # Launches go on without their executable; entering an item in a dict needs no lock.
-        if self._in_flight:
-            self._device.orphans[id(self._in_flight)] = self._in_flight
+        if self.in_flight:
+            self._device.orphans[id(self.in_flight)] = self.in_flight

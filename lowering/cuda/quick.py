@@ -1,9 +1,10 @@
 """Quick calls: a function made for one graph, which runs it with arguments as most calls have them.
 
-Those are buffers of the same stream that wait for no loop, and Python numbers. What they are is
-tested, results are made and addresses compared in straight lines, with all at hand that it takes;
-any other call goes the general way. The text depends on how many arguments and results there are,
-and which arguments may be numbers, so that few are ever compiled.
+Those are buffers of the same stream that wait for no loop, and Python numbers, while nothing is held
+for an earlier call. What they are is tested, results are made and addresses compared in straight
+lines, with all at hand that it takes; any other call goes the general way. The text depends on how
+many arguments and results there are, and which arguments may be numbers, so that few are ever
+compiled.
 """
 
 from __future__ import annotations
@@ -106,12 +107,12 @@ def factory(instance, elsewhere):
     timeline, thread, general = instance.timeline, instance.thread, instance.launch
     flights, hold, record = timeline.flights, timeline.hold, timeline.driver.record
     lock, allocate, definition = instance.lock, instance.allocate, instance.definition
-    update, start = instance.update, instance.start
+    update, start, in_flight = instance.update, instance.start, instance.in_flight
 {known}
     def launch(arguments, donated=None):
 {choice}
         [{arguments}] = arguments
-        if (donated is not None or flights{unusual}
+        if (donated is not None or flights or in_flight{unusual}
         ):
             return general(arguments, donated)
         thread.ready

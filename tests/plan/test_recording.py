@@ -220,14 +220,15 @@ def test_a_foreign_array_is_used_in_place_at_an_offset_and_packed_if_strided():
 
 
 def test_foreign_arrays_are_not_held_after_their_launch_has_passed():
-    executable, _, _ = build(diamond())
-    array = Foreign(0x7000000)
-    dropped = weakref.ref(array)
-    executable([array])
-    del array
-    executable([Foreign(0x7000000)])
-    gc.collect()
-    assert dropped() is None
+    executable, _, backend = build(diamond())
+    for following in (Foreign(0x7000000), device_array(backend, VECTOR)):
+        array = Foreign(0x7000000)
+        dropped = weakref.ref(array)
+        executable([array])
+        del array
+        executable([following])
+        gc.collect()
+        assert dropped() is None
 
 
 @pytest.mark.parametrize(
