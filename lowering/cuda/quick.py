@@ -1,10 +1,10 @@
 """Quick calls: a function made for one graph, which runs it with arguments as most calls have them.
 
-Those are buffers of the same stream that wait for no loop, and Python numbers, while nothing is held
-for an earlier call. What they are is tested, results are made and addresses compared in straight
-lines, with all at hand that it takes; any other call goes the general way. The text depends on how
-many arguments and results there are, and which arguments may be numbers, so that few are ever
-compiled.
+Those are buffers of the same stream that wait for no loop, and Python numbers, while nothing is
+held for an earlier call. What they are is tested, results are made and addresses compared in
+straight lines, with all at hand that it takes; any other call goes the general way. The text
+depends on how many arguments and results there are, and which arguments may be numbers, so that few
+are ever compiled.
 """
 
 from __future__ import annotations
