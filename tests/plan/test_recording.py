@@ -5,11 +5,21 @@ import weakref
 
 import numpy as np
 import pytest
-from hand_made_plans import SCALAR, VECTOR, diamond, nested_loops, products, small_input
+from hand_made_plans import (
+    SCALAR,
+    VECTOR,
+    copy_kernel,
+    diamond,
+    nested_loops,
+    plan,
+    products,
+    small_input,
+)
 
 from lowering.backends.recording import RecordingBackend, RecordingDriver
 from lowering.buffer import Buffer
 from lowering.plan import Graph, WhileNode
+from tracegraph.types import ArrayType
 
 
 def build(plan, **options):
@@ -265,6 +275,15 @@ def test_an_empty_plan_has_an_empty_graph():
     (result,) = executable([device_array(backend, VECTOR)])
     assert result.type == VECTOR
     assert driver.graphs[0].nodes == []
+
+
+def test_an_empty_constant_is_somewhere():
+    nothing = ArrayType("float64", (0,))
+    fixed, out = Buffer("const", 0, nothing), Buffer("output", 0, nothing)
+    made = plan([copy_kernel(out, fixed)], set(), [], [out], constants=[(fixed, np.zeros(0))])
+    executable, driver, _ = build(made)
+    assert executable([])[0].type == nothing
+    assert 0 not in driver.graphs[0].nodes[0].values
 
 
 def test_loop_bodies_are_graphs_of_their_own():
