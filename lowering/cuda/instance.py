@@ -213,9 +213,10 @@ class Instance:
         if self._graph is None:
             raise ClosedError(self._name)
         changed = []
-        for patch in self._patches.moved(self.bound, addresses):
-            patch.write(addresses)
-            changed.append(patch.kernel)
+        if addresses != self.bound:
+            for patch in self._patches.moved(self.bound, addresses):
+                patch.write(addresses)
+                changed.append(patch.kernel)
         if self._load is not None and self.stale_values:
             changed.append(self._load)
         # Should an update fail, no address counts as bound, and the next call writes them all.
