@@ -16,7 +16,7 @@ from lowering.cuda.device import OpenDevice
 from lowering.cuda.instance import Instance
 from lowering.cuda.lane import Lane
 from lowering.cuda.memory import CudaBuffer, interned
-from lowering.cuda.quick import Call, away_call, call_elsewhere, home_call
+from lowering.cuda.quick import Call, away_call, closed_call, home_call
 from lowering.plan import Plan
 from lowering.slots import SlotReport
 from tracegraph.donated import Donated
@@ -169,7 +169,7 @@ class CudaExecutable:
             instance.settle()
         self._blueprint = None
         self._calls.clear()
-        self.launch = call_elsewhere(WeakMethod(self._launch))
+        self.launch = closed_call(self.plan.name)
         for instance in self._instances.values():
             instance.close()
 

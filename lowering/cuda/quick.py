@@ -17,6 +17,7 @@ from lowering.cuda.arguments import NUMBERS
 from lowering.cuda.loan import Loan
 from lowering.cuda.memory import CudaBuffer
 from tracegraph.donated import Donated
+from tracegraph.errors import ClosedError
 from tracegraph.streams import current_stream
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ MOST_ARRAYS = 64
 def home_call(instance: Instance, elsewhere: Elsewhere) -> Call:
     """The call of an executable, whose graph for the device's own stream is `instance`."""
     factory = _factory_of(instance, home=True)
-    return call_elsewhere(elsewhere) if factory is None else factory(instance, elsewhere)
+    return _general(instance, elsewhere) if factory is None else factory(instance, elsewhere)
 
 
 def away_call(instance: Instance) -> Call:
@@ -44,13 +45,24 @@ def away_call(instance: Instance) -> Call:
     return instance.launch if factory is None else factory(instance, None)
 
 
-def call_elsewhere(elsewhere: Elsewhere) -> Call:
-    """The call that leaves all to the executable."""
+def closed_call(name: str) -> Call:
+    """The call of a closed executable."""
 
     def launch(arguments: Sequence[Any], donated: Donated | None = None) -> list[CudaBuffer]:
-        call = elsewhere()
-        assert call is not None, "whoever calls has the executable"
-        return call(arguments, donated)
+        raise ClosedError(name)
+
+    return launch
+
+
+def _general(instance: Instance, elsewhere: Elsewhere) -> Call:
+    general = instance.launch
+
+    def launch(arguments: Sequence[Any], donated: Donated | None = None) -> list[CudaBuffer]:
+        if current_stream() is not None:
+            call = elsewhere()
+            assert call is not None, "whoever calls has the executable"
+            return call(arguments, donated)
+        return general(arguments, donated)
 
     return launch
 
