@@ -16,7 +16,7 @@ from lowering.cuda.device import OpenDevice
 from lowering.cuda.instance import Instance
 from lowering.cuda.lane import Lane
 from lowering.cuda.memory import CudaBuffer, interned
-from lowering.cuda.quick import Call, away_call, call_elsewhere, home_call
+from lowering.cuda.quick import Call, away_call, closed_call, home_call
 from lowering.plan import Plan
 from lowering.slots import SlotReport
 from tracegraph.donated import Donated
@@ -77,7 +77,12 @@ class CudaExecutable:
         chosen = current_stream()
         lane = self._device.home if chosen is None else self._device.lanes.of(chosen)
         call = self._calls.get(lane) or self._open(lane)
-        return call(arguments, donated)
+        try:
+            return call(arguments, donated)
+        except ClosedError:
+            if self.closed or self._calls.get(lane) is call:
+                raise
+        return self._launch(arguments, donated)  # the stream was left just before, and is no more
 
     def _open(self, lane: Lane) -> Call:
         """The call of a graph for a stream that has none."""
@@ -101,7 +106,8 @@ class CudaExecutable:
         with held_if_free([self._opening, instance.lock]) as idle:
             if idle:
                 self._past.update(_counts(instance))
-                del self._instances[lane], self._calls[lane]
+                del self._instances[lane]
+                self._calls.pop(lane, None)
                 instance.close()
             return idle
 
@@ -163,7 +169,7 @@ class CudaExecutable:
             instance.settle()
         self._blueprint = None
         self._calls.clear()
-        self.launch = call_elsewhere(WeakMethod(self._launch))
+        self.launch = closed_call(self.plan.name)
         for instance in self._instances.values():
             instance.close()
 

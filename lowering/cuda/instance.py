@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -60,10 +59,10 @@ class Instance:
     def __init__(self, blueprint: Blueprint, lane: Lane) -> None:
         self.lock = threading.Lock()
         self.launches = self.updates = self.bytes_copied = 0
-        self._lane = lane
+        self._lane, self._is_home = lane, lane.is_home
         self._device = device = blueprint.device
         self._name = blueprint.plan.name
-        self._in_flight: Flights = deque()
+        self.in_flight: Flights = deque()
         self.end: Event | None = _passed
         # Loading, pinning and instantiating may wait in the driver, for loops too.
         device.timeline.settle_loops()
@@ -72,7 +71,7 @@ class Instance:
         self._host_driven = not blueprint.features.conditional_nodes
         self._build(blueprint)
         # Behind a launch of such a graph, nobody but the stream knows of it.
-        self._unheard = lane.is_home and not self._loops and self._effects is None
+        self._unheard = self._is_home and not self._loops and self._effects is None
 
     def _build(self, blueprint: Blueprint) -> None:
         plan, unit, values, lane = blueprint.plan, blueprint.unit, blueprint.values, self._lane
@@ -145,8 +144,8 @@ class Instance:
 
     def _run(self, arguments: Sequence[Any], donated: Donated | None) -> Results:
         lane, bound, flight = self._lane, None, None
-        while self._in_flight and self._in_flight[0][0]():
-            self._in_flight.popleft()
+        while self.in_flight and self.in_flight[0][0]():
+            self.in_flight.popleft()
         if self._aliases:
             arguments, bound, donated = writable(
                 arguments, self._aliases, self.inputs, lane, donated
@@ -179,7 +178,7 @@ class Instance:
         if bound is not None:
             self.bytes_copied += bound.bytes_copied
             if bound.foreign:
-                self._in_flight.append((lane.driver.record(), bound.foreign))
+                self.in_flight.append((lane.driver.record(), bound.foreign))
                 self._device.release_orphans()
         return results
 
@@ -213,9 +212,10 @@ class Instance:
         if self._graph is None:
             raise ClosedError(self._name)
         changed = []
-        for patch in self._patches.moved(self.bound, addresses):
-            patch.write(addresses)
-            changed.append(patch.kernel)
+        if addresses != self.bound:
+            for patch in self._patches.moved(self.bound, addresses):
+                patch.write(addresses)
+                changed.append(patch.kernel)
         if self._load is not None and self.stale_values:
             changed.append(self._load)
         # Should an update fail, no address counts as bound, and the next call writes them all.
@@ -233,40 +233,53 @@ class Instance:
     def _start_in_order(
         self, bound: Bound | None, flight: Flight | None, results: Results, donated: Donated | None
     ) -> None:
+        """Launch behind what the arguments wait for; programs that print take turns."""
+        if bound is not None:
+            flight = later(flight, bound.flight)
+        borrowed = () if bound is None else bound.borrowed
+        if not self._prints:
+            self._start_marked(borrowed, flight, results, donated)
+            return
+        timeline, printing = self._lane.timeline, self._device.printing
+        timeline.make_room()  # lest others wait for it
+        with printing.turn(timeline):
+            end = self._start_marked(borrowed, flight, results, donated)
+            if end is not None:
+                printing.leave(end)
+
+    def _start_marked(
+        self,
+        borrowed: Sequence[CudaBuffer],
+        flight: Flight | None,
+        results: Results,
+        donated: Donated | None,
+    ) -> Event | None:
         """Launch, and mark the end of it for those who must not come before.
 
         On the device's own stream that is done for what the launch borrows from other streams;
         elsewhere for all that it uses: the stream may be destroyed before anybody asks.
         """
-        lane = self._lane
-        timeline, borrowed = lane.timeline, () if bound is None else bound.borrowed
-        if bound is not None:
-            flight = later(flight, bound.flight)
-        turn: AbstractContextManager[None] = nullcontext()
-        if self._prints:
-            timeline.make_room()  # lest others wait for it
-            turn = self._device.printing.turn(timeline)
-        with turn:
-            self.end = None
-            if self._effects is not None or self._loops or timeline.flights:
-                start = partial(self._start, donated)
-                flight = timeline.launch(start, self._effects, self._loops, flight)
-                for result in results:
-                    result.flight = flight
-            else:
-                self._start(donated)
-            if lane.is_home and not borrowed:
-                return
-            end = lane.driver.record()
-            if not lane.is_home and self._prints:
-                self._device.printing.leave(end)
+        lane, timeline, is_home = self._lane, self._lane.timeline, self._is_home
+        self.end = None
+        if self._effects is not None or self._loops or timeline.flights:
+            start = partial(self._start, donated)
+            flight = timeline.launch(start, self._effects, self._loops, flight)
+            for result in results:
+                result.flight = flight
+        else:
+            self._start(donated)
+        if is_home and not borrowed:
+            return None
+        end = lane.driver.record()
         for buffer in borrowed:
             buffer.used_at(end)
-        if not lane.is_home:
-            self.end = end
-            timeline.hold(end, self.definition)
-            for result in results:
-                result.computed_at(end)
+        if is_home:
+            return None
+        self.end = end
+        timeline.hold(end, self.definition)
+        for result in results:
+            result.computed_at(end)
+        return end
 
     def _start(self, donated: Donated | None) -> None:
         if self._host_driven:
@@ -294,7 +307,7 @@ class Instance:
 
     def settle(self) -> None:
         """Wait for its last launch; raises what `Timeline.settle` does."""
-        if self._lane.is_home or self.end is None or not self.end():
+        if self._is_home or self.end is None or not self.end():
             self._lane.timeline.settle()
 
     def close(self) -> None:
@@ -302,7 +315,7 @@ class Instance:
         if self._graph is not None:
             graph, self._graph = self._graph, None
             self.memory = ()
-            self._in_flight.clear()
+            self.in_flight.clear()
             self._patches = Patches((), {})
             self._load = None
             self.bound, self.start = _CLOSED, _refuse
@@ -311,5 +324,5 @@ class Instance:
 
     def __del__(self) -> None:
         # Launches go on without their executable; entering an item in a dict needs no lock.
-        if self._in_flight:
-            self._device.orphans[id(self._in_flight)] = self._in_flight
+        if self.in_flight:
+            self._device.orphans[id(self.in_flight)] = self.in_flight

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import compress, pairwise
-from operator import itemgetter, ne
+from itertools import pairwise
+from operator import itemgetter
 from typing import Any
 
 from lowering.buffer import Buffer
@@ -43,14 +43,19 @@ class Patches:
         self._bits = [
             sum({bits[kernel] for kernel, _ in users.get(buffer, ())}) for buffer in buffers
         ]
+        self._always = self._patches if set(self._bits) == {1} else None
 
-    def moved(self, before: list[int], addresses: list[int]) -> list[Patch]:
-        """The patches that are not the same for these addresses as for those before."""
+    def moved(self, before: list[int], addresses: list[int]) -> Sequence[Patch]:
+        """The patches that are not the same for these addresses as for those before.
+
+        The addresses are not the same.
+        """
+        if self._always is not None:  # one kernel uses all
+            return self._always
         bits = 0
-        for more in compress(self._bits, map(ne, before, addresses)):
-            bits |= more
-        if bits == 1:
-            return self._patches[:1]
+        for old, new, more in zip(before, addresses, self._bits, strict=True):
+            if old != new:
+                bits |= more
         return [patch for bit, patch in enumerate(self._patches) if bits >> bit & 1]
 
 

@@ -57,13 +57,13 @@ def upload(plan: Plan, device: OpenDevice) -> Constants:
     Raises:
         OutOfMemoryError: the device has not enough memory.
     """
+    if not plan.constants:
+        return Constants({}, None, None)
     offsets: dict[Buffer, int] = {}
     size = 0
     for buffer, _ in plan.constants:
         offsets[buffer], size = size, size + _aligned(buffer.type.nbytes)
-    if not size:
-        return Constants(dict.fromkeys(offsets, 0), None, None)
-    memory = device.heap.allocate(size, "constants")
+    memory = device.heap.allocate(max(size, ALIGNMENT), "constants")  # if all are empty
     addresses = {buffer: memory.pointer + offset for buffer, offset in offsets.items()}
     for buffer, data in plan.constants:
         if data.nbytes:

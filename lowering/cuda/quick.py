@@ -1,9 +1,10 @@
 """Quick calls: a function made for one graph, which runs it with arguments as most calls have them.
 
-Those are buffers of the same stream that wait for no loop, and Python numbers. What they are is
-tested, results are made and addresses compared in straight lines, with all at hand that it takes;
-any other call goes the general way. The text depends on how many arguments and results there are,
-and which arguments may be numbers, so that few are ever compiled.
+Those are buffers of the same stream that wait for no loop, and Python numbers, while nothing is
+held for an earlier call. What they are is tested, results are made and addresses compared in
+straight lines, with all at hand that it takes; any other call goes the general way. The text
+depends on how many arguments and results there are, and which arguments may be numbers, so that few
+are ever compiled.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from lowering.cuda.arguments import NUMBERS
 from lowering.cuda.loan import Loan
 from lowering.cuda.memory import CudaBuffer
 from tracegraph.donated import Donated
+from tracegraph.errors import ClosedError
 from tracegraph.streams import current_stream
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ MOST_ARRAYS = 64
 def home_call(instance: Instance, elsewhere: Elsewhere) -> Call:
     """The call of an executable, whose graph for the device's own stream is `instance`."""
     factory = _factory_of(instance, home=True)
-    return call_elsewhere(elsewhere) if factory is None else factory(instance, elsewhere)
+    return _general(instance, elsewhere) if factory is None else factory(instance, elsewhere)
 
 
 def away_call(instance: Instance) -> Call:
@@ -43,13 +45,24 @@ def away_call(instance: Instance) -> Call:
     return instance.launch if factory is None else factory(instance, None)
 
 
-def call_elsewhere(elsewhere: Elsewhere) -> Call:
-    """The call that leaves all to the executable."""
+def closed_call(name: str) -> Call:
+    """The call of a closed executable."""
 
     def launch(arguments: Sequence[Any], donated: Donated | None = None) -> list[CudaBuffer]:
-        call = elsewhere()
-        assert call is not None, "whoever calls has the executable"
-        return call(arguments, donated)
+        raise ClosedError(name)
+
+    return launch
+
+
+def _general(instance: Instance, elsewhere: Elsewhere) -> Call:
+    general = instance.launch
+
+    def launch(arguments: Sequence[Any], donated: Donated | None = None) -> list[CudaBuffer]:
+        if current_stream() is not None:
+            call = elsewhere()
+            assert call is not None, "whoever calls has the executable"
+            return call(arguments, donated)
+        return general(arguments, donated)
 
     return launch
 
@@ -106,12 +119,12 @@ def factory(instance, elsewhere):
     timeline, thread, general = instance.timeline, instance.thread, instance.launch
     flights, hold, record = timeline.flights, timeline.hold, timeline.driver.record
     lock, allocate, definition = instance.lock, instance.allocate, instance.definition
-    update, start = instance.update, instance.start
+    update, start, in_flight = instance.update, instance.start, instance.in_flight
 {known}
     def launch(arguments, donated=None):
 {choice}
         [{arguments}] = arguments
-        if (donated is not None or flights{unusual}
+        if (donated is not None or flights or in_flight{unusual}
         ):
             return general(arguments, donated)
         thread.ready

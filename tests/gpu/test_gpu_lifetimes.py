@@ -299,6 +299,15 @@ for k in range(4):
     y = run(x)
     del run
 """,
+    "streams": """
+run = jit(lambda x: fori_loop(0, 20_000, lambda i, x: x + 1, x))
+for k in range(4):
+    stream = tracegraph.Stream()
+    with tracegraph.stream(stream):
+        y = run(x)
+    if k % 2:
+        del stream
+""",
     "cycle": """
 class Owner:
     pass

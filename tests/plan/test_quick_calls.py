@@ -279,6 +279,8 @@ def test_patches_write_what_moved_wherever_it_is():
         before = [-1] * len(buffers)
         for _ in range(5):
             addresses = [choose.choice([a, choose.randrange(9)]) for a in before]
+            if addresses == before:
+                continue
             found = patches.moved(before, addresses)
             moved = {number for number, a in enumerate(addresses) if a != before[number]}
             assert {p.kernel for p in found} == {k for (k, _), n in places.items() if n in moved}

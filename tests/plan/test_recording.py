@@ -5,11 +5,21 @@ import weakref
 
 import numpy as np
 import pytest
-from hand_made_plans import SCALAR, VECTOR, diamond, nested_loops, products, small_input
+from hand_made_plans import (
+    SCALAR,
+    VECTOR,
+    copy_kernel,
+    diamond,
+    nested_loops,
+    plan,
+    products,
+    small_input,
+)
 
 from lowering.backends.recording import RecordingBackend, RecordingDriver
 from lowering.buffer import Buffer
 from lowering.plan import Graph, WhileNode
+from tracegraph.types import ArrayType
 
 
 def build(plan, **options):
@@ -220,14 +230,15 @@ def test_a_foreign_array_is_used_in_place_at_an_offset_and_packed_if_strided():
 
 
 def test_foreign_arrays_are_not_held_after_their_launch_has_passed():
-    executable, _, _ = build(diamond())
-    array = Foreign(0x7000000)
-    dropped = weakref.ref(array)
-    executable([array])
-    del array
-    executable([Foreign(0x7000000)])
-    gc.collect()
-    assert dropped() is None
+    executable, _, backend = build(diamond())
+    for following in (Foreign(0x7000000), device_array(backend, VECTOR)):
+        array = Foreign(0x7000000)
+        dropped = weakref.ref(array)
+        executable([array])
+        del array
+        executable([following])
+        gc.collect()
+        assert dropped() is None
 
 
 @pytest.mark.parametrize(
@@ -264,6 +275,15 @@ def test_an_empty_plan_has_an_empty_graph():
     (result,) = executable([device_array(backend, VECTOR)])
     assert result.type == VECTOR
     assert driver.graphs[0].nodes == []
+
+
+def test_an_empty_constant_is_somewhere():
+    nothing = ArrayType("float64", (0,))
+    fixed, out = Buffer("const", 0, nothing), Buffer("output", 0, nothing)
+    made = plan([copy_kernel(out, fixed)], set(), [], [out], constants=[(fixed, np.zeros(0))])
+    executable, driver, _ = build(made)
+    assert executable([])[0].type == nothing
+    assert 0 not in driver.graphs[0].nodes[0].values
 
 
 def test_loop_bodies_are_graphs_of_their_own():

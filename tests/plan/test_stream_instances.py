@@ -322,6 +322,32 @@ def test_a_stream_is_not_let_go_of_in_the_middle_of_a_call(backend, device):
     assert list(executable._instances) == [device.home]
 
 
+def test_a_stream_that_is_let_go_of_just_before_a_call_is_opened_again(backend, device):
+    executable = backend.compile(diamond())
+    run(executable, 8)
+    lane, call = list(executable._calls.items())[-1]
+
+    def left_just_before(*given):
+        device.lanes.leave(lane)
+        device.lanes.sweep()
+        return call(*given)
+
+    executable._calls[lane] = left_just_before
+    run(executable, 8)
+    assert lane not in executable._calls
+    assert executable.stats()["launches"] == 2
+
+
+def test_a_stream_is_left_after_its_executables_were_closed(backend, device):
+    executable = backend.compile(diamond())
+    stream = OwnedStream(device)
+    run(executable, stream)
+    executable.close()
+    del stream
+    device.lanes.sweep()
+    assert list(device.lanes) == [device.home]
+
+
 def test_threads_that_call_first_on_a_stream_make_one_graph(backend, driver):
     executable = backend.compile(small_input())
     arguments = arguments_of(executable)
