@@ -31,7 +31,8 @@ from .limits import COPY_BYTES, copies
 
 BYTES = COPY_BYTES["cuda"]
 FILL = 0x3C  # a byte that makes a small number of every floating-point dtype
-SAMPLES, RUNS = 5, 32
+SAMPLES = 5
+FEWEST_RUNS, MOST_RUNS, BYTES_A_SAMPLE = 8, 256, 1 << 33
 _SAME = 1 << 16  # sizes that differ by less have the same limit
 
 
@@ -169,7 +170,7 @@ def main() -> None:
     def limit(nbytes: int) -> float:
         """GB/s of the fastest copy that moves so many bytes, half of them read and half written."""
         launches = copies(nbytes // 2)
-        return max(nbytes / _seconds(stream, *one, addresses) for one in launches) / 1e9
+        return max(nbytes / _seconds(stream, *one, addresses, nbytes) for one in launches) / 1e9
 
     print(f"{'copy':<44} {limit(2 * BYTES):8.0f} GB/s", flush=True)
     for make, dtype, shape, shift in cases():
@@ -205,7 +206,7 @@ def _measure(
         else:
             arguments.append(np.uint64(places[parameter]))  # type: ignore[index]
     config = LaunchConfig(grid=code.grid, block=code.block, shmem_size=code.shared_bytes)
-    seconds = _seconds(stream, config, kernel, arguments)
+    seconds = _seconds(stream, config, kernel, arguments, work.nbytes)
     attributes = kernel.attributes
     spilled = attributes.local_size_bytes
     notes = (
@@ -216,13 +217,14 @@ def _measure(
     return work.nbytes / seconds / 1e9, notes
 
 
-def _seconds(stream: Any, config: Any, kernel: Any, arguments: list[Any]) -> float:
+def _seconds(stream: Any, config: Any, kernel: Any, arguments: list[Any], nbytes: int) -> float:
     """What one run takes in a chain of several, the first chain left out."""
     from cuda.core.graph import GraphDefinition
 
+    runs = min(max(BYTES_A_SAMPLE // nbytes, FEWEST_RUNS), MOST_RUNS)
     definition = GraphDefinition()
     node = definition.launch(config, kernel, *arguments)
-    for _ in range(RUNS - 1):
+    for _ in range(runs - 1):
         node = node.launch(config, kernel, *arguments)
     graph = definition.instantiate()
     samples = []
@@ -230,7 +232,7 @@ def _seconds(stream: Any, config: Any, kernel: Any, arguments: list[Any]) -> flo
         start = perf_counter()
         graph.launch(stream)
         stream.sync()
-        samples.append((perf_counter() - start) / RUNS)
+        samples.append((perf_counter() - start) / runs)
     return min(samples[1:])
 
 
