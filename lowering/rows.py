@@ -12,6 +12,7 @@ from itertools import count
 from math import prod
 
 from lowering.buffer import Buffer
+from lowering.contiguity import loop_is_contiguous
 from lowering.kernel import Accumulator, MapNest, Nest, Pass, ReduceNest, RowNest
 from lowering.stage import (
     loads,
@@ -23,8 +24,20 @@ from lowering.stage import (
 )
 from tracegraph.scalar import Accumulated, Axis, Expr, Load, subexpressions
 
-FEWEST_ROWS = 512
-"""Rows that keep a device busy when each is one block's: several passes need a row in one block."""
+FEWEST_BLOCKS = 512
+"""Blocks that keep a device busy: several passes need a row in one block or cluster of blocks."""
+
+MOST_CLUSTER = 8
+"""Blocks of a cluster: as many as every device that has clusters can run together."""
+
+LEAST_SHARE = 4096
+"""Elements of a row that a block of a cluster should have at least."""
+
+FEWEST_COLUMNS = 4096
+"""Outputs that keep a device busy where neighbours of them share a block: columns."""
+
+KEPT_COLUMN = 512
+"""Elements of a column that a block keeps, so that few blocks that read once are as quick."""
 
 SHORT = 1 << 14
 """Elements in all up to which a single block is quick enough, whatever the number of rows."""
@@ -231,5 +244,18 @@ def _renumbered(rows: RowNest, order: list[int]) -> RowNest:
 
 
 def _fits_blocks(rows: RowNest) -> bool:
-    rows_in_all = prod(rows.space)
-    return rows_in_all >= FEWEST_ROWS or rows_in_all * prod(rows.loop) <= SHORT
+    outputs, steps = prod(rows.space), prod(rows.loop)
+    if outputs * steps <= SHORT:
+        return True
+    if loop_is_contiguous(rows):
+        return outputs * most_shares(steps) >= FEWEST_BLOCKS
+    return outputs >= (FEWEST_BLOCKS if steps <= KEPT_COLUMN else FEWEST_COLUMNS)
+
+
+def most_shares(steps: int) -> int:
+    """The blocks that may share a row of so many elements.
+
+    >>> [most_shares(steps) for steps in (4096, 10_000, 1_000_000)]
+    [1, 2, 8]
+    """
+    return min(max(steps // LEAST_SHARE, 1), MOST_CLUSTER)

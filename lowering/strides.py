@@ -1,6 +1,8 @@
-"""Strides of contiguous arrays."""
+"""Strides of contiguous arrays, and the positions of their elements."""
 
 from __future__ import annotations
+
+from tracegraph.scalar import Expr, linear
 
 
 def row_major_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -13,3 +15,8 @@ def row_major_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     for axis in range(len(shape) - 1, 0, -1):
         strides[axis - 1] = strides[axis] * shape[axis]
     return tuple(strides)
+
+
+def offset_in(shape: tuple[int, ...], indices: tuple[Expr, ...]) -> Expr:
+    """The position of an element in a contiguous row-major array."""
+    return linear(list(zip(indices, row_major_strides(shape), strict=True)))

@@ -16,6 +16,7 @@ from lowering.codegen.body import Body
 from lowering.codegen.expressions import compute
 from lowering.codegen.plain import PlainNest
 from lowering.codegen.vectors import load_text, pack
+from lowering.contiguity import VECTOR_BYTES, loop_is_contiguous
 from lowering.kernel import Pass, RowNest
 from lowering.stage import map_nest
 from tracegraph.scalar import Accumulated, Axis, Expr, Load, Sum, subexpressions
@@ -34,7 +35,7 @@ def widened(nest: PlainNest) -> PlainNest:
     if number is None or not loads or only.stores:
         return nest
     together = _together(nest, nest.space[number], min(load.dtype.itemsize for load in loads))
-    if together == 1 or launch.loop_is_contiguous(nest):
+    if together == 1 or loop_is_contiguous(nest):
         return nest
     return _widened(nest, number, together)
 
@@ -45,7 +46,7 @@ def _together(nest: RowNest, columns: int, narrowest: int) -> int:
     """
     size, own = prod(nest.space) * prod(nest.loop), len(nest.passes[0].accumulators)
     word = launch.WORD // narrowest
-    together = launch.VECTOR_BYTES // narrowest if word > 1 else 1
+    together = VECTOR_BYTES // narrowest if word > 1 else 1
     while together > 1:
         few = together * own <= MOST_ACCUMULATORS and size >= 2 * together * launch.LARGE_MAP
         whole = columns % together == 0 and columns >= FEWEST_THREADS * together
@@ -91,7 +92,7 @@ def runs_of(roots: Iterable[Expr]) -> list[Run]:
     for load in loads:
         if load.guard is not None or any(load in run.loads for run in runs):
             continue
-        length = launch.VECTOR_BYTES // load.dtype.itemsize
+        length = VECTOR_BYTES // load.dtype.itemsize
         while length > 1 and length * load.dtype.itemsize >= launch.WORD:
             run = [Load.make(load.buffer, (load.indices[0] + k,), None) for k in range(length)]
             if _is_multiple(load.indices[0], length) and all(other in loads for other in run):

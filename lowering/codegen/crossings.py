@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import prod
 
-from lowering.codegen.flatten import offset_in
 from lowering.kernel import MapNest, Store
+from lowering.strides import offset_in
 from tracegraph.scalar import Axis, Load, affine, subexpressions
 
 LEAST_EXTENT = 16

@@ -11,12 +11,12 @@ from dataclasses import replace
 from math import prod
 
 from lowering.kernel import Signal, Store
+from lowering.strides import offset_in, row_major_strides
 from tracegraph.scalar import (
     Axis,
     Expr,
     Load,
     floor_divide,
-    linear,
     modulo,
     subexpressions,
     substitute,
@@ -26,23 +26,9 @@ POINT, STEP = -1, -2
 """Axis numbers of the two linear indices: over independent axes, and over those walked in order."""
 
 
-def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The distance between neighbours along each axis of a contiguous array, in elements.
-
-    >>> row_major((4, 3, 2))
-    (6, 2, 1)
-    """
-    return tuple(prod(shape[axis + 1 :]) for axis in range(len(shape)))
-
-
 def linear_axis(number: int, extents: tuple[int, ...]) -> Axis:
     """The linear index over axes of these extents."""
     return Axis.make(number, prod(extents))
-
-
-def offset_in(shape: tuple[int, ...], indices: tuple[Expr, ...]) -> Expr:
-    """The position of an element in a contiguous row-major array."""
-    return linear(list(zip(indices, row_major(shape), strict=True)))
 
 
 class Flattener:
@@ -58,7 +44,7 @@ class Flattener:
         for kind, members in axes.items():
             extents = tuple(extent for _, extent in members)
             whole = linear_axis(kind, extents)
-            for (number, extent), stride in zip(members, row_major(extents), strict=True):
+            for (number, extent), stride in zip(members, row_major_strides(extents), strict=True):
                 index = modulo(floor_divide(whole, stride or 1), extent or 1)
                 self._replace[Axis.make(number, extent)] = index
 

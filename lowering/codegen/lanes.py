@@ -35,15 +35,19 @@ GROUPS_IN_FLIGHT = 4
 """Vectors that a lane loads before it folds the first of them."""
 
 
-def place_thread(body: Body, shape: ReduceShape, points: int) -> None:
-    """Declare the thread's `point` and `lane`, whether it is `live`, and its block's `split`."""
-    tile = "block"
+def place_thread(body: Body, shape: ReduceShape, points: int, tile: str = "block") -> None:
+    """Declare the thread's `point` and `lane`, whether it is `live`, and its block's `split`.
+
+    Of a cluster, `tile` and `rank` are declared, and the lanes are counted through its blocks.
+    """
     if shape.splits > 1:
         body.line(f"const int tile = block / {shape.splits}, split = block % {shape.splits};")
         tile = "tile"
     output, lane = f"thread % {shape.outputs}", f"thread / {shape.outputs}"
     if shape.adjacent:
         output, lane = f"thread / {shape.lanes}", f"thread % {shape.lanes}"
+    if shape.cluster > 1:
+        output, lane = "0", f"rank * {shape.threads} + thread"
     body.line(f"const int lane = {lane};")
     kind = index_type(shape.tiles * shape.outputs)
     first = cast(kind, tile) if kind == WIDE else tile
@@ -181,29 +185,33 @@ def share_cells(body: Body, folds: Sequence[Fold], shape: ReduceShape) -> None:
         for cell, type_, dtype in zip(fold.cells("shared"), fold.types, fold.dtypes, strict=True):
             place = f"reinterpret_cast<{type_}*>(shared + {offset})"
             body.line(f"{type_}* const {cell} = {place};")
-            offset += shape.outputs * shape.lanes * dtype.itemsize
+            offset += shape.threads * dtype.itemsize
 
 
 def fold_lanes(body: Body, folds: Sequence[Fold], shape: ReduceShape) -> None:
     """Fold the lanes of each output into its lane 0, by halving distances in shared memory.
 
+    In a cluster, each block folds its own into its first thread.
+
     As soon as the lanes that meet are of one warp, the warp alone waits.
     """
-    if shape.lanes == 1 or not folds:
+    lanes = shape.lanes // shape.cluster
+    if lanes == 1 or not folds:
         return
+    lane = "lane" if shape.cluster == 1 else "thread"
     stride = 1 if shape.adjacent else shape.outputs
     for fold in folds:
         for mine, shared in zip(fold.cells("total"), fold.cells("shared"), strict=True):
             body.line(f"{shared}[thread] = {mine};")
-    body.line(barrier(shape.lanes * stride))
-    far = [w for w in _halvings(shape.lanes) if 2 * w * stride > WARP]
-    near = [w for w in _halvings(shape.lanes) if 2 * w * stride <= WARP]
+    body.line(barrier(lanes * stride))
+    far = [w for w in _halvings(lanes) if 2 * w * stride > WARP]
+    near = [w for w in _halvings(lanes) if 2 * w * stride <= WARP]
     for widths, sync in ((far, "__syncthreads();"), (near, "__syncwarp();")):
         if not widths:
             continue
         head = f"for (int width = {widths[0]}; width >= {widths[-1]}; width /= 2)"
         with body.block(head):
-            with body.block("if (lane < width)"):
+            with body.block(f"if ({lane} < width)"):
                 other = "thread + width" if stride == 1 else f"thread + width * {stride}"
                 for fold in folds:
                     theirs = tuple(f"{cell}[{other}]" for cell in fold.cells("shared"))

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from lowering.codegen.crossings import Crossing, crossing
-from lowering.codegen.flatten import offset_in
 from lowering.codegen.plain import PlainNest
 from lowering.codegen.shapes import (
     MapShape,
@@ -23,6 +22,7 @@ from lowering.codegen.shapes import (
     Shape,
     TileShape,
 )
+from lowering.contiguity import VECTOR_BYTES, loop_is_contiguous, row_accesses
 from lowering.kernel import (
     Accumulator,
     MapNest,
@@ -33,19 +33,21 @@ from lowering.kernel import (
     Store,
 )
 from lowering.preamble import is_half
-from tracegraph.scalar import INDEX, Load, affine, subexpressions
+from lowering.rows import MOST_CLUSTER, most_shares
+from tracegraph.scalar import INDEX, Load, subexpressions
 
 MOST_THREADS = 256
 FEWEST_THREADS = 32
 FULL_DEVICE = 512  # blocks that keep a large GPU busy
 LARGE_MAP = 1 << 20  # points from which a thread takes several, to have more loads in flight
-VECTOR_BYTES = 16  # the most that one access moves
 VECTORS_PER_THREAD = 2
 WORD = 4  # bytes that an access is to move at least
 STEPS_PER_LANE = 16  # loop steps below which a further split costs more than it saves
 STEPS_KEPT = 16  # loop steps of which a lane may keep values in registers from pass to pass
 STEP_BYTES = 64  # of one value of all these steps, at most: registers for more leave few threads
 MOST_ROW_THREADS = 1024
+CLUSTER_THREADS = 512  # two such blocks have all registers of a multiprocessor, and take turns
+CLUSTER_STEPS = 32  # loop steps of which a lane of a cluster may keep values
 SHARED_LIMIT = 48 << 10
 LONG_WALK = 64
 MOST_WALKERS = 4096
@@ -67,14 +69,29 @@ def block_threads(nests: tuple[PlainNest, ...]) -> int:
     return threads
 
 
-def nest_shape(nest: PlainNest, threads: int) -> Shape:
-    """The geometry of one nest in blocks of `threads` threads."""
+def cluster_of(nest: PlainNest) -> int:
+    """The blocks that are to share each row.
+
+    They are several where passes over contiguous rows need more than one block can keep.
+    """
+    if not isinstance(nest, RowNest) or len(nest.passes) == 1 or not loop_is_contiguous(nest):
+        return 1
+    points, steps = prod(nest.space), prod(nest.loop)
+    if not points or steps <= MOST_ROW_THREADS * steps_kept(nest):
+        return 1
+    busy = min(_ceil(FULL_DEVICE, points), most_shares(steps))
+    wanted = max(_ceil(steps, CLUSTER_THREADS * CLUSTER_STEPS), busy, 2)
+    return min(_power_of_two(wanted), MOST_CLUSTER)
+
+
+def nest_shape(nest: PlainNest, threads: int, cluster: int = 1) -> Shape:
+    """The geometry of one nest in blocks of `threads` threads; of rows, in clusters of blocks."""
     match nest:
         case MapNest():
             found = crossing(nest)
             return map_shape(nest, threads) if found is None else tile_shape(nest, found, threads)
         case RowNest():
-            return reduce_shape(nest, threads)
+            return reduce_shape(nest, threads, cluster)
         case ScanNest():
             return scan_shape(nest, threads)
         case ScatterNest(space=space, repeats=repeats):
@@ -107,7 +124,7 @@ def tile_shape(nest: MapNest, found: Crossing, threads: int) -> TileShape:
     return TileShape(threads, found, tiles * others, found.offsets()[-1])
 
 
-def reduce_shape(nest: RowNest, threads: int) -> ReduceShape:
+def reduce_shape(nest: RowNest, threads: int, cluster: int = 1) -> ReduceShape:
     """Geometry of rows, from which of their indices runs through memory contiguously."""
     points, steps = prod(nest.space), prod(nest.loop)
     accumulators, once = accumulators_of(nest), len(nest.passes) == 1
@@ -118,6 +135,8 @@ def reduce_shape(nest: RowNest, threads: int) -> ReduceShape:
         lanes = min(threads, _power_of_two(_ceil(steps, each)))
     else:
         lanes = min(threads // min(32, _power_of_two(points)), _power_of_two(_ceil(steps, 8)))
+    if cluster > 1:
+        lanes = threads
     outputs = threads // lanes
     tiles = _ceil(points, outputs)
     splits = 1
@@ -128,12 +147,14 @@ def reduce_shape(nest: RowNest, threads: int) -> ReduceShape:
         workspace = partial_offsets(accumulators, points, tiles, splits)[-1]
     shared = threads * cell_bytes(accumulators) if lanes > 1 else 0
     shared = max(shared, 16 * (splits > 1))
-    return ReduceShape(outputs, lanes, adjacent, tiles, splits, shared, workspace, width)
+    return ReduceShape(
+        outputs, lanes * cluster, adjacent, tiles, splits, shared, workspace, width, cluster
+    )
 
 
 def steps_kept(nest: RowNest) -> int:
     """The loop steps of which a lane may keep values."""
-    widest = max((access.buffer.type.dtype.itemsize for access in _accesses(nest)), default=1)
+    widest = max((access.buffer.type.dtype.itemsize for access in row_accesses(nest)), default=1)
     return min(STEPS_KEPT, STEP_BYTES // widest)
 
 
@@ -144,7 +165,7 @@ def row_width(nest: RowNest) -> int:
     begins at a multiple of the width.
     """
     steps = prod(nest.loop)
-    sizes = [access.buffer.type.dtype.itemsize for access in _accesses(nest)]
+    sizes = [access.buffer.type.dtype.itemsize for access in row_accesses(nest)]
     several = len(nest.passes) > 1
     if prod(nest.space) * steps < LARGE_MAP or (several and min(sizes, default=4) >= 4):
         return 1
@@ -241,40 +262,11 @@ def _most_row_threads(nest: RowNest) -> int:
     """The threads that a block may have: several passes are made by as many as keep the row."""
     if len(nest.passes) == 1:
         return MOST_THREADS
+    if cluster_of(nest) > 1:
+        return CLUSTER_THREADS
     lanes = _power_of_two(_ceil(prod(nest.loop), steps_kept(nest)))
     neighbours = 1 if loop_is_contiguous(nest) else min(32, _power_of_two(prod(nest.space)))
     return min(max(lanes * neighbours, MOST_THREADS), MOST_ROW_THREADS)
-
-
-def loop_is_contiguous(nest: RowNest) -> bool:
-    """Whether neighbouring steps of the loop touch neighbouring elements of the largest buffer, or
-    neighbouring outputs neighbouring vectors.
-
-    Where neither the steps nor the outputs do, the steps are given to neighbouring threads.
-    """
-    outputs = [a for a, n in enumerate(nest.space) if n > 1]
-    steps = [a for a, n in enumerate(nest.loop, len(nest.space)) if n > 1]
-    for access in sorted(_accesses(nest), key=lambda access: -access.buffer.type.size):
-        found = affine(offset_in(access.buffer.type.shape, access.indices))
-        if found is None:
-            continue
-        strides, _ = found
-        if steps and abs(strides.get(steps[-1], 0)) == 1:
-            return True
-        nbytes = (
-            abs(strides.get(outputs[-1], 0)) * access.buffer.type.dtype.itemsize if outputs else 0
-        )
-        if 0 < nbytes <= VECTOR_BYTES:
-            return False
-    return True
-
-
-def _accesses(nest: RowNest) -> list[Load | Store]:
-    """The accesses of all passes."""
-    stores = [store for row_pass in nest.passes for store in row_pass.stores]
-    values = [a.value for a in accumulators_of(nest)] + [store.value for store in stores]
-    loads = [expr for expr in subexpressions(tuple(values)) if isinstance(expr, Load)]
-    return [*loads, *stores]
 
 
 def _ceil(number: int, divisor: int) -> int:

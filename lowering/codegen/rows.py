@@ -1,4 +1,4 @@
-"""The text of a RowNest of several passes: a row stays within one block.
+"""The text of a RowNest of several passes: a row stays within one block, or one cluster of blocks.
 
 Between passes every lane learns the totals of its row. Of a row that is short enough, what a later
 pass needs again of an element stays in registers, so that the row is read from memory once.
@@ -11,6 +11,7 @@ from math import prod
 
 from lowering.buffer import Buffer
 from lowering.codegen.body import Body
+from lowering.codegen.clusters import BARRIER, tell_cluster, write_both
 from lowering.codegen.expressions import compute, expr_type, hoist, index_type
 from lowering.codegen.flatten import POINT, STEP, Flattener, linear_axis
 from lowering.codegen.folds import Fold, folds_of
@@ -29,7 +30,7 @@ from lowering.codegen.lanes import (
     take_step,
     walk,
 )
-from lowering.codegen.launch import STEPS_KEPT
+from lowering.codegen.launch import CLUSTER_STEPS, STEPS_KEPT
 from lowering.codegen.passes import FlatPass
 from lowering.codegen.shapes import WARP, ReduceShape
 from lowering.codegen.signals import write_results, write_stop_check
@@ -46,6 +47,14 @@ BLOCK_BYTES = 128 << 10
 
 def write_rows(body: Body, nest: RowNest, shape: ReduceShape) -> None:
     """Write the nest; `block` and `thread` are declared, and the block is the nest's own."""
+    if shape.cluster == 1:
+        _write_rows(body, nest, shape, "block")
+        return
+    for variant in write_both(body, shape):
+        _write_rows(body, nest, variant, "tile")
+
+
+def _write_rows(body: Body, nest: RowNest, shape: ReduceShape, tile: str) -> None:
     rank = len(nest.space)
     flat = Flattener(
         {POINT: list(enumerate(nest.space)), STEP: list(enumerate(nest.loop, start=rank))}
@@ -58,7 +67,7 @@ def write_rows(body: Body, nest: RowNest, shape: ReduceShape) -> None:
         passes.append(FlatPass.of(row_pass, own, flat))
     shape = usable(shape, passes)
     write_stop_check(body, nest.signals)
-    place_thread(body, shape, prod(nest.space))
+    place_thread(body, shape, prod(nest.space), tile)
     share_cells(body, folds, shape)
     body.bind(linear_axis(POINT, nest.space), "point")
     step = linear_axis(STEP, nest.loop)
@@ -79,9 +88,11 @@ def write_rows(body: Body, nest: RowNest, shape: ReduceShape) -> None:
         _tell_lanes(body, flat_pass.folds, shape)
         for fold in flat_pass.folds:
             body.bind(*fold.result("total"))
+    if shape.cluster > 1:
+        body.line(BARRIER)  # until then, blocks read what the others have in shared memory
     if not nest.stores and not nest.signals:
         return
-    if shape.lanes > 1 and not passes[-1].folds:
+    if shape.cluster == 1 < shape.lanes and not passes[-1].folds:
         # a row's own stores may replace what the lanes of its last pass still read
         body.line(barrier(shape.lanes * (1 if shape.adjacent else shape.outputs)))
     with body.block("if (live)" if shape.lanes == 1 else "if (live && lane == 0)"):
@@ -93,6 +104,9 @@ def _tell_lanes(body: Body, folds: Sequence[Fold], shape: ReduceShape) -> None:
     needs to wait until they are read.
     """
     if shape.lanes == 1 or not folds:
+        return
+    if shape.cluster > 1:
+        tell_cluster(body, folds, shape.cluster)
         return
     stride = 1 if shape.adjacent else shape.outputs
     if 2 * stride <= WARP < shape.lanes * stride:  # the last to wait was one warp
@@ -179,9 +193,9 @@ def _kept(passes: Sequence[FlatPass], step: Axis, shape: ReduceShape) -> list[li
             elif expr not in kept[before]:
                 kept[before].append(expr)
     items = _items(step, shape)
-    threads = shape.outputs * shape.lanes
     nbytes = sum(expr.dtype.itemsize for exprs in kept for expr in exprs) * items
-    fits = items <= STEPS_KEPT and nbytes <= min(KEPT_BYTES, BLOCK_BYTES // threads)
+    most = STEPS_KEPT if shape.cluster == 1 else CLUSTER_STEPS
+    fits = items <= most and nbytes <= min(KEPT_BYTES, BLOCK_BYTES // shape.threads)
     return kept if fits else None
 
 

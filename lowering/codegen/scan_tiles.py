@@ -14,9 +14,9 @@ from lowering.buffer import Buffer
 from lowering.codegen.body import Body
 from lowering.codegen.constants import constant
 from lowering.codegen.expressions import cast, combine, compute, value, write_store
-from lowering.codegen.launch import VECTOR_BYTES
 from lowering.codegen.shapes import WARP
 from lowering.codegen.vectors import Vectors, compute_uniform, load_text, pack, store_line
+from lowering.contiguity import VECTOR_BYTES
 from lowering.kernel import Store
 from lowering.preamble import c_type
 from tracegraph.op import Combiner

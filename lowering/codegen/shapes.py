@@ -38,7 +38,8 @@ class ReduceShape:
 
     With `adjacent`, lanes of one output are neighbours, else outputs are. `splits` blocks share the
     loops of one tile of outputs: 1 if there are several passes over the loop. Of the steps, `width`
-    that follow each other may be accessed as one.
+    that follow each other may be accessed as one. A `cluster` of blocks may share each output: its
+    lanes are those of all of them.
     """
 
     outputs: int
@@ -49,11 +50,17 @@ class ReduceShape:
     shared_bytes: int
     workspace_bytes: int
     width: int = 1
+    cluster: int = 1
 
     @property
     def blocks(self) -> int:
         """Number of blocks."""
-        return self.tiles * self.splits
+        return self.tiles * self.splits * self.cluster
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return self.outputs * self.lanes // self.cluster
 
 
 @dataclass(frozen=True, slots=True)

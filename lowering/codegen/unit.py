@@ -11,7 +11,7 @@ from lowering.buffer import Buffer
 from lowering.codegen.body import Body
 from lowering.codegen.columns import widened
 from lowering.codegen.constants import constant
-from lowering.codegen.launch import accumulators_of, block_threads, nest_shape
+from lowering.codegen.launch import accumulators_of, block_threads, cluster_of, nest_shape
 from lowering.codegen.maps import write_map
 from lowering.codegen.parameters import (
     ConditionHandle,
@@ -64,6 +64,8 @@ class KernelCode:
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     shared_bytes: int
+    cluster: int = 1
+    """Blocks that run together, where the device has clusters."""
 
     @property
     def workspace_bytes(self) -> int:
@@ -115,8 +117,11 @@ def kernel_text(
     is not declared free of aliases. `loops` are the conditions of while nodes.
     """
     nests = tuple(widened(plain(nest)) for nest in kernel.nests)
+    cluster = max(map(cluster_of, nests), default=1)
+    if cluster > 1:  # those with clusters first: each is to begin where a cluster does
+        nests = tuple(sorted(nests, key=lambda nest: cluster_of(nest) == 1))
     threads = block_threads(nests)
-    shapes = [nest_shape(nest, threads) for nest in nests]
+    shapes = [nest_shape(n, threads, cluster if cluster_of(n) > 1 else 1) for n in nests]
     read, written = _buffers(nests)
     buffers = tuple(dict.fromkeys([*read, *written]))
     others = tuple(dict.fromkeys(p for nest in nests for p in _parameters(nest, loops)))
@@ -130,7 +135,7 @@ def kernel_text(
     body.line("const int thread = int(threadIdx.x);")
     if shared:
         body.line("extern __shared__ __align__(16) unsigned char shared[];")
-    blocks = _write_nests(body, nests, shapes)
+    blocks = _write_nests(body, nests, shapes, cluster)
 
     declared = [_pointer(buffer, pointers[buffer], written, offsets) for buffer in buffers]
     declared += [f"{_SPELLING[type(parameter)][0]} {names[parameter]}" for parameter in others]
@@ -138,18 +143,21 @@ def kernel_text(
     if workspace:
         declared.append("unsigned char* workspace")
         parameters = (*parameters, Workspace(workspace))
-    head = f'extern "C" __global__ void __launch_bounds__({threads})'
+    bounds = f"__launch_bounds__({threads})"
+    head = f'extern "C" __global__ void {f"TG_CLUSTER({cluster}) " * (cluster > 1)}{bounds}'
     text = f"{head}\n{NAME}({', '.join(declared)}) {{\n{body.text}}}\n"
     grid, block = (max(blocks, 1), 1, 1), (threads, 1, 1)  # a grid of nothing cannot be launched
-    return text, KernelCode(NAME, parameters, grid, block, shared)
+    return text, KernelCode(NAME, parameters, grid, block, shared, cluster)
 
 
 _Working = (ReduceShape, ScanShape)
 """The shapes of nests that may need a workspace."""
 
 
-def _write_nests(body: Body, nests: tuple[PlainNest, ...], shapes: list[Shape]) -> int:
-    """Write each nest for its range of blocks; returns how many blocks there are."""
+def _write_nests(
+    body: Body, nests: tuple[PlainNest, ...], shapes: list[Shape], cluster: int
+) -> int:
+    """Write each nest for its range of blocks; returns how many blocks there are, in clusters."""
     busy = [(nest, shape) for nest, shape in zip(nests, shapes, strict=True) if shape.blocks]
     start = used = 0
     for position, (nest, shape) in enumerate(busy):
@@ -161,13 +169,13 @@ def _write_nests(body: Body, nests: tuple[PlainNest, ...], shapes: list[Shape]) 
             body.line("const int block = int(blockIdx.x);")
             _write_nest(body, nest, shape, workspace)
         else:
-            last = position == len(busy) - 1
+            last = position == len(busy) - 1 and stop % cluster == 0
             test = "else" if last else f"if (blockIdx.x < {stop}u)"
             with body.block(test if position == 0 or last else f"else {test}"):
                 body.line(f"const int block = int(blockIdx.x) - {start};")
                 _write_nest(body, nest, shape, workspace)
         start = stop
-    return start
+    return -(-start // cluster) * cluster
 
 
 def _write_nest(body: Body, nest: PlainNest, shape: Shape, workspace: str) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from emulator import ARGUMENT, COMPILER, FILL, SHIM, kernel_wrapper
+from emulator import ARGUMENT, COMPILER, FILL, SHIM, for_host, kernel_wrapper
 
 from lowering.backends.recording import (
     RecordedExecutable,
@@ -116,6 +116,7 @@ class EmulatedDriver(RecordingDriver):
             (ctypes.c_void_p * len(values))(*values),
             (ctypes.c_uint * blocks)(*range(blocks)),
             blocks,
+            1,
             launch.block[0],
         )
         assert not failed, f"some threads of {name} wait at a barrier for others that have ended"
@@ -123,7 +124,8 @@ class EmulatedDriver(RecordingDriver):
     def _compiled(self, module: Module) -> ctypes.CDLL:
         wrappers = "".join(kernel_wrapper(name, n) for name, n in module.counts.items())
         source = self._folder / f"module{next(self._numbers)}.cpp"
-        source.write_text(STORED_SHIM + GRID + module.source + ARGUMENT + wrappers)
+        text = for_host(module.source, clusters=False)
+        source.write_text(STORED_SHIM + GRID + text + ARGUMENT + wrappers)
         library = source.with_suffix(".so")
         options = "-std=c++17 -O1 -shared -fPIC -w -ffp-contract=off -fno-strict-aliasing"
         command = [COMPILER or "g++", *options.split(), "-o", str(library), str(source)]

@@ -1,8 +1,8 @@
 """Runs generated CUDA C++ on the CPU, compiled with g++: how kernels are checked without a GPU.
 
-Blocks run one after the other, in any order that is asked for. The threads of a block are fibers
-that take turns at `__syncthreads`, and where lanes exchange values; so a run is deterministic, and
-a barrier or an exchange that some threads never reach is an error and not a hang.
+Blocks, or clusters of them, run one after the other, in any order that is asked for. Their threads
+are fibers that take turns at barriers, and where lanes exchange values; so a run is deterministic,
+and a barrier or an exchange that some threads never reach is an error and not a hang.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ using namespace std;
 
 struct index3 { unsigned x, y, z; };
 static index3 threadIdx, blockIdx;
-alignas(256) unsigned char shared[48 << 10];
+static const int MOST_BLOCKS = 8, MOST_THREADS = 1024, MOST = MOST_BLOCKS * MOST_THREADS;
+alignas(256) static unsigned char memories[MOST_BLOCKS][48 << 10];  // shared, of each block
+static int current, block_size;  // the fiber that runs: a thread of the cluster
+static unsigned char* own_memory() { return memories[current / block_size]; }
 
 extern "C" unsigned conditions[1024];
 unsigned conditions[1024];
@@ -83,22 +86,27 @@ static unsigned short tg_double_to_half(double x) {
   return bits;
 }
 
-static const int MOST = 1024;
 static ucontext_t scheduler, fibers[MOST];
 static char* stacks[MOST];
 static bool finished[MOST];
-static int current;
 extern "C" int backwards;
 int backwards;  // the last thread of a block goes first
 static void (*task)(void**);
 static void** task_arguments;
 
-static bool at_barrier[MOST];
+static bool at_barrier[MOST], at_cluster_barrier[MOST];
 static void __syncthreads() {
   at_barrier[current] = true;
   swapcontext(&fibers[current], &scheduler);
 }
 static void __syncwarp() { __syncthreads(); }
+static void tg_cluster_barrier() {
+  at_cluster_barrier[current] = true;
+  swapcontext(&fibers[current], &scheduler);
+}
+template <class T> static T tg_of_peer(const T* place, int rank) {
+  return *(const T*)((const unsigned char*)place - own_memory() + memories[rank]);
+}
 
 // What the lanes of a warp that are named in a mask give each other, as soon as all have come.
 static struct { bool waiting; unsigned mask, word, lane; } meetings[MOST];
@@ -126,11 +134,16 @@ static void run_fiber() {
   task(task_arguments);
   finished[current] = true;
 }
-static int run_block(unsigned block, int threads) {
-  blockIdx = {block, 0, 0};
-  memset(shared, 0xA5, sizeof shared);
-  for (int i = 0; i < threads; ++i) {
-    finished[i] = at_barrier[i] = meetings[i].waiting = false;
+static bool all(const bool* flags, int from, int count) {
+  for (int i = from; i < from + count; ++i) if (!flags[i]) return false;
+  return true;
+}
+static int run_cluster(unsigned first, int blocks, int threads) {
+  const int count = blocks * threads;
+  block_size = threads;
+  memset(memories, 0xA5, sizeof memories);
+  for (int i = 0; i < count; ++i) {
+    finished[i] = at_barrier[i] = at_cluster_barrier[i] = meetings[i].waiting = false;
     getcontext(&fibers[i]);
     if (!stacks[i]) stacks[i] = (char*)malloc(64 << 10);
     fibers[i].uc_stack.ss_sp = stacks[i];
@@ -138,33 +151,49 @@ static int run_block(unsigned block, int threads) {
     fibers[i].uc_link = &scheduler;
     makecontext(&fibers[i], run_fiber, 0);
   }
-  for (;;) {
-    int ended = 0, stopped = 0;
+  while (!all(finished, 0, count)) {
     bool moved = false;
-    for (int turn = 0; turn < threads; ++turn) {
-      current = backwards ? threads - 1 - turn : turn;
-      if (!finished[current] && !at_barrier[current] && !meetings[current].waiting) {
-        threadIdx = {(unsigned)current, 0, 0};
-        swapcontext(&scheduler, &fibers[current]);
-        moved = true;
-      }
-      ended += finished[current];
-      stopped += at_barrier[current];
+    for (int turn = 0; turn < count; ++turn) {
+      current = backwards ? count - 1 - turn : turn;
+      if (finished[current] || at_barrier[current] || at_cluster_barrier[current]) continue;
+      if (meetings[current].waiting) continue;
+      blockIdx = {first + current / threads, 0, 0};
+      threadIdx = {(unsigned)(current % threads), 0, 0};
+      swapcontext(&scheduler, &fibers[current]);
+      moved = true;
     }
-    if (ended == threads) return 0;
-    if (stopped == threads) memset(at_barrier, 0, sizeof at_barrier);
-    else if (!moved) return 1;  // some wait for others, who have ended or wait elsewhere
+    for (int start = 0; start < count; start += threads) {
+      if (!all(at_barrier, start, threads)) continue;
+      memset(at_barrier + start, 0, threads);
+      moved = true;
+    }
+    if (all(at_cluster_barrier, 0, count)) {
+      memset(at_cluster_barrier, 0, count);
+      moved = true;
+    }
+    if (!moved) return 1;  // some wait for others, who have ended or wait elsewhere
   }
+  return 0;
 }
-extern "C" int launch(void (*wrapper)(void**), void** arguments, const unsigned* blocks, int count,
-                      int threads) {
+extern "C" int launch(void (*wrapper)(void**), void** arguments, const unsigned* clusters,
+                      int count, int blocks, int threads) {
   task = wrapper;
   task_arguments = arguments;
   for (int i = 0; i < count; ++i)
-    if (run_block(blocks[i], threads)) return 1;
+    if (run_cluster(clusters[i] * blocks, blocks, threads)) return 1;
   return 0;
 }
 """
+
+
+_SHARED = "extern __shared__ __align__(16) unsigned char shared[];"
+
+
+def for_host(source: str, clusters: bool) -> str:
+    """The text of a unit for g++: as for a device that has clusters, or for one that has none."""
+    assert "__shared__" not in source.replace(_SHARED, "")
+    text = source.replace(_SHARED, "unsigned char* const shared = own_memory();")
+    return f"#define TG_CLUSTERS\n#define TG_CLUSTER(blocks)\n{text}" if clusters else text
 
 
 class BarrierError(AssertionError):
@@ -234,13 +263,13 @@ class Memory:
 
 
 class Emulator:
-    """The kernels of a unit, ready to run on the CPU."""
+    """The kernels of a unit, ready to run on the CPU, in clusters of blocks or without any."""
 
-    def __init__(self, unit: Unit, folder: Path) -> None:
+    def __init__(self, unit: Unit, folder: Path, clusters: bool = True) -> None:
         codes = {code.name: code for code in unit.kernels.values()}
         wrappers = "".join(kernel_wrapper(c.name, len(c.parameters)) for c in codes.values())
         source = folder / "unit.cpp"
-        source.write_text(SHIM + unit.source + ARGUMENT + wrappers)
+        source.write_text(SHIM + for_host(unit.source, clusters) + ARGUMENT + wrappers)
         library = folder / "unit.so"
         command = [
             COMPILER or "g++", "-std=c++17", "-O1", "-shared", "-fPIC", "-w", "-ffp-contract=off",
@@ -285,12 +314,15 @@ class Emulator:
         """Launch a node."""
         code = self.code(node)
         arguments = [self._argument(node, p, memory) for p in code.parameters]
-        blocks = list(range(code.grid[0])) if order is None else list(order)
+        clusters = range(code.grid[0] // code.cluster)
+        if order is not None:
+            clusters = dict.fromkeys(block // code.cluster for block in order)
         failed = self._library.launch(
             ctypes.cast(getattr(self._library, f"run_{code.name}"), ctypes.c_void_p),
             (ctypes.c_void_p * len(arguments))(*arguments),
-            (ctypes.c_uint * len(blocks))(*blocks),
-            len(blocks),
+            (ctypes.c_uint * len(clusters))(*clusters),
+            len(clusters),
+            code.cluster,
             code.block[0],
         )
         if failed:

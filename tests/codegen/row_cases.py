@@ -5,12 +5,12 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
-from cases import Case, case, kernel_case, values
+from cases import CASES, Case, kernel_case, values
 from fold_cases import accumulated
 from kernels import axes, buffer, call, load, node, store
 
 from lowering.buffer import Buffer
-from lowering.kernel import Accumulator, Pass, RowNest, SetCondition
+from lowering.kernel import Accumulator, MapNest, Pass, RowNest, SetCondition
 from tracegraph.combiners import ADD, MAXIMUM, MINIMUM
 from tracegraph.scalar import Expr, const
 
@@ -48,7 +48,9 @@ def _softmaxes() -> None:
         ((3, 1000), 1, "float16", False),
         ((2, 5, 33), 2, "bfloat16", True),
         ((2, 9000), 1, "float64", True),  # too long to be kept
-        ((3, 20_000), 1, "float32", False),
+        ((3, 20_000), 1, "float32", False),  # kept by two blocks
+        ((2, 100_000), 1, "float16", False),  # by four, in groups
+        ((1, 150_001), 1, "float32", True),  # too long for eight
         ((500, 40), 0, "float32", False),  # columns
         ((3, 7, 50), 1, "float32", True),  # the middle
         ((200, 3), 1, "float32", False),
@@ -144,24 +146,49 @@ def _rereads() -> None:
         kernel_case(f"reread_{dtype}_{columns}", (nest,), {x: given}, expected)
 
 
-@case
-def positions_and_a_condition_after_two_passes() -> Case:
-    x, out, at = buffer("float32", 600), buffer("float32", 600), buffer("int64")
-    (j,) = axes(600)
-    most, where = accumulated(0, "float32"), accumulated(1, "int64")
-    centred = call("subtract", load(x, j), most)
-    passes = (
-        Pass((Accumulator(MAXIMUM, load(x, j)), Accumulator(MAXIMUM, load(x, j), arg=True)), ()),
-        Pass((Accumulator(MINIMUM, centred),), (store(out, (j,), centred),)),
-    )
-    signal = SetCondition(7, call("less", accumulated(2, "float32"), most, dtype=bool))
-    nest = RowNest((), (600,), passes, (store(at, (), where),), (signal,))
-    given = values("float32", 600)
-    expected = {out: given - given.max(), at: np.array(given.argmax())}
-    return Case(node("both", nest), {x: given}, expected, 0.0, {7: 1})
+def _positions_and_conditions_after_two_passes() -> None:
+    for condition, size in ((7, 600), (8, 30_000)):  # in a block, and in a cluster
+        x, out, at = buffer("float32", size), buffer("float32", size), buffer("int64")
+        (j,) = axes(size)
+        most, where = accumulated(0, "float32"), accumulated(1, "int64")
+        centred = call("subtract", load(x, j), most)
+        passes = (
+            Pass(
+                (Accumulator(MAXIMUM, load(x, j)), Accumulator(MAXIMUM, load(x, j), arg=True)), ()
+            ),
+            Pass((Accumulator(MINIMUM, centred),), (store(out, (j,), centred),)),
+        )
+        less = call("less", accumulated(2, "float32"), most, dtype=bool)
+        signal = SetCondition(condition, less)
+        nest = RowNest((), (size,), passes, (store(at, (), where),), (signal,))
+        given = values("float32", size)
+        expected = {out: given - given.max(), at: np.array(given.argmax())}
+        both = node(f"position_and_condition_{size}", nest)
+        CASES[both.kernel.name] = Case(both, {x: given}, expected, 0.0, {condition: 1})
+
+
+def _siblings() -> None:
+    """Rows in clusters of two sizes, and others without, in one kernel."""
+    given: dict[Buffer, np.ndarray] = {}
+    expected: dict[Buffer, np.ndarray] = {}
+    nests: list[MapNest | RowNest] = []
+    for rows, columns in ((5, 300), (3, 20_000), (1, 90_000)):
+        x, out = buffer("float64", rows, columns), buffer("float64", rows, columns)
+        given[x] = values("float64", rows, columns)
+        powers = np.exp(given[x] - given[x].max(1, keepdims=True))
+        expected[out] = powers / powers.sum(1, keepdims=True)
+        nests.append(softmax(x, out, 1))
+    x, out = buffer("float64", 70), buffer("float64", 70)
+    (i,) = axes(70)
+    given[x] = values("float64", 70)
+    expected[out] = given[x] + given[x]
+    nests.append(MapNest((70,), (store(out, (i,), call("add", load(x, i), load(x, i))),)))
+    kernel_case("siblings_of_rows", tuple(nests), given, expected, TOLERANCE["float64"])
 
 
 _softmaxes()
 _normalisations()
 _updates()
 _rereads()
+_positions_and_conditions_after_two_passes()
+_siblings()

@@ -64,6 +64,23 @@ def assert_case(case: Case, emulator: Emulator, shift: int = 0, apart: int = 0) 
     assert {c: emulator.conditions[c] for c in case.conditions} == case.conditions
 
 
+CLUSTERED = [name for name, case in CASES.items() if UNIT.kernels[case.node].cluster > 1]
+
+
+@pytest.fixture(scope="module")
+def older(tmp_path_factory: pytest.TempPathFactory) -> Emulator:
+    return Emulator(UNIT, tmp_path_factory.mktemp("older"), clusters=False)
+
+
+@pytest.mark.parametrize("name", CLUSTERED)
+def test_rows_of_clusters_are_one_blocks_where_there_are_none(name: str, older: Emulator) -> None:
+    assert_case(CASES[name], older)
+
+
+def test_clusters_of_several_sizes_are_among_the_cases() -> None:
+    assert {UNIT.kernels[CASES[name].node].cluster for name in CLUSTERED} >= {2, 4, 8}
+
+
 SPLIT = [name for name, case in CASES.items() if UNIT.kernels[case.node].workspace_bytes]
 
 

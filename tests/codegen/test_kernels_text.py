@@ -11,7 +11,7 @@ from kernels import axes, buffer, call, load, node, plan, store
 from row_cases import softmax
 
 from lowering.buffer import Buffer
-from lowering.codegen import ConditionHandle, Workspace, unit_source
+from lowering.codegen import ConditionHandle, KernelCode, Workspace, unit_source
 from lowering.kernel import MapNest, SetCondition
 from lowering.plan import KernelNode
 from lowering.preamble import preamble
@@ -108,12 +108,32 @@ def test_a_kernel_that_sets_a_condition_takes_its_handle_after_the_buffers() -> 
     assert "cudaGraphSetConditional(condition0, tg_u32(v0));" in text
 
 
-@pytest.mark.parametrize(("columns", "reads"), [(4096, 1), (100_000, 3)])
-def test_a_row_that_registers_can_hold_is_read_once(columns: int, reads: int) -> None:
+@pytest.mark.parametrize(
+    ("columns", "reads", "without_clusters"), [(4096, 1, 1), (100_000, 1, 3), (200_000, 3, 3)]
+)
+def test_a_row_that_registers_can_hold_is_read_once(
+    columns: int, reads: int, without_clusters: int
+) -> None:
     x, out = buffer("float32", 64, columns), buffer("float32", 64, columns)
     text = functions(node("softmax", softmax(x, out, 1)))
-    assert text.count("= p0[") == reads
-    assert ("#pragma unroll" in text) == (reads == 1)
+    of_cluster, _, alone = text.partition("#else")
+    assert of_cluster.count("= p0[") == reads
+    assert (alone or of_cluster).count("= p0[") == without_clusters
+    assert ("[item]" in of_cluster) == (reads == 1)
+
+
+def test_rows_longer_than_a_block_holds_are_a_clusters() -> None:
+    def code(dtype: str, rows: int, columns: int) -> KernelCode:
+        x, out = buffer(dtype, rows, columns), buffer(dtype, rows, columns)
+        one = node("softmax", softmax(x, out, 1))
+        return unit_source(plan(one)).kernels[one]
+
+    assert code("float32", 1000, 16_384).cluster == 1
+    assert code("float64", 1000, 16_384).cluster == 2  # registers hold half as many
+    assert code("float32", 1000, 50_257).cluster == 4
+    assert code("float32", 64, 50_257).cluster == 8  # so that few rows are many blocks
+    assert code("float32", 1000, 1_000_000).cluster == 8
+    assert code("float32", 64, 50_257).grid == (512, 1, 1)
 
 
 def test_workspace_is_asked_for_where_blocks_share_a_loop() -> None:

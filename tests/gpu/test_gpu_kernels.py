@@ -1,4 +1,4 @@
-"""What only the device's own instructions show: 16-bit arithmetic, and accesses off alignment."""
+"""What only the device shows: 16-bit arithmetic, accesses off alignment, clusters of blocks."""
 
 import numpy as np
 import pytest
@@ -70,3 +70,50 @@ def test_results_do_not_depend_on_where_an_argument_begins(name, dtype, start):
     wide = given.astype(np.float64) if given.dtype.kind == "f" else given
     expected = np.asarray(function(wide)).astype(found.dtype)
     np.testing.assert_array_equal(found, expected)
+
+
+def standardised(x):
+    centred = x - np.mean(x, axis=1, keepdims=True)
+    return centred / np.sqrt(np.mean(centred * centred, axis=1, keepdims=True))
+
+
+LONG_ROWS = [
+    (600, 20_000, "float32"),
+    (600, 9_001, "float64"),
+    (64, 100_003, "float64"),
+    (70, 50_000, "float16"),
+    (65, 140_000, "float32"),  # longer than the registers of a cluster hold
+]
+
+
+@pytest.mark.parametrize(("rows", "columns", "dtype"), LONG_ROWS)
+def test_rows_of_several_blocks_are_what_rows_of_one_would_be(rows, columns, dtype):
+    given = np.random.default_rng(1).normal(2.0, 3.0, (rows, columns)).astype(dtype)
+    f = tracegraph.jit(standardised, device="cuda")
+    lowered = f.lower(given)
+    assert "TG_CLUSTER(" in lowered.source
+    found = np.asarray(f(on_device(given))).astype(np.float64)
+    expected = standardised(given.astype(np.float64))
+    tolerance = {"float16": 4e-3, "float32": 4e-6, "float64": 1e-13}[dtype]
+    np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * 5)
+    np.testing.assert_array_equal(np.asarray(f(on_device(given))).astype(np.float64), found)
+
+
+def test_clusters_run_in_the_bodies_of_loops_and_branches():
+    def settled(x):
+        def step(state):
+            x, count = state
+            changed = tracegraph.cond(count % 2 == 0, standardised, lambda x: x * 0.5 + 1.0, x)
+            return changed, count + 1
+
+        return tracegraph.while_loop(
+            lambda state: (np.max(state[0]) < 1e6) & (state[1] < 5), step, (x, 0)
+        )
+
+    given = np.random.default_rng(2).normal(size=(600, 20_000)).astype(np.float32)
+    found, count = tracegraph.jit(settled, device="cuda")(on_device(given))
+    expected = given.astype(np.float64)
+    for step in range(5):
+        expected = expected * 0.5 + 1.0 if step % 2 else standardised(expected)
+    assert int(count) == 5
+    np.testing.assert_allclose(np.asarray(found), expected, rtol=0, atol=1e-5)

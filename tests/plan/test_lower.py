@@ -303,6 +303,24 @@ def test_few_long_rows_are_not_left_to_one_block_each():
     assert all(len(nest.passes) == 1 for nest in nests if isinstance(nest, RowNest))
 
 
+@pytest.mark.parametrize(
+    ("shape", "axis", "nodes"),
+    [
+        ((64, 50_257), 1, 1),  # few rows, but of as many blocks as a cluster has
+        ((32, 50_257), 1, 3),
+        ((100_000, 1024), 0, 3),  # a block would have 32 columns of this length
+        ((500, 1024), 0, 1),
+        ((10_000, 8192), 0, 1),
+    ],
+)
+def test_rows_and_columns_are_one_kernel_where_its_blocks_fill_a_device(shape, axis, nodes):
+    def standardised(x):
+        powers = np.exp(x - np.max(x, axis=axis, keepdims=True))
+        return powers / np.sum(powers, axis=axis, keepdims=True)
+
+    assert kinds(plan_of(standardised, ArrayType(F64, shape)))["KernelNode"] == nodes
+
+
 def test_columns_can_be_rows():
     def standardise(x):
         centred = x - np.mean(x, axis=0)

@@ -1,0 +1,23 @@
+// Clusters: blocks that run at the same time, wait for each other, and read each other's shared memory.
+// Where the device has none (before sm_90), TG_CLUSTERS is not defined.
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#define TG_CLUSTERS
+#define TG_CLUSTER(blocks) __cluster_dims__(blocks, 1, 1)
+
+// All threads of the cluster wait here; each then sees what the others wrote before.
+__device__ inline void tg_cluster_barrier() {
+  asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
+}
+
+// What the block of this rank in the cluster has at the same place of its shared memory.
+template <class T> __device__ T tg_of_peer(const T* place, int rank) {
+  const T* theirs;
+  asm volatile("mapa.u64 %0, %1, %2;" : "=l"(theirs) : "l"(place), "r"(rank));
+  return *theirs;
+}
+#endif
+
+#ifndef TG_CLUSTERS
+#define TG_CLUSTER(blocks)
+#endif

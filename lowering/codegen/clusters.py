@@ -1,0 +1,52 @@
+"""Clusters: blocks that run together, whose lanes share the loop of one row.
+
+Devices before sm_90 have none. There the first block of each cluster has the row to itself, and the
+others end at once: the text has both, so that it depends on the Plan alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+from lowering.codegen.body import Body
+from lowering.codegen.folds import Fold
+from lowering.codegen.shapes import ReduceShape
+
+BARRIER = "tg_cluster_barrier();"
+
+
+@contextmanager
+def _directive(body: Body, text: str) -> Iterator[None]:
+    body.line(text)
+    with body.scope():
+        yield
+
+
+def write_both(body: Body, shape: ReduceShape) -> Iterator[ReduceShape]:
+    """Yield the shape to write a nest for, first with clusters and then without; `tile` and, with
+    clusters, `rank` are declared.
+    """
+    body.line(f"const int tile = block / {shape.cluster}, rank = block % {shape.cluster};")
+    with _directive(body, "#ifdef TG_CLUSTERS"):
+        yield shape
+    with _directive(body, "#else"):
+        body.line("if (rank != 0) return;")
+        yield replace(shape, cluster=1, lanes=shape.threads)
+    body.line("#endif")
+
+
+def tell_cluster(body: Body, folds: Sequence[Fold], cluster: int) -> None:
+    """Fold what the blocks have in the first of their cells, in the order of their ranks: every
+    thread has the totals then. The cells must stay until the next barrier of the cluster.
+    """
+    body.line(BARRIER)
+    for fold in folds:
+        fold.reset(body, "total")
+        body.line("#pragma unroll")
+        with body.block(f"for (int peer = 0; peer < {cluster}; ++peer)"):
+            cells = fold.cells("theirs")
+            for cell, type_, shared in zip(cells, fold.types, fold.cells("shared"), strict=True):
+                body.line(f"const {type_} {cell} = tg_of_peer({shared}, peer);")
+            fold.absorb(body, "total", cells)
