@@ -24,20 +24,26 @@ from lowering.stage import (
 )
 from tracegraph.scalar import Accumulated, Axis, Expr, Load, subexpressions
 
-FEWEST_BLOCKS = 512
-"""Blocks that keep a device busy: several passes need a row in one block or cluster of blocks."""
+MANY_ROWS = 512
+"""Rows that keep a device busy when each is one block's: several passes need a row in one block."""
 
 MOST_CLUSTER = 8
-"""Blocks of a cluster: as many as every device that has clusters can run together."""
+"""Blocks that may share a row: as many as every device that has clusters can run together."""
 
 LEAST_SHARE = 4096
-"""Elements of a row that a block of a cluster should have at least."""
+"""Elements of a row that each of several blocks should have at least."""
 
-FEWEST_COLUMNS = 4096
-"""Outputs that keep a device busy where neighbours of them share a block: columns."""
+KEPT_ROW = 1 << 17
+"""Elements of the longest row that the registers of a cluster hold, so that it is read once."""
+
+FEWEST_BLOCKS = 128
+"""Blocks of such rows that are quicker together than separate kernels, which read rows anew."""
 
 KEPT_COLUMN = 512
-"""Elements of a column that a block keeps, so that few blocks that read once are as quick."""
+"""The same of a column, of which a block has the neighbours too, so that there are fewer blocks."""
+
+MANY_COLUMNS = 8192
+"""Columns that keep a device busy though they are read once a pass."""
 
 SHORT = 1 << 14
 """Elements in all up to which a single block is quick enough, whatever the number of rows."""
@@ -244,12 +250,15 @@ def _renumbered(rows: RowNest, order: list[int]) -> RowNest:
 
 
 def _fits_blocks(rows: RowNest) -> bool:
+    """Whether several passes over the rows at once are quicker than one kernel after the other."""
     outputs, steps = prod(rows.space), prod(rows.loop)
     if outputs * steps <= SHORT:
         return True
-    if loop_is_contiguous(rows):
-        return outputs * most_shares(steps) >= FEWEST_BLOCKS
-    return outputs >= (FEWEST_BLOCKS if steps <= KEPT_COLUMN else FEWEST_COLUMNS)
+    if not loop_is_contiguous(rows):
+        return outputs >= (MANY_ROWS if steps <= KEPT_COLUMN else MANY_COLUMNS)
+    if steps > KEPT_ROW:
+        return outputs >= MANY_ROWS
+    return outputs * most_shares(steps) >= FEWEST_BLOCKS
 
 
 def most_shares(steps: int) -> int:

@@ -33,7 +33,7 @@ from lowering.kernel import (
     Store,
 )
 from lowering.preamble import is_half
-from lowering.rows import MOST_CLUSTER, most_shares
+from lowering.rows import KEPT_ROW, MOST_CLUSTER, most_shares
 from tracegraph.scalar import INDEX, Load, subexpressions
 
 MOST_THREADS = 256
@@ -46,8 +46,8 @@ STEPS_PER_LANE = 16  # loop steps below which a further split costs more than it
 STEPS_KEPT = 16  # loop steps of which a lane may keep values in registers from pass to pass
 STEP_BYTES = 64  # of one value of all these steps, at most: registers for more leave few threads
 MOST_ROW_THREADS = 1024
-CLUSTER_THREADS = 512  # two such blocks have all registers of a multiprocessor, and take turns
-CLUSTER_STEPS = 32  # loop steps of which a lane of a cluster may keep values
+CLUSTER_THREADS = 256  # few with many values each: several blocks fit, and take turns
+CLUSTER_STEPS = KEPT_ROW // (MOST_CLUSTER * CLUSTER_THREADS)  # that a lane may keep values of
 SHARED_LIMIT = 48 << 10
 LONG_WALK = 64
 MOST_WALKERS = 4096

@@ -44,6 +44,9 @@ KEPT_BYTES = 256
 BLOCK_BYTES = 128 << 10
 """Bytes of elements that all threads of a block keep at most: half of the registers there are."""
 
+CLUSTER_BYTES = 512
+"""Bytes that a thread of a cluster keeps at most: half of the registers it may have."""
+
 
 def write_rows(body: Body, nest: RowNest, shape: ReduceShape) -> None:
     """Write the nest; `block` and `thread` are declared, and the block is the nest's own."""
@@ -178,6 +181,7 @@ def _kept(passes: Sequence[FlatPass], step: Axis, shape: ReduceShape) -> list[li
     """
     changed = {store.buffer for flat_pass in passes[:-1] for store in flat_pass.stores}
     made: dict[Expr, int] = {}
+    last: dict[Expr, int] = {}
     kept: list[list[Expr]] = [[] for _ in passes]
     for number, flat_pass in enumerate(passes):
         lasting = _lasting(flat_pass.roots, step, changed)
@@ -190,13 +194,20 @@ def _kept(passes: Sequence[FlatPass], step: Axis, shape: ReduceShape) -> list[li
             before = made.setdefault(expr, number) if expr in lasting else number
             if before == number:
                 stack.extend(expr.children)
-            elif expr not in kept[before]:
-                kept[before].append(expr)
+            else:
+                last[expr] = number
+                if expr not in kept[before]:
+                    kept[before].append(expr)
+    # what a pass uses for the last time makes room for what it makes of the element
+    held = [
+        sum(expr.dtype.itemsize for expr, end in last.items() if made[expr] <= number < end)
+        for number in range(len(passes))
+    ]
     items = _items(step, shape)
-    nbytes = sum(expr.dtype.itemsize for exprs in kept for expr in exprs) * items
-    most = STEPS_KEPT if shape.cluster == 1 else CLUSTER_STEPS
-    fits = items <= most and nbytes <= min(KEPT_BYTES, BLOCK_BYTES // shape.threads)
-    return kept if fits else None
+    most, most_bytes = STEPS_KEPT, min(KEPT_BYTES, BLOCK_BYTES // shape.threads)
+    if shape.cluster > 1:
+        most, most_bytes = CLUSTER_STEPS, CLUSTER_BYTES
+    return kept if items <= most and max(held) * items <= most_bytes else None
 
 
 def _lasting(roots: Sequence[Expr], step: Axis, changed: set[Buffer]) -> set[Expr]:

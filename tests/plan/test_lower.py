@@ -306,8 +306,9 @@ def test_few_long_rows_are_not_left_to_one_block_each():
 @pytest.mark.parametrize(
     ("shape", "axis", "nodes"),
     [
-        ((64, 50_257), 1, 1),  # few rows, but of as many blocks as a cluster has
-        ((32, 50_257), 1, 3),
+        ((16, 50_257), 1, 1),  # few rows, but of as many blocks as a cluster has
+        ((8, 50_257), 1, 3),
+        ((64, 1_000_000), 1, 3),  # a cluster would read them anew for each pass
         ((100_000, 1024), 0, 3),  # a block would have 32 columns of this length
         ((500, 1024), 0, 1),
         ((10_000, 8192), 0, 1),
