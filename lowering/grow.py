@@ -6,19 +6,18 @@ forwarded in a register.
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Hashable, Sequence, Set
 from dataclasses import replace
 
-from lowering.buffer import Buffer
 from lowering.kernel import Accumulator, MapNest, Nest, ReduceNest, Signal, Store
 from lowering.stage import (
     map_nest,
     map_stores,
     nest_accumulated,
     nest_conditions,
+    nest_expressions,
     nest_loads,
     nest_reads,
-    nest_roots,
     nest_size,
     nest_stores,
     nest_writes,
@@ -49,9 +48,9 @@ class Growing:
         self._signals: list[Signal] = []
         self._expressions: set[Expr] | None = None  # looked at once there may be too many
 
-    def stores_any(self, buffers: Set[Buffer]) -> bool:
-        """Whether some of the buffers are stored."""
-        return not self.stores.keys().isdisjoint(buffers)
+    def stores_any(self, resources: Set[Hashable]) -> bool:
+        """Whether some of these are buffers that are stored."""
+        return not self.stores.keys().isdisjoint(resources)
 
     def whole(self) -> Nest:
         """The nest with all that has joined it."""
@@ -130,7 +129,7 @@ class Growing:
     def _fit(self, roots: Sequence[Expr]) -> bool:
         """Whether there are not too many expressions with those below new roots: looks at each."""
         if self._expressions is None:
-            self._expressions = set(subexpressions(nest_roots(self.whole())))
+            self._expressions = set(nest_expressions(self.whole()))
         added = subexpressions(roots, self._expressions)
         fit = len(self._expressions) <= MAX_EXPRESSIONS
         if not fit:

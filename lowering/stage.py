@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from lowering.buffer import Buffer
 from lowering.kernel import (
@@ -33,6 +33,8 @@ from lowering.kernel import (
 from lowering.plan import Construct, LibraryNode, MatrixOperand, MemcpyNode
 from tracegraph.ir import Source
 from tracegraph.scalar import Accumulated, Axis, Expr, Load, const, subexpressions, substitution
+
+_N = TypeVar("_N", bound=Nest)
 
 _NO_BUFFERS: frozenset[Buffer] = frozenset()
 _NO_NAMES: Mapping[Buffer, Buffer] = MappingProxyType({})
@@ -139,7 +141,7 @@ class Facts(NamedTuple):
     """What is asked of a nest again and again."""
 
     roots: tuple[Expr, ...]
-    size: int  # expressions in all
+    expressions: tuple[Expr, ...]  # all of them, operands before users
     loads: tuple[Load, ...]
     accumulated: tuple[Accumulated, ...]
     reads: frozenset[Buffer]
@@ -153,6 +155,12 @@ def _facts(nest: Nest) -> Facts:
         known = _found_out(nest)
         object.__setattr__(nest, "facts", known)
     return known
+
+
+def of_same_expressions(nest: _N, other: Nest) -> _N:
+    """A new nest, of which what is known of another holds: both have the same parts, in order."""
+    object.__setattr__(nest, "facts", _facts(other))
+    return nest
 
 
 def _found_out(nest: Nest) -> Facts:
@@ -169,7 +177,7 @@ def _found_out(nest: Nest) -> Facts:
     writes = frozenset([store.buffer for store in stores])
     if isinstance(nest, ScatterNest) and nest.combiner is not None:
         reads |= writes
-    return Facts(tuple(roots), len(below), loads, accumulated, reads, writes)
+    return Facts(tuple(roots), tuple(below), loads, accumulated, reads, writes)
 
 
 def _parts(nest: Nest) -> tuple[Sequence[Accumulator], Sequence[Store], Sequence[Signal]]:
@@ -202,9 +210,14 @@ def nest_roots(nest: Nest) -> tuple[Expr, ...]:
     return _facts(nest).roots
 
 
+def nest_expressions(nest: Nest) -> tuple[Expr, ...]:
+    """Every expression that a nest evaluates, operands before users."""
+    return _facts(nest).expressions
+
+
 def nest_size(nest: Nest) -> int:
     """How many expressions a nest evaluates."""
-    return _facts(nest).size
+    return len(_facts(nest).expressions)
 
 
 def nest_loads(nest: Nest) -> tuple[Load, ...]:
