@@ -20,6 +20,7 @@ from lowering.stage import (
     NodeStage,
     Stage,
     blocks,
+    facts_of,
     is_ordered,
     nest_conditions,
     nest_reads,
@@ -77,7 +78,8 @@ def access(stage: Stage) -> Access:
 def nest_access(nest: Nest) -> Access:
     """The resources that a nest touches."""
     if not nest_signals(nest) and not isinstance(nest, PrintNest):
-        return Access(nest_reads(nest), nest_writes(nest))
+        known = facts_of(nest)
+        return Access(known.reads, known.writes)
     reads: set[Resource] = set(nest_reads(nest))
     writes: set[Resource] = set(nest_writes(nest))
     writes.update(("condition", number) for number in nest_conditions(nest))
