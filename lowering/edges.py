@@ -109,6 +109,8 @@ def precedes(ancestors: Sequence[int], earlier: int, later: int) -> bool:
 def _order(
     stages: Sequence[Stage], offsets: Mapping[Buffer, int]
 ) -> tuple[set[tuple[int, int]], list[int]]:
+    if len(stages) < 2:
+        return set(), [0] * len(stages)
     accesses = [access(s) for s in stages]
     if offsets:
         accesses = _by_pieces(accesses, offsets)

@@ -78,6 +78,9 @@ def _without_dead(nest: Nest, readers: Mapping[Buffer, int]) -> Nest | None:
     if all(map(alive, nest_stores(nest))):
         return nest
     stores = tuple(filter(alive, nest.stores))
+    if isinstance(nest, MapNest):  # most are
+        whole = MapNest(nest.space, stores, nest.signals, nest.predicates)
+        return whole if stores or nest.signals else None
     if isinstance(nest, RowNest):
         passes = tuple(replace(p, stores=tuple(filter(alive, p.stores))) for p in nest.passes)
         nest = replace(nest, passes=passes)

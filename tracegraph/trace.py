@@ -144,7 +144,8 @@ class Trace:
         """The same where the types of the results are known."""
         outputs = tuple([Value(t) for t in types])
         own = dict(attrs) if attrs else NO_ATTRS
-        self.eqns.append(Eqn(op, tuple(operands), outputs, own, regions, user_source()))
+        source = user_source(3)  # this, `bind` or `record`, and what calls them
+        self.eqns.append(Eqn(op, tuple(operands), outputs, own, regions, source))
         return tuple([Tracer(self, value) for value in outputs])
 
     def close(self, results: Sequence[Any]) -> Region:
@@ -280,9 +281,9 @@ class _OwnFiles(dict[str, bool]):
 _is_own = _OwnFiles()
 
 
-def user_source() -> Source | None:
-    """The innermost frame outside this package and NumPy."""
-    frame: FrameType | None = sys._getframe(1)
+def user_source(own: int = 1) -> Source | None:
+    """The innermost frame outside this package and NumPy; so many frames are known to be inside."""
+    frame: FrameType | None = sys._getframe(own)
     while frame is not None and _is_own[frame.f_code.co_filename]:
         frame = frame.f_back
     if frame is None:
