@@ -60,12 +60,12 @@ def drop_copies(block: Block, sinks: Sequence[Buffer]) -> None:
     This is what lets an updated array, and a result, be written where it is. `sinks` keep their
     names.
     """
+    copies = [(k, pair) for k, stage in enumerate(block.stages) if (pair := _copied(stage))]
+    if not copies:
+        return
     kept = set(sinks)
     sharing = Sharing(block)
-    for position, stage in enumerate(block.stages):
-        pair = _copied(stage)
-        if pair is None:
-            continue
+    for position, pair in copies:
         new, old = map(sharing.name, pair)
         if old not in block.owned or old in kept:
             continue

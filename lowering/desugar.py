@@ -45,6 +45,8 @@ They are None where they are not known.
 
 def desugar(program: Program) -> Program:
     """The same program with `scan`, `while_loop` and `switch` in the form that a graph has."""
+    if not any(eqn.regions for eqn in program.body.eqns):
+        return program
     return replace(program, body=_region(program.body))
 
 

@@ -20,6 +20,7 @@ from lowering.stage import (
     NodeStage,
     Stage,
     blocks,
+    facts_of,
     is_ordered,
     nest_conditions,
     nest_reads,
@@ -77,7 +78,8 @@ def access(stage: Stage) -> Access:
 def nest_access(nest: Nest) -> Access:
     """The resources that a nest touches."""
     if not nest_signals(nest) and not isinstance(nest, PrintNest):
-        return Access(nest_reads(nest), nest_writes(nest))
+        known = facts_of(nest)
+        return Access(known.reads, known.writes)
     reads: set[Resource] = set(nest_reads(nest))
     writes: set[Resource] = set(nest_writes(nest))
     writes.update(("condition", number) for number in nest_conditions(nest))
@@ -107,6 +109,8 @@ def precedes(ancestors: Sequence[int], earlier: int, later: int) -> bool:
 def _order(
     stages: Sequence[Stage], offsets: Mapping[Buffer, int]
 ) -> tuple[set[tuple[int, int]], list[int]]:
+    if len(stages) < 2:
+        return set(), [0] * len(stages)
     accesses = [access(s) for s in stages]
     if offsets:
         accesses = _by_pieces(accesses, offsets)

@@ -24,7 +24,6 @@ from lowering.stage import (
     KernelStage,
     Stage,
     nest_conditions,
-    nest_reads,
     nest_size,
     nest_writes,
 )
@@ -95,7 +94,7 @@ class _Merged:
             if not isinstance(kernel, _Kernel):
                 continue
             dependent = position == after
-            if _join(kernel, nest, dependent, self.kept):
+            if _join(kernel, nest, touched.reads, dependent, self.kept):
                 kernel.sources.update(dict.fromkeys(stage.sources))
                 self._note(position, touched)
                 return
@@ -111,8 +110,13 @@ def _latest(positions: dict[Resource, int], resources: Collection[Resource]) -> 
     return latest
 
 
-def _join(kernel: _Kernel, nest: Nest, dependent: bool, kept: frozenset[Buffer]) -> bool:
-    reads = nest_reads(nest)
+def _join(
+    kernel: _Kernel,
+    nest: Nest,
+    reads: frozenset[Resource],
+    dependent: bool,
+    kept: frozenset[Buffer],
+) -> bool:
     needed = [other for other in kernel.nests if other.stores_any(reads)]
     # what reads from two nests of one kernel cannot become part of either
     for other in (needed or kernel.nests) if len(needed) < 2 else ():

@@ -107,7 +107,8 @@ class _Analysis:
     def run(self) -> Grouping:
         self._bound_size()
         for eqn in self.region.eqns:
-            self._require_operands(eqn)
+            if not isinstance(eqn.op.form, _COMPUTED):
+                self._require_operands(eqn)
         for k, atom in enumerate(self.region.results):
             if k < self.sinks:
                 self._use(atom, Site(("result", k), None, atom.type.size))
@@ -167,17 +168,16 @@ class _Analysis:
 
     # -- uses, from the last equation to the first ------------------------------------------------
 
-    def _use(self, atom: Atom, *sites: Site) -> None:
+    def _use(self, atom: Atom, site: Site) -> None:
         known = self.sites.get(atom)
         if known is not None:
-            for site in sites:
-                known[site] = None
+            known[site] = None
 
     def _visit(self, eqn: Eqn) -> None:
         form = eqn.op.form
         match form:
             case Elementwise() | Indexed():
-                self._visit_mapped(eqn)
+                self._visit_mapped(eqn, form)
             case Reduction():
                 self._visit_reduction(eqn)
             case Scan():
@@ -200,29 +200,32 @@ class _Analysis:
                     atom = eqn.operands[1 + k]
                     self._use(atom, Site((eqn, k), None, atom.type.size))
 
-    def _visit_mapped(self, eqn: Eqn) -> None:
+    def _visit_mapped(self, eqn: Eqn, form: Elementwise | Indexed) -> None:
         (out,) = eqn.outputs
+        shape = out.type.shape
         sites = list(self.sites[out])[:MAX_SITES]
         if out in self.result.stored or self._must_store(eqn, out, sites):
             self.result.stored.add(out)
             sites = [Site(out, None, out.type.size)]
-        pointwise = isinstance(eqn.op.form, Elementwise)
+        pointwise = isinstance(form, Elementwise)
         for k, atom in enumerate(eqn.operands):
-            if pointwise and atom.type.shape == out.type.shape:
-                self._use(atom, *sites)
+            known = self.sites.get(atom)
+            if known is None:
+                continue
+            if pointwise and atom.type.shape == shape:
+                known.update(dict.fromkeys(sites))
             else:
-                self._use(atom, *(_mapped(s, atom, (eqn, k)) for s in sites))
+                known.update(dict.fromkeys([_mapped(s, atom, (eqn, k)) for s in sites]))
 
     def _must_store(self, eqn: Eqn, out: Value, sites: Sequence[Site]) -> bool:
         if is_free(eqn):
             return False
         if len(sites) > 1:
-            inputs = sum(isinstance(a, Value) for a in eqn.operands)
-            return own_cost(eqn) > 1 or inputs > 1 or _is_folded_too(sites)
-        return any(
-            site.points >= EXPANSION * out.type.size and self.cost[out] >= EXPENSIVE
-            for site in sites
-        )
+            inputs = [a for a in eqn.operands if isinstance(a, Value)]
+            return own_cost(eqn) > 1 or len(inputs) > 1 or _is_folded_too(sites)
+        if self.cost[out] < EXPENSIVE:
+            return False
+        return any(site.points >= EXPANSION * out.type.size for site in sites)
 
     def _visit_reduction(self, eqn: Eqn) -> None:
         (out,) = eqn.outputs

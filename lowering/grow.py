@@ -6,22 +6,20 @@ forwarded in a register.
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Hashable, Sequence, Set
 from dataclasses import replace
 
-from lowering.buffer import Buffer
 from lowering.kernel import Accumulator, MapNest, Nest, ReduceNest, Signal, Store
 from lowering.stage import (
+    Facts,
+    facts_of,
     map_nest,
     map_stores,
     nest_accumulated,
     nest_conditions,
-    nest_loads,
-    nest_reads,
-    nest_roots,
+    nest_expressions,
     nest_size,
     nest_stores,
-    nest_writes,
     roots_of,
     space_index,
 )
@@ -49,9 +47,9 @@ class Growing:
         self._signals: list[Signal] = []
         self._expressions: set[Expr] | None = None  # looked at once there may be too many
 
-    def stores_any(self, buffers: Set[Buffer]) -> bool:
-        """Whether some of the buffers are stored."""
-        return not self.stores.keys().isdisjoint(buffers)
+    def stores_any(self, resources: Set[Hashable]) -> bool:
+        """Whether some of these are buffers that are stored."""
+        return not self.stores.keys().isdisjoint(resources)
 
     def whole(self) -> Nest:
         """The nest with all that has joined it."""
@@ -72,33 +70,34 @@ class Growing:
         first = self.nest
         if first.space != second.space or not isinstance(second, (MapNest, ReduceNest)):
             return False
-        if not isinstance(first, (MapNest, ReduceNest)) or self.stores_any(nest_writes(second)):
+        known = facts_of(second)
+        if not isinstance(first, (MapNest, ReduceNest)) or self.stores_any(known.writes):
             return False
         if second.signals and nest_conditions(self.whole()) & nest_conditions(second):
             return False
-        values = self._forwarded(second)
+        values = self._forwarded(known)
         if values is None:
             return False
+        size = len(known.expressions)
         if isinstance(second, ReduceNest):
             # forwarded values would have to be renumbered inside
             if values or not isinstance(first, ReduceNest) or first.loop != second.loop:
                 return False
-            size = nest_size(second)
             second = _renumbered(second, len(first.accumulators) + len(self._accumulators))
             return self._join(size, second.accumulators, second.stores, second.signals)
         if not values:
-            return self._join(nest_size(second), (), second.stores, second.signals)
+            return self._join(size, (), second.stores, second.signals)
         of = substitution(values)
         signals = [replace(signal, value=of(signal.value)) for signal in second.signals]
-        return self._join(nest_size(second), (), map_stores(second.stores, of), signals)
+        return self._join(size, (), map_stores(second.stores, of), signals)
 
-    def _forwarded(self, second: Nest) -> dict[Expr, Expr] | None:
-        """The value for each load in `second` of what is stored; None if it is at other points."""
+    def _forwarded(self, second: Facts) -> dict[Expr, Expr] | None:
+        """The value for each load of what is stored, in another nest; None if at other points."""
         values: dict[Expr, Expr] = {}
-        if not self.stores_any(nest_reads(second)):
+        if not self.stores_any(second.reads):
             return values
         own_point = space_index(self.nest.space)
-        for load in nest_loads(second):
+        for load in second.loads:
             store = self.stores.get(load.buffer)
             if store is None:
                 continue
@@ -130,7 +129,7 @@ class Growing:
     def _fit(self, roots: Sequence[Expr]) -> bool:
         """Whether there are not too many expressions with those below new roots: looks at each."""
         if self._expressions is None:
-            self._expressions = set(subexpressions(nest_roots(self.whole())))
+            self._expressions = set(nest_expressions(self.whole()))
         added = subexpressions(roots, self._expressions)
         fit = len(self._expressions) <= MAX_EXPRESSIONS
         if not fit:

@@ -18,9 +18,17 @@ from lowering.memory import arrange
 from lowering.plan import Graph, IfElseNode, KernelNode, Node, Plan, SwitchNode, WhileNode
 from lowering.prune import prune
 from lowering.schedule import costs_of, schedule
-from lowering.stage import Block, BranchStage, KernelStage, LoopStage, NodeStage, Stage, nest_roots
+from lowering.stage import (
+    Block,
+    BranchStage,
+    KernelStage,
+    LoopStage,
+    NodeStage,
+    Stage,
+    nest_expressions,
+)
 from tracegraph.ir import Program, Value
-from tracegraph.scalar import Apply, Expr, subexpressions
+from tracegraph.scalar import Apply
 
 
 def lower(
@@ -113,11 +121,11 @@ class _Emitter:
 
 def _first_ops(nests: tuple[Nest, ...]) -> list[str]:
     """The names of the first three ops that are applied."""
-    names: dict[str, None] = {}
-    seen: set[Expr] = set()
-    for root in (root for nest in nests for root in nest_roots(nest)):
-        below = subexpressions((root,), seen)
-        names.update(dict.fromkeys(e.op.name for e in below if isinstance(e, Apply)))
-        if len(names) >= 3:
-            break
-    return list(names)[:3]
+    names: list[str] = []
+    for nest in nests:
+        for expr in nest_expressions(nest):
+            if type(expr) is Apply and expr.op.name not in names:
+                names.append(expr.op.name)
+                if len(names) == 3:
+                    return names
+    return names

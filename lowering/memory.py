@@ -70,9 +70,11 @@ class _Arrangement:
         depth = 0
         while buffer not in path[depth][0].owned:
             depth += 1
-        stages = [block.stages[position] for block, position in path[depth:]]
-        loop = next((s for s in stages[:-1] if isinstance(s, LoopStage)), stages[-1])
-        start, end = self.spans[loop]
+        for block, place in path[depth:]:  # to the outermost loop that uses but does not own it
+            stage = block.stages[place]
+            if isinstance(stage, LoopStage):
+                break
+        start, end = self.spans[stage]
         owner, position = path[depth]
         life = self.lives.get(buffer)
         if life is None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from lowering.buffer import Buffer
@@ -22,24 +21,29 @@ from lowering.stage import (
 
 def prune(block: Block) -> None:
     """Drop stores to scratch that is never read, then what only they needed, to the end."""
-    readers: Counter[Buffer] = Counter()
+    readers: dict[Buffer, int] = {}
     writers: dict[Buffer, list[KernelStage]] = {}
     pending: list[KernelStage] = []
     for stage in walk(block):
         if isinstance(stage, KernelStage):
             pending.append(stage)
             for nest in stage.nests:
-                readers.update(nest_reads(nest))
+                _count(readers, nest_reads(nest))
                 for buffer in nest_writes(nest):
                     writers.setdefault(buffer, []).append(stage)
         elif not blocks(stage):
-            readers.update(stage_reads(stage))
+            _count(readers, stage_reads(stage))
     while pending:
         for buffer in _prune_kernel(pending.pop(), readers):
             readers[buffer] -= 1
             if not readers[buffer]:
                 pending.extend(writers.get(buffer, ()))
     _drop_empty(block)
+
+
+def _count(readers: dict[Buffer, int], reads: Collection[Buffer]) -> None:
+    for buffer in reads:
+        readers[buffer] = readers.get(buffer, 0) + 1
 
 
 def _prune_kernel(stage: KernelStage, readers: Mapping[Buffer, int]) -> list[Buffer]:
@@ -74,6 +78,9 @@ def _without_dead(nest: Nest, readers: Mapping[Buffer, int]) -> Nest | None:
     if all(map(alive, nest_stores(nest))):
         return nest
     stores = tuple(filter(alive, nest.stores))
+    if isinstance(nest, MapNest):  # most are
+        whole = MapNest(nest.space, stores, nest.signals, nest.predicates)
+        return whole if stores or nest.signals else None
     if isinstance(nest, RowNest):
         passes = tuple(replace(p, stores=tuple(filter(alive, p.stores))) for p in nest.passes)
         nest = replace(nest, passes=passes)

@@ -20,6 +20,7 @@ from lowering.stage import (
     nest_accumulated,
     nest_loads,
     nest_stores,
+    of_same_expressions,
     space_index,
 )
 from tracegraph.scalar import Accumulated, Axis, Expr, Load, subexpressions
@@ -65,7 +66,7 @@ def join_rows(first: Nest, second: Nest, kept: Collection[Buffer] = ()) -> RowNe
             rows = as_rows(first)
             if second.space == rows.space:
                 last = RowNest(rows.space, rows.loop, (), second.stores, second.signals)
-                return _append(rows, last, kept)
+                return _append(rows, of_same_expressions(last, second), kept)
             spread = _along(rows, second)
             return None if spread is None else _append(rows, spread, kept)
     return None
@@ -76,7 +77,8 @@ def as_rows(nest: ReduceNest | RowNest) -> RowNest:
     if isinstance(nest, RowNest):
         return nest
     one = Pass(nest.accumulators, ())
-    return RowNest(nest.space, nest.loop, (one,), nest.stores, nest.signals, nest.predicates)
+    rows = RowNest(nest.space, nest.loop, (one,), nest.stores, nest.signals, nest.predicates)
+    return of_same_expressions(rows, nest)
 
 
 def _reduce_what_is_mapped(

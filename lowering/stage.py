@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from lowering.buffer import Buffer
 from lowering.kernel import (
@@ -33,6 +33,8 @@ from lowering.kernel import (
 from lowering.plan import Construct, LibraryNode, MatrixOperand, MemcpyNode
 from tracegraph.ir import Source
 from tracegraph.scalar import Accumulated, Axis, Expr, Load, const, subexpressions, substitution
+
+_N = TypeVar("_N", bound=Nest)
 
 _NO_BUFFERS: frozenset[Buffer] = frozenset()
 _NO_NAMES: Mapping[Buffer, Buffer] = MappingProxyType({})
@@ -139,20 +141,26 @@ class Facts(NamedTuple):
     """What is asked of a nest again and again."""
 
     roots: tuple[Expr, ...]
-    size: int  # expressions in all
+    expressions: tuple[Expr, ...]  # all of them, operands before users
     loads: tuple[Load, ...]
     accumulated: tuple[Accumulated, ...]
     reads: frozenset[Buffer]
     writes: frozenset[Buffer]
 
 
-def _facts(nest: Nest) -> Facts:
+def facts_of(nest: Nest) -> Facts:
     """What is known of a nest, found out when it is first asked for."""
     known: Facts | None = getattr(nest, "facts", None)
     if known is None:
         known = _found_out(nest)
         object.__setattr__(nest, "facts", known)
     return known
+
+
+def of_same_expressions(nest: _N, other: Nest) -> _N:
+    """A new nest, of which what is known of another holds: both have the same parts, in order."""
+    object.__setattr__(nest, "facts", facts_of(other))
+    return nest
 
 
 def _found_out(nest: Nest) -> Facts:
@@ -169,7 +177,7 @@ def _found_out(nest: Nest) -> Facts:
     writes = frozenset([store.buffer for store in stores])
     if isinstance(nest, ScatterNest) and nest.combiner is not None:
         reads |= writes
-    return Facts(tuple(roots), len(below), loads, accumulated, reads, writes)
+    return Facts(tuple(roots), tuple(below), loads, accumulated, reads, writes)
 
 
 def _parts(nest: Nest) -> tuple[Sequence[Accumulator], Sequence[Store], Sequence[Signal]]:
@@ -199,32 +207,37 @@ def loads(roots: Sequence[Expr]) -> list[Load]:
 
 def nest_roots(nest: Nest) -> tuple[Expr, ...]:
     """Every expression that a nest evaluates."""
-    return _facts(nest).roots
+    return facts_of(nest).roots
+
+
+def nest_expressions(nest: Nest) -> tuple[Expr, ...]:
+    """Every expression that a nest evaluates, operands before users."""
+    return facts_of(nest).expressions
 
 
 def nest_size(nest: Nest) -> int:
     """How many expressions a nest evaluates."""
-    return _facts(nest).size
+    return len(facts_of(nest).expressions)
 
 
 def nest_loads(nest: Nest) -> tuple[Load, ...]:
     """Every load that a nest evaluates."""
-    return _facts(nest).loads
+    return facts_of(nest).loads
 
 
 def nest_accumulated(nest: Nest) -> tuple[Accumulated, ...]:
     """What a nest evaluates of folds' results."""
-    return _facts(nest).accumulated
+    return facts_of(nest).accumulated
 
 
 def nest_reads(nest: Nest) -> frozenset[Buffer]:
     """Buffers that a nest reads, its flags too; a combining scatter reads its target."""
-    return _facts(nest).reads
+    return facts_of(nest).reads
 
 
 def nest_writes(nest: Nest) -> frozenset[Buffer]:
     """Buffers that a nest stores to."""
-    return _facts(nest).writes
+    return facts_of(nest).writes
 
 
 def nest_conditions(nest: Nest) -> set[int]:
@@ -323,23 +336,26 @@ def _mapped(nest: Nest, of: Callable[[Expr], Expr], names: Mapping[Buffer, Buffe
     return RowNest(nest.space, nest.loop, passes, stores, signals, nest.predicates)
 
 
+class _Renaming(dict[Expr, Expr]):
+    """Expressions with buffers replaced, as far as they have been asked for."""
+
+    def __init__(self, names: Mapping[Buffer, Buffer]) -> None:
+        self.names = names
+
+    def __missing__(self, expr: Expr) -> Expr:
+        found = expr.rebuilt(self.__getitem__)
+        if type(found) is Load and found.buffer in self.names:
+            found = Load.make(self.names[found.buffer], found.indices, found.guard)
+        self[expr] = found
+        return found
+
+
 def rename_in_nest(nest: Nest, names: Mapping[Buffer, Buffer]) -> Nest:
     """The nest with buffers replaced."""
     keys = names.keys()
     if keys.isdisjoint(nest_reads(nest)) and keys.isdisjoint(nest_writes(nest)):
         return nest
-    known: dict[Expr, Expr] = {}
-
-    def of(expr: Expr) -> Expr:
-        found = known.get(expr)
-        if found is None:
-            found = expr.rebuilt(of)
-            if type(found) is Load and found.buffer in names:
-                found = Load.make(names[found.buffer], found.indices, found.guard)
-            known[expr] = found
-        return found
-
-    nest = _mapped(nest, of, names)
+    nest = _mapped(nest, _Renaming(names).__getitem__, names)
     if nest.predicates:
         flags = (replace(p, flag=names.get(p.flag, p.flag)) for p in nest.predicates)
         nest = replace(nest, predicates=tuple(flags))

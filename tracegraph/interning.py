@@ -7,6 +7,9 @@ from threading import RLock
 from typing import Any
 from weakref import ref
 
+MOST_DEAD = 256
+"""Entries of dead objects that may be left: they hold what is in their keys."""
+
 
 class _Entry(ref[Any]):
     """A weak reference that knows the key of its object."""
@@ -19,14 +22,16 @@ class _Entry(ref[Any]):
 class Interned:
     """The objects made so far, by what they are made of, held weakly. Threads may ask at once.
 
-    Objects die anywhere, also in the thread that holds the lock. Nothing is created under the lock
-    that the garbage collector tracks: no finalizer runs there, which might wait for other locks.
+    Objects die anywhere, also in the thread that holds the lock: then their entries are only noted,
+    to be removed many at once. Nothing is created under the lock that the garbage collector tracks:
+    no finalizer runs there, which might wait for other locks.
     """
 
     def __init__(self) -> None:
         self._entries: dict[Hashable, _Entry] = {}
         self._lock = RLock()
-        self._on_death = self._forget  # one bound method for all entries
+        self._dead: list[_Entry] = []
+        self._on_death = self._dead.append  # no Python code runs when an object dies
 
     def get(self, key: Hashable) -> Any:
         """The object of a key, or None."""
@@ -35,19 +40,23 @@ class Interned:
 
     def add(self, key: Hashable, new: Any) -> Any:
         """`new` as the object of a key, or the one that another thread has added."""
+        if len(self._dead) >= MOST_DEAD:
+            self._remove_dead()
         entry = _Entry(new, self._on_death)
         entry.key = key
-        with self._lock:
+        if self._entries.setdefault(key, entry) is entry:
+            return new
+        with self._lock:  # no thread replaces or removes the entry that was found meanwhile
             known = self._entries.setdefault(key, entry)
-            if known is entry:
-                return new
             found = known()
             if found is None:
                 self._entries[key] = entry
                 found = new
         return found
 
-    def _forget(self, entry: _Entry) -> None:
+    def _remove_dead(self) -> None:
         with self._lock:
-            if self._entries.get(entry.key) is entry:
-                del self._entries[entry.key]
+            while self._dead:  # what an entry's key held may die with it, and is noted then
+                entry = self._dead.pop()
+                if self._entries.get(entry.key) is entry:
+                    del self._entries[entry.key]

@@ -43,8 +43,8 @@ class Expr:
     def make(cls: type[_E], *args: Any) -> _E:
         """The one expression of this class with these fields."""
         key = (cls, *args)
-        found: _E | None = Expr._interned.get(key)
-        return Expr._interned.add(key, cls(*args)) if found is None else found
+        found: _E = Expr._interned.get(key) or Expr._interned.add(key, cls(*args))
+        return found
 
     def __add__(self, other: Expr | int) -> Expr:
         return linear([(self, 1), (other, 1)])
@@ -84,7 +84,7 @@ class Expr:
     @property
     def children(self) -> tuple[Expr, ...]:
         """The expressions that this one is made of."""
-        return ()
+        raise NotImplementedError
 
     def rebuilt(self, of: Callable[[Expr], Expr]) -> Expr:
         """The expression made anew, hence folded, of what `of` gives for its children."""
@@ -98,6 +98,7 @@ class Axis(Expr):
     number: int
     extent: int
     dtype = INDEX
+    children = ()
 
 
 @record
@@ -107,6 +108,7 @@ class Const(Expr):
     value: bool | int | float | complex
     dtype: np.dtype[Any]
     bits: bytes = b""  # tells -0.0 from 0.0 and one NaN from another when interning
+    children = ()
 
 
 @record
@@ -311,6 +313,7 @@ class Accumulated(Expr):
 
     number: int
     dtype: np.dtype[Any]
+    children = ()
 
 
 def const(value: Any, dtype: np.dtype[Any] = INDEX) -> Const:
@@ -546,17 +549,20 @@ def substitute(expr: Expr, replace: Mapping[Expr, Expr], memo: dict[Expr, Expr])
     return found
 
 
-def substitution(replace: Mapping[Expr, Expr]) -> Callable[[Expr], Expr]:
-    """The function that replaces some sub-expressions; what its calls share is done once."""
-    known = dict(replace)
+class Substitution(dict[Expr, Expr]):
+    """What some sub-expressions are replaced by, and all that has been rewritten so far.
 
-    def of(expr: Expr) -> Expr:
-        found = known.get(expr)
-        if found is None:
-            found = known[expr] = expr.rebuilt(of)
+    It is no function that calls itself: such a one only the garbage collector would remove.
+    """
+
+    def __missing__(self, expr: Expr) -> Expr:
+        found = self[expr] = expr.rebuilt(self.__getitem__)
         return found
 
-    return of
+
+def substitution(replace: Mapping[Expr, Expr]) -> Callable[[Expr], Expr]:
+    """The function that replaces some sub-expressions; what its calls share is done once."""
+    return Substitution(replace).__getitem__
 
 
 def subexpressions(roots: Sequence[Expr], known: set[Expr] | None = None) -> list[Expr]:

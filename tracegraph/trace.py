@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache, lru_cache, partial
+from functools import lru_cache, partial
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -144,7 +144,8 @@ class Trace:
         """The same where the types of the results are known."""
         outputs = tuple([Value(t) for t in types])
         own = dict(attrs) if attrs else NO_ATTRS
-        self.eqns.append(Eqn(op, tuple(operands), outputs, own, regions, user_source()))
+        source = user_source(3)  # this, `bind` or `record`, and what calls them
+        self.eqns.append(Eqn(op, tuple(operands), outputs, own, regions, source))
         return tuple([Tracer(self, value) for value in outputs])
 
     def close(self, results: Sequence[Any]) -> Region:
@@ -269,15 +270,21 @@ def trace_program(
     return Program(name, region, constants, effects=bool(token))
 
 
-@cache
-def _is_own(file: str) -> bool:
-    return file.startswith(_OWN_DIRECTORIES)
+class _OwnFiles(dict[str, bool]):
+    """By name of a file of Python code, whether this package, NumPy or optree has it."""
+
+    def __missing__(self, file: str) -> bool:
+        own = self[file] = file.startswith(_OWN_DIRECTORIES)
+        return own
 
 
-def user_source() -> Source | None:
-    """The innermost frame outside this package and NumPy."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and _is_own(frame.f_code.co_filename):
+_is_own = _OwnFiles()
+
+
+def user_source(own: int = 1) -> Source | None:
+    """The innermost frame outside this package and NumPy; so many frames are known to be inside."""
+    frame: FrameType | None = sys._getframe(own)
+    while frame is not None and _is_own[frame.f_code.co_filename]:
         frame = frame.f_back
     if frame is None:
         return None

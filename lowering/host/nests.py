@@ -34,8 +34,8 @@ from lowering.kernel import (
     Store,
 )
 from lowering.plan import Plan
-from lowering.stage import nest_roots
-from tracegraph.scalar import FALSE, TRUE, Apply, Expr, subexpressions
+from lowering.stage import nest_expressions
+from tracegraph.scalar import FALSE, TRUE, Apply, Expr
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def _run_of(nest: Nest, runs: list[tuple[Evaluator, set[Expr]]]) -> Evaluator:
     """The evaluation that a nest shares with an earlier one, or a new one."""
     loop = nest.loop if isinstance(nest, ReduceNest | RowNest) else ()
     extents = (*nest.space, *loop)
-    applied: set[Expr] = {e for e in subexpressions(nest_roots(nest)) if isinstance(e, Apply)}
+    applied: set[Expr] = {e for e in nest_expressions(nest) if isinstance(e, Apply)}
     for run, seen in runs:
         if (run.extents, run.predicates) == (extents, nest.predicates) and seen & applied:
             return run

@@ -13,7 +13,7 @@ from itertools import pairwise, product
 from math import prod
 
 from lowering.kernel import MapNest, Nest, ReduceNest, RowNest
-from lowering.stage import map_nest, nest_roots
+from lowering.stage import map_nest, nest_expressions
 from tracegraph.scalar import (
     Axis,
     Clamp,
@@ -52,7 +52,7 @@ def _split_axes(nest: Nest) -> Nest:
 
 def _divided_axis(nest: Nest) -> tuple[Axis, int] | None:
     """An axis of which the quotient or remainder by a proper divisor is taken."""
-    for expr in subexpressions(nest_roots(nest)):
+    for expr in nest_expressions(nest):
         if isinstance(expr, FloorDiv | Mod) and isinstance(expr.operand, Axis):
             axis, divisor = expr.operand, expr.divisor
             if 1 < divisor < axis.extent and axis.extent % divisor == 0:
@@ -82,7 +82,7 @@ def _split(nest: Nest, axis: Axis, divisor: int) -> Nest:
 
 def _cut(nest: Nest) -> Iterator[Nest]:
     ends = [{0, extent} for extent in nest.space]
-    for expr in subexpressions(nest_roots(nest)):
+    for expr in nest_expressions(nest):
         for axis, point in _turning_points(expr):
             if 0 < point < axis.extent:
                 ends[axis.number].add(point)
@@ -101,7 +101,7 @@ def _cut(nest: Nest) -> Iterator[Nest]:
 
 
 def _axes(nest: Nest) -> list[Axis]:
-    return [e for e in subexpressions(nest_roots(nest)) if isinstance(e, Axis)]
+    return [e for e in nest_expressions(nest) if isinstance(e, Axis)]
 
 
 def _turning_points(expr: Expr) -> Iterator[tuple[Axis, int]]:

@@ -151,18 +151,20 @@ def _concatenate_element(
 ) -> Expr:
     parts = [x for x in operands if x.type.shape[axis]]
     edges = [0, *accumulate(x.type.shape[axis] for x in parts)]
+    return _element_of(parts, edges, index, axis)
+
+
+def _element_of(parts: Sequence[Operand], edges: Sequence[int], index: Index, axis: int) -> Expr:
+    """The element, known to be in these parts: halving needs log₂ choices."""
     along = index[axis]
-
-    def one_of(first: int, stop: int) -> Expr:
-        """The element, known to be in parts first..stop-1: halving needs log₂ choices."""
-        if stop - first > 1:
-            middle = (first + stop) // 2
-            return select(along < edges[middle], one_of(first, middle), one_of(middle, stop))
-        inside = both(along >= edges[first], along < edges[stop])
-        position = (*index[:axis], along - edges[first], *index[axis + 1 :])
-        return parts[first].at(position, inside)
-
-    return one_of(0, len(parts))
+    if len(parts) > 1:
+        middle = len(parts) // 2
+        before = _element_of(parts[:middle], edges[: middle + 1], index, axis)
+        after = _element_of(parts[middle:], edges[middle:], index, axis)
+        return select(along < edges[middle], before, after)
+    inside = both(along >= edges[0], along < edges[1])
+    position = (*index[:axis], along - edges[0], *index[axis + 1 :])
+    return parts[0].at(position, inside)
 
 
 def _concatenate_samples() -> list[Sample]:

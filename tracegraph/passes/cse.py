@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from operator import itemgetter
 
-from tracegraph.ir import Atom, Eqn, Literal, Program
+from tracegraph.ir import Eqn, Literal, Program
 from tracegraph.op import Effect
 from tracegraph.passes.rewrite import Defs, Replacement, Rule, rewrite
 
@@ -26,7 +26,8 @@ def new_cse_rule() -> Rule:
         if eqn.regions or isinstance(eqn.op.form, Effect):
             return None
         attrs = tuple(sorted(eqn.attrs.items(), key=_name)) if eqn.attrs else ()
-        key = (eqn.op, attrs, tuple(map(_key, eqn.operands)))
+        operands = [_key(a) if isinstance(a, Literal) else a for a in eqn.operands]
+        key = (eqn.op, attrs, *operands)
         first = seen.setdefault(key, eqn)
         return None if first is eqn else Replacement(first.outputs)
 
@@ -36,6 +37,6 @@ def new_cse_rule() -> Rule:
 _name = itemgetter(0)
 
 
-def _key(atom: Atom) -> Hashable:
+def _key(literal: Literal) -> Hashable:
     """Literals are the same if their bits are: 0.0 differs from -0.0, and a NaN equals itself."""
-    return (atom.type, atom.value.tobytes()) if isinstance(atom, Literal) else atom
+    return (literal.type, literal.value.tobytes())

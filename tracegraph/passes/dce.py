@@ -28,18 +28,18 @@ def dce(program: Program) -> Program:
     return replace(program, body=body, constants=_pick(program.constants, kept))
 
 
-def _prune(region: Region, results: Sequence[Atom]) -> tuple[Region, set[Value]]:
-    """The region with these of its results and only what they need, and the values in use in it."""
-    live = set(_values(results))
+def _prune(region: Region, results: Sequence[Atom]) -> tuple[Region, set[Atom]]:
+    """The region with these of its results and only what they need, and the atoms in use in it."""
+    live: set[Atom] = set(results)
     kept = []
     for eqn in reversed(region.eqns):
         if live.isdisjoint(eqn.outputs):
             continue
-        prune = _CONTROL.get(eqn.op.name)
+        prune = _CONTROL.get(eqn.op.name) if eqn.regions else None
         if prune is not None:
             eqn = prune(eqn, [i for i, value in enumerate(eqn.outputs) if value in live])
         kept.append(eqn)
-        live.update(_values(eqn.operands))
+        live.update(eqn.operands)
     kept.reverse()
     if _are_same(kept, region.eqns) and _are_same(results, region.results):
         return region, live
@@ -140,10 +140,6 @@ def _updated(
     return replace(eqn, operands=operands, outputs=outputs, regions=regions, attrs=attrs)
 
 
-def _values(atoms: Iterable[Atom]) -> list[Value]:
-    return [atom for atom in atoms if isinstance(atom, Value)]
-
-
 def _pick(items: Sequence[_T], kept: Collection[int]) -> tuple[_T, ...]:
     return tuple(items[i] for i in kept)
 
@@ -154,6 +150,6 @@ def _with_params(region: Region, kept: Collection[int]) -> Region:
     return replace(region, params=_pick(region.params, kept))
 
 
-def _used_params(pruned: Sequence[tuple[Region, set[Value]]], positions: range) -> list[int]:
+def _used_params(pruned: Sequence[tuple[Region, set[Atom]]], positions: range) -> list[int]:
     """The positions at which some region uses its parameter."""
     return [i for i in positions if any(region.params[i] in live for region, live in pruned)]
