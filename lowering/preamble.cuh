@@ -67,19 +67,17 @@ template <int W, class T> __device__ tg_block<W> tg_load_shifted(const T* place)
 }
 
 // The N elements from an address on, which is a multiple of their size together if they are `aligned`.
-// Elements of 16 bytes together are loaded as words, which the compiler is kept from taking apart
-// before it is known which were loaded.
+// Vectors are loaded as words, which the compiler is kept from taking apart before it is known which
+// were loaded: it would do so for both.
 template <int N, class T> __device__ tg_pack<T, N> tg_load(const T* place, bool aligned) {
   tg_pack<T, N> result;
-  if constexpr (N * sizeof(T) == 16) {
-    tg_block<4> found = aligned ? *(const tg_block<4>*)place : tg_load_shifted<4>(place);
+  constexpr int W = N * sizeof(T) / 4;
+  if constexpr (N > 2 && W > 0 || W == 4) {
+    tg_block<W> found = aligned ? *(const tg_block<W>*)place : tg_load_shifted<W>(place);
     if constexpr (sizeof(T) < 4) for (tg_u32& word : found.items) asm("" : "+r"(word));
     memcpy(&result, &found, sizeof result);
   } else if (aligned) {
     result = *(const tg_pack<T, N>*)place;
-  } else if constexpr (N > 2 && N * sizeof(T) > 2) {
-    const tg_block<N * sizeof(T) / 4> found = tg_load_shifted<N * sizeof(T) / 4>(place);
-    memcpy(&result, &found, sizeof result);
   } else {
     for (int i = 0; i < N; ++i) result.items[i] = place[i];
   }
