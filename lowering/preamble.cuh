@@ -144,6 +144,19 @@ __device__ void tg_store_together(T* place, tg_pack<T, N> items, bool aligned, i
   }
 }
 
+// x of the thread whose number differs by the bits of `apart`, which is of the same warp; all of them
+// take part. Where x is two words, the lane is given as such: else ptxas spills registers of softmax.
+template <class T> __device__ T tg_exchange(T x, int thread, int apart) {
+  tg_u32 words[(sizeof(T) + 3) / 4] = {};
+  memcpy(words, &x, sizeof x);
+  for (auto& word : words) {
+    if constexpr (sizeof(T) <= 4) word = __shfl_xor_sync(~0u, word, apart);
+    else word = __shfl_sync(~0u, word, thread ^ apart);
+  }
+  memcpy(&x, words, sizeof x);
+  return x;
+}
+
 // The head of the print ring: bytes written and read since the beginning, records that did not fit,
 // and the size of the bytes that follow, a power of two. The device moves head and lost, the host
 // tail.

@@ -213,6 +213,54 @@ def fold_lanes(body: Body, folds: Sequence[Fold], shape: ReduceShape) -> None:
             body.line(sync)
 
 
+def fold_to_all(body: Body, folds: Sequence[Fold], shape: ReduceShape) -> None:
+    """Fold the lanes of each output into every one of them.
+
+    Neighbours exchange their results within each warp, and the warps of an output by way of shared
+    memory, of which each pass has its own: so none needs to wait until it is read.
+    """
+    if shape.lanes == 1 or not folds:
+        return
+    if not shape.adjacent or shape.outputs * shape.lanes < WARP:
+        fold_lanes(body, folds, shape)
+        _tell_lanes(body, folds, shape)
+        return
+    _fold_neighbours(body, folds, min(shape.lanes, WARP))
+    warps = shape.lanes // WARP
+    if warps <= 1:
+        body.line("__syncwarp();")  # what lanes have read may be replaced now
+        return
+    cells = [pair for f in folds for pair in zip(f.cells("total"), f.cells("shared"), strict=True)]
+    with body.block(f"if (thread % {WARP} == 0)"):
+        for mine, shared in cells:
+            body.line(f"{shared}[thread / {WARP}] = {mine};")
+    body.line("__syncthreads();")
+    for mine, shared in cells:
+        body.line(f"{mine} = {shared}[thread / {shape.lanes} * {warps} + thread % {warps}];")
+    _fold_neighbours(body, folds, warps)
+
+
+def _fold_neighbours(body: Body, folds: Sequence[Fold], lanes: int) -> None:
+    """Fold as many neighbouring lanes, a power of two, into every one of them."""
+    with body.block(f"for (int width = {lanes // 2}; width >= 1; width /= 2)"):
+        theirs = [tuple(body.fresh() for _ in fold.types) for fold in folds]
+        for fold, names in zip(folds, theirs, strict=True):
+            for name, type_, mine in zip(names, fold.types, fold.cells("total"), strict=True):
+                body.line(f"const {type_} {name} = tg_exchange({mine}, thread, width);")
+        for fold, names in zip(folds, theirs, strict=True):
+            fold.absorb(body, "total", names)
+
+
+def _tell_lanes(body: Body, folds: Sequence[Fold], shape: ReduceShape) -> None:
+    """Give every lane the totals of its output."""
+    stride = 1 if shape.adjacent else shape.outputs
+    if 2 * stride <= WARP < shape.lanes * stride:  # the last to wait was one warp
+        body.line("__syncthreads();")
+    for fold in folds:
+        for mine, shared in zip(fold.cells("total"), fold.cells("shared"), strict=True):
+            body.line(f"{mine} = {shared}[thread - lane * {stride}];")
+
+
 def barrier(together: int) -> str:
     """The statement at which as many neighbouring threads, a power of two, wait for each other."""
     return "__syncthreads();" if together > WARP else "__syncwarp();"
