@@ -67,19 +67,17 @@ template <int W, class T> __device__ tg_block<W> tg_load_shifted(const T* place)
 }
 
 // The N elements from an address on, which is a multiple of their size together if they are `aligned`.
-// Elements of 16 bytes together are loaded as words, which the compiler is kept from taking apart
-// before it is known which were loaded.
+// Vectors are loaded as words, which the compiler is kept from taking apart before it is known which
+// were loaded: it would do so for both.
 template <int N, class T> __device__ tg_pack<T, N> tg_load(const T* place, bool aligned) {
   tg_pack<T, N> result;
-  if constexpr (N * sizeof(T) == 16) {
-    tg_block<4> found = aligned ? *(const tg_block<4>*)place : tg_load_shifted<4>(place);
+  constexpr int W = N * sizeof(T) / 4;
+  if constexpr (N > 2 && W > 0 || W == 4) {
+    tg_block<W> found = aligned ? *(const tg_block<W>*)place : tg_load_shifted<W>(place);
     if constexpr (sizeof(T) < 4) for (tg_u32& word : found.items) asm("" : "+r"(word));
     memcpy(&result, &found, sizeof result);
   } else if (aligned) {
     result = *(const tg_pack<T, N>*)place;
-  } else if constexpr (N > 2 && N * sizeof(T) > 2) {
-    const tg_block<N * sizeof(T) / 4> found = tg_load_shifted<N * sizeof(T) / 4>(place);
-    memcpy(&result, &found, sizeof result);
   } else {
     for (int i = 0; i < N; ++i) result.items[i] = place[i];
   }
@@ -144,6 +142,19 @@ __device__ void tg_store_together(T* place, tg_pack<T, N> items, bool aligned, i
       for (int i = 1; i < N; ++i) if (i * sizeof(T) >= skip) start[i] = ends.items[i];
     }
   }
+}
+
+// x of the thread whose number differs by the bits of `apart`, which is of the same warp; all of them
+// take part. Where x is two words, the lane is given as such: else ptxas spills registers of softmax.
+template <class T> __device__ T tg_exchange(T x, int thread, int apart) {
+  tg_u32 words[(sizeof(T) + 3) / 4] = {};
+  memcpy(words, &x, sizeof x);
+  for (auto& word : words) {
+    if constexpr (sizeof(T) <= 4) word = __shfl_xor_sync(~0u, word, apart);
+    else word = __shfl_sync(~0u, word, thread ^ apart);
+  }
+  memcpy(&x, words, sizeof x);
+  return x;
 }
 
 // The head of the print ring: bytes written and read since the beginning, records that did not fit,

@@ -6,12 +6,11 @@ others end at once: the text has both, so that it depends on the Plan alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
 from lowering.codegen.body import Body
-from lowering.codegen.folds import Fold
 from lowering.codegen.shapes import ReduceShape
 
 BARRIER = "tg_cluster_barrier();"
@@ -35,18 +34,3 @@ def write_both(body: Body, shape: ReduceShape) -> Iterator[ReduceShape]:
         body.line("if (rank != 0) return;")
         yield replace(shape, cluster=1, lanes=shape.threads)
     body.line("#endif")
-
-
-def tell_cluster(body: Body, folds: Sequence[Fold], cluster: int) -> None:
-    """Fold what the blocks have in the first of their cells, in the order of their ranks: every
-    thread has the totals then. The cells must stay until the next barrier of the cluster.
-    """
-    body.line(BARRIER)
-    for fold in folds:
-        fold.reset(body, "total")
-        body.line("#pragma unroll")
-        with body.block(f"for (int peer = 0; peer < {cluster}; ++peer)"):
-            cells = fold.cells("theirs")
-            for cell, type_, shared in zip(cells, fold.types, fold.cells("shared"), strict=True):
-                body.line(f"const {type_} {cell} = tg_of_peer({shared}, peer);")
-            fold.absorb(body, "total", cells)

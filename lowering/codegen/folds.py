@@ -13,7 +13,7 @@ from lowering.codegen.expressions import combine, round_to
 from lowering.codegen.launch import cells
 from lowering.kernel import Accumulator
 from lowering.preamble import c_type
-from tracegraph.combiners import ADD
+from tracegraph.combiners import ADD, MULTIPLY
 from tracegraph.op import Combiner
 from tracegraph.scalar import INDEX, Accumulated, Apply, Expr, const
 
@@ -38,6 +38,13 @@ class Fold:
     def types(self) -> tuple[str, ...]:
         """The C++ types of the cells."""
         return tuple(map(c_type, self.dtypes))
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether two values give the same in either order. Extrema of floating-point numbers do
+        not: zeros of both signs are equal.
+        """
+        return self.arg or self.dtype.kind in "biu" or self.combiner in (ADD, MULTIPLY)
 
     def cells(self, name: str) -> tuple[str, ...]:
         """The variables of a set of accumulators called `name`: the value, and the position."""

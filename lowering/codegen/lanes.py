@@ -191,27 +191,23 @@ def share_cells(body: Body, folds: Sequence[Fold], shape: ReduceShape) -> None:
 def fold_lanes(body: Body, folds: Sequence[Fold], shape: ReduceShape) -> None:
     """Fold the lanes of each output into its lane 0, by halving distances in shared memory.
 
-    In a cluster, each block folds its own into its first thread.
-
     As soon as the lanes that meet are of one warp, the warp alone waits.
     """
-    lanes = shape.lanes // shape.cluster
-    if lanes == 1 or not folds:
+    if shape.lanes == 1 or not folds:
         return
-    lane = "lane" if shape.cluster == 1 else "thread"
     stride = 1 if shape.adjacent else shape.outputs
     for fold in folds:
         for mine, shared in zip(fold.cells("total"), fold.cells("shared"), strict=True):
             body.line(f"{shared}[thread] = {mine};")
-    body.line(barrier(lanes * stride))
-    far = [w for w in _halvings(lanes) if 2 * w * stride > WARP]
-    near = [w for w in _halvings(lanes) if 2 * w * stride <= WARP]
+    body.line(barrier(shape.lanes * stride))
+    far = [w for w in _halvings(shape.lanes) if 2 * w * stride > WARP]
+    near = [w for w in _halvings(shape.lanes) if 2 * w * stride <= WARP]
     for widths, sync in ((far, "__syncthreads();"), (near, "__syncwarp();")):
         if not widths:
             continue
         head = f"for (int width = {widths[0]}; width >= {widths[-1]}; width /= 2)"
         with body.block(head):
-            with body.block(f"if ({lane} < width)"):
+            with body.block("if (lane < width)"):
                 other = "thread + width" if stride == 1 else f"thread + width * {stride}"
                 for fold in folds:
                     theirs = tuple(f"{cell}[{other}]" for cell in fold.cells("shared"))

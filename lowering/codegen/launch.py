@@ -45,6 +45,7 @@ WORD = 4  # bytes that an access is to move at least
 STEPS_PER_LANE = 16  # loop steps below which a further split costs more than it saves
 STEPS_KEPT = 16  # loop steps of which a lane may keep values in registers from pass to pass
 STEP_BYTES = 64  # of one value of all these steps, at most: registers for more leave few threads
+NARROW_STEPS = True  # whether lanes take more steps of large odd rows of narrow elements
 MOST_ROW_THREADS = 1024
 CLUSTER_THREADS = 256  # few with many values each: several blocks fit, and take turns
 CLUSTER_STEPS = KEPT_ROW // (MOST_CLUSTER * CLUSTER_THREADS)  # that a lane may keep values of
@@ -131,7 +132,7 @@ def reduce_shape(nest: RowNest, threads: int, cluster: int = 1) -> ReduceShape:
     adjacent = loop_is_contiguous(nest)
     width = row_width(nest) if adjacent else 1
     if adjacent:
-        each = max(4, width) if once else max(8, min(2 * width, steps_kept(nest)))
+        each = max(4, width) if once else _steps_of_lane(nest, width)
         lanes = min(threads, _power_of_two(_ceil(steps, each)))
     else:
         lanes = min(threads // min(32, _power_of_two(points)), _power_of_two(_ceil(steps, 8)))
@@ -154,8 +155,21 @@ def reduce_shape(nest: RowNest, threads: int, cluster: int = 1) -> ReduceShape:
 
 def steps_kept(nest: RowNest) -> int:
     """The loop steps of which a lane may keep values."""
-    widest = max((access.buffer.type.dtype.itemsize for access in row_accesses(nest)), default=1)
-    return min(STEPS_KEPT, STEP_BYTES // widest)
+    return min(STEPS_KEPT, STEP_BYTES // _widest(nest))
+
+
+def _steps_of_lane(nest: RowNest, width: int) -> int:
+    """The steps that a lane should have at least of a row of several passes: two vectors, or, where
+    narrow elements are taken one by one, as many as two vectors have; for folding lanes costs, too.
+    """
+    large = prod(nest.space) * prod(nest.loop) >= LARGE_MAP
+    together = VECTOR_BYTES // _widest(nest) if large and NARROW_STEPS else width
+    return max(8, min(2 * max(width, together), steps_kept(nest)))
+
+
+def _widest(nest: RowNest) -> int:
+    """The bytes of the widest element that is loaded or stored."""
+    return max((access.buffer.type.dtype.itemsize for access in row_accesses(nest)), default=1)
 
 
 def row_width(nest: RowNest) -> int:

@@ -11,10 +11,10 @@ from math import prod
 
 from lowering.buffer import Buffer
 from lowering.codegen.body import Body
-from lowering.codegen.clusters import BARRIER, tell_cluster, write_both
+from lowering.codegen.clusters import BARRIER, write_both
 from lowering.codegen.expressions import compute, expr_type, hoist, index_type
 from lowering.codegen.flatten import POINT, STEP, Flattener, linear_axis
-from lowering.codegen.folds import Fold, folds_of
+from lowering.codegen.folds import folds_of
 from lowering.codegen.groups import (
     Groups,
     neighbouring_lanes,
@@ -24,7 +24,6 @@ from lowering.codegen.groups import (
 )
 from lowering.codegen.lanes import (
     barrier,
-    fold_lanes,
     place_thread,
     share_cells,
     take_step,
@@ -32,8 +31,9 @@ from lowering.codegen.lanes import (
 )
 from lowering.codegen.launch import CLUSTER_STEPS, STEPS_KEPT
 from lowering.codegen.passes import FlatPass
-from lowering.codegen.shapes import WARP, ReduceShape
+from lowering.codegen.shapes import ReduceShape
 from lowering.codegen.signals import write_results, write_stop_check
+from lowering.codegen.totals import fold_to_all
 from lowering.codegen.vectors import declare_aligned
 from lowering.kernel import RowNest
 from tracegraph.scalar import Apply, Axis, Expr, Load, subexpressions
@@ -87,8 +87,7 @@ def _write_rows(body: Body, nest: RowNest, shape: ReduceShape, tile: str) -> Non
                 walk(body, flat_pass, step, shape, backwards=number % 2 == 1)
             else:
                 _take_items(body, flat_pass, step, shape, kept[number], names)
-        fold_lanes(body, flat_pass.folds, shape)
-        _tell_lanes(body, flat_pass.folds, shape)
+        fold_to_all(body, flat_pass.folds, shape)
         for fold in flat_pass.folds:
             body.bind(*fold.result("total"))
     if shape.cluster > 1:
@@ -100,23 +99,6 @@ def _write_rows(body: Body, nest: RowNest, shape: ReduceShape, tile: str) -> Non
         body.line(barrier(shape.lanes * (1 if shape.adjacent else shape.outputs)))
     with body.block("if (live)" if shape.lanes == 1 else "if (live && lane == 0)"):
         write_results(body, map(flat.store, nest.stores), map(flat.signal, nest.signals))
-
-
-def _tell_lanes(body: Body, folds: Sequence[Fold], shape: ReduceShape) -> None:
-    """Give every lane the totals of its row. Each pass has shared memory of its own, so nothing
-    needs to wait until they are read.
-    """
-    if shape.lanes == 1 or not folds:
-        return
-    if shape.cluster > 1:
-        tell_cluster(body, folds, shape.cluster)
-        return
-    stride = 1 if shape.adjacent else shape.outputs
-    if 2 * stride <= WARP < shape.lanes * stride:  # the last to wait was one warp
-        body.line("__syncthreads();")
-    for fold in folds:
-        for mine, shared in zip(fold.cells("total"), fold.cells("shared"), strict=True):
-            body.line(f"{mine} = {shared}[thread - lane * {stride}];")
 
 
 def _items(step: Axis, shape: ReduceShape) -> int:

@@ -14,7 +14,6 @@ from lowering.codegen.flatten import Flattener
 from lowering.codegen.shapes import TileShape
 from lowering.codegen.signals import write_results
 from lowering.codegen.tile_words import (
-    WORDS_IN_FLIGHT,
     Points,
     Skew,
     Tile,
@@ -130,7 +129,7 @@ def _load_tile(body: Body, turn: Turn) -> None:
     single = [rim(words, words.skew)] if words.skew is not None else []
     single += [overhang(tile)] if turn.shear is not None else []
     kept = [(points, _load_points(body, turn, points)) for points in single]
-    batch = min(words.parts, WORDS_IN_FLIGHT)
+    batch = words.batch
     names = [body.fresh() for _ in turn.loads]
     first_row = body.fresh()
     body.line(f"const int {first_row} = {turn.row(words.run)};")
@@ -144,7 +143,7 @@ def _load_tile(body: Body, turn: Turn) -> None:
         # what lies outside is kept, too, and never used
         with each_word(body, words, batch, "begin + "):
             row = turn.row("stored_place")
-            if words.apart:
+            if words.apart and not words.anew:
                 row = f"({first_row} + (begin + part) * {words.apart // turn.stored.width})"
             column = turn.column("stored_place")
             if words.skew is not None:

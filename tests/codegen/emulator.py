@@ -129,6 +129,9 @@ static unsigned __shfl_sync(unsigned mask, unsigned word, int lane) {
   while (meetings[me].waiting) swapcontext(&fibers[me], &scheduler);
   return meetings[me].word;
 }
+static unsigned __shfl_xor_sync(unsigned mask, unsigned word, int apart) {
+  return __shfl_sync(mask, word, current ^ apart);
+}
 static void __syncwarp(unsigned mask) { __shfl_sync(mask, 0, 0); }
 static void run_fiber() {
   task(task_arguments);

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-import fold_cases  # noqa: F401 - adds its cases
+import fold_cases  # adds its cases
 import map_cases  # noqa: F401 - adds its cases
 import numpy as np
 import pytest
@@ -15,7 +15,8 @@ from emulator import COMPILER, BarrierError, Emulator, Memory
 from kernels import axes, buffer, load, node, plan, store
 
 from lowering.codegen import Unit, unit_source
-from lowering.kernel import MapNest
+from lowering.kernel import Accumulator, MapNest, Pass, RowNest
+from tracegraph.combiners import MAXIMUM
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs g++")
 
@@ -79,6 +80,22 @@ def test_rows_of_clusters_are_one_blocks_where_there_are_none(name: str, older: 
 
 def test_clusters_of_several_sizes_are_among_the_cases() -> None:
     assert {UNIT.kernels[CASES[name].node].cluster for name in CLUSTERED} >= {2, 4, 8}
+
+
+@pytest.mark.parametrize("columns", [20, 100, 3000, 30_000])
+def test_all_lanes_know_the_same_zero(columns: int, tmp_path: Path) -> None:
+    """The largest of zeros of both signs has one of the signs, everywhere in its row."""
+    x, out = buffer("float32", 3, columns), buffer("float32", 3, columns)
+    i, j = axes(3, columns)
+    largest = Pass((Accumulator(MAXIMUM, load(x, i, j)),), ())
+    told = Pass((), (store(out, (i, j), fold_cases.accumulated(0, "float32")),))
+    rows = node("zeros", RowNest((3,), (columns,), (largest, told), ()))
+    memory = Memory()
+    signs = np.random.default_rng(columns).choice([-0.0, 0.0], (3, columns))
+    memory.put(x, signs)
+    found = Emulator(unit_source(plan(rows)), tmp_path).run(rows, memory)[out]
+    assert (found == 0).all()
+    assert (np.signbit(found) == np.signbit(found[:, :1])).all()
 
 
 SPLIT = [name for name, case in CASES.items() if UNIT.kernels[case.node].workspace_bytes]
