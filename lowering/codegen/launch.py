@@ -5,6 +5,7 @@ All sizes are static, so geometry is decided here, before any text is written.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -45,10 +46,12 @@ WORD = 4  # bytes that an access is to move at least
 STEPS_PER_LANE = 16  # loop steps below which a further split costs more than it saves
 STEPS_KEPT = 16  # loop steps of which a lane may keep values in registers from pass to pass
 STEP_BYTES = 64  # of one value of all these steps, at most: registers for more leave few threads
-NARROW_STEPS = True  # whether lanes take more steps of large odd rows of narrow elements
 MOST_ROW_THREADS = 1024
-CLUSTER_THREADS = 256  # few with many values each: several blocks fit, and take turns
+CLUSTER_THREADS = 256  # of a block of a cluster; twice as many where they would keep too much
 CLUSTER_STEPS = KEPT_ROW // (MOST_CLUSTER * CLUSTER_THREADS)  # that a lane may keep values of
+MULTIPROCESSOR_THREADS = 1024  # of clusters, that share its registers
+CLUSTER_WORDS = 50  # of values that each of them can keep beside what it computes with
+MOST_CLUSTER_WORDS = 56  # the same where a block less runs at a time
 SHARED_LIMIT = 48 << 10
 LONG_WALK = 64
 MOST_WALKERS = 4096
@@ -80,9 +83,36 @@ def cluster_of(nest: PlainNest) -> int:
     points, steps = prod(nest.space), prod(nest.loop)
     if not points or steps <= MOST_ROW_THREADS * steps_kept(nest):
         return 1
-    busy = min(_ceil(FULL_DEVICE, points), most_shares(steps))
-    wanted = max(_ceil(steps, CLUSTER_THREADS * CLUSTER_STEPS), busy, 2)
-    return min(_power_of_two(wanted), MOST_CLUSTER)
+    busy = min(_power_of_two(_ceil(FULL_DEVICE, points)), _power_of_two(most_shares(steps)))
+    cluster, threads = max(busy, 2), _cluster_threads(nest)
+    while cluster < MOST_CLUSTER and _words_of_lane(nest, cluster * threads) > CLUSTER_WORDS:
+        cluster *= 2
+    return min(cluster, MOST_CLUSTER)
+
+
+def _cluster_threads(nest: RowNest) -> int:
+    """The threads of a block of a cluster."""
+    words = _words_of_lane(nest, MOST_CLUSTER * CLUSTER_THREADS)
+    return CLUSTER_THREADS if words <= MOST_CLUSTER_WORDS else 2 * CLUSTER_THREADS
+
+
+def _words_of_lane(nest: RowNest, lanes: int) -> int:
+    """The registers that hold one value of each of a lane's elements."""
+    width = row_width(nest)
+    items = _ceil(prod(nest.loop), lanes * width) * width
+    return items * max(_widest(nest) // WORD, 1)
+
+
+def resident_blocks(nests: Sequence[PlainNest], threads: int, cluster: int) -> int:
+    """The blocks that each multiprocessor should run at a time, for which the compiler has to save
+    registers: while some wait for the others of their cluster, the rest go on. 1 if any will do.
+    """
+    rows = [nest for nest in nests if isinstance(nest, RowNest) and cluster_of(nest) > 1]
+    words = max((_words_of_lane(nest, cluster * threads) for nest in rows), default=0)
+    if not rows or words > MOST_CLUSTER_WORDS:
+        return 1
+    blocks = MULTIPROCESSOR_THREADS // threads
+    return blocks if words <= CLUSTER_WORDS else blocks - 1
 
 
 def nest_shape(nest: PlainNest, threads: int, cluster: int = 1) -> Shape:
@@ -163,7 +193,7 @@ def _steps_of_lane(nest: RowNest, width: int) -> int:
     narrow elements are taken one by one, as many as two vectors have; for folding lanes costs, too.
     """
     large = prod(nest.space) * prod(nest.loop) >= LARGE_MAP
-    together = VECTOR_BYTES // _widest(nest) if large and NARROW_STEPS else width
+    together = VECTOR_BYTES // _widest(nest) if large else width
     return max(8, min(2 * max(width, together), steps_kept(nest)))
 
 
@@ -277,7 +307,7 @@ def _most_row_threads(nest: RowNest) -> int:
     if len(nest.passes) == 1:
         return MOST_THREADS
     if cluster_of(nest) > 1:
-        return CLUSTER_THREADS
+        return _cluster_threads(nest)
     lanes = _power_of_two(_ceil(prod(nest.loop), steps_kept(nest)))
     neighbours = 1 if loop_is_contiguous(nest) else min(32, _power_of_two(prod(nest.space)))
     return min(max(lanes * neighbours, MOST_THREADS), MOST_ROW_THREADS)

@@ -26,14 +26,6 @@ from tracegraph.scalar import Load, affine
 WORDS_IN_FLIGHT = 16
 """Words that a thread loads before it keeps the first."""
 
-ODD_WORDS_IN_FLIGHT = 16
-"""The same, where runs begin anywhere in a sector: each warp's then lie in one line more."""
-
-PLACES_ANEW = True
-"""Whether the place of each point is computed anew where points are words and runs begin anywhere
-in a sector. That takes more instructions and registers, so that fewer blocks run at a time
-and loads come apart; on an H200, float32 then moves 88 % of what a copy moves, and else 71 %."""
-
 
 @dataclass(frozen=True, slots=True)
 class Tile:
@@ -146,13 +138,18 @@ class Words:
 
     @property
     def anew(self) -> bool:
-        """Whether the place of each word is computed anew."""
-        return PLACES_ANEW and self.tile.odd and self.leader.buffer.type.dtype.itemsize >= WORD
+        """Whether the place of each word is computed anew, where points are words and runs begin
+        anywhere in a sector.
+
+        That takes more instructions and registers, so that fewer blocks run at a time and loads
+        come apart: on an H200, float32 then moves 84 % of what a copy moves, and else 71 %.
+        """
+        return self.tile.odd and self.leader.buffer.type.dtype.itemsize >= WORD
 
     @property
     def batch(self) -> int:
         """How many words a thread loads before it keeps the first."""
-        return min(self.parts, ODD_WORDS_IN_FLIGHT if self.tile.odd else WORDS_IN_FLIGHT)
+        return min(self.parts, WORDS_IN_FLIGHT)
 
 
 def word_widths(tile: Tile, loads: Iterable[Load], stores: Iterable[Store]) -> tuple[int, int]:

@@ -11,7 +11,13 @@ from lowering.buffer import Buffer
 from lowering.codegen.body import Body
 from lowering.codegen.columns import widened
 from lowering.codegen.constants import constant
-from lowering.codegen.launch import accumulators_of, block_threads, cluster_of, nest_shape
+from lowering.codegen.launch import (
+    accumulators_of,
+    block_threads,
+    cluster_of,
+    nest_shape,
+    resident_blocks,
+)
 from lowering.codegen.maps import write_map
 from lowering.codegen.parameters import (
     ConditionHandle,
@@ -143,8 +149,10 @@ def kernel_text(
     if workspace:
         declared.append("unsigned char* workspace")
         parameters = (*parameters, Workspace(workspace))
-    bounds = f"__launch_bounds__({threads})"
-    head = f'extern "C" __global__ void {f"TG_CLUSTER({cluster}) " * (cluster > 1)}{bounds}'
+    resident = resident_blocks(nests, threads, cluster)
+    bounds = f"__launch_bounds__({threads}{f', {resident}' if resident > 1 else ''})"
+    attribute = f"TG_CLUSTER({cluster}) " if cluster > 1 else ""
+    head = f'extern "C" __global__ void {attribute}{bounds}'
     text = f"{head}\n{NAME}({', '.join(declared)}) {{\n{body.text}}}\n"
     grid, block = (max(blocks, 1), 1, 1), (threads, 1, 1)  # a grid of nothing cannot be launched
     return text, KernelCode(NAME, parameters, grid, block, shared, cluster)

@@ -37,7 +37,7 @@ using namespace std;
 #define __global__
 #define __shared__
 #define __align__(n) __attribute__((aligned(n)))
-#define __launch_bounds__(n)
+#define __launch_bounds__(...)
 #define __restrict__ __restrict
 
 struct index3 { unsigned x, y, z; };
