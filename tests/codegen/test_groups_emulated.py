@@ -126,7 +126,7 @@ OWN = {
             (2, 4096),
             (2, 65_536),
             (1, 70_000),
-            (1, 200_000),
+            (1, 300_000),
         )
     },
     **{f"softmax_{d}_long": softmax_of_rows(d, 1, 300_000) for d in ("float16", "float32")},
@@ -239,7 +239,7 @@ def test_neighbouring_lanes_store_together(name: str, unit: Unit) -> None:
 
 def test_lanes_that_need_not_begin_a_warp_store_alone(unit: Unit) -> None:
     """After a loop over several groups at a time, some lanes have one left, and others none."""
-    text = text_of(unit, ALL["centred_int8_1x200000"].node)
+    text = text_of(unit, ALL["centred_int8_1x300000"].node)
     assert "tg_store_together<" not in text
     assert "tg_store(" in text
 

@@ -109,7 +109,7 @@ def test_a_kernel_that_sets_a_condition_takes_its_handle_after_the_buffers() -> 
 
 
 @pytest.mark.parametrize(
-    ("columns", "reads", "without_clusters"), [(4096, 1, 1), (100_000, 1, 3), (200_000, 3, 3)]
+    ("columns", "reads", "without_clusters"), [(4096, 1, 1), (200_000, 1, 3), (300_000, 3, 3)]
 )
 def test_a_row_that_registers_can_hold_is_read_once(
     columns: int, reads: int, without_clusters: int
@@ -129,11 +129,27 @@ def test_rows_longer_than_a_block_holds_are_a_clusters() -> None:
         return unit_source(plan(one)).kernels[one]
 
     assert code("float32", 1000, 16_384).cluster == 1
-    assert code("float64", 1000, 16_384).cluster == 2  # registers hold half as many
+    assert code("float64", 1000, 16_384).cluster == 4  # registers hold half as many
+    assert code("float32", 1000, 20_000).cluster == 2
     assert code("float32", 1000, 50_257).cluster == 4
     assert code("float32", 64, 50_257).cluster == 8  # so that few rows are many blocks
     assert code("float32", 1000, 1_000_000).cluster == 8
     assert code("float32", 64, 50_257).grid == (512, 1, 1)
+
+
+def test_blocks_of_clusters_leave_room_for_others() -> None:
+    """As many registers are asked for as let blocks run while others wait for their cluster."""
+
+    def bounds(dtype: str, columns: int) -> str:
+        x, out = buffer(dtype, 1000, columns), buffer(dtype, 1000, columns)
+        text = functions(node("softmax", softmax(x, out, 1)))
+        return text[text.index("__launch_bounds__(") :].split(")")[0].split("(")[1]
+
+    assert bounds("float32", 4096) == "256"  # alone with its row
+    assert bounds("float32", 100_000) == "256, 4"
+    assert bounds("float16", 100_000) == "256, 3"  # 56 values a thread, for vectors are whole
+    assert bounds("float64", 100_000) == "512, 2"
+    assert bounds("float64", 250_000) == "512"
 
 
 def test_workspace_is_asked_for_where_blocks_share_a_loop() -> None:
