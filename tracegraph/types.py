@@ -66,6 +66,8 @@ class ArrayType:
     dtype: np.dtype[Any]
     shape: tuple[int, ...] = ()
     weak: bool = False
+    size: int = field(init=False, repr=False, compare=False)
+    """Number of elements."""
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -75,6 +77,7 @@ class ArrayType:
         dtype = canonical_dtype(self.dtype)
         object.__setattr__(self, "dtype", dtype)
         object.__setattr__(self, "shape", shape)
+        object.__setattr__(self, "size", prod(shape))
         object.__setattr__(self, "_hash", hash((dtype, shape, self.weak)))
 
     def __hash__(self) -> int:
@@ -91,11 +94,6 @@ class ArrayType:
     def ndim(self) -> int:
         """Number of axes."""
         return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        """Number of elements."""
-        return prod(self.shape)
 
     @property
     def nbytes(self) -> int:
