@@ -17,7 +17,7 @@ import numpy as np
 from tracegraph import eager, trace
 from tracegraph.ir import Region
 from tracegraph.scalar import Expr
-from tracegraph.types import ArrayType
+from tracegraph.types import ArrayType, canonical_type
 
 
 class Operand(Protocol):
@@ -197,7 +197,7 @@ def _result_types(
     op: Op, types: tuple[ArrayType, ...], attrs: tuple[tuple[str, Any], ...]
 ) -> tuple[ArrayType, ...]:
     """What type rules have given: a program applies few ops to few types, again and again."""
-    return _as_tuple(op.type_rule(*types, **dict(attrs)))
+    return tuple(map(canonical_type, _as_tuple(op.type_rule(*types, **dict(attrs)))))
 
 
 @lru_cache(maxsize=4096)

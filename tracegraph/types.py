@@ -113,13 +113,23 @@ class ArrayType:
         return ArrayType(self.dtype, self.shape) if self.weak else self
 
 
+@lru_cache(maxsize=4096)
+def canonical_type(type_: ArrayType) -> ArrayType:
+    """The first of equal types. What is remembered by type is found sooner if they are one object.
+
+    >>> canonical_type(ArrayType("int8", (1,))) is canonical_type(ArrayType("int8", (1,)))
+    True
+    """
+    return type_
+
+
 PYTHON_SCALARS: dict[str, type] = {"i": int, "u": int, "f": float, "c": complex}
 
 
 @lru_cache(maxsize=64)
 def scalar_type(dtype: np.dtype[Any], weak: bool = False) -> ArrayType:
     """The type of a scalar: there are few, and each is made once."""
-    return ArrayType(dtype, (), weak)
+    return canonical_type(ArrayType(dtype, (), weak))
 
 
 _BOOL = scalar_type(np.dtype(np.bool_))
