@@ -15,7 +15,7 @@ import numpy as np
 from tracegraph import argument, errors, tree
 from tracegraph.argument import LeafKey
 from tracegraph.array import Array
-from tracegraph.types import ArrayType
+from tracegraph.types import ArrayType, canonical_type
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
@@ -261,8 +261,9 @@ class Signature:
         return ", ".join([*map(repr, args), *(f"{k}={x!r}" for k, x in kwargs.items())]) or "none"
 
 
-_leaf_type = lru_cache(maxsize=1024)(ArrayType)
-"""One object for each type, since types are compared wherever something is remembered of them."""
+@lru_cache(maxsize=1024)
+def _leaf_type(*leaf: Any) -> ArrayType:
+    return canonical_type(ArrayType(*leaf))
 
 
 @cache
@@ -297,7 +298,8 @@ def describe(fun: Callable[..., Any]) -> str:
     'len'
     """
     name = getattr(fun, "__qualname__", None) or type(fun).__qualname__
-    code = getattr(inspect.unwrap(fun), "__code__", None)
+    wrapped = inspect.unwrap(fun) if hasattr(fun, "__wrapped__") else fun
+    code = getattr(wrapped, "__code__", None)
     if code is None:
         return name
     file = code.co_filename.replace("\\", "/").rpartition("/")[2]

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache, partial
+from operator import attrgetter
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -191,12 +192,12 @@ def bind(trace: Trace, op: Op, args: Sequence[Any], attrs: Mapping[str, Any]) ->
 
     Called by `Op.__call__` only, whose `attrs` no one else has.
     """
-    atoms = tuple([trace.read(a) for a in args])
-    dtypes, types = op.application(tuple([a.type for a in atoms]), attrs)
+    atoms = tuple(map(trace.read, args))
+    dtypes, types = op.application(tuple(map(_type, atoms)), attrs)
     if types is None:
         atoms = tuple([cast(trace, a, d) for a, d in zip(atoms, dtypes, strict=True)])
-        types = op.result_types([a.type for a in atoms], attrs)
-    outputs = tuple([Value(t) for t in types])
+        types = op.result_types(tuple(map(_type, atoms)), attrs)
+    outputs = tuple(map(Value, types))
     source = user_source(3)  # this, `Op.__call__`, and what calls that
     trace.eqns.append(Eqn(op, atoms, outputs, attrs or NO_ATTRS, (), source))
     if len(outputs) != 1:
@@ -205,6 +206,9 @@ def bind(trace: Trace, op: Op, args: Sequence[Any], attrs: Mapping[str, Any]) ->
     if op.is_view and isinstance(args[0], Tracer):
         return views.attach(result, args[0])
     return result
+
+
+_type = attrgetter("type")
 
 
 def cast(trace: Trace, atom: Atom, dtype: np.dtype[Any]) -> Atom:

@@ -37,13 +37,14 @@ def optimize(program: Program) -> Program:
     program = dce(program)
     while True:
         before = program
-        if any(eqn.regions for eqn in program.body.eqns):
+        has_regions = any(eqn.regions for eqn in program.body.eqns)
+        if has_regions:
             program = inline(tidy_captures(program))
         program = rewrite(program, _new_rule)
         if program is not before:
             program = dce(program)
         # what has no regions is done: a rule sees operands that all rules have been applied to
-        if program is before or not any(eqn.regions for eqn in before.body.eqns):
+        if program is before or not has_regions:
             return program
 
 
