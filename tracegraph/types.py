@@ -163,6 +163,9 @@ def type_of(value: Any) -> ArrayType:
     dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
     if dtype is None or shape is None:
         raise TypeError(f"{kind.__module__}.{kind.__qualname__} is not an array or a number")
+    own = getattr(value, "type", None)
+    if isinstance(own, ArrayType):  # a tracer's or an Array's
+        return own
     return ArrayType(dtype, shape, bool(getattr(value, "weak", False)))
 
 
@@ -179,6 +182,7 @@ def promotion_token(type_: ArrayType) -> Any:
     return PYTHON_SCALARS[type_.dtype.kind] if type_.weak else type_.dtype
 
 
+@lru_cache(maxsize=1024)
 def result_type(*types: ArrayType) -> np.dtype[Any]:
     """The dtype in which values of these types meet, by NumPy 2's rules.
 
