@@ -68,6 +68,8 @@ class ArrayType:
     weak: bool = False
     size: int = field(init=False, repr=False, compare=False)
     """Number of elements."""
+    nbytes: int = field(init=False, repr=False, compare=False)
+    """Bytes of a contiguous array of this type."""
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -78,6 +80,7 @@ class ArrayType:
         object.__setattr__(self, "dtype", dtype)
         object.__setattr__(self, "shape", shape)
         object.__setattr__(self, "size", prod(shape))
+        object.__setattr__(self, "nbytes", self.size * dtype.itemsize)
         object.__setattr__(self, "_hash", hash((dtype, shape, self.weak)))
 
     def __hash__(self) -> int:
@@ -94,11 +97,6 @@ class ArrayType:
     def ndim(self) -> int:
         """Number of axes."""
         return len(self.shape)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of a contiguous array of this type."""
-        return self.size * self.dtype.itemsize
 
     def with_dtype(self, dtype: DTypeLike) -> ArrayType:
         """The strong type of the same shape and another dtype."""
