@@ -35,7 +35,8 @@ def getitem(x: Any, index: Any) -> Any:
         y = get("slice")(y, starts=selection.starts, steps=selection.steps, sizes=selection.sizes)
     if selection.arrays:
         y = _gather(y, selection)
-    y = numpy.reshape(y, selection.shape)
+    if y is x or y.shape != selection.shape:
+        y = numpy.reshape(y, selection.shape)
     if isinstance(y, Tracer) and y is not x and (selection.gathers or selection.scalar):
         y.view = None  # NumPy makes a copy, or a scalar
     return y

@@ -17,7 +17,7 @@ import numpy as np
 from tracegraph import eager, trace
 from tracegraph.ir import Region
 from tracegraph.scalar import Expr
-from tracegraph.types import ArrayType
+from tracegraph.types import ArrayType, canonical_type
 
 
 class Operand(Protocol):
@@ -155,6 +155,11 @@ class Op:
     promote: Callable[..., Sequence[np.dtype[Any]]] | None = None
     jvp: Callable[..., Any] | None = None
     batch: Callable[..., Any] | None = None
+    is_view: bool = field(init=False, repr=False)
+    """Whether the result merely renames elements of operand 0."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "is_view", isinstance(self.form, Indexed) and self.form.view)
 
     def __call__(self, *args: Any, **attrs: Any) -> Any:
         """Apply the op: record an equation if a tracer is involved, else run it now."""
@@ -174,10 +179,10 @@ class Op:
         return _result_types(self, tuple(types), tuple(attrs.items()))
 
     def application(
-        self, types: Sequence[ArrayType], attrs: Mapping[str, Any]
+        self, types: tuple[ArrayType, ...], attrs: Mapping[str, Any]
     ) -> tuple[Sequence[np.dtype[Any]], tuple[ArrayType, ...] | None]:
         """The dtypes that operands are cast to, and the types of the results if none changes."""
-        return _application(self, tuple(types), tuple(attrs.items()))
+        return _application(self, types, tuple(attrs.items()))
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"
@@ -192,7 +197,7 @@ def _result_types(
     op: Op, types: tuple[ArrayType, ...], attrs: tuple[tuple[str, Any], ...]
 ) -> tuple[ArrayType, ...]:
     """What type rules have given: a program applies few ops to few types, again and again."""
-    return _as_tuple(op.type_rule(*types, **dict(attrs)))
+    return tuple(map(canonical_type, _as_tuple(op.type_rule(*types, **dict(attrs)))))
 
 
 @lru_cache(maxsize=4096)

@@ -30,7 +30,7 @@ def _namespace() -> ModuleType:
 
 def _is_operand(x: Any) -> bool:
     """Whether an operator takes `x`; if not, Python asks `x` for its reflected operator."""
-    if isinstance(x, (bool, int, float, complex, ArrayOperators)):
+    if isinstance(x, _OPERANDS):
         return True
     if getattr(x, "__array_ufunc__", x) is None:  # NumPy's way to say: my operators come first
         return False
@@ -43,6 +43,8 @@ def _as_operand(x: Any) -> Any:
 
 def _binary(name: str) -> _Method:
     def method(self: Any, other: Any) -> Any:
+        if isinstance(other, _OPERANDS):
+            return getattr(_namespace(), name)(self, other)
         if not _is_operand(other):
             return NotImplemented
         return getattr(_namespace(), name)(self, _as_operand(other))
@@ -194,3 +196,7 @@ class ArrayOperators:
     def transpose(self, *axes: int | Sequence[int] | None) -> Any:
         """The array with its axes permuted; without arguments, reversed."""
         return _namespace().transpose(self, _as_tuple(axes) if axes else None)
+
+
+_OPERANDS = (ArrayOperators, bool, int, float, complex)
+"""Classes of operands that are taken as they are."""

@@ -13,6 +13,8 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from types import EllipsisType, NoneType
 from typing import Any, Final
 
 import numpy as np
@@ -38,6 +40,7 @@ class Selection:
     `arrays` maps axes to integer arrays that broadcast to shape `batch`; `gathers` says whether one
     of them has axes, so that the result is a copy. `layout` lists what the result's axes are: axes
     of the array, NEW_AXIS, or BATCH for the batch axes. `scalar`: every axis was given an integer.
+    `shape` is that of the result.
     """
 
     starts: Ints
@@ -48,14 +51,7 @@ class Selection:
     gathers: bool
     layout: Ints
     scalar: bool
-
-    @property
-    def shape(self) -> Ints:
-        """Shape of the result."""
-        out: list[int] = []
-        for entry in self.layout:
-            out += self.batch if entry == BATCH else [1 if entry == NEW_AXIS else self.sizes[entry]]
-        return tuple(out)
+    shape: Ints
 
     @property
     def kept(self) -> Ints:
@@ -119,7 +115,39 @@ def parse(index: Any, shape: Ints) -> Selection:
         IndexError: an index out of range, too many of them, or one of a wrong kind.
         BooleanMaskError: a traced mask.
     """
-    entries = entries_of(index)
+    plain = _plain(index if isinstance(index, tuple) else (index,))
+    return _parsed(entries_of(index), shape) if plain is None else _parsed_plain(plain, shape)
+
+
+Plain = tuple[int | tuple[int | None, ...] | EllipsisType | None, ...]
+"""An index of ints, None, "..." and slices, which are here tuples of their bounds and step."""
+
+
+def _plain(index: tuple[Any, ...]) -> Plain | None:
+    """What stands for an index whose meaning depends on nothing but the shape, if this is one."""
+    entries: list[Any] = []
+    for entry in index:
+        if type(entry) is slice:
+            entry = (entry.start, entry.stop, entry.step)
+            if not _BOUNDS.issuperset(map(type, entry)):
+                return None
+        elif type(entry) not in _PLAIN_ENTRIES:
+            return None
+        entries.append(entry)
+    return tuple(entries)
+
+
+_BOUNDS = frozenset({int, NoneType})
+_PLAIN_ENTRIES = frozenset({int, NoneType, EllipsisType})
+
+
+@lru_cache(maxsize=1024)
+def _parsed_plain(index: Plain, shape: Ints) -> Selection:
+    """What such indices select is remembered: functions use the same few on the same shapes."""
+    return _parsed([slice(*e) if isinstance(e, tuple) else e for e in index], shape)
+
+
+def _parsed(entries: list[Any], shape: Ints) -> Selection:
     builder = _Builder(shape)
     consumed = sum(_axes_of(e) for e in entries)
     if consumed > len(shape):
@@ -237,6 +265,7 @@ class _Builder:
                 f"{listed}"
             ) from None
         starts, steps, sizes = zip(*self.ranges, strict=True) if self.ranges else ((), (), ())
+        layout = _place_batch(self.layout)
         return Selection(
             starts=starts,
             steps=steps,
@@ -244,9 +273,18 @@ class _Builder:
             arrays=self.arrays,
             batch=batch,
             gathers=gathers,
-            layout=_place_batch(self.layout),
+            layout=layout,
             scalar=bool(self.layout) and all(entry == _INTEGER for entry in self.layout),
+            shape=_shape(layout, batch, sizes),
         )
+
+
+def _shape(layout: Ints, batch: Ints, sizes: Ints) -> Ints:
+    """The shape of the result."""
+    out: list[int] = []
+    for entry in layout:
+        out += batch if entry == BATCH else [1 if entry == NEW_AXIS else sizes[entry]]
+    return tuple(out)
 
 
 def _place_batch(layout: Sequence[int]) -> Ints:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from inspect import CO_VARARGS, CO_VARKEYWORDS
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ import numpy as np
 from tracegraph import argument, errors, tree
 from tracegraph.argument import LeafKey
 from tracegraph.array import Array
-from tracegraph.types import ArrayType
+from tracegraph.types import ArrayType, canonical_type
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
@@ -111,7 +111,9 @@ class Signature:
             raise TypeError(f"jit takes a function, got {fun!r}")
         function = describe(fun)
         parameters = _parameters(fun)
-        names = parameters.positional
+        names, rest = parameters.positional, parameters.rest or "args"
+        if _is_empty(static_argnums) and _is_empty(static_argnames) and _is_empty(donate_argnums):
+            return cls(function, names, rest, frozenset(), frozenset())
         # Without parameters to go by, any position may exist.
         limit = None if parameters.rest or not parameters.all else len(names)
 
@@ -132,7 +134,6 @@ class Signature:
         donated = _with_names(positions("donate_argnums", donate_argnums), names)
         for both in sorted(map(str, donated & static)):
             raise ValueError(f"argument {both} of {function} cannot be both static and donated")
-        rest = parameters.rest or "args"
         return cls(function, names, rest, frozenset(static), frozenset(donated))
 
     def bind(
@@ -186,6 +187,8 @@ class Signature:
     def rebuild(self, key: CallKey, leaves: Iterable[Any]) -> Arguments:
         """The arguments of a call with other leaves."""
         args, kwargs = tree.unflatten(key.structure, leaves)
+        if not key.static:
+            return args, kwargs
         positional = {s.where: s.value for s in key.static if isinstance(s.where, int)}
         named = {s.where: s.value for s in key.static if isinstance(s.where, str)}
         return tuple(positional.get(i, x) for i, x in enumerate(args)), {**kwargs, **named}
@@ -225,7 +228,7 @@ class Signature:
         types = []
         for i, leaf in enumerate(key.leaves):
             try:
-                types.append(ArrayType(*leaf))
+                types.append(_leaf_type(*leaf))
             except TypeError as error:
                 path = self.paths(key.structure)[i]
                 reason = f"has an unsupported dtype ({error})"
@@ -256,6 +259,11 @@ class Signature:
     def _shown(self, key: CallKey) -> str:
         args, kwargs = self.rebuild(key, [_Shown(ArrayType(*leaf)) for leaf in key.leaves])
         return ", ".join([*map(repr, args), *(f"{k}={x!r}" for k, x in kwargs.items())]) or "none"
+
+
+@lru_cache(maxsize=1024)
+def _leaf_type(*leaf: Any) -> ArrayType:
+    return canonical_type(ArrayType(*leaf))
 
 
 @cache
@@ -290,7 +298,8 @@ def describe(fun: Callable[..., Any]) -> str:
     'len'
     """
     name = getattr(fun, "__qualname__", None) or type(fun).__qualname__
-    code = getattr(inspect.unwrap(fun), "__code__", None)
+    wrapped = inspect.unwrap(fun) if hasattr(fun, "__wrapped__") else fun
+    code = getattr(wrapped, "__code__", None)
     if code is None:
         return name
     file = code.co_filename.replace("\\", "/").rpartition("/")[2]
@@ -344,6 +353,10 @@ def _require_parameter(name: str, parameters: _Parameters, function: str) -> Non
         f"static_argnames has {name!r}, but the parameters of {function} are "
         f"{', '.join(parameters.all)}"
     )
+
+
+def _is_empty(option: object) -> bool:
+    return isinstance(option, tuple) and not option
 
 
 def _with_names(nums: Iterable[int], names: tuple[str, ...]) -> set[int | str]:

@@ -248,11 +248,12 @@ def flat_results(function: str, tree_: Any) -> tuple[list[Any], tree.Structure]:
     """
     leaves, structure = tree.flatten(tree_)
     for i, leaf in enumerate(leaves):
-        if not isinstance(leaf, (Tracer, Array, np.ndarray, np.generic, bool, int, float, complex)):
-            path = tree.paths(structure, "result")[i]
+        if isinstance(leaf, (Tracer, Array)):
+            continue
+        path = tree.paths(structure, "result")[i]
+        if not isinstance(leaf, (np.ndarray, np.generic, bool, int, float, complex)):
             raise errors.UnsupportedResultError(function, path, leaf)
-        if not isinstance(leaf, (Tracer, Array)):
-            _require_dtype(function, tree.paths(structure, "result")[i], leaf)
+        _require_dtype(function, path, leaf)
     return leaves, structure
 
 

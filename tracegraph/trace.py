@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache, partial
+from operator import attrgetter
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -131,20 +132,9 @@ class Trace:
     ) -> tuple[Tracer, ...]:
         """Type-check and append one equation; its results as tracers."""
         types = op.result_types([a.type for a in operands], attrs, regions)
-        return self.append(op, operands, types, attrs, regions)
-
-    def append(
-        self,
-        op: Op,
-        operands: Sequence[Atom],
-        types: Sequence[ArrayType],
-        attrs: Mapping[str, Any],
-        regions: tuple[Region, ...] = (),
-    ) -> tuple[Tracer, ...]:
-        """The same where the types of the results are known."""
         outputs = tuple([Value(t) for t in types])
         own = dict(attrs) if attrs else NO_ATTRS
-        source = user_source(3)  # this, `bind` or `record`, and what calls them
+        source = user_source(2)  # this, and what calls it
         self.eqns.append(Eqn(op, tuple(operands), outputs, own, regions, source))
         return tuple([Tracer(self, value) for value in outputs])
 
@@ -198,17 +188,27 @@ def recorder(args: Sequence[Any]) -> Trace | None:
 
 
 def bind(trace: Trace, op: Op, args: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
-    """Record `op` on arguments: casts by its promotion rule, then the equation."""
-    atoms = [trace.read(a) for a in args]
-    dtypes, types = op.application([a.type for a in atoms], attrs)
+    """Record `op` on arguments: casts by its promotion rule, then the equation.
+
+    Called by `Op.__call__` only, whose `attrs` no one else has.
+    """
+    atoms = tuple(map(trace.read, args))
+    dtypes, types = op.application(tuple(map(_type, atoms)), attrs)
     if types is None:
-        atoms = [cast(trace, a, d) for a, d in zip(atoms, dtypes, strict=True)]
-        out = trace.record(op, atoms, attrs)
-    else:
-        out = trace.append(op, atoms, types, attrs)
-    if getattr(op.form, "view", False) and isinstance(args[0], Tracer):
-        return views.attach(out[0], args[0])
-    return out[0] if len(out) == 1 else out
+        atoms = tuple([cast(trace, a, d) for a, d in zip(atoms, dtypes, strict=True)])
+        types = op.result_types(tuple(map(_type, atoms)), attrs)
+    outputs = tuple(map(Value, types))
+    source = user_source(3)  # this, `Op.__call__`, and what calls that
+    trace.eqns.append(Eqn(op, atoms, outputs, attrs or NO_ATTRS, (), source))
+    if len(outputs) != 1:
+        return tuple([Tracer(trace, value) for value in outputs])
+    result = Tracer(trace, outputs[0])
+    if op.is_view and isinstance(args[0], Tracer):
+        return views.attach(result, args[0])
+    return result
+
+
+_type = attrgetter("type")
 
 
 def cast(trace: Trace, atom: Atom, dtype: np.dtype[Any]) -> Atom:

@@ -66,6 +66,10 @@ class ArrayType:
     dtype: np.dtype[Any]
     shape: tuple[int, ...] = ()
     weak: bool = False
+    size: int = field(init=False, repr=False, compare=False)
+    """Number of elements."""
+    nbytes: int = field(init=False, repr=False, compare=False)
+    """Bytes of a contiguous array of this type."""
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -75,6 +79,8 @@ class ArrayType:
         dtype = canonical_dtype(self.dtype)
         object.__setattr__(self, "dtype", dtype)
         object.__setattr__(self, "shape", shape)
+        object.__setattr__(self, "size", prod(shape))
+        object.__setattr__(self, "nbytes", self.size * dtype.itemsize)
         object.__setattr__(self, "_hash", hash((dtype, shape, self.weak)))
 
     def __hash__(self) -> int:
@@ -92,16 +98,6 @@ class ArrayType:
         """Number of axes."""
         return len(self.shape)
 
-    @property
-    def size(self) -> int:
-        """Number of elements."""
-        return prod(self.shape)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of a contiguous array of this type."""
-        return self.size * self.dtype.itemsize
-
     def with_dtype(self, dtype: DTypeLike) -> ArrayType:
         """The strong type of the same shape and another dtype."""
         return ArrayType(np.dtype(dtype), self.shape)
@@ -115,13 +111,23 @@ class ArrayType:
         return ArrayType(self.dtype, self.shape) if self.weak else self
 
 
+@lru_cache(maxsize=4096)
+def canonical_type(type_: ArrayType) -> ArrayType:
+    """The first of equal types. What is remembered by type is found sooner if they are one object.
+
+    >>> canonical_type(ArrayType("int8", (1,))) is canonical_type(ArrayType("int8", (1,)))
+    True
+    """
+    return type_
+
+
 PYTHON_SCALARS: dict[str, type] = {"i": int, "u": int, "f": float, "c": complex}
 
 
 @lru_cache(maxsize=64)
 def scalar_type(dtype: np.dtype[Any], weak: bool = False) -> ArrayType:
     """The type of a scalar: there are few, and each is made once."""
-    return ArrayType(dtype, (), weak)
+    return canonical_type(ArrayType(dtype, (), weak))
 
 
 _BOOL = scalar_type(np.dtype(np.bool_))
@@ -155,6 +161,9 @@ def type_of(value: Any) -> ArrayType:
     dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
     if dtype is None or shape is None:
         raise TypeError(f"{kind.__module__}.{kind.__qualname__} is not an array or a number")
+    own = getattr(value, "type", None)
+    if isinstance(own, ArrayType):  # a tracer's or an Array's
+        return own
     return ArrayType(dtype, shape, bool(getattr(value, "weak", False)))
 
 
@@ -171,6 +180,7 @@ def promotion_token(type_: ArrayType) -> Any:
     return PYTHON_SCALARS[type_.dtype.kind] if type_.weak else type_.dtype
 
 
+@lru_cache(maxsize=1024)
 def result_type(*types: ArrayType) -> np.dtype[Any]:
     """The dtype in which values of these types meet, by NumPy 2's rules.
 

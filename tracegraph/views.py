@@ -28,18 +28,15 @@ Strides = tuple[int, ...]
 
 @dataclass(slots=True)
 class View:
-    """How a tracer is derived: `op[attrs](base, *indices)`. `seen` is the base's value then.
-
-    `strides`, in elements, are those that NumPy's array would have if the outermost base is
-    row-major; they decide whether a reshape of the view is a view again.
-    """
+    """How a tracer is derived: `op[attrs](base, *indices)`. `seen` is the base's value then."""
 
     base: Tracer
     op: Op
     indices: tuple[Atom, ...]
     attrs: Mapping[str, Any]
-    strides: Strides
     seen: Atom
+    strides: Strides | None = None
+    """What `strides_of` has found, once it was asked."""
 
 
 def row_major(shape: Sequence[int]) -> Strides:
@@ -52,16 +49,28 @@ def row_major(shape: Sequence[int]) -> Strides:
 
 
 def strides_of(tracer: Tracer) -> Strides:
-    """Strides, in elements, as far as they follow from a row-major outermost base."""
-    return row_major(tracer.shape) if tracer.view is None else tracer.view.strides
+    """Strides, in elements, that NumPy's array would have if the outermost base is row-major.
+
+    They decide whether a reshape of a view is a view again.
+    """
+    view = tracer.view
+    if view is None:
+        return row_major(tracer.shape)
+    strides = view.strides
+    if strides is None:
+        strides = view.strides = _STRIDES[view.op.name](view.base, **view.attrs)
+    return strides
 
 
 def attach(result: Tracer, base: Tracer) -> Tracer:
     """Mark the result of the last equation as a view of `base`, unless NumPy would have copied."""
     eqn = result.owner.eqns[-1]
-    strides = _STRIDES[eqn.op.name](base, **eqn.attrs)
-    if strides is not None:
-        result.view = View(base, eqn.op, eqn.operands[1:], eqn.attrs, strides, base.atom)
+    view = View(base, eqn.op, eqn.operands[1:], eqn.attrs, base.atom)
+    if base.view is not None and eqn.op.name == "reshape":  # that of a view may be a copy
+        view.strides = _reshaped(base.shape, strides_of(base), result.shape)
+        if view.strides is None:
+            return result
+    result.view = view
     return result
 
 
@@ -164,8 +173,9 @@ _PUT: Mapping[str, Callable[[View, Atom], Atom]] = {
 }
 
 
-def _reshape_strides(base: Tracer, shape: tuple[int, ...]) -> Strides | None:
-    return _reshaped(base.shape, strides_of(base), shape)
+def _reshape_strides(base: Tracer, shape: tuple[int, ...]) -> Strides:
+    """Those of a row-major array under another shape: of others they are known from the start."""
+    return row_major(shape)
 
 
 @lru_cache(maxsize=1024)
@@ -196,7 +206,7 @@ def _gather_strides(base: Tracer, dims: tuple[int, ...]) -> Strides:
     return tuple(s for axis, s in enumerate(strides_of(base)) if axis not in dims)
 
 
-_STRIDES: Mapping[str, Callable[..., Strides | None]] = {
+_STRIDES: Mapping[str, Callable[..., Strides]] = {
     "reshape": _reshape_strides,
     "transpose": _transpose_strides,
     "slice": _slice_strides,

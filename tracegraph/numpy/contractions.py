@@ -17,6 +17,8 @@ from tracegraph.numpy.ufuncs import conjugate, multiply, subtract
 from tracegraph.op import get
 from tracegraph.types import broadcast_shapes, result_type, type_of
 
+_MATMUL = get("matmul")
+
 
 def unified(x: Any, y: Any) -> tuple[Any, Any]:
     """Two arrays in the dtype in which they meet."""
@@ -50,10 +52,10 @@ def matmul(x1: Any, x2: Any, /, out: Any = None) -> Any:
         )
     batch = broadcast_shapes(x.shape[:-2], y.shape[:-2])
     x, y = (broadcast_to(z, batch + z.shape[-2:]) for z in (x, y))
-    result = get("matmul")(x, y)
-    dropped = (-2,) * row + (-1,) * column
-    if dropped:
-        result = squeeze(result, dropped)
+    result = _MATMUL(x, y)
+    if row or column:
+        *outer, m, n = result.shape
+        result = reshape(result, (*outer, *([] if row else [m]), *([] if column else [n])))
     return written("matmul", result, out, True)
 
 

@@ -56,11 +56,11 @@ def as_array(x: Any, dtype: DTypeLike | None = None) -> Any:
 
     Nested lists that hold tracers or Arrays are stacked. Tracers and Arrays are not copied.
     """
-    if isinstance(x, (list, tuple)) and is_ours(x):
-        x = _stacked(x)
     if not isinstance(x, ArrayOperators):
-        with np.errstate(all="ignore"):
-            return np.asarray(x) if dtype is None else _converted(np.asarray(x), x, dtype)
+        if not (isinstance(x, (list, tuple)) and is_ours(x)):
+            with np.errstate(all="ignore"):
+                return np.asarray(x) if dtype is None else _converted(np.asarray(x), x, dtype)
+        x = _stacked(x)
     own: Any = x
     if dtype is None:
         return CAST(own, dtype=own.dtype) if own.weak else own

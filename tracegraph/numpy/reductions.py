@@ -31,6 +31,8 @@ def reduced_axes(a: Any, axis: Axis) -> tuple[int, ...]:
     """The axes to reduce, sorted."""
     if axis is None:
         return tuple(range(a.ndim))
+    if type(axis) is int:
+        return (normalize_axis_index(axis, a.ndim),)
     return tuple(sorted(normalize_axis_tuple(axis, a.ndim)))
 
 
@@ -53,7 +55,10 @@ def _masked(a: Any, where: Any, other: Any) -> Any:
 
 
 def _fold(name: str, a: Any, axis: Axis, keepdims: bool) -> Any:
-    axes = reduced_axes(a, axis)
+    return _folded(name, a, reduced_axes(a, axis), keepdims)
+
+
+def _folded(name: str, a: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     return _kept(get(name)(a, axes=axes) if axes else copied(a), a.shape, axes, keepdims)
 
 
@@ -110,7 +115,7 @@ def _extreme(name: str, a: Any, axis: Axis, keepdims: bool, initial: Any, where:
     if empty:
         shape = tuple(n for k, n in enumerate(a.shape) if k not in axes)
         return _kept(copied(broadcast_to(lifted(initial), shape)), a.shape, axes, keepdims)
-    result = _fold(name, a, axis, keepdims)
+    result = _folded(name, a, axes, keepdims)
     return result if initial is None else combine(result, initial)
 
 

@@ -31,8 +31,8 @@ def extents_of(shape: Shape) -> tuple[int, ...]:
     Raises:
         TracerIndexError: an extent is traced.
     """
-    if isinstance(shape, (Sequence, np.ndarray)):
-        return tuple(index(n) for n in shape)
+    if isinstance(shape, (tuple, Sequence, np.ndarray)):  # a tuple is the usual case, and quicker
+        return tuple(map(index, shape))
     return (index(shape),)
 
 

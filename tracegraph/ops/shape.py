@@ -6,7 +6,8 @@ array that was given a shape is an array.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -35,11 +36,13 @@ def _reshape_type(x: ArrayType, *, shape: Ints) -> ArrayType:
     return out
 
 
-def _equal_products(old: Ints, new: Ints) -> Iterator[tuple[list[int], list[int]]]:
+@lru_cache(maxsize=1024)
+def _equal_products(old: Ints, new: Ints) -> list[tuple[list[int], list[int]]]:
     """The finest grouping of the axes of two non-empty shapes into runs of equal product.
 
     Axes of extent 1 are in no group.
     """
+    runs = []
     left = [axis for axis, extent in enumerate(old) if extent != 1]
     right = [axis for axis, extent in enumerate(new) if extent != 1]
     while left:
@@ -49,7 +52,8 @@ def _equal_products(old: Ints, new: Ints) -> Iterator[tuple[list[int], list[int]
                 group.append(left.pop(0))
             else:
                 other.append(right.pop(0))
-        yield group, other
+        runs.append((group, other))
+    return runs
 
 
 def _reshape_element(

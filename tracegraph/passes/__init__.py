@@ -6,9 +6,9 @@ from tracegraph.passes.cse import cse, new_cse_rule
 from tracegraph.passes.dce import dce
 from tracegraph.passes.fold import fold, fold_rule
 from tracegraph.passes.inline import inline
-from tracegraph.passes.rewrite import Rule, in_turn, rewrite
-from tracegraph.passes.simplify import simplify, simplify_rule
-from tracegraph.passes.views import compose_rule, compose_views
+from tracegraph.passes.rewrite import Rule, by_name, in_turn, rewrite
+from tracegraph.passes.simplify import simplify, simplify_rules
+from tracegraph.passes.views import compose_rules, compose_views
 
 __all__ = [
     "compose_views",
@@ -37,16 +37,20 @@ def optimize(program: Program) -> Program:
     program = dce(program)
     while True:
         before = program
-        if any(eqn.regions for eqn in program.body.eqns):
+        has_regions = any(eqn.regions for eqn in program.body.eqns)
+        if has_regions:
             program = inline(tidy_captures(program))
         program = rewrite(program, _new_rule)
         if program is not before:
             program = dce(program)
         # what has no regions is done: a rule sees operands that all rules have been applied to
-        if program is before or not any(eqn.regions for eqn in before.body.eqns):
+        if program is before or not has_regions:
             return program
 
 
 def _new_rule() -> Rule:
     """The rules for single equations, so that one walk applies them all."""
-    return in_turn(fold_rule, simplify_rule, compose_rule, new_cse_rule())
+    return in_turn(fold_rule, _rule_by_name, new_cse_rule())
+
+
+_rule_by_name = by_name({**simplify_rules, **compose_rules})  # they are for different ops

@@ -11,7 +11,7 @@ from tracegraph.passes.rewrite import Defs, Replacement, Rule, by_name, producer
 
 def simplify(program: Program) -> Program:
     """The program without ops that leave an operand as it is."""
-    return rewrite(program, lambda: simplify_rule)
+    return rewrite(program, lambda: by_name(simplify_rules))
 
 
 def _is(atom: Atom, value: float) -> bool:
@@ -63,7 +63,7 @@ def _where(eqn: Eqn, defs: Defs) -> Replacement | None:
     return Replacement((x,)) if x is y else None
 
 
-_RULES: dict[str, Rule] = {
+simplify_rules: dict[str, Rule] = {
     "add": _sum,
     "subtract": _difference,
     "multiply": _product,
@@ -75,6 +75,4 @@ _RULES: dict[str, Rule] = {
     "cast": _cast,
     "where": _where,
 }
-
-simplify_rule = by_name(_RULES)
-"""The rule of an operand that an op leaves as it is."""
+"""By name of an op: where it leaves an operand as it is."""

@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from tracegraph.ir import Atom, Eqn, Program
-from tracegraph.passes.rewrite import Defs, Replacement, by_name, producer, rewrite
+from tracegraph.passes.rewrite import Defs, Replacement, Rule, by_name, producer, rewrite
 
 
 def compose_views(program: Program) -> Program:
     """The program with a view of a view of the same kind taken from what goes into the first."""
-    return rewrite(program, lambda: compose_rule)
+    return rewrite(program, lambda: by_name(compose_rules))
 
 
 def _last_link(eqn: Eqn, defs: Defs) -> Replacement | None:
@@ -59,15 +59,13 @@ def _slice(eqn: Eqn, defs: Defs) -> Replacement | None:
 def _composed(eqn: Eqn, defs: Defs, operand: Atom, attrs: Mapping[str, Any]) -> Replacement:
     """Two views in one, which may turn out to change nothing."""
     eqn = replace(eqn, operands=(operand,), attrs=attrs)
-    return compose_rule(eqn, defs) or Replacement(eqn.outputs, (eqn,))
+    return compose_rules[eqn.op.name](eqn, defs) or Replacement(eqn.outputs, (eqn,))
 
 
-compose_rule = by_name(
-    {
-        "reshape": _last_link,
-        "broadcast_to": _last_link,
-        "transpose": _transpose,
-        "slice": _slice,
-    }
-)
-"""The rule of views of views."""
+compose_rules: dict[str, Rule] = {
+    "reshape": _last_link,
+    "broadcast_to": _last_link,
+    "transpose": _transpose,
+    "slice": _slice,
+}
+"""By name of an op: views of views."""
