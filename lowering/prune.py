@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from lowering.buffer import Buffer
-from lowering.kernel import MapNest, Nest, PrintNest, ReduceNest, RowNest, Store
+from lowering.kernel import MapNest, Nest, Pass, PrintNest, ReduceNest, RowNest, Store
 from lowering.stage import (
     Block,
     KernelStage,
@@ -82,7 +82,8 @@ def _without_dead(nest: Nest, readers: Mapping[Buffer, int]) -> Nest | None:
         whole = MapNest(nest.space, stores, nest.signals, nest.predicates)
         return whole if stores or nest.signals else None
     if isinstance(nest, RowNest):
-        passes = tuple(replace(p, stores=tuple(filter(alive, p.stores))) for p in nest.passes)
-        nest = replace(nest, passes=passes)
-    nest = replace(nest, stores=stores)
+        passes = tuple([Pass(p.accumulators, tuple(filter(alive, p.stores))) for p in nest.passes])
+        nest = RowNest(nest.space, nest.loop, passes, stores, nest.signals, nest.predicates)
+    else:
+        nest = replace(nest, stores=stores)
     return nest if nest_stores(nest) or nest.signals else None

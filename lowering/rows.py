@@ -7,14 +7,13 @@ memory once, and cost one node.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from itertools import count
+from collections.abc import Collection, Mapping, Sequence
 from math import prod
 from types import MappingProxyType
 
 from lowering.buffer import Buffer
 from lowering.contiguity import loop_is_contiguous
-from lowering.kernel import Accumulator, MapNest, Nest, Pass, ReduceNest, RowNest
+from lowering.kernel import MapNest, Nest, Pass, ReduceNest, RowNest
 from lowering.stage import (
     loads,
     map_nest,
@@ -170,30 +169,32 @@ def _append(
     if values is None:
         return None
     stored = {s.buffer: k for k, p in enumerate(rows.passes) for s in p.stores}
-    passes = _numbered(rows)
-    places = [_place(new, values, stored, passes) for new in second.passes]
-    first_use = min(places, default=len(passes))
+    numbers = _numbers(rows, 0)
+    places = [_place(_read(second, new), values, stored, numbers) for new in second.passes]
+    if (len(rows.passes) > 1 or any(places)) and not _fits_blocks(rows):
+        return None
+    first_use = min(places, default=len(rows.passes))
     if reread := {b for b, k in stored.items() if b in kept and k < first_use}:
         values = {load: value for load, value in values.items() if load.buffer not in reread}
-    moved = _moved(second, _count(rows), axes, values)
-    stores = [list(p.stores) for p in rows.passes]
-    numbered = _numbered(moved, _count(rows))
-    for at, new, folds in zip(places, moved.passes, numbered, strict=True):
+    count = sum(map(len, numbers))
+    moved = _moved(second, count, axes, values)
+    passes = list(rows.passes)
+    for at, new, own in zip(places, moved.passes, _numbers(moved, count), strict=True):
         if at == len(passes):
-            passes.append([])
-            stores.append([])
-        passes[at] += folds
-        stores[at] += new.stores
-    if len(passes) > 1 and not _fits_blocks(rows):
-        return None
+            passes.append(new)
+            numbers.append(own)
+        else:
+            old = passes[at]
+            passes[at] = Pass(old.accumulators + new.accumulators, old.stores + new.stores)
+            numbers[at] = (*numbers[at], *own)
     joined = RowNest(
         rows.space,
         rows.loop,
-        tuple(Pass(tuple(a for _, a in p), tuple(s)) for p, s in zip(passes, stores, strict=True)),
-        (*rows.stores, *moved.stores),
-        (*rows.signals, *moved.signals),
+        tuple(passes),
+        rows.stores + moved.stores,
+        rows.signals + moved.signals,
     )
-    return _renumbered(joined, [number for p in passes for number, _ in p])
+    return _renumbered(joined, [number for own in numbers for number in own])
 
 
 def _forwarded(
@@ -214,21 +215,27 @@ def _forwarded(
     return values
 
 
-def _count(rows: RowNest) -> int:
-    return sum(len(p.accumulators) for p in rows.passes)
+def _numbers(rows: RowNest, first: int) -> list[Sequence[int]]:
+    """The numbers of each pass's accumulators, which start at `first`."""
+    numbers: list[Sequence[int]] = []
+    for each in rows.passes:
+        numbers.append(range(first, first + len(each.accumulators)))
+        first += len(each.accumulators)
+    return numbers
 
 
-def _numbered(rows: RowNest, first: int = 0) -> list[list[tuple[int, Accumulator]]]:
-    """The accumulators of each pass with their numbers, which start at `first`."""
-    numbers = count(first)
-    return [[(next(numbers), a) for a in p.accumulators] for p in rows.passes]
+def _read(nest: RowNest, each: Pass) -> Sequence[Load]:
+    """Every load of one pass of a nest."""
+    if len(nest.passes) == 1 and not nest.stores and not nest.signals:
+        return nest_loads(nest)
+    return loads([a.value for a in each.accumulators] + [s.value for s in each.stores])
 
 
 def _place(
-    new: Pass,
+    read: Sequence[Load],
     values: Mapping[Load, Expr],
     stored: Mapping[Buffer, int],
-    passes: list[list[tuple[int, Accumulator]]],
+    numbers: Sequence[Sequence[int]],
 ) -> int:
     """The position of the first pass that may use all that a new one reads of the rows.
 
@@ -236,18 +243,18 @@ def _place(
     ones; what is stored after all passes has to be looked at.
     """
     place = 0
-    for load in loads([a.value for a in new.accumulators] + [s.value for s in new.stores]):
+    for load in read:
         if load in values:
             known = stored.get(load.buffer)
-            place = max(place, _after(passes, values[load]) if known is None else known)
+            place = max(place, _after(numbers, values[load]) if known is None else known)
     return place
 
 
-def _after(passes: list[list[tuple[int, Accumulator]]], value: Expr) -> int:
+def _after(numbers: Sequence[Sequence[int]], value: Expr) -> int:
     """The position of the first pass that follows all accumulators that a value uses."""
-    used = {e.number for e in subexpressions((value,)) if isinstance(e, Accumulated)}
-    folding = (k for k, p in enumerate(passes) if any(number in used for number, _ in p))
-    return max(folding, default=-1) + 1
+    used = [e.number for e in subexpressions((value,)) if isinstance(e, Accumulated)]
+    last = max(used, default=None)
+    return next((k + 1 for k, own in enumerate(numbers) if last in own), 0)
 
 
 def _moved(
