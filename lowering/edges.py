@@ -91,14 +91,27 @@ def nest_access(nest: Nest) -> Access:
     return Access(frozenset(reads), frozenset(writes))
 
 
-def edges(stages: Sequence[Stage], offsets: Mapping[Buffer, int]) -> frozenset[tuple[int, int]]:
-    """The edges (i, j), i < j, among the stages of one block, without those that others imply."""
-    return frozenset(_order(stages, offsets)[0])
+class Order(NamedTuple):
+    """What the stages of one block touch and wait for as long as no memory is shared."""
+
+    accesses: list[Access]
+    edges: frozenset[tuple[int, int]]
+    ancestors: list[int]  # of each stage, those it depends on, as a bit mask for `precedes`
 
 
-def ancestors(stages: Sequence[Stage]) -> list[int]:
-    """For each stage, those it depends on, as a bit mask for `precedes`; no memory is shared."""
-    return _order(stages, {})[1]
+def order(stages: Sequence[Stage]) -> Order:
+    """The order of the stages of one block."""
+    accesses = [access(s) for s in stages]
+    return Order(accesses, *_order(accesses))
+
+
+def edges(known: Order, offsets: Mapping[Buffer, int]) -> frozenset[tuple[int, int]]:
+    """The edges (i, j), i < j, among the stages of one block, without those that others imply.
+
+    `offsets` places buffers in the arena, where some may share memory.
+    """
+    accesses = _by_pieces(known.accesses, offsets)
+    return known.edges if accesses is known.accesses else _order(accesses)[0]
 
 
 def precedes(ancestors: Sequence[int], earlier: int, later: int) -> bool:
@@ -106,14 +119,9 @@ def precedes(ancestors: Sequence[int], earlier: int, later: int) -> bool:
     return earlier < later and bool(ancestors[later] >> (later - 1 - earlier) & 1)
 
 
-def _order(
-    stages: Sequence[Stage], offsets: Mapping[Buffer, int]
-) -> tuple[set[tuple[int, int]], list[int]]:
-    if len(stages) < 2:
-        return set(), [0] * len(stages)
-    accesses = [access(s) for s in stages]
-    if offsets:
-        accesses = _by_pieces(accesses, offsets)
+def _order(accesses: Sequence[Access]) -> tuple[frozenset[tuple[int, int]], list[int]]:
+    if len(accesses) < 2:
+        return frozenset(), [0] * len(accesses)
     writer: dict[Resource, int] = {}  # the last one
     readers: dict[Resource, list[int]] = {}  # since then
     before: list[int] = []  # bit d of the j-th: it depends on stage j - 1 - d
@@ -131,7 +139,7 @@ def _order(
             readers[resource] = []
         for resource in touched.reads - touched.writes:
             readers.setdefault(resource, []).append(j)
-    return found, before
+    return frozenset(found), before
 
 
 def _conflicts(

@@ -10,14 +10,15 @@ No kernel prints or checks twice: those stay in order.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from math import prod
 
 from lowering.buffer import Buffer
 from lowering.edges import Access, Resource, access, nest_access
 from lowering.grow import MAX_EXPRESSIONS, Growing
-from lowering.kernel import Nest, PrintNest, ReduceNest, RowNest, ScatterNest
+from lowering.kernel import Nest, PrintNest, ReduceNest, RowNest, ScatterNest, Store
+from lowering.prune import without_dead
 from lowering.rows import join_rows
 from lowering.stage import (
     Block,
@@ -58,13 +59,24 @@ def fuse(block: Block, kept: Collection[Buffer] = ()) -> None:
                 merged.place(nest, stage)
         else:
             merged.append(stage, access(stage))
-    block.stages = [_finished(stage) for stage in merged.stages]
+    needed = merged.loaded | merged.kept
+
+    def alive(store: Store) -> bool:
+        return store.buffer in needed or store.buffer not in block.owned
+
+    block.stages = [_finished(stage, alive) for stage in merged.stages]
 
 
-def _finished(stage: Stage | _Kernel) -> Stage:
-    if isinstance(stage, _Kernel):
-        return KernelStage([growing.whole() for growing in stage.nests], tuple(stage.sources))
-    return stage
+def _finished(stage: Stage | _Kernel, alive: Callable[[Store], bool]) -> Stage:
+    """The stage as it is once all that has joined it is known.
+
+    What has only been forwarded need not be stored: to drop it here, before anyone looks at all
+    expressions of a kernel, spares `prune` most of its work.
+    """
+    if not isinstance(stage, _Kernel):
+        return stage
+    nests = [without_dead(growing.whole(), alive) for growing in stage.nests]
+    return KernelStage([nest for nest in nests if nest is not None], tuple(stage.sources))
 
 
 class _Merged:
@@ -73,9 +85,11 @@ class _Merged:
         self.stages: list[Stage | _Kernel] = []
         self.written: dict[Resource, int] = {}  # position of the last stage that wrote, or read
         self.read: dict[Resource, int] = {}
+        self.loaded: set[Resource] = set()  # what is read and has not been forwarded
 
     def append(self, stage: Stage | _Kernel, touched: Access) -> None:
         self.stages.append(stage)
+        self.loaded |= touched.reads
         self._note(len(self.stages) - 1, touched)
 
     def _note(self, position: int, touched: Access) -> None:
@@ -94,7 +108,11 @@ class _Merged:
             if not isinstance(kernel, _Kernel):
                 continue
             dependent = position == after
-            if _join(kernel, nest, touched.reads, dependent, self.kept):
+            joined = _join(kernel, nest, touched.reads, dependent, self.kept)
+            if joined is not None:
+                # forwarded is what was stored before it joined, not what it stores itself
+                stored, own = joined.stores, touched.writes
+                self.loaded.update([r for r in touched.reads if r not in stored or r in own])
                 kernel.sources.update(dict.fromkeys(stage.sources))
                 self._note(position, touched)
                 return
@@ -116,19 +134,20 @@ def _join(
     reads: frozenset[Resource],
     dependent: bool,
     kept: frozenset[Buffer],
-) -> bool:
+) -> Growing | None:
+    """What a nest has become a part of, or as which it stands beside the others, if it can."""
     needed = [other for other in kernel.nests if other.stores_any(reads)]
     # what reads from two nests of one kernel cannot become part of either
     for other in (needed or kernel.nests) if len(needed) < 2 else ():
         if other.merge(nest) or _merge_rows(other, nest, bool(needed), kept):
-            return True
+            return other
     if dependent or not _small(nest) or len(kernel.nests) >= MAX_NESTS:
-        return False
+        return None
     nests = (nest, *(growing.nest for growing in kernel.nests))
     if any(isinstance(n, ScatterNest) and n.repeats for n in nests):
-        return False  # a serial nest would hold up the others
+        return None  # a serial nest would hold up the others
     kernel.nests.append(Growing(nest))
-    return True
+    return kernel.nests[-1]
 
 
 def _small(nest: Nest) -> bool:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count
 
-from lowering.buffer import Buffer
 from lowering.build import Binding, RegionBuilder, finish
 from lowering.context import Context
 from lowering.desugar import desugar
 from lowering.donation import overwrite
 from lowering.edges import edges
 from lowering.kernel import Kernel, Nest
-from lowering.memory import arrange
+from lowering.memory import Arrangement, arrange
 from lowering.plan import Graph, IfElseNode, KernelNode, Node, Plan, SwitchNode, WhileNode
 from lowering.prune import prune
 from lowering.schedule import costs_of, schedule
@@ -68,17 +67,17 @@ def plan_of(program: Program, donated: Sequence[int] = (), *, fusion: bool = Tru
     block.stages[:0] = context.staging()
     block.owned.update(context.staged.values())
     prune(block)
-    offsets, arena_bytes = arrange(block)
+    memory = arrange(block)
     name = re.sub(r"\W+", "_", program.name).strip("_") or "program"
-    graph = _Emitter(name, offsets).graph(block)
+    graph = _Emitter(name, memory).graph(block)
     return Plan(
         name=name,
         graph=graph,
         inputs=inputs,
         outputs=outputs,
         constants=tuple(zip(constants, program.constants, strict=True)),
-        offsets=offsets,
-        arena_bytes=arena_bytes,
+        offsets=memory.offsets,
+        arena_bytes=memory.nbytes,
         conditions=context.conditions,
         monitors=tuple(context.monitors),
         failures=tuple(context.failures),
@@ -90,14 +89,17 @@ def plan_of(program: Program, donated: Sequence[int] = (), *, fusion: bool = Tru
 class _Emitter:
     """Turns blocks into graphs, numbering kernels in order of execution."""
 
-    def __init__(self, name: str, offsets: Mapping[Buffer, int]) -> None:
+    def __init__(self, name: str, memory: Arrangement) -> None:
         self.name = name
-        self.offsets = offsets
+        self.memory = memory
         self.numbers = count()
 
     def graph(self, block: Block) -> Graph:
         nodes = tuple(self.node(stage) for stage in block.stages)
-        return Graph(nodes, edges(block.stages, self.offsets))
+        order = self.memory.orders[block]
+        if not self.memory.shared:
+            return Graph(nodes, order.edges)
+        return Graph(nodes, edges(order, self.memory.offsets))
 
     def node(self, stage: Stage) -> Node:
         match stage:

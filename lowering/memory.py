@@ -11,10 +11,11 @@ from __future__ import annotations
 from bisect import insort
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from lowering.buffer import Buffer
-from lowering.edges import ancestors, precedes
-from lowering.stage import Block, LoopStage, Stage, blocks, stage_reads, stage_writes
+from lowering.edges import Order, order, precedes
+from lowering.stage import Block, LoopStage, Stage, blocks
 
 ALIGNMENT = 256
 """Bytes; what the CUDA allocator gives, so that vector accesses and libraries are content."""
@@ -31,21 +32,33 @@ class _Life:
     stages: list[int] = field(default_factory=list)
 
 
-def arrange(root: Block) -> tuple[dict[Buffer, int], int]:
-    """The byte offset of every scratch buffer, and the bytes of the arena."""
-    return _Arrangement(root).first_fit()
+class Arrangement(NamedTuple):
+    """The byte offset of every scratch buffer in an arena of so many bytes.
+
+    `orders` are what the blocks' stages depend on without it, and with it, unless it is `shared`.
+    """
+
+    offsets: dict[Buffer, int]
+    nbytes: int
+    shared: bool
+    orders: dict[Block, Order]
 
 
-class _Arrangement:
+def arrange(root: Block) -> Arrangement:
+    """Where the scratch buffers of a block lie, and of the blocks inside."""
+    return _Arranging(root).first_fit()
+
+
+class _Arranging:
     def __init__(self, root: Block) -> None:
         self.spans: dict[Stage, tuple[int, int]] = {}
-        self.before: dict[Block, list[int]] = {}
+        self.orders: dict[Block, Order] = {}
         self.lives: dict[Buffer, _Life] = {}
         self._number(root, 0)
         self._collect(root, ())
 
     def _number(self, block: Block, start: int) -> int:
-        self.before[block] = ancestors(block.stages)
+        self.orders[block] = order(block.stages)
         now = start
         for stage in block.stages:
             first = now
@@ -56,15 +69,17 @@ class _Arrangement:
         return now
 
     def _collect(self, block: Block, path: tuple[tuple[Block, int], ...]) -> None:
+        accesses = self.orders[block].accesses
         for position, stage in enumerate(block.stages):
             here = (*path, (block, position))
             if blocks(stage):
                 for inner in blocks(stage):
                     self._collect(inner, here)
                 continue
-            for buffer in stage_reads(stage) | stage_writes(stage):
-                if buffer.space == "scratch":
-                    self._access(buffer, here)
+            touched = accesses[position]
+            for resource in touched.reads | touched.writes:
+                if isinstance(resource, Buffer) and resource.space == "scratch":
+                    self._access(resource, here)
 
     def _access(self, buffer: Buffer, path: tuple[tuple[Block, int], ...]) -> None:
         depth = 0
@@ -83,9 +98,9 @@ class _Arrangement:
         life.start, life.end = min(life.start, start), max(life.end, end)
         life.stages.append(position)
 
-    def first_fit(self) -> tuple[dict[Buffer, int], int]:
+    def first_fit(self) -> Arrangement:
         offsets: dict[Buffer, int] = {}
-        total = 0
+        total = alone = 0
         active: list[tuple[int, int, Buffer]] = []  # start and end byte; by start
         lives = self.lives
         for buffer in sorted(lives, key=lambda b: (lives[b].start, -b.type.nbytes, b.number)):
@@ -99,7 +114,8 @@ class _Arrangement:
             insort(active, (offset, offset + size, buffer), key=lambda entry: entry[:2])
             offsets[buffer] = offset
             total = max(total, offset + size)
-        return offsets, total
+            alone += size
+        return Arrangement(offsets, total, total < alone, self.orders)
 
     def _hands_over(self, old: Buffer, new: Buffer) -> bool:
         """Whether all use of `old` is surely over when `new` is first used."""
@@ -118,7 +134,7 @@ class _Arrangement:
 
     def _are_over(self, block: Block, stages: Collection[int], after: int) -> bool:
         """Whether the stages of a block at these positions are when the one `after` them starts."""
-        known = self.before[block]
+        known = self.orders[block].ancestors
         return all(precedes(known, position, after) for position in stages)
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 from lowering.buffer import Buffer
-from lowering.kernel import MapNest, Nest, PrintNest, ReduceNest, RowNest, Store
+from lowering.kernel import MapNest, Nest, Pass, PrintNest, ReduceNest, RowNest, Store
 from lowering.stage import (
     Block,
     KernelStage,
@@ -50,8 +50,12 @@ def _prune_kernel(stage: KernelStage, readers: Mapping[Buffer, int]) -> list[Buf
     """Drop the kernel's useless stores; the buffers that it reads no more, once for each nest."""
     given_up: list[Buffer] = []
     kept: list[Nest] = []
+
+    def alive(store: Store) -> bool:
+        return store.buffer.space != "scratch" or readers.get(store.buffer, 0) > 0
+
     for nest in stage.nests:
-        pruned = _without_dead(nest, readers)
+        pruned = without_dead(nest, alive)
         if pruned is not None:
             kept.append(pruned)
         if pruned is not nest:
@@ -67,10 +71,8 @@ def _drop_empty(block: Block) -> None:
             _drop_empty(inner)
 
 
-def _without_dead(nest: Nest, readers: Mapping[Buffer, int]) -> Nest | None:
-    def alive(store: Store) -> bool:
-        return store.buffer.space != "scratch" or readers.get(store.buffer, 0) > 0
-
+def without_dead(nest: Nest, alive: Callable[[Store], bool]) -> Nest | None:
+    """The nest with the stores that are alive, or None if it does nothing then."""
     if isinstance(nest, PrintNest):
         return nest
     if not isinstance(nest, (MapNest, ReduceNest, RowNest)):
@@ -82,7 +84,8 @@ def _without_dead(nest: Nest, readers: Mapping[Buffer, int]) -> Nest | None:
         whole = MapNest(nest.space, stores, nest.signals, nest.predicates)
         return whole if stores or nest.signals else None
     if isinstance(nest, RowNest):
-        passes = tuple(replace(p, stores=tuple(filter(alive, p.stores))) for p in nest.passes)
-        nest = replace(nest, passes=passes)
-    nest = replace(nest, stores=stores)
+        passes = tuple([Pass(p.accumulators, tuple(filter(alive, p.stores))) for p in nest.passes])
+        nest = RowNest(nest.space, nest.loop, passes, stores, nest.signals, nest.predicates)
+    else:
+        nest = replace(nest, stores=stores)
     return nest if nest_stores(nest) or nest.signals else None

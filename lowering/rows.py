@@ -7,13 +7,13 @@ memory once, and cost one node.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from itertools import count
+from collections.abc import Collection, Mapping, Sequence
 from math import prod
+from types import MappingProxyType
 
 from lowering.buffer import Buffer
 from lowering.contiguity import loop_is_contiguous
-from lowering.kernel import Accumulator, MapNest, Nest, Pass, ReduceNest, RowNest
+from lowering.kernel import MapNest, Nest, Pass, ReduceNest, RowNest
 from lowering.stage import (
     loads,
     map_nest,
@@ -63,12 +63,7 @@ def join_rows(first: Nest, second: Nest, kept: Collection[Buffer] = ()) -> RowNe
             fits = rows.space == second.space and rows.loop == second.loop
             return _append(rows, as_rows(second), kept) if fits else None
         case ((ReduceNest() | RowNest()), MapNest()):
-            rows = as_rows(first)
-            if second.space == rows.space:
-                last = RowNest(rows.space, rows.loop, (), second.stores, second.signals)
-                return _append(rows, of_same_expressions(last, second), kept)
-            spread = _along(rows, second)
-            return None if spread is None else _append(rows, spread, kept)
+            return _map_after(as_rows(first), second, kept)
     return None
 
 
@@ -111,15 +106,18 @@ def _alignment_by_reads(first: MapNest, second: ReduceNest) -> dict[Expr, Expr] 
     return _bijection(axes, (*second.space, *second.loop))
 
 
-def _along(rows: RowNest, second: MapNest) -> RowNest | None:
-    """A map over the elements of rows as a pass over these rows."""
+def _map_after(rows: RowNest, second: MapNest, kept: Collection[Buffer]) -> RowNest | None:
+    """Rows, then a map over what they leave, or over their elements, which is a pass more."""
+    if second.space == rows.space:
+        last = RowNest(rows.space, rows.loop, (), second.stores, second.signals)
+        return _append(rows, of_same_expressions(last, second), kept)
     if second.signals or prod(second.space) != prod((*rows.space, *rows.loop)):
         return None
     axes = _alignment_by_rows(rows, second)
     if axes is None:
         return None
-    stores = nest_stores(map_nest(second, axes))
-    return RowNest(rows.space, rows.loop, (Pass((), stores),), ())
+    along = RowNest(rows.space, rows.loop, (Pass((), second.stores),), ())
+    return _append(rows, of_same_expressions(along, second), kept, axes)
 
 
 def _alignment_by_rows(rows: RowNest, second: MapNest) -> dict[Expr, Expr] | None:
@@ -156,43 +154,52 @@ def _bijection(axes: Mapping[Expr, Expr], extents: tuple[int, ...]) -> dict[Expr
     return pairs if len(set(pairs.values())) == len(pairs) == wide else None
 
 
-def _append(rows: RowNest, second: RowNest, kept: Collection[Buffer]) -> RowNest | None:
+def _append(
+    rows: RowNest,
+    second: RowNest,
+    kept: Collection[Buffer],
+    axes: Mapping[Expr, Expr] = MappingProxyType({}),
+) -> RowNest | None:
     """Rows, then what `second` does; None if it reads other points than its own.
 
-    Each pass of `second` joins the first pass that follows all accumulators it uses.
+    The axes of `second` lie in the rows where `axes` says, or else are those of the rows. Each pass
+    of `second` joins the first pass that follows all accumulators it uses.
     """
-    values = _forwarded(rows, second)
+    values = _forwarded(rows, second, axes)
     if values is None:
         return None
-    moved = _shifted(second, _count(rows), values)
-    passes = _numbered(rows)
-    places = [_after(passes, new) for new in moved.passes]
     stored = {s.buffer: k for k, p in enumerate(rows.passes) for s in p.stores}
-    first_use = min(places, default=len(passes))
-    if reread := {b for b, k in stored.items() if b in kept and k < first_use}:
-        fewer = {load: value for load, value in values.items() if load.buffer not in reread}
-        moved = _shifted(second, _count(rows), fewer)
-    stores = [list(p.stores) for p in rows.passes]
-    numbered = _numbered(moved, _count(rows))
-    for at, new, folds in zip(places, moved.passes, numbered, strict=True):
-        if at == len(passes):
-            passes.append([])
-            stores.append([])
-        passes[at] += folds
-        stores[at] += new.stores
-    if len(passes) > 1 and not _fits_blocks(rows):
+    numbers = _numbers(rows, 0)
+    places = [_place(_read(second, new), values, stored, numbers) for new in second.passes]
+    if (len(rows.passes) > 1 or any(places)) and not _fits_blocks(rows):
         return None
+    first_use = min(places, default=len(rows.passes))
+    if reread := {b for b, k in stored.items() if b in kept and k < first_use}:
+        values = {load: value for load, value in values.items() if load.buffer not in reread}
+    count = sum(map(len, numbers))
+    moved = _moved(second, count, axes, values)
+    passes = list(rows.passes)
+    for at, new, own in zip(places, moved.passes, _numbers(moved, count), strict=True):
+        if at == len(passes):
+            passes.append(new)
+            numbers.append(own)
+        else:
+            old = passes[at]
+            passes[at] = Pass(old.accumulators + new.accumulators, old.stores + new.stores)
+            numbers[at] = (*numbers[at], *own)
     joined = RowNest(
         rows.space,
         rows.loop,
-        tuple(Pass(tuple(a for _, a in p), tuple(s)) for p, s in zip(passes, stores, strict=True)),
-        (*rows.stores, *moved.stores),
-        (*rows.signals, *moved.signals),
+        tuple(passes),
+        rows.stores + moved.stores,
+        rows.signals + moved.signals,
     )
-    return _renumbered(joined, [number for p in passes for number, _ in p])
+    return _renumbered(joined, [number for own in numbers for number in own])
 
 
-def _forwarded(rows: RowNest, second: RowNest) -> dict[Load, Expr] | None:
+def _forwarded(
+    rows: RowNest, second: RowNest, axes: Mapping[Expr, Expr]
+) -> dict[Load, Expr] | None:
     """What stands for each load in `second` of what the rows store; None if one is elsewhere."""
     stores = {s.buffer: s for s in nest_stores(rows)}
     values: dict[Load, Expr] = {}
@@ -200,33 +207,61 @@ def _forwarded(rows: RowNest, second: RowNest) -> dict[Load, Expr] | None:
         store = stores.get(load.buffer)
         if store is None:
             continue
-        if load.guard is not None or store.guard is not None or load.indices != store.indices:
+        if load.guard is not None or store.guard is not None:
+            return None
+        if tuple([axes.get(i, i) for i in load.indices]) != store.indices:
             return None
         values[load] = store.value
     return values
 
 
-def _count(rows: RowNest) -> int:
-    return sum(len(p.accumulators) for p in rows.passes)
+def _numbers(rows: RowNest, first: int) -> list[Sequence[int]]:
+    """The numbers of each pass's accumulators, which start at `first`."""
+    numbers: list[Sequence[int]] = []
+    for each in rows.passes:
+        numbers.append(range(first, first + len(each.accumulators)))
+        first += len(each.accumulators)
+    return numbers
 
 
-def _numbered(rows: RowNest, first: int = 0) -> list[list[tuple[int, Accumulator]]]:
-    """The accumulators of each pass with their numbers, which start at `first`."""
-    numbers = count(first)
-    return [[(next(numbers), a) for a in p.accumulators] for p in rows.passes]
+def _read(nest: RowNest, each: Pass) -> Sequence[Load]:
+    """Every load of one pass of a nest."""
+    if len(nest.passes) == 1 and not nest.stores and not nest.signals:
+        return nest_loads(nest)
+    return loads([a.value for a in each.accumulators] + [s.value for s in each.stores])
 
 
-def _after(passes: list[list[tuple[int, Accumulator]]], new: Pass) -> int:
-    """The position of the first pass that may use all that a new one uses."""
-    roots = [a.value for a in new.accumulators] + [s.value for s in new.stores]
-    used = {e.number for e in subexpressions(tuple(roots)) if isinstance(e, Accumulated)}
-    folding = (k for k, p in enumerate(passes) if any(number in used for number, _ in p))
-    return max(folding, default=-1) + 1
+def _place(
+    read: Sequence[Load],
+    values: Mapping[Load, Expr],
+    stored: Mapping[Buffer, int],
+    numbers: Sequence[Sequence[int]],
+) -> int:
+    """The position of the first pass that may use all that a new one reads of the rows.
+
+    What a pass stores uses accumulators of the pass before, or it would stand there, and no later
+    ones; what is stored after all passes has to be looked at.
+    """
+    place = 0
+    for load in read:
+        if load in values:
+            known = stored.get(load.buffer)
+            place = max(place, _after(numbers, values[load]) if known is None else known)
+    return place
 
 
-def _shifted(second: RowNest, shift: int, values: Mapping[Load, Expr]) -> RowNest:
-    """`second` with its accumulators numbered from `shift`, and loads replaced by values."""
-    replacement: dict[Expr, Expr] = {}
+def _after(numbers: Sequence[Sequence[int]], value: Expr) -> int:
+    """The position of the first pass that follows all accumulators that a value uses."""
+    used = [e.number for e in subexpressions((value,)) if isinstance(e, Accumulated)]
+    last = max(used, default=None)
+    return next((k + 1 for k, own in enumerate(numbers) if last in own), 0)
+
+
+def _moved(
+    second: RowNest, shift: int, axes: Mapping[Expr, Expr], values: Mapping[Load, Expr]
+) -> RowNest:
+    """`second` on other axes, its accumulators numbered from `shift`, and values for loads."""
+    replacement: dict[Expr, Expr] = dict(axes)
     if shift:
         for e in nest_accumulated(second):
             replacement[e] = Accumulated.make(e.number + shift, e.dtype)
