@@ -35,7 +35,7 @@ LEAST_SHARE = 4096
 """Elements of a row that each of several blocks should have at least."""
 
 KEPT_ROW = 1 << 17
-"""Elements of the longest row that the registers of a cluster hold, so that it is read once."""
+"""Elements of a row that the registers of a cluster hold of any dtype, so that it is read once."""
 
 FEWEST_BLOCKS = 128
 """Blocks of such rows that are quicker together than separate kernels, which read rows anew."""

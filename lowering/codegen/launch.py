@@ -83,11 +83,11 @@ def cluster_of(nest: PlainNest) -> int:
     points, steps = prod(nest.space), prod(nest.loop)
     if not points or steps <= MOST_ROW_THREADS * steps_kept(nest):
         return 1
-    busy = min(_power_of_two(_ceil(FULL_DEVICE, points)), _power_of_two(most_shares(steps)))
+    busy = _power_of_two(min(_ceil(FULL_DEVICE, points), most_shares(steps)))
     cluster, threads = max(busy, 2), _cluster_threads(nest)
     while cluster < MOST_CLUSTER and _words_of_lane(nest, cluster * threads) > CLUSTER_WORDS:
         cluster *= 2
-    return min(cluster, MOST_CLUSTER)
+    return cluster
 
 
 def _cluster_threads(nest: RowNest) -> int:
