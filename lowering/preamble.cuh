@@ -108,8 +108,8 @@ template <class T, int N> __device__ void tg_store(T* place, tg_pack<T, N> items
 
 // The same for vectors that follow each other in memory, by neighbouring lanes: up to LANES threads, a
 // power of two, of which those take part that hold the `left` vectors from this one on, and all before.
-// A lane stores the aligned vector that ends in its own, which begins in that of the lane before it;
-// the first lane stores what is left at both ends, by elements.
+// A lane stores the aligned vector that ends in its own, which begins in that of the lane before it.
+// What the first lane would store so is what is left at both ends: the lanes take an element each.
 template <int LANES, class T, int N, class I>
 __device__ void tg_store_together(T* place, tg_pack<T, N> items, bool aligned, int thread, I left) {
   if constexpr (N * sizeof(T) < 4) {
@@ -124,22 +124,23 @@ __device__ void tg_store_together(T* place, tg_pack<T, N> items, bool aligned, i
     const int lane = thread & (LANES - 1), first = (thread & 31) - lane;
     const int count = left < LANES - lane ? lane + (int)left : LANES;
     const tg_u32 all = count < 32 ? ((1u << count) - 1) << first : ~0u;
-    block mine, before;
+    block mine, before, ends;
     memcpy(&mine, &items, sizeof mine);
     for (tg_u32 i = 0; i < sizeof(block) / 4; ++i) {
       before.items[i] = __shfl_sync(all, mine.items[i], first + (lane ? lane : count) - 1);
     }
-    __syncwarp(all);  // all have read what may be replaced now
     const block found = tg_shifted<T>(before, mine, sizeof(block) - skip);
+    for (tg_u32 i = 0; i < sizeof(block) / 4; ++i) {
+      ends.items[i] = __shfl_sync(all, found.items[i], first);
+    }
+    __syncwarp(all);  // all have read what may be replaced now
     T* const start = (T*)((char*)place - skip);
-    if (lane) {
-      *(block*)start = found;
-    } else {
-      tg_pack<T, N> ends;
-      memcpy(&ends, &found, sizeof ends);
-      T* const end = start + count * N;
-      for (int i = 0; i < N - 1; ++i) if (i * sizeof(T) < skip) end[i] = ends.items[i];
-      for (int i = 1; i < N; ++i) if (i * sizeof(T) >= skip) start[i] = ends.items[i];
+    if (lane) *(block*)start = found;
+    memcpy(&items, &ends, sizeof ends);
+    for (int i = lane; i < N; i += count) {
+      T item = items.items[0];
+      for (int k = 1; k < N; ++k) if (k == i) item = items.items[k];
+      start[(i * sizeof(T) < skip ? count - lane : -lane) * N + i] = item;
     }
   }
 }

@@ -22,6 +22,7 @@ from lowering.codegen.expressions import (
 )
 from lowering.codegen.folds import Fold
 from lowering.codegen.groups import vectors_of_pass, walk_groups, walk_groups_back
+from lowering.codegen.launch import padded
 from lowering.codegen.passes import FlatPass
 from lowering.codegen.shapes import WARP, ReduceShape
 from lowering.codegen.vectors import Vectors, declare_aligned
@@ -177,55 +178,17 @@ def take_step(body: Body, flat: FlatPass, name: str) -> None:
 
 
 def share_cells(body: Body, folds: Sequence[Fold], shape: ReduceShape) -> None:
-    """Declare an array in shared memory for each cell, one element a thread."""
-    if shape.lanes == 1:
+    """Declare an array in shared memory for each cell of the folds, if they need one."""
+    if not shape.cells:
         return
     offset = 0
     for fold in folds:
         for cell, type_, dtype in zip(fold.cells("shared"), fold.types, fold.dtypes, strict=True):
             place = f"reinterpret_cast<{type_}*>(shared + {offset})"
             body.line(f"{type_}* const {cell} = {place};")
-            offset += shape.threads * dtype.itemsize
-
-
-def fold_lanes(body: Body, folds: Sequence[Fold], shape: ReduceShape) -> None:
-    """Fold the lanes of each output into its lane 0, by halving distances in shared memory.
-
-    As soon as the lanes that meet are of one warp, the warp alone waits.
-    """
-    if shape.lanes == 1 or not folds:
-        return
-    stride = 1 if shape.adjacent else shape.outputs
-    for fold in folds:
-        for mine, shared in zip(fold.cells("total"), fold.cells("shared"), strict=True):
-            body.line(f"{shared}[thread] = {mine};")
-    body.line(barrier(shape.lanes * stride))
-    far = [w for w in _halvings(shape.lanes) if 2 * w * stride > WARP]
-    near = [w for w in _halvings(shape.lanes) if 2 * w * stride <= WARP]
-    for widths, sync in ((far, "__syncthreads();"), (near, "__syncwarp();")):
-        if not widths:
-            continue
-        head = f"for (int width = {widths[0]}; width >= {widths[-1]}; width /= 2)"
-        with body.block(head):
-            with body.block("if (lane < width)"):
-                other = "thread + width" if stride == 1 else f"thread + width * {stride}"
-                for fold in folds:
-                    theirs = tuple(f"{cell}[{other}]" for cell in fold.cells("shared"))
-                    fold.absorb(body, "total", theirs)
-                    for mine, shared in zip(fold.cells("total"), fold.cells("shared"), strict=True):
-                        body.line(f"{shared}[thread] = {mine};")
-            body.line(sync)
+            offset += padded(shape.cells * dtype.itemsize)
 
 
 def barrier(together: int) -> str:
     """The statement at which as many neighbouring threads, a power of two, wait for each other."""
     return "__syncthreads();" if together > WARP else "__syncwarp();"
-
-
-def _halvings(lanes: int) -> list[int]:
-    """Half the lanes, a quarter of them, and so on.
-
-    >>> _halvings(8)
-    [4, 2, 1]
-    """
-    return [1 << bit for bit in reversed(range(lanes.bit_length() - 1))]

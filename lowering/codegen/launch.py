@@ -53,6 +53,7 @@ MULTIPROCESSOR_THREADS = 1024  # of clusters, that share its registers
 CLUSTER_WORDS = 50  # of values that each of them can keep beside what it computes with
 MOST_CLUSTER_WORDS = 56  # the same where a block less runs at a time
 SHARED_LIMIT = 48 << 10
+FLAG_BYTES = 16  # of shared memory, by which a block learns that it comes last
 LONG_WALK = 64
 MOST_WALKERS = 4096
 LONG_LINE = 1024
@@ -68,7 +69,7 @@ def block_threads(nests: tuple[PlainNest, ...]) -> int:
     most = max((_most_row_threads(nest) for nest in rows), default=MOST_THREADS)
     threads = min(max(_power_of_two(wanted), FEWEST_THREADS), most)
     widest = max((cell_bytes(accumulators_of(nest)) for nest in rows), default=1)
-    while threads * widest > SHARED_LIMIT and threads > 1:
+    while threads * widest > SHARED_LIMIT - FLAG_BYTES and threads > 1:
         threads //= 2
     return threads
 
@@ -176,11 +177,11 @@ def reduce_shape(nest: RowNest, threads: int, cluster: int = 1) -> ReduceShape:
     workspace = 0
     if splits > 1:
         workspace = partial_offsets(accumulators, points, tiles, splits)[-1]
-    shared = threads * cell_bytes(accumulators) if lanes > 1 else 0
-    shared = max(shared, 16 * (splits > 1))
-    return ReduceShape(
-        outputs, lanes * cluster, adjacent, tiles, splits, shared, workspace, width, cluster
+    shape = ReduceShape(
+        outputs, lanes * cluster, adjacent, tiles, splits, 0, workspace, width, cluster
     )
+    shared = sum(padded(shape.cells * cell.itemsize) for a in accumulators for cell in cells(a))
+    return replace(shape, shared_bytes=shared + FLAG_BYTES * (splits > 1))
 
 
 def steps_kept(nest: RowNest) -> int:
@@ -244,7 +245,7 @@ def partial_places(shape: ScanShape) -> tuple[int, int]:
 
     The number of blocks that have begun comes before both.
     """
-    return 16, _aligned(16 + 4 * shape.blocks)
+    return 16, padded(16 + 4 * shape.blocks)
 
 
 def scatter_shape(steps: int, points: int, threads: int) -> ScatterShape:
@@ -280,10 +281,10 @@ def partial_offsets(
     accumulators: tuple[Accumulator, ...], points: int, tiles: int, splits: int
 ) -> list[int]:
     """Where each cell's partial results start in the workspace, after the counters; and its end."""
-    offsets = [_aligned(tiles * 4)]
+    offsets = [padded(tiles * 4)]
     for accumulator in accumulators:
         for cell in cells(accumulator):
-            offsets.append(_aligned(offsets[-1] + points * splits * cell.itemsize))
+            offsets.append(padded(offsets[-1] + points * splits * cell.itemsize))
     return offsets
 
 
@@ -317,7 +318,8 @@ def _ceil(number: int, divisor: int) -> int:
     return -(-number // divisor)
 
 
-def _aligned(offset: int) -> int:
+def padded(offset: int) -> int:
+    """The first offset from one on at which any element may begin."""
     return _ceil(offset, 16) * 16
 
 

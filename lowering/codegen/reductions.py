@@ -9,11 +9,12 @@ from lowering.codegen.expressions import index_type
 from lowering.codegen.flatten import POINT, STEP, Flattener, linear_axis
 from lowering.codegen.folds import Fold, folds_of
 from lowering.codegen.groups import usable
-from lowering.codegen.lanes import fold_lanes, place_thread, share_cells, walk
-from lowering.codegen.launch import partial_offsets
+from lowering.codegen.lanes import place_thread, share_cells, walk
+from lowering.codegen.launch import FLAG_BYTES, partial_offsets
 from lowering.codegen.passes import FlatPass
 from lowering.codegen.shapes import ReduceShape
 from lowering.codegen.signals import write_results, write_stop_check
+from lowering.codegen.totals import fold_to_first
 from lowering.kernel import RowNest
 
 
@@ -35,7 +36,7 @@ def write_reduction(body: Body, nest: RowNest, shape: ReduceShape, workspace: st
     with body.block("if (live)"):
         body.bind(linear_axis(POINT, nest.space), "point")
         walk(body, flat_pass, linear_axis(STEP, nest.loop), shape)
-    fold_lanes(body, folds, shape)
+    fold_to_first(body, folds, shape)
     finishing = "live" if shape.lanes == 1 else "live && lane == 0"
     if shape.splits > 1:
         _fold_splits(body, nest, folds, shape, workspace)
@@ -70,13 +71,14 @@ def _fold_splits(
         for fold in folds:
             for mine, partial in zip(fold.cells("total"), fold.cells("partial"), strict=True):
                 body.line(f"{partial}[slot] = {mine};")
-    body.line("tg_u32* const flag = reinterpret_cast<tg_u32*>(shared);")
-    body.line("__threadfence();")
-    body.line("__syncthreads();")
+        body.line("__threadfence();")
+    if shape.outputs > 1:
+        body.line("__syncthreads();")  # thread 0 tells of what others have written, too
+    flag = f"reinterpret_cast<tg_u32*>(shared + {shape.shared_bytes - FLAG_BYTES})"
+    body.line(f"tg_u32* const flag = {flag};")
     body.line(f"if (thread == 0) *flag = atomicAdd(arrived, 1u) == {shape.splits - 1}u;")
     body.line("__syncthreads();")
     body.line("const bool last = *flag != 0;")
-    body.line("__syncthreads();")
     with body.block("if (last)"):
         body.line("__threadfence();")
         body.line("if (thread == 0) *arrived = 0;")
@@ -89,4 +91,4 @@ def _fold_splits(
             body.line(f"const {kind} slot = {kind}(part) * {points} + point;")
             for fold in folds:
                 fold.absorb(body, "total", tuple(f"{c}[slot]" for c in fold.cells("partial")))
-        fold_lanes(body, folds, shape)
+        fold_to_first(body, folds, shape)

@@ -25,12 +25,13 @@ from lowering.codegen.expressions import (
 )
 from lowering.codegen.flatten import POINT, STEP, Flattener, linear_axis
 from lowering.codegen.folds import Fold
-from lowering.codegen.lanes import fold_lanes, share_cells, share_of, walk
+from lowering.codegen.lanes import share_cells, share_of, walk
 from lowering.codegen.launch import partial_places
 from lowering.codegen.maps import each_point
 from lowering.codegen.passes import FlatPass
 from lowering.codegen.scan_tiles import ScanTile, fold_threads, load_items, store_items
 from lowering.codegen.shapes import MapShape, ReduceShape, ScanShape
+from lowering.codegen.totals import fold_to_all, fold_to_first
 from lowering.codegen.vectors import declare_aligned, vectors_of
 from lowering.kernel import ScanNest, Store
 from lowering.preamble import c_type
@@ -102,21 +103,21 @@ def _fold_shares(body: Body, nest: ScanNest, store: Store, step: Axis, shape: Sc
     fold.declare(body, "total")
     with body.block(""):
         walk(body, FlatPass([fold], [store.value], []), step, lanes)
-    fold_lanes(body, [fold], lanes)
+    fold_to_first(body, [fold], lanes)
     body.line(f"{c_type(dtype)}* const partial = reinterpret_cast<{c_type(dtype)}*>(partials);")
     with body.block("if (thread == 0)"):
         body.line("partial[place] = total0;")
         body.line("__threadfence();")
         body.line("told[place] = round;")
     fold.reset(body, "total")
+    body.line("__syncthreads();")  # all have read what the next totals replace
     before = f"for (int before = place - split + lane; before < place; before += {shape.threads})"
     with body.block(before):
         body.line("while (told[before] != round) {}")
         body.line("__threadfence();")
         fold.absorb(body, "total", ("partial[before]",))
-    fold_lanes(body, [fold], lanes)
-    body.line("__syncthreads();")
-    body.line("carried = shared0[0];")
+    fold_to_all(body, [fold], lanes)
+    body.line("carried = total0;")
     body.line("__syncthreads();")
 
 

@@ -62,6 +62,18 @@ class ReduceShape:
         """Threads of a block."""
         return self.outputs * self.lanes // self.cluster
 
+    @property
+    def by_exchange(self) -> bool:
+        """Whether the lanes of an output are neighbours in whole warps, which exchange results."""
+        return self.adjacent and self.threads >= WARP
+
+    @property
+    def cells(self) -> int:
+        """Results that a block has in shared memory at a time, for each cell of a fold."""
+        if not self.by_exchange:
+            return self.threads if self.lanes > 1 else 0
+        return self.threads // WARP if self.lanes > WARP else 0
+
 
 @dataclass(frozen=True, slots=True)
 class ScanShape:

@@ -1,6 +1,7 @@
-"""Totals: what the lanes of an output have folded, folded into every one of them.
+"""Totals: what the lanes of an output have folded, folded into the first of them, or into all.
 
-Between the passes over a row, each lane needs to know what all of them have found.
+Neighbours exchange their results within each warp, and the warps of an output by way of shared
+memory. Where neighbours are of different outputs, it is shared memory alone.
 """
 
 from __future__ import annotations
@@ -10,21 +11,19 @@ from collections.abc import Sequence
 from lowering.codegen.body import Body
 from lowering.codegen.clusters import BARRIER
 from lowering.codegen.folds import Fold
-from lowering.codegen.lanes import fold_lanes
+from lowering.codegen.lanes import barrier
 from lowering.codegen.shapes import WARP, ReduceShape
 
 
-def fold_to_all(body: Body, folds: Sequence[Fold], shape: ReduceShape) -> None:
-    """Fold the lanes of each output into every one of them.
+def fold_to_first(body: Body, folds: Sequence[Fold], shape: ReduceShape) -> None:
+    """Fold the lanes of each output into its lane 0.
 
-    Neighbours exchange their results within each warp, and the warps of an output by way of shared
-    memory, of which each pass has its own: so none needs to wait until it is read.
+    Warps may read shared memory still when the first are done.
     """
     if shape.lanes == 1 or not folds:
         return
-    if not shape.adjacent or shape.outputs * shape.lanes < WARP:
-        fold_lanes(body, folds, shape)
-        _tell_lanes(body, folds, shape)
+    if not shape.by_exchange:
+        _fold_by_halves(body, folds, shape)
         return
     _fold_neighbours(body, folds, min(shape.lanes, WARP))
     warps = shape.lanes // WARP
@@ -35,8 +34,21 @@ def fold_to_all(body: Body, folds: Sequence[Fold], shape: ReduceShape) -> None:
         else:
             _take_from_block(body, folds, shape, warps)
         _fold_neighbours(body, folds, min(warps, WARP))
+
+
+def fold_to_all(body: Body, folds: Sequence[Fold], shape: ReduceShape) -> None:
+    """Fold the lanes of each output into every one of them.
+
+    Each pass over a row has its own shared memory: so none needs to wait until it is read.
+    """
+    fold_to_first(body, folds, shape)
+    if shape.lanes == 1 or not folds:
+        return
+    if not shape.by_exchange:
+        _tell_lanes(body, folds, shape)
+        return
     _agree(body, folds, min(shape.lanes, WARP))
-    if warps <= 1:
+    if shape.lanes <= WARP:
         body.line("__syncwarp();")  # what lanes have read may be replaced now
 
 
@@ -93,6 +105,32 @@ def _take_from_cluster(body: Body, folds: Sequence[Fold], shape: ReduceShape, wa
                     fold.absorb(body, "total", names)
 
 
+def _fold_by_halves(body: Body, folds: Sequence[Fold], shape: ReduceShape) -> None:
+    """Fold the lanes of each output into its lane 0, by halving distances in shared memory.
+
+    As soon as the lanes that meet are of one warp, the warp alone waits.
+    """
+    stride = 1 if shape.adjacent else shape.outputs
+    for mine, shared in _pairs(folds):
+        body.line(f"{shared}[thread] = {mine};")
+    body.line(barrier(shape.lanes * stride))
+    far = [w for w in _halvings(shape.lanes) if 2 * w * stride > WARP]
+    near = [w for w in _halvings(shape.lanes) if 2 * w * stride <= WARP]
+    for widths, sync in ((far, "__syncthreads();"), (near, "__syncwarp();")):
+        if not widths:
+            continue
+        head = f"for (int width = {widths[0]}; width >= {widths[-1]}; width /= 2)"
+        with body.block(head):
+            with body.block("if (lane < width)"):
+                other = "thread + width" if stride == 1 else f"thread + width * {stride}"
+                for fold in folds:
+                    theirs = tuple(f"{cell}[{other}]" for cell in fold.cells("shared"))
+                    fold.absorb(body, "total", theirs)
+                    for mine, shared in zip(fold.cells("total"), fold.cells("shared"), strict=True):
+                        body.line(f"{shared}[thread] = {mine};")
+            body.line(sync)
+
+
 def _tell_lanes(body: Body, folds: Sequence[Fold], shape: ReduceShape) -> None:
     """Give every lane what its output's first lane has, in shared memory."""
     stride = 1 if shape.adjacent else shape.outputs
@@ -105,3 +143,12 @@ def _tell_lanes(body: Body, folds: Sequence[Fold], shape: ReduceShape) -> None:
 def _pairs(folds: Sequence[Fold]) -> list[tuple[str, str]]:
     """Each cell's own variable and its array in shared memory."""
     return [pair for f in folds for pair in zip(f.cells("total"), f.cells("shared"), strict=True)]
+
+
+def _halvings(lanes: int) -> list[int]:
+    """Half the lanes, a quarter of them, and so on.
+
+    >>> _halvings(8)
+    [4, 2, 1]
+    """
+    return [1 << bit for bit in reversed(range(lanes.bit_length() - 1))]

@@ -62,12 +62,10 @@ REDUCTION = """\
 extern "C" __global__ void __launch_bounds__(32)
 test_total(const tg_half* __restrict__ p0, tg_half* p1) {
   const int thread = int(threadIdx.x);
-  extern __shared__ __align__(16) unsigned char shared[];
   const int block = int(blockIdx.x);
   const int lane = thread % 4;
   const int point = block * 8 + thread / 4;
   const bool live = point < 2;
-  float* const shared0 = reinterpret_cast<float*>(shared + 0);
   float total0 = 0x0.0p+0f;
   if (live) {
     for (int step = lane; step < 16; step += 4) {
@@ -76,14 +74,9 @@ test_total(const tg_half* __restrict__ p0, tg_half* p1) {
       total0 = (total0 + tg_cast<float>(v1));
     }
   }
-  shared0[thread] = total0;
-  __syncwarp();
   for (int width = 2; width >= 1; width /= 2) {
-    if (lane < width) {
-      total0 = (total0 + shared0[thread + width]);
-      shared0[thread] = total0;
-    }
-    __syncwarp();
+    const float v2 = tg_exchange(total0, thread, width);
+    total0 = (total0 + v2);
   }
   if (live && lane == 0) {
     p1[point] = tg_cast<tg_half>(total0);
