@@ -5,9 +5,13 @@
 #define TG_CLUSTERS
 #define TG_CLUSTER(blocks) __cluster_dims__(blocks, 1, 1)
 
-// All threads of the cluster wait here; each then sees what the others wrote before.
-__device__ inline void tg_cluster_barrier() {
-  asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
+// All threads of the cluster arrive, and wait until the others have. After that, each sees what they
+// wrote before they arrived; what it does in between need not be done before others go on.
+__device__ inline void tg_cluster_arrive() {
+  asm volatile("barrier.cluster.arrive.aligned;" ::: "memory");
+}
+__device__ inline void tg_cluster_wait() {
+  asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
 }
 
 // What the block of this rank in the cluster has at the same place of its shared memory.

@@ -54,28 +54,39 @@ __device__ tg_block<W> tg_shifted(tg_block<W> low, tg_block<W> high, tg_u32 skip
   return found;
 }
 
-// The W words at an address that is a multiple of an element's size only: two blocks are loaded, and
-// what is wanted of them is shifted into one. Both hold an element of it, so that no other memory than
-// the array's blocks of as many bytes is touched.
-template <int W, class T> __device__ tg_block<W> tg_load_shifted(const T* place) {
-  typedef tg_block<W> block;
-  const tg_u32 skip = (tg_u32)(tg_u64)place & (sizeof(block) - 1);
-  const char* const start = (const char*)place - skip;
-  const block low = *(const block*)start;
-  const block high = *(const block*)(start + (skip ? sizeof(block) : 0));
-  return tg_shifted<T>(low, high, skip);
+// The two aligned blocks of W words that the words at an address lie in, which is a multiple of an
+// element's size only. Both hold an element of it, so that no other memory than the array's blocks of
+// as many bytes is touched.
+template <int W> struct tg_straddle { tg_block<W> low, high; };
+template <int W, class T> __device__ tg_straddle<W> tg_load_straddle(const T* place) {
+  const tg_u32 skip = (tg_u32)(tg_u64)place & (sizeof(tg_block<W>) - 1);
+  const tg_block<W>* const start = (const tg_block<W>*)((const char*)place - skip);
+  return {start[0], start[skip ? 1 : 0]};
+}
+
+// The words at the address, of the blocks that were loaded.
+template <class T, int W> __device__ tg_block<W> tg_within(tg_straddle<W> both, const T* place) {
+  return tg_shifted<T>(both.low, both.high, (tg_u32)(tg_u64)place & (sizeof both.low - 1));
+}
+
+// The elements that words hold. The compiler is kept from taking narrow ones apart before it is known
+// which words were loaded: it would do so for all that may have been.
+template <int N, class T, int W> __device__ tg_pack<T, N> tg_elements(tg_block<W> words) {
+  tg_pack<T, N> result;
+  if constexpr (sizeof(T) < 4) for (tg_u32& word : words.items) asm("" : "+r"(word));
+  memcpy(&result, &words, sizeof result);
+  return result;
 }
 
 // The N elements from an address on, which is a multiple of their size together if they are `aligned`.
-// Vectors are loaded as words, which the compiler is kept from taking apart before it is known which
-// were loaded: it would do so for both.
 template <int N, class T> __device__ tg_pack<T, N> tg_load(const T* place, bool aligned) {
   tg_pack<T, N> result;
   constexpr int W = N * sizeof(T) / 4;
   if constexpr (N > 2 && W > 0 || W == 4) {
-    tg_block<W> found = aligned ? *(const tg_block<W>*)place : tg_load_shifted<W>(place);
-    if constexpr (sizeof(T) < 4) for (tg_u32& word : found.items) asm("" : "+r"(word));
-    memcpy(&result, &found, sizeof result);
+    tg_block<W> found;
+    if (aligned) found = *(const tg_block<W>*)place;
+    else found = tg_within(tg_load_straddle<W>(place), place);
+    result = tg_elements<N, T>(found);
   } else if (aligned) {
     result = *(const tg_pack<T, N>*)place;
   } else {
@@ -108,8 +119,8 @@ template <class T, int N> __device__ void tg_store(T* place, tg_pack<T, N> items
 
 // The same for vectors that follow each other in memory, by neighbouring lanes: up to LANES threads, a
 // power of two, of which those take part that hold the `left` vectors from this one on, and all before.
-// A lane stores the aligned vector that ends in its own, which begins in that of the lane before it.
-// What the first lane would store so is what is left at both ends: the lanes take an element each.
+// A lane stores the aligned vector that ends in its own, which begins in that of the lane before it;
+// the first lane stores what is left at both ends, by elements.
 template <int LANES, class T, int N, class I>
 __device__ void tg_store_together(T* place, tg_pack<T, N> items, bool aligned, int thread, I left) {
   if constexpr (N * sizeof(T) < 4) {
@@ -124,23 +135,22 @@ __device__ void tg_store_together(T* place, tg_pack<T, N> items, bool aligned, i
     const int lane = thread & (LANES - 1), first = (thread & 31) - lane;
     const int count = left < LANES - lane ? lane + (int)left : LANES;
     const tg_u32 all = count < 32 ? ((1u << count) - 1) << first : ~0u;
-    block mine, before, ends;
+    block mine, before;
     memcpy(&mine, &items, sizeof mine);
     for (tg_u32 i = 0; i < sizeof(block) / 4; ++i) {
       before.items[i] = __shfl_sync(all, mine.items[i], first + (lane ? lane : count) - 1);
     }
-    const block found = tg_shifted<T>(before, mine, sizeof(block) - skip);
-    for (tg_u32 i = 0; i < sizeof(block) / 4; ++i) {
-      ends.items[i] = __shfl_sync(all, found.items[i], first);
-    }
     __syncwarp(all);  // all have read what may be replaced now
+    const block found = tg_shifted<T>(before, mine, sizeof(block) - skip);
     T* const start = (T*)((char*)place - skip);
-    if (lane) *(block*)start = found;
-    memcpy(&items, &ends, sizeof ends);
-    for (int i = lane; i < N; i += count) {
-      T item = items.items[0];
-      for (int k = 1; k < N; ++k) if (k == i) item = items.items[k];
-      start[(i * sizeof(T) < skip ? count - lane : -lane) * N + i] = item;
+    if (lane) {
+      *(block*)start = found;
+    } else {
+      tg_pack<T, N> ends;
+      memcpy(&ends, &found, sizeof ends);
+      T* const end = start + count * N;
+      for (int i = 0; i < N - 1; ++i) if (i * sizeof(T) < skip) end[i] = ends.items[i];
+      for (int i = 1; i < N; ++i) if (i * sizeof(T) >= skip) start[i] = ends.items[i];
     }
   }
 }
@@ -164,6 +174,10 @@ template <class T> __device__ T tg_exchange(T x, int thread, int apart) {
 struct tg_ring { tg_u64 head, tail, lost, capacity; };
 
 #ifdef __CUDACC__
+// Orders what the thread has read and written before and after, as the device sees it. __threadfence
+// orders it among the fences of all threads besides, which takes longer.
+__device__ inline void tg_fence() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
+
 #ifdef TRACEGRAPH_STORED_CONDITIONS
 // The host reads the conditions: a handle is the address of one.
 __device__ inline void cudaGraphSetConditional(unsigned long long handle, unsigned int value) {

@@ -13,7 +13,7 @@ from dataclasses import replace
 from lowering.codegen.body import Body
 from lowering.codegen.shapes import ReduceShape
 
-BARRIER = "tg_cluster_barrier();"
+ARRIVE, WAIT = "tg_cluster_arrive();", "tg_cluster_wait();"
 
 
 @contextmanager

@@ -6,7 +6,8 @@ a thread has only so many loads in flight.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -14,8 +15,9 @@ from lowering.buffer import Buffer
 from lowering.codegen import launch
 from lowering.codegen.body import Body
 from lowering.codegen.expressions import compute
+from lowering.codegen.loading import load_parts
 from lowering.codegen.plain import PlainNest
-from lowering.codegen.vectors import load_text, pack
+from lowering.codegen.vectors import load_text
 from lowering.contiguity import VECTOR_BYTES, loop_is_contiguous
 from lowering.kernel import Pass, RowNest
 from lowering.stage import map_nest
@@ -119,24 +121,24 @@ def load_runs(body: Body, runs: Iterable[Run], aligned: Mapping[Buffer, str]) ->
 
 
 def load_runs_together(
-    body: Body, runs: Iterable[Run], aligned: Mapping[Buffer, str], place: str, parts: int
+    body: Body, runs: Sequence[Run], aligned: Mapping[Buffer, str], place: str, parts: int
 ) -> None:
     """Load the runs of several steps, the text of each of which is `place`, and take `part`, before
     the first is used; bind their elements for a loop over `part`.
     """
-    named = {run: body.fresh() for run in runs}
-    for run, name in named.items():
-        body.line(f"{pack(run.loads[0], len(run.loads))} {name}[{parts}];")
-    body.line("#pragma unroll")
-    with body.block(f"for (int part = 0; part < {parts}; ++part)"):
-        body.line(place)
-        for run, name in named.items():
-            first = run.loads[0]
-            compute(body, first.indices)
-            body.line(f"{name}[part] = {load_text(body, first, len(run.loads), aligned)};")
-    for run, name in named.items():
+
+    @contextmanager
+    def each_part() -> Iterator[None]:
+        body.line("#pragma unroll")
+        with body.block(f"for (int part = 0; part < {parts}; ++part)"):
+            body.line(place)
+            yield
+
+    widths = {run.loads[0]: len(run.loads) for run in runs}
+    names = load_parts(body, widths, parts, each_part, aligned)
+    for run in runs:
         for number, load in enumerate(run.loads):
-            body.bind(load, f"{name}[part].items[{number}]")
+            body.bind(load, f"{names[run.loads[0]]}[part].items[{number}]")
 
 
 def _is_load(expr: Expr) -> bool:

@@ -6,8 +6,10 @@ as much as one of sixteen bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 
 from lowering.buffer import Buffer
 from lowering.codegen.body import Body
@@ -21,13 +23,13 @@ from lowering.codegen.expressions import (
     write_store,
 )
 from lowering.codegen.flatten import STEP
+from lowering.codegen.loading import load_parts
 from lowering.codegen.passes import FlatPass
 from lowering.codegen.shapes import WARP, ReduceShape
 from lowering.codegen.vectors import (
     Neighbours,
     Vectors,
     compute_uniform,
-    load_text,
     pack,
     runs_on,
     store_line,
@@ -87,26 +89,16 @@ def take_groups(
     keep, kept = keep or {}, kept or {}
     slot = f"part * {groups.width} + item" if groups.parts > 1 else "item"
     vectors = _needed(body, flat, vectors, kept)
-    each_part = f"for (int part = 0; part < {groups.parts}; ++part)"
-    kind = index_type(step.extent + groups.steps * 1024)
-    loaded = {load: body.fresh() for load in vectors.loads}
-    for load, name in loaded.items():
-        body.line(f"{pack(load, groups.width)} {name}[{groups.parts}];")
-    if loaded:
-        body.line("#pragma unroll")
-        with body.block(each_part):
-            _place(body, kind, step, groups)
-            compute(body, [load.indices[0] for load in loaded])
-            for load, name in loaded.items():
-                body.line(f"{name}[part] = {load_text(body, load, groups.width, aligned)};")
+    widths = dict.fromkeys(vectors.loads, groups.width)
+    each_part = partial(_each_part, body, step, groups)
+    loaded = load_parts(body, widths, groups.parts, each_part, aligned)
     terms = [fold.short_term(e) for fold, e in zip(flat.folds, flat.values, strict=True)]
     elements = [term or e for term, e in zip(terms, flat.values, strict=True)]
     sums = [body.fresh() if term else None for term in terms]
     for short in filter(None, sums):
         body.line(f"int {short} = 0;")
-    body.line("#pragma unroll")
-    with body.block(each_part):
-        _place(body, kind, step, groups)
+    kind = _index_type(step, groups)
+    with each_part():
         compute_uniform(body, vectors, step, "first")
         results = {store: body.fresh() for store in vectors.stores}
         for store, name in results.items():
@@ -204,11 +196,20 @@ def _first(parts: int, stride: int) -> str:
     return f"base + part * {stride}" if parts > 1 else "base"
 
 
-def _place(body: Body, kind: str, step: Axis, groups: Groups) -> None:
-    body.line(f"const {kind} first = {groups.first};")
-    if groups.test is not None:
-        body.line(f"if (!({groups.test})) continue;")
-    body.bind(step, "first")
+@contextmanager
+def _each_part(body: Body, step: Axis, groups: Groups) -> Iterator[None]:
+    """Text that runs for each `part`, with the step bound to its first."""
+    body.line("#pragma unroll")
+    with body.block(f"for (int part = 0; part < {groups.parts}; ++part)"):
+        body.line(f"const {_index_type(step, groups)} first = {groups.first};")
+        if groups.test is not None:
+            body.line(f"if (!({groups.test})) continue;")
+        body.bind(step, "first")
+        yield
+
+
+def _index_type(step: Axis, groups: Groups) -> str:
+    return index_type(step.extent + groups.steps * 1024)
 
 
 def _needed(body: Body, flat: FlatPass, vectors: Vectors, kept: Mapping[Expr, str]) -> Vectors:

@@ -71,7 +71,7 @@ def _fold_splits(
         for fold in folds:
             for mine, partial in zip(fold.cells("total"), fold.cells("partial"), strict=True):
                 body.line(f"{partial}[slot] = {mine};")
-        body.line("__threadfence();")
+        body.line("tg_fence();")
     if shape.outputs > 1:
         body.line("__syncthreads();")  # thread 0 tells of what others have written, too
     flag = f"reinterpret_cast<tg_u32*>(shared + {shape.shared_bytes - FLAG_BYTES})"
@@ -80,7 +80,7 @@ def _fold_splits(
     body.line("__syncthreads();")
     body.line("const bool last = *flag != 0;")
     with body.block("if (last)"):
-        body.line("__threadfence();")
+        body.line("tg_fence();")
         body.line("if (thread == 0) *arrived = 0;")
         for fold in folds:
             fold.reset(body, "total")

@@ -11,7 +11,7 @@ from math import prod
 
 from lowering.buffer import Buffer
 from lowering.codegen.body import Body
-from lowering.codegen.clusters import BARRIER, write_both
+from lowering.codegen.clusters import ARRIVE, WAIT, write_both
 from lowering.codegen.expressions import compute, expr_type, hoist, index_type
 from lowering.codegen.flatten import POINT, STEP, Flattener, linear_axis
 from lowering.codegen.folds import folds_of
@@ -76,6 +76,7 @@ def _write_rows(body: Body, nest: RowNest, shape: ReduceShape, tile: str) -> Non
     step = linear_axis(STEP, nest.loop)
     kept = _kept(passes, step, shape)
     names: dict[Expr, str] = {}
+    last_fold = max(number for number, flat_pass in enumerate(passes) if flat_pass.folds)
     for number, flat_pass in enumerate(passes):
         for fold in flat_pass.folds:
             fold.declare(body, "total")
@@ -88,15 +89,23 @@ def _write_rows(body: Body, nest: RowNest, shape: ReduceShape, tile: str) -> Non
             else:
                 _take_items(body, flat_pass, step, shape, kept[number], names)
         fold_to_all(body, flat_pass.folds, shape)
+        if shape.cluster > 1 and number == last_fold:
+            # blocks must not end while others read what they have in shared memory. A wait for that
+            # after the last pass would wait until all that it stores is in memory.
+            body.line(ARRIVE)
         for fold in flat_pass.folds:
             body.bind(*fold.result("total"))
     if shape.cluster > 1:
-        body.line(BARRIER)  # until then, blocks read what the others have in shared memory
+        body.line(WAIT)
     if not nest.stores and not nest.signals:
         return
-    if shape.cluster == 1 < shape.lanes and not passes[-1].folds:
+    if shape.lanes > 1 and not passes[-1].folds:
         # a row's own stores may replace what the lanes of its last pass still read
-        body.line(barrier(shape.lanes * (1 if shape.adjacent else shape.outputs)))
+        if shape.cluster > 1:
+            body.line(ARRIVE)
+            body.line(WAIT)
+        else:
+            body.line(barrier(shape.lanes * (1 if shape.adjacent else shape.outputs)))
     with body.block("if (live)" if shape.lanes == 1 else "if (live && lane == 0)"):
         write_results(body, map(flat.store, nest.stores), map(flat.signal, nest.signals))
 

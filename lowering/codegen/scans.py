@@ -107,14 +107,14 @@ def _fold_shares(body: Body, nest: ScanNest, store: Store, step: Axis, shape: Sc
     body.line(f"{c_type(dtype)}* const partial = reinterpret_cast<{c_type(dtype)}*>(partials);")
     with body.block("if (thread == 0)"):
         body.line("partial[place] = total0;")
-        body.line("__threadfence();")
+        body.line("tg_fence();")
         body.line("told[place] = round;")
     fold.reset(body, "total")
     body.line("__syncthreads();")  # all have read what the next totals replace
     before = f"for (int before = place - split + lane; before < place; before += {shape.threads})"
     with body.block(before):
         body.line("while (told[before] != round) {}")
-        body.line("__threadfence();")
+        body.line("tg_fence();")
         fold.absorb(body, "total", ("partial[before]",))
     fold_to_all(body, [fold], lanes)
     body.line("carried = total0;")

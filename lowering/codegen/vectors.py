@@ -132,13 +132,18 @@ def anchor(vectors: Vectors) -> Buffer | None:
 
 def start_text(body: Body, anchored: Buffer, width: int) -> str:
     """Where groups begin so that a buffer is aligned there: an expression from 1 - width to 0."""
-    address = f"tg_u64({body.pointers[anchored]})"
-    return f"-int({address} / {anchored.type.dtype.itemsize} & {width - 1})"
+    place = f"tg_u64({body.pointers[anchored]})"
+    return f"-int({place} / {anchored.type.dtype.itemsize} & {width - 1})"
+
+
+def address(body: Body, access: Load | Store) -> str:
+    """The address of a flat access whose index is computed, as text."""
+    return f"{body.pointers[access.buffer]} + {index(body, access.indices[0])}"
 
 
 def load_text(body: Body, load: Load, width: int, aligned: Mapping[Buffer, str]) -> str:
     """The vector at a load, whose index is computed; `aligned` comes from `declare_aligned`."""
-    place = f"{body.pointers[load.buffer]} + {index(body, load.indices[0])}"
+    place = address(body, load)
     if load.buffer in aligned:
         return f"tg_load<{width}>({place}, {aligned[load.buffer]})"
     return f"*reinterpret_cast<const {pack(load, width)}*>({place})"
@@ -155,7 +160,7 @@ def store_line(
     """The statement that stores a vector, as `load_text` loads one; together with `neighbours`, if
     their vectors follow each other.
     """
-    place = f"{body.pointers[store.buffer]} + {index(body, store.indices[0])}"
+    place = address(body, store)
     if store.buffer in aligned and neighbours is not None:
         lanes, left = neighbours.lanes, neighbours.left
         test = aligned[store.buffer]

@@ -119,8 +119,20 @@ def cumsum(dtype: str, size: int) -> Work:
     return Work(ScanNest((size,), 0, ADD, Store(out, (i,), Load.make(x, (i,)))), (x, out))
 
 
-def cases() -> Iterator[tuple[Callable[..., Work], str, tuple[int, ...], int]]:
-    """Functions, dtypes, shapes, and by how many elements the arguments are off alignment."""
+Shifts = tuple[int, int]
+"""By how many elements the memory that is read, and that which is written, is off alignment."""
+
+
+def cases() -> Iterator[tuple[Callable[..., Work], str, tuple[int, ...], Shifts]]:
+    """Functions, dtypes, shapes, and how the memory lies."""
+    for make, dtype, shape, shift in _cases():
+        yield make, dtype, shape, (shift, shift)
+        if shift and make not in (squares, column_sums):
+            yield make, dtype, shape, (shift, 0)
+
+
+def _cases() -> Iterator[tuple[Callable[..., Work], str, tuple[int, ...], int]]:
+    """The same with one shift for all memory."""
     for dtype in ("float32", "float64", "float16", "bfloat16"):
         size = BYTES // ArrayType(dtype, ()).nbytes
         rows = size >> 12
@@ -173,17 +185,18 @@ def main() -> None:
         return max(nbytes / _seconds(stream, *one, addresses, nbytes) for one in launches) / 1e9
 
     print(f"{'copy':<44} {limit(2 * BYTES):8.0f} GB/s", flush=True)
-    for make, dtype, shape, shift in cases():
-        name = f"{make.__name__} {dtype} {'x'.join(map(str, shape))} +{shift}"
+    for make, dtype, shape, shifts in cases():
+        name = f"{make.__name__} {dtype} {'x'.join(map(str, shape))} +{shifts[0]}"
+        name += " read" if shifts[0] != shifts[1] else ""
         if only in name:
             work = make(dtype, *shape)
-            rate, notes = _measure(work, shift, device, stream, memory)
+            rate, notes = _measure(work, shifts, device, stream, memory)
             part = rate / limit(-(-work.nbytes // _SAME) * _SAME)
             print(f"{name:<44} {rate:8.0f} GB/s {part:5.0%}   {notes}", flush=True)
 
 
 def _measure(
-    work: Work, shift: int, device: Any, stream: Any, memory: list[Any]
+    work: Work, shifts: Shifts, device: Any, stream: Any, memory: list[Any]
 ) -> tuple[float, str]:
     """GB/s of a kernel, and what it takes of a multiprocessor."""
     from cuda.core import LaunchConfig
@@ -194,7 +207,7 @@ def _measure(
     kernel = cubin(unit.source, f"sm_{device.arch}").get_kernel(code.name)
     places = {
         buffer: int(block.handle) + shift * buffer.type.dtype.itemsize
-        for buffer, block in zip(work.buffers, memory, strict=True)
+        for buffer, block, shift in zip(work.buffers, memory, shifts, strict=True)
     }
     arguments: list[Any] = []
     workspaces = []

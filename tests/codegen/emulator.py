@@ -65,7 +65,7 @@ static unsigned long long atomicAdd(unsigned long long* address, unsigned long l
 static unsigned __funnelshift_r(unsigned low, unsigned high, unsigned bits) {
   return ((unsigned long long)high << 32 | low) >> (bits & 31);
 }
-static void __threadfence() {}
+static void tg_fence() {}
 static void __threadfence_system() {}
 
 static float tg_half_to_float(unsigned short half) {
@@ -100,7 +100,8 @@ static void __syncthreads() {
   swapcontext(&fibers[current], &scheduler);
 }
 static void __syncwarp() { __syncthreads(); }
-static void tg_cluster_barrier() {
+static void tg_cluster_arrive() {}
+static void tg_cluster_wait() {
   at_cluster_barrier[current] = true;
   swapcontext(&fibers[current], &scheduler);
 }
