@@ -1,6 +1,6 @@
 // The device C++ at the top of every generated unit: types, casts, and the scalar functions whose
 // rules are NumPy's rather than C's. Self-contained C++17: there are no headers under NVRTC.
-// half.cuh, complex.cuh and cluster.cuh follow it in the unit.
+// half.cuh, complex.cuh, cluster.cuh and shares.cuh follow it in the unit.
 //
 // Values: float16 and bfloat16 are stored as tg_half and tg_bfloat16 and computed with as float, but
 // for what half.cuh has.
@@ -174,10 +174,6 @@ template <class T> __device__ T tg_exchange(T x, int thread, int apart) {
 struct tg_ring { tg_u64 head, tail, lost, capacity; };
 
 #ifdef __CUDACC__
-// Orders what the thread has read and written before and after, as the device sees it. __threadfence
-// orders it among the fences of all threads besides, which takes longer.
-__device__ inline void tg_fence() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
-
 #ifdef TRACEGRAPH_STORED_CONDITIONS
 // The host reads the conditions: a handle is the address of one.
 __device__ inline void cudaGraphSetConditional(unsigned long long handle, unsigned int value) {

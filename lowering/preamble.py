@@ -59,5 +59,5 @@ def preamble() -> str:
     package = files("lowering")
     return "\n".join(
         package.joinpath(name).read_text("utf-8")
-        for name in ("preamble.cuh", "half.cuh", "complex.cuh", "cluster.cuh")
+        for name in ("preamble.cuh", "half.cuh", "complex.cuh", "cluster.cuh", "shares.cuh")
     )

@@ -53,7 +53,8 @@ MULTIPROCESSOR_THREADS = 1024  # of clusters, that share its registers
 CLUSTER_WORDS = 50  # of values that each of them can keep beside what it computes with
 MOST_CLUSTER_WORDS = 56  # the same where a block less runs at a time
 SHARED_LIMIT = 48 << 10
-FLAG_BYTES = 16  # of shared memory, by which a block learns that it comes last
+TICKET_BYTES = 8  # of what numbers the blocks that share a loop
+PLACE_BYTES = 16  # of shared memory, from which all threads of a block learn its ticket
 LONG_WALK = 64
 MOST_WALKERS = 4096
 LONG_LINE = 1024
@@ -69,7 +70,7 @@ def block_threads(nests: tuple[PlainNest, ...]) -> int:
     most = max((_most_row_threads(nest) for nest in rows), default=MOST_THREADS)
     threads = min(max(_power_of_two(wanted), FEWEST_THREADS), most)
     widest = max((cell_bytes(accumulators_of(nest)) for nest in rows), default=1)
-    while threads * widest > SHARED_LIMIT - FLAG_BYTES and threads > 1:
+    while threads * widest > SHARED_LIMIT - PLACE_BYTES and threads > 1:
         threads //= 2
     return threads
 
@@ -176,12 +177,12 @@ def reduce_shape(nest: RowNest, threads: int, cluster: int = 1) -> ReduceShape:
         splits = max(1, min(FULL_DEVICE // tiles, steps // (lanes * STEPS_PER_LANE)))
     workspace = 0
     if splits > 1:
-        workspace = partial_offsets(accumulators, points, tiles, splits)[-1]
+        workspace = told_offsets(accumulators, points * splits, tiles)[-1]
     shape = ReduceShape(
         outputs, lanes * cluster, adjacent, tiles, splits, 0, workspace, width, cluster
     )
     shared = sum(padded(shape.cells * cell.itemsize) for a in accumulators for cell in cells(a))
-    return replace(shape, shared_bytes=shared + FLAG_BYTES * (splits > 1))
+    return replace(shape, shared_bytes=shared + PLACE_BYTES * (splits > 1))
 
 
 def steps_kept(nest: RowNest) -> int:
@@ -234,18 +235,10 @@ def scan_shape(nest: ScanNest, threads: int) -> ScanShape:
             splits = max(1, min(MOST_SHARES // lines, length // LEAST_SHARE))
         shape = ScanShape(threads, True, lines * splits, threads * max(dtype.itemsize, 8), splits)
         if splits > 1:
-            nbytes = partial_places(shape)[1] + shape.blocks * dtype.itemsize
-            shape = replace(shape, workspace_bytes=nbytes)
+            nbytes = told_offsets((Accumulator(nest.combiner, nest.store.value),), shape.blocks, 1)
+            shape = replace(shape, workspace_bytes=nbytes[-1])
         return shape
     return ScanShape(threads, False, _ceil(lines, threads), 0)
-
-
-def partial_places(shape: ScanShape) -> tuple[int, int]:
-    """Where in the workspace of a split scan the flags of its blocks are, and where their results.
-
-    The number of blocks that have begun comes before both.
-    """
-    return 16, padded(16 + 4 * shape.blocks)
 
 
 def scatter_shape(steps: int, points: int, threads: int) -> ScatterShape:
@@ -277,14 +270,21 @@ def cell_bytes(accumulators: tuple[Accumulator, ...]) -> int:
     return sum(cell.itemsize for a in accumulators for cell in cells(a))
 
 
-def partial_offsets(
-    accumulators: tuple[Accumulator, ...], points: int, tiles: int, splits: int
-) -> list[int]:
-    """Where each cell's partial results start in the workspace, after the counters; and its end."""
-    offsets = [padded(tiles * 4)]
+def told_bytes(nbytes: int) -> int:
+    """The bytes of a value of so many with its round, or, of 16, of two halves with a round each.
+
+    >>> [told_bytes(nbytes) for nbytes in (2, 4, 8, 16)]
+    [8, 8, 16, 32]
+    """
+    return max(2 * nbytes, 8)
+
+
+def told_offsets(accumulators: tuple[Accumulator, ...], slots: int, tickets: int) -> list[int]:
+    """Where in a workspace each cell's results begin, after the tickets, and where the last end."""
+    offsets = [padded(tickets * TICKET_BYTES)]
     for accumulator in accumulators:
         for cell in cells(accumulator):
-            offsets.append(padded(offsets[-1] + points * splits * cell.itemsize))
+            offsets.append(offsets[-1] + padded(slots * told_bytes(cell.itemsize)))
     return offsets
 
 

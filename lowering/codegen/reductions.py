@@ -10,9 +10,10 @@ from lowering.codegen.flatten import POINT, STEP, Flattener, linear_axis
 from lowering.codegen.folds import Fold, folds_of
 from lowering.codegen.groups import usable
 from lowering.codegen.lanes import place_thread, share_cells, walk
-from lowering.codegen.launch import FLAG_BYTES, partial_offsets
+from lowering.codegen.launch import PLACE_BYTES, told_offsets
 from lowering.codegen.passes import FlatPass
 from lowering.codegen.shapes import ReduceShape
+from lowering.codegen.shares import declare_told, hear, tell
 from lowering.codegen.signals import write_results, write_stop_check
 from lowering.codegen.totals import fold_to_first
 from lowering.kernel import RowNest
@@ -31,6 +32,9 @@ def write_reduction(body: Body, nest: RowNest, shape: ReduceShape, workspace: st
     write_stop_check(body, nest.signals)
     place_thread(body, shape, prod(nest.space))
     share_cells(body, folds, shape)
+    if shape.splits > 1:
+        tickets = f"reinterpret_cast<tg_u64*>({workspace})"
+        body.line(f"const tg_u64 ticket = thread == 0 ? atomicAdd({tickets} + tile, 1ull) : 0;")
     for fold in folds:
         fold.declare(body, "total")
     with body.block("if (live)"):
@@ -53,42 +57,24 @@ def write_reduction(body: Body, nest: RowNest, shape: ReduceShape, workspace: st
 def _fold_splits(
     body: Body, nest: RowNest, folds: list[Fold], shape: ReduceShape, workspace: str
 ) -> None:
-    """Let the block that comes last of a tile fold the partial results of all, in their order.
-
-    A counter per tile tells which is last, and stands at zero again afterwards.
-    """
+    """Let the block that began last of a tile fold the results of all, in their order."""
     points = prod(nest.space)
-    offsets = partial_offsets(nest.passes[0].accumulators, points, shape.tiles, shape.splits)
-    places = iter(offsets)
-    for fold in folds:
-        for cell, type_ in zip(fold.cells("partial"), fold.types, strict=True):
-            place = f"reinterpret_cast<{type_}*>({workspace} + {next(places)})"
-            body.line(f"{type_}* const {cell} = {place};")
-    body.line(f"tg_u32* const arrived = reinterpret_cast<tg_u32*>({workspace}) + tile;")
+    taken = f"reinterpret_cast<tg_u64*>(shared + {shape.shared_bytes - PLACE_BYTES})"
+    body.line(f"tg_u64* const taken = {taken};")
+    body.line("if (thread == 0) *taken = ticket;")
+    body.line("__syncthreads();")
+    body.line(f"const tg_u32 round = tg_u32(*taken / {shape.splits}ull) + 1u;")
+    body.line(f"const bool last = *taken % {shape.splits}ull == {shape.splits - 1}ull;")
+    offsets = told_offsets(nest.passes[0].accumulators, points * shape.splits, shape.tiles)
+    declare_told(body, folds, workspace, offsets)
     kind = index_type(points * shape.splits)
     with body.block("if (live && lane == 0)"):
-        body.line(f"const {kind} slot = {kind}(split) * {points} + point;")
-        for fold in folds:
-            for mine, partial in zip(fold.cells("total"), fold.cells("partial"), strict=True):
-                body.line(f"{partial}[slot] = {mine};")
-        body.line("tg_fence();")
-    if shape.outputs > 1:
-        body.line("__syncthreads();")  # thread 0 tells of what others have written, too
-    flag = f"reinterpret_cast<tg_u32*>(shared + {shape.shared_bytes - FLAG_BYTES})"
-    body.line(f"tg_u32* const flag = {flag};")
-    body.line(f"if (thread == 0) *flag = atomicAdd(arrived, 1u) == {shape.splits - 1}u;")
-    body.line("__syncthreads();")
-    body.line("const bool last = *flag != 0;")
+        tell(body, folds, f"({kind}(split) * {points} + point)")
     with body.block("if (last)"):
-        body.line("tg_fence();")
-        body.line("if (thread == 0) *arrived = 0;")
+        body.line("__syncthreads();")  # its own lanes need not listen before it has told
         for fold in folds:
             fold.reset(body, "total")
-        with (
-            body.block("if (live)"),
-            body.block(f"for (int part = lane; part < {shape.splits}; part += {shape.lanes})"),
-        ):
-            body.line(f"const {kind} slot = {kind}(part) * {points} + point;")
-            for fold in folds:
-                fold.absorb(body, "total", tuple(f"{c}[slot]" for c in fold.cells("partial")))
+        with body.block("if (live)"):
+            slot = f"({kind}(other) * {points} + point)"
+            hear(body, folds, shape, ("0", str(shape.splits)), slot)
         fold_to_first(body, folds, shape)

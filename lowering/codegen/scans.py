@@ -24,16 +24,17 @@ from lowering.codegen.expressions import (
     write_store,
 )
 from lowering.codegen.flatten import POINT, STEP, Flattener, linear_axis
-from lowering.codegen.folds import Fold
+from lowering.codegen.folds import folds_of
 from lowering.codegen.lanes import share_cells, share_of, walk
-from lowering.codegen.launch import partial_places
+from lowering.codegen.launch import told_offsets
 from lowering.codegen.maps import each_point
 from lowering.codegen.passes import FlatPass
 from lowering.codegen.scan_tiles import ScanTile, fold_threads, load_items, store_items
 from lowering.codegen.shapes import MapShape, ReduceShape, ScanShape
+from lowering.codegen.shares import declare_told, hear, tell
 from lowering.codegen.totals import fold_to_all, fold_to_first
 from lowering.codegen.vectors import declare_aligned, vectors_of
-from lowering.kernel import ScanNest, Store
+from lowering.kernel import Accumulator, ScanNest, Store
 from lowering.preamble import c_type
 from tracegraph.scalar import Axis, const
 
@@ -52,7 +53,7 @@ def write_scan(body: Body, nest: ScanNest, shape: ScanShape, workspace: str) -> 
         else:
             _take_share(body, shape, workspace)
         body.bind(linear_axis(POINT, extents), "point")
-        _together(body, nest, store, step, shape)
+        _together(body, nest, store, step, shape, workspace)
         return
     with each_point(body, prod(extents), MapShape(shape.threads, 1, shape.blocks)):
         body.bind(linear_axis(POINT, extents), "point")
@@ -85,43 +86,38 @@ def _take_share(body: Body, shape: ScanShape, workspace: str) -> None:
     body.line(f"const int place = int(*ticket % {shape.blocks}ull);")
     body.line(f"const tg_u32 round = tg_u32(*ticket / {shape.blocks}ull) + 1u;")
     body.line(f"const int point = place / {shape.splits}, split = place % {shape.splits};")
-    flags, partials = partial_places(shape)
-    body.line(
-        f"volatile tg_u32* const told = reinterpret_cast<volatile tg_u32*>({workspace} + {flags});"
-    )
-    body.line(f"unsigned char* const partials = {workspace} + {partials};")
     body.line("__syncthreads();")
 
 
-def _fold_shares(body: Body, nest: ScanNest, store: Store, step: Axis, shape: ScanShape) -> None:
+def _fold_shares(
+    body: Body, nest: ScanNest, store: Store, step: Axis, shape: ScanShape, workspace: str
+) -> None:
     """Fold the shares before the block's own into `carried`, telling others its own result."""
-    dtype = store.value.dtype
-    fold = Fold(0, nest.combiner, dtype, False, (dtype,))
+    accumulators = (Accumulator(nest.combiner, store.value),)
+    folds = folds_of(accumulators)
     lanes = ReduceShape(1, shape.threads, True, shape.blocks // shape.splits, shape.splits, 0, 0)
     body.line("const int lane = thread;")
-    share_cells(body, [fold], lanes)
-    fold.declare(body, "total")
+    share_cells(body, folds, lanes)
+    declare_told(body, folds, workspace, told_offsets(accumulators, shape.blocks, 1))
+    for fold in folds:
+        fold.declare(body, "total")
     with body.block(""):
-        walk(body, FlatPass([fold], [store.value], []), step, lanes)
-    fold_to_first(body, [fold], lanes)
-    body.line(f"{c_type(dtype)}* const partial = reinterpret_cast<{c_type(dtype)}*>(partials);")
+        walk(body, FlatPass(folds, [store.value], []), step, lanes)
+    fold_to_first(body, folds, lanes)
     with body.block("if (thread == 0)"):
-        body.line("partial[place] = total0;")
-        body.line("tg_fence();")
-        body.line("told[place] = round;")
-    fold.reset(body, "total")
+        tell(body, folds, "place")
+    for fold in folds:
+        fold.reset(body, "total")
     body.line("__syncthreads();")  # all have read what the next totals replace
-    before = f"for (int before = place - split + lane; before < place; before += {shape.threads})"
-    with body.block(before):
-        body.line("while (told[before] != round) {}")
-        body.line("tg_fence();")
-        fold.absorb(body, "total", ("partial[before]",))
-    fold_to_all(body, [fold], lanes)
+    hear(body, folds, lanes, ("place - split", "place"))
+    fold_to_all(body, folds, lanes)
     body.line("carried = total0;")
     body.line("__syncthreads();")
 
 
-def _together(body: Body, nest: ScanNest, store: Store, step: Axis, shape: ScanShape) -> None:
+def _together(
+    body: Body, nest: ScanNest, store: Store, step: Axis, shape: ScanShape, workspace: str
+) -> None:
     """One block folds one line or its share, tile by tile."""
     dtype, length = store.value.dtype, step.extent
     tile = ScanTile(nest.combiner, store, step, shape.threads)
@@ -131,7 +127,7 @@ def _together(body: Body, nest: ScanNest, store: Store, step: Axis, shape: ScanS
     number = index_type(length + tile.size)
     begin, end = "0", str(length)
     if shape.splits > 1:
-        _fold_shares(body, nest, store, step, shape)
+        _fold_shares(body, nest, store, step, shape, workspace)
         share = share_of(length, shape.splits, shape.threads)
         begin, end = f"{number}(split) * {share}", "end"
         body.line(

@@ -65,7 +65,17 @@ static unsigned long long atomicAdd(unsigned long long* address, unsigned long l
 static unsigned __funnelshift_r(unsigned low, unsigned high, unsigned bits) {
   return ((unsigned long long)high << 32 | low) >> (bits & 31);
 }
-static void tg_fence() {}
+static void tg_write_once(unsigned long long* place, unsigned long long word) { *place = word; }
+static void tg_write_once(unsigned long long* place, unsigned long long a, unsigned long long b) {
+  place[0] = a;
+  place[1] = b;
+}
+static void tg_read_once(const unsigned long long* place, unsigned long long& a) { a = *place; }
+static void tg_read_once(
+    const unsigned long long* place, unsigned long long& a, unsigned long long& b) {
+  a = place[0];
+  b = place[1];
+}
 static void __threadfence_system() {}
 
 static float tg_half_to_float(unsigned short half) {

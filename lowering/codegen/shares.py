@@ -1,0 +1,68 @@
+"""Shares: blocks that share the loop of an output tell each other what they have found.
+
+Blocks take tickets, which number them in the order in which they begin and count the launches:
+whoever waits, waits for blocks that run already. Each result is written and read as one with its
+round, the number of the launch: who sees the round has the result, without a fence, and nothing is
+cleared between launches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lowering.codegen.body import Body
+from lowering.codegen.folds import Fold
+from lowering.codegen.launch import told_bytes
+from lowering.codegen.shapes import ReduceShape
+
+AT_ONCE = 4
+"""Results that a lane asks for before it looks whether the first is there."""
+
+
+def declare_told(body: Body, folds: Sequence[Fold], workspace: str, offsets: Sequence[int]) -> None:
+    """Declare where in the workspace the results of each cell of the folds are told."""
+    places = iter(offsets)
+    for fold in folds:
+        for cell, dtype in zip(fold.cells("told"), fold.dtypes, strict=True):
+            kind = f"tg_told<{told_bytes(dtype.itemsize) // 8}>"
+            body.line(f"{kind}* const {cell} = ({kind}*)({workspace} + {next(places)});")
+
+
+def tell(body: Body, folds: Sequence[Fold], slot: str) -> None:
+    """Tell the totals to whoever listens to a slot; `round` is declared."""
+    for fold in folds:
+        for mine, told in zip(fold.cells("total"), fold.cells("told"), strict=True):
+            body.line(f"tg_tell({told} + {slot}, {mine}, round);")
+
+
+def hear(
+    body: Body,
+    folds: Sequence[Fold],
+    shape: ReduceShape,
+    others: tuple[str, str],
+    slot: str = "other",
+) -> None:
+    """Let the lanes wait for the results of `others`, from the first of a range to before the last,
+    and fold them into the totals in an order that depends on the shape only. The result of `other`
+    is told at a slot.
+    """
+    lanes, (begin, end) = shape.lanes, others
+    parts = min(AT_ONCE, -(-shape.splits // lanes))
+    each = f"for (int part = 0, other = first; part < {parts}; ++part, other += {lanes})"
+    with body.block(f"for (int first = {begin} + lane; first < {end}; first += {parts * lanes})"):
+        for fold in folds:
+            for cell, kind in zip(fold.cells("heard"), fold.types, strict=True):
+                body.line(f"{kind} {cell}[{parts}];")
+        with body.block("for (bool all = false; !all;)"):
+            body.line("all = true;")
+            body.line("#pragma unroll")
+            with body.block(each):
+                body.line(f"if (other >= {end}) break;")
+                for fold in folds:
+                    for told, cell in zip(fold.cells("told"), fold.cells("heard"), strict=True):
+                        body.line(f"all &= tg_listen({told} + {slot}, round, {cell}[part]);")
+        body.line("#pragma unroll")
+        with body.block(each):
+            body.line(f"if (other >= {end}) break;")
+            for fold in folds:
+                fold.absorb(body, "total", tuple(f"{cell}[part]" for cell in fold.cells("heard")))
