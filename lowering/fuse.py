@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from math import prod
 
 from lowering.buffer import Buffer
-from lowering.edges import Access, Resource, access, nest_access
+from lowering.edges import Resource, Touched, access, nest_access
 from lowering.grow import MAX_EXPRESSIONS, Growing
 from lowering.kernel import Nest, PrintNest, ReduceNest, RowNest, ScatterNest, Store
 from lowering.prune import without_dead
@@ -87,16 +87,19 @@ class _Merged:
         self.read: dict[Resource, int] = {}
         self.loaded: set[Resource] = set()  # what is read and has not been forwarded
 
-    def append(self, stage: Stage | _Kernel, touched: Access) -> None:
+    def append(self, stage: Stage | _Kernel, touched: Touched) -> None:
         self.stages.append(stage)
         self.loaded |= touched.reads
         self._note(len(self.stages) - 1, touched)
 
-    def _note(self, position: int, touched: Access) -> None:
-        for positions, resources in ((self.read, touched.reads), (self.written, touched.writes)):
-            for resource in resources:
-                if positions.get(resource, -1) < position:
-                    positions[resource] = position
+    def _note(self, position: int, touched: Touched) -> None:
+        read, written = self.read, self.written
+        for resource in touched.reads:
+            if read.get(resource, -1) < position:
+                read[resource] = position
+        for resource in touched.writes:
+            if written.get(resource, -1) < position:
+                written[resource] = position
 
     def place(self, nest: Nest, stage: KernelStage) -> None:
         touched = nest_access(nest)

@@ -213,9 +213,11 @@ class _Analysis:
             if known is None:
                 continue
             if pointwise and atom.type.shape == shape:
-                known.update(dict.fromkeys(sites))
+                for site in sites:
+                    known[site] = None
             else:
-                known.update(dict.fromkeys([_mapped(s, atom, (eqn, k)) for s in sites]))
+                for site in sites:
+                    known[_mapped(site, atom, (eqn, k))] = None
 
     def _must_store(self, eqn: Eqn, out: Value, sites: Sequence[Site]) -> bool:
         if is_free(eqn):

@@ -11,9 +11,9 @@ All of it is frozen data. Values and equations are compared by identity.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -24,9 +24,8 @@ if TYPE_CHECKING:
     from tracegraph.op import Op
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A line of the user's code."""
+class Source(NamedTuple):
+    """A line of the user's code. It is a key wherever nests are joined: a tuple is hashed in C."""
 
     file: str
     line: int

@@ -43,8 +43,9 @@ class Expr:
     def make(cls: type[_E], *args: Any) -> _E:
         """The one expression of this class with these fields."""
         key = (cls, *args)
-        found: _E = Expr._interned.get(key) or Expr._interned.add(key, cls(*args))
-        return found
+        entry = _entry(key)
+        found: _E | None = None if entry is None else entry()
+        return _add(key, cls(*args)) if found is None else found
 
     def __add__(self, other: Expr | int) -> Expr:
         return linear([(self, 1), (other, 1)])
@@ -89,6 +90,9 @@ class Expr:
     def rebuilt(self, of: Callable[[Expr], Expr]) -> Expr:
         """The expression made anew, hence folded, of what `of` gives for its children."""
         return self
+
+
+_entry, _add = Expr._interned.entry, Expr._interned.add
 
 
 @record
@@ -268,13 +272,12 @@ class Apply(Expr):
     dtype: np.dtype[Any]
     attrs: tuple[tuple[str, Any], ...] = ()
 
-    @property
-    def children(self) -> tuple[Expr, ...]:
-        return self.args
-
     def rebuilt(self, of: Callable[[Expr], Expr]) -> Expr:
         args = tuple(map(of, self.args))
         return self if args == self.args else Apply.make(self.op, args, self.dtype, self.attrs)
+
+
+Apply.children = Apply.args  # type: ignore[assignment]  # the slot itself: no call to read it
 
 
 @record
@@ -573,7 +576,7 @@ def subexpressions(roots: Sequence[Expr], known: set[Expr] | None = None) -> lis
     order: list[Expr] = []
     seen: set[Expr] = set() if known is None else known
     stack: list[Any] = [*reversed(roots)]  # None stands on an expression that is complete
-    see, complete, push, pop = seen.add, order.append, stack.append, stack.pop
+    see, complete, pop = seen.add, order.append, stack.pop
     while stack:
         expr = pop()
         if expr is None:
@@ -581,10 +584,13 @@ def subexpressions(roots: Sequence[Expr], known: set[Expr] | None = None) -> lis
         elif expr not in seen:
             see(expr)
             children = expr.children
-            if seen.issuperset(children):  # and complete, since nothing lies below itself
+            for child in children:  # most have nothing new below them
+                if child not in seen:
+                    if not seen.issuperset(child.children):
+                        stack += (expr, None, *children[::-1])
+                        break
+                    see(child)
+                    complete(child)
+            else:  # what is seen is complete, since nothing lies below itself
                 complete(expr)
-            else:
-                push(expr)
-                push(None)
-                stack.extend(children[::-1])
     return order
