@@ -132,7 +132,8 @@ def _order(accesses: Sequence[Touched]) -> tuple[frozenset[tuple[int, int]], lis
     found: set[tuple[int, int]] = set()
     for j, touched in enumerate(accesses):
         reached = 0
-        for i in sorted(_conflicts(touched, writer, readers), reverse=True):
+        conflicts = _conflicts(touched, writer, readers)
+        for i in sorted(conflicts, reverse=True) if len(conflicts) > 1 else conflicts:
             distance = j - 1 - i
             if not reached >> distance & 1:
                 found.add((i, j))
@@ -140,9 +141,10 @@ def _order(accesses: Sequence[Touched]) -> tuple[frozenset[tuple[int, int]], lis
         before.append(reached & _RECENT)
         for resource in touched.writes:
             writer[resource] = j
-            readers[resource] = []
-        for resource in touched.reads - touched.writes:
-            readers.setdefault(resource, []).append(j)
+            readers.pop(resource, None)
+        for resource in touched.reads:
+            if resource not in touched.writes:
+                readers.setdefault(resource, []).append(j)
     return frozenset(found), before
 
 

@@ -344,7 +344,7 @@ def linear(parts: list[tuple[Expr | int, int]], offset: int = 0) -> Expr:
     So is e//n%m·n + e%n: it is e%(n·m). Both undo what reshaping to and fro does to an index.
     """
     terms: dict[Expr, int] = {}
-    stack = list(reversed(parts))
+    stack = parts[::-1]
     while stack:
         part, factor = stack.pop()
         if isinstance(part, int):
@@ -356,8 +356,9 @@ def linear(parts: list[tuple[Expr | int, int]], offset: int = 0) -> Expr:
             stack.extend((term, inner * factor) for term, inner in reversed(part.terms))
         else:
             terms[part] = terms.get(part, 0) + factor
-    terms = {term: factor for term, factor in terms.items() if factor}
-    for rest in [t for t in terms if type(t) is Mod]:
+    if 0 in terms.values():
+        terms = {term: factor for term, factor in terms.items() if factor}
+    for rest in [t for t in terms if type(t) is Mod] if len(terms) > 1 else ():
         factor = terms[rest]
         found = _quotient_term(rest, factor, terms)
         if found is not None:
@@ -375,8 +376,10 @@ def linear(parts: list[tuple[Expr | int, int]], offset: int = 0) -> Expr:
 
 def _quotient_term(rest: Mod, factor: int, terms: dict[Expr, int]) -> tuple[Expr, Expr] | None:
     """The term that completes factor · (e % n), of e//n or e//n % m, and what both are together."""
-    whole = floor_divide(rest.operand, rest.divisor)
     wanted = factor * rest.divisor
+    if wanted not in terms.values():
+        return None
+    whole = floor_divide(rest.operand, rest.divisor)
     if terms.get(whole) == wanted:
         return whole, rest.operand
     for term, given in terms.items():
@@ -387,11 +390,20 @@ def _quotient_term(rest: Mod, factor: int, terms: dict[Expr, int]) -> tuple[Expr
 
 def bounds(expr: Expr) -> tuple[int, int] | None:
     """The least and greatest value an index expression can take, or None if data decides."""
+    if type(expr) is Axis:  # most are
+        return 0, max(expr.extent - 1, 0)
     match expr:
         case Const(value=value):
             return int(value), int(value)  # type: ignore[arg-type]
-        case Axis(extent=extent):
-            return 0, max(extent - 1, 0)
+        case Sum(terms=terms, offset=offset):
+            low = high = offset
+            for term, factor in terms:
+                inner = bounds(term)
+                if inner is None:
+                    return None
+                first, last = inner[0] * factor, inner[1] * factor
+                low, high = low + min(first, last), high + max(first, last)
+            return low, high
         case Clamp(low=low, high=high):
             return low, high
         case Mod(divisor=divisor):
@@ -399,20 +411,11 @@ def bounds(expr: Expr) -> tuple[int, int] | None:
         case FloorDiv(operand=operand, divisor=divisor):
             inner = bounds(operand)
             return inner and (inner[0] // divisor, inner[1] // divisor)
-        case Sum(terms=terms, offset=offset):
-            low = high = offset
-            for term, factor in terms:
-                inner = bounds(term)
-                if inner is None:
-                    return None
-                ends = inner[0] * factor, inner[1] * factor
-                low, high = low + min(ends), high + max(ends)
-            return low, high
         case Select(chosen=chosen, other=other):
-            first, second = bounds(chosen), bounds(other)
-            if first is None or second is None:
+            ends, others = bounds(chosen), bounds(other)
+            if ends is None or others is None:
                 return None
-            return min(first[0], second[0]), max(first[1], second[1])
+            return min(ends[0], others[0]), max(ends[1], others[1])
     return None
 
 
@@ -442,7 +445,7 @@ def modulo(expr: Expr, divisor: int) -> Expr:
         expr = rest
     limits = bounds(expr)
     if limits is not None and limits[0] // divisor == limits[1] // divisor:
-        return expr - limits[0] // divisor * divisor
+        return expr - limits[0] // divisor * divisor if limits[0] // divisor else expr
     if type(expr) is Mod and expr.divisor % divisor == 0:
         return modulo(expr.operand, divisor)
     return Mod.make(expr, divisor)
@@ -480,9 +483,12 @@ FALSE = const(False, BOOL)
 def compare(relation: str, left: Expr | int, right: Expr | int) -> Expr:
     """A predicate on indices, folded where the bounds decide it."""
     left, right = as_expr(left), as_expr(right)
-    limits = bounds(left - right)
+    if type(right) is Const:  # then there is no need of a difference
+        limits, shift = bounds(left), int(right.value)  # type: ignore[arg-type]
+    else:
+        limits, shift = bounds(left - right), 0
     if limits is not None:
-        low, high = limits
+        low, high = limits[0] - shift, limits[1] - shift
         always = {"<": high < 0, ">=": low >= 0, "==": low == high == 0}[relation]
         never = {"<": low >= 0, ">=": high < 0, "==": low > 0 or high < 0}[relation]
         if always or never:
