@@ -103,19 +103,20 @@ class _Merged:
 
     def place(self, nest: Nest, stage: KernelStage) -> None:
         touched = nest_access(nest)
-        after = _latest(self.written, touched.reads)
-        free_of = max(_latest(self.read, touched.writes), _latest(self.written, touched.writes))
+        reads, writes = touched.reads, touched.writes
+        after = _latest(self.written, reads)
+        free_of = max(_latest(self.read, writes), _latest(self.written, writes))
         first = max(after, free_of + 1, len(self.stages) - WINDOW, 0)
         for position in range(first, len(self.stages)):
             kernel = self.stages[position]
             if not isinstance(kernel, _Kernel):
                 continue
             dependent = position == after
-            joined = _join(kernel, nest, touched.reads, dependent, self.kept)
+            joined = _join(kernel, nest, reads, dependent, self.kept)
             if joined is not None:
                 # forwarded is what was stored before it joined, not what it stores itself
-                stored, own = joined.stores, touched.writes
-                self.loaded.update([r for r in touched.reads if r not in stored or r in own])
+                stored = joined.stores
+                self.loaded.update([r for r in reads if r not in stored or r in writes])
                 kernel.sources.update(dict.fromkeys(stage.sources))
                 self._note(position, touched)
                 return
@@ -125,9 +126,8 @@ class _Merged:
 def _latest(positions: dict[Resource, int], resources: Collection[Resource]) -> int:
     latest = -1
     for resource in resources:
-        position = positions.get(resource, -1)
-        if position > latest:
-            latest = position
+        if resource in positions and positions[resource] > latest:
+            latest = positions[resource]
     return latest
 
 
