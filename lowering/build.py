@@ -138,21 +138,21 @@ class RegionBuilder:
         """One element of a value, as an expression of the index."""
         if isinstance(atom, Literal):
             return scalar.const(atom.value, atom.type.dtype)
-        match self.bindings[atom]:
-            case Buffer() as buffer:
-                return Load.make(buffer, index, guard)
-            case Captured(builder, outer):
-                return builder.element(outer, index, guard)
-            case Eqn() as eqn:
-                return self._inlined(atom, eqn, index, guard)
+        binding = self.bindings[atom]
+        if isinstance(binding, Buffer):
+            return Load.make(binding, index, guard)
+        if isinstance(binding, Captured):
+            return binding.builder.element(binding.atom, index, guard)
+        return self._inlined(atom, binding, index, guard)
 
     def _inlined(self, value: Value, eqn: Eqn, index: tuple[Expr, ...], guard: Expr | None) -> Expr:
         if value in self.grouping.fused:
             return self._accumulate(value, eqn)
         key = (value, index, guard)
-        if key not in self.memo:
-            self.memo[key] = self._formed(value.type, eqn, index, guard)
-        return self.memo[key]
+        found = self.memo.get(key)
+        if found is None:
+            found = self.memo[key] = self._formed(value.type, eqn, index, guard)
+        return found
 
     def _formed(
         self, out: ArrayType, eqn: Eqn, index: tuple[Expr, ...], guard: Expr | None
@@ -201,9 +201,8 @@ class RegionBuilder:
         return buffer
 
     def _emit(self, nest: Nest) -> None:
-        sources = () if self.source is None else (self.source,)
         if all(nest.space):
-            self.block.stages.append(KernelStage([nest], sources))
+            self.block.stages.append(KernelStage([nest], self.sources))
 
     def _set_condition(self, atom: Atom, condition: int) -> None:
         self._signal(atom, partial(SetCondition, condition))

@@ -151,7 +151,7 @@ class Facts(NamedTuple):
 
 def facts_of(nest: Nest) -> Facts:
     """What is known of a nest, found out when it is first asked for."""
-    known: Facts | None = getattr(nest, "facts", None)
+    known: Facts | None = nest.facts
     if known is None:
         known = _found_out(nest)
         object.__setattr__(nest, "facts", known)

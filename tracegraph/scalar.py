@@ -323,9 +323,16 @@ def const(value: Any, dtype: np.dtype[Any] = INDEX) -> Const:
     """A constant of a dtype; an index unless told otherwise."""
     if dtype is INDEX and type(value) is int:
         return _index(value)
-    exact = np.asarray(value, dtype)
+    if getattr(value, "dtype", None) is not dtype:
+        value = np.asarray(value, dtype)
+    return _of_bits(value.tobytes(), dtype)
+
+
+@lru_cache(maxsize=1024)
+def _of_bits(bits: bytes, dtype: np.dtype[Any]) -> Const:
+    (exact,) = np.frombuffer(bits, dtype)
     python = exact.astype(np.float64).item() if dtype.kind in "fV" else exact.item()
-    return Const.make(python, dtype, exact.tobytes())
+    return Const.make(python, dtype, bits)
 
 
 @lru_cache(maxsize=1024)
