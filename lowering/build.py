@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
 
 from lowering import group
 from lowering.buffer import Buffer
@@ -425,6 +426,10 @@ def finish(builder: RegionBuilder) -> Block:
     return block
 
 
+_IN_KERNELS = frozenset({Elementwise, Indexed, Reduction})
+_form = attrgetter("op.form")
+
+
 def _places(
     region: Region, sinks: Sequence[Buffer], stored: Collection[Value]
 ) -> dict[Value, Buffer]:
@@ -432,7 +437,7 @@ def _places(
 
     What library calls and bodies work on may have to stay in scratch: `drop_copies` looks into it.
     """
-    if not all(isinstance(eqn.op.form, (Elementwise, Indexed, Reduction)) for eqn in region.eqns):
+    if not _IN_KERNELS.issuperset(map(type, map(_form, region.eqns))):
         return {}
     places: dict[Value, Buffer] = {}
     for atom, sink in zip(region.results, sinks, strict=False):

@@ -180,7 +180,7 @@ class Donation:
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class Plan:
     """A lowered Program.
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import field
+from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -128,6 +129,14 @@ class Program:
         from tracegraph.text import program_text
 
         return program_text(self)
+
+
+def has_regions(region: Region) -> bool:
+    """Whether some equation of a region has regions itself."""
+    return any(map(_regions, region.eqns))
+
+
+_regions = attrgetter("regions")
 
 
 def walk(region: Region) -> Iterator[Eqn]:

@@ -48,18 +48,18 @@ class Expr:
         return _add(key, cls(*args)) if found is None else found
 
     def __add__(self, other: Expr | int) -> Expr:
-        return linear([(self, 1), (other, 1)])
+        return linear([(self, 1), (other, 1)]) if other != 0 else self
 
     __radd__ = __add__
 
     def __sub__(self, other: Expr | int) -> Expr:
-        return linear([(self, 1), (other, -1)])
+        return linear([(self, 1), (other, -1)]) if other != 0 else self
 
     def __rsub__(self, other: Expr | int) -> Expr:
         return linear([(self, -1), (other, 1)])
 
     def __mul__(self, factor: int) -> Expr:
-        return linear([(self, factor)])
+        return linear([(self, factor)]) if factor != 1 else self
 
     __rmul__ = __mul__
 
@@ -452,7 +452,7 @@ def modulo(expr: Expr, divisor: int) -> Expr:
         expr = rest
     limits = bounds(expr)
     if limits is not None and limits[0] // divisor == limits[1] // divisor:
-        return expr - limits[0] // divisor * divisor if limits[0] // divisor else expr
+        return expr - limits[0] // divisor * divisor
     if type(expr) is Mod and expr.divisor % divisor == 0:
         return modulo(expr.operand, divisor)
     return Mod.make(expr, divisor)
