@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
 
 from lowering import group
 from lowering.buffer import Buffer
@@ -138,21 +139,21 @@ class RegionBuilder:
         """One element of a value, as an expression of the index."""
         if isinstance(atom, Literal):
             return scalar.const(atom.value, atom.type.dtype)
-        match self.bindings[atom]:
-            case Buffer() as buffer:
-                return Load.make(buffer, index, guard)
-            case Captured(builder, outer):
-                return builder.element(outer, index, guard)
-            case Eqn() as eqn:
-                return self._inlined(atom, eqn, index, guard)
+        binding = self.bindings[atom]
+        if isinstance(binding, Buffer):
+            return Load.make(binding, index, guard)
+        if isinstance(binding, Captured):
+            return binding.builder.element(binding.atom, index, guard)
+        return self._inlined(atom, binding, index, guard)
 
     def _inlined(self, value: Value, eqn: Eqn, index: tuple[Expr, ...], guard: Expr | None) -> Expr:
         if value in self.grouping.fused:
             return self._accumulate(value, eqn)
         key = (value, index, guard)
-        if key not in self.memo:
-            self.memo[key] = self._formed(value.type, eqn, index, guard)
-        return self.memo[key]
+        found = self.memo.get(key)
+        if found is None:
+            found = self.memo[key] = self._formed(value.type, eqn, index, guard)
+        return found
 
     def _formed(
         self, out: ArrayType, eqn: Eqn, index: tuple[Expr, ...], guard: Expr | None
@@ -201,9 +202,8 @@ class RegionBuilder:
         return buffer
 
     def _emit(self, nest: Nest) -> None:
-        sources = () if self.source is None else (self.source,)
         if all(nest.space):
-            self.block.stages.append(KernelStage([nest], sources))
+            self.block.stages.append(KernelStage([nest], self.sources))
 
     def _set_condition(self, atom: Atom, condition: int) -> None:
         self._signal(atom, partial(SetCondition, condition))
@@ -426,6 +426,10 @@ def finish(builder: RegionBuilder) -> Block:
     return block
 
 
+_IN_KERNELS = frozenset({Elementwise, Indexed, Reduction})
+_form = attrgetter("op.form")
+
+
 def _places(
     region: Region, sinks: Sequence[Buffer], stored: Collection[Value]
 ) -> dict[Value, Buffer]:
@@ -433,7 +437,7 @@ def _places(
 
     What library calls and bodies work on may have to stay in scratch: `drop_copies` looks into it.
     """
-    if not all(isinstance(eqn.op.form, (Elementwise, Indexed, Reduction)) for eqn in region.eqns):
+    if not _IN_KERNELS.issuperset(map(type, map(_form, region.eqns))):
         return {}
     places: dict[Value, Buffer] = {}
     for atom, sink in zip(region.results, sinks, strict=False):

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from tracegraph.schedules import BranchSchedule, LoopSchedule
 
@@ -61,8 +62,14 @@ def declared() -> Choices:
     chosen = _overridden.get()
     if chosen is not None:
         return chosen
+    return _parsed(os.environ.get(VARIABLE, ""))
+
+
+@lru_cache(maxsize=16)
+def _parsed(words: str) -> Choices:
+    """The choices that are listed; asked for by every Plan."""
     choices = Choices()
-    for word in filter(None, map(str.strip, os.environ.get(VARIABLE, "").split(","))):
+    for word in filter(None, map(str.strip, words.split(","))):
         choices = _with(choices, word)
     return choices
 

@@ -33,7 +33,7 @@ class Context:
         """A new buffer."""
         number = self.counts.get(space, 0)
         self.counts[space] = number + 1
-        return Buffer(space, number, type_.strong())
+        return Buffer(space, number, type_.strong() if type_.weak else type_)
 
     def condition(self) -> int:
         """A new condition."""

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tracegraph import op as ops
-from tracegraph.ir import Atom, Eqn, Literal, Program, Region, Value
+from tracegraph.ir import Atom, Eqn, Literal, Program, Region, Value, has_regions
 from tracegraph.op import Control, Op
 from tracegraph.types import ArrayType
 
@@ -45,7 +45,7 @@ They are None where they are not known.
 
 def desugar(program: Program) -> Program:
     """The same program with `scan`, `while_loop` and `switch` in the form that a graph has."""
-    if not any(eqn.regions for eqn in program.body.eqns):
+    if not has_regions(program.body):
         return program
     return replace(program, body=_region(program.body))
 

@@ -15,6 +15,7 @@ from lowering.buffer import Buffer
 from lowering.kernel import Nest, PrintNest, Publish
 from lowering.stage import (
     BranchStage,
+    Facts,
     KernelStage,
     LoopStage,
     NodeStage,
@@ -53,7 +54,11 @@ class Access(NamedTuple):
     writes: frozenset[Resource]
 
 
-def access(stage: Stage) -> Access:
+Touched = Access | Facts
+"""Where what a nest touches is buffers, what is known of it says so."""
+
+
+def access(stage: Stage) -> Touched:
     """The resources that a stage touches, bodies included."""
     if isinstance(stage, KernelStage) and len(stage.nests) == 1:
         return nest_access(stage.nests[0])
@@ -75,11 +80,10 @@ def access(stage: Stage) -> Access:
     return Access(frozenset(reads), frozenset(writes))
 
 
-def nest_access(nest: Nest) -> Access:
+def nest_access(nest: Nest) -> Touched:
     """The resources that a nest touches."""
     if not nest_signals(nest) and not isinstance(nest, PrintNest):
-        known = facts_of(nest)
-        return Access(known.reads, known.writes)
+        return facts_of(nest)
     reads: set[Resource] = set(nest_reads(nest))
     writes: set[Resource] = set(nest_writes(nest))
     writes.update(("condition", number) for number in nest_conditions(nest))
@@ -94,7 +98,7 @@ def nest_access(nest: Nest) -> Access:
 class Order(NamedTuple):
     """What the stages of one block touch and wait for as long as no memory is shared."""
 
-    accesses: list[Access]
+    accesses: list[Touched]
     edges: frozenset[tuple[int, int]]
     ancestors: list[int]  # of each stage, those it depends on, as a bit mask for `precedes`
 
@@ -119,7 +123,7 @@ def precedes(ancestors: Sequence[int], earlier: int, later: int) -> bool:
     return earlier < later and bool(ancestors[later] >> (later - 1 - earlier) & 1)
 
 
-def _order(accesses: Sequence[Access]) -> tuple[frozenset[tuple[int, int]], list[int]]:
+def _order(accesses: Sequence[Touched]) -> tuple[frozenset[tuple[int, int]], list[int]]:
     if len(accesses) < 2:
         return frozenset(), [0] * len(accesses)
     writer: dict[Resource, int] = {}  # the last one
@@ -128,7 +132,8 @@ def _order(accesses: Sequence[Access]) -> tuple[frozenset[tuple[int, int]], list
     found: set[tuple[int, int]] = set()
     for j, touched in enumerate(accesses):
         reached = 0
-        for i in sorted(_conflicts(touched, writer, readers), reverse=True):
+        conflicts = _conflicts(touched, writer, readers)
+        for i in sorted(conflicts, reverse=True) if len(conflicts) > 1 else conflicts:
             distance = j - 1 - i
             if not reached >> distance & 1:
                 found.add((i, j))
@@ -136,14 +141,15 @@ def _order(accesses: Sequence[Access]) -> tuple[frozenset[tuple[int, int]], list
         before.append(reached & _RECENT)
         for resource in touched.writes:
             writer[resource] = j
-            readers[resource] = []
-        for resource in touched.reads - touched.writes:
-            readers.setdefault(resource, []).append(j)
+            readers.pop(resource, None)
+        for resource in touched.reads:
+            if resource not in touched.writes:
+                readers.setdefault(resource, []).append(j)
     return frozenset(found), before
 
 
 def _conflicts(
-    touched: Access, writer: Mapping[Resource, int], readers: Mapping[Resource, list[int]]
+    touched: Touched, writer: Mapping[Resource, int], readers: Mapping[Resource, list[int]]
 ) -> set[int]:
     """Earlier stages that must be over: writers of what is touched, readers of what is written."""
     found = {writer[resource] for resource in touched.reads if resource in writer}
@@ -155,7 +161,7 @@ def _conflicts(
     return found
 
 
-def _by_pieces(accesses: list[Access], offsets: Mapping[Buffer, int]) -> list[Access]:
+def _by_pieces(accesses: Sequence[Touched], offsets: Mapping[Buffer, int]) -> Sequence[Touched]:
     """The accesses with placed buffers replaced by the pieces of the arena that they lie on.
 
     The pieces end wherever some buffer starts or ends, so that buffers share all of one or nothing.

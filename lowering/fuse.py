@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from math import prod
 
 from lowering.buffer import Buffer
-from lowering.edges import Access, Resource, access, nest_access
+from lowering.edges import Resource, Touched, access, nest_access
 from lowering.grow import MAX_EXPRESSIONS, Growing
 from lowering.kernel import Nest, PrintNest, ReduceNest, RowNest, ScatterNest, Store
 from lowering.prune import without_dead
@@ -87,32 +87,36 @@ class _Merged:
         self.read: dict[Resource, int] = {}
         self.loaded: set[Resource] = set()  # what is read and has not been forwarded
 
-    def append(self, stage: Stage | _Kernel, touched: Access) -> None:
+    def append(self, stage: Stage | _Kernel, touched: Touched) -> None:
         self.stages.append(stage)
         self.loaded |= touched.reads
         self._note(len(self.stages) - 1, touched)
 
-    def _note(self, position: int, touched: Access) -> None:
-        for positions, resources in ((self.read, touched.reads), (self.written, touched.writes)):
-            for resource in resources:
-                if positions.get(resource, -1) < position:
-                    positions[resource] = position
+    def _note(self, position: int, touched: Touched) -> None:
+        read, written = self.read, self.written
+        for resource in touched.reads:
+            if read.get(resource, -1) < position:
+                read[resource] = position
+        for resource in touched.writes:
+            if written.get(resource, -1) < position:
+                written[resource] = position
 
     def place(self, nest: Nest, stage: KernelStage) -> None:
         touched = nest_access(nest)
-        after = _latest(self.written, touched.reads)
-        free_of = max(_latest(self.read, touched.writes), _latest(self.written, touched.writes))
+        reads, writes = touched.reads, touched.writes
+        after = _latest(self.written, reads)
+        free_of = max(_latest(self.read, writes), _latest(self.written, writes))
         first = max(after, free_of + 1, len(self.stages) - WINDOW, 0)
         for position in range(first, len(self.stages)):
             kernel = self.stages[position]
             if not isinstance(kernel, _Kernel):
                 continue
             dependent = position == after
-            joined = _join(kernel, nest, touched.reads, dependent, self.kept)
+            joined = _join(kernel, nest, reads, dependent, self.kept)
             if joined is not None:
                 # forwarded is what was stored before it joined, not what it stores itself
-                stored, own = joined.stores, touched.writes
-                self.loaded.update([r for r in touched.reads if r not in stored or r in own])
+                stored = joined.stores
+                self.loaded.update([r for r in reads if r not in stored or r in writes])
                 kernel.sources.update(dict.fromkeys(stage.sources))
                 self._note(position, touched)
                 return
@@ -122,9 +126,8 @@ class _Merged:
 def _latest(positions: dict[Resource, int], resources: Collection[Resource]) -> int:
     latest = -1
     for resource in resources:
-        position = positions.get(resource, -1)
-        if position > latest:
-            latest = position
+        if resource in positions and positions[resource] > latest:
+            latest = positions[resource]
     return latest
 
 

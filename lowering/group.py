@@ -20,6 +20,7 @@ from tracegraph.op import (
     Control,
     Effect,
     Elementwise,
+    Form,
     Indexed,
     Reduction,
     Scan,
@@ -78,12 +79,10 @@ def apart(region: Region) -> Grouping:
 
 def own_cost(eqn: Eqn) -> int:
     """Scalar work of one element of an equation's result, without its operands'."""
-    match eqn.op.form:
-        case Elementwise(cost=cost):
-            return cost
-        case Indexed(view=False):
-            return 2 * len(eqn.operands)
-    return 0
+    form = eqn.op.form
+    if isinstance(form, Elementwise):
+        return form.cost
+    return 2 * len(eqn.operands) if isinstance(form, Indexed) and not form.view else 0
 
 
 def is_free(eqn: Eqn) -> bool:
@@ -115,28 +114,34 @@ class _Analysis:
             else:
                 self._require(atom)
         for eqn in reversed(self.region.eqns):
-            self._visit(eqn)
+            form = eqn.op.form
+            if isinstance(form, _MAPPED):  # most are
+                self._visit_mapped(eqn, form)
+            else:
+                self._visit(eqn, form)
         return self.result
 
     # -- what must be stored whatever its uses ----------------------------------------------------
 
     def _bound_size(self) -> None:
-        self.cost: dict[Atom, int] = {}
+        cost = self.cost = dict[Atom, int]()
         depth: dict[Atom, int] = {}
         for eqn in self.region.eqns:
             if not isinstance(eqn.op.form, _MAPPED):
                 continue
             (out,) = eqn.outputs
-            cost, deepest = own_cost(eqn), 0
+            total, deepest = own_cost(eqn), 0
             for atom in eqn.operands:
-                if atom in depth:
-                    cost += self.cost[atom]
-                    deepest = max(deepest, depth[atom])
-            self.cost[out], depth[out] = cost, deepest + 1
-            too_big = cost > MAX_COST and not is_free(eqn)
+                below = depth.get(atom)
+                if below is not None:
+                    total += cost[atom]
+                    if below > deepest:
+                        deepest = below
+            cost[out], depth[out] = total, deepest + 1
+            too_big = total > MAX_COST and not is_free(eqn)
             if too_big or deepest >= MAX_DEPTH:
                 self.result.stored.add(out)
-                self.cost[out] = depth[out] = 0
+                cost[out] = depth[out] = 0
 
     def _require_operands(self, eqn: Eqn) -> None:
         match eqn.op.form:
@@ -173,11 +178,8 @@ class _Analysis:
         if known is not None:
             known[site] = None
 
-    def _visit(self, eqn: Eqn) -> None:
-        form = eqn.op.form
+    def _visit(self, eqn: Eqn, form: Form) -> None:
         match form:
-            case Elementwise() | Indexed():
-                self._visit_mapped(eqn, form)
             case Reduction():
                 self._visit_reduction(eqn)
             case Scan():
@@ -203,9 +205,12 @@ class _Analysis:
     def _visit_mapped(self, eqn: Eqn, form: Elementwise | Indexed) -> None:
         (out,) = eqn.outputs
         shape = out.type.shape
-        sites = list(self.sites[out])[:MAX_SITES]
-        if out in self.result.stored or self._must_store(eqn, out, sites):
-            self.result.stored.add(out)
+        sites = list(self.sites[out])
+        if len(sites) > MAX_SITES:
+            del sites[MAX_SITES:]
+        stored = self.result.stored
+        if out in stored or self._must_store(eqn, out, sites):
+            stored.add(out)
             sites = [Site(out, None, out.type.size)]
         pointwise = isinstance(form, Elementwise)
         for k, atom in enumerate(eqn.operands):
@@ -213,16 +218,20 @@ class _Analysis:
             if known is None:
                 continue
             if pointwise and atom.type.shape == shape:
-                known.update(dict.fromkeys(sites))
+                for site in sites:
+                    known[site] = None
             else:
-                known.update(dict.fromkeys([_mapped(s, atom, (eqn, k)) for s in sites]))
+                for site in sites:
+                    known[_mapped(site, atom, (eqn, k))] = None
 
     def _must_store(self, eqn: Eqn, out: Value, sites: Sequence[Site]) -> bool:
         if is_free(eqn):
             return False
         if len(sites) > 1:
+            if own_cost(eqn) > 1:
+                return True
             inputs = [a for a in eqn.operands if isinstance(a, Value)]
-            return own_cost(eqn) > 1 or len(inputs) > 1 or _is_folded_too(sites)
+            return len(inputs) > 1 or _is_folded_too(sites)
         if self.cost[out] < EXPENSIVE:
             return False
         return any(site.points >= EXPANSION * out.type.size for site in sites)

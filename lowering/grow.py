@@ -94,11 +94,12 @@ class Growing:
     def _forwarded(self, second: Facts) -> dict[Expr, Expr] | None:
         """The value for each load of what is stored, in another nest; None if at other points."""
         values: dict[Expr, Expr] = {}
-        if not self.stores_any(second.reads):
+        stores = self.stores
+        if stores.keys().isdisjoint(second.reads):
             return values
         own_point = space_index(self.nest.space)
         for load in second.loads:
-            store = self.stores.get(load.buffer)
+            store = stores.get(load.buffer)
             if store is None:
                 continue
             if load.guard is not None or load.indices != own_point or store.indices != own_point:
@@ -123,7 +124,8 @@ class Growing:
         self._accumulators += accumulators
         self._stores += stores
         self._signals += signals
-        self.stores.update([(store.buffer, store) for store in stores])
+        for store in stores:
+            self.stores[store.buffer] = store
         return True
 
     def _fit(self, roots: Sequence[Expr]) -> bool:

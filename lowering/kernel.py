@@ -10,7 +10,7 @@ Every expression of a nest reads before any store of the same iteration point is
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from lowering.buffer import Buffer
@@ -19,12 +19,11 @@ from tracegraph.record import record
 from tracegraph.scalar import Expr
 
 
+@record
 class Analysed:
     """Base of nests: what an analysis finds out stays with the nest, which never changes."""
 
-    __slots__ = ("facts",)
-
-    facts: Any  # lowering.stage's Facts, once they are known
+    facts: Any = field(default=None, init=False, repr=False)  # lowering.stage's, once known
 
 
 @record

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import count
 
 from lowering.build import Binding, RegionBuilder, finish
@@ -57,9 +58,9 @@ def plan_of(program: Program, donated: Sequence[int] = (), *, fusion: bool = Tru
         body = replace(body, results=body.results[:-1])  # the token: nothing to hand out
     context = Context(fusion)
     n_inputs = len(program.inputs)
-    inputs = tuple(context.buffer("input", p.type) for p in body.params[:n_inputs])
-    constants = tuple(context.buffer("const", p.type) for p in body.params[n_inputs:])
-    outputs = tuple(context.buffer("output", t) for t in body.result_types)
+    inputs = tuple([context.buffer("input", p.type) for p in body.params[:n_inputs]])
+    constants = tuple([context.buffer("const", p.type) for p in body.params[n_inputs:]])
+    outputs = tuple([context.buffer("output", atom.type) for atom in body.results])
     bind: dict[Value, Binding] = dict(zip(body.params, (*inputs, *constants), strict=True))
     block = finish(RegionBuilder(context, body, bind, outputs))
     given = [inputs[number] for number in donated]
@@ -68,7 +69,7 @@ def plan_of(program: Program, donated: Sequence[int] = (), *, fusion: bool = Tru
     block.owned.update(context.staged.values())
     prune(block)
     memory = arrange(block)
-    name = re.sub(r"\W+", "_", program.name).strip("_") or "program"
+    name = _identifier(program.name)
     graph = _Emitter(name, memory).graph(block)
     return Plan(
         name=name,
@@ -86,6 +87,12 @@ def plan_of(program: Program, donated: Sequence[int] = (), *, fusion: bool = Tru
     )
 
 
+@lru_cache(maxsize=256)
+def _identifier(name: str) -> str:
+    """A function's name as a part of kernels' names."""
+    return re.sub(r"\W+", "_", name).strip("_") or "program"
+
+
 class _Emitter:
     """Turns blocks into graphs, numbering kernels in order of execution."""
 
@@ -95,7 +102,7 @@ class _Emitter:
         self.numbers = count()
 
     def graph(self, block: Block) -> Graph:
-        nodes = tuple(self.node(stage) for stage in block.stages)
+        nodes = tuple(map(self.node, block.stages))
         order = self.memory.orders[block]
         if not self.memory.shared:
             return Graph(nodes, order.edges)

@@ -70,11 +70,15 @@ def _operand(builder: RegionBuilder, atom: Atom) -> MatrixOperand:
 def _in_place(value: Expr, shape: tuple[int, ...]) -> MatrixOperand | None:
     if not isinstance(value, Load) or value.guard is not None:
         return None
-    strides, offset = dict.fromkeys(range(len(shape)), 0), 0
+    strides, offset = [0] * len(shape), 0
     step = 1
     for position, extent in zip(
         reversed(value.indices), reversed(value.buffer.type.shape), strict=True
     ):
+        if type(position) is scalar.Axis:  # most are
+            strides[position.number] += step
+            step *= extent
+            continue
         form = scalar.affine(position)
         if form is None:
             return None
@@ -82,8 +86,8 @@ def _in_place(value: Expr, shape: tuple[int, ...]) -> MatrixOperand | None:
         for axis, factor in form[0].items():
             strides[axis] += factor * step
         step *= extent
-    batch = _batch_stride(shape[:-2], [strides[a] for a in range(len(shape) - 2)])
-    (rows, columns), row, column = shape[-2:], strides[len(shape) - 2], strides[len(shape) - 1]
+    batch = _batch_stride(shape[:-2], strides[:-2])
+    (rows, columns), (row, column) = shape[-2:], strides[-2:]
     row, column = _leading(rows, columns, row, column)
     if batch is None or batch < 0 or not _readable(rows, columns, row, column):
         return None

@@ -105,7 +105,12 @@ class _Arranging:
         lives = self.lives
         for buffer in sorted(lives, key=lambda b: (lives[b].start, -b.type.nbytes, b.number)):
             size = max(-(-buffer.type.nbytes // ALIGNMENT), 1) * ALIGNMENT
-            active = [entry for entry in active if not self._hands_over(entry[2], buffer)]
+            begin = lives[buffer].start
+            active = [
+                entry
+                for entry in active
+                if lives[entry[2]].end >= begin or not self._hands_over(entry[2], buffer)
+            ]
             offset = 0
             for start, end, _ in active:
                 if start - offset >= size:
@@ -118,10 +123,8 @@ class _Arranging:
         return Arrangement(offsets, total, total < alone, self.orders)
 
     def _hands_over(self, old: Buffer, new: Buffer) -> bool:
-        """Whether all use of `old` is surely over when `new` is first used."""
+        """Whether all use of `old`, which ends before, is surely over when `new` is first used."""
         was, will = self.lives[old], self.lives[new]
-        if was.end >= will.start:
-            return False
         if was.owner is will.owner:
             return self._are_over(was.owner, was.stages, min(will.stages))
         for (block, before), (other, now) in zip(_levels(was), _levels(will), strict=False):

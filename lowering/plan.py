@@ -21,6 +21,7 @@ from lowering.buffer import Buffer
 from lowering.kernel import Kernel
 from tracegraph.effects import Failure, Monitor, PrintFormat
 from tracegraph.ir import Source
+from tracegraph.record import record
 from tracegraph.types import ArrayType
 
 
@@ -64,7 +65,7 @@ class Part:
     number: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class KernelNode:
     """One kernel launch.
 
@@ -77,7 +78,7 @@ class KernelNode:
     within: tuple[Part, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class MemcpyNode:
     """Copies all bytes of `source_buffer` to `target`, both of one size."""
 
@@ -86,7 +87,7 @@ class MemcpyNode:
     sources: tuple[Source, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class MatrixOperand:
     """A matrix, or a batch of them, inside a buffer: strides and offset in elements."""
 
@@ -97,7 +98,7 @@ class MatrixOperand:
     column_stride: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class LibraryNode:
     """target[b] = left[b] @ right[b]: `batch` products of (m, k) by (k, n), captured from a
     library. `within` is as in `KernelNode`.
@@ -162,7 +163,7 @@ ConditionalNode = IfNode | IfElseNode | SwitchNode | WhileNode
 Node = KernelNode | MemcpyNode | LibraryNode | ConditionalNode
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class Graph:
     """Nodes and edges; an edge (i, j) has i < j, both positions in `nodes`."""
 
@@ -179,7 +180,7 @@ class Donation:
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class Plan:
     """A lowered Program.
 

@@ -77,12 +77,14 @@ def without_dead(nest: Nest, alive: Callable[[Store], bool]) -> Nest | None:
         return nest
     if not isinstance(nest, (MapNest, ReduceNest, RowNest)):
         return nest if alive(nest.store) else None
-    if all(map(alive, nest_stores(nest))):
-        return nest
     stores = tuple(filter(alive, nest.stores))
     if isinstance(nest, MapNest):  # most are
+        if len(stores) == len(nest.stores):
+            return nest
         whole = MapNest(nest.space, stores, nest.signals, nest.predicates)
         return whole if stores or nest.signals else None
+    if all(map(alive, nest_stores(nest))):
+        return nest
     if isinstance(nest, RowNest):
         passes = tuple([Pass(p.accumulators, tuple(filter(alive, p.stores))) for p in nest.passes])
         nest = RowNest(nest.space, nest.loop, passes, stores, nest.signals, nest.predicates)

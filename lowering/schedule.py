@@ -68,8 +68,10 @@ def schedule(plan: Plan, costs: Costs) -> Plan:
     """
     choices = declared()
     nodes = [node for node in walk(plan.graph) if isinstance(node, ConditionalNode)]
+    if not nodes:
+        return plan
     pinned = any(node.construct and node.construct.pinned for node in nodes)
-    if not nodes or (costs is HOST and choices == Choices() and not pinned):
+    if costs is HOST and choices == Choices() and not pinned:
         return plan
     return _Scheduling(plan, costs, choices).scheduled()
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from operator import attrgetter
 from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
@@ -150,7 +151,7 @@ class Facts(NamedTuple):
 
 def facts_of(nest: Nest) -> Facts:
     """What is known of a nest, found out when it is first asked for."""
-    known: Facts | None = getattr(nest, "facts", None)
+    known: Facts | None = nest.facts
     if known is None:
         known = _found_out(nest)
         object.__setattr__(nest, "facts", known)
@@ -169,15 +170,18 @@ def _found_out(nest: Nest) -> Facts:
     if isinstance(nest, PrintNest):
         roots += [array.value for array in nest.arguments]
     below = subexpressions(roots)
-    loads = tuple([e for e in below if type(e) is Load])
+    loads = [e for e in below if type(e) is Load]
     accumulated = tuple([e for e in below if type(e) is Accumulated]) if accumulators else ()
-    reads = frozenset([load.buffer for load in loads])
+    reads = frozenset(map(_buffer, loads))
     if nest.predicates:
         reads |= {predicate.flag for predicate in nest.predicates}
-    writes = frozenset([store.buffer for store in stores])
+    writes = frozenset(map(_buffer, stores))
     if isinstance(nest, ScatterNest) and nest.combiner is not None:
         reads |= writes
-    return Facts(tuple(roots), tuple(below), loads, accumulated, reads, writes)
+    return Facts(tuple(roots), tuple(below), tuple(loads), accumulated, reads, writes)
+
+
+_buffer = attrgetter("buffer")
 
 
 def _parts(nest: Nest) -> tuple[Sequence[Accumulator], Sequence[Store], Sequence[Signal]]:
@@ -190,13 +194,14 @@ def roots_of(
     accumulators: Sequence[Accumulator], stores: Sequence[Store], signals: Sequence[Signal]
 ) -> list[Expr]:
     """Every expression of parts of a nest."""
-    roots = [a.value for a in accumulators]
+    roots = [a.value for a in accumulators] if accumulators else []
     for store in stores:
         roots += store.indices
         roots.append(store.value)
         if store.guard is not None:
             roots.append(store.guard)
-    roots += [signal.value for signal in signals]
+    if signals:
+        roots += [signal.value for signal in signals]
     return roots
 
 

@@ -11,9 +11,10 @@ All of it is frozen data. Values and equations are compared by identity.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+from operator import attrgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -24,9 +25,8 @@ if TYPE_CHECKING:
     from tracegraph.op import Op
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A line of the user's code."""
+class Source(NamedTuple):
+    """A line of the user's code. It is a key wherever nests are joined: a tuple is hashed in C."""
 
     file: str
     line: int
@@ -129,6 +129,14 @@ class Program:
         from tracegraph.text import program_text
 
         return program_text(self)
+
+
+def has_regions(region: Region) -> bool:
+    """Whether some equation of a region has regions itself."""
+    return any(map(_regions, region.eqns))
+
+
+_regions = attrgetter("regions")
 
 
 def walk(region: Region) -> Iterator[Eqn]:

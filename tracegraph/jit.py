@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypedDict, overload
@@ -62,7 +61,7 @@ class Jitted:
         self._entries: dict[DirectKey, Entry] = {}
         self._entry: Entry = no_entry
         self._traces = self._builds = self._evictions = 0
-        self._past: Counter[str] = Counter()  # counts of what a reset has made it forget
+        self._past = dict.fromkeys(COUNTS, 0)  # counts of what a reset has made it forget
         self._retraces: list[str] = []
         # Reentrant: tracing may call this function again, inlined, from inside itself.
         self._lock = threading.RLock()
@@ -153,7 +152,8 @@ class Jitted:
             self._entry = no_entry
             for resident in residents:
                 resident.close()
-                self._past.update(resident.stats())
+                for name, count in resident.stats().items():
+                    self._past[name] += count
                 self._evictions += resident.evictions
 
     def _changes(self, key: CallKey, device: str) -> str:

@@ -182,7 +182,7 @@ class Op:
         self, types: tuple[ArrayType, ...], attrs: Mapping[str, Any]
     ) -> tuple[Sequence[np.dtype[Any]], tuple[ArrayType, ...] | None]:
         """The dtypes that operands are cast to, and the types of the results if none changes."""
-        return _application(self, types, tuple(attrs.items()))
+        return _application(self, types, tuple(attrs.items()) if attrs else ())
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"

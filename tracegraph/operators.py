@@ -28,6 +28,13 @@ def _namespace() -> ModuleType:
     return numpy
 
 
+@cache
+def _indexing() -> ModuleType:
+    from tracegraph import indexing  # built on the functions, too
+
+    return indexing
+
+
 def _is_operand(x: Any) -> bool:
     """Whether an operator takes `x`; if not, Python asks `x` for its reflected operator."""
     if isinstance(x, _OPERANDS):
@@ -124,9 +131,7 @@ class ArrayOperators:
         return other // self, other % self
 
     def __getitem__(self, index: Any) -> Any:
-        from tracegraph.indexing import getitem
-
-        return getitem(self, index)
+        return _indexing().getitem(self, index)
 
     def __array_namespace__(self, *, api_version: str | None = None) -> ModuleType:
         return _namespace()

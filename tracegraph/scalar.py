@@ -43,22 +43,23 @@ class Expr:
     def make(cls: type[_E], *args: Any) -> _E:
         """The one expression of this class with these fields."""
         key = (cls, *args)
-        found: _E = Expr._interned.get(key) or Expr._interned.add(key, cls(*args))
-        return found
+        entry = _entry(key)
+        found: _E | None = None if entry is None else entry()
+        return _add(key, cls(*args)) if found is None else found
 
     def __add__(self, other: Expr | int) -> Expr:
-        return linear([(self, 1), (other, 1)])
+        return linear([(self, 1), (other, 1)]) if other != 0 else self
 
     __radd__ = __add__
 
     def __sub__(self, other: Expr | int) -> Expr:
-        return linear([(self, 1), (other, -1)])
+        return linear([(self, 1), (other, -1)]) if other != 0 else self
 
     def __rsub__(self, other: Expr | int) -> Expr:
         return linear([(self, -1), (other, 1)])
 
     def __mul__(self, factor: int) -> Expr:
-        return linear([(self, factor)])
+        return linear([(self, factor)]) if factor != 1 else self
 
     __rmul__ = __mul__
 
@@ -89,6 +90,9 @@ class Expr:
     def rebuilt(self, of: Callable[[Expr], Expr]) -> Expr:
         """The expression made anew, hence folded, of what `of` gives for its children."""
         return self
+
+
+_entry, _add = Expr._interned.entry, Expr._interned.add
 
 
 @record
@@ -268,13 +272,12 @@ class Apply(Expr):
     dtype: np.dtype[Any]
     attrs: tuple[tuple[str, Any], ...] = ()
 
-    @property
-    def children(self) -> tuple[Expr, ...]:
-        return self.args
-
     def rebuilt(self, of: Callable[[Expr], Expr]) -> Expr:
         args = tuple(map(of, self.args))
         return self if args == self.args else Apply.make(self.op, args, self.dtype, self.attrs)
+
+
+Apply.children = Apply.args  # type: ignore[assignment]  # the slot itself: no call to read it
 
 
 @record
@@ -320,9 +323,16 @@ def const(value: Any, dtype: np.dtype[Any] = INDEX) -> Const:
     """A constant of a dtype; an index unless told otherwise."""
     if dtype is INDEX and type(value) is int:
         return _index(value)
-    exact = np.asarray(value, dtype)
+    if getattr(value, "dtype", None) is not dtype:
+        value = np.asarray(value, dtype)
+    return _of_bits(value.tobytes(), dtype)
+
+
+@lru_cache(maxsize=1024)
+def _of_bits(bits: bytes, dtype: np.dtype[Any]) -> Const:
+    (exact,) = np.frombuffer(bits, dtype)
     python = exact.astype(np.float64).item() if dtype.kind in "fV" else exact.item()
-    return Const.make(python, dtype, exact.tobytes())
+    return Const.make(python, dtype, bits)
 
 
 @lru_cache(maxsize=1024)
@@ -341,7 +351,7 @@ def linear(parts: list[tuple[Expr | int, int]], offset: int = 0) -> Expr:
     So is e//n%m·n + e%n: it is e%(n·m). Both undo what reshaping to and fro does to an index.
     """
     terms: dict[Expr, int] = {}
-    stack = list(reversed(parts))
+    stack = parts[::-1]
     while stack:
         part, factor = stack.pop()
         if isinstance(part, int):
@@ -353,8 +363,9 @@ def linear(parts: list[tuple[Expr | int, int]], offset: int = 0) -> Expr:
             stack.extend((term, inner * factor) for term, inner in reversed(part.terms))
         else:
             terms[part] = terms.get(part, 0) + factor
-    terms = {term: factor for term, factor in terms.items() if factor}
-    for rest in [t for t in terms if type(t) is Mod]:
+    if 0 in terms.values():
+        terms = {term: factor for term, factor in terms.items() if factor}
+    for rest in [t for t in terms if type(t) is Mod] if len(terms) > 1 else ():
         factor = terms[rest]
         found = _quotient_term(rest, factor, terms)
         if found is not None:
@@ -372,8 +383,10 @@ def linear(parts: list[tuple[Expr | int, int]], offset: int = 0) -> Expr:
 
 def _quotient_term(rest: Mod, factor: int, terms: dict[Expr, int]) -> tuple[Expr, Expr] | None:
     """The term that completes factor · (e % n), of e//n or e//n % m, and what both are together."""
-    whole = floor_divide(rest.operand, rest.divisor)
     wanted = factor * rest.divisor
+    if wanted not in terms.values():
+        return None
+    whole = floor_divide(rest.operand, rest.divisor)
     if terms.get(whole) == wanted:
         return whole, rest.operand
     for term, given in terms.items():
@@ -384,11 +397,20 @@ def _quotient_term(rest: Mod, factor: int, terms: dict[Expr, int]) -> tuple[Expr
 
 def bounds(expr: Expr) -> tuple[int, int] | None:
     """The least and greatest value an index expression can take, or None if data decides."""
+    if type(expr) is Axis:  # most are
+        return 0, max(expr.extent - 1, 0)
     match expr:
         case Const(value=value):
             return int(value), int(value)  # type: ignore[arg-type]
-        case Axis(extent=extent):
-            return 0, max(extent - 1, 0)
+        case Sum(terms=terms, offset=offset):
+            low = high = offset
+            for term, factor in terms:
+                inner = bounds(term)
+                if inner is None:
+                    return None
+                first, last = inner[0] * factor, inner[1] * factor
+                low, high = low + min(first, last), high + max(first, last)
+            return low, high
         case Clamp(low=low, high=high):
             return low, high
         case Mod(divisor=divisor):
@@ -396,20 +418,11 @@ def bounds(expr: Expr) -> tuple[int, int] | None:
         case FloorDiv(operand=operand, divisor=divisor):
             inner = bounds(operand)
             return inner and (inner[0] // divisor, inner[1] // divisor)
-        case Sum(terms=terms, offset=offset):
-            low = high = offset
-            for term, factor in terms:
-                inner = bounds(term)
-                if inner is None:
-                    return None
-                ends = inner[0] * factor, inner[1] * factor
-                low, high = low + min(ends), high + max(ends)
-            return low, high
         case Select(chosen=chosen, other=other):
-            first, second = bounds(chosen), bounds(other)
-            if first is None or second is None:
+            ends, others = bounds(chosen), bounds(other)
+            if ends is None or others is None:
                 return None
-            return min(first[0], second[0]), max(first[1], second[1])
+            return min(ends[0], others[0]), max(ends[1], others[1])
     return None
 
 
@@ -477,9 +490,12 @@ FALSE = const(False, BOOL)
 def compare(relation: str, left: Expr | int, right: Expr | int) -> Expr:
     """A predicate on indices, folded where the bounds decide it."""
     left, right = as_expr(left), as_expr(right)
-    limits = bounds(left - right)
+    if type(right) is Const:  # then there is no need of a difference
+        limits, shift = bounds(left), int(right.value)  # type: ignore[arg-type]
+    else:
+        limits, shift = bounds(left - right), 0
     if limits is not None:
-        low, high = limits
+        low, high = limits[0] - shift, limits[1] - shift
         always = {"<": high < 0, ">=": low >= 0, "==": low == high == 0}[relation]
         never = {"<": low >= 0, ">=": high < 0, "==": low > 0 or high < 0}[relation]
         if always or never:
@@ -573,7 +589,7 @@ def subexpressions(roots: Sequence[Expr], known: set[Expr] | None = None) -> lis
     order: list[Expr] = []
     seen: set[Expr] = set() if known is None else known
     stack: list[Any] = [*reversed(roots)]  # None stands on an expression that is complete
-    see, complete, push, pop = seen.add, order.append, stack.append, stack.pop
+    see, complete, pop = seen.add, order.append, stack.pop
     while stack:
         expr = pop()
         if expr is None:
@@ -581,10 +597,13 @@ def subexpressions(roots: Sequence[Expr], known: set[Expr] | None = None) -> lis
         elif expr not in seen:
             see(expr)
             children = expr.children
-            if seen.issuperset(children):  # and complete, since nothing lies below itself
+            for child in children:  # most have nothing new below them
+                if child not in seen:
+                    if not seen.issuperset(child.children):
+                        stack += (expr, None, *children[::-1])
+                        break
+                    see(child)
+                    complete(child)
+            else:  # what is seen is complete, since nothing lies below itself
                 complete(expr)
-            else:
-                push(expr)
-                push(None)
-                stack.extend(children[::-1])
     return order

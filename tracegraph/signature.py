@@ -186,6 +186,8 @@ class Signature:
 
     def rebuild(self, key: CallKey, leaves: Iterable[Any]) -> Arguments:
         """The arguments of a call with other leaves."""
+        if key.structure is _flat_structure(len(key.leaves)) and not key.static:
+            return tuple(leaves), {}
         args, kwargs = tree.unflatten(key.structure, leaves)
         if not key.static:
             return args, kwargs

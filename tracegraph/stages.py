@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from operator import is_
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,13 @@ from tracegraph.ir import Program
 from tracegraph.signature import Call, CallKey, Signature
 from tracegraph.tracer import Tracer
 from tracegraph.types import ArrayType
+
+
+@cache
+def _passes() -> ModuleType:
+    from tracegraph import passes  # after the op records, which passes match on
+
+    return passes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,9 +49,8 @@ class Traced:
     @property
     def optimized(self) -> Program:
         """The program after the passes: what is lowered."""
-        from tracegraph.passes import optimize  # after the op records, which passes match on
-
-        return optimize(self.program)
+        optimized: Program = _passes().optimize(self.program)
+        return optimized
 
     def lower(self) -> Lowered:
         """Plan the graph: kernels, memory, nodes and edges.

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from operator import attrgetter
 from pathlib import Path
@@ -140,8 +139,8 @@ class Trace:
 
     def close(self, results: Sequence[Any]) -> Region:
         """The finished region. Captures follow the parameters, in order of first use."""
-        atoms = tuple(self.read(x) for x in results)
-        constants = tuple(value for value, _, _ in self.closed_over)
+        atoms = tuple(map(self.read, results))
+        constants = tuple([value for value, _, _ in self.closed_over])
         params = (*self.params, *self.captures.values(), *constants)
         return Region(params, tuple(self.eqns), atoms)
 
@@ -151,23 +150,27 @@ def current_trace() -> Trace | None:
     return innermost.trace
 
 
-@contextmanager
-def activate(trace: Trace) -> Iterator[Trace]:
-    """Make a trace current; whatever happens inside, the one before is current again after."""
-    around, innermost.trace = innermost.trace, trace
-    try:
-        yield trace
-    except ValueError as error:
-        if isinstance(error.__cause__, errors.TracerMisuseError):
-            raise error.__cause__ from None  # NumPy hides it when `array[i] = tracer` fails
-        raise
-    except TypeError as error:
-        if trace.index_error is not None and "integer, got 'Tracer<" in str(error):
-            # NumPy drops it when `numpy.zeros(tracer)` fails
-            raise trace.index_error.with_traceback(error.__traceback__) from None
-        raise
-    finally:
-        innermost.trace = around
+class Active:
+    """A context in which a trace is current; whatever happens, the one before is so again after."""
+
+    __slots__ = ("_around", "_trace")
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+
+    def __enter__(self) -> None:
+        self._around, innermost.trace = innermost.trace, self._trace
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        innermost.trace = self._around
+        if isinstance(error, ValueError):
+            if isinstance(error.__cause__, errors.TracerMisuseError):
+                raise error.__cause__ from None  # NumPy hides it when `array[i] = tracer` fails
+        elif isinstance(error, TypeError):
+            hidden = self._trace.index_error
+            if hidden is not None and "integer, got 'Tracer<" in str(error):
+                # NumPy drops it when `numpy.zeros(tracer)` fails
+                raise hidden.with_traceback(error.__traceback__) from None
 
 
 def recorder(args: Sequence[Any]) -> Trace | None:
@@ -239,7 +242,7 @@ def trace_region(
     the region's parameters nor among its results yet.
     """
     inner = Trace(parent)
-    with activate(inner):
+    with Active(inner):
         results = fun(*(inner.param(t) for t in types))
         region = inner.close(results)
     if inner.first_token is None or inner.last_token is None:
@@ -262,11 +265,11 @@ def trace_program(
     def argument(number: int) -> str:
         return f"argument {path(number)}"
 
-    with activate(trace):
-        results = fun(*(trace.param(t, partial(argument, i)) for i, t in enumerate(types)))
+    with Active(trace):
+        results = fun(*[trace.param(t, partial(argument, i)) for i, t in enumerate(types)])
         token = () if trace.last_token is None else (trace.last_token,)
         region = trace.close((*results, *token))
-    constants = tuple(data for _, data, _ in trace.closed_over)
+    constants = tuple([data for _, data, _ in trace.closed_over])
     return Program(name, region, constants, effects=bool(token))
 
 

@@ -12,12 +12,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from tracegraph.array import Array
 from tracegraph.numpy.dispatch import as_array, is_ours, numpy_function
 from tracegraph.numpy.output import written
 from tracegraph.op import get
+from tracegraph.tracer import Tracer
 from tracegraph.types import promotion_token, type_of
 
 Function = Callable[..., Any]
+
+_PLAIN = frozenset({Tracer, Array, np.ndarray, bool, int, float, complex})
+"""Classes of operands that ops take as they are."""
 
 
 def _ufunc(name: str) -> Function:
@@ -26,6 +31,8 @@ def _ufunc(name: str) -> Function:
 
     def function(*args: Any, out: Any = None, where: Any = True, dtype: Any = None) -> Any:
         if out is None and where is True and dtype is None and is_ours(args):
+            if _PLAIN.issuperset(map(type, args)):
+                return op(*args)
             return op(*[as_array(a) if isinstance(a, (list, tuple)) else a for a in args])
         if not is_ours((*args, out, where)):
             chosen = {} if dtype is None else {"dtype": dtype}

@@ -1,6 +1,6 @@
 """Passes: Program -> Program, each giving the same results bit for bit."""
 
-from tracegraph.ir import Program
+from tracegraph.ir import Program, has_regions
 from tracegraph.passes.captures import tidy_captures
 from tracegraph.passes.cse import cse, new_cse_rule
 from tracegraph.passes.dce import dce
@@ -37,14 +37,14 @@ def optimize(program: Program) -> Program:
     program = dce(program)
     while True:
         before = program
-        has_regions = any(eqn.regions for eqn in program.body.eqns)
-        if has_regions:
+        nested = has_regions(program.body)
+        if nested:
             program = inline(tidy_captures(program))
         program = rewrite(program, _new_rule)
         if program is not before:
             program = dce(program)
         # what has no regions is done: a rule sees operands that all rules have been applied to
-        if program is before or not has_regions:
+        if program is before or not nested:
             return program
 
 
