@@ -118,7 +118,7 @@ _TEXT = """
 def factory(instance, elsewhere):
     timeline, thread, general = instance.timeline, instance.thread, instance.launch
     flights, hold, record = timeline.flights, timeline.hold, timeline.driver.record
-    lock, allocate, definition = instance.lock, instance.allocate, instance.definition
+    holding, allocate, definition = instance.holding, instance.allocate, instance.definition
     update, start, in_flight = instance.update, instance.start, instance.in_flight
 {known}
     def launch(arguments, donated=None):
@@ -128,7 +128,7 @@ def factory(instance, elsewhere):
         ):
             return general(arguments, donated)
         thread.ready
-        with lock:
+        with holding:
 {bound}{made}
             addresses = [{addresses}]
             if addresses != instance.bound{stale}:
