@@ -21,7 +21,7 @@ from tracegraph.living import Living
 from tracegraph.residents import COUNTS, Resident, ticks
 from tracegraph.signature import Call, CallKey, DirectKey, Signature, direct_call
 from tracegraph.stages import Compiled, Lowered, Traced, flat_results
-from tracegraph.trace import innermost, trace_program
+from tracegraph.trace import innermost, outermost, trace_program
 from tracegraph.version import __version__
 
 
@@ -70,7 +70,7 @@ class Jitted:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the function; inside another one that is being traced, as a part of that."""
-        if innermost.trace is not None:
+        if outermost and innermost.trace is not None:
             return self._fun(*args, **kwargs)
         if not kwargs:
             result = self._entry(args)

@@ -37,6 +37,9 @@ class _Innermost(threading.local):
 innermost = _Innermost()
 """Has the innermost trace in progress in this thread as its `trace`; None if there is none."""
 
+outermost: set[Trace] = set()
+"""The outermost traces in progress, of all threads: while there are none, no thread has to ask."""
+
 _OWN_DIRECTORIES = tuple(str(Path(m).parent) for m in (__file__, np.__file__, optree.__file__))
 
 
@@ -155,6 +158,8 @@ def current_trace() -> Trace | None:
 def activate(trace: Trace) -> Iterator[Trace]:
     """Make a trace current; whatever happens inside, the one before is current again after."""
     around, innermost.trace = innermost.trace, trace
+    if around is None:
+        outermost.add(trace)
     try:
         yield trace
     except ValueError as error:
@@ -168,6 +173,8 @@ def activate(trace: Trace) -> Iterator[Trace]:
         raise
     finally:
         innermost.trace = around
+        if around is None:
+            outermost.discard(trace)
 
 
 def recorder(args: Sequence[Any]) -> Trace | None:
