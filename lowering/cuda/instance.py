@@ -164,7 +164,7 @@ class Instance:
             addresses, bound, flight = self._addresses(arguments, bound)
         results = []
         for type_, size, _ in self.outputs:
-            result = CudaBuffer(*lane.pool.piece(size), type_, timeline)
+            result = CudaBuffer.made(*lane.pool.piece(size), type_, timeline)
             results.append(result)
             addresses.append(result.pointer)
         for output, number in self._aliases:

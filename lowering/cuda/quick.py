@@ -98,7 +98,6 @@ def _factory(numbers: tuple[bool, ...], results: int, home: bool) -> Callable[..
         "CudaBuffer": CudaBuffer,
         "Loan": Loan,
         "NUMBERS": NUMBERS,
-        "new": CudaBuffer.__new__,
         "current_stream": current_stream,
     }
     exec(compile(text, "<calls of a graph>", "exec"), scope)
@@ -179,7 +178,7 @@ _MADE = """\
                 memory = pop{i}()
             except IndexError:
                 memory, _ = allocate(size{i})
-            r{i} = new(CudaBuffer)
+            r{i} = CudaBuffer()
             r{i}._free = free{i}
             r{i}._allocation = memory
             r{i}.pointer = q{i} = memory.pointer
