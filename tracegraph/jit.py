@@ -99,7 +99,7 @@ class Jitted:
             compiled = resident.compiled or self._rebuild(resident)
             resident.used = next(ticks)
             if key is not None and not call.key.static and compiled.accepts(call):
-                made = make_entry(args, key, resident, self._signature.function)
+                made = make_entry(args, key, resident, compiled, self._signature.function)
                 self._entry = self._entries[key] = made
             try:
                 return compiled.run(call)
