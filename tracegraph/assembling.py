@@ -51,10 +51,12 @@ class Form(NamedTuple):
         for i in range(self.number):
             if self.on_host:
                 lines.append(f"r{i}.setflags(False)")
-            lines.append(f"y{i} = new(Array)")
-            lines.append(f"y{i}.memory = r{i}")
-            lines.append(f"y{i}._type = t{i}")
-            lines.append(f"y{i}.placement = p{i}")
+            lines += [
+                f"y{i} = new(Array)",
+                f"y{i}.memory = r{i}",
+                f"y{i}._type = t{i}",
+                f"y{i}.placement = p{i}",
+            ]
         arrays = "".join(f"y{i}, " for i in range(self.number))
         result = {"none": "y0", "tuple": f"({arrays})", "tree": f"unflatten([{arrays}])"}
         return [*lines, f"return {result[self.container]}"]
@@ -105,12 +107,13 @@ def assembler(results: Results) -> Assemble:
 @lru_cache(256)
 def _factory(form: Form) -> Callable[..., Assemble]:
     """A function (kinds, unflatten) -> the assembler of results of a form."""
+    returned = "\n        ".join(form.lines)
     text = f"""
 def factory(kinds, unflatten):
     {form.head}
     def assemble(results):
         {form.results} = results
-        {(chr(10) + " " * 8).join(form.lines)}
+        {returned}
     return assemble
 """
     scope: dict[str, Any] = dict(SCOPE)

@@ -1,8 +1,8 @@
 """Entries: a call like an earlier one is recognised, run and returned by a function made for it.
 
 An entry tests classes, dtypes and shapes one after the other, with what they must be at hand: no
-key is built, hashed or looked up. Its text depends on the classes of the leaves only, so that few
-are ever compiled.
+key is built, hashed or looked up. Its text depends on the classes of the leaves and the form of the
+results only, so that few are ever compiled.
 """
 
 from __future__ import annotations
@@ -102,10 +102,11 @@ def _factory(classes: tuple[type, ...], form: Form | None) -> Callable[..., Entr
         tests.append(_TESTS[kind].format(x=name, i=i))
         leaves.append(f"{name}.memory" if kind is Array else name)
     passed = f"[{', '.join(leaves)}]"
-    run, lines = f"return compiled.run_leaves(args, {passed})", []
+    run, returned = f"return compiled.run_leaves(args, {passed})", ""
     if form is not None:
         known.append(form.head)
-        run, lines = f"{form.results} = compiled.executable.launch({passed})", form.lines
+        run = f"{form.results} = compiled.executable.launch({passed})"
+        returned = "\n        ".join(form.lines)
     text = f"""
 def factory(key, resident, recover, kinds, unflatten):
     {"; ".join(known)}
@@ -123,7 +124,7 @@ def factory(key, resident, recover, kinds, unflatten):
             {run}
         except (ClosedError, OutOfMemoryError) as error:
             return recover(compiled, error)
-        {(chr(10) + " " * 8).join(lines)}
+        {returned}
     return entry
 """
     scope = {
