@@ -139,7 +139,8 @@ def factory(instance, elsewhere):
 """
 
 _KNOWN_NUMBER = """\
-    write{i}, address{i} = instance.inputs[{i}].write_number, instance.inputs[{i}].address
+    input{i} = instance.inputs[{i}]
+    write{i}, address{i} = input{i}.write_number, input{i}.address
 """
 
 _KNOWN_RESULT = """\
@@ -169,7 +170,7 @@ _BOUND_NUMBER = """\
                 p{i} = a{i}.pointer
             else:
                 p{i} = address{i}
-                if write{i}(a{i}):
+                if a{i} is not input{i}.last and write{i}(a{i}):
                     instance.stale_values = True
 """
 
