@@ -7,11 +7,12 @@ depends on the number of results and the form of the tree only, so that few are 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from tracegraph import tree
-from tracegraph.array import Array, placement
+from tracegraph.array import Array, Placement, placement
 from tracegraph.types import ArrayType
 
 Assemble = Callable[[Sequence[Any]], Any]
@@ -20,25 +21,82 @@ Assemble = Callable[[Sequence[Any]], Any]
 MOST_RESULTS = 64
 """Results up to which all is written out: the compiler takes 20 µs for each."""
 
-_Form = Literal["one", "tuple", "tree"]
+
+class Form(NamedTuple):
+    """What the text depends on: how many results there are, what they are put in, and where."""
+
+    number: int
+    container: Literal["none", "tuple", "tree"]
+    on_host: bool
+
+    @property
+    def written_out(self) -> bool:
+        """Whether there are few enough results."""
+        return self.number <= MOST_RESULTS
+
+    @property
+    def head(self) -> str:
+        """The line that takes `kinds` apart."""
+        return f"[{''.join(f'(t{i}, p{i}), ' for i in range(self.number))}] = kinds"
+
+    @property
+    def results(self) -> str:
+        """What the results of an executable are assigned to."""
+        return f"[{''.join(f'r{i}, ' for i in range(self.number))}]"
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines that return what the function does."""
+        lines = []
+        for i in range(self.number):
+            if self.on_host:
+                lines.append(f"r{i}.setflags(False)")
+            lines += [
+                f"y{i} = new(Array)",
+                f"y{i}.memory = r{i}",
+                f"y{i}._type = t{i}",
+                f"y{i}.placement = p{i}",
+            ]
+        arrays = "".join(f"y{i}, " for i in range(self.number))
+        result = {"none": "y0", "tuple": f"({arrays})", "tree": f"unflatten([{arrays}])"}
+        return [*lines, f"return {result[self.container]}"]
 
 
-def assembler(structure: tree.Structure, types: Sequence[ArrayType], device: str) -> Assemble:
-    """How results of these types become Arrays on a device, in a tree."""
+SCOPE = {"Array": Array, "new": Array.__new__}
+"""The names in a form's text, besides those that it assigns to, `kinds` and `unflatten`."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Results:
+    """The results of a function: how many, of which types, in which tree."""
+
+    form: Form
+    kinds: list[tuple[ArrayType, Placement]]
+    unflatten: Callable[[Sequence[Any]], Any]
+
+
+def results_of(structure: tree.Structure, types: Sequence[ArrayType], device: str) -> Results:
+    """Results of these types on a device, in a tree."""
     kinds = [(type_, placement(type_, device)) for type_ in types]
-    form: _Form = "tree"
+    container: Literal["none", "tuple", "tree"] = "tree"
     if structure == tree.structure(0):
-        form = "one"
+        container = "none"
     elif structure == tree.structure((0,) * len(kinds)):
-        form = "tuple"
-    unflatten = partial(tree.unflatten, structure)
-    if len(kinds) <= MOST_RESULTS:
-        return _factory(len(kinds), form, device == "host")(kinds, unflatten)
+        container = "tuple"
+    form = Form(len(kinds), container, device == "host")
+    return Results(form, kinds, partial(tree.unflatten, structure))
+
+
+def assembler(results: Results) -> Assemble:
+    """How what an executable returns becomes the result of the function."""
+    form, kinds, unflatten = results.form, results.kinds, results.unflatten
+    if form.written_out:
+        return _factory(form)(kinds, unflatten)
 
     def assemble(results: Sequence[Any]) -> Any:
         arrays = []
         for result, (type_, where) in zip(results, kinds, strict=True):
-            if device == "host":
+            if form.on_host:
                 result.setflags(False)
             arrays.append(Array.placed(result, type_, where))
         return unflatten(arrays)
@@ -47,27 +105,18 @@ def assembler(structure: tree.Structure, types: Sequence[ArrayType], device: str
 
 
 @lru_cache(256)
-def _factory(count: int, form: _Form, on_host: bool) -> Callable[..., Assemble]:
-    """A function (kinds, unflatten) -> the assembler of so many results."""
-    arrays = "".join(f"x{i}, " for i in range(count))
+def _factory(form: Form) -> Callable[..., Assemble]:
+    """A function (kinds, unflatten) -> the assembler of results of a form."""
+    returned = "\n        ".join(form.lines)
     text = f"""
 def factory(kinds, unflatten):
-    [{"".join(f"(t{i}, p{i}), " for i in range(count))}] = kinds
+    {form.head}
     def assemble(results):
-        [{"".join(f"r{i}, " for i in range(count))}] = results
+        {form.results} = results
+        {returned}
+    return assemble
 """
-    for i in range(count):
-        if on_host:
-            text += f"        r{i}.setflags(False)\n"
-        text += f"""\
-        x{i} = new(Array)
-        x{i}.memory = r{i}
-        x{i}._type = t{i}
-        x{i}.placement = p{i}
-"""
-    result = {"one": "x0", "tuple": f"({arrays})", "tree": f"unflatten([{arrays}])"}[form]
-    text += f"        return {result}\n    return assemble\n"
-    scope: dict[str, Any] = {"Array": Array, "new": Array.__new__}
+    scope: dict[str, Any] = dict(SCOPE)
     exec(compile(text, "<results of a jitted function>", "exec"), scope)
     factory: Callable[..., Assemble] = scope["factory"]
     return factory

@@ -1,8 +1,8 @@
 """Entries: a call like an earlier one is recognised, run and returned by a function made for it.
 
 An entry tests classes, dtypes and shapes one after the other, with what they must be at hand: no
-key is built, hashed or looked up. Its text depends on the classes of the leaves only, so that few
-are ever compiled.
+key is built, hashed or looked up. Its text depends on the classes of the leaves and the form of the
+results only, so that few are ever compiled.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tracegraph.array import Array
+from tracegraph.assembling import SCOPE, Form
 from tracegraph.errors import ClosedError, OutOfMemoryError
 from tracegraph.residents import Resident, ticks
 from tracegraph.signature import DirectKey, direct_call
@@ -34,11 +35,13 @@ def no_entry(args: tuple[Any, ...]) -> Any:
     return MISS
 
 
-def make_entry(args: tuple[Any, ...], key: DirectKey, resident: Resident, function: str) -> Entry:
+def make_entry(
+    args: tuple[Any, ...], key: DirectKey, resident: Resident, compiled: Compiled, function: str
+) -> Entry:
     """The entry of calls with the direct key `key`, which `args` have.
 
-    Those have been accepted once by the resident's executable as they were passed. `function` names
-    the user's function in messages.
+    `compiled` is the resident's, and accepts them as they were passed. `function` names the user's
+    function in messages.
     """
 
     def recover(compiled: Compiled, error: ClosedError | OutOfMemoryError) -> Any:
@@ -48,11 +51,12 @@ def make_entry(args: tuple[Any, ...], key: DirectKey, resident: Resident, functi
             return MISS
         raise error  # what was closed is another one, which a callback has called
 
-    donated = resident.compiled is not None and bool(resident.compiled.donated)
     if len(key) > MOST_LEAVES:
         return _long_entry(key, resident, recover)
-    kinds = tuple(x if isinstance(x, type) else type(a) for a, x in zip(args, key, strict=True))
-    entry: Entry = _factory(kinds, donated)(key, resident, recover)
+    classes = tuple(x if isinstance(x, type) else type(a) for a, x in zip(args, key, strict=True))
+    results = compiled.results
+    form = None if compiled.donated or not results.form.written_out else results.form
+    entry: Entry = _factory(classes, form)(key, resident, recover, results.kinds, results.unflatten)
     return entry
 
 
@@ -85,23 +89,29 @@ _TESTS = {
 
 
 @lru_cache(1024)
-def _factory(kinds: tuple[type, ...], donated: bool) -> Callable[..., Entry]:
-    """A function (key, resident, recover) -> the entry of leaves of these classes."""
+def _factory(classes: tuple[type, ...], form: Form | None) -> Callable[..., Entry]:
+    """A function (key, resident, recover, kinds, unflatten) -> the entry of leaves of some classes.
+
+    With the form of the results, these are written out as well.
+    """
     names, known, tests, leaves = [], ["pass"], ["True"], []
-    for i, kind in enumerate(kinds):
+    for i, kind in enumerate(classes):
         name = f"x{i}"
         names.append(name)
         known.append(f"d{i}, s{i} = key[{i}]" if kind is np.ndarray else f"d{i} = key[{i}]")
         tests.append(_TESTS[kind].format(x=name, i=i))
         leaves.append(f"{name}.memory" if kind is Array else name)
     passed = f"[{', '.join(leaves)}]"
-    launch = f"assemble(compiled.executable.launch({passed}))"
-    call = f"run_leaves(args, {passed})" if donated else launch
+    run, returned = f"return compiled.run_leaves(args, {passed})", ""
+    if form is not None:
+        known.append(form.head)
+        run = f"{form.results} = compiled.executable.launch({passed})"
+        returned = "\n        ".join(form.lines)
     text = f"""
-def factory(key, resident, recover):
+def factory(key, resident, recover, kinds, unflatten):
     {"; ".join(known)}
     def entry(args):
-        if len(args) != {len(kinds)}:
+        if len(args) != {len(classes)}:
             return MISS
         [{", ".join(names)}] = args
         if not ({" and ".join(tests)}):
@@ -111,14 +121,15 @@ def factory(key, resident, recover):
             return MISS
         resident.used = next(ticks)
         try:
-            return compiled.{call}
+            {run}
         except (ClosedError, OutOfMemoryError) as error:
             return recover(compiled, error)
+        {returned}
     return entry
 """
     scope = {
+        **SCOPE,
         "ndarray": np.ndarray,
-        "Array": Array,
         "MISS": MISS,
         "ClosedError": ClosedError,
         "OutOfMemoryError": OutOfMemoryError,

@@ -20,7 +20,7 @@ from tracegraph.living import Living
 from tracegraph.residents import COUNTS, Resident, ticks
 from tracegraph.signature import Call, CallKey, DirectKey, Signature, direct_call
 from tracegraph.stages import Compiled, Lowered, Traced, flat_results
-from tracegraph.trace import innermost, trace_program
+from tracegraph.trace import innermost, outermost, trace_program
 from tracegraph.version import __version__
 
 
@@ -69,7 +69,7 @@ class Jitted:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the function; inside another one that is being traced, as a part of that."""
-        if innermost.trace is not None:
+        if outermost and innermost.trace is not None:
             return self._fun(*args, **kwargs)
         if not kwargs:
             result = self._entry(args)
@@ -98,7 +98,7 @@ class Jitted:
             compiled = resident.compiled or self._rebuild(resident)
             resident.used = next(ticks)
             if key is not None and not call.key.static and compiled.accepts(call):
-                made = make_entry(args, key, resident, self._signature.function)
+                made = make_entry(args, key, resident, compiled, self._signature.function)
                 self._entry = self._entries[key] = made
             try:
                 return compiled.run(call)

@@ -18,7 +18,7 @@ import numpy as np
 
 from tracegraph import errors, tree
 from tracegraph.array import Array
-from tracegraph.assembling import Assemble, assembler
+from tracegraph.assembling import Assemble, Results, assembler, results_of
 from tracegraph.backend import Compiler, Executable
 from tracegraph.donated import Donated
 from tracegraph.ir import Program
@@ -124,6 +124,7 @@ class Compiled:
     out_structure: tree.Structure
     out_types: tuple[ArrayType, ...] = field(repr=False)
     donated: tuple[int, ...] = field(repr=False)
+    results: Results = field(repr=False)
     assemble: Assemble = field(repr=False)
     """Makes the function's result of what the executable returns."""
 
@@ -132,13 +133,15 @@ class Compiled:
         """The callable form of an executable."""
         traced = lowered.traced
         types = traced.program.out_types
+        results = results_of(traced.out_structure, types, traced.device)
         return cls(
             lowered,
             executable,
             traced.out_structure,
             types,
             traced.signature.donated_leaves(traced.key.structure),
-            assembler(traced.out_structure, types, traced.device),
+            results,
+            assembler(results),
         )
 
     @property

@@ -36,6 +36,9 @@ class _Innermost(threading.local):
 innermost = _Innermost()
 """Has the innermost trace in progress in this thread as its `trace`; None if there is none."""
 
+outermost: set[Trace] = set()
+"""The outermost traces in progress, of all threads: while there are none, no thread has to ask."""
+
 _OWN_DIRECTORIES = tuple(str(Path(m).parent) for m in (__file__, np.__file__, optree.__file__))
 
 
@@ -160,9 +163,13 @@ class Active:
 
     def __enter__(self) -> None:
         self._around, innermost.trace = innermost.trace, self._trace
+        if self._around is None:
+            outermost.add(self._trace)
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         innermost.trace = self._around
+        if self._around is None:
+            outermost.discard(self._trace)
         if isinstance(error, ValueError):
             if isinstance(error.__cause__, errors.TracerMisuseError):
                 raise error.__cause__ from None  # NumPy hides it when `array[i] = tracer` fails

@@ -56,7 +56,7 @@ class Input:
     kernel, for its value.
     """
 
-    __slots__ = ("_cell", "_cell_words", "_last", "_words", "address", "device", "slot", "type")
+    __slots__ = ("_cell", "_cell_words", "_words", "address", "device", "last", "slot", "type")
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class Input:
         memory = np.zeros(slot.words, np.uint64)
         self._cell = np.ndarray(type_.shape, type_.dtype, memory)
         self._cell_words = memory.data
-        self._last: Any = None
+        self.last: Any = None  # the number that `write_number` wrote, if nothing else was since
 
     @property
     def takes_numbers(self) -> bool:
@@ -85,16 +85,16 @@ class Input:
 
     def write_number(self, value: complex) -> bool:
         """The same as `write` of an object of a class in NUMBERS: what is passed again is known."""
-        if value is self._last:
+        if value is self.last:
             return False
         changed = self.write(value)
-        self._last = value
+        self.last = value
         return changed
 
     def write(self, value: Any) -> bool:
         """Let launches pass this value, an array or a number; whether it was another before."""
         assert self.slot is not None
-        self._last = None
+        self.last = None
         self._cell[...] = value
         words, changed = self._words, False
         for position, word in enumerate(self._cell_words, self.slot.parameter):

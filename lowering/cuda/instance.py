@@ -24,6 +24,7 @@ from lowering.cuda.patching import Patches
 from lowering.cuda.placement import place
 from lowering.cuda.timeline import Timeline
 from lowering.errors import ClosedGraphError
+from lowering.holding import holding
 from lowering.slots import SlotReport
 from tracegraph.donated import Donated
 from tracegraph.errors import ClosedError
@@ -58,6 +59,7 @@ class Instance:
 
     def __init__(self, blueprint: Blueprint, lane: Lane) -> None:
         self.lock = threading.Lock()
+        self.holding = holding(self.lock)
         self.launches = self.updates = self.bytes_copied = 0
         self._lane, self._is_home = lane, lane.is_home
         self._device = device = blueprint.device
@@ -136,7 +138,7 @@ class Instance:
 
     def launch(self, arguments: Sequence[Any], donated: Donated | None = None) -> Results:
         """Run once, and return results in order; as `Executable.launch`."""
-        with self.lock:
+        with self.holding:
             if self._graph is None:
                 raise ClosedError(self._name)
             self._lane.driver.activate()
@@ -162,7 +164,7 @@ class Instance:
             addresses, bound, flight = self._addresses(arguments, bound)
         results = []
         for type_, size, _ in self.outputs:
-            result = CudaBuffer(*lane.pool.piece(size), type_, timeline)
+            result = CudaBuffer.made(*lane.pool.piece(size), type_, timeline)
             results.append(result)
             addresses.append(result.pointer)
         for output, number in self._aliases:

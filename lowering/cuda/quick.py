@@ -98,7 +98,6 @@ def _factory(numbers: tuple[bool, ...], results: int, home: bool) -> Callable[..
         "CudaBuffer": CudaBuffer,
         "Loan": Loan,
         "NUMBERS": NUMBERS,
-        "new": CudaBuffer.__new__,
         "current_stream": current_stream,
     }
     exec(compile(text, "<calls of a graph>", "exec"), scope)
@@ -118,7 +117,7 @@ _TEXT = """
 def factory(instance, elsewhere):
     timeline, thread, general = instance.timeline, instance.thread, instance.launch
     flights, hold, record = timeline.flights, timeline.hold, timeline.driver.record
-    lock, allocate, definition = instance.lock, instance.allocate, instance.definition
+    holding, allocate, definition = instance.holding, instance.allocate, instance.definition
     update, start, in_flight = instance.update, instance.start, instance.in_flight
 {known}
     def launch(arguments, donated=None):
@@ -128,7 +127,7 @@ def factory(instance, elsewhere):
         ):
             return general(arguments, donated)
         thread.ready
-        with lock:
+        with holding:
 {bound}{made}
             addresses = [{addresses}]
             if addresses != instance.bound{stale}:
@@ -140,7 +139,8 @@ def factory(instance, elsewhere):
 """
 
 _KNOWN_NUMBER = """\
-    write{i}, address{i} = instance.inputs[{i}].write_number, instance.inputs[{i}].address
+    input{i} = instance.inputs[{i}]
+    write{i}, address{i} = input{i}.write_number, input{i}.address
 """
 
 _KNOWN_RESULT = """\
@@ -170,7 +170,7 @@ _BOUND_NUMBER = """\
                 p{i} = a{i}.pointer
             else:
                 p{i} = address{i}
-                if write{i}(a{i}):
+                if a{i} is not input{i}.last and write{i}(a{i}):
                     instance.stale_values = True
 """
 
@@ -179,7 +179,7 @@ _MADE = """\
                 memory = pop{i}()
             except IndexError:
                 memory, _ = allocate(size{i})
-            r{i} = new(CudaBuffer)
+            r{i} = CudaBuffer()
             r{i}._free = free{i}
             r{i}._allocation = memory
             r{i}.pointer = q{i} = memory.pointer

@@ -13,6 +13,7 @@ import numpy as np
 
 from lowering.buffer import Buffer
 from lowering.closing import held_if_free
+from lowering.holding import holding
 from lowering.host.arena import Array, Workspace, aligned_bytes
 from lowering.host.graph import kernel_schedules
 from lowering.host.keeping import slots
@@ -38,6 +39,7 @@ class HostExecutable:
     def __init__(self, plan: Plan, *, poison: bool = False, order: Random | None = None) -> None:
         self.plan = plan
         self._lock = Lock()
+        self._holding = holding(self._lock)
         self._launches = 0
         self._arena = aligned_bytes(plan.arena_bytes)
         self._wanted = [(t.shape, t.dtype) for t in plan.in_types]
@@ -76,8 +78,7 @@ class HostExecutable:
             Exception: what the program's checks raise.
         """
         check_time = _time_check() if self._limited else None
-        self._lock.acquire()  # half the time of a with statement
-        try:
+        with self._holding:
             if self._body is None:
                 raise ClosedError(self.plan.name)
             self._launches += 1
@@ -85,8 +86,6 @@ class HostExecutable:
                 arguments = self._writable(arguments, donated)
             results: Sequence[Array] = self._quiet.run(self._body, arguments, check_time)
             return results
-        finally:
-            self._lock.release()
 
     def _writable(self, arguments: Sequence[Any], donated: Donated | None) -> list[Array]:
         """The arguments, those that are written over as copies unless their own memory may be."""

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from tracegraph import Array, ArrayType, tree
-from tracegraph.assembling import MOST_RESULTS, assembler
+from tracegraph.assembling import MOST_RESULTS, assembler, results_of
 
 TYPES = [ArrayType("float64", (i + 1,), weak=i % 2 == 1) for i in range(MOST_RESULTS + 3)]
 
 
 def assembled(example, count):
     types = TYPES[:count]
-    made = assembler(tree.structure(example), types, "host")
+    made = assembler(results_of(tree.structure(example), types, "host"))
     return made([np.full(t.shape, float(i)) for i, t in enumerate(types)])
 
 
@@ -36,6 +36,6 @@ def test_one_array_and_trees():
 
 def test_another_number_of_results_is_refused():
     for count in (2, MOST_RESULTS + 3):
-        made = assembler(tree.structure((0,) * count), TYPES[:count], "host")
+        made = assembler(results_of(tree.structure((0,) * count), TYPES[:count], "host"))
         with pytest.raises(ValueError, match=r"values|argument"):
             made([np.zeros(1)])
