@@ -28,30 +28,38 @@ typedef tg_complex<double> tg_c128;
 // Elements that are loaded or stored as one.
 template <class T, int N> struct alignas(N * sizeof(T)) tg_pack { T items[N]; };
 
-// The block of W words that begins at byte `skip` of the first of two blocks that follow each other:
-// a multiple of the size of T, and less than a block's.
+// The block of W words that begins `bits` after word FROM of two blocks that follow each other.
 template <int W> using tg_block = tg_pack<tg_u32, W>;
-template <class T, int W>
-__device__ tg_block<W> tg_shifted(tg_block<W> low, tg_block<W> high, tg_u32 skip) {
+template <class T, int FROM, int W>
+__device__ tg_block<W> tg_shifted_by(tg_block<W> low, tg_block<W> high, tg_u32 bits) {
   tg_u32 words[2 * W];
   for (int i = 0; i < W; ++i) {
     words[i] = low.items[i];
     words[i + W] = high.items[i];
   }
-  if constexpr (W > 2) {
-    if (skip & 8) for (int i = 0; i < 2 * W - 2; ++i) words[i] = words[i + 2];
-  }
-  if constexpr (W > 1 && sizeof(T) < 8) {
-    if (skip & 4) for (int i = 0; i < W + 1; ++i) words[i] = words[i + 1];
-  }
   tg_block<W> found;
   for (int i = 0; i < W; ++i) {
-    found.items[i] = words[i];
+    found.items[i] = words[i + FROM];
     if constexpr (sizeof(T) < 4) {
-      found.items[i] = __funnelshift_r(words[i], words[i + 1], 8 * (skip & 3));
+      found.items[i] = __funnelshift_r(words[i + FROM], words[i + FROM + 1], bits);
     }
   }
   return found;
+}
+
+// The block that begins at byte `skip` of the first: a multiple of the size of T, and less than a
+// block's. All threads of a warp branch alike; to choose each word would take three times as long.
+template <class T, int W>
+__device__ tg_block<W> tg_shifted(tg_block<W> low, tg_block<W> high, tg_u32 skip) {
+  const tg_u32 bits = 8 * (skip & 3);
+  if constexpr (W == 4) {
+    if (skip >= 12 && sizeof(T) < 8) return tg_shifted_by<T, 3>(low, high, bits);
+    if (skip >= 8) return tg_shifted_by<T, 2>(low, high, bits);
+  }
+  if constexpr (W > 1 && sizeof(T) < 8) {
+    if (skip >= 4) return tg_shifted_by<T, 1>(low, high, bits);
+  }
+  return tg_shifted_by<T, 0>(low, high, bits);
 }
 
 // The two aligned blocks of W words that the words at an address lie in, which is a multiple of an

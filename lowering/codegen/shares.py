@@ -16,7 +16,7 @@ from lowering.codegen.launch import told_bytes
 from lowering.codegen.shapes import ReduceShape
 
 AT_ONCE = 4
-"""Results that a lane asks for before it looks whether the first is there."""
+"""Values that a lane asks for, at least, before it looks whether the first is there."""
 
 
 def declare_told(body: Body, folds: Sequence[Fold], workspace: str, offsets: Sequence[int]) -> None:
@@ -47,7 +47,8 @@ def hear(
     is told at a slot.
     """
     lanes, (begin, end) = shape.lanes, others
-    parts = min(AT_ONCE, -(-shape.splits // lanes))
+    cells = sum(len(fold.dtypes) for fold in folds)
+    parts = max(1, min(AT_ONCE // cells, -(-shape.splits // lanes)))
     each = f"for (int part = 0, other = first; part < {parts}; ++part, other += {lanes})"
     with body.block(f"for (int first = {begin} + lane; first < {end}; first += {parts * lanes})"):
         for fold in folds:
