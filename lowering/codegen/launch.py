@@ -44,6 +44,8 @@ LARGE_MAP = 1 << 20  # points from which a thread takes several, to have more lo
 VECTORS_PER_THREAD = 2
 WORD = 4  # bytes that an access is to move at least
 STEPS_PER_LANE = 16  # loop steps below which a further split costs more than it saves
+FEWEST_STEPS_PER_LANE = 4  # the same where there are less than SMALL_DEVICE blocks
+SMALL_DEVICE = 64
 STEPS_KEPT = 16  # loop steps of which a lane may keep values in registers from pass to pass
 STEP_BYTES = 64  # of one value of all these steps, at most: registers for more leave few threads
 MOST_ROW_THREADS = 1024
@@ -174,7 +176,7 @@ def reduce_shape(nest: RowNest, threads: int, cluster: int = 1) -> ReduceShape:
     tiles = _ceil(points, outputs)
     splits = 1
     if once and 0 < tiles < FULL_DEVICE:
-        splits = max(1, min(FULL_DEVICE // tiles, steps // (lanes * STEPS_PER_LANE)))
+        splits = _splits(steps, lanes, tiles)
     workspace = 0
     if splits > 1:
         workspace = told_offsets(accumulators, points * splits, tiles)[-1]
@@ -183,6 +185,14 @@ def reduce_shape(nest: RowNest, threads: int, cluster: int = 1) -> ReduceShape:
     )
     shared = sum(padded(shape.cells * cell.itemsize) for a in accumulators for cell in cells(a))
     return replace(shape, shared_bytes=shared + PLACE_BYTES * (splits > 1))
+
+
+def _splits(steps: int, lanes: int, tiles: int) -> int:
+    """The blocks that share the loop of each tile of outputs."""
+    splits = steps // (lanes * STEPS_PER_LANE)
+    if 1 < splits * tiles < SMALL_DEVICE:  # they are few, and have told each other soon
+        splits = min(steps // (lanes * FEWEST_STEPS_PER_LANE), _ceil(SMALL_DEVICE, tiles))
+    return max(1, min(splits, FULL_DEVICE // tiles))
 
 
 def steps_kept(nest: RowNest) -> int:
