@@ -62,8 +62,9 @@ def bench():
 
 @pytest.fixture
 def interrupted(monkeypatch):
-    """The first sleep of a wait is interrupted, as by Ctrl-C."""
+    """The first sleep of a wait is interrupted, as by Ctrl-C, even where a shell ignores that."""
     waits = iter([True])
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def interrupt(seconds):
         if next(waits, False):
@@ -71,6 +72,8 @@ def interrupted(monkeypatch):
         time.sleep(seconds)
 
     replace_sleep(monkeypatch, interrupt)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def test_without_loops_in_flight_a_wait_is_one_blocking_call(bench):
