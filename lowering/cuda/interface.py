@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, overload
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -55,10 +55,7 @@ class Words(Protocol):
     """A fixed number of unsigned 64-bit words."""
 
     def __getitem__(self, index: int, /) -> int: ...
-    @overload
     def __setitem__(self, index: int, value: int, /) -> None: ...
-    @overload
-    def __setitem__(self, index: slice, value: Sequence[int], /) -> None: ...
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[int]: ...
 
