@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lowering.cuda.interface import Launch
+from lowering.cuda.interface import Launch, SharedWords
 from lowering.slots import SlotTable
 
 if TYPE_CHECKING:
@@ -38,11 +38,21 @@ class RecordedNode:
     condition: int | None = None
     launch: Launch | None = None
     values: list[int] = field(default_factory=list)
+    shared: dict[int, tuple[SharedWords, int]] = field(default_factory=dict)
 
     @property
     def node(self) -> RecordedNode:
         """A kernel node is its own handle."""
         return self
+
+    def share(self, position: int, words: SharedWords, number: int) -> None:
+        """From its next update on, the value at a position is a word of others."""
+        self.shared[position] = words, number
+
+    def read_shared(self) -> None:
+        """Take what is in shared words now."""
+        for position, (words, number) in self.shared.items():
+            self.values[position] = words[number]
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)

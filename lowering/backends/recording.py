@@ -334,7 +334,12 @@ class RecordingDriver:
             raise ClosedGraphError
         if kernel not in executable.graph.walk():
             raise ForeignNodeError(f"the kernel node {kernel.name}")
+        kernel.read_shared()
         self._log("update_kernel", kernel.name, *kernel.values)
+
+    def updater(self, executable: RecordedExecutable, kernel: RecordedNode) -> Callable[[], None]:
+        """To update, by then."""
+        return lambda: self.update_kernel(executable, kernel)
 
     def launch(self, executable: RecordedExecutable) -> None:
         """Logged."""

@@ -16,7 +16,14 @@ from typing import Any, cast
 import numpy as np
 
 from lowering.cuda.effects import Effects
-from lowering.cuda.interface import ConditionalKind, Driver, KernelNodeHandle, Launch, Words
+from lowering.cuda.interface import (
+    ConditionalKind,
+    Driver,
+    KernelNodeHandle,
+    Launch,
+    SharedWords,
+    Words,
+)
 from lowering.cuda.printing import PrintRing
 from lowering.cuda.timeline import Timeline
 from lowering.slots import SlotTable
@@ -118,8 +125,12 @@ class CutKernel:
 
     @property
     def values(self) -> Words:
-        """The parameters; an update passes what they are then."""
+        """The parameters of its own; an update passes what they are then."""
         return self.kernel.values
+
+    def share(self, position: int, words: SharedWords, number: int) -> None:
+        """As the kernel node in the segment."""
+        self.kernel.share(position, words, number)
 
 
 class _HostDriven:
@@ -194,6 +205,9 @@ class _HostDriven:
 
     def update_kernel(self, executable: CutGraph, kernel: CutKernel) -> None:
         self._driver.update_kernel(kernel.segment.executable, kernel.kernel)
+
+    def updater(self, executable: CutGraph, kernel: CutKernel) -> Callable[[], None]:
+        return self._driver.updater(kernel.segment.executable, kernel.kernel)
 
     def launch(self, executable: CutGraph) -> None:
         for part in executable.parts:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any
 
@@ -20,7 +20,7 @@ from lowering.cuda.in_place import writable
 from lowering.cuda.interface import Allocation, Event, ThreadState
 from lowering.cuda.lane import Lane
 from lowering.cuda.memory import CudaBuffer, FreeList, interned
-from lowering.cuda.patching import Patches
+from lowering.cuda.patching import Patches, Update
 from lowering.cuda.placement import place
 from lowering.cuda.timeline import Timeline
 from lowering.errors import ClosedGraphError
@@ -96,7 +96,6 @@ class Instance:
             blueprint.code_bytes,
         )
         self.memory: tuple[Allocation, ...] = placement.memory
-        self._load = emitted.load
         fixed, buffers = placement.addresses, (*plan.inputs, *blueprint.fresh)
         words = None if emitted.load is None else emitted.load.values
         self.inputs = [
@@ -105,11 +104,12 @@ class Instance:
         ]
         self.outputs = [(t, size, lane.pool.list_of(size)) for t, size in blueprint.results]
         self._aliases = tuple(plan.aliases.items())
-        self._patches = Patches(buffers, emitted.users)
         self.bound = [fixed.get(buffer, 0) for buffer in buffers]
         self._unbound = [-1] * len(buffers)
         self.stale_values = False
         self._graph: Any = self.definition.instantiate()
+        updater = partial(self._graphs.updater, self._graph)
+        self._patches = Patches(buffers, emitted.users, self.bound, emitted.load, updater)
         self.start: Callable[[], None] = self._graphs.launcher(self._graph)
 
     # What quick calls know
@@ -213,22 +213,23 @@ class Instance:
         """
         if self._graph is None:
             raise ClosedError(self._name)
-        changed = []
-        if addresses != self.bound:
-            for patch in self._patches.moved(self.bound, addresses):
-                patch.write(addresses)
-                changed.append(patch.kernel)
-        if self._load is not None and self.stale_values:
-            changed.append(self._load)
+        before, patches = self.bound, self._patches
         # Should an update fail, no address counts as bound, and the next call writes them all.
         self.bound = self._unbound
-        for kernel in changed:
-            try:
-                self._graphs.update_kernel(self._graph, kernel)
-            except RuntimeError as reason:
-                raise self.definition.update_error(kernel, reason) from reason
+        updates: Collection[Update]
+        if not self.stale_values:
+            updates = patches.write(before, addresses)
+        elif addresses == before:
+            updates = patches.load
+        else:
+            updates = *patches.write(before, addresses), *patches.load
+        try:
+            for update in updates:
+                update()
+        except RuntimeError as reason:
+            raise self.definition.update_error(patches.kernel(update), reason) from reason
         self.bound, self.stale_values = addresses, False
-        self.updates += len(changed)
+        self.updates += len(updates)
 
     # Launching
 
@@ -318,8 +319,7 @@ class Instance:
             graph, self._graph = self._graph, None
             self.memory = ()
             self.in_flight.clear()
-            self._patches = Patches((), {})
-            self._load = None
+            self._patches = Patches((), {}, (), None, lambda _: _refuse)
             self.bound, self.start = _CLOSED, _refuse
             self.definition.close()
             self._graphs.close(graph)

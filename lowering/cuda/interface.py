@@ -7,9 +7,10 @@ of a condition, or a word of a value.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, overload
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -54,12 +55,13 @@ class Words(Protocol):
     """A fixed number of unsigned 64-bit words."""
 
     def __getitem__(self, index: int, /) -> int: ...
-    @overload
     def __setitem__(self, index: int, value: int, /) -> None: ...
-    @overload
-    def __setitem__(self, index: slice, value: Sequence[int], /) -> None: ...
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[int]: ...
+
+
+SharedWords = ctypes.Array[ctypes.c_uint64]
+"""Words that several kernel nodes pass as parameters."""
 
 
 class KernelNodeHandle(Protocol):
@@ -71,7 +73,10 @@ class KernelNodeHandle(Protocol):
 
     @property
     def values(self) -> Words:
-        """The parameters; an update passes what they are then."""
+        """The parameters of its own; an update passes what they are then."""
+
+    def share(self, position: int, words: SharedWords, number: int) -> None:
+        """Let updates pass, for one parameter, what a word of others is then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +267,9 @@ class Driver(Protocol):
 
     def update_kernel(self, executable: Any, kernel: Any) -> None:
         """Give a kernel node, by the handle from `add_kernel`, its present parameter values."""
+
+    def updater(self, executable: Any, kernel: Any) -> Callable[[], None]:
+        """What updates a kernel node, and no more, as `update_kernel`."""
 
     def launch(self, executable: Any) -> None:
         """Launch on the stream, without waiting."""

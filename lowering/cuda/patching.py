@@ -2,70 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
-from operator import itemgetter
+import ctypes
+from collections.abc import Callable, Collection, Sequence
+from itertools import chain, compress
+from operator import ne
 from typing import Any
 
 from lowering.buffer import Buffer
 from lowering.cuda.emit import Users
 from lowering.cuda.interface import KernelNodeHandle
 
+Update = Callable[[], None]
+"""Gives one kernel node its present parameters, as `Driver.updater` makes it."""
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Patch:
-    """The parameters of one kernel node that hold addresses of arguments and results.
-
-    Each run is parameters that follow one another, and what picks their addresses out of all.
-    """
-
-    kernel: KernelNodeHandle
-    runs: tuple[tuple[slice, Callable[[list[int]], Sequence[int]]], ...]
-
-    def write(self, addresses: list[int]) -> None:
-        """Let the next update of the node pass these addresses."""
-        values = self.kernel.values
-        for positions, pick in self.runs:
-            values[positions] = pick(addresses)
+_ALL = slice(None)
 
 
 class Patches:
-    """The patches of a graph, and which of them each argument and result is in, as bits."""
+    """The addresses of a graph's arguments and results, and the kernel nodes that each is in.
 
-    def __init__(self, buffers: Sequence[Buffer], users: Users) -> None:
-        places: dict[KernelNodeHandle, dict[int, int]] = {}
+    All nodes share the words that hold the addresses: so a call writes them once, however many
+    nodes it then has to update.
+    """
+
+    def __init__(
+        self,
+        buffers: Sequence[Buffer],
+        users: Users,
+        addresses: Sequence[int],
+        load: KernelNodeHandle | None,
+        updater: Callable[[KernelNodeHandle], Update],
+    ) -> None:
+        """The nodes hold these `addresses` now; the `load` node, if any, holds none of them."""
+        self._words: Any = (ctypes.c_uint64 * len(buffers))(*addresses)
+        updates: dict[KernelNodeHandle, Update] = {}
+        self._of_each: list[dict[Update, None]] = []
         for number, buffer in enumerate(buffers):
+            own: dict[Update, None] = {}
             for kernel, position in users.get(buffer, ()):
-                places.setdefault(kernel, {})[position] = number
-        self._patches = [Patch(kernel, tuple(_runs(found))) for kernel, found in places.items()]
-        bits = {kernel: 1 << bit for bit, kernel in enumerate(places)}
-        self._bits = [
-            sum({bits[kernel] for kernel, _ in users.get(buffer, ())}) for buffer in buffers
-        ]
-        self._always = self._patches if set(self._bits) == {1} else None
+                kernel.share(position, self._words, number)
+                if kernel not in updates:
+                    updates[kernel] = updater(kernel)
+                own[updates[kernel]] = None
+            self._of_each.append(own)
+        one_has_all = len(updates) == 1 and all(self._of_each)
+        self._always = tuple(updates.values()) if one_has_all else None
+        if load is not None:
+            updates[load] = updater(load)
+        self.load = () if load is None else (updates[load],)
+        self._kernels = {update: kernel for kernel, update in updates.items()}
 
-    def moved(self, before: list[int], addresses: list[int]) -> Sequence[Patch]:
-        """The patches that are not the same for these addresses as for those before.
+    def write(self, before: list[int], addresses: list[int]) -> Collection[Update]:
+        """Let nodes that are updated hold these addresses, which are not the same as those before.
 
-        The addresses are not the same.
+        Returns the updates of the nodes that one of the others was in.
         """
+        self._words[_ALL] = addresses
         if self._always is not None:  # one kernel uses all
             return self._always
-        bits = 0
-        for old, new, more in zip(before, addresses, self._bits, strict=True):
-            if old != new:
-                bits |= more
-        return [patch for bit, patch in enumerate(self._patches) if bits >> bit & 1]
+        moved = list(compress(self._of_each, map(ne, before, addresses)))
+        return moved[0] if len(moved) == 1 else dict.fromkeys(chain.from_iterable(moved))
 
-
-def _runs(places: Mapping[int, int]) -> Iterator[tuple[slice, Callable[[Any], Sequence[int]]]]:
-    """Positions and what is at them, in pieces without gaps."""
-    positions = sorted(places)
-    starts = [0, *(i for i, (a, b) in enumerate(pairwise(positions), 1) if b > a + 1)]
-    for start, stop in pairwise([*starts, len(positions)]):
-        run = positions[start:stop]
-        numbers = [places[position] for position in run]
-        # one number would pick an int, and a slice a list
-        whole = slice(numbers[0], numbers[0] + 1) if len(run) == 1 else None
-        yield slice(run[0], run[-1] + 1), itemgetter(whole) if whole else itemgetter(*numbers)
+    def kernel(self, update: Update) -> KernelNodeHandle:
+        """The node of an update."""
+        return self._kernels[update]

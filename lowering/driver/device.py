@@ -336,12 +336,19 @@ class CudaDriver:
 
     def update_kernel(self, executable: CudaExecutableGraph, kernel: KernelNode) -> None:
         """Pass a node's present values, in a body too."""
-        result = driver.cuGraphExecKernelNodeSetParams(
-            executable.handle, kernel.node, kernel.params
-        )
-        if result[0] != SUCCESS:
-            executable.require_open()
-            check("cuGraphExecKernelNodeSetParams", result)
+        self.updater(executable, kernel)()
+
+    def updater(self, executable: CudaExecutableGraph, kernel: KernelNode) -> Callable[[], None]:
+        """The driver's call with its arguments; it holds the node, whose values it reads."""
+        update = driver.cuGraphExecKernelNodeSetParams
+
+        def run() -> None:
+            result = update(executable.handle, kernel.node, kernel.params)
+            if result[0] != SUCCESS:
+                executable.require_open()
+                check("cuGraphExecKernelNodeSetParams", result)
+
+        return run
 
     def launch(self, executable: CudaExecutableGraph) -> None:
         """Launch on the stream."""

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from cuda.bindings import driver
 
+from lowering.cuda.interface import SharedWords
 from lowering.errors import ClosedGraphError
 
 
@@ -36,12 +37,21 @@ class PinnedAllocation:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KernelNode:
-    """A kernel node with a cached parameter struct, which reads `values` at each update."""
+    """A kernel node with a cached parameter struct.
+
+    An update reads the parameters at `addresses`: those of `values`, unless others are shared.
+    """
 
     node: Any
     values: ctypes.Array[ctypes.c_uint64]
     addresses: ctypes.Array[ctypes.c_void_p]
     params: Any
+    _shared: list[Any] = field(default_factory=list, repr=False)
+
+    def share(self, position: int, words: SharedWords, number: int) -> None:
+        """Read a parameter from one of these words, which are kept alive."""
+        self._shared.append(words)
+        self.addresses[position] = ctypes.addressof(words) + 8 * number
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,5 +1,6 @@
 """The driver's own promises: captures are closed, owners are held, errors say what failed."""
 
+import ctypes
 import gc
 import weakref
 
@@ -50,6 +51,29 @@ def test_parameters_are_updated_in_an_executable(device, fill):
     driver.launch(executable)
     np.testing.assert_array_equal(read(device, second.pointer), -3)
     np.testing.assert_array_equal(read(device, first.pointer), 5)
+    driver.close(executable)
+
+
+def test_kernels_share_the_words_of_addresses(device, fill):
+    from lowering.slots import SlotTable
+
+    driver, slots = device.driver, SlotTable()
+    first, second = driver.allocate(64), driver.allocate(64)
+    slots.retain(first, second)
+    graph = driver.new_graph()
+    kernel = driver.add_kernel(graph, [], fill, [first.pointer, 5])
+    executable = driver.instantiate(graph, slots)
+    words = (ctypes.c_uint64 * 3)(1, first.pointer, 2)
+    kernel.share(0, words, 1)
+    update = driver.updater(executable, kernel)
+    words[:] = [3, second.pointer, 4]
+    del words
+    gc.collect()
+    update()
+    driver.clear(first.pointer, 64)
+    driver.launch(executable)
+    np.testing.assert_array_equal(read(device, second.pointer), 5)
+    np.testing.assert_array_equal(read(device, first.pointer), 0)
     driver.close(executable)
 
 

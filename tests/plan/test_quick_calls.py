@@ -6,6 +6,7 @@ import sys
 import threading
 import weakref
 from contextlib import nullcontext
+from functools import partial
 
 import numpy as np
 import pytest
@@ -261,6 +262,11 @@ class CheckingDriver(RecordingDriver):
             self.checked += number == 2
 
 
+def take_shared(updated, kernel):
+    kernel.read_shared()
+    updated.append(kernel)
+
+
 def test_patches_write_what_moved_wherever_it_is():
     choose = random.Random(0)
     for _ in range(50):
@@ -272,23 +278,28 @@ def test_patches_write_what_moved_wherever_it_is():
             kernel.values = [-7] * 10
             for position in choose.sample(range(10), choose.randrange(5)):
                 number = choose.randrange(len(buffers))
-                kernel.values[position] = -1
+                kernel.values[position] = 0
                 users[buffers[number]].append((kernel, position))
                 places[kernel, position] = number
-        patches = Patches(buffers, users)
-        before = [-1] * len(buffers)
+        before = [0] * len(buffers)
+        updated = []
+        updater = partial(partial, partial(take_shared, updated))
+        patches = Patches(buffers, users, before, None, updater)
         for _ in range(5):
             addresses = [choose.choice([a, choose.randrange(9)]) for a in before]
             if addresses == before:
                 continue
-            found = patches.moved(before, addresses)
+            updates = patches.write(before, addresses)
+            for update in updates:
+                update()
+                assert patches.kernel(update) is updated[-1]
             moved = {number for number, a in enumerate(addresses) if a != before[number]}
-            assert {p.kernel for p in found} == {k for (k, _), n in places.items() if n in moved}
-            for patch in found:
-                patch.write(addresses)
+            assert len(updated) == len(updates) == len(set(updated))
+            assert set(updated) == {k for (k, _), n in places.items() if n in moved}
             for kernel in kernels:
                 for position, value in enumerate(kernel.values):
                     number = places.get((kernel, position))
                     assert value == (-7 if number is None else addresses[number])
                 assert len(kernel.values) == 10
             before = addresses
+            updated.clear()
