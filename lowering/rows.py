@@ -173,8 +173,10 @@ def _append(
     places = [_place(_read(second, new), values, stored, numbers) for new in second.passes]
     if (len(rows.passes) > 1 or any(places)) and not _fits_blocks(rows):
         return None
-    first_use = min(places, default=len(rows.passes))
+    first_use, ends = min(places, default=len(rows.passes)), (*second.stores, *second.signals)
     if reread := {b for b, k in stored.items() if b in kept and k < first_use}:
+        # not at the end of a row, where nothing has waited for what its lanes have stored
+        reread -= {load.buffer for load in loads([end.value for end in ends])}
         values = {load: value for load, value in values.items() if load.buffer not in reread}
     count = sum(map(len, numbers))
     moved = _moved(second, count, axes, values)

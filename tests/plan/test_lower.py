@@ -11,7 +11,7 @@ import tracegraph
 from lowering.grow import MAX_EXPRESSIONS
 from lowering.kernel import MapNest, ReduceNest, RowNest, ScatterNest
 from lowering.plan import KernelNode, LibraryNode, Plan, WhileNode, walk
-from lowering.stage import nest_size, nest_writes
+from lowering.stage import nest_reads, nest_size, nest_writes
 from tracegraph import ArrayType
 
 F64 = np.float64
@@ -189,6 +189,20 @@ def test_a_value_returned_twice_is_stored_once_and_copied_once():
         w for node in plan.graph.nodes for nest in node.kernel.nests for w in nest_writes(nest)
     ]
     assert Counter(stored) == Counter(plan.outputs)
+
+
+def test_a_copy_of_what_a_row_stores_is_not_read_back():
+    """Found by hypothesis: the product's row had not stored the first result yet."""
+
+    def function(x):
+        y = -x
+        return y, y, -(x @ y)
+
+    x = np.array([[7]], np.int8)
+    found = tracegraph.jit(function, device="host")(x)
+    assert [np.asarray(each).item() for each in found] == [-7, -7, 49]
+    ((rows,),) = [node.kernel.nests for node in plan_of(function, x).graph.nodes]
+    assert nest_writes(rows).isdisjoint(nest_reads(rows))
 
 
 def test_merging_stops_at_a_kernel_of_many_expressions():
