@@ -75,7 +75,7 @@ def test_two_executables_take_no_more_scratch_than_one():
     assert stats()["arenas"] == one
 
 
-def test_reductions_keep_their_counters_while_others_use_the_arena():
+def test_sums_that_blocks_share_are_right_while_others_use_the_arena():
     x = np.arange(1_000_000.0)
     total = tracegraph.jit(lambda x: x.sum(), device="cuda")
     f = tracegraph.jit(scan_sum, device="cuda")
