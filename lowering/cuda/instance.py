@@ -41,10 +41,9 @@ class Instance:
     """One graph, launched on the stream of its lane alone.
 
     A call writes changed addresses and values into the kernel nodes that hold them, or chooses an
-    executable whose nodes hold them, and launches.
-    Whoever makes one holds the `lock` up to the launch, and waits for the device only behind many
-    launches with loops. Where there are no conditional nodes, several graphs take the place of the
-    one.
+    executable whose nodes hold them, and launches. Whoever makes one holds the `lock` up to the
+    launch, and waits for the device only behind many launches with loops. Where there are no
+    conditional nodes, several graphs take the place of the one.
 
     Raises:
         OutOfMemoryError: the device has not enough memory.
@@ -71,14 +70,12 @@ class Instance:
 
     def _build(self, blueprint: Blueprint) -> None:
         plan, unit, values, lane = blueprint.plan, blueprint.unit, blueprint.values, self._lane
-        self._graphs = lane.driver
-        if self._host_driven:
-            self._graphs = host_driven(lane.driver, plan.conditions)
+        graphs = host_driven(lane.driver, plan.conditions) if self._host_driven else lane.driver
         # Between the parts of a launch that the host drives, others may launch.
         share = not self._host_driven
         placement = place(plan, unit, values, blueprint.constants, lane, share=share)
         self._effects, channels = connect(plan, unit, lane.timeline, placement.slots)
-        self.definition = Definition(self._graphs, placement.slots, plan.name)
+        self.definition = Definition(graphs, placement.slots, plan.name)
         emitted = emit(
             plan,
             unit,
@@ -101,7 +98,13 @@ class Instance:
         first = [fixed.get(buffer, 0) for buffer in buffers]
         patches = Patches(buffers, emitted.users, first, emitted.load)
         most = 1 if plan.conditions or self._host_driven else MOST
-        self.replicas = Replicas(self.definition, patches, first, most)
+        waits = self._device.timeline.loops_in_flight
+        self.replicas = Replicas(self.definition, patches, first, most, waits)
+
+    @property
+    def updates(self) -> int:
+        """How many nodes were updated until now."""
+        return self.replicas.updated
 
     # What quick calls know
 
@@ -126,11 +129,6 @@ class Instance:
         return self._lane.pool.allocate
 
     # Calls
-
-    @property
-    def updates(self) -> int:
-        """Updates of nodes until now."""
-        return self.replicas.updated
 
     def launch(self, arguments: Sequence[Any], donated: Donated | None = None) -> Results:
         """Run once, and return results in order; as `Executable.launch`."""

@@ -52,9 +52,8 @@ class Updates:
 
     def __init__(self, patches: Patches, updater: Callable[[KernelNodeHandle], Update]) -> None:
         self._words = patches.words
-        made: dict[KernelNodeHandle, Update] = {}
-        for own in patches.kernels:
-            made.update((kernel, updater(kernel)) for kernel in own if kernel not in made)
+        kernels = dict.fromkeys(chain.from_iterable(patches.kernels))
+        made = {kernel: updater(kernel) for kernel in kernels}
         self._of_each = [dict.fromkeys(made[kernel] for kernel in own) for own in patches.kernels]
         one_has_all = len(made) == 1 and all(self._of_each)
         self._always = tuple(made.values()) if one_has_all else None

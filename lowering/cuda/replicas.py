@@ -64,12 +64,20 @@ class Replicas:
     """
 
     def __init__(
-        self, definition: Definition, patches: Patches, addresses: list[int], most: int
+        self,
+        definition: Definition,
+        patches: Patches,
+        addresses: list[int],
+        most: int,
+        waits: Callable[[], bool],
     ) -> None:
-        """The nodes of the definition hold these `addresses`; at most so many are made of it."""
+        """The nodes of the definition hold these `addresses`.
+
+        At `most` so many are made of it, and none while instantiating `waits` for loops in flight.
+        """
         self._definition, self._patches = definition, patches
         self._first, self._unbound = addresses, [-1] * len(addresses)
-        self._most = most
+        self._most, self._waits = most, waits
         self.updated = 0
         """Updates of nodes, of all replicas together."""
         self.stale_values = False
@@ -131,7 +139,7 @@ class Replicas:
 
     def _one_more(self) -> Replica | None:
         """Another replica, if it is time."""
-        if self._spent < UPDATES_PER_NODE * self._definition.size:
+        if self._spent < UPDATES_PER_NODE * self._definition.size or self._waits():
             return None
         self._spent = 0
         try:

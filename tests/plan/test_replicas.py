@@ -145,6 +145,20 @@ def test_graphs_with_conditional_nodes_have_one_executable():
     assert call.executables == 1
 
 
+def test_no_call_waits_for_loops_in_order_to_save_updates():
+    call = Called(diamond())
+    loops = call.backend.compile(nested_loops())
+    x, y = call.buffer(), call.buffer()
+    call.driver.busy = True
+    loops([])
+    made = call.executables
+    for _ in range(7):  # more would wait behind the loops
+        call(x), call(y)
+    assert call.executables == made
+    call.driver.busy = False
+    call.until_there_are(made + 1, x, y)
+
+
 def test_without_room_for_another_calls_go_on_with_updates():
     call = Called(diamond())
     x, y = call.buffer(), call.buffer()
