@@ -4,7 +4,6 @@
     open <-> capturing    a library adds them, on the capture stream
     open -> frozen        complete: neither nodes nor owners are added
     frozen -> instantiated
-    instantiated -> instantiated  again, unless there are conditional nodes
     any -> given up       by a failure: the graph is dropped, and its owners with it
     any -> closed         with the executable
 
@@ -41,9 +40,6 @@ class Definition:
         self._state: State = "new"
         self._graph: Any = None
         self._kernels: dict[KernelNodeHandle, NodeSlots] = {}
-        self._has_conditionals = False
-        self.size = 0
-        """The number of nodes, those of bodies too."""
 
     @property
     def state(self) -> State:
@@ -88,7 +84,6 @@ class Definition:
             self.slots.attach(node, (v for v, keep in zip(values, owned, strict=True) if keep))
             handle = self.driver.add_kernel(graph, dependencies, launch, values)
             self._kernels[handle] = node
-        self.size += 1
         return handle
 
     def add_conditional(
@@ -108,10 +103,7 @@ class Definition:
         self._require_open()
         with self._giving_up():
             self.slots.attach(node)
-            added = self.driver.add_conditional(graph, dependencies, kind, condition, branches)
-        self._has_conditionals = True
-        self.size += 1
-        return added
+            return self.driver.add_conditional(graph, dependencies, kind, condition, branches)
 
     def capture(
         self,
@@ -133,25 +125,22 @@ class Definition:
             self._state = "capturing"
             captured = self.driver.capture(graph, dependencies, issue)
             self._state = "open"
-        self.size += len(captured[1])
         return captured
 
     def instantiate(self) -> Any:
-        """An executable of the driver; the first, or one more.
+        """The executable of the driver.
 
         Raises:
-            InstantiatedTwiceError: there is one, and there are conditional nodes.
+            InstantiatedTwiceError: there is one.
             UnfinishedError: it is not frozen.
         """
         if self._state == "instantiated":
-            if self._has_conditionals:
-                raise InstantiatedTwiceError(self.name)
-            return self.driver.instantiate(self._graph, self.slots)
+            raise InstantiatedTwiceError(self.name)
         if self._state != "frozen":
             raise UnfinishedError(self.name, self._state)
         with self._giving_up():
             executable = self.driver.instantiate(self._graph, self.slots)
-        self._state = "instantiated"
+        self._graph, self._state = None, "instantiated"
         return executable
 
     def update_error(self, kernel: KernelNodeHandle, reason: Exception) -> Exception:

@@ -60,11 +60,10 @@ class LateDriver(RecordingDriver):
             (instance, made.plan)
             for made in self.executables
             for instance in made._instances.values()
-            if instance.replicas.current.executable is executable
+            if instance._graph is executable
         )
         count = len(plan.inputs)
-        bound = owner.replicas.current.bound
-        reads, writes = bound[:count], bound[count:]
+        reads, writes = owner.bound[:count], owner.bound[count:]
         writes = writes + [reads[number] for number in plan.aliases.values()]
         writes += [memory.pointer for memory in owner.memory]
         if plan.prints:
