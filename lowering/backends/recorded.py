@@ -29,7 +29,10 @@ class Call:
 
 @dataclass(slots=True, eq=False)
 class RecordedNode:
-    """A node: kind ``"kernel"``, ``"library"`` or that of a conditional, a name, and its edges."""
+    """A node: kind ``"kernel"``, ``"library"`` or that of a conditional, a name, and its edges.
+
+    `values` are what an update of an executable passes; the graph has those it was `added` with.
+    """
 
     kind: str
     name: str
@@ -39,6 +42,10 @@ class RecordedNode:
     launch: Launch | None = None
     values: list[int] = field(default_factory=list)
     shared: dict[int, tuple[SharedWords, int]] = field(default_factory=dict)
+    added: tuple[int, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.added = tuple(self.values)
 
     @property
     def node(self) -> RecordedNode:
@@ -81,11 +88,15 @@ class RecordedGraph:
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class RecordedExecutable:
-    """An instantiated graph: it holds the definition, and what its nodes point to."""
+    """An instantiated graph: it holds the definition, what its nodes point to, and their values."""
 
     graph: RecordedGraph
     slots: SlotTable | None
     closed: bool = False
+    values: dict[RecordedNode, tuple[int, ...]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.values = {node: node.added for node in self.graph.walk()}
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)

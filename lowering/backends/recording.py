@@ -336,6 +336,7 @@ class RecordingDriver:
             raise ForeignNodeError(f"the kernel node {kernel.name}")
         kernel.read_shared()
         self._log("update_kernel", kernel.name, *kernel.values)
+        executable.values[kernel] = tuple(kernel.values)
 
     def updater(self, executable: RecordedExecutable, kernel: RecordedNode) -> Callable[[], None]:
         """To update, by then."""

@@ -27,6 +27,7 @@
     blueprint.py   what the graphs of a Plan have in common: code, constants
     instance.py    the graph for one stream: binding, updating, launching
     patching.py    addresses -> the parameters of kernel nodes
+    replicas.py    executables of one graph, for addresses that come back
     quick.py       calls by a function written for the graph
     executable.py  a Plan on a device, with an instance for each stream
 

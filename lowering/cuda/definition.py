@@ -4,6 +4,7 @@
     open <-> capturing    a library adds them, on the capture stream
     open -> frozen        complete: neither nodes nor owners are added
     frozen -> instantiated
+    instantiated -> instantiated  again, unless there are conditional nodes
     any -> given up       by a failure: the graph is dropped, and its owners with it
     any -> closed         with the executable
 
@@ -40,6 +41,9 @@ class Definition:
         self._state: State = "new"
         self._graph: Any = None
         self._kernels: dict[KernelNodeHandle, NodeSlots] = {}
+        self._has_conditionals = False
+        self.size = 0
+        """The number of nodes, those of bodies too."""
 
     @property
     def state(self) -> State:
@@ -84,6 +88,7 @@ class Definition:
             self.slots.attach(node, (v for v, keep in zip(values, owned, strict=True) if keep))
             handle = self.driver.add_kernel(graph, dependencies, launch, values)
             self._kernels[handle] = node
+        self.size += 1
         return handle
 
     def add_conditional(
@@ -103,7 +108,10 @@ class Definition:
         self._require_open()
         with self._giving_up():
             self.slots.attach(node)
-            return self.driver.add_conditional(graph, dependencies, kind, condition, branches)
+            added = self.driver.add_conditional(graph, dependencies, kind, condition, branches)
+        self._has_conditionals = True
+        self.size += 1
+        return added
 
     def capture(
         self,
@@ -125,22 +133,25 @@ class Definition:
             self._state = "capturing"
             captured = self.driver.capture(graph, dependencies, issue)
             self._state = "open"
+        self.size += len(captured[1])
         return captured
 
     def instantiate(self) -> Any:
-        """The executable of the driver.
+        """An executable of the driver; the first, or one more.
 
         Raises:
-            InstantiatedTwiceError: there is one.
+            InstantiatedTwiceError: there is one, and there are conditional nodes.
             UnfinishedError: it is not frozen.
         """
         if self._state == "instantiated":
-            raise InstantiatedTwiceError(self.name)
+            if self._has_conditionals:
+                raise InstantiatedTwiceError(self.name)
+            return self.driver.instantiate(self._graph, self.slots)
         if self._state != "frozen":
             raise UnfinishedError(self.name, self._state)
         with self._giving_up():
             executable = self.driver.instantiate(self._graph, self.slots)
-        self._graph, self._state = None, "instantiated"
+        self._state = "instantiated"
         return executable
 
     def update_error(self, kernel: KernelNodeHandle, reason: Exception) -> Exception:

@@ -120,7 +120,7 @@ class CudaExecutable:
         instances = list(self._instances.values())
         for instance in instances:
             counts.update(_counts(instance))
-        parameters = self._parameter_bytes * len(instances)
+        parameters = self._parameter_bytes * sum(len(i.replicas) for i in instances)
         return {
             **{name: counts[name] for name in _COUNTS},
             "graph_bytes": self._code_bytes + parameters,

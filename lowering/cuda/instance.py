@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -20,10 +20,10 @@ from lowering.cuda.in_place import writable
 from lowering.cuda.interface import Allocation, Event, ThreadState
 from lowering.cuda.lane import Lane
 from lowering.cuda.memory import CudaBuffer, FreeList, interned
-from lowering.cuda.patching import Patches, Update
+from lowering.cuda.patching import Patches
 from lowering.cuda.placement import place
+from lowering.cuda.replicas import MOST, Replicas
 from lowering.cuda.timeline import Timeline
-from lowering.errors import ClosedGraphError
 from lowering.holding import holding
 from lowering.slots import SlotReport
 from tracegraph.donated import Donated
@@ -31,26 +31,19 @@ from tracegraph.errors import ClosedError
 
 Results = list[CudaBuffer]
 
-_CLOSED = [-1]
-"""No addresses are equal to these: a call of a closed graph comes to an update, which raises."""
-
 
 def _passed() -> bool:
     """The event behind no launch."""
     return True
 
 
-def _refuse() -> None:
-    raise ClosedGraphError
-
-
 class Instance:
-    """One executable graph, launched on the stream of its lane alone.
+    """One graph, launched on the stream of its lane alone.
 
-    A call writes changed addresses and values into the kernel nodes that hold them, and launches.
-    Whoever makes one holds the `lock` up to the launch, and waits for the device only behind many
-    launches with loops. Where there are no conditional nodes, several graphs take the place of the
-    one.
+    A call writes changed addresses and values into the kernel nodes that hold them, or chooses an
+    executable whose nodes hold them, and launches. Whoever makes one holds the `lock` up to the
+    launch, and waits for the device only behind many launches with loops. Where there are no
+    conditional nodes, several graphs take the place of the one.
 
     Raises:
         OutOfMemoryError: the device has not enough memory.
@@ -60,7 +53,7 @@ class Instance:
     def __init__(self, blueprint: Blueprint, lane: Lane) -> None:
         self.lock = threading.Lock()
         self.holding = holding(self.lock)
-        self.launches = self.updates = self.bytes_copied = 0
+        self.launches = self.bytes_copied = 0
         self._lane, self._is_home = lane, lane.is_home
         self._device = device = blueprint.device
         self._name = blueprint.plan.name
@@ -77,14 +70,12 @@ class Instance:
 
     def _build(self, blueprint: Blueprint) -> None:
         plan, unit, values, lane = blueprint.plan, blueprint.unit, blueprint.values, self._lane
-        self._graphs = lane.driver
-        if self._host_driven:
-            self._graphs = host_driven(lane.driver, plan.conditions)
+        graphs = host_driven(lane.driver, plan.conditions) if self._host_driven else lane.driver
         # Between the parts of a launch that the host drives, others may launch.
         share = not self._host_driven
         placement = place(plan, unit, values, blueprint.constants, lane, share=share)
         self._effects, channels = connect(plan, unit, lane.timeline, placement.slots)
-        self.definition = Definition(self._graphs, placement.slots, plan.name)
+        self.definition = Definition(graphs, placement.slots, plan.name)
         emitted = emit(
             plan,
             unit,
@@ -104,13 +95,16 @@ class Instance:
         ]
         self.outputs = [(t, size, lane.pool.list_of(size)) for t, size in blueprint.results]
         self._aliases = tuple(plan.aliases.items())
-        self.bound = [fixed.get(buffer, 0) for buffer in buffers]
-        self._unbound = [-1] * len(buffers)
-        self.stale_values = False
-        self._graph: Any = self.definition.instantiate()
-        updater = partial(self._graphs.updater, self._graph)
-        self._patches = Patches(buffers, emitted.users, self.bound, emitted.load, updater)
-        self.start: Callable[[], None] = self._graphs.launcher(self._graph)
+        first = [fixed.get(buffer, 0) for buffer in buffers]
+        patches = Patches(buffers, emitted.users, first, emitted.load)
+        most = 1 if plan.conditions or self._host_driven else MOST
+        waits = self._device.timeline.loops_in_flight
+        self.replicas = Replicas(self.definition, patches, first, most, waits)
+
+    @property
+    def updates(self) -> int:
+        """How many nodes were updated until now."""
+        return self.replicas.updated
 
     # What quick calls know
 
@@ -139,7 +133,7 @@ class Instance:
     def launch(self, arguments: Sequence[Any], donated: Donated | None = None) -> Results:
         """Run once, and return results in order; as `Executable.launch`."""
         with self.holding:
-            if self._graph is None:
+            if self.replicas.closed:
                 raise ClosedError(self._name)
             self._lane.driver.activate()
             return self._run(arguments, donated)
@@ -169,8 +163,9 @@ class Instance:
             addresses.append(result.pointer)
         for output, number in self._aliases:
             results.insert(output, arguments[number])
-        if addresses != self.bound or self.stale_values:
-            self.update(addresses)
+        replicas = self.replicas
+        if addresses != replicas.current.bound or replicas.stale_values:
+            replicas.update(addresses)
         borrowed = bound is not None and bound.borrowed
         if self._unheard and not borrowed and not timeline.flights:
             self._start(donated)
@@ -201,35 +196,8 @@ class Instance:
                     flight = later(flight, argument.flight)
             else:
                 addresses.append(bind(argument, wanted, bound))
-                self.stale_values |= bound.new_values
+                self.replicas.stale_values |= bound.new_values
         return addresses, bound, flight
-
-    def update(self, addresses: list[int]) -> None:
-        """Write what changed into the executable's nodes, each at most once. Needs the lock.
-
-        Raises:
-            ClosedError: it was closed.
-            UpdateError: the driver refused.
-        """
-        if self._graph is None:
-            raise ClosedError(self._name)
-        before, patches = self.bound, self._patches
-        # Should an update fail, no address counts as bound, and the next call writes them all.
-        self.bound = self._unbound
-        updates: Collection[Update]
-        if not self.stale_values:
-            updates = patches.write(before, addresses)
-        elif addresses == before:
-            updates = patches.load
-        else:
-            updates = *patches.write(before, addresses), *patches.load
-        try:
-            for update in updates:
-                update()
-        except RuntimeError as reason:
-            raise self.definition.update_error(patches.kernel(update), reason) from reason
-        self.bound, self.stale_values = addresses, False
-        self.updates += len(updates)
 
     # Launching
 
@@ -290,12 +258,12 @@ class Instance:
                 donated.spent = True  # some of its graphs may run before one fails
             timeline = self._lane.timeline
             prints = timeline.prints if self._prints else None
-            drive(self.start, self._effects, prints, timeline)
+            drive(self.replicas.current.start, self._effects, prints, timeline)
             return
         try:
             if donated is not None:
                 donated.spent = True  # before: an interrupt may come right after the launch
-            self.start()
+            self.replicas.current.start()
         except Exception:
             if donated is not None:
                 donated.spent = False
@@ -315,14 +283,10 @@ class Instance:
 
     def close(self) -> None:
         """Free the graph and its memory, which nothing in flight uses. Needs the lock."""
-        if self._graph is not None:
-            graph, self._graph = self._graph, None
-            self.memory = ()
-            self.in_flight.clear()
-            self._patches = Patches((), {}, (), None, lambda _: _refuse)
-            self.bound, self.start = _CLOSED, _refuse
-            self.definition.close()
-            self._graphs.close(graph)
+        self.memory = ()
+        self.in_flight.clear()
+        self.definition.close()
+        self.replicas.close()
 
     def __del__(self) -> None:
         # Launches go on without their executable; entering an item in a dict needs no lock.

@@ -19,10 +19,10 @@ _ALL = slice(None)
 
 
 class Patches:
-    """The addresses of a graph's arguments and results, and the kernel nodes that each is in.
+    """The words that hold the addresses of a graph's arguments and results, and where they go.
 
-    All nodes share the words that hold the addresses: so a call writes them once, however many
-    nodes it then has to update.
+    All nodes share the words: so a call writes them once, however many nodes of whichever
+    executable it then has to update.
     """
 
     def __init__(
@@ -31,26 +31,36 @@ class Patches:
         users: Users,
         addresses: Sequence[int],
         load: KernelNodeHandle | None,
-        updater: Callable[[KernelNodeHandle], Update],
     ) -> None:
         """The nodes hold these `addresses` now; the `load` node, if any, holds none of them."""
-        self._words: Any = (ctypes.c_uint64 * len(buffers))(*addresses)
-        updates: dict[KernelNodeHandle, Update] = {}
-        self._of_each: list[dict[Update, None]] = []
+        self.words: Any = (ctypes.c_uint64 * len(buffers))(*addresses)
+        self.kernels: list[dict[KernelNodeHandle, None]] = []
+        self.load = load
         for number, buffer in enumerate(buffers):
-            own: dict[Update, None] = {}
-            for kernel, position in users.get(buffer, ()):
-                kernel.share(position, self._words, number)
-                if kernel not in updates:
-                    updates[kernel] = updater(kernel)
-                own[updates[kernel]] = None
-            self._of_each.append(own)
-        one_has_all = len(updates) == 1 and all(self._of_each)
-        self._always = tuple(updates.values()) if one_has_all else None
-        if load is not None:
-            updates[load] = updater(load)
-        self.load = () if load is None else (updates[load],)
-        self._kernels = {update: kernel for kernel, update in updates.items()}
+            own = users.get(buffer, ())
+            for kernel, position in own:
+                kernel.share(position, self.words, number)
+            self.kernels.append({kernel: None for kernel, _ in own})
+
+    def of(self, updater: Callable[[KernelNodeHandle], Update]) -> Updates:
+        """Those of one executable, whose nodes hold the first addresses."""
+        return Updates(self, updater)
+
+
+class Updates:
+    """The updates of the nodes of one executable."""
+
+    def __init__(self, patches: Patches, updater: Callable[[KernelNodeHandle], Update]) -> None:
+        self._words = patches.words
+        kernels = dict.fromkeys(chain.from_iterable(patches.kernels))
+        made = {kernel: updater(kernel) for kernel in kernels}
+        self._of_each = [dict.fromkeys(made[kernel] for kernel in own) for own in patches.kernels]
+        one_has_all = len(made) == 1 and all(self._of_each)
+        self._always = tuple(made.values()) if one_has_all else None
+        if patches.load is not None:
+            made[patches.load] = updater(patches.load)
+        self.load = () if patches.load is None else (made[patches.load],)
+        self._kernels = {update: kernel for kernel, update in made.items()}
 
     def write(self, before: list[int], addresses: list[int]) -> Collection[Update]:
         """Let nodes that are updated hold these addresses, which are not the same as those before.

@@ -90,7 +90,7 @@ def _factory(numbers: tuple[bool, ...], results: int, home: bool) -> Callable[..
         bound=_either(_BOUND_NUMBER, _BOUND_ARRAY, numbers),
         made=_each(_MADE, range(results)),
         addresses=_each("p{i}, ", range(len(numbers))) + _each("q{i}, ", range(results)),
-        stale=" or instance.stale_values" if any(numbers) else "",
+        stale=" or replicas.stale_values" if any(numbers) else "",
         start=_START if home else _START_AWAY + _each(_MARKED, range(results)),
         results=_each("r{i}, ", range(results)),
     )
@@ -118,7 +118,7 @@ def factory(instance, elsewhere):
     timeline, thread, general = instance.timeline, instance.thread, instance.launch
     flights, hold, record = timeline.flights, timeline.hold, timeline.driver.record
     holding, allocate, definition = instance.holding, instance.allocate, instance.definition
-    update, start, in_flight = instance.update, instance.start, instance.in_flight
+    replicas, in_flight = instance.replicas, instance.in_flight
 {known}
     def launch(arguments, donated=None):
 {choice}
@@ -130,8 +130,9 @@ def factory(instance, elsewhere):
         with holding:
 {bound}{made}
             addresses = [{addresses}]
-            if addresses != instance.bound{stale}:
-                update(addresses)
+            replica = replicas.current
+            if addresses != replica.bound{stale}:
+                replica = replicas.update(addresses)
 {start}
             instance.launches += 1
         return [{results}]
@@ -171,7 +172,7 @@ _BOUND_NUMBER = """\
             else:
                 p{i} = address{i}
                 if a{i} is not input{i}.last and write{i}(a{i}):
-                    instance.stale_values = True
+                    replicas.stale_values = True
 """
 
 _MADE = """\
@@ -189,12 +190,12 @@ _MADE = """\
 """
 
 _START = """\
-            start()
+            replica.start()
 """
 
 _START_AWAY = """\
             instance.end = None
-            start()
+            replica.start()
             instance.end = end = record()
             hold(end, definition)
 """

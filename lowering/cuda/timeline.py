@@ -201,6 +201,11 @@ class Timeline:
         else:
             self.driver.synchronize()
 
+    def loops_in_flight(self) -> bool:
+        """Whether there are any on the streams of the device."""
+        timelines = self.stopping.all()
+        return not all(flight.passed() for t in timelines for flight in list(t.flights))
+
     def settle_loops(self) -> None:
         """Wait for the loops in flight on all streams of the device, as `settle` does."""
         for timeline in self.stopping.all():

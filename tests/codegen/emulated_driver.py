@@ -103,7 +103,7 @@ class EmulatedDriver(RecordingDriver):
         super().launch(executable)
         for node in executable.graph.nodes:
             assert node.launch is not None, f"{node.kind} nodes are not emulated"
-            self._run(node.launch, node.values)
+            self._run(node.launch, executable.values[node])
 
     def _run(self, launch: Launch, values: Sequence[int]) -> None:
         module, name = launch.kernel

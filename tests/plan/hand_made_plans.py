@@ -98,6 +98,16 @@ def small_input():
     return plan(nodes, (), [s, x], outs, constants=[(fixed, data)], name="small")
 
 
+def fan():
+    """Two scalars and two vectors, each read by several kernels, and four results."""
+    scalars = [Buffer("input", i, SCALAR) for i in range(2)]
+    vectors = [Buffer("input", i, VECTOR) for i in (2, 3)]
+    outs = [Buffer("output", i, t) for i, t in enumerate((SCALAR, SCALAR, VECTOR, VECTOR))]
+    pairs = [*zip(outs, [*scalars, *vectors], strict=True), (outs[0], scalars[1])]
+    nodes = [copy_kernel(out, x, f"k{i}") for i, (out, x) in enumerate(pairs)]
+    return plan(nodes, {(0, 4)}, [*scalars, *vectors], outs, name="fan")
+
+
 def nested_loops():
     """A while loop whose body holds a while loop and an if-else, behind a switch."""
     n = Buffer("scratch", 0, SCALAR)

@@ -54,7 +54,7 @@ def built(driver, name="step"):
     return definition, kernel
 
 
-def test_a_definition_is_built_frozen_and_instantiated_once(driver, definition):
+def test_a_definition_is_built_frozen_and_instantiated(driver, definition):
     assert definition.state == "new"
     with definition.building() as graph:
         assert definition.state == "open"
@@ -62,11 +62,34 @@ def test_a_definition_is_built_frozen_and_instantiated_once(driver, definition):
         definition.capture(graph, [], lambda: None, PRODUCT, [])
     assert definition.state == "frozen"
     assert [node.kind for node in definition.slots.report("step").nodes] == ["kernel", "library"]
+    for count in (1, 2):
+        definition.instantiate()
+        assert definition.state == "instantiated"
+        assert driver.count("instantiate") == count
+    assert definition.size == 2
+
+
+def test_with_conditional_nodes_it_is_instantiated_once(driver, definition):
+    with definition.building() as graph:
+        condition, _ = driver.create_condition(graph)
+        _, (body,) = definition.add_conditional(graph, [], "if", condition, 1, NODE)
+        add(definition, body)
     definition.instantiate()
-    assert definition.state == "instantiated"
     with pytest.raises(InstantiatedTwiceError, match="step is instantiated already"):
         definition.instantiate()
-    assert driver.count("instantiate") == 1
+    assert (driver.count("instantiate"), definition.size) == (1, 2)
+
+
+def test_without_room_for_another_executable_the_first_goes_on(driver, definition):
+    with definition.building() as graph:
+        kernel = add(definition, graph)
+    executable = definition.instantiate()
+    driver.fail_at = len(driver.calls) + 1
+    with pytest.raises(InjectedError):
+        definition.instantiate()
+    assert definition.state == "instantiated"
+    driver.update_kernel(executable, kernel)
+    driver.launch(executable)
 
 
 def test_a_definition_is_not_built_twice():

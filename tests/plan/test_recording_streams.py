@@ -60,10 +60,11 @@ class LateDriver(RecordingDriver):
             (instance, made.plan)
             for made in self.executables
             for instance in made._instances.values()
-            if instance._graph is executable
+            if instance.replicas.current.executable is executable
         )
         count = len(plan.inputs)
-        reads, writes = owner.bound[:count], owner.bound[count:]
+        bound = owner.replicas.current.bound
+        reads, writes = bound[:count], bound[count:]
         writes = writes + [reads[number] for number in plan.aliases.values()]
         writes += [memory.pointer for memory in owner.memory]
         if plan.prints:
