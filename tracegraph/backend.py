@@ -16,6 +16,7 @@ from tracegraph.types import ArrayType
 
 if TYPE_CHECKING:
     from tracegraph.donated import Donated
+    from tracegraph.exported import ExportedGraph
 
 
 @runtime_checkable
@@ -88,6 +89,13 @@ class Executable(Protocol):
         """The same where each argument is like one that such a call has accepted at its place.
 
         Like means the same class, and the same dtype, shape and device.
+        """
+
+    def export_graph(self, arguments: Sequence[Any]) -> ExportedGraph:
+        """A graph with these arguments for others to launch, and its flat results.
+
+        Raises:
+            ExportError: there is none, or it needs the host.
         """
 
     @property

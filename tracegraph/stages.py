@@ -8,7 +8,7 @@ Each can be printed and looked into; only the last call needs the device.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from operator import is_
 from types import ModuleType
@@ -21,6 +21,7 @@ from tracegraph.array import Array
 from tracegraph.assembling import Assemble, Results, assembler, results_of
 from tracegraph.backend import Compiler, Executable
 from tracegraph.donated import Donated
+from tracegraph.exported import ExportedGraph
 from tracegraph.ir import Program
 from tracegraph.signature import Call, CallKey, Signature
 from tracegraph.tracer import Tracer
@@ -197,16 +198,53 @@ class Compiled:
             ArgumentTypesError: the types differ; the message lists how.
             OutOfMemoryError: the device has not enough memory.
         """
+        call = self._fitting(args, kwargs)
+        try:
+            return self.run(call)
+        except errors.OutOfMemoryError as error:
+            error.function = self.lowered.traced.signature.function
+            raise
+
+    def export_graph(self, *args: Any, **kwargs: Any) -> ExportedGraph:
+        """The CUDA graph with these arguments, for others to launch or to put into their graphs.
+
+        A launch reads the arguments where they are, and writes the results to the same memory;
+        whoever launches decides the stream, and waits. Arguments from the host, and arrays that are
+        not contiguous, are copied now, and so are donated ones: launches write over the copies, and
+        each goes on from what the one before has left. One launch may be in flight at a time.
+
+        The graph owns all that it points to. A graph with loops or branches cannot become a child
+        of another one, and has one executable at a time: CUDA's rules.
+
+        >>> import numpy as np
+        >>> from tracegraph import jit
+        >>> compiled = jit(lambda x: 2 * x, device="host").lower(np.ones(3)).compile()
+        >>> compiled.export_graph(np.ones(3))
+        Traceback (most recent call last):
+        ...
+        tracegraph.errors.ExportError: 'lambda' cannot be exported as a CUDA graph: it runs on the \
+host; compile it for device="cuda"
+
+        Raises:
+            ExportError: there is no such graph, or its launches need the host, as prints do.
+            ArgumentTypesError: the types are not those it was compiled for.
+            OutOfMemoryError: the device has not enough memory.
+        """
+        call = self._fitting(args, kwargs)
+        try:
+            exported = self.executable.export_graph(call.leaves)
+        except errors.OutOfMemoryError as error:
+            error.function = self.lowered.traced.signature.function
+            raise
+        return replace(exported, results=self.assemble(exported.results))
+
+    def _fitting(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         traced = self.lowered.traced
         call = traced.signature.bind(args, kwargs)
         if call.key != traced.key:
             differences = traced.signature.differences(traced.key, call.key)
             raise errors.ArgumentTypesError(traced.signature.function, differences)
-        try:
-            return self.run(call)
-        except errors.OutOfMemoryError as error:
-            error.function = traced.signature.function
-            raise
+        return call
 
     def run(self, call: Call) -> Any:
         """Run a call whose key is known to fit."""

@@ -64,10 +64,14 @@ class RecordedNode:
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class RecordedGraph:
-    """A graph or a body, its nodes in the order they were added, and its conditions."""
+    """A graph or a body, its nodes in the order they were added, and its conditions.
+
+    `tied` is what the graph itself keeps alive.
+    """
 
     nodes: list[RecordedNode] = field(default_factory=list)
     conditions: list[int] = field(default_factory=list)
+    tied: SlotTable | None = None
 
     @property
     def edges(self) -> set[tuple[int, int]]:

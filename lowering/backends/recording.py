@@ -328,6 +328,14 @@ class RecordingDriver:
         self.live_executables.add(executable)
         return executable
 
+    def tie(self, graph: RecordedGraph, slots: SlotTable) -> None:
+        """Logged; the graph, which executables hold, holds the slots."""
+        self._log("tie")
+        graph.tied = slots
+
+    def release_tied(self) -> None:
+        """They go with the graph."""
+
     def update_kernel(self, executable: RecordedExecutable, kernel: RecordedNode) -> None:
         """Logged with the parameter values."""
         if executable.closed:

@@ -5,6 +5,7 @@
     open -> frozen        complete: neither nodes nor owners are added
     frozen -> instantiated
     instantiated -> instantiated  again, unless there are conditional nodes
+    frozen -> given away  to others, with its owners
     any -> given up       by a failure: the graph is dropped, and its owners with it
     any -> closed         with the executable
 
@@ -28,7 +29,9 @@ from lowering.errors import (
 from lowering.slots import NodeSlots, SlotTable
 from tracegraph.errors import UpdateError
 
-State = Literal["new", "open", "capturing", "frozen", "instantiated", "given up", "closed"]
+State = Literal[
+    "new", "open", "capturing", "frozen", "instantiated", "given away", "given up", "closed"
+]
 
 
 class Definition:
@@ -153,6 +156,20 @@ class Definition:
             executable = self.driver.instantiate(self._graph, self.slots)
         self._state = "instantiated"
         return executable
+
+    def give_away(self) -> Any:
+        """The graph, which others instantiate and launch; it keeps the slots alive by itself.
+
+        Raises:
+            UnfinishedError: it is not frozen.
+        """
+        if self._state != "frozen":
+            raise UnfinishedError(self.name, self._state)
+        with self._giving_up():
+            self.driver.tie(self._graph, self.slots)
+        graph = self._graph
+        self._drop("given away")
+        return graph
 
     def update_error(self, kernel: KernelNodeHandle, reason: Exception) -> Exception:
         """What to raise when the driver refused to update a kernel node, for a `reason`."""

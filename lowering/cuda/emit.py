@@ -2,8 +2,8 @@
 
 A kernel, copy or conditional node is one node; a library node is as many as the library captures.
 Each is added together with its slots, which say what the node keeps alive. Kernel parameters that
-only a call knows, the addresses of its inputs and outputs, are left null and listed in
-`Emitted.users`.
+only a call knows, the addresses of inputs and outputs that have no place, are left null and listed
+in `Emitted.users`.
 """
 
 from __future__ import annotations
@@ -103,7 +103,9 @@ def emit(
             line.
         EmittedTwiceError: the definition has a graph already.
     """
-    keeping = Keeping(plan, code_bytes)
+    calls_bind = {*plan.inputs, *plan.outputs}
+    operands = placement.addresses.keys() & calls_bind - values.keys()
+    keeping = Keeping(plan, code_bytes, operands)
     driver = definition.driver
     state = _State(unit, module, driver, definition, keeping, placement, channels, values)
     with definition.building() as graph:

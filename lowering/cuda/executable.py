@@ -13,6 +13,7 @@ from lowering.closing import held_if_free
 from lowering.cuda.arguments import check_type
 from lowering.cuda.blueprint import Blueprint, draw
 from lowering.cuda.device import OpenDevice
+from lowering.cuda.export import export
 from lowering.cuda.instance import Instance
 from lowering.cuda.lane import Lane
 from lowering.cuda.memory import CudaBuffer, interned
@@ -21,6 +22,7 @@ from lowering.plan import Plan
 from lowering.slots import SlotReport
 from tracegraph.donated import Donated
 from tracegraph.errors import ClosedError
+from tracegraph.exported import ExportedGraph
 from tracegraph.streams import current_stream
 
 _COUNTS = ("launches", "updates", "bytes_copied")
@@ -64,6 +66,24 @@ class CudaExecutable:
             OutOfMemoryError: the device has not enough memory for the results.
             ValueError: the current stream, or an argument, is on another device.
         """
+        self._check(arguments)
+        return self.launch(arguments, donated)
+
+    def export_graph(self, arguments: Sequence[Any]) -> ExportedGraph:
+        """As `Executable.export_graph`.
+
+        Raises:
+            ClosedError, TypeError, ValueError: as a call does.
+            ExportError: launches have to be heard of, or are driven by the host.
+            OutOfMemoryError: the device has not enough memory for scratch and results.
+        """
+        self._check(arguments)
+        blueprint = self._blueprint
+        if blueprint is None:
+            raise ClosedError(self.plan.name)
+        return export(blueprint, self._device.home, arguments)
+
+    def _check(self, arguments: Sequence[Any]) -> None:
         if len(arguments) != len(self._wanted):
             raise TypeError(
                 f"{self.plan.name} takes {len(self._wanted)} arrays, got {len(arguments)}"
@@ -71,7 +91,6 @@ class CudaExecutable:
         for argument, wanted in zip(arguments, self._wanted, strict=True):
             if type(argument) is CudaBuffer and argument.type is not wanted:
                 check_type(argument.type.dtype, argument.type.shape, wanted)
-        return self.launch(arguments, donated)
 
     def _launch(self, arguments: Sequence[Any], donated: Donated | None = None) -> list[CudaBuffer]:
         chosen = current_stream()

@@ -110,6 +110,7 @@ class Heap:
 
     def release(self) -> None:
         """Free what has come back and is not in use."""
+        self.timeline.driver.release_tied()
         for memory in self.unused:
             memory.clear()
         for _ in range(len(self.lent)):

@@ -265,6 +265,16 @@ class Driver(Protocol):
     def instantiate(self, graph: Any, slots: SlotTable) -> Any:
         """An executable of the graph, which keeps `slots` alive until it is closed."""
 
+    def tie(self, graph: Any, slots: SlotTable) -> None:
+        """Let a graph keep `slots` alive itself, wherever it goes: a CUDA user object has them.
+
+        They live until the graph, all executables and graphs that were made of it, and all launches
+        of those are gone, and `release_tied` is called.
+        """
+
+    def release_tied(self) -> None:
+        """Release what graphs kept alive that are gone."""
+
     def update_kernel(self, executable: Any, kernel: Any) -> None:
         """Give a kernel node, by the handle from `add_kernel`, its present parameter values."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from lowering.buffer import Buffer
@@ -21,10 +21,14 @@ from lowering.slots import NodeSlots, Slot
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """Names what the nodes of a Plan keep; its kernels are `code_bytes` of code."""
+    """Names what the nodes of a Plan keep; its kernels are `code_bytes` of code.
+
+    `operands` are the inputs and outputs that belong to the graph, not to calls.
+    """
 
     plan: Plan
     code_bytes: int
+    operands: Collection[Buffer] = ()
 
     def kernel(self, name: str, node: Node | None, parameters: Sequence[Parameter]) -> NodeSlots:
         """The slots of a kernel node; the load kernel belongs to no node of the Plan."""
@@ -59,6 +63,9 @@ class Keeping:
                 return Slot("arena", self.plan.arena_bytes)
             case Buffer(space="const", number=number, type=type_):
                 return Slot(f"constant {number} {type_}", type_.nbytes)
+            case Buffer(space=space, number=number, type=type_) if parameter in self.operands:
+                what = "argument" if space == "input" else "result"
+                return Slot(f"{what} {number} {type_}", type_.nbytes)
             case Workspace(nbytes=nbytes):
                 return Slot("workspace", nbytes)
             case StopFlag():

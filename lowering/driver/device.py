@@ -42,6 +42,7 @@ from lowering.driver.handles import (
     PinnedAllocation,
 )
 from lowering.driver.thread import Thread
+from lowering.driver.user_objects import UserObjects
 from lowering.slots import SlotTable
 from lowering.strides import row_major_strides
 
@@ -69,6 +70,7 @@ class CudaDriver:
         self.stream = int(self._stream_handle)
         self.captures = CaptureTurns()
         self._libraries: list[Library] = []
+        self._user_objects = UserObjects()
         self._stop_stream: Any = None
         self._one: PinnedAllocation | None = None
 
@@ -333,6 +335,16 @@ class CudaDriver:
         # Executables of cuda.core's making were measured to take a microsecond more to launch.
         handle = check("cuGraphInstantiate", driver.cuGraphInstantiate(graph.handle, 0))
         return CudaExecutableGraph(graph, slots, handle)
+
+    def tie(self, graph: GraphDefinition, slots: SlotTable) -> None:
+        """By a user object. Executables of ours have none, for their launches would take a
+        microsecond more, or thirty: whoever holds one holds its slots.
+        """
+        self._user_objects.tie(graph.handle, slots)
+
+    def release_tied(self) -> None:
+        """As their destructors have said."""
+        self._user_objects.release()
 
     def update_kernel(self, executable: CudaExecutableGraph, kernel: KernelNode) -> None:
         """Pass a node's present values, in a body too."""

@@ -22,7 +22,8 @@ from lowering.plan import Plan, WhileNode, walk
 from lowering.slots import SlotReport
 from tracegraph import limits
 from tracegraph.donated import Donated
-from tracegraph.errors import ClosedError
+from tracegraph.errors import ClosedError, ExportError
+from tracegraph.exported import ExportedGraph
 from tracegraph.types import ArrayType
 
 
@@ -101,6 +102,10 @@ class HostExecutable:
         if donated is not None:
             donated.spent = spent
         return found
+
+    def export_graph(self, arguments: Sequence[Any]) -> ExportedGraph:
+        """There is none: this raises ExportError."""
+        raise ExportError(self.plan.name, 'it runs on the host; compile it for device="cuda"')
 
     def stats(self) -> dict[str, int]:
         """Launches so far, addresses updated (none on the host), bytes of arguments copied."""

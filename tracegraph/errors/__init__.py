@@ -42,6 +42,7 @@ from tracegraph.errors.programs import (
 )
 from tracegraph.errors.running import (
     ClosedError,
+    ExportError,
     OutOfMemoryError,
     StepLimitError,
     StoppedError,
@@ -84,6 +85,7 @@ __all__ = [
     "DonatedArrayError",
     "EffectInConditionError",
     "EscapedTracerError",
+    "ExportError",
     "ImmutableArrayError",
     "InPlaceCastError",
     "IntegerError",

@@ -49,6 +49,13 @@ class ClosedError(RuntimeError):
         super().__init__(f"the executable of {name!r} was closed; compile it again")
 
 
+class ExportError(RuntimeError):
+    """A compiled function has no CUDA graph that others could launch."""
+
+    def __init__(self, name: str, why: str) -> None:
+        super().__init__(f"{name!r} cannot be exported as a CUDA graph: {why}")
+
+
 class UpdateError(RuntimeError):
     """The driver refused to give a node of an executable a new address or value.
 

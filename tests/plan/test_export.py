@@ -1,0 +1,188 @@
+"""Exported graphs own all that they point to, arguments and results as well."""
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+from hand_made_plans import VECTOR, diamond, effects, nested_loops, products, small_input
+
+import tracegraph
+from lowering.backends.recording import InjectedError, RecordingBackend, RecordingDriver
+from lowering.cuda.definition import Definition
+from lowering.errors import NotOpenError, UnfinishedError
+from lowering.slots import SlotTable
+from tracegraph.errors import ClosedError, ExportError
+
+SILENT = (diamond, small_input, nested_loops, products)
+
+
+def arguments_of(made, backend):
+    return [backend.device.pool.buffer(buffer.type.strong()) for buffer in made.inputs]
+
+
+def exported(make, **options):
+    backend = RecordingBackend(RecordingDriver(**options))
+    made = make()
+    executable = backend.compile(made)
+    arguments = arguments_of(made, backend)
+    return executable, executable.export_graph(arguments), arguments, backend
+
+
+@pytest.mark.parametrize("make", SILENT, ids=lambda make: make.__name__)
+def test_the_graph_is_complete_and_tied_to_frozen_slots(make):
+    executable, given, _, backend = exported(make)
+    graph = given.definition
+    assert graph is backend.device.driver.graphs[-1]
+    assert graph.tied.frozen
+    assert given.slots == graph.tied.report(executable.plan.name)
+    kinds = [node.kind for node in given.slots.nodes if node.kind != "library"]
+    assert kinds == [node.kind for node in graph.walk() if node.kind != "library"]
+    passed = {value for node in graph.walk() for value in node.added}
+    used = {result.pointer for result in given.results if result.type.size}
+    assert used <= passed
+    assert [result.type for result in given.results] == [
+        buffer.type.strong() for buffer in executable.plan.outputs
+    ]
+
+
+@pytest.mark.parametrize("make", SILENT, ids=lambda make: make.__name__)
+def test_owners_live_until_the_last_executable_made_of_it_is_gone(make):
+    executable, given, arguments, backend = exported(make)
+    driver = backend.device.driver
+    operands = [weakref.ref(array) for array in (*arguments, *given.results)]
+    memory = [weakref.ref(piece) for piece in driver.live_memory]
+    made = driver.instantiate(given.definition, SlotTable())
+    driver.graphs.clear()
+    del executable, given, arguments, backend
+    gc.collect()
+    assert all(operand() is not None for operand in operands)
+    assert any(piece() is not None for piece in memory)
+    del made
+    gc.collect()
+    assert all(operand() is None for operand in operands)
+    assert all(piece() is None for piece in memory)
+
+
+def test_calls_go_on_beside_an_exported_graph():
+    executable, given, _, backend = exported(small_input)
+    before = [node.added for node in given.definition.walk()]
+    for _ in range(3):
+        executable([3.0, backend.device.pool.buffer(VECTOR)])
+    assert [node.added for node in given.definition.walk()] == before
+    assert executable.stats()["launches"] == 3
+    executable.close()
+    assert given.definition.tied.nbytes > 0
+
+
+def test_the_slots_name_arguments_and_results():
+    _, given, _, _ = exported(diamond)
+    whats = {slot.what for node in given.slots.nodes for slot in node.slots}
+    assert {"argument 0 f64[1000]", "result 0 f64[1000]", "module"} <= whats
+
+
+def test_arguments_from_the_host_are_copied_once():
+    backend = RecordingBackend()
+    executable = backend.compile(small_input())
+    copied = backend.device.driver.count("copy_to_device")
+    given = executable.export_graph([3, np.ones(1000)])
+    assert backend.device.driver.count("copy_to_device") == copied + 2
+    load = [node for node in given.definition.walk() if "load" in node.name]
+    assert not load  # no call passes values
+
+
+def test_an_output_over_an_input_goes_to_a_copy_that_launches_carry_on():
+    run = tracegraph.jit(lambda x: x + 1, device="host", donate_argnums=0)
+    backend = RecordingBackend()
+    executable = backend.compile(run.lower(VECTOR).plan)
+    x = backend.device.pool.buffer(VECTOR)
+    given = executable.export_graph([x])
+    (result,) = given.results
+    assert result.pointer != x.pointer
+    (node,) = given.definition.walk()
+    assert set(node.added) == {result.pointer}
+
+
+def test_loops_read_a_flag_that_nobody_raises():
+    _, given, _, backend = exported(nested_loops)
+    shared = backend.device.timeline.stop_flag
+    assert shared not in given.definition.tied
+    assert all(shared.pointer not in node.added for node in given.definition.walk())
+
+
+@pytest.mark.parametrize("make", [small_input, nested_loops, products])
+def test_an_export_that_fails_anywhere_leaves_nothing(make):
+    executable, _, arguments, backend = exported(make)
+    built = len(backend.device.driver.calls)
+    executable.export_graph(arguments)
+    per_export = len(backend.device.driver.calls) - built
+    for number in range(1, per_export + 1):
+        executable, first, arguments, backend = exported(make)
+        del first
+        driver = backend.device.driver
+        driver.graphs.clear()
+        gc.collect()
+        backend.device.heap.trim()
+        live = len(driver.live_memory)
+        driver.fail_at = len(driver.calls) + number
+        with pytest.raises(InjectedError):
+            executable.export_graph(arguments)
+        driver.fail_at = None
+        assert driver.open_captures == 0
+        driver.graphs.clear()
+        gc.collect()
+        backend.device.heap.trim()
+        assert len(driver.live_memory) == live
+        executable.export_graph(arguments)
+
+
+def test_what_the_host_has_to_hear_of_is_not_exported():
+    backend = RecordingBackend()
+    made = effects()
+    executable = backend.compile(made)
+    with pytest.raises(ExportError, match="prints, checks or shows progress"):
+        executable.export_graph(arguments_of(made, backend))
+
+
+def test_what_the_host_drives_is_not_exported():
+    backend = RecordingBackend(lacks=["conditional_nodes"])
+    made = nested_loops()
+    executable = backend.compile(made)
+    with pytest.raises(ExportError, match="the host drives its loops"):
+        executable.export_graph(arguments_of(made, backend))
+
+
+def test_a_closed_executable_exports_nothing():
+    executable, _, arguments, _ = exported(diamond)
+    executable.close()
+    with pytest.raises(ClosedError):
+        executable.export_graph(arguments)
+    with pytest.raises(TypeError, match="takes 1 arrays, got 0"):
+        executable.export_graph([])
+
+
+def test_a_definition_is_given_away_complete_and_once():
+    driver = RecordingDriver()
+    definition = Definition(driver, SlotTable(), "step")
+    with pytest.raises(UnfinishedError, match="it is new"):
+        definition.give_away()
+    with definition.building() as graph:
+        pass
+    assert definition.give_away() is graph
+    assert definition.state == "given away"
+    for late in (definition.give_away, definition.instantiate):
+        with pytest.raises(UnfinishedError, match="it is given away"):
+            late()
+    with pytest.raises(NotOpenError):
+        definition.add_conditional(graph, [], "if", 0, 1, None)
+
+
+def test_a_graph_that_cannot_be_tied_is_given_up():
+    driver = RecordingDriver()
+    definition = Definition(driver, SlotTable(), "step")
+    with definition.building():
+        pass
+    driver.fail_at = len(driver.calls) + 1
+    with pytest.raises(InjectedError):
+        definition.give_away()
+    assert definition.state == "given up"
