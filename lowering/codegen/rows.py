@@ -140,7 +140,11 @@ def _take_items(
         vectors = vectors_of_pass(flat_pass, shape.width)
         parts, stride = _items(step, shape) // shape.width, shape.lanes * shape.width
         first = f"(lane + part * {shape.lanes}) * {shape.width}"
-        test = f"first < {step.extent}" if step.extent % stride else None
+        test = (
+            f"part < {step.extent // stride} || first < {step.extent}"
+            if step.extent % stride
+            else None
+        )
         neighbours = neighbouring_lanes(shape, step, f"{step.extent} - first")
         groups = Groups(shape.width, parts, first, test, neighbours)
         aligned = declare_aligned(body, vectors.accesses, shape.width)
@@ -156,7 +160,9 @@ def _take_items(
         position = f"lane + item * {shape.lanes}"
         body.line(f"const {index_type(step.extent + shape.lanes)} step = {position};")
         if step.extent % shape.lanes:
-            body.line(f"if (step >= {step.extent}) continue;")
+            # asked of the last alone: a test for each would cost more than what it guards
+            last = step.extent // shape.lanes
+            body.line(f"if (item >= {last} && step >= {step.extent}) continue;")
         body.bind(step, "step")
         compute(body, kept)
         for expr in kept:
