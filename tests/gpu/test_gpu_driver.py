@@ -44,11 +44,11 @@ def test_parameters_are_updated_in_an_executable(device, fill):
     graph = driver.new_graph()
     kernel = driver.add_kernel(graph, [], fill, [first.pointer, 5])
     executable = driver.instantiate(graph, slots)
-    driver.launch(executable)
+    driver.launcher(executable)()
     np.testing.assert_array_equal(read(device, first.pointer), 5)
     kernel.values[0], kernel.values[1] = second.pointer, 2**64 - 3
-    driver.update_kernel(executable, kernel)
-    driver.launch(executable)
+    driver.updater(executable, kernel)()
+    driver.launcher(executable)()
     np.testing.assert_array_equal(read(device, second.pointer), -3)
     np.testing.assert_array_equal(read(device, first.pointer), 5)
     driver.close(executable)
@@ -71,7 +71,7 @@ def test_kernels_share_the_words_of_addresses(device, fill):
     gc.collect()
     update()
     driver.clear(first.pointer, 64)
-    driver.launch(executable)
+    driver.launcher(executable)()
     np.testing.assert_array_equal(read(device, second.pointer), 5)
     np.testing.assert_array_equal(read(device, first.pointer), 0)
     driver.close(executable)
@@ -92,7 +92,7 @@ def test_an_executable_holds_the_owners_of_its_nodes(device, fill):
     assert held() is not None
     poison = [driver.allocate(64) for _ in range(64)]
     assert pointer not in {p.pointer for p in poison}
-    driver.launch(executable)
+    driver.launcher(executable)()
     np.testing.assert_array_equal(read(device, pointer), 9)
     driver.close(executable)
 
@@ -136,7 +136,7 @@ def test_a_product_is_captured_behind_its_dependencies(device, fill):
     assert ends
     assert set(kinds) <= {"kernel", "memset"}
     executable = driver.instantiate(graph, slots)
-    driver.launch(executable)
+    driver.launcher(executable)()
     result = np.empty((4, 4))
     driver.copy_to_host(result, c)
     np.testing.assert_allclose(result, x @ (x + 1))

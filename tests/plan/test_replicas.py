@@ -36,8 +36,8 @@ class LaunchedDriver(RecordingDriver):
             raise InjectedError(operation)
         return position
 
-    def launch(self, executable):
-        super().launch(executable)
+    def _launch(self, executable):
+        super()._launch(executable)
         self.launched = list(executable.values.values())
 
 
