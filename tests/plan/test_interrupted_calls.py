@@ -1,21 +1,21 @@
-"""A call that an interrupt ends at any point holds no lock after."""
+"""What an interrupt ends at any point leaves nothing behind: no lock held, no memory in use."""
 
 import random
 import signal
+import sys
 from contextlib import suppress
 
 import numpy as np
 import pytest
+from hand_made_plans import VECTOR
+from interrupts import InterruptError, interrupted
 
 from lowering.backends.host import HostBackend
+from lowering.backends.recording import RecordingBackend
 from tracegraph import jit
 from tracegraph.types import ArrayType
 
 INTERRUPTS = 300
-
-
-class InterruptError(Exception):
-    pass
 
 
 @pytest.fixture
@@ -42,3 +42,13 @@ def test_an_interrupted_call_leaves_the_executable_free(timer):
             while True:
                 executable([x])
     assert executable.close_idle()
+
+
+def test_an_interrupted_buffer_is_dropped_in_silence_and_its_memory_is_not_in_use(monkeypatch):
+    ignored = []
+    monkeypatch.setattr(sys, "unraisablehook", ignored.append)
+    device = RecordingBackend().device
+    before = device.memory_stats()
+    for _ in interrupted(lambda: device.pool.buffer(VECTOR), "memory"):
+        assert not ignored
+        assert device.memory_stats()["arrays"] == before["arrays"]
