@@ -11,6 +11,7 @@ from lowering import group
 from lowering.buffer import Buffer
 from lowering.coalesce import drop_copies, place_carries
 from lowering.context import Context, number
+from lowering.facts import loads
 from lowering.fuse import fuse
 from lowering.kernel import (
     Accumulator,
@@ -35,7 +36,6 @@ from lowering.stage import (
     KernelStage,
     LoopStage,
     NodeStage,
-    loads,
     space_index,
     stage_reads,
 )

@@ -13,20 +13,13 @@ from lowering.context import Context
 from lowering.desugar import desugar
 from lowering.donation import overwrite
 from lowering.edges import edges
+from lowering.facts import nest_expressions
 from lowering.kernel import Kernel, Nest
 from lowering.memory import Arrangement, arrange
 from lowering.plan import Graph, IfElseNode, KernelNode, Node, Plan, SwitchNode, WhileNode
 from lowering.prune import prune
 from lowering.schedule import costs_of, schedule
-from lowering.stage import (
-    Block,
-    BranchStage,
-    KernelStage,
-    LoopStage,
-    NodeStage,
-    Stage,
-    nest_expressions,
-)
+from lowering.stage import Block, BranchStage, KernelStage, LoopStage, NodeStage, Stage
 from tracegraph.ir import Program, Value
 from tracegraph.scalar import Apply
 
