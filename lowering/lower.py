@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import count
 
-from lowering.build import Binding, RegionBuilder, finish
+from lowering.build import Binding, RegionBuilder
 from lowering.context import Context
 from lowering.desugar import desugar
 from lowering.donation import overwrite
@@ -55,7 +55,7 @@ def plan_of(program: Program, donated: Sequence[int] = (), *, fusion: bool = Tru
     constants = tuple([context.buffer("const", p.type) for p in body.params[n_inputs:]])
     outputs = tuple([context.buffer("output", atom.type) for atom in body.results])
     bind: dict[Value, Binding] = dict(zip(body.params, (*inputs, *constants), strict=True))
-    block = finish(RegionBuilder(context, body, bind, outputs))
+    block = RegionBuilder(context, body, bind, outputs).finish()
     given = [inputs[number] for number in donated]
     outputs, donations = overwrite(block, outputs, given) if given else (outputs, ())
     block.stages[:0] = context.staging()
