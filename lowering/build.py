@@ -9,18 +9,17 @@ from operator import attrgetter
 
 from lowering import group
 from lowering.buffer import Buffer
-from lowering.coalesce import drop_copies, place_carries
-from lowering.context import Context, number
+from lowering.coalesce import drop_copies
+from lowering.context import Context
+from lowering.control import control
+from lowering.effects import effect
+from lowering.facts import loads
 from lowering.fuse import fuse
 from lowering.kernel import (
     Accumulator,
     MapNest,
     Nest,
-    PrintedArray,
-    PrintNest,
-    Publish,
     ReduceNest,
-    Require,
     ScanNest,
     ScatterNest,
     SetCondition,
@@ -28,14 +27,10 @@ from lowering.kernel import (
     Store,
 )
 from lowering.matmul import matrix_product
-from lowering.plan import Construct
 from lowering.stage import (
     Block,
-    BranchStage,
     KernelStage,
-    LoopStage,
-    NodeStage,
-    loads,
+    Stage,
     space_index,
     stage_reads,
 )
@@ -63,9 +58,6 @@ class Captured:
     builder: RegionBuilder
     atom: Atom
 
-
-_DEFAULT = "takes any body"
-"""What the conditional nodes of a graph are chosen for."""
 
 Binding = Buffer | Captured | Eqn
 """Where a value comes from: memory, the region around, or its equation, inlined."""
@@ -123,14 +115,35 @@ class RegionBuilder:
             self._equation(eqn)
         for atom, buffer in zip(self.region.results, self.sinks, strict=False):
             if not isinstance(atom, Value) or self.places.get(atom) is not buffer:
-                self._store_value(atom, buffer)
+                self.store_value(atom, buffer)
         return self.block
+
+    def finish(self) -> Block:
+        """The block of a region that is not a loop's body, its nests merged."""
+        block = self.build()
+        self.merge()
+        return block
 
     def merge(self) -> None:
         """Drop copies that nothing needs, and merge nests into kernels."""
         drop_copies(self.block, self.sinks)
         if self.context.fusion:
             fuse(self.block, self.sinks)
+
+    def inside(
+        self,
+        region: Region,
+        own: Mapping[Value, Binding],
+        captured: Sequence[Atom],
+        sinks: Sequence[Buffer],
+    ) -> RegionBuilder:
+        """A builder for a region in this one.
+
+        Its first parameters are bound to what is its `own`, the others stand for values of this.
+        """
+        captures = zip(region.params[len(own) :], captured, strict=True)
+        bind = {**own, **{param: Captured(self, atom) for param, atom in captures}}
+        return RegionBuilder(self.context, region, bind, sinks)
 
     # -- elements
     # -------------------------------------------------------------------------------------
@@ -196,23 +209,26 @@ class RegionBuilder:
     # -- nests
     # ----------------------------------------------------------------------------------------
 
-    def _new(self, type_: ArrayType) -> Buffer:
+    def scratch(self, type_: ArrayType) -> Buffer:
+        """A new scratch buffer that belongs to the region."""
         buffer = self.context.buffer("scratch", type_)
         self.block.owned.add(buffer)
         return buffer
 
-    def _emit(self, nest: Nest) -> None:
+    def emit(self, nest: Nest) -> None:
+        """Append a kernel of one nest, unless it has no points."""
         if all(nest.space):
             self.block.stages.append(KernelStage([nest], self.sources))
 
-    def _set_condition(self, atom: Atom, condition: int) -> None:
-        self._signal(atom, partial(SetCondition, condition))
+    def set_condition(self, atom: Atom, condition: int) -> None:
+        """The nest that sets a condition to a scalar."""
+        self.signal(atom, partial(SetCondition, condition))
 
-    def _signal(self, atom: Atom, signal: Callable[[Expr], Signal]) -> None:
+    def signal(self, atom: Atom, signal: Callable[[Expr], Signal]) -> None:
         """The nest that evaluates a scalar and makes a signal of it."""
-        self._store_value(atom, None, signal)
+        self.store_value(atom, None, signal)
 
-    def _store_value(
+    def store_value(
         self,
         atom: Atom,
         buffer: Buffer | None,
@@ -235,9 +251,9 @@ class RegionBuilder:
         accumulators, self.accumulators = tuple(self.accumulators), None
         if accumulators:
             loop = self._loop_of(atom, eqn)
-            self._emit(ReduceNest(shape, loop, accumulators, stores, signals))
+            self.emit(ReduceNest(shape, loop, accumulators, stores, signals))
         else:
-            self._emit(MapNest(shape, stores, signals))
+            self.emit(MapNest(shape, stores, signals))
 
     def _loop_of(self, atom: Atom, eqn: Eqn | None) -> tuple[int, ...]:
         if eqn is None or not isinstance(eqn.op.form, Reduction):
@@ -256,8 +272,8 @@ class RegionBuilder:
             case Elementwise() | Indexed() | Reduction():
                 (out,) = eqn.outputs
                 if out in self.grouping.stored:
-                    buffer = self.places.get(out) or self._new(out.type)
-                    self._store_value(out, buffer, eqn=eqn)
+                    buffer = self.places.get(out) or self.scratch(out.type)
+                    self.store_value(out, buffer, eqn=eqn)
                     self.bindings[out] = buffer
                 else:
                     self.bindings[out] = eqn
@@ -267,19 +283,19 @@ class RegionBuilder:
                 self._scatter(eqn)
             case Contraction():
                 (out,) = eqn.outputs
-                self.bindings[out] = buffer = self._new(out.type)
+                self.bindings[out] = buffer = self.scratch(out.type)
                 matrix_product(self, eqn, buffer)
             case Control():
-                self._control(eqn)
+                control(self, eqn)
             case Effect():
-                self._effect(eqn)
+                effect(self, eqn)
 
     def _scan(self, eqn: Eqn, combiner: Combiner) -> None:
         (out,) = eqn.outputs
-        buffer = self._new(out.type)
+        buffer = self.scratch(out.type)
         index = space_index(out.type.shape)
         store = Store(buffer, index, self.element(eqn.operands[0], index, None))
-        self._emit(ScanNest(out.type.shape, eqn.attrs["axis"], combiner, store))
+        self.emit(ScanNest(out.type.shape, eqn.attrs["axis"], combiner, store))
         self.bindings[out] = buffer
 
     def _scatter(self, eqn: Eqn) -> None:
@@ -289,9 +305,9 @@ class RegionBuilder:
         _, updates, *_ = operands = self._operands(eqn)
         index = space_index(updates.type.shape)
         value = updates[index]
-        buffer = self._new(out.type)
+        buffer = self.scratch(out.type)
         start = len(self.block.stages)
-        self._store_value(eqn.operands[0], buffer)
+        self.store_value(eqn.operands[0], buffer)
         copying = self.block.stages[start:]
         copied = set().union(*map(stage_reads, copying))
         if not copied.isdisjoint(load.buffer for load in loads([value])):
@@ -302,107 +318,20 @@ class RegionBuilder:
         target, guard = form.target(index, operands, out.type, **eqn.attrs)
         repeats = form.repeats(eqn.attrs, tuple(a.type for a in eqn.operands))
         store = Store(buffer, target, value, guard)
-        self._emit(ScatterNest(updates.type.shape, repeats, form.combiner, store))
+        self.emit(ScatterNest(updates.type.shape, repeats, form.combiner, store))
         self.bindings[out] = buffer
-
-    # -- effects
-    # --------------------------------------------------------------------------------------
-
-    def _effect(self, eqn: Eqn) -> None:
-        """The nest of an effect. Its token has no elements: it is bound like any inlined value."""
-        (token,) = eqn.outputs
-        self.bindings[token] = eqn
-        _, *values = eqn.operands
-        context = self.context
-        match eqn.op.name:
-            case "debug_print":
-                site = number(context.prints, eqn.attrs["format"])
-                self._emit(PrintNest((), site, tuple(map(self._printed, values))))
-            case "require":
-                failure = number(context.failures, eqn.attrs["failure"])
-                self._signal(values[0], partial(Require, failure))
-            case "report_step":
-                monitor = number(context.monitors, eqn.attrs["monitor"])
-                self._signal(values[0], partial(Publish, monitor))
-
-    def _printed(self, atom: Atom) -> PrintedArray:
-        shape = atom.type.shape
-        return PrintedArray(shape, self.element(atom, space_index(shape), None))
-
-    # -- control
-    # --------------------------------------------------------------------------------------
-
-    def _control(self, eqn: Eqn) -> None:
-        if eqn.op.name == "rotated_loop":
-            self._loop(eqn)
-        else:
-            self._branches(eqn)
-
-    def _branches(self, eqn: Eqn) -> None:
-        predicate, *captures = eqn.operands
-        condition = self.context.condition()
-        self._set_condition(predicate, condition)
-        results = [self._new(v.type) for v in eqn.outputs]
-        branches = []
-        for region in eqn.regions:
-            bind = self._captures(region.params, captures)
-            branches.append(finish(RegionBuilder(self.context, region, bind, results)))
-        boolean = eqn.op.name == "cond"
-        schedule = "IF/ELSE node" if boolean else "SWITCH node"
-        pinned = eqn.attrs.get("schedule")
-        construct = Construct(eqn.op.name, schedule, _DEFAULT, pinned=pinned)
-        stage = BranchStage(condition, branches, boolean, _sources(eqn), construct)
-        self.block.stages.append(stage)
-        self.bindings.update(zip(eqn.outputs, results, strict=True))
-
-    def _loop(self, eqn: Eqn) -> None:
-        count = eqn.attrs["carry"]
-        (region,) = eqn.regions
-        first, *operands = eqn.operands
-        condition = self.context.condition()
-        carries = []
-        for atom in operands[:count]:
-            buffer = self._new(atom.type)
-            self._store_value(atom, buffer)
-            carries.append(buffer)
-        self._set_condition(first, condition)
-
-        bind: dict[Value, Binding] = dict(zip(region.params, carries, strict=False))
-        bind |= self._captures(region.params[count:], operands[count:])
-        news = [self.context.buffer("scratch", b.type) for b in carries]
-        inner = RegionBuilder(self.context, region, bind, news)
-        inner.block.owned.update(news)
-        body = inner.build()
-        inner.source = eqn.source
-        inner._set_condition(region.results[-1], condition)
-        inner.merge()
-        place_carries(body, dict(zip(news, carries, strict=True)))
-        construct = Construct(
-            eqn.attrs["construct"],
-            "WHILE node",
-            _DEFAULT,
-            eqn.attrs["steps"],
-            eqn.attrs["max_steps"],
-            eqn.attrs["schedule"],
-            eqn.attrs["unroll"],
-        )
-        self.block.stages.append(LoopStage(condition, body, _sources(eqn), construct))
-        self.bindings.update(zip(eqn.outputs, carries, strict=True))
-
-    def _captures(self, params: Sequence[Value], operands: Sequence[Atom]) -> dict[Value, Binding]:
-        return {p: Captured(self, a) for p, a in zip(params, operands, strict=True)}
 
     # -- memory for library operands
     # --------------------------------------------------------------------
 
     def materialize(self, type_: ArrayType, value: Expr, index: tuple[Expr, ...]) -> Buffer:
         """A new scratch buffer that holds an expression's value at every point of a shape."""
-        buffer = self._new(type_)
-        self._emit(MapNest(type_.shape, (Store(buffer, index, value),)))
+        buffer = self.scratch(type_)
+        self.emit(MapNest(type_.shape, (Store(buffer, index, value),)))
         return buffer
 
-    def add(self, stage: NodeStage) -> None:
-        """Append a finished node."""
+    def add(self, stage: Stage) -> None:
+        """Append a finished stage."""
         self.block.stages.append(stage)
 
     def emit_reduction(
@@ -411,19 +340,12 @@ class RegionBuilder:
         """A nest with a single accumulator that goes to a buffer."""
         value = Accumulated.make(0, buffer.type.dtype)
         store = Store(buffer, space_index(space), value)
-        self._emit(ReduceNest(space, (loop,), (accumulator,), (store,)))
+        self.emit(ReduceNest(space, (loop,), (accumulator,), (store,)))
 
     @property
     def sources(self) -> tuple[Source, ...]:
         """The user's line of the current equation."""
         return () if self.source is None else (self.source,)
-
-
-def finish(builder: RegionBuilder) -> Block:
-    """Build a region that is not a loop's body, and merge its nests."""
-    block = builder.build()
-    builder.merge()
-    return block
 
 
 _IN_KERNELS = frozenset({Elementwise, Indexed, Reduction})
@@ -444,10 +366,6 @@ def _places(
         if isinstance(atom, Value) and atom in stored:
             places.setdefault(atom, sink)
     return places
-
-
-def _sources(eqn: Eqn) -> tuple[Source, ...]:
-    return () if eqn.source is None else (eqn.source,)
 
 
 def _aligned(shape: tuple[int, ...], index: tuple[Expr, ...]) -> tuple[Expr, ...]:

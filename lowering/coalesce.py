@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from lowering.buffer import Buffer
+from lowering.facts import loads, nest_loads, nest_reads, nest_writes
 from lowering.kernel import MapNest, Nest, ReduceNest, RowNest, Store
 from lowering.rows import as_rows
 from lowering.stage import (
@@ -18,10 +19,6 @@ from lowering.stage import (
     KernelStage,
     Stage,
     blocks,
-    loads,
-    nest_loads,
-    nest_reads,
-    nest_writes,
     rename_in_stage,
     space_index,
     stage_reads,

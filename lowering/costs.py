@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from math import prod
 
 from lowering.buffer import Buffer
+from lowering.facts import nest_reads, nest_writes
 from lowering.kernel import Kernel, Nest, PrintNest, ReduceNest, RowNest
 from lowering.plan import KernelNode, LibraryNode, MemcpyNode
-from lowering.stage import nest_reads, nest_writes
 
 Leaf = KernelNode | LibraryNode | MemcpyNode
 """A node without bodies."""

@@ -19,6 +19,7 @@ from itertools import islice
 
 from lowering.buffer import Buffer
 from lowering.coalesce import Sharing, is_own_point, reads_in_place
+from lowering.facts import nest_stores
 from lowering.kernel import MapNest
 from lowering.plan import Donation
 from lowering.stage import (
@@ -26,7 +27,6 @@ from lowering.stage import (
     KernelStage,
     NodeStage,
     Stage,
-    nest_stores,
     space_index,
     stage_reads,
     stage_writes,

@@ -12,21 +12,23 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import NamedTuple
 
 from lowering.buffer import Buffer
-from lowering.kernel import Nest, PrintNest, Publish
-from lowering.stage import (
-    BranchStage,
+from lowering.facts import (
     Facts,
-    KernelStage,
-    LoopStage,
-    NodeStage,
-    Stage,
-    blocks,
     facts_of,
     is_ordered,
     nest_conditions,
     nest_reads,
     nest_signals,
     nest_writes,
+)
+from lowering.kernel import Nest, PrintNest, Publish
+from lowering.stage import (
+    BranchStage,
+    KernelStage,
+    LoopStage,
+    NodeStage,
+    Stage,
+    blocks,
     stage_reads,
     stage_writes,
     walk,

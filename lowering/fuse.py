@@ -16,18 +16,12 @@ from math import prod
 
 from lowering.buffer import Buffer
 from lowering.edges import Resource, Touched, access, nest_access
+from lowering.facts import nest_conditions, nest_size, nest_writes
 from lowering.grow import MAX_EXPRESSIONS, Growing
 from lowering.kernel import Nest, PrintNest, ReduceNest, RowNest, ScatterNest, Store
 from lowering.prune import without_dead
 from lowering.rows import join_rows
-from lowering.stage import (
-    Block,
-    KernelStage,
-    Stage,
-    nest_conditions,
-    nest_size,
-    nest_writes,
-)
+from lowering.stage import Block, KernelStage, Stage
 from tracegraph.ir import Source
 
 WINDOW = 12

@@ -9,20 +9,18 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence, Set
 from dataclasses import replace
 
-from lowering.kernel import Accumulator, MapNest, Nest, ReduceNest, Signal, Store
-from lowering.stage import (
+from lowering.facts import (
     Facts,
     facts_of,
-    map_nest,
-    map_stores,
     nest_accumulated,
     nest_conditions,
     nest_expressions,
     nest_size,
     nest_stores,
     roots_of,
-    space_index,
 )
+from lowering.kernel import Accumulator, MapNest, Nest, ReduceNest, Signal, Store
+from lowering.stage import map_nest, map_stores, space_index
 from tracegraph.scalar import Accumulated, Expr, subexpressions, substitution
 
 MAX_EXPRESSIONS = 600

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from lowering.buffer import Buffer
+from lowering.facts import nest_signals, nest_stores
 from lowering.kernel import (
     Kernel,
     MapNest,
@@ -22,7 +23,6 @@ from lowering.kernel import (
     Store,
 )
 from lowering.plan import Graph, KernelNode, Node, Part
-from lowering.stage import nest_signals, nest_stores
 from tracegraph.op import get
 from tracegraph.scalar import Expr, apply, const
 

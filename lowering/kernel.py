@@ -23,7 +23,7 @@ from tracegraph.scalar import Expr
 class Analysed:
     """Base of nests: what an analysis finds out stays with the nest, which never changes."""
 
-    facts: Any = field(default=None, init=False, repr=False)  # lowering.stage's, once known
+    facts: Any = field(default=None, init=False, repr=False)  # of lowering.facts, once known
 
 
 @record

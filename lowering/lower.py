@@ -8,25 +8,18 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import count
 
-from lowering.build import Binding, RegionBuilder, finish
+from lowering.build import Binding, RegionBuilder
 from lowering.context import Context
 from lowering.desugar import desugar
 from lowering.donation import overwrite
 from lowering.edges import edges
+from lowering.facts import nest_expressions
 from lowering.kernel import Kernel, Nest
 from lowering.memory import Arrangement, arrange
 from lowering.plan import Graph, IfElseNode, KernelNode, Node, Plan, SwitchNode, WhileNode
 from lowering.prune import prune
 from lowering.schedule import costs_of, schedule
-from lowering.stage import (
-    Block,
-    BranchStage,
-    KernelStage,
-    LoopStage,
-    NodeStage,
-    Stage,
-    nest_expressions,
-)
+from lowering.stage import Block, BranchStage, KernelStage, LoopStage, NodeStage, Stage
 from tracegraph.ir import Program, Value
 from tracegraph.scalar import Apply
 
@@ -62,7 +55,7 @@ def plan_of(program: Program, donated: Sequence[int] = (), *, fusion: bool = Tru
     constants = tuple([context.buffer("const", p.type) for p in body.params[n_inputs:]])
     outputs = tuple([context.buffer("output", atom.type) for atom in body.results])
     bind: dict[Value, Binding] = dict(zip(body.params, (*inputs, *constants), strict=True))
-    block = finish(RegionBuilder(context, body, bind, outputs))
+    block = RegionBuilder(context, body, bind, outputs).finish()
     given = [inputs[number] for number in donated]
     outputs, donations = overwrite(block, outputs, given) if given else (outputs, ())
     block.stages[:0] = context.staging()

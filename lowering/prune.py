@@ -6,17 +6,9 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 from lowering.buffer import Buffer
+from lowering.facts import nest_reads, nest_stores, nest_writes
 from lowering.kernel import MapNest, Nest, Pass, PrintNest, ReduceNest, RowNest, Store
-from lowering.stage import (
-    Block,
-    KernelStage,
-    blocks,
-    nest_reads,
-    nest_stores,
-    nest_writes,
-    stage_reads,
-    walk,
-)
+from lowering.stage import Block, KernelStage, blocks, stage_reads, walk
 
 
 def prune(block: Block) -> None:

@@ -13,16 +13,9 @@ from types import MappingProxyType
 
 from lowering.buffer import Buffer
 from lowering.contiguity import loop_is_contiguous
+from lowering.facts import loads, nest_accumulated, nest_loads, nest_stores, of_same_expressions
 from lowering.kernel import MapNest, Nest, Pass, ReduceNest, RowNest
-from lowering.stage import (
-    loads,
-    map_nest,
-    nest_accumulated,
-    nest_loads,
-    nest_stores,
-    of_same_expressions,
-    space_index,
-)
+from lowering.stage import map_nest, space_index
 from tracegraph.scalar import Accumulated, Axis, Expr, Load, subexpressions
 
 MANY_ROWS = 512

@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import count
 
 from lowering.buffer import Buffer
+from lowering.facts import nest_reads, nest_writes
 from lowering.kernel import Kernel
 from lowering.memory import ALIGNMENT
 from lowering.plan import (
@@ -24,7 +25,7 @@ from lowering.plan import (
     walk,
     with_bodies,
 )
-from lowering.stage import nest_reads, nest_writes, rename_in_nest
+from lowering.stage import rename_in_nest
 
 Names = Mapping[Buffer, Buffer]
 

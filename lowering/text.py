@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 
+from lowering.facts import nest_roots, nest_signals, nest_stores
 from lowering.kernel import (
     Accumulator,
     Kernel,
@@ -45,7 +46,6 @@ from lowering.plan import (
     SwitchNode,
     WhileNode,
 )
-from lowering.stage import nest_roots, nest_signals, nest_stores
 from tracegraph.scalar import (
     INDEX,
     Accumulated,

@@ -14,11 +14,11 @@ from dataclasses import replace
 from itertools import pairwise
 
 from lowering.buffer import Buffer
+from lowering.facts import nest_stores
 from lowering.guards import Settings, guarded_node, with_nests, with_settings
 from lowering.kernel import MapNest, Predicate, Store
 from lowering.plan import Graph, KernelNode, LibraryNode, Node, Part
 from lowering.splice import in_order, single, splice
-from lowering.stage import nest_stores
 from tracegraph.scalar import const
 
 

@@ -336,7 +336,11 @@ class RecordingDriver:
     def release_tied(self) -> None:
         """They go with the graph."""
 
-    def update_kernel(self, executable: RecordedExecutable, kernel: RecordedNode) -> None:
+    def updater(self, executable: RecordedExecutable, kernel: RecordedNode) -> Callable[[], None]:
+        """To update, by then."""
+        return lambda: self._update(executable, kernel)
+
+    def _update(self, executable: RecordedExecutable, kernel: RecordedNode) -> None:
         """Logged with the parameter values."""
         if executable.closed:
             raise ClosedGraphError
@@ -346,19 +350,15 @@ class RecordingDriver:
         self._log("update_kernel", kernel.name, *kernel.values)
         executable.values[kernel] = tuple(kernel.values)
 
-    def updater(self, executable: RecordedExecutable, kernel: RecordedNode) -> Callable[[], None]:
-        """To update, by then."""
-        return lambda: self.update_kernel(executable, kernel)
+    def launcher(self, executable: RecordedExecutable) -> Callable[[], None]:
+        """To launch, by then."""
+        return lambda: self._launch(executable)
 
-    def launch(self, executable: RecordedExecutable) -> None:
+    def _launch(self, executable: RecordedExecutable) -> None:
         """Logged."""
         if executable.closed:
             raise ClosedGraphError
         self._log("launch")
-
-    def launcher(self, executable: RecordedExecutable) -> Callable[[], None]:
-        """To launch, by then."""
-        return lambda: self.launch(executable)
 
     def close(self, executable: RecordedExecutable) -> None:
         """Logged."""

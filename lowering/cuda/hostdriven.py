@@ -72,10 +72,14 @@ def drive(
 
 @dataclass(slots=True, eq=False)
 class Segment:
-    """Consecutive nodes without conditionals, as a graph of their own."""
+    """Consecutive nodes without conditionals, as a graph of their own.
+
+    What it is launched by is made when it is instantiated.
+    """
 
     graph: Any
     executable: Any = None
+    launch: Callable[[], None] = field(init=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -201,28 +205,26 @@ class _HostDriven:
     def instantiate(self, graph: CutGraph, slots: SlotTable) -> CutGraph:
         for segment in graph.segments():
             segment.executable = self._driver.instantiate(segment.graph, slots)
+            segment.launch = self._driver.launcher(segment.executable)
         return graph
-
-    def update_kernel(self, executable: CutGraph, kernel: CutKernel) -> None:
-        self._driver.update_kernel(kernel.segment.executable, kernel.kernel)
 
     def updater(self, executable: CutGraph, kernel: CutKernel) -> Callable[[], None]:
         return self._driver.updater(kernel.segment.executable, kernel.kernel)
 
-    def launch(self, executable: CutGraph) -> None:
-        for part in executable.parts:
+    def launcher(self, executable: CutGraph) -> Callable[[], None]:
+        return partial(self._launch, executable)
+
+    def _launch(self, graph: CutGraph) -> None:
+        for part in graph.parts:
             if isinstance(part, Segment):
-                self._driver.launch(part.executable)
+                part.launch()
             elif part.kind == "while":
                 while self._condition(part.condition):
-                    self.launch(part.bodies[0])
+                    self._launch(part.bodies[0])
             else:
                 chosen = _branch(part.kind, self._condition(part.condition))
                 if chosen < len(part.bodies):
-                    self.launch(part.bodies[chosen])
-
-    def launcher(self, executable: CutGraph) -> Callable[[], None]:
-        return partial(self.launch, executable)
+                    self._launch(part.bodies[chosen])
 
     def _condition(self, number: int) -> int:
         """What a condition was set to by all that was launched.

@@ -275,17 +275,11 @@ class Driver(Protocol):
     def release_tied(self) -> None:
         """Release what graphs kept alive that are gone."""
 
-    def update_kernel(self, executable: Any, kernel: Any) -> None:
-        """Give a kernel node, by the handle from `add_kernel`, its present parameter values."""
-
     def updater(self, executable: Any, kernel: Any) -> Callable[[], None]:
-        """What updates a kernel node, and no more, as `update_kernel`."""
-
-    def launch(self, executable: Any) -> None:
-        """Launch on the stream, without waiting."""
+        """What gives a kernel node, by the handle from `add_kernel`, its parameters of then."""
 
     def launcher(self, executable: Any) -> Callable[[], None]:
-        """What launches an executable, and no more, as `launch`."""
+        """What launches on the stream, without waiting."""
 
     def close(self, executable: Any) -> None:
         """Free the executable, of which no launch is in flight."""

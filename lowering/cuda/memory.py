@@ -80,7 +80,10 @@ class Lease:
 
     def __del__(self) -> None:
         # Runs in any thread and at any point: appending is atomic and takes no lock.
-        self._free.append(self._allocation)
+        try:
+            self._free.append(self._allocation)
+        except AttributeError:
+            return  # an interrupt came before it was given its memory
 
 
 class Pool:

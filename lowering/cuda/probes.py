@@ -68,8 +68,8 @@ def _updates_bodies(driver: Driver, compile_: Callable[[str], Any]) -> bool:
     store = driver.add_kernel(body, [], launch, [memory.pointer, 1])
     executable = driver.instantiate(graph, slots)
     store.values[1] = 2
-    driver.update_kernel(executable, store)
-    driver.launch(executable)
+    driver.updater(executable, store)()
+    driver.launcher(executable)()
     stored = np.zeros((), np.uint64)
     driver.copy_to_host(stored, memory.pointer)
     driver.close(executable)

@@ -346,12 +346,8 @@ class CudaDriver:
         """As their destructors have said."""
         self._user_objects.release()
 
-    def update_kernel(self, executable: CudaExecutableGraph, kernel: KernelNode) -> None:
-        """Pass a node's present values, in a body too."""
-        self.updater(executable, kernel)()
-
     def updater(self, executable: CudaExecutableGraph, kernel: KernelNode) -> Callable[[], None]:
-        """The driver's call with its arguments; it holds the node, whose values it reads."""
+        """The driver's call with its arguments, in a body too; it holds the node for its values."""
         update = driver.cuGraphExecKernelNodeSetParams
 
         def run() -> None:
@@ -361,10 +357,6 @@ class CudaDriver:
                 check("cuGraphExecKernelNodeSetParams", result)
 
         return run
-
-    def launch(self, executable: CudaExecutableGraph) -> None:
-        """Launch on the stream."""
-        self.launcher(executable)()
 
     def launcher(self, executable: CudaExecutableGraph) -> Callable[[], None]:
         """The driver's call with its arguments; a closed executable's handle is refused by it."""

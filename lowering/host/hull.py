@@ -13,13 +13,13 @@ from math import prod
 import numpy as np
 
 from lowering.buffer import Buffer
+from lowering.facts import nest_reads
 from lowering.host import functions, windows
 from lowering.host.evaluate import Evaluator
 from lowering.host.frame import is_all
 from lowering.host.place import place
 from lowering.host.registers import Instruction, Register, Temporary, View
 from lowering.kernel import MapNest, Nest
-from lowering.stage import nest_reads
 
 WASTE = 1.25
 """How many times as many elements a range may have as the window."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from lowering.buffer import Buffer
+from lowering.facts import nest_reads, nest_writes
 from lowering.plan import (
     IfElseNode,
     IfNode,
@@ -18,7 +19,6 @@ from lowering.plan import (
     walk,
 )
 from lowering.slots import NodeSlots, Slot, SlotReport
-from lowering.stage import nest_reads, nest_writes
 
 
 def slots(plan: Plan) -> SlotReport:

@@ -10,6 +10,7 @@ from math import prod
 import numpy as np
 
 from lowering.buffer import Buffer
+from lowering.facts import nest_expressions
 from lowering.host import functions, windows
 from lowering.host.arena import Array
 from lowering.host.effects import teller
@@ -34,7 +35,6 @@ from lowering.kernel import (
     Store,
 )
 from lowering.plan import Plan
-from lowering.stage import nest_expressions
 from tracegraph.scalar import FALSE, TRUE, Apply, Expr
 
 

@@ -12,8 +12,9 @@ from dataclasses import replace
 from itertools import pairwise, product
 from math import prod
 
+from lowering.facts import nest_expressions
 from lowering.kernel import MapNest, Nest, ReduceNest, RowNest
-from lowering.stage import map_nest, nest_expressions
+from lowering.stage import map_nest
 from tracegraph.scalar import (
     Axis,
     Clamp,

@@ -99,8 +99,8 @@ class EmulatedDriver(RecordingDriver):
         module.counts[name] = len(values)
         return super().add_kernel(graph, dependencies, launch, values)
 
-    def launch(self, executable: RecordedExecutable) -> None:
-        super().launch(executable)
+    def _launch(self, executable: RecordedExecutable) -> None:
+        super()._launch(executable)
         for node in executable.graph.nodes:
             assert node.launch is not None, f"{node.kind} nodes are not emulated"
             self._run(node.launch, executable.values[node])

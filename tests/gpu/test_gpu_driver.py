@@ -29,6 +29,16 @@ def fill(device):
     return Launch(device.driver.kernel(module, "fill"), (1, 1, 1), (8, 1, 1))
 
 
+def filling(driver, fill, value, *memory):
+    """An executable that keeps some pieces of memory and fills the first; and its kernel."""
+    from lowering.slots import SlotTable
+
+    slots, graph = SlotTable(), driver.new_graph()
+    slots.retain(*memory)
+    kernel = driver.add_kernel(graph, [], fill, [memory[0].pointer, value])
+    return driver.instantiate(graph, slots), kernel
+
+
 def read(device, pointer):
     target = np.empty(8, np.int64)
     device.driver.copy_to_host(target, pointer)
@@ -36,33 +46,23 @@ def read(device, pointer):
 
 
 def test_parameters_are_updated_in_an_executable(device, fill):
-    from lowering.slots import SlotTable
-
-    driver, slots = device.driver, SlotTable()
+    driver = device.driver
     first, second = driver.allocate(64), driver.allocate(64)
-    slots.retain(first, second)
-    graph = driver.new_graph()
-    kernel = driver.add_kernel(graph, [], fill, [first.pointer, 5])
-    executable = driver.instantiate(graph, slots)
-    driver.launch(executable)
+    executable, kernel = filling(driver, fill, 5, first, second)
+    driver.launcher(executable)()
     np.testing.assert_array_equal(read(device, first.pointer), 5)
     kernel.values[0], kernel.values[1] = second.pointer, 2**64 - 3
-    driver.update_kernel(executable, kernel)
-    driver.launch(executable)
+    driver.updater(executable, kernel)()
+    driver.launcher(executable)()
     np.testing.assert_array_equal(read(device, second.pointer), -3)
     np.testing.assert_array_equal(read(device, first.pointer), 5)
     driver.close(executable)
 
 
 def test_kernels_share_the_words_of_addresses(device, fill):
-    from lowering.slots import SlotTable
-
-    driver, slots = device.driver, SlotTable()
+    driver = device.driver
     first, second = driver.allocate(64), driver.allocate(64)
-    slots.retain(first, second)
-    graph = driver.new_graph()
-    kernel = driver.add_kernel(graph, [], fill, [first.pointer, 5])
-    executable = driver.instantiate(graph, slots)
+    executable, kernel = filling(driver, fill, 5, first, second)
     words = (ctypes.c_uint64 * 3)(1, first.pointer, 2)
     kernel.share(0, words, 1)
     update = driver.updater(executable, kernel)
@@ -71,28 +71,23 @@ def test_kernels_share_the_words_of_addresses(device, fill):
     gc.collect()
     update()
     driver.clear(first.pointer, 64)
-    driver.launch(executable)
+    driver.launcher(executable)()
     np.testing.assert_array_equal(read(device, second.pointer), 5)
     np.testing.assert_array_equal(read(device, first.pointer), 0)
     driver.close(executable)
 
 
 def test_an_executable_holds_the_owners_of_its_nodes(device, fill):
-    from lowering.slots import SlotTable
-
-    driver, slots = device.driver, SlotTable()
+    driver = device.driver
     memory = driver.allocate(64)
-    slots.retain(memory)
-    pointer, held = memory.pointer, weakref.ref(slots)
-    graph = driver.new_graph()
-    driver.add_kernel(graph, [], fill, [pointer, 9])
-    executable = driver.instantiate(graph, slots)
-    del graph, slots, memory
+    executable, _ = filling(driver, fill, 9, memory)
+    pointer, held = memory.pointer, weakref.ref(executable.slots)
+    del memory
     gc.collect()
     assert held() is not None
     poison = [driver.allocate(64) for _ in range(64)]
     assert pointer not in {p.pointer for p in poison}
-    driver.launch(executable)
+    driver.launcher(executable)()
     np.testing.assert_array_equal(read(device, pointer), 9)
     driver.close(executable)
 
@@ -136,7 +131,7 @@ def test_a_product_is_captured_behind_its_dependencies(device, fill):
     assert ends
     assert set(kinds) <= {"kernel", "memset"}
     executable = driver.instantiate(graph, slots)
-    driver.launch(executable)
+    driver.launcher(executable)()
     result = np.empty((4, 4))
     driver.copy_to_host(result, c)
     np.testing.assert_allclose(result, x @ (x + 1))

@@ -184,7 +184,7 @@ def test_an_executable_runs_and_holds_its_owners_when_its_graph_is_gone(driver, 
     del graph, slots, memory
     gc.collect()
     assert held() is not None
-    driver.launch(executable)
+    driver.launcher(executable)()
     target = np.empty(8, np.int64)
     driver.copy_to_host(target, pointer)
     np.testing.assert_array_equal(target, 9)
@@ -243,9 +243,9 @@ def test_a_closed_graph_is_neither_launched_nor_updated(driver, fill):
     executable = driver.instantiate(graph, SlotTable())
     driver.close(executable)
     with pytest.raises(ClosedGraphError):
-        driver.launch(executable)
+        driver.launcher(executable)()
     with pytest.raises(ClosedGraphError):
-        driver.update_kernel(executable, kernel)
+        driver.updater(executable, kernel)()
 
 
 def test_an_executable_is_not_updated_by_a_node_of_another_graph(driver, fill):
@@ -257,8 +257,8 @@ def test_an_executable_is_not_updated_by_a_node_of_another_graph(driver, fill):
     foreign = driver.add_kernel(other, [first.node], fill, [0, 1])
     executable = driver.instantiate(graph, slots)
     with pytest.raises(RuntimeError, match="cuGraphExecKernelNodeSetParams failed"):
-        driver.update_kernel(executable, foreign)
-    driver.launch(executable)
+        driver.updater(executable, foreign)()
+    driver.launcher(executable)()
     target = np.empty(8, np.int64)
     driver.copy_to_host(target, memory.pointer)
     np.testing.assert_array_equal(target, 5)

@@ -88,8 +88,8 @@ def test_without_room_for_another_executable_the_first_goes_on(driver, definitio
     with pytest.raises(InjectedError):
         definition.instantiate()
     assert definition.state == "instantiated"
-    driver.update_kernel(executable, kernel)
-    driver.launch(executable)
+    driver.updater(executable, kernel)()
+    driver.launcher(executable)()
 
 
 def test_a_definition_is_not_built_twice():
@@ -254,13 +254,13 @@ def test_threads_take_turns_to_capture_and_one_thread_does_not_wait_for_itself()
 def test_a_closed_graph_is_neither_launched_nor_updated(driver):
     definition, kernel = built(driver)
     executable = definition.instantiate()
-    driver.update_kernel(executable, kernel)
-    driver.launch(executable)
+    driver.updater(executable, kernel)()
+    driver.launcher(executable)()
     driver.close(executable)
     with pytest.raises(ClosedGraphError):
-        driver.launch(executable)
+        driver.launcher(executable)()
     with pytest.raises(ClosedGraphError):
-        driver.update_kernel(executable, kernel)
+        driver.updater(executable, kernel)()
     assert (driver.count("launch"), driver.count("update_kernel")) == (1, 1)
 
 
@@ -269,11 +269,11 @@ def test_a_graph_is_not_updated_by_a_node_of_another(driver):
     other, foreign = built(driver, "other")
     executable = definition.instantiate()
     with pytest.raises(ForeignNodeError) as refused:
-        driver.update_kernel(executable, foreign)
+        driver.updater(executable, foreign)()
     assert isinstance(definition.update_error(foreign, refused.value), ForeignNodeError)
     assert isinstance(other.update_error(foreign, refused.value), UpdateError)
-    driver.update_kernel(executable, kernel)
-    driver.launch(executable)
+    driver.updater(executable, kernel)()
+    driver.launcher(executable)()
 
 
 def test_every_error_of_a_state_is_one_class():

@@ -9,8 +9,8 @@ import numpy as np
 import tracegraph
 from lowering import explain
 from lowering.buffer import Buffer
+from lowering.facts import nest_writes
 from lowering.plan import Donation, LibraryNode, MemcpyNode, Plan, WhileNode, walk
-from lowering.stage import nest_writes
 from lowering.staging import bound_in_bodies, stage_bodies
 from tracegraph import ArrayType
 

@@ -43,8 +43,8 @@ class ScriptedDriver(RecordingDriver):
         self.words.append(super().allocate_host(nbytes))
         return self.words[-1]
 
-    def launch(self, executable: RecordedExecutable) -> None:
-        super().launch(executable)
+    def _launch(self, executable: RecordedExecutable) -> None:
+        super()._launch(executable)
         self.launched.append([node.name for node in executable.graph.nodes])
         for node in executable.graph.nodes:
             for address in node.values:

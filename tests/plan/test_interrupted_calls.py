@@ -1,21 +1,23 @@
-"""A call that an interrupt ends at any point holds no lock after."""
+"""What an interrupt ends at any point leaves nothing behind: no lock held, no memory in use."""
 
 import random
 import signal
+import sys
 from contextlib import suppress
+from threading import Lock
 
 import numpy as np
 import pytest
+from hand_made_plans import VECTOR
+from interrupts import InterruptError, interrupted
 
 from lowering.backends.host import HostBackend
+from lowering.backends.recording import RecordingBackend
+from lowering.closing import held_if_free
 from tracegraph import jit
 from tracegraph.types import ArrayType
 
 INTERRUPTS = 300
-
-
-class InterruptError(Exception):
-    pass
 
 
 @pytest.fixture
@@ -42,3 +44,30 @@ def test_an_interrupted_call_leaves_the_executable_free(timer):
             while True:
                 executable([x])
     assert executable.close_idle()
+
+
+def test_an_interrupted_buffer_is_dropped_in_silence_and_its_memory_is_not_in_use(monkeypatch):
+    ignored = []
+    monkeypatch.setattr(sys, "unraisablehook", ignored.append)
+    device = RecordingBackend().device
+    before = device.memory_stats()
+    for _ in interrupted(lambda: device.pool.buffer(VECTOR), "memory"):
+        assert not ignored
+        assert device.memory_stats()["arrays"] == before["arrays"]
+
+
+@pytest.mark.parametrize("taken", [(), (1,), (0, 2)])
+def test_locks_that_an_interrupted_close_asked_for_are_as_before(taken):
+    locks = [Lock() for _ in range(3)]
+    for number in taken:
+        locks[number].acquire()
+    before = [lock.locked() for lock in locks]
+
+    def close():
+        with held_if_free(locks) as free:
+            assert free == (not taken)
+            assert all(lock.locked() for lock in locks)
+
+    for _ in interrupted(close, "closing", "contextlib", "test_interrupted_calls"):
+        assert [lock.locked() for lock in locks] == before
+    assert [lock.locked() for lock in locks] == before

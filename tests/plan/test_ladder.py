@@ -15,6 +15,7 @@ from running import assert_case_agrees, lowered
 
 import tracegraph
 from lowering import ladder
+from lowering.facts import nest_conditions
 from lowering.features import Features, declared, override, probed
 from lowering.host.executable import HostExecutable
 from lowering.kernel import MapNest, SetCondition
@@ -29,7 +30,6 @@ from lowering.plan import (
     walk,
 )
 from lowering.report import explain
-from lowering.stage import nest_conditions
 from lowering.staging import bound_in_bodies, stage_bodies
 from tracegraph import tree
 from tracegraph.testing import RandomProgram, assert_traced_equals_eager, programs

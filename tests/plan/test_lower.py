@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import tracegraph
+from lowering.facts import nest_reads, nest_size, nest_writes
 from lowering.grow import MAX_EXPRESSIONS
 from lowering.kernel import MapNest, ReduceNest, RowNest, ScatterNest
 from lowering.plan import KernelNode, LibraryNode, Plan, WhileNode, walk
-from lowering.stage import nest_reads, nest_size, nest_writes
 from tracegraph import ArrayType
 
 F64 = np.float64

@@ -41,15 +41,15 @@ class PartialDriver(RecordingDriver):
         self.passed = [list(n.values) for node in graph.nodes for b in node.bodies for n in b.nodes]
         return executable
 
-    def update_kernel(self, executable: RecordedExecutable, kernel: RecordedNode) -> None:
-        super().update_kernel(executable, kernel)
+    def _update(self, executable: RecordedExecutable, kernel: RecordedNode) -> None:
+        super()._update(executable, kernel)
         if self.updates == "refused":
             raise RuntimeError("CUDA_ERROR_NOT_SUPPORTED")
         if self.updates == "work":
             self.passed = [list(kernel.values)]
 
-    def launch(self, executable: RecordedExecutable) -> None:
-        super().launch(executable)
+    def _launch(self, executable: RecordedExecutable) -> None:
+        super()._launch(executable)
         ((_, self.word),) = self.passed
 
     def copy_to_host(self, target: np.ndarray[Any, Any], pointer: int) -> None:

@@ -237,8 +237,8 @@ class CheckingDriver(RecordingDriver):
         self.wanted = threading.local()
         self.checked = 0
 
-    def launch(self, executable):
-        super().launch(executable)
+    def _launch(self, executable):
+        super()._launch(executable)
         for number, pointer in zip((2, 3), self.wanted.value, strict=True):
             node = self.graphs[0].nodes[1 + number]  # behind the load kernel
             assert pointer in executable.values[node]

@@ -179,7 +179,7 @@ def test_a_launch_that_fails_is_not_in_flight(bench, monkeypatch):
     def fail(executable):
         raise InjectedError
 
-    monkeypatch.setattr(bench.driver, "launch", fail)
+    monkeypatch.setattr(bench.driver, "_launch", fail)
     bench.driver.busy = True
     with pytest.raises(InjectedError):
         bench.loop([bench.array()])

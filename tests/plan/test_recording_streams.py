@@ -55,7 +55,7 @@ class LateDriver(RecordingDriver):
     def record(self):
         return LateEvent(self._log("record"), self, False, ())
 
-    def launch(self, executable):
+    def _launch(self, executable):
         owner, plan = next(
             (instance, made.plan)
             for made in self.executables
@@ -71,7 +71,7 @@ class LateDriver(RecordingDriver):
             writes.append(owner._device.timeline.prints.memory.pointer)
         with self._logging:
             position = len(self.calls)
-            super().launch(executable)
+            super()._launch(executable)
             self.accesses[position] = (set(reads), set(writes))
 
     def copy(self, target, source, nbytes):

@@ -3,7 +3,6 @@
 import random
 import sys
 import weakref
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +16,7 @@ from hand_made_plans import (
     plan,
     small_input,
 )
+from interrupts import InterruptError, interrupt_after
 
 from lowering.backends.recording import InjectedError, RecordingBackend, RecordingDriver
 from lowering.buffer import Buffer
@@ -36,8 +36,8 @@ class LaunchedDriver(RecordingDriver):
             raise InjectedError(operation)
         return position
 
-    def launch(self, executable):
-        super().launch(executable)
+    def _launch(self, executable):
+        super()._launch(executable)
         self.launched = list(executable.values.values())
 
 
@@ -213,26 +213,6 @@ def one_result():
     return plan(nodes, (), [s, x], [y], [kept], name="one_result")
 
 
-class InterruptError(Exception):
-    pass
-
-
-def interrupt_after(count):
-    """A trace function that raises after as many bytecodes of the two modules."""
-    left = iter(range(count))
-
-    def trace(frame, event, argument):
-        if Path(frame.f_code.co_filename).stem not in ("replicas", "patching"):
-            return None
-        frame.f_trace_opcodes = True
-        if event == "opcode" and next(left, None) is None:
-            sys.settrace(None)
-            raise InterruptError
-        return trace
-
-    return trace
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_after_an_interrupt_the_next_call_is_right(seed):
     call, choose, interrupts = Called(one_result()), random.Random(seed), 0
@@ -240,7 +220,7 @@ def test_after_an_interrupt_the_next_call_is_right(seed):
     given = 0, xs[0]
     for _ in range(500):
         before, given = given, (choose.randrange(3), choose.choice(xs))
-        sys.settrace(interrupt_after(choose.randrange(400)))
+        sys.settrace(interrupt_after(choose.randrange(400), {"replicas", "patching"}))
         try:
             call(*given)
         except InterruptError:

@@ -14,12 +14,12 @@ from lowering import choices, ladder
 from lowering.backends.recording import RecordingBackend, RecordingDriver
 from lowering.choices import Choices
 from lowering.decisions import MOST_NODES
+from lowering.facts import nest_signals
 from lowering.features import Features
 from lowering.kernel import SetCondition
 from lowering.plan import KernelNode, LibraryNode, Plan, WhileNode, walk
 from lowering.report import explain
 from lowering.schedule import costs_of, schedule
-from lowering.stage import nest_signals
 from tracegraph import ArrayType, cond, errors, fori_loop, scan, switch, while_loop
 
 VECTOR = ArrayType("float64", (8,))
