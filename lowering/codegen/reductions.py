@@ -13,7 +13,7 @@ from lowering.codegen.lanes import place_thread, share_cells, walk
 from lowering.codegen.launch import PLACE_BYTES, told_offsets
 from lowering.codegen.passes import FlatPass
 from lowering.codegen.shapes import ReduceShape
-from lowering.codegen.shares import declare_told, hear, tell
+from lowering.codegen.shares import declare_told, hear, share_ticket, take_ticket, tell
 from lowering.codegen.signals import write_results, write_stop_check
 from lowering.codegen.totals import fold_to_first
 from lowering.kernel import RowNest
@@ -33,8 +33,7 @@ def write_reduction(body: Body, nest: RowNest, shape: ReduceShape, workspace: st
     place_thread(body, shape, prod(nest.space))
     share_cells(body, folds, shape)
     if shape.splits > 1:
-        tickets = f"reinterpret_cast<tg_u64*>({workspace})"
-        body.line(f"const tg_u64 ticket = thread == 0 ? atomicAdd({tickets} + tile, 1ull) : 0;")
+        take_ticket(body, workspace, "tile")
     for fold in folds:
         fold.declare(body, "total")
     with body.block("if (live)"):
@@ -59,12 +58,8 @@ def _fold_splits(
 ) -> None:
     """Let the block that began last of a tile fold the results of all, in their order."""
     points = prod(nest.space)
-    taken = f"reinterpret_cast<tg_u64*>(shared + {shape.shared_bytes - PLACE_BYTES})"
-    body.line(f"tg_u64* const taken = {taken};")
-    body.line("if (thread == 0) *taken = ticket;")
-    body.line("__syncthreads();")
-    body.line(f"const tg_u32 round = tg_u32(*taken / {shape.splits}ull) + 1u;")
-    body.line(f"const bool last = *taken % {shape.splits}ull == {shape.splits - 1}ull;")
+    share_ticket(body, shape.splits, shape.shared_bytes - PLACE_BYTES)
+    body.line(f"const bool last = place == {shape.splits - 1};")
     offsets = told_offsets(nest.passes[0].accumulators, points * shape.splits, shape.tiles)
     declare_told(body, folds, workspace, offsets)
     kind = index_type(points * shape.splits)
