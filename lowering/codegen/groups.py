@@ -6,10 +6,8 @@ as much as one of sixteen bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from lowering.buffer import Buffer
 from lowering.codegen.body import Body
@@ -23,7 +21,7 @@ from lowering.codegen.expressions import (
     write_store,
 )
 from lowering.codegen.flatten import STEP
-from lowering.codegen.loading import load_parts
+from lowering.codegen.loading import Parts, load_parts
 from lowering.codegen.passes import FlatPass
 from lowering.codegen.shapes import WARP, ReduceShape
 from lowering.codegen.vectors import (
@@ -90,15 +88,15 @@ def take_groups(
     slot = f"part * {groups.width} + item" if groups.parts > 1 else "item"
     vectors = _needed(body, flat, vectors, kept)
     widths = dict.fromkeys(vectors.loads, groups.width)
-    each_part = partial(_each_part, body, step, groups)
-    loaded = load_parts(body, widths, groups.parts, each_part, aligned)
+    taken = _parts(body, step, groups)
+    loaded = load_parts(taken, widths, aligned)
     terms = [fold.short_term(e) for fold, e in zip(flat.folds, flat.values, strict=True)]
     elements = [term or e for term, e in zip(terms, flat.values, strict=True)]
     sums = [body.fresh() if term else None for term in terms]
     for short in filter(None, sums):
         body.line(f"int {short} = 0;")
     kind = _index_type(step, groups)
-    with each_part():
+    with taken.each():
         compute_uniform(body, vectors, step, "first")
         results = {store: body.fresh() for store in vectors.stores}
         for store, name in results.items():
@@ -196,16 +194,12 @@ def _first(parts: int, stride: int) -> str:
     return f"base + part * {stride}" if parts > 1 else "base"
 
 
-@contextmanager
-def _each_part(body: Body, step: Axis, groups: Groups) -> Iterator[None]:
-    """Text that runs for each `part`, with the step bound to its first."""
-    body.line("#pragma unroll")
-    with body.block(f"for (int part = 0; part < {groups.parts}; ++part)"):
-        body.line(f"const {_index_type(step, groups)} first = {groups.first};")
-        if groups.test is not None:
-            body.line(f"if (!({groups.test})) continue;")
-        body.bind(step, "first")
-        yield
+def _parts(body: Body, step: Axis, groups: Groups) -> Parts:
+    """The groups as parts, with the step bound to the first of each."""
+    lines = [f"const {_index_type(step, groups)} first = {groups.first};"]
+    if groups.test is not None:
+        lines.append(f"if (!({groups.test})) continue;")
+    return Parts(body, groups.parts, tuple(lines), step, "first")
 
 
 def _index_type(step: Axis, groups: Groups) -> str:

@@ -23,6 +23,7 @@ from lowering.codegen.expressions import (
 from lowering.codegen.folds import Fold
 from lowering.codegen.groups import vectors_of_pass, walk_groups, walk_groups_back
 from lowering.codegen.launch import padded
+from lowering.codegen.loading import Parts
 from lowering.codegen.passes import FlatPass
 from lowering.codegen.shapes import WARP, ReduceShape
 from lowering.codegen.vectors import Vectors, declare_aligned
@@ -146,15 +147,12 @@ def _take_runs(
     total: str,
 ) -> None:
     """Take several steps at a time from `base` on, for as long as there are so many."""
-    parts, lanes = GROUPS_IN_FLIGHT, shape.lanes
-    head = f"for (; base + {(parts - 1) * lanes} < {end}; base += {parts * lanes})"
+    count, lanes = GROUPS_IN_FLIGHT, shape.lanes
+    head = f"for (; base + {(count - 1) * lanes} < {end}; base += {count * lanes})"
+    parts = Parts(body, count, (f"const auto step = base + part * {lanes};",), step, "step")
     with body.block(head):
-        place = f"const auto step = base + part * {lanes};"
-        body.bind(step, "step")
-        load_runs_together(body, runs, aligned, place, parts)
-        body.line("#pragma unroll")
-        with body.block(f"for (int part = 0; part < {parts}; ++part)"):
-            body.line(place)
+        load_runs_together(parts, runs, aligned)
+        with parts.each():
             take_step(body, flat, total)
 
 
