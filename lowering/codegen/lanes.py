@@ -22,7 +22,6 @@ from lowering.codegen.expressions import (
 )
 from lowering.codegen.folds import Fold
 from lowering.codegen.groups import vectors_of_pass, walk_groups, walk_groups_back
-from lowering.codegen.launch import padded
 from lowering.codegen.loading import Parts
 from lowering.codegen.passes import FlatPass
 from lowering.codegen.shapes import WARP, ReduceShape
@@ -179,12 +178,11 @@ def share_cells(body: Body, folds: Sequence[Fold], shape: ReduceShape) -> None:
     """Declare an array in shared memory for each cell of the folds, if they need one."""
     if not shape.cells:
         return
-    offset = 0
+    offsets = iter(shape.shared_offsets(dtype for fold in folds for dtype in fold.dtypes))
     for fold in folds:
-        for cell, type_, dtype in zip(fold.cells("shared"), fold.types, fold.dtypes, strict=True):
-            place = f"reinterpret_cast<{type_}*>(shared + {offset})"
+        for cell, type_ in zip(fold.cells("shared"), fold.types, strict=True):
+            place = f"reinterpret_cast<{type_}*>(shared + {next(offsets)})"
             body.line(f"{type_}* const {cell} = {place};")
-            offset += padded(shape.cells * dtype.itemsize)
 
 
 def barrier(together: int) -> str:
