@@ -11,7 +11,7 @@ from math import prod
 
 from lowering.buffer import Buffer
 from lowering.codegen.body import Body
-from lowering.codegen.clusters import ARRIVE, WAIT, write_both
+from lowering.codegen.clusters import ARRIVE, WAIT, wait_for_cluster, write_both
 from lowering.codegen.expressions import compute, expr_type, hoist, index_type
 from lowering.codegen.flatten import POINT, STEP, Flattener, linear_axis
 from lowering.codegen.folds import folds_of
@@ -102,8 +102,7 @@ def _write_rows(body: Body, nest: RowNest, shape: ReduceShape, tile: str) -> Non
     if shape.lanes > 1 and not passes[-1].folds:
         # a row's own stores may replace what the lanes of its last pass still read
         if shape.cluster > 1:
-            body.line(ARRIVE)
-            body.line(WAIT)
+            wait_for_cluster(body)
         else:
             body.line(barrier(shape.lanes * (1 if shape.adjacent else shape.outputs)))
     with body.block("if (live)" if shape.lanes == 1 else "if (live && lane == 0)"):

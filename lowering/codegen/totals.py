@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lowering.codegen.body import Body
-from lowering.codegen.clusters import ARRIVE, WAIT
+from lowering.codegen.clusters import wait_for_cluster
 from lowering.codegen.folds import Fold
 from lowering.codegen.lanes import barrier
 from lowering.codegen.shapes import WARP, ReduceShape
@@ -89,8 +89,7 @@ def _take_from_cluster(body: Body, folds: Sequence[Fold], shape: ReduceShape, wa
     read must stay until the next barrier of the cluster.
     """
     own = warps // shape.cluster
-    body.line(ARRIVE)
-    body.line(WAIT)
+    wait_for_cluster(body)
     for turn in range(0, warps, WARP):
         with body.block(""):
             body.line(f"const int warp = thread % {min(warps, WARP)} + {turn};")
