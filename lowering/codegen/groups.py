@@ -18,19 +18,16 @@ from lowering.codegen.expressions import (
     pending,
     stored,
     value,
-    write_store,
 )
 from lowering.codegen.flatten import STEP
 from lowering.codegen.loading import Parts, load_parts
 from lowering.codegen.passes import FlatPass
 from lowering.codegen.shapes import WARP, ReduceShape
+from lowering.codegen.storing import declare_results, store_results, write_item
 from lowering.codegen.vectors import (
     Neighbours,
     Vectors,
     compute_uniform,
-    pack,
-    runs_on,
-    store_line,
     vectors_of,
 )
 from lowering.preamble import value_type
@@ -98,9 +95,7 @@ def take_groups(
     kind = _index_type(step, groups)
     with taken.each():
         compute_uniform(body, vectors, step, "first")
-        results = {store: body.fresh() for store in vectors.stores}
-        for store, name in results.items():
-            body.line(f"{pack(store, groups.width)} {name};")
+        results = declare_results(body, vectors.stores, groups.width)
         body.line("#pragma unroll")
         with body.block(f"for (int item = 0; item < {groups.width}; ++item)"):
             body.line(f"const {kind} step = first + item;")
@@ -117,15 +112,8 @@ def take_groups(
                     body.line(f"{own} += {value(body, element)};")
                 else:
                     fold.absorb(body, total, (operand(body, element), "step"))
-            for store in flat.stores:
-                if store in results:
-                    body.line(f"{results[store]}.items[item] = {value(body, store.value)};")
-                else:
-                    write_store(body, store, value(body, store.value))
-        compute(body, [store.indices[0] for store in results])
-        for store, name in results.items():
-            together = groups.neighbours if runs_on(store, STEP) else None
-            body.line(store_line(body, store, groups.width, name, aligned, together))
+            write_item(body, flat.stores, results)
+        store_results(body, results, groups.width, STEP, aligned, groups.neighbours)
     for fold, own in zip(flat.folds, sums, strict=True):
         if own:
             fold.absorb(body, total, (f"tg_cast<{value_type(fold.dtype)}>({own})",))

@@ -12,13 +12,12 @@ from lowering.codegen.expressions import (
     compute,
     index_type,
     stored,
-    value,
-    write_store,
 )
 from lowering.codegen.flatten import POINT, Flattener, linear_axis
 from lowering.codegen.loading import Parts
 from lowering.codegen.shapes import WARP, MapShape
 from lowering.codegen.signals import write_results, write_stop_check
+from lowering.codegen.storing import declare_results, store_results, write_item
 from lowering.codegen.vectors import (
     Neighbours,
     Vectors,
@@ -28,9 +27,7 @@ from lowering.codegen.vectors import (
     declare_aligned,
     load_text,
     pack,
-    runs_on,
     start_text,
-    store_line,
     vectors_of,
 )
 from lowering.kernel import MapNest, Store
@@ -141,9 +138,7 @@ def _write_full(
         others = declare_aligned(body, vectors.stores, width, start, anchored)
     with parts.each():
         compute_uniform(body, vectors, point, "first")
-        results = {store: body.fresh() for store in vectors.stores}
-        for store, name in results.items():
-            body.line(f"{pack(store, width)} {name};")
+        results = declare_results(body, vectors.stores, width)
         body.line("#pragma unroll")
         with body.block(f"for (int item = 0; item < {width}; ++item)"):
             body.line(f"const {kind} point = first + item;")
@@ -151,12 +146,5 @@ def _write_full(
             for load, name in loaded.items():
                 body.bind(load, f"{name}[part].items[item]")
             compute(body, stored(stores))
-            for store in stores:
-                if store in results:
-                    body.line(f"{results[store]}.items[item] = {value(body, store.value)};")
-                else:
-                    write_store(body, store, value(body, store.value))
-        compute(body, [store.indices[0] for store in results])
-        for store, name in results.items():
-            together = neighbours if runs_on(store, POINT) else None
-            body.line(store_line(body, store, width, name, others, together))
+            write_item(body, stores, results)
+        store_results(body, results, width, POINT, others, neighbours)
