@@ -6,7 +6,7 @@ as much as one of sixteen bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lowering.buffer import Buffer
@@ -129,19 +129,43 @@ def walk_groups(
     parts: Sequence[int],
     end: str,
     total: str,
+    backwards: bool,
 ) -> None:
     """Take all groups from `base` on that begin before `end`: as many together as the first of
-    `parts` for as long as there are so many, then as many as the next.
+    `parts` for as long as there are so many, then as many as the next. Backwards, it takes the same
+    groups, the last first.
     """
     stride = shape.lanes * shape.width
+    loops = _loops_back if backwards else _loops
+    for together, left in loops(body, stride, parts, end):
+        neighbours = neighbouring_lanes(shape, step, left)
+        groups = Groups(shape.width, together, _first(together, stride), None, neighbours)
+        take_groups(body, flat, step, groups, vectors, aligned, total)
+
+
+def _loops(
+    body: Body, stride: int, parts: Sequence[int], end: str
+) -> Iterator[tuple[int, str | None]]:
+    """Loops over so many groups together, each with the text of the steps left, if that is known
+    of the lanes of a warp.
+    """
     for together in parts:
         last = f"base + {(together - 1) * stride}" if together > 1 else "base"
         with body.block(f"for (; {last} < {end}; base += {together * stride})"):
             # after a loop over several parts, the lanes that are left need not begin a warp
-            left = f"{end} - base" if len(parts) == 1 else None
-            neighbours = neighbouring_lanes(shape, step, left)
-            groups = Groups(shape.width, together, _first(together, stride), None, neighbours)
-            take_groups(body, flat, step, groups, vectors, aligned, total)
+            yield together, f"{end} - base" if len(parts) == 1 else None
+
+
+def _loops_back(
+    body: Body, stride: int, parts: Sequence[int], end: str
+) -> Iterator[tuple[int, str | None]]:
+    body.line(f"const auto origin = base, count = ({end} - base + {stride - 1}) / {stride};")
+    body.line("auto left = count;")
+    for position, together in reversed(list(enumerate(parts))):
+        stop = f"count / {parts[0]} * {parts[0]}" if position else "0"
+        with body.block(f"for (; left > {stop}; left -= {together})"):
+            body.line(f"base = origin + (left - {together}) * {stride};")
+            yield together, None
 
 
 def neighbouring_lanes(shape: ReduceShape, step: Axis, left: str | None) -> Neighbours | None:
@@ -152,30 +176,6 @@ def neighbouring_lanes(shape: ReduceShape, step: Axis, left: str | None) -> Neig
     if step.extent // shape.width * shape.width % stride == 0:
         return Neighbours(lanes, str(lanes))
     return None if left is None else Neighbours(lanes, f"({left}) / {shape.width}")
-
-
-def walk_groups_back(
-    body: Body,
-    flat: FlatPass,
-    step: Axis,
-    shape: ReduceShape,
-    vectors: Vectors,
-    aligned: Mapping[Buffer, str],
-    parts: Sequence[int],
-    end: str,
-    total: str,
-) -> None:
-    """Take the same groups as `walk_groups`, the last first."""
-    stride = shape.lanes * shape.width
-    body.line(f"const auto origin = base, count = ({end} - base + {stride - 1}) / {stride};")
-    body.line("auto left = count;")
-    neighbours = neighbouring_lanes(shape, step, None)
-    for position, together in reversed(list(enumerate(parts))):
-        stop = f"count / {parts[0]} * {parts[0]}" if position else "0"
-        with body.block(f"for (; left > {stop}; left -= {together})"):
-            body.line(f"base = origin + (left - {together}) * {stride};")
-            groups = Groups(shape.width, together, _first(together, stride), None, neighbours)
-            take_groups(body, flat, step, groups, vectors, aligned, total)
 
 
 def _first(parts: int, stride: int) -> str:

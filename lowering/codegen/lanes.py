@@ -21,7 +21,7 @@ from lowering.codegen.expressions import (
     write_store,
 )
 from lowering.codegen.folds import Fold
-from lowering.codegen.groups import vectors_of_pass, walk_groups, walk_groups_back
+from lowering.codegen.groups import vectors_of_pass, walk_groups
 from lowering.codegen.loading import Parts
 from lowering.codegen.passes import FlatPass
 from lowering.codegen.shapes import WARP, ReduceShape
@@ -92,9 +92,8 @@ def walk(
         first = lane if begin == "0" else f"{begin} + {lane}"
         if width > 1:
             parts = list(_parts(vectors, share, whole, shape))
-            walk_all = walk_groups_back if backwards else walk_groups
             body.line(f"{kind} base = {first};")
-            walk_all(body, flat, step, shape, vectors, aligned, parts, end, total)
+            walk_groups(body, flat, step, shape, vectors, aligned, parts, end, total, backwards)
             return
         if runs and not backwards and share >= shape.lanes * GROUPS_IN_FLIGHT:
             body.line(f"{kind} base = {first};")
