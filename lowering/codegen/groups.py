@@ -96,8 +96,7 @@ def take_groups(
     with taken.each():
         compute_uniform(body, vectors, step, "first")
         results = declare_results(body, vectors.stores, groups.width)
-        body.line("#pragma unroll")
-        with body.block(f"for (int item = 0; item < {groups.width}; ++item)"):
+        with body.unrolled(f"for (int item = 0; item < {groups.width}; ++item)"):
             body.line(f"const {kind} step = first + item;")
             body.bind(step, "step")
             for load, name in loaded.items():

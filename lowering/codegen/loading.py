@@ -36,8 +36,7 @@ class Parts:
     @contextmanager
     def each(self) -> Iterator[None]:
         """Text that runs for each part."""
-        self.body.line("#pragma unroll")
-        with self.body.block(f"for (int part = 0; part < {self.count}; ++part)"):
+        with self.body.unrolled(f"for (int part = 0; part < {self.count}; ++part)"):
             for line in self.lines:
                 self.body.line(line)
             self.body.bind(self.axis, self.place)

@@ -139,8 +139,7 @@ def _write_full(
     with parts.each():
         compute_uniform(body, vectors, point, "first")
         results = declare_results(body, vectors.stores, width)
-        body.line("#pragma unroll")
-        with body.block(f"for (int item = 0; item < {width}; ++item)"):
+        with body.unrolled(f"for (int item = 0; item < {width}; ++item)"):
             body.line(f"const {kind} point = first + item;")
             body.bind(point, "point")
             for load, name in loaded.items():

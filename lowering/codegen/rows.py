@@ -150,8 +150,7 @@ def _take_items(
     for expr, name in names.items():
         if expr not in kept:
             body.bind(expr, f"{name}[item]")
-    body.line("#pragma unroll")
-    with body.block(f"for (int item = 0; item < {_items(step, shape)}; ++item)"):
+    with body.unrolled(f"for (int item = 0; item < {_items(step, shape)}; ++item)"):
         position = f"lane + item * {shape.lanes}"
         body.line(f"const {index_type(step.extent + shape.lanes)} step = {position};")
         if step.extent % shape.lanes:

@@ -75,14 +75,12 @@ def hear(
                 body.line(f"{kind} {cell}[{parts}];")
         with body.block("for (bool all = false; !all;)"):
             body.line("all = true;")
-            body.line("#pragma unroll")
-            with body.block(each):
+            with body.unrolled(each):
                 body.line(f"if (other >= {end}) break;")
                 for fold in folds:
                     for told, cell in zip(fold.cells("told"), fold.cells("heard"), strict=True):
                         body.line(f"all &= tg_listen({told} + {slot}, round, {cell}[part]);")
-        body.line("#pragma unroll")
-        with body.block(each):
+        with body.unrolled(each):
             body.line(f"if (other >= {end}) break;")
             for fold in folds:
                 fold.absorb(body, "total", tuple(f"{cell}[part]" for cell in fold.cells("heard")))

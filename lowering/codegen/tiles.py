@@ -217,8 +217,7 @@ def _store_word(body: Body, turn: Turn) -> None:
     words, width = turn.stored, turn.stored.width
     axis = axes_of(words.tile.space)[words.axis]
     results = declare_results(body, turn.stores, width)
-    body.line("#pragma unroll")
-    with body.block(f"for (int item = 0; item < {width}; ++item)"):
+    with body.unrolled(f"for (int item = 0; item < {width}; ++item)"):
         body.line(f"const {index_type(axis.extent + words.tile.side)} stored_item = stored + item;")
         body.bind(axis, "stored_item")
         turn.bind_elements(body, "(stored_place + item)")
