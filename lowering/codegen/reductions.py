@@ -6,12 +6,12 @@ from math import prod
 
 from lowering.codegen.body import Body
 from lowering.codegen.expressions import index_type
-from lowering.codegen.flatten import POINT, STEP, Flattener, linear_axis
+from lowering.codegen.flatten import POINT, STEP, linear_axis
 from lowering.codegen.folds import Fold, folds_of
 from lowering.codegen.groups import usable
 from lowering.codegen.lanes import place_thread, share_cells, walk
 from lowering.codegen.launch import PLACE_BYTES, told_offsets
-from lowering.codegen.passes import FlatPass
+from lowering.codegen.passes import FlatPass, flattener_of
 from lowering.codegen.shapes import ReduceShape
 from lowering.codegen.shares import declare_told, hear, share_ticket, take_ticket, tell
 from lowering.codegen.signals import write_results, write_stop_check
@@ -22,10 +22,7 @@ from lowering.kernel import RowNest
 def write_reduction(body: Body, nest: RowNest, shape: ReduceShape, workspace: str) -> None:
     """Write the nest; `block` and `thread` are declared, and the block is the nest's own."""
     (only,) = nest.passes
-    rank = len(nest.space)
-    flat = Flattener(
-        {POINT: list(enumerate(nest.space)), STEP: list(enumerate(nest.loop, start=rank))}
-    )
+    flat = flattener_of(nest)
     folds = folds_of(only.accumulators)
     flat_pass = FlatPass.of(only, folds, flat)
     shape = usable(shape, [flat_pass])

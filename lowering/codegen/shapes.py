@@ -68,6 +68,11 @@ class ReduceShape:
         return self.outputs * self.lanes // self.cluster
 
     @property
+    def stride(self) -> int:
+        """Threads from one lane of an output to the next."""
+        return 1 if self.adjacent else self.outputs
+
+    @property
     def by_exchange(self) -> bool:
         """Whether the lanes of an output are neighbours in whole warps, which exchange results."""
         return self.adjacent and self.threads >= WARP

@@ -110,7 +110,7 @@ def _fold_by_halves(body: Body, folds: Sequence[Fold], shape: ReduceShape) -> No
 
     As soon as the lanes that meet are of one warp, the warp alone waits.
     """
-    stride = 1 if shape.adjacent else shape.outputs
+    stride = shape.stride
     for mine, shared in _pairs(folds):
         body.line(f"{shared}[thread] = {mine};")
     body.line(barrier(shape.lanes * stride))
@@ -133,7 +133,7 @@ def _fold_by_halves(body: Body, folds: Sequence[Fold], shape: ReduceShape) -> No
 
 def _tell_lanes(body: Body, folds: Sequence[Fold], shape: ReduceShape) -> None:
     """Give every lane what its output's first lane has, in shared memory."""
-    stride = 1 if shape.adjacent else shape.outputs
+    stride = shape.stride
     if 2 * stride <= WARP < shape.lanes * stride:  # the last to wait was one warp
         body.line("__syncthreads();")
     for mine, shared in _pairs(folds):
