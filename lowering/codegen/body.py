@@ -49,7 +49,7 @@ class Body:
 
     @contextmanager
     def unrolled(self, head: str) -> Iterator[None]:
-        """Write a loop that the compiler is to unroll: only so can its arrays be registers."""
+        """Write a loop to be unrolled: only so can arrays that it indexes be registers."""
         self.line("#pragma unroll")
         with self.block(head):
             yield
