@@ -48,6 +48,13 @@ class Body:
         self.line("}")
 
     @contextmanager
+    def unrolled(self, head: str) -> Iterator[None]:
+        """Write a loop to be unrolled: only so can arrays that it indexes be registers."""
+        self.line("#pragma unroll")
+        with self.block(head):
+            yield
+
+    @contextmanager
     def scope(self) -> Iterator[None]:
         """Forget at the end what is bound inside, though its variables remain."""
         self._scopes.append({})

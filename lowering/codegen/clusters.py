@@ -16,6 +16,12 @@ from lowering.codegen.shapes import ReduceShape
 ARRIVE, WAIT = "tg_cluster_arrive();", "tg_cluster_wait();"
 
 
+def wait_for_cluster(body: Body) -> None:
+    """Let all threads of a cluster wait for each other, with nothing to do in between."""
+    body.line(ARRIVE)
+    body.line(WAIT)
+
+
 @contextmanager
 def _directive(body: Body, text: str) -> Iterator[None]:
     body.line(text)

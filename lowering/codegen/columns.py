@@ -6,8 +6,7 @@ a thread has only so many loads in flight.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -15,7 +14,7 @@ from lowering.buffer import Buffer
 from lowering.codegen import launch
 from lowering.codegen.body import Body
 from lowering.codegen.expressions import compute
-from lowering.codegen.loading import load_parts
+from lowering.codegen.loading import Parts, load_parts
 from lowering.codegen.plain import PlainNest
 from lowering.codegen.vectors import load_text
 from lowering.contiguity import VECTOR_BYTES, loop_is_contiguous
@@ -120,25 +119,13 @@ def load_runs(body: Body, runs: Iterable[Run], aligned: Mapping[Buffer, str]) ->
             body.bind(load, f"{name}.items[{place}]")
 
 
-def load_runs_together(
-    body: Body, runs: Sequence[Run], aligned: Mapping[Buffer, str], place: str, parts: int
-) -> None:
-    """Load the runs of several steps, the text of each of which is `place`, and take `part`, before
-    the first is used; bind their elements for a loop over `part`.
-    """
-
-    @contextmanager
-    def each_part() -> Iterator[None]:
-        body.line("#pragma unroll")
-        with body.block(f"for (int part = 0; part < {parts}; ++part)"):
-            body.line(place)
-            yield
-
+def load_runs_together(parts: Parts, runs: Sequence[Run], aligned: Mapping[Buffer, str]) -> None:
+    """Load the runs of several steps before the first is used, and bind their elements in each."""
     widths = {run.loads[0]: len(run.loads) for run in runs}
-    names = load_parts(body, widths, parts, each_part, aligned)
+    names = load_parts(parts, widths, aligned)
     for run in runs:
         for number, load in enumerate(run.loads):
-            body.bind(load, f"{names[run.loads[0]]}[part].items[{number}]")
+            parts.body.bind(load, f"{names[run.loads[0]]}[part].items[{number}]")
 
 
 def _is_load(expr: Expr) -> bool:

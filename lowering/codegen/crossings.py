@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import prod
 
+from lowering.codegen.offsets import offsets_of
 from lowering.kernel import MapNest, Store
 from lowering.strides import offset_in
 from tracegraph.scalar import Axis, Load, affine, subexpressions
@@ -43,12 +44,8 @@ class Crossing:
 
     def offsets(self) -> list[int]:
         """Where each load's tile begins in shared memory, and where the last one ends."""
-        offsets = [0]
-        for load in self.loads:
-            rows = self.side + self.overhang + (self.overhang > 0)
-            nbytes = rows * self.row(load) * load.dtype.itemsize
-            offsets.append(offsets[-1] + -(-nbytes // 16) * 16)
-        return offsets
+        rows = self.side + self.overhang + (self.overhang > 0)
+        return offsets_of(rows * self.row(load) * load.dtype.itemsize for load in self.loads)
 
     def anchored(self, axis: int) -> bool:
         """Whether tiles are to begin where the leader's runs along an axis begin a sector: those of

@@ -7,9 +7,7 @@ as much as one of sixteen bytes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 
 from lowering.buffer import Buffer
 from lowering.codegen.body import Body
@@ -20,19 +18,16 @@ from lowering.codegen.expressions import (
     pending,
     stored,
     value,
-    write_store,
 )
 from lowering.codegen.flatten import STEP
-from lowering.codegen.loading import load_parts
+from lowering.codegen.loading import Parts, load_parts
 from lowering.codegen.passes import FlatPass
 from lowering.codegen.shapes import WARP, ReduceShape
+from lowering.codegen.storing import declare_results, store_results, write_item
 from lowering.codegen.vectors import (
     Neighbours,
     Vectors,
     compute_uniform,
-    pack,
-    runs_on,
-    store_line,
     vectors_of,
 )
 from lowering.preamble import value_type
@@ -90,21 +85,18 @@ def take_groups(
     slot = f"part * {groups.width} + item" if groups.parts > 1 else "item"
     vectors = _needed(body, flat, vectors, kept)
     widths = dict.fromkeys(vectors.loads, groups.width)
-    each_part = partial(_each_part, body, step, groups)
-    loaded = load_parts(body, widths, groups.parts, each_part, aligned)
+    taken = _parts(body, step, groups)
+    loaded = load_parts(taken, widths, aligned)
     terms = [fold.short_term(e) for fold, e in zip(flat.folds, flat.values, strict=True)]
     elements = [term or e for term, e in zip(terms, flat.values, strict=True)]
     sums = [body.fresh() if term else None for term in terms]
     for short in filter(None, sums):
         body.line(f"int {short} = 0;")
     kind = _index_type(step, groups)
-    with each_part():
+    with taken.each():
         compute_uniform(body, vectors, step, "first")
-        results = {store: body.fresh() for store in vectors.stores}
-        for store, name in results.items():
-            body.line(f"{pack(store, groups.width)} {name};")
-        body.line("#pragma unroll")
-        with body.block(f"for (int item = 0; item < {groups.width}; ++item)"):
+        results = declare_results(body, vectors.stores, groups.width)
+        with body.unrolled(f"for (int item = 0; item < {groups.width}; ++item)"):
             body.line(f"const {kind} step = first + item;")
             body.bind(step, "step")
             for load, name in loaded.items():
@@ -119,15 +111,8 @@ def take_groups(
                     body.line(f"{own} += {value(body, element)};")
                 else:
                     fold.absorb(body, total, (operand(body, element), "step"))
-            for store in flat.stores:
-                if store in results:
-                    body.line(f"{results[store]}.items[item] = {value(body, store.value)};")
-                else:
-                    write_store(body, store, value(body, store.value))
-        compute(body, [store.indices[0] for store in results])
-        for store, name in results.items():
-            together = groups.neighbours if runs_on(store, STEP) else None
-            body.line(store_line(body, store, groups.width, name, aligned, together))
+            write_item(body, flat.stores, results)
+        store_results(body, results, groups.width, STEP, aligned, groups.neighbours)
     for fold, own in zip(flat.folds, sums, strict=True):
         if own:
             fold.absorb(body, total, (f"tg_cast<{value_type(fold.dtype)}>({own})",))
@@ -143,19 +128,43 @@ def walk_groups(
     parts: Sequence[int],
     end: str,
     total: str,
+    backwards: bool,
 ) -> None:
     """Take all groups from `base` on that begin before `end`: as many together as the first of
-    `parts` for as long as there are so many, then as many as the next.
+    `parts` for as long as there are so many, then as many as the next. Backwards, it takes the same
+    groups, the last first.
     """
     stride = shape.lanes * shape.width
+    loops = _loops_back if backwards else _loops
+    for together, left in loops(body, stride, parts, end):
+        neighbours = neighbouring_lanes(shape, step, left)
+        groups = Groups(shape.width, together, _first(together, stride), None, neighbours)
+        take_groups(body, flat, step, groups, vectors, aligned, total)
+
+
+def _loops(
+    body: Body, stride: int, parts: Sequence[int], end: str
+) -> Iterator[tuple[int, str | None]]:
+    """Loops over so many groups together, each with the text of the steps left, if that is known
+    of the lanes of a warp.
+    """
     for together in parts:
         last = f"base + {(together - 1) * stride}" if together > 1 else "base"
         with body.block(f"for (; {last} < {end}; base += {together * stride})"):
             # after a loop over several parts, the lanes that are left need not begin a warp
-            left = f"{end} - base" if len(parts) == 1 else None
-            neighbours = neighbouring_lanes(shape, step, left)
-            groups = Groups(shape.width, together, _first(together, stride), None, neighbours)
-            take_groups(body, flat, step, groups, vectors, aligned, total)
+            yield together, f"{end} - base" if len(parts) == 1 else None
+
+
+def _loops_back(
+    body: Body, stride: int, parts: Sequence[int], end: str
+) -> Iterator[tuple[int, str | None]]:
+    body.line(f"const auto origin = base, count = ({end} - base + {stride - 1}) / {stride};")
+    body.line("auto left = count;")
+    for position, together in reversed(list(enumerate(parts))):
+        stop = f"count / {parts[0]} * {parts[0]}" if position else "0"
+        with body.block(f"for (; left > {stop}; left -= {together})"):
+            body.line(f"base = origin + (left - {together}) * {stride};")
+            yield together, None
 
 
 def neighbouring_lanes(shape: ReduceShape, step: Axis, left: str | None) -> Neighbours | None:
@@ -168,44 +177,16 @@ def neighbouring_lanes(shape: ReduceShape, step: Axis, left: str | None) -> Neig
     return None if left is None else Neighbours(lanes, f"({left}) / {shape.width}")
 
 
-def walk_groups_back(
-    body: Body,
-    flat: FlatPass,
-    step: Axis,
-    shape: ReduceShape,
-    vectors: Vectors,
-    aligned: Mapping[Buffer, str],
-    parts: Sequence[int],
-    end: str,
-    total: str,
-) -> None:
-    """Take the same groups as `walk_groups`, the last first."""
-    stride = shape.lanes * shape.width
-    body.line(f"const auto origin = base, count = ({end} - base + {stride - 1}) / {stride};")
-    body.line("auto left = count;")
-    neighbours = neighbouring_lanes(shape, step, None)
-    for position, together in reversed(list(enumerate(parts))):
-        stop = f"count / {parts[0]} * {parts[0]}" if position else "0"
-        with body.block(f"for (; left > {stop}; left -= {together})"):
-            body.line(f"base = origin + (left - {together}) * {stride};")
-            groups = Groups(shape.width, together, _first(together, stride), None, neighbours)
-            take_groups(body, flat, step, groups, vectors, aligned, total)
-
-
 def _first(parts: int, stride: int) -> str:
     return f"base + part * {stride}" if parts > 1 else "base"
 
 
-@contextmanager
-def _each_part(body: Body, step: Axis, groups: Groups) -> Iterator[None]:
-    """Text that runs for each `part`, with the step bound to its first."""
-    body.line("#pragma unroll")
-    with body.block(f"for (int part = 0; part < {groups.parts}; ++part)"):
-        body.line(f"const {_index_type(step, groups)} first = {groups.first};")
-        if groups.test is not None:
-            body.line(f"if (!({groups.test})) continue;")
-        body.bind(step, "first")
-        yield
+def _parts(body: Body, step: Axis, groups: Groups) -> Parts:
+    """The groups as parts, with the step bound to the first of each."""
+    lines = [f"const {_index_type(step, groups)} first = {groups.first};"]
+    if groups.test is not None:
+        lines.append(f"if (!({groups.test})) continue;")
+    return Parts(body, groups.parts, tuple(lines), step, "first")
 
 
 def _index_type(step: Axis, groups: Groups) -> str:

@@ -21,8 +21,8 @@ from lowering.codegen.expressions import (
     write_store,
 )
 from lowering.codegen.folds import Fold
-from lowering.codegen.groups import vectors_of_pass, walk_groups, walk_groups_back
-from lowering.codegen.launch import padded
+from lowering.codegen.groups import vectors_of_pass, walk_groups
+from lowering.codegen.loading import Parts
 from lowering.codegen.passes import FlatPass
 from lowering.codegen.shapes import WARP, ReduceShape
 from lowering.codegen.vectors import Vectors, declare_aligned
@@ -92,9 +92,8 @@ def walk(
         first = lane if begin == "0" else f"{begin} + {lane}"
         if width > 1:
             parts = list(_parts(vectors, share, whole, shape))
-            walk_all = walk_groups_back if backwards else walk_groups
             body.line(f"{kind} base = {first};")
-            walk_all(body, flat, step, shape, vectors, aligned, parts, end, total)
+            walk_groups(body, flat, step, shape, vectors, aligned, parts, end, total, backwards)
             return
         if runs and not backwards and share >= shape.lanes * GROUPS_IN_FLIGHT:
             body.line(f"{kind} base = {first};")
@@ -146,15 +145,12 @@ def _take_runs(
     total: str,
 ) -> None:
     """Take several steps at a time from `base` on, for as long as there are so many."""
-    parts, lanes = GROUPS_IN_FLIGHT, shape.lanes
-    head = f"for (; base + {(parts - 1) * lanes} < {end}; base += {parts * lanes})"
+    count, lanes = GROUPS_IN_FLIGHT, shape.lanes
+    head = f"for (; base + {(count - 1) * lanes} < {end}; base += {count * lanes})"
+    parts = Parts(body, count, (f"const auto step = base + part * {lanes};",), step, "step")
     with body.block(head):
-        place = f"const auto step = base + part * {lanes};"
-        body.bind(step, "step")
-        load_runs_together(body, runs, aligned, place, parts)
-        body.line("#pragma unroll")
-        with body.block(f"for (int part = 0; part < {parts}; ++part)"):
-            body.line(place)
+        load_runs_together(parts, runs, aligned)
+        with parts.each():
             take_step(body, flat, total)
 
 
@@ -181,12 +177,11 @@ def share_cells(body: Body, folds: Sequence[Fold], shape: ReduceShape) -> None:
     """Declare an array in shared memory for each cell of the folds, if they need one."""
     if not shape.cells:
         return
-    offset = 0
+    offsets = iter(shape.shared_offsets(dtype for fold in folds for dtype in fold.dtypes))
     for fold in folds:
-        for cell, type_, dtype in zip(fold.cells("shared"), fold.types, fold.dtypes, strict=True):
-            place = f"reinterpret_cast<{type_}*>(shared + {offset})"
+        for cell, type_ in zip(fold.cells("shared"), fold.types, strict=True):
+            place = f"reinterpret_cast<{type_}*>(shared + {next(offsets)})"
             body.line(f"{type_}* const {cell} = {place};")
-            offset += padded(shape.cells * dtype.itemsize)
 
 
 def barrier(together: int) -> str:

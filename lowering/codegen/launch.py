@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from lowering.codegen.crossings import Crossing, crossing
+from lowering.codegen.offsets import offsets_of
 from lowering.codegen.plain import PlainNest
 from lowering.codegen.shapes import (
     MapShape,
@@ -183,7 +184,7 @@ def reduce_shape(nest: RowNest, threads: int, cluster: int = 1) -> ReduceShape:
     shape = ReduceShape(
         outputs, lanes * cluster, adjacent, tiles, splits, 0, workspace, width, cluster
     )
-    shared = sum(padded(shape.cells * cell.itemsize) for a in accumulators for cell in cells(a))
+    shared = shape.shared_offsets(cells_of(accumulators))[-1]
     return replace(shape, shared_bytes=shared + PLACE_BYTES * (splits > 1))
 
 
@@ -275,9 +276,14 @@ def cells(accumulator: Accumulator) -> tuple[np.dtype[Any], ...]:
     return (value, INDEX) if accumulator.arg else (value,)
 
 
-def cell_bytes(accumulators: tuple[Accumulator, ...]) -> int:
+def cells_of(accumulators: Sequence[Accumulator]) -> list[np.dtype[Any]]:
+    """The dtypes of what several accumulators hold."""
+    return [cell for accumulator in accumulators for cell in cells(accumulator)]
+
+
+def cell_bytes(accumulators: Sequence[Accumulator]) -> int:
     """Bytes that all accumulators of a reduction hold, in each thread."""
-    return sum(cell.itemsize for a in accumulators for cell in cells(a))
+    return sum(cell.itemsize for cell in cells_of(accumulators))
 
 
 def told_bytes(nbytes: int) -> int:
@@ -289,13 +295,10 @@ def told_bytes(nbytes: int) -> int:
     return max(2 * nbytes, 8)
 
 
-def told_offsets(accumulators: tuple[Accumulator, ...], slots: int, tickets: int) -> list[int]:
+def told_offsets(accumulators: Sequence[Accumulator], slots: int, tickets: int) -> list[int]:
     """Where in a workspace each cell's results begin, after the tickets, and where the last end."""
-    offsets = [padded(tickets * TICKET_BYTES)]
-    for accumulator in accumulators:
-        for cell in cells(accumulator):
-            offsets.append(offsets[-1] + padded(slots * told_bytes(cell.itemsize)))
-    return offsets
+    told = [slots * told_bytes(cell.itemsize) for cell in cells_of(accumulators)]
+    return offsets_of([tickets * TICKET_BYTES, *told])[1:]
 
 
 def _demand(nest: PlainNest) -> int:
@@ -326,11 +329,6 @@ def _most_row_threads(nest: RowNest) -> int:
 
 def _ceil(number: int, divisor: int) -> int:
     return -(-number // divisor)
-
-
-def padded(offset: int) -> int:
-    """The first offset from one on at which any element may begin."""
-    return _ceil(offset, 16) * 16
 
 
 def _power_of_two(number: int) -> int:

@@ -6,8 +6,9 @@ waited for: a thread that waited for each would have too little in flight.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 from lowering.buffer import Buffer
 from lowering.codegen.body import Body
@@ -15,84 +16,106 @@ from lowering.codegen.expressions import compute
 from lowering.codegen.vectors import address, load_text, pack
 from lowering.contiguity import VECTOR_BYTES
 from lowering.preamble import c_type
-from tracegraph.scalar import Load
+from tracegraph.scalar import Axis, Load
 
 WORD = 4  # bytes of a register
 
-EachPart = Callable[[], AbstractContextManager[None]]
-"""Text that runs for each `part`, with what the indices of loads are made of bound."""
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """`count` parts of a thread's work. Each begins with `lines`, which declare where on an axis it
+    is, the variable `place`, from its number, `part`.
+    """
+
+    body: Body
+    count: int
+    lines: tuple[str, ...]
+    axis: Axis
+    place: str
+
+    @contextmanager
+    def each(self) -> Iterator[None]:
+        """Text that runs for each part."""
+        with self.body.unrolled(f"for (int part = 0; part < {self.count}; ++part)"):
+            for line in self.lines:
+                self.body.line(line)
+            self.body.bind(self.axis, self.place)
+            yield
+
+    def declare(self, types: Mapping[Load, str]) -> dict[Load, str]:
+        """Declare an array for each load, with an item of a C++ type for each part."""
+        arrays = {load: self.body.fresh() for load in types}
+        for load, array in arrays.items():
+            self.body.line(f"{types[load]} {array}[{self.count}];")
+        return arrays
+
+    def fill(
+        self, arrays: Mapping[Load, str], text: Callable[[Load], str], addressed: bool = True
+    ) -> None:
+        """Assign to the items of arrays what `text` says of their loads; if it is `addressed`, the
+        indices are computed for it.
+        """
+        with self.each():
+            if addressed:
+                compute(self.body, [load.indices[0] for load in arrays])
+            for load, array in arrays.items():
+                self.body.line(f"{array}[part] = {text(load)};")
 
 
 def load_parts(
-    body: Body,
-    widths: Mapping[Load, int],
-    parts: int,
-    each_part: EachPart,
-    aligned: Mapping[Buffer, str],
+    parts: Parts, widths: Mapping[Load, int], aligned: Mapping[Buffer, str]
 ) -> dict[Load, str]:
     """Load vectors of as many elements as `widths` says of each first element, whose index is flat;
     returns the names of the arrays in which those of all parts are. `aligned` comes from
     `declare_aligned`.
     """
-    names = {load: body.fresh() for load in widths}
-    for load, name in names.items():
-        body.line(f"{pack(load, widths[load])} {name}[{parts}];")
-    split = [load for load, n in widths.items() if load.buffer in aligned and _is_split(load, n)]
+    arrays = parts.declare({load: pack(load, width) for load, width in widths.items()})
+    split = {x: n for x, n in arrays.items() if x.buffer in aligned and _is_split(x, widths[x])}
+    whole = {load: array for load, array in arrays.items() if load not in split}
     if split:
-        words = _load_words(body, {load: widths[load] for load in split}, parts, each_part, aligned)
-        with each_part():
-            for load, name in words.items():
-                kind = c_type(load.buffer.type.dtype)
-                elements = f"tg_elements<{widths[load]}, {kind}>({name}[part])"
-                body.line(f"{names[load]}[part] = {elements};")
-    whole = [load for load in widths if load not in split]
+        _fill_by_words(parts, split, widths, aligned)
     if whole:
-        with each_part():
-            compute(body, [load.indices[0] for load in whole])
-            for load in whole:
-                text = load_text(body, load, widths[load], aligned)
-                body.line(f"{names[load]}[part] = {text};")
-    return names
+        parts.fill(whole, lambda load: load_text(parts.body, load, widths[load], aligned))
+    return arrays
 
 
-def _load_words(
-    body: Body,
+def _fill_by_words(
+    parts: Parts,
+    arrays: Mapping[Load, str],
     widths: Mapping[Load, int],
-    parts: int,
-    each_part: EachPart,
     aligned: Mapping[Buffer, str],
-) -> dict[Load, str]:
-    """Load the words of vectors that may be off alignment."""
-    indices = [load.indices[0] for load in widths]
-    sizes = {load: _nbytes(load, width) // WORD for load, width in widths.items()}
-    words = {load: body.fresh() for load in widths}
-    for load, name in words.items():
-        body.line(f"tg_block<{sizes[load]}> {name}[{parts}];")
-    (test,) = {aligned[load.buffer] for load in widths}
-    with body.block(f"if ({test})"), each_part():
-        compute(body, indices)
-        for load, name in words.items():
-            block = f"reinterpret_cast<const tg_block<{sizes[load]}>*>({address(body, load)})"
-            body.line(f"{name}[part] = *{block};")
+) -> None:
+    """Load vectors that may be off alignment: their words, of which come their elements."""
+    body = parts.body
+    sizes = {load: _nbytes(load, widths[load]) // WORD for load in arrays}
+    words = parts.declare({load: f"tg_block<{size}>" for load, size in sizes.items()})
+
+    def block(load: Load) -> str:
+        return f"*reinterpret_cast<const tg_block<{sizes[load]}>*>({address(body, load)})"
+
+    def straddle(load: Load) -> str:
+        return f"tg_load_straddle<{sizes[load]}>({address(body, load)})"
+
+    def within(load: Load) -> str:
+        return f"tg_within({both[load]}[part], {address(body, load)})"
+
+    def elements(load: Load) -> str:
+        kind = c_type(load.buffer.type.dtype)
+        return f"tg_elements<{widths[load]}, {kind}>({words[load]}[part])"
+
+    (test,) = {aligned[load.buffer] for load in arrays}
+    with body.block(f"if ({test})"):
+        parts.fill(words, block)
     with body.block("else"):
-        both = {load: body.fresh() for load in widths}
-        for load, name in both.items():
-            body.line(f"tg_straddle<{sizes[load]}> {name}[{parts}];")
-        with each_part():
-            compute(body, indices)
-            for load, name in both.items():
-                text = f"tg_load_straddle<{sizes[load]}>({address(body, load)})"
-                body.line(f"{name}[part] = {text};")
-        with each_part():
-            compute(body, indices)
-            for load, name in both.items():
-                body.line(f"{words[load]}[part] = tg_within({name}[part], {address(body, load)});")
-    return words
+        both = parts.declare({load: f"tg_straddle<{size}>" for load, size in sizes.items()})
+        parts.fill(both, straddle)
+        parts.fill(words, within)
+    parts.fill(arrays, elements, addressed=False)
 
 
 def _is_split(load: Load, width: int) -> bool:
-    """Whether a vector off alignment is loaded as the two aligned ones that it lies in; else its
-    elements are loaded one by one.
+    """Whether a vector off alignment is loaded as the two aligned ones that it lies in, by the rule
+    that `tg_load` in preamble.cuh has for a vector alone; else its elements are loaded one by one.
     """
     nbytes = _nbytes(load, width)
     return nbytes >= WORD and (width > 2 or nbytes == VECTOR_BYTES)

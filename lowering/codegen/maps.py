@@ -12,12 +12,12 @@ from lowering.codegen.expressions import (
     compute,
     index_type,
     stored,
-    value,
-    write_store,
 )
 from lowering.codegen.flatten import POINT, Flattener, linear_axis
+from lowering.codegen.loading import Parts
 from lowering.codegen.shapes import WARP, MapShape
 from lowering.codegen.signals import write_results, write_stop_check
+from lowering.codegen.storing import declare_results, store_results, write_item
 from lowering.codegen.vectors import (
     Neighbours,
     Vectors,
@@ -27,9 +27,7 @@ from lowering.codegen.vectors import (
     declare_aligned,
     load_text,
     pack,
-    runs_on,
     start_text,
-    store_line,
     vectors_of,
 )
 from lowering.kernel import MapNest, Store
@@ -122,49 +120,30 @@ def _write_full(
     start: str | None,
 ) -> None:
     """Write one full block: all vectors are loaded first, to have many loads in flight."""
-    width, parts = shape.width, shape.points // shape.width
+    width, count = shape.width, shape.points // shape.width
     kind = index_type(shape.blocks * shape.threads * shape.points)
     origin = _origin(shape, start)
     first = f"const {kind} first = {origin} + (part * {shape.threads} + thread) * {width};"
-    each_part = f"for (int part = 0; part < {parts}; ++part)"
+    parts = Parts(body, count, (first,), point, "first")
     loaded = {load: body.fresh() for load in vectors.loads}
     if loaded:
         aligned = declare_aligned(body, vectors.loads, width, start, anchored)
         for load, name in loaded.items():
-            body.line(f"{pack(load, width)} {name}[{parts}];")
-        body.line("#pragma unroll")
-        with body.block(each_part):
-            body.line(first)
-            body.bind(point, "first")
-            compute(body, [load.indices[0] for load in loaded])
-            for load, name in loaded.items():
-                body.line(f"{name}[part] = {load_text(body, load, width, aligned)};")
+            body.line(f"{pack(load, width)} {name}[{count}];")
+        parts.fill(loaded, lambda load: load_text(body, load, width, aligned))
     lanes = min(shape.threads, WARP)
     neighbours = Neighbours(lanes, str(lanes))
     others: Mapping[Buffer, str] = {}  # without a start, it was tested that all are aligned
     if start is not None:
         others = declare_aligned(body, vectors.stores, width, start, anchored)
-    body.line("#pragma unroll")
-    with body.block(each_part):
-        body.line(first)
+    with parts.each():
         compute_uniform(body, vectors, point, "first")
-        results = {store: body.fresh() for store in vectors.stores}
-        for store, name in results.items():
-            body.line(f"{pack(store, width)} {name};")
-        body.line("#pragma unroll")
-        with body.block(f"for (int item = 0; item < {width}; ++item)"):
+        results = declare_results(body, vectors.stores, width)
+        with body.unrolled(f"for (int item = 0; item < {width}; ++item)"):
             body.line(f"const {kind} point = first + item;")
             body.bind(point, "point")
             for load, name in loaded.items():
                 body.bind(load, f"{name}[part].items[item]")
             compute(body, stored(stores))
-            for store in stores:
-                if store in results:
-                    body.line(f"{results[store]}.items[item] = {value(body, store.value)};")
-                else:
-                    write_store(body, store, value(body, store.value))
-        body.bind(point, "first")
-        compute(body, [store.indices[0] for store in results])
-        for store, name in results.items():
-            together = neighbours if runs_on(store, POINT) else None
-            body.line(store_line(body, store, width, name, others, together))
+            write_item(body, stores, results)
+        store_results(body, results, width, POINT, others, neighbours)

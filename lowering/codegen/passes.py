@@ -1,4 +1,4 @@
-"""One pass over rows, with its expressions over linear indices."""
+"""Passes over rows, with their expressions over linear indices."""
 
 from __future__ import annotations
 
@@ -6,10 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lowering.codegen.expressions import stored
-from lowering.codegen.flatten import Flattener
+from lowering.codegen.flatten import POINT, STEP, Flattener
 from lowering.codegen.folds import Fold
-from lowering.kernel import Pass, Store
+from lowering.kernel import Pass, RowNest, Store
 from tracegraph.scalar import Expr
+
+
+def flattener_of(nest: RowNest) -> Flattener:
+    """What rewrites the expressions of rows over their linear indices."""
+    loop = list(enumerate(nest.loop, start=len(nest.space)))
+    return Flattener({POINT: list(enumerate(nest.space)), STEP: loop})
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,14 +6,14 @@ from math import prod
 
 from lowering.codegen.body import Body
 from lowering.codegen.expressions import index_type
-from lowering.codegen.flatten import POINT, STEP, Flattener, linear_axis
+from lowering.codegen.flatten import POINT, STEP, linear_axis
 from lowering.codegen.folds import Fold, folds_of
 from lowering.codegen.groups import usable
 from lowering.codegen.lanes import place_thread, share_cells, walk
 from lowering.codegen.launch import PLACE_BYTES, told_offsets
-from lowering.codegen.passes import FlatPass
+from lowering.codegen.passes import FlatPass, flattener_of
 from lowering.codegen.shapes import ReduceShape
-from lowering.codegen.shares import declare_told, hear, tell
+from lowering.codegen.shares import declare_told, hear, share_ticket, take_ticket, tell
 from lowering.codegen.signals import write_results, write_stop_check
 from lowering.codegen.totals import fold_to_first
 from lowering.kernel import RowNest
@@ -22,10 +22,7 @@ from lowering.kernel import RowNest
 def write_reduction(body: Body, nest: RowNest, shape: ReduceShape, workspace: str) -> None:
     """Write the nest; `block` and `thread` are declared, and the block is the nest's own."""
     (only,) = nest.passes
-    rank = len(nest.space)
-    flat = Flattener(
-        {POINT: list(enumerate(nest.space)), STEP: list(enumerate(nest.loop, start=rank))}
-    )
+    flat = flattener_of(nest)
     folds = folds_of(only.accumulators)
     flat_pass = FlatPass.of(only, folds, flat)
     shape = usable(shape, [flat_pass])
@@ -33,8 +30,7 @@ def write_reduction(body: Body, nest: RowNest, shape: ReduceShape, workspace: st
     place_thread(body, shape, prod(nest.space))
     share_cells(body, folds, shape)
     if shape.splits > 1:
-        tickets = f"reinterpret_cast<tg_u64*>({workspace})"
-        body.line(f"const tg_u64 ticket = thread == 0 ? atomicAdd({tickets} + tile, 1ull) : 0;")
+        take_ticket(body, workspace, "tile")
     for fold in folds:
         fold.declare(body, "total")
     with body.block("if (live)"):
@@ -59,12 +55,8 @@ def _fold_splits(
 ) -> None:
     """Let the block that began last of a tile fold the results of all, in their order."""
     points = prod(nest.space)
-    taken = f"reinterpret_cast<tg_u64*>(shared + {shape.shared_bytes - PLACE_BYTES})"
-    body.line(f"tg_u64* const taken = {taken};")
-    body.line("if (thread == 0) *taken = ticket;")
-    body.line("__syncthreads();")
-    body.line(f"const tg_u32 round = tg_u32(*taken / {shape.splits}ull) + 1u;")
-    body.line(f"const bool last = *taken % {shape.splits}ull == {shape.splits - 1}ull;")
+    share_ticket(body, shape.splits, shape.shared_bytes - PLACE_BYTES)
+    body.line(f"const bool last = place == {shape.splits - 1};")
     offsets = told_offsets(nest.passes[0].accumulators, points * shape.splits, shape.tiles)
     declare_told(body, folds, workspace, offsets)
     kind = index_type(points * shape.splits)

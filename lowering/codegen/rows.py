@@ -11,9 +11,9 @@ from math import prod
 
 from lowering.buffer import Buffer
 from lowering.codegen.body import Body
-from lowering.codegen.clusters import ARRIVE, WAIT, write_both
+from lowering.codegen.clusters import ARRIVE, WAIT, wait_for_cluster, write_both
 from lowering.codegen.expressions import compute, expr_type, hoist, index_type
-from lowering.codegen.flatten import POINT, STEP, Flattener, linear_axis
+from lowering.codegen.flatten import POINT, STEP, linear_axis
 from lowering.codegen.folds import folds_of
 from lowering.codegen.groups import (
     Groups,
@@ -30,7 +30,7 @@ from lowering.codegen.lanes import (
     walk,
 )
 from lowering.codegen.launch import CLUSTER_STEPS, STEPS_KEPT
-from lowering.codegen.passes import FlatPass
+from lowering.codegen.passes import FlatPass, flattener_of
 from lowering.codegen.shapes import ReduceShape
 from lowering.codegen.signals import write_results, write_stop_check
 from lowering.codegen.totals import fold_to_all
@@ -58,10 +58,7 @@ def write_rows(body: Body, nest: RowNest, shape: ReduceShape) -> None:
 
 
 def _write_rows(body: Body, nest: RowNest, shape: ReduceShape, tile: str) -> None:
-    rank = len(nest.space)
-    flat = Flattener(
-        {POINT: list(enumerate(nest.space)), STEP: list(enumerate(nest.loop, start=rank))}
-    )
+    flat = flattener_of(nest)
     folds = folds_of(tuple(a for p in nest.passes for a in p.accumulators))
     passes: list[FlatPass] = []
     for row_pass in nest.passes:
@@ -102,10 +99,9 @@ def _write_rows(body: Body, nest: RowNest, shape: ReduceShape, tile: str) -> Non
     if shape.lanes > 1 and not passes[-1].folds:
         # a row's own stores may replace what the lanes of its last pass still read
         if shape.cluster > 1:
-            body.line(ARRIVE)
-            body.line(WAIT)
+            wait_for_cluster(body)
         else:
-            body.line(barrier(shape.lanes * (1 if shape.adjacent else shape.outputs)))
+            body.line(barrier(shape.lanes * shape.stride))
     with body.block("if (live)" if shape.lanes == 1 else "if (live && lane == 0)"):
         write_results(body, map(flat.store, nest.stores), map(flat.signal, nest.signals))
 
@@ -155,8 +151,7 @@ def _take_items(
     for expr, name in names.items():
         if expr not in kept:
             body.bind(expr, f"{name}[item]")
-    body.line("#pragma unroll")
-    with body.block(f"for (int item = 0; item < {_items(step, shape)}; ++item)"):
+    with body.unrolled(f"for (int item = 0; item < {_items(step, shape)}; ++item)"):
         position = f"lane + item * {shape.lanes}"
         body.line(f"const {index_type(step.extent + shape.lanes)} step = {position};")
         if step.extent % shape.lanes:

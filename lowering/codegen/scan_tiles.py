@@ -6,8 +6,7 @@ the warps one after the other; what came before the tile is carried along.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lowering.buffer import Buffer
@@ -83,16 +82,16 @@ def load_items(
             loaded = {load: body.fresh() for load in vectors.loads}
             for load, name in loaded.items():
                 body.line(f"{pack(load, tile.width)} {name}[{groups}];")
-            with _unrolled(body, f"for (int group = 0; group < {groups}; ++group)"):
+            with body.unrolled(f"for (int group = 0; group < {groups}; ++group)"):
                 _place_group(body, tile, number)
                 compute(body, [load.indices[0] for load in loaded])
                 for load, name in loaded.items():
                     text = load_text(body, load, tile.width, aligned)
                     body.line(f"{name}[group] = {text};")
-            with _unrolled(body, f"for (int group = 0; group < {groups}; ++group)"):
+            with body.unrolled(f"for (int group = 0; group < {groups}; ++group)"):
                 _place_group(body, tile, number)
                 compute_uniform(body, vectors, tile.step, "first")
-                with _unrolled(body, f"for (int item = 0; item < {tile.width}; ++item)"):
+                with body.unrolled(f"for (int item = 0; item < {tile.width}; ++item)"):
                     body.line(f"const {number} step = first + item;")
                     body.bind(tile.step, "step")
                     for load, name in loaded.items():
@@ -101,7 +100,7 @@ def load_items(
                     place = f"items[group * {tile.width} + item]"
                     body.line(f"{place} = {value(body, tile.store.value)};")
     each_item = f"for (int item = 0; item < {tile.items}; ++item)"
-    with body.block("else" if vectors.loads else ""), _unrolled(body, each_item):
+    with body.block("else" if vectors.loads else ""), body.unrolled(each_item):
         body.line(f"const {number} step = base + thread * {tile.items} + item;")
         body.line(f"items[item] = {identity};")
         with body.block(f"if (step < {end})"):
@@ -116,7 +115,7 @@ def fold_threads(body: Body, tile: ScanTile) -> None:
 
     Nothing is carried into the first tile of a line: not even an identity, which changes -0.
     """
-    with _unrolled(body, f"for (int item = 1; item < {tile.items}; ++item)"):
+    with body.unrolled(f"for (int item = 1; item < {tile.items}; ++item)"):
         body.line(f"items[item] = {tile.folded('items[item - 1]', 'items[item]')};")
     body.line(f"totals[thread] = items[{tile.items - 1}];")
     body.line("__syncwarp();")
@@ -151,17 +150,17 @@ def store_items(
     store, first = tile.store, "base + thread == 0"
     if vectors.stores:
         each_group = f"for (int group = 0; group < {tile.items // tile.width}; ++group)"
-        with body.block("if (whole)"), _unrolled(body, each_group):
+        with body.block("if (whole)"), body.unrolled(each_group):
             _place_group(body, tile, number)
             name, place = body.fresh(), f"items[group * {tile.width} + item]"
             body.line(f"{pack(store, tile.width)} {name};")
-            with _unrolled(body, f"for (int item = 0; item < {tile.width}; ++item)"):
+            with body.unrolled(f"for (int item = 0; item < {tile.width}; ++item)"):
                 text = f"{first} ? {place} : {tile.folded('before', place)}"
                 body.line(f"{name}.items[item] = {text};")
             compute(body, store.indices)
             body.line(store_line(body, store, tile.width, name, aligned))
     each_item = f"for (int item = 0; item < {tile.items}; ++item)"
-    with body.block("else" if vectors.stores else ""), _unrolled(body, each_item):
+    with body.block("else" if vectors.stores else ""), body.unrolled(each_item):
         body.line(f"const {number} step = base + thread * {tile.items} + item;")
         with body.block(f"if (step < {end})"):
             body.bind(tile.step, "step")
@@ -170,13 +169,6 @@ def store_items(
             write_store(
                 body, store, f"{first} ? items[item] : {tile.folded('before', 'items[item]')}"
             )
-
-
-@contextmanager
-def _unrolled(body: Body, head: str) -> Iterator[None]:
-    body.line("#pragma unroll")
-    with body.block(head):
-        yield
 
 
 def _place_group(body: Body, tile: ScanTile, number: str) -> None:

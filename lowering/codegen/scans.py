@@ -31,7 +31,7 @@ from lowering.codegen.maps import each_point
 from lowering.codegen.passes import FlatPass
 from lowering.codegen.scan_tiles import ScanTile, fold_threads, load_items, store_items
 from lowering.codegen.shapes import MapShape, ReduceShape, ScanShape
-from lowering.codegen.shares import declare_told, hear, tell
+from lowering.codegen.shares import declare_told, hear, share_ticket, take_ticket, tell
 from lowering.codegen.totals import fold_to_all, fold_to_first
 from lowering.codegen.vectors import declare_aligned, vectors_of
 from lowering.kernel import Accumulator, ScanNest, Store
@@ -74,19 +74,11 @@ def _alone(body: Body, nest: ScanNest, store: Store, step: Axis) -> None:
 
 
 def _take_share(body: Body, shape: ScanShape, workspace: str) -> None:
-    """Declare the block's `point` and `split`, by the number of blocks that began before it.
-
-    `round` counts launches: what blocks leave behind for others is known to be of this launch, and
-    need not be cleared.
-    """
-    body.line(f"tg_u64* const begun = reinterpret_cast<tg_u64*>({workspace});")
-    body.line("tg_u64* const ticket = reinterpret_cast<tg_u64*>(shared);")
-    body.line("if (thread == 0) *ticket = atomicAdd(begun, 1ull);")
-    body.line("__syncthreads();")
-    body.line(f"const int place = int(*ticket % {shape.blocks}ull);")
-    body.line(f"const tg_u32 round = tg_u32(*ticket / {shape.blocks}ull) + 1u;")
+    """Declare the block's `point` and `split`, by the number of blocks that began before it."""
+    take_ticket(body, workspace, "0")
+    share_ticket(body, shape.blocks, 0)
     body.line(f"const int point = place / {shape.splits}, split = place % {shape.splits};")
-    body.line("__syncthreads();")
+    body.line("__syncthreads();")  # all have read the ticket, which the folds' cells replace
 
 
 def _fold_shares(

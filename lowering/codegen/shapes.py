@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from lowering.codegen.crossings import Crossing
+from lowering.codegen.offsets import offsets_of
 
 WARP = 32  # threads that run together
 
@@ -63,6 +68,11 @@ class ReduceShape:
         return self.outputs * self.lanes // self.cluster
 
     @property
+    def stride(self) -> int:
+        """Threads from one lane of an output to the next."""
+        return 1 if self.adjacent else self.outputs
+
+    @property
     def by_exchange(self) -> bool:
         """Whether the lanes of an output are neighbours in whole warps, which exchange results."""
         return self.adjacent and self.threads >= WARP
@@ -73,6 +83,10 @@ class ReduceShape:
         if not self.by_exchange:
             return self.threads if self.lanes > 1 else 0
         return self.threads // WARP if self.lanes > WARP else 0
+
+    def shared_offsets(self, cells: Iterable[np.dtype[Any]]) -> list[int]:
+        """Where in shared memory the results of each cell begin, and where the last end."""
+        return offsets_of(self.cells * cell.itemsize for cell in cells)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,25 @@ AT_ONCE = 4
 """Values that a lane asks for, at least, before it looks whether the first is there."""
 
 
+def take_ticket(body: Body, workspace: str, number: str) -> None:
+    """Let the first thread of the block take its `ticket`, at the counter of this number; nobody
+    waits for it before it is shared.
+    """
+    tickets = f"reinterpret_cast<tg_u64*>({workspace})"
+    body.line(f"const tg_u64 ticket = thread == 0 ? atomicAdd({tickets} + {number}, 1ull) : 0;")
+
+
+def share_ticket(body: Body, blocks: int, offset: int) -> None:
+    """Declare what the ticket tells all threads of the block, by way of an offset in shared memory:
+    its `place` among the `blocks` at the same counter, by when they began, and the `round`.
+    """
+    body.line(f"tg_u64* const taken = reinterpret_cast<tg_u64*>(shared + {offset});")
+    body.line("if (thread == 0) *taken = ticket;")
+    body.line("__syncthreads();")
+    body.line(f"const int place = int(*taken % {blocks}ull);")
+    body.line(f"const tg_u32 round = tg_u32(*taken / {blocks}ull) + 1u;")
+
+
 def declare_told(body: Body, folds: Sequence[Fold], workspace: str, offsets: Sequence[int]) -> None:
     """Declare where in the workspace the results of each cell of the folds are told."""
     places = iter(offsets)
@@ -56,14 +75,12 @@ def hear(
                 body.line(f"{kind} {cell}[{parts}];")
         with body.block("for (bool all = false; !all;)"):
             body.line("all = true;")
-            body.line("#pragma unroll")
-            with body.block(each):
+            with body.unrolled(each):
                 body.line(f"if (other >= {end}) break;")
                 for fold in folds:
                     for told, cell in zip(fold.cells("told"), fold.cells("heard"), strict=True):
                         body.line(f"all &= tg_listen({told} + {slot}, round, {cell}[part]);")
-        body.line("#pragma unroll")
-        with body.block(each):
+        with body.unrolled(each):
             body.line(f"if (other >= {end}) break;")
             for fold in folds:
                 fold.absorb(body, "total", tuple(f"{cell}[part]" for cell in fold.cells("heard")))

@@ -257,8 +257,7 @@ def each_point(body: Body, tile: Tile, points: Points, tests: Iterable[str] = ()
     """Text that runs for each `part` of a thread's points that passes the tests, with both axes
     bound.
     """
-    body.line("#pragma unroll")
-    with body.block(f"for (int part = 0; part < {points.parts(tile)}; ++part)"):
+    with body.unrolled(f"for (int part = 0; part < {points.parts(tile)}; ++part)"):
         body.line(f"const int point = part * {tile.threads} + thread;")
         _bind_point(body, tile, points.stored_place, points.loaded_place)
         exists = [f"point < {points.count}"] if points.count % tile.threads else []

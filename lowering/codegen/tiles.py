@@ -13,6 +13,7 @@ from lowering.codegen.expressions import compute, index_type, stored, value
 from lowering.codegen.flatten import Flattener
 from lowering.codegen.shapes import TileShape
 from lowering.codegen.signals import write_results
+from lowering.codegen.storing import declare_results, write_item
 from lowering.codegen.tile_words import (
     Points,
     Skew,
@@ -215,17 +216,13 @@ def _store_point(body: Body, turn: Turn) -> None:
 def _store_word(body: Body, turn: Turn) -> None:
     words, width = turn.stored, turn.stored.width
     axis = axes_of(words.tile.space)[words.axis]
-    results = {store: body.fresh() for store in turn.stores}
-    for store, name in results.items():
-        body.line(f"{pack(store, width)} {name};")
-    body.line("#pragma unroll")
-    with body.block(f"for (int item = 0; item < {width}; ++item)"):
+    results = declare_results(body, turn.stores, width)
+    with body.unrolled(f"for (int item = 0; item < {width}; ++item)"):
         body.line(f"const {index_type(axis.extent + words.tile.side)} stored_item = stored + item;")
         body.bind(axis, "stored_item")
         turn.bind_elements(body, "(stored_place + item)")
         compute(body, stored(turn.stores))
-        for store, name in results.items():
-            body.line(f"{name}.items[item] = {value(body, store.value)};")
+        write_item(body, turn.stores, results)
     for store, name in results.items():
         compute(body, store.indices)
         body.line(store_line(body, store, width, name, word_test(body, words, store)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lowering.codegen.body import Body
-from lowering.codegen.clusters import ARRIVE, WAIT
+from lowering.codegen.clusters import wait_for_cluster
 from lowering.codegen.folds import Fold
 from lowering.codegen.lanes import barrier
 from lowering.codegen.shapes import WARP, ReduceShape
@@ -89,8 +89,7 @@ def _take_from_cluster(body: Body, folds: Sequence[Fold], shape: ReduceShape, wa
     read must stay until the next barrier of the cluster.
     """
     own = warps // shape.cluster
-    body.line(ARRIVE)
-    body.line(WAIT)
+    wait_for_cluster(body)
     for turn in range(0, warps, WARP):
         with body.block(""):
             body.line(f"const int warp = thread % {min(warps, WARP)} + {turn};")
@@ -111,7 +110,7 @@ def _fold_by_halves(body: Body, folds: Sequence[Fold], shape: ReduceShape) -> No
 
     As soon as the lanes that meet are of one warp, the warp alone waits.
     """
-    stride = 1 if shape.adjacent else shape.outputs
+    stride = shape.stride
     for mine, shared in _pairs(folds):
         body.line(f"{shared}[thread] = {mine};")
     body.line(barrier(shape.lanes * stride))
@@ -134,7 +133,7 @@ def _fold_by_halves(body: Body, folds: Sequence[Fold], shape: ReduceShape) -> No
 
 def _tell_lanes(body: Body, folds: Sequence[Fold], shape: ReduceShape) -> None:
     """Give every lane what its output's first lane has, in shared memory."""
-    stride = 1 if shape.adjacent else shape.outputs
+    stride = shape.stride
     if 2 * stride <= WARP < shape.lanes * stride:  # the last to wait was one warp
         body.line("__syncthreads();")
     for mine, shared in _pairs(folds):

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+from host_functions import HOST_FUNCTIONS
 
 from lowering.buffer import Buffer
 from lowering.codegen import ConditionHandle, KernelCode, Unit, Workspace
@@ -62,9 +63,6 @@ static unsigned long long atomicAdd(unsigned long long* address, unsigned long l
   *address += value;
   return old;
 }
-static unsigned __funnelshift_r(unsigned low, unsigned high, unsigned bits) {
-  return ((unsigned long long)high << 32 | low) >> (bits & 31);
-}
 static void tg_write_once(unsigned long long* place, unsigned long long word) { *place = word; }
 static void tg_write_once(unsigned long long* place, unsigned long long a, unsigned long long b) {
   place[0] = a;
@@ -77,24 +75,6 @@ static void tg_read_once(
   b = place[1];
 }
 static void __threadfence_system() {}
-
-static float tg_half_to_float(unsigned short half) {
-  _Float16 x;
-  memcpy(&x, &half, 2);
-  return (float)x;
-}
-static unsigned short tg_float_to_half(float x) {
-  _Float16 half = (_Float16)x;
-  unsigned short bits;
-  memcpy(&bits, &half, 2);
-  return bits;
-}
-static unsigned short tg_double_to_half(double x) {
-  _Float16 half = (_Float16)x;
-  unsigned short bits;
-  memcpy(&bits, &half, 2);
-  return bits;
-}
 
 static ucontext_t scheduler, fibers[MOST];
 static char* stacks[MOST];
@@ -207,7 +187,8 @@ def for_host(source: str, clusters: bool) -> str:
     """The text of a unit for g++: as for a device that has clusters, or for one that has none."""
     assert "__shared__" not in source.replace(_SHARED, "")
     text = source.replace(_SHARED, "unsigned char* const shared = own_memory();")
-    return f"#define TG_CLUSTERS\n#define TG_CLUSTER(blocks)\n{text}" if clusters else text
+    clustered = "#define TG_CLUSTERS\n#define TG_CLUSTER(blocks)\n" if clusters else ""
+    return HOST_FUNCTIONS + clustered + text
 
 
 class BarrierError(AssertionError):

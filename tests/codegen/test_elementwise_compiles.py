@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from agreement import check
 from elementwise_source import Case, cases, pointers, result_like, statement
+from host_functions import HOST_FUNCTIONS
 
 from lowering.cuda.compile import cubin
 from lowering.preamble import preamble
@@ -26,26 +27,6 @@ HOST = """
 #define __device__
 static unsigned __shfl_sync(unsigned, unsigned word, int) { return word; }
 static void __syncwarp(unsigned) {}
-static unsigned __funnelshift_r(unsigned low, unsigned high, unsigned bits) {
-  return ((unsigned long long)high << 32 | low) >> (bits & 31);
-}
-static float tg_half_to_float(unsigned short bits) {
-  _Float16 half;
-  memcpy(&half, &bits, 2);
-  return half;
-}
-static unsigned short tg_float_to_half(float x) {
-  _Float16 half = x;
-  unsigned short bits;
-  memcpy(&bits, &half, 2);
-  return bits;
-}
-static unsigned short tg_double_to_half(double x) {
-  _Float16 half = x;
-  unsigned short bits;
-  memcpy(&bits, &half, 2);
-  return bits;
-}
 """
 """What NVRTC provides and a host compiler does not."""
 
@@ -85,7 +66,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
         pytest.skip("there is no g++ to compile for the host")
     folder: Path = tmp_path_factory.mktemp("elementwise")
     source, binary = folder / "elementwise.cpp", folder / "elementwise.so"
-    source.write_text("\n".join([HOST, preamble(), *map(_host_function, CASES)]))
+    source.write_text("\n".join([HOST, HOST_FUNCTIONS, preamble(), *map(_host_function, CASES)]))
     flags = ["-std=c++17", "-O0", "-ffp-contract=off", "-fsigned-zeros", "-shared", "-fPIC"]
     subprocess.run([compiler, *flags, str(source), "-o", str(binary)], check=True)
     return ctypes.CDLL(str(binary))

@@ -1,0 +1,18 @@
+"""Offsets: where arrays that follow each other begin, such that they may be accessed by vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import accumulate
+
+from lowering.contiguity import VECTOR_BYTES
+
+
+def offsets_of(sizes: Iterable[int]) -> list[int]:
+    """Where arrays of so many bytes begin, and where the last ends, with what pads it.
+
+    >>> offsets_of([4, 40])
+    [0, 16, 64]
+    """
+    padded = (-(-nbytes // VECTOR_BYTES) * VECTOR_BYTES for nbytes in sizes)
+    return list(accumulate(padded, initial=0))
