@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from lowering.kernel import RowNest, Store
 from lowering.strides import offset_in
-from tracegraph.scalar import Load, affine, subexpressions
+from tracegraph.scalar import Load, affine
+from tracegraph.subexpressions import subexpressions
 
 VECTOR_BYTES = 16
 """The most that one access moves."""

@@ -20,7 +20,8 @@ from lowering.kernel import (
     Signal,
     Store,
 )
-from tracegraph.scalar import Accumulated, Expr, Load, subexpressions
+from tracegraph.scalar import Accumulated, Expr, Load
+from tracegraph.subexpressions import subexpressions
 
 _N = TypeVar("_N", bound=Nest)
 

@@ -21,7 +21,8 @@ from lowering.facts import (
 )
 from lowering.kernel import Accumulator, MapNest, Nest, ReduceNest, Signal, Store
 from lowering.stage import map_nest, map_stores, space_index
-from tracegraph.scalar import Accumulated, Expr, subexpressions, substitution
+from tracegraph.scalar import Accumulated, Expr
+from tracegraph.subexpressions import subexpressions, substitution
 
 MAX_EXPRESSIONS = 600
 """Scalar expressions of one nest."""

@@ -16,7 +16,8 @@ from lowering.contiguity import loop_is_contiguous
 from lowering.facts import loads, nest_accumulated, nest_loads, nest_stores, of_same_expressions
 from lowering.kernel import MapNest, Nest, Pass, ReduceNest, RowNest
 from lowering.stage import map_nest, space_index
-from tracegraph.scalar import Accumulated, Axis, Expr, Load, subexpressions
+from tracegraph.scalar import Accumulated, Axis, Expr, Load
+from tracegraph.subexpressions import subexpressions
 
 MANY_ROWS = 512
 """Rows that keep a device busy when each is one block's: several passes need a row in one block."""

@@ -29,7 +29,8 @@ from lowering.kernel import (
 )
 from lowering.plan import Construct, LibraryNode, MatrixOperand, MemcpyNode
 from tracegraph.ir import Source
-from tracegraph.scalar import Axis, Expr, Load, const, substitution
+from tracegraph.scalar import Axis, Expr, Load, const
+from tracegraph.subexpressions import substitution
 
 _NO_BUFFERS: frozenset[Buffer] = frozenset()
 _NO_NAMES: Mapping[Buffer, Buffer] = MappingProxyType({})

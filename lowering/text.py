@@ -63,8 +63,8 @@ from tracegraph.scalar import (
     Mod,
     Select,
     Sum,
-    subexpressions,
 )
+from tracegraph.subexpressions import subexpressions
 from tracegraph.types import SHORT_NAMES
 
 Names = Mapping[Expr, str]

@@ -14,7 +14,7 @@ Nodes are interned: equal expressions are the same object, hence shared work is 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -553,57 +553,3 @@ def affine(expr: Expr) -> tuple[dict[int, int], int] | None:
         case Sum(terms=terms, offset=offset) if all(type(t) is Axis for t, _ in terms):
             return {t.number: f for t, f in terms}, offset  # type: ignore[attr-defined]
     return None
-
-
-def substitute(expr: Expr, replace: Mapping[Expr, Expr], memo: dict[Expr, Expr]) -> Expr:
-    """The expression with some sub-expressions replaced, folded anew. `memo` is shared by calls."""
-    if expr in replace:
-        return replace[expr]
-    found = memo.get(expr)
-    if found is None:
-        found = memo[expr] = expr.rebuilt(lambda child: substitute(child, replace, memo))
-    return found
-
-
-class Substitution(dict[Expr, Expr]):
-    """What some sub-expressions are replaced by, and all that has been rewritten so far.
-
-    It is no function that calls itself: such a one only the garbage collector would remove.
-    """
-
-    def __missing__(self, expr: Expr) -> Expr:
-        found = self[expr] = expr.rebuilt(self.__getitem__)
-        return found
-
-
-def substitution(replace: Mapping[Expr, Expr]) -> Callable[[Expr], Expr]:
-    """The function that replaces some sub-expressions; what its calls share is done once."""
-    return Substitution(replace).__getitem__
-
-
-def subexpressions(roots: Sequence[Expr], known: set[Expr] | None = None) -> list[Expr]:
-    """Every expression below the roots once, operands before users.
-
-    Those `known` are left out, with all below them, and what is found is added to them.
-    """
-    order: list[Expr] = []
-    seen: set[Expr] = set() if known is None else known
-    stack: list[Any] = [*reversed(roots)]  # None stands on an expression that is complete
-    see, complete, pop = seen.add, order.append, stack.pop
-    while stack:
-        expr = pop()
-        if expr is None:
-            complete(pop())
-        elif expr not in seen:
-            see(expr)
-            children = expr.children
-            for child in children:  # most have nothing new below them
-                if child not in seen:
-                    if not seen.issuperset(child.children):
-                        stack += (expr, None, *children[::-1])
-                        break
-                    see(child)
-                    complete(child)
-            else:  # what is seen is complete, since nothing lies below itself
-                complete(expr)
-    return order

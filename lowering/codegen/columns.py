@@ -20,7 +20,8 @@ from lowering.codegen.vectors import load_text
 from lowering.contiguity import VECTOR_BYTES, loop_is_contiguous
 from lowering.kernel import Pass, RowNest
 from lowering.stage import map_nest
-from tracegraph.scalar import Accumulated, Axis, Expr, Load, Sum, subexpressions
+from tracegraph.scalar import Accumulated, Axis, Expr, Load, Sum
+from tracegraph.subexpressions import subexpressions
 
 FEWEST_THREADS = 32  # that load neighbouring columns
 MOST_ACCUMULATORS = 8  # of a thread

@@ -9,7 +9,8 @@ from math import prod
 from lowering.codegen.offsets import offsets_of
 from lowering.kernel import MapNest, Store
 from lowering.strides import offset_in
-from tracegraph.scalar import Axis, Load, affine, subexpressions
+from tracegraph.scalar import Axis, Load, affine
+from tracegraph.subexpressions import subexpressions
 
 LEAST_EXTENT = 16
 LEAST_POINTS = 1 << 16

@@ -12,15 +12,8 @@ from math import prod
 
 from lowering.kernel import Signal, Store
 from lowering.strides import offset_in, row_major_strides
-from tracegraph.scalar import (
-    Axis,
-    Expr,
-    Load,
-    floor_divide,
-    modulo,
-    subexpressions,
-    substitute,
-)
+from tracegraph.scalar import Axis, Expr, Load, floor_divide, modulo
+from tracegraph.subexpressions import subexpressions, substitute
 
 POINT, STEP = -1, -2
 """Axis numbers of the two linear indices: over independent axes, and over those walked in order."""

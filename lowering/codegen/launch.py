@@ -36,7 +36,8 @@ from lowering.kernel import (
 )
 from lowering.preamble import is_half
 from lowering.rows import KEPT_ROW, MOST_CLUSTER, most_shares
-from tracegraph.scalar import INDEX, Load, subexpressions
+from tracegraph.scalar import INDEX, Load
+from tracegraph.subexpressions import subexpressions
 
 MOST_THREADS = 256
 FEWEST_THREADS = 32

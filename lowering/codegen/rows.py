@@ -36,7 +36,8 @@ from lowering.codegen.signals import write_results, write_stop_check
 from lowering.codegen.totals import fold_to_all
 from lowering.codegen.vectors import declare_aligned
 from lowering.kernel import RowNest
-from tracegraph.scalar import Apply, Axis, Expr, Load, subexpressions
+from tracegraph.scalar import Apply, Axis, Expr, Load
+from tracegraph.subexpressions import subexpressions
 
 KEPT_BYTES = 256
 """Bytes of elements that a thread keeps at most: with more, too few threads would run at a time."""

@@ -19,7 +19,8 @@ from lowering.contiguity import VECTOR_BYTES
 from lowering.kernel import Store
 from lowering.preamble import c_type
 from tracegraph.op import Combiner
-from tracegraph.scalar import Axis, Expr, Load, const, subexpressions
+from tracegraph.scalar import Axis, Expr, Load, const
+from tracegraph.subexpressions import subexpressions
 
 ITEM_BYTES = 32  # that a thread folds of a tile: whole sectors of memory
 FEWEST_ITEMS, MOST_ITEMS = 4, 16

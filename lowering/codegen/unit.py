@@ -58,7 +58,8 @@ from lowering.kernel import (
 )
 from lowering.plan import KernelNode, Plan, WhileNode, walk
 from lowering.preamble import c_type, preamble
-from tracegraph.scalar import Expr, Load, const, subexpressions
+from tracegraph.scalar import Expr, Load, const
+from tracegraph.subexpressions import subexpressions
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,8 @@ from lowering.codegen.expressions import compute, index, stored
 from lowering.codegen.flatten import POINT
 from lowering.kernel import Store
 from lowering.preamble import c_type
-from tracegraph.scalar import Axis, Const, Expr, FloorDiv, Load, Mod, Sum, subexpressions
+from tracegraph.scalar import Axis, Const, Expr, FloorDiv, Load, Mod, Sum
+from tracegraph.subexpressions import subexpressions
 
 
 class Spread(Enum):

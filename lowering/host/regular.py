@@ -15,16 +15,8 @@ from math import prod
 from lowering.facts import nest_expressions
 from lowering.kernel import MapNest, Nest, ReduceNest, RowNest
 from lowering.stage import map_nest
-from tracegraph.scalar import (
-    Axis,
-    Clamp,
-    Compare,
-    Expr,
-    FloorDiv,
-    Mod,
-    affine,
-    subexpressions,
-)
+from tracegraph.scalar import Axis, Clamp, Compare, Expr, FloorDiv, Mod, affine
+from tracegraph.subexpressions import subexpressions
 
 FEW_PARTS = 4
 """Parts into which a nest of any size may be cut: no more calls than masks would need."""

@@ -17,6 +17,7 @@ from tracegraph import op as registry
 from tracegraph import scalar
 from tracegraph.op import Indexed, Op, Sample, Scatter
 from tracegraph.scalar import Axis, Expr, Load, affine
+from tracegraph.subexpressions import subexpressions
 from tracegraph.types import ArrayType, type_of
 
 RELATIONS = {"<": operator.lt, ">=": operator.ge, "==": operator.eq}
@@ -39,7 +40,7 @@ class Memory:
 def evaluate(root: Expr, point: tuple[int, ...]) -> Any:
     """The value of an expression; both sides of a choice are evaluated, as a kernel may do."""
     values: dict[Expr, Any] = {}
-    for expr in scalar.subexpressions((root,)):
+    for expr in subexpressions((root,)):
         values[expr] = _one(expr, point, values)
     return values[root]
 

@@ -1,0 +1,62 @@
+"""Subexpressions: all below some scalar expressions, and expressions with some of it replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tracegraph.scalar import Expr
+
+
+def substitute(expr: Expr, replace: Mapping[Expr, Expr], memo: dict[Expr, Expr]) -> Expr:
+    """The expression with some sub-expressions replaced, folded anew. `memo` is shared by calls."""
+    if expr in replace:
+        return replace[expr]
+    found = memo.get(expr)
+    if found is None:
+        found = memo[expr] = expr.rebuilt(lambda child: substitute(child, replace, memo))
+    return found
+
+
+class Substitution(dict[Expr, Expr]):
+    """What some sub-expressions are replaced by, and all that has been rewritten so far.
+
+    It is no function that calls itself: such a one only the garbage collector would remove.
+    """
+
+    def __missing__(self, expr: Expr) -> Expr:
+        found = self[expr] = expr.rebuilt(self.__getitem__)
+        return found
+
+
+def substitution(replace: Mapping[Expr, Expr]) -> Callable[[Expr], Expr]:
+    """The function that replaces some sub-expressions; what its calls share is done once."""
+    return Substitution(replace).__getitem__
+
+
+def subexpressions(roots: Sequence[Expr], known: set[Expr] | None = None) -> list[Expr]:
+    """Every expression below the roots once, operands before users.
+
+    Those `known` are left out, with all below them, and what is found is added to them.
+    """
+    order: list[Expr] = []
+    seen: set[Expr] = set() if known is None else known
+    stack: list[Any] = [*reversed(roots)]  # None stands on an expression that is complete
+    see, complete, pop = seen.add, order.append, stack.pop
+    while stack:
+        expr = pop()
+        if expr is None:
+            complete(pop())
+        elif expr not in seen:
+            see(expr)
+            children = expr.children
+            for child in children:  # most have nothing new below them
+                if child not in seen:
+                    if not seen.issuperset(child.children):
+                        stack += (expr, None, *children[::-1])
+                        break
+                    see(child)
+                    complete(child)
+            else:  # what is seen is complete, since nothing lies below itself
+                complete(expr)
+    return order
