@@ -10,6 +10,9 @@ from tracegraph.subexpressions import subexpressions
 VECTOR_BYTES = 16
 """The most that one access moves."""
 
+WORD_BYTES = 4
+"""What one register holds, and what an access is to move at least."""
+
 
 def row_accesses(nest: RowNest) -> list[Load | Store]:
     """The accesses of all passes."""

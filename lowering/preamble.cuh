@@ -86,6 +86,18 @@ template <int N, class T, int W> __device__ tg_pack<T, N> tg_elements(tg_block<W
   return result;
 }
 
+// The same items, those of less than four bytes in as few registers as they fit in: the compiler would
+// give each of them one of its own.
+template <class T, int N> __device__ tg_pack<T, N> tg_packed(tg_pack<T, N> items) {
+  if constexpr (sizeof(T) >= 4 || sizeof items < 4) {
+    return items;
+  } else {
+    tg_block<sizeof items / 4> words;
+    memcpy(&words, &items, sizeof items);
+    return tg_elements<N, T>(words);
+  }
+}
+
 // The N elements from an address on, which is a multiple of their size together if they are `aligned`.
 template <int N, class T> __device__ tg_pack<T, N> tg_load(const T* place, bool aligned) {
   tg_pack<T, N> result;

@@ -28,8 +28,11 @@ LOOSER = {
 logarithm by the size of its product with y. A product of n numbers rounds n times, in an order that
 is nobody's business; samples fold up to 60."""
 
-ANY_ZERO = frozenset({"clip", "fmax", "fmin", "maximum", "minimum", "nextafter", "sign"})
-"""Ops for which NumPy's loops for different dtypes do not agree on the sign of a zero result."""
+ANY_ZERO = frozenset(
+    {"clip", "fmax", "fmin", "max", "maximum", "min", "minimum", "nextafter", "sign"}
+)
+"""Ops for which NumPy's loops for different dtypes and lengths do not agree on the sign of a zero
+result."""
 
 
 def check(op: Op, sample: Sample, run: Run) -> None:

@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from lowering.buffer import Buffer
-from lowering.codegen import launch
+from lowering.codegen import shapes
 from lowering.codegen.body import Body
 from lowering.codegen.expressions import compute
 from lowering.codegen.loading import Parts, load_parts
 from lowering.codegen.plain import PlainNest
 from lowering.codegen.vectors import load_text
-from lowering.contiguity import VECTOR_BYTES, loop_is_contiguous
+from lowering.contiguity import VECTOR_BYTES, WORD_BYTES, loop_is_contiguous
 from lowering.kernel import Pass, RowNest
 from lowering.stage import map_nest
 from tracegraph.scalar import Accumulated, Axis, Expr, Load, Sum
@@ -47,12 +47,12 @@ def _together(nest: RowNest, columns: int, narrowest: int) -> int:
     than a word where there is enough to do for fewer threads.
     """
     size, own = prod(nest.space) * prod(nest.loop), len(nest.passes[0].accumulators)
-    word = launch.WORD // narrowest
+    word = WORD_BYTES // narrowest
     together = VECTOR_BYTES // narrowest if word > 1 else 1
     while together > 1:
-        few = together * own <= MOST_ACCUMULATORS and size >= 2 * together * launch.LARGE_MAP
+        few = together * own <= MOST_ACCUMULATORS and size >= 2 * together * shapes.LARGE_MAP
         whole = columns % together == 0 and columns >= FEWEST_THREADS * together
-        if whole and (few or (together == word and size >= launch.LARGE_MAP)):
+        if whole and (few or (together == word and size >= shapes.LARGE_MAP)):
             return together
         together = together // 2 if together > word else 1
     return 1
@@ -95,7 +95,7 @@ def runs_of(roots: Iterable[Expr]) -> list[Run]:
         if load.guard is not None or any(load in run.loads for run in runs):
             continue
         length = VECTOR_BYTES // load.dtype.itemsize
-        while length > 1 and length * load.dtype.itemsize >= launch.WORD:
+        while length > 1 and length * load.dtype.itemsize >= WORD_BYTES:
             run = [Load.make(load.buffer, (load.indices[0] + k,), None) for k in range(length)]
             if _is_multiple(load.indices[0], length) and all(other in loads for other in run):
                 runs.append(Run(tuple(run)))

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from lowering.codegen.body import Body
+from lowering.codegen.cells import cells
 from lowering.codegen.constants import constant
 from lowering.codegen.expressions import combine, round_to
-from lowering.codegen.launch import cells
 from lowering.kernel import Accumulator
 from lowering.preamble import c_type
 from tracegraph.combiners import ADD, MULTIPLY

@@ -28,6 +28,7 @@ from lowering.codegen.vectors import (
     Neighbours,
     Vectors,
     compute_uniform,
+    pack_of,
     vectors_of,
 )
 from lowering.preamble import value_type
@@ -79,10 +80,10 @@ def take_groups(
 ) -> None:
     """Fold groups into the accumulators called `total`, and make the stores of their steps.
 
-    `keep` names the arrays in which values stay, and `kept` those that hold them already.
+    `keep` names the arrays in which the values of each group stay, and `kept` those that hold them
+    already.
     """
     keep, kept = keep or {}, kept or {}
-    slot = f"part * {groups.width} + item" if groups.parts > 1 else "item"
     vectors = _needed(body, flat, vectors, kept)
     widths = dict.fromkeys(vectors.loads, groups.width)
     taken = _parts(body, step, groups)
@@ -96,22 +97,29 @@ def take_groups(
     with taken.each():
         compute_uniform(body, vectors, step, "first")
         results = declare_results(body, vectors.stores, groups.width)
+        held: dict[Expr, str] = dict(loaded.items())
+        made = {expr: body.fresh() for expr in keep if expr not in held}
+        for expr, name in made.items():
+            body.line(f"{pack_of(expr, groups.width)} {name};")
         with body.unrolled(f"for (int item = 0; item < {groups.width}; ++item)"):
             body.line(f"const {kind} step = first + item;")
             body.bind(step, "step")
             for load, name in loaded.items():
                 body.bind(load, f"{name}[part].items[item]")
             for expr, name in kept.items():
-                body.bind(expr, f"{name}[{slot}]")
+                body.bind(expr, f"{name}[part].items[item]")
             compute(body, [*keep, *elements, *stored(flat.stores)])
-            for expr, name in keep.items():
-                body.line(f"{name}[{slot}] = {body.name(expr)};")
+            for expr, name in made.items():
+                body.line(f"{name}.items[item] = {body.name(expr)};")
             for fold, element, own in zip(flat.folds, elements, sums, strict=True):
                 if own:
                     body.line(f"{own} += {value(body, element)};")
                 else:
                     fold.absorb(body, total, (operand(body, element), "step"))
             write_item(body, flat.stores, results)
+        for expr, name in keep.items():
+            own = f"tg_packed({made[expr]})" if expr in made else f"{held[expr]}[part]"
+            body.line(f"{name}[part] = {own};")
         store_results(body, results, groups.width, STEP, aligned, groups.neighbours)
     for fold, own in zip(flat.folds, sums, strict=True):
         if own:

@@ -14,11 +14,9 @@ from lowering.buffer import Buffer
 from lowering.codegen.body import Body
 from lowering.codegen.expressions import compute
 from lowering.codegen.vectors import address, load_text, pack
-from lowering.contiguity import VECTOR_BYTES
+from lowering.contiguity import VECTOR_BYTES, WORD_BYTES
 from lowering.preamble import c_type
 from tracegraph.scalar import Axis, Load
-
-WORD = 4  # bytes of a register
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +85,7 @@ def _fill_by_words(
 ) -> None:
     """Load vectors that may be off alignment: their words, of which come their elements."""
     body = parts.body
-    sizes = {load: _nbytes(load, widths[load]) // WORD for load in arrays}
+    sizes = {load: _nbytes(load, widths[load]) // WORD_BYTES for load in arrays}
     words = parts.declare({load: f"tg_block<{size}>" for load, size in sizes.items()})
 
     def block(load: Load) -> str:
@@ -118,7 +116,7 @@ def _is_split(load: Load, width: int) -> bool:
     that `tg_load` in preamble.cuh has for a vector alone; else its elements are loaded one by one.
     """
     nbytes = _nbytes(load, width)
-    return nbytes >= WORD and (width > 2 or nbytes == VECTOR_BYTES)
+    return nbytes >= WORD_BYTES and (width > 2 or nbytes == VECTOR_BYTES)
 
 
 def _nbytes(load: Load, width: int) -> int:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from math import prod
 
 from lowering.codegen.body import Body
+from lowering.codegen.cells import PLACE_BYTES, told_offsets
 from lowering.codegen.expressions import index_type
 from lowering.codegen.flatten import POINT, STEP, linear_axis
 from lowering.codegen.folds import Fold, folds_of
 from lowering.codegen.groups import usable
 from lowering.codegen.lanes import place_thread, share_cells, walk
-from lowering.codegen.launch import PLACE_BYTES, told_offsets
 from lowering.codegen.passes import FlatPass, flattener_of
 from lowering.codegen.shapes import ReduceShape
 from lowering.codegen.shares import declare_told, hear, share_ticket, take_ticket, tell

@@ -29,12 +29,13 @@ from lowering.codegen.lanes import (
     take_step,
     walk,
 )
-from lowering.codegen.launch import CLUSTER_STEPS, STEPS_KEPT
 from lowering.codegen.passes import FlatPass, flattener_of
+from lowering.codegen.row_shape import STEPS_KEPT
 from lowering.codegen.shapes import ReduceShape
+from lowering.codegen.sharing import most_steps
 from lowering.codegen.signals import write_results, write_stop_check
 from lowering.codegen.totals import fold_to_all
-from lowering.codegen.vectors import declare_aligned
+from lowering.codegen.vectors import declare_aligned, pack_of
 from lowering.kernel import RowNest
 from tracegraph.scalar import Apply, Axis, Expr, Load
 from tracegraph.subexpressions import subexpressions
@@ -115,11 +116,12 @@ def _items(step: Axis, shape: ReduceShape) -> int:
 def _declare_kept(
     body: Body, kept: Sequence[Expr], step: Axis, shape: ReduceShape
 ) -> dict[Expr, str]:
-    """Declare the registers of what a pass keeps of each of its elements."""
+    """Declare the registers of what a pass keeps of each of its elements, or of each group."""
     names = {}
     for expr in kept:
         names[expr] = body.fresh()
-        body.line(f"{expr_type(expr)} {names[expr]}[{_items(step, shape)}];")
+        kind = expr_type(expr) if shape.width == 1 else pack_of(expr, shape.width)
+        body.line(f"{kind} {names[expr]}[{_items(step, shape) // shape.width}];")
     return names
 
 
@@ -199,7 +201,8 @@ def _kept(passes: Sequence[FlatPass], step: Axis, shape: ReduceShape) -> list[li
     items = _items(step, shape)
     most, most_bytes = STEPS_KEPT, min(KEPT_BYTES, BLOCK_BYTES // shape.threads)
     if shape.cluster > 1:
-        most, most_bytes = CLUSTER_STEPS, CLUSTER_BYTES
+        most = most_steps(max((expr.dtype.itemsize for expr in last), default=1))
+        most_bytes = CLUSTER_BYTES
     return kept if items <= most and max(held) * items <= most_bytes else None
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from math import prod
 
 from lowering.codegen.body import Body
+from lowering.codegen.cells import told_offsets
 from lowering.codegen.constants import constant
 from lowering.codegen.expressions import (
     combine,
@@ -26,7 +27,6 @@ from lowering.codegen.expressions import (
 from lowering.codegen.flatten import POINT, STEP, Flattener, linear_axis
 from lowering.codegen.folds import folds_of
 from lowering.codegen.lanes import share_cells, share_of, walk
-from lowering.codegen.launch import told_offsets
 from lowering.codegen.maps import each_point
 from lowering.codegen.passes import FlatPass
 from lowering.codegen.scan_tiles import ScanTile, fold_threads, load_items, store_items

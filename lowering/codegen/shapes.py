@@ -12,6 +12,8 @@ from lowering.codegen.crossings import Crossing
 from lowering.codegen.offsets import offsets_of
 
 WARP = 32  # threads that run together
+FULL_DEVICE = 512  # blocks that keep a large GPU busy
+LARGE_MAP = 1 << 20  # points from which a thread takes several, to have more loads in flight
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lowering.codegen.body import Body
+from lowering.codegen.cells import told_bytes
 from lowering.codegen.folds import Fold
-from lowering.codegen.launch import told_bytes
 from lowering.codegen.shapes import ReduceShape
 
 AT_ONCE = 4

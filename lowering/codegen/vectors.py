@@ -13,7 +13,7 @@ from enum import Enum
 
 from lowering.buffer import Buffer
 from lowering.codegen.body import Body
-from lowering.codegen.expressions import compute, index, stored
+from lowering.codegen.expressions import compute, expr_type, index, stored
 from lowering.codegen.flatten import POINT
 from lowering.kernel import Store
 from lowering.preamble import c_type
@@ -75,6 +75,11 @@ def vectors_of(
 def pack(access: Load | Store, width: int) -> str:
     """The C++ type of the elements of one vector access."""
     return f"tg_pack<{c_type(access.buffer.type.dtype)}, {width}>"
+
+
+def pack_of(expr: Expr, width: int) -> str:
+    """The C++ type of as many values of an expression."""
+    return f"tg_pack<{expr_type(expr)}, {width}>"
 
 
 def alignment_test(body: Body, accesses: Iterable[Load | Store], width: int) -> str | None:

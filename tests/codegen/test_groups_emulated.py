@@ -16,7 +16,7 @@ from kernels import axes, buffer, call, load, node, plan, store, text_of
 from row_cases import TOLERANCE, softmax
 from test_kernels_emulated import assert_case, memory_of
 
-from lowering.codegen import Unit, launch, unit_source
+from lowering.codegen import Unit, shapes, unit_source
 from lowering.cuda.compile import cubin
 from lowering.kernel import Accumulator, Pass, ReduceNest, RowNest, ScanNest
 from tracegraph.combiners import ADD, MAXIMUM
@@ -126,7 +126,7 @@ OWN = {
             (2, 4096),
             (2, 65_536),
             (1, 70_000),
-            (1, 300_000),
+            (1, 500_000),
         )
     },
     **{f"softmax_{d}_long": softmax_of_rows(d, 1, 300_000) for d in ("float16", "float32")},
@@ -165,7 +165,7 @@ ALL = {**OWN, **ROWS}
 @pytest.fixture(scope="module")
 def unit() -> Iterator[Unit]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(launch, "LARGE_MAP", 2)
+        patch.setattr(shapes, "LARGE_MAP", 2)
         yield unit_source(plan(*(case.node for case in ALL.values())))
 
 
@@ -239,7 +239,7 @@ def test_neighbouring_lanes_store_together(name: str, unit: Unit) -> None:
 
 def test_lanes_that_need_not_begin_a_warp_store_alone(unit: Unit) -> None:
     """After a loop over several groups at a time, some lanes have one left, and others none."""
-    text = text_of(unit, ALL["centred_int8_1x300000"].node)
+    text = text_of(unit, ALL["centred_int8_1x500000"].node)
     assert "tg_store_together<" not in text
     assert "tg_store(" in text
 
@@ -251,5 +251,5 @@ def test_vectors_compile_for_gpus(
     names = ("total_float16_70003", "columns_int8_50x256", "running_int8_9001")
     long = ("softmax_bfloat16_3x1000", "softmax_float16_2x33000")
     monkeypatch.setenv("TRACEGRAPH_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(launch, "LARGE_MAP", 2)
+    monkeypatch.setattr(shapes, "LARGE_MAP", 2)
     assert cubin(unit_source(plan(*(ALL[n].node for n in (*names, *long)))).source, arch).code

@@ -122,9 +122,13 @@ def test_rows_longer_than_a_block_holds_are_a_clusters() -> None:
         return unit_source(plan(one)).kernels[one]
 
     assert code("float32", 1000, 16_384).cluster == 1
-    assert code("float64", 1000, 16_384).cluster == 4  # registers hold half as many
+    assert code("float64", 1000, 16_384).cluster == 2  # registers hold half as many
     assert code("float32", 1000, 20_000).cluster == 2
-    assert code("float32", 1000, 50_257).cluster == 4
+    assert code("float32", 1000, 50_257).cluster == 2
+    assert code("float32", 1000, 50_257).block == (512, 1, 1)  # not 4 of 256, which wait longer
+    assert code("float32", 1000, 100_000).cluster == 4
+    assert code("float16", 1000, 50_264).cluster == 2  # two elements in a register
+    assert code("float16", 1000, 50_257).cluster == 4  # where rows begin between words, one
     assert code("float32", 64, 50_257).cluster == 8  # so that few rows are many blocks
     assert code("float32", 1000, 1_000_000).cluster == 8
     assert code("float32", 64, 50_257).grid == (512, 1, 1)
@@ -139,9 +143,10 @@ def test_blocks_of_clusters_leave_room_for_others() -> None:
         return text[text.index("__launch_bounds__(") :].split(")")[0].split("(")[1]
 
     assert bounds("float32", 4096) == "256"  # alone with its row
-    assert bounds("float32", 100_000) == "256, 4"
-    assert bounds("float16", 100_000) == "256, 3"  # 56 values a thread, for vectors are whole
-    assert bounds("float64", 100_000) == "512, 2"
+    assert bounds("float32", 20_000) == "256, 4"
+    assert bounds("float32", 100_000) == "512, 2"
+    assert bounds("float16", 100_000) == "256, 2"  # 104 values a thread, for vectors are whole
+    assert bounds("float64", 100_000) == "256, 2"
     assert bounds("float64", 250_000) == "512"
 
 

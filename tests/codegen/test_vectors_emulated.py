@@ -13,7 +13,7 @@ from kernels import axes, buffer, call, load, node, plan, store, text_of
 from test_kernels_emulated import assert_case
 
 from lowering.buffer import Buffer
-from lowering.codegen import Unit, launch, unit_source
+from lowering.codegen import Unit, shapes, unit_source
 from lowering.kernel import MapNest
 from tracegraph.scalar import as_value, compare, floor_divide, modulo
 
@@ -135,7 +135,7 @@ ALL = {**OWN, **MAPS}
 @pytest.fixture(scope="module")
 def unit() -> Iterator[Unit]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(launch, "LARGE_MAP", 2)
+        patch.setattr(shapes, "LARGE_MAP", 2)
         yield unit_source(plan(*(case.node for case in ALL.values())))
 
 

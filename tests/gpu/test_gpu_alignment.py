@@ -10,7 +10,7 @@ from test_kernels_emulated import assert_case
 from test_tiles_emulated import CASES as TILES
 from test_vectors_emulated import ALL as MAPS
 
-from lowering.codegen import crossings, launch, unit_source
+from lowering.codegen import crossings, shapes, unit_source
 from lowering.cuda.interface import Launch
 
 STORED_BY_LANES = ("softmax_float16_", "centred_", "reread_int16_")
@@ -53,7 +53,7 @@ class Kernels:
 @pytest.fixture(scope="module")
 def kernels():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(launch, "LARGE_MAP", 2)
+        patch.setattr(shapes, "LARGE_MAP", 2)
         patch.setattr(crossings, "LEAST_POINTS", 1)
         patch.setattr(crossings, "LARGE_POINTS", 1)
         return Kernels(unit_source(plan(*(case.node for case in CASES.values()))))

@@ -1,0 +1,13 @@
+"""Rounding of extents to what blocks, threads and memory are counted in."""
+
+from __future__ import annotations
+
+
+def ceil_div(number: int, divisor: int) -> int:
+    """The least number of pieces of `divisor` that have all of a number."""
+    return -(-number // divisor)
+
+
+def power_of_two(number: int) -> int:
+    """The least power of two that is not below the number."""
+    return 1 << max(number - 1, 0).bit_length()
