@@ -31,8 +31,8 @@ MOST_WORDS = 64
 
 
 def most_steps(nbytes: int) -> int:
-    """The steps of which a lane of a cluster may keep values of so many bytes: what is narrower than
-    a register shares it.
+    """The steps of which a lane of a cluster may keep values of so many bytes: narrow ones share
+    registers.
     """
     return 112 if nbytes < WORD_BYTES else 64
 

@@ -75,6 +75,7 @@ class Heap:
             OutOfMemoryError: the device has not enough, though all that is not in use was freed.
         """
         driver = driver or self.timeline.driver
+        driver.release_tied()
         try:
             memory = driver.allocate(nbytes)
         except MemoryError:

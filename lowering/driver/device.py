@@ -266,7 +266,7 @@ class CudaDriver:
         """Add a kernel node.
 
         It is the driver's call: cuda.core would tie the arguments to the graph by a CUDA user
-        object, and a launch of an executable with user objects takes a microsecond more, or thirty.
+        object, which `tie` does for graphs that are given away alone.
         """
         cells, addresses = parameter_cells(values)
         params = driver.CUDA_KERNEL_NODE_PARAMS()
@@ -337,8 +337,8 @@ class CudaDriver:
         return CudaExecutableGraph(graph, slots, handle)
 
     def tie(self, graph: GraphDefinition, slots: SlotTable) -> None:
-        """By a user object. Executables of ours have none, for their launches would take a
-        microsecond more, or thirty: whoever holds one holds its slots.
+        """By a user object. Executables of ours have none, for their launches would take longer by
+        one or two microseconds: whoever holds one holds its slots.
         """
         self._user_objects.tie(graph.handle, slots)
 
