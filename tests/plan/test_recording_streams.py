@@ -59,7 +59,7 @@ class LateDriver(RecordingDriver):
         owner, plan = next(
             (instance, made.plan)
             for made in self.executables
-            for instance in made._instances.values()
+            for instance in list(made._instances.values())
             if instance.replicas.current.executable is executable
         )
         count = len(plan.inputs)
