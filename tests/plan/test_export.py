@@ -5,13 +5,16 @@ import weakref
 
 import numpy as np
 import pytest
+from corpus import CASES
 from hand_made_plans import VECTOR, diamond, effects, nested_loops, products, small_input
+from running import lowered
 
 import tracegraph
 from lowering.backends.recording import InjectedError, RecordingBackend, RecordingDriver
 from lowering.cuda.definition import Definition
 from lowering.errors import NotOpenError, UnfinishedError
 from lowering.slots import SlotTable
+from tracegraph import tree
 from tracegraph.errors import ClosedError, ExportError
 
 SILENT = (diamond, small_input, nested_loops, products)
@@ -44,6 +47,17 @@ def test_the_graph_is_complete_and_tied_to_frozen_slots(make):
     assert [result.type for result in given.results] == [
         buffer.type.strong() for buffer in executable.plan.outputs
     ]
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_every_node_of_a_program_points_to_what_the_graph_owns(case):
+    """An address that no slot covers raises."""
+    backend = RecordingBackend()
+    executable = backend.compile(lowered(case.function, *case.arguments).plan)
+    for arguments in (arguments_of(executable.plan, backend), tree.leaves(case.arguments)):
+        given = executable.export_graph(arguments)
+        types = [buffer.type.strong() for buffer in executable.plan.outputs]
+        assert [result.type for result in given.results] == types
 
 
 @pytest.mark.parametrize("make", SILENT, ids=lambda make: make.__name__)
