@@ -24,6 +24,7 @@ from lowering.codegen.folds import Fold
 from lowering.codegen.groups import vectors_of_pass, walk_groups
 from lowering.codegen.loading import Parts
 from lowering.codegen.passes import FlatPass
+from lowering.codegen.rounding import share_of
 from lowering.codegen.shapes import WARP, ReduceShape
 from lowering.codegen.vectors import Vectors, declare_aligned
 from tracegraph.scalar import Axis
@@ -54,16 +55,6 @@ def place_thread(body: Body, shape: ReduceShape, points: int, tile: str = "block
     first = cast(kind, tile) if kind == WIDE else tile
     body.line(f"const {kind} point = {first} * {shape.outputs} + {output};")
     body.line(f"const bool live = point < {points};")
-
-
-def share_of(steps: int, splits: int, lanes: int) -> int:
-    """The steps of each block of `splits` that share a loop, as many for each lane; the last block
-    may have less.
-
-    >>> share_of(1000, 3, 32)
-    352
-    """
-    return -(-steps // (splits * lanes)) * lanes
 
 
 def walk(

@@ -10,6 +10,7 @@ from math import prod
 
 from lowering.codegen import shapes
 from lowering.codegen.cells import PLACE_BYTES, accumulators_of, cell_bytes, told_offsets
+from lowering.codegen.cluster_shape import MOST_ROW_THREADS, cluster_of, cluster_threads
 from lowering.codegen.crossings import Crossing, crossing
 from lowering.codegen.plain import PlainNest
 from lowering.codegen.rounding import ceil_div, power_of_two
@@ -23,7 +24,6 @@ from lowering.codegen.shapes import (
     Shape,
     TileShape,
 )
-from lowering.codegen.sharing import MOST_ROW_THREADS, cluster_of, cluster_threads
 from lowering.contiguity import VECTOR_BYTES, loop_is_contiguous
 from lowering.kernel import (
     Accumulator,

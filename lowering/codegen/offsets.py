@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import accumulate
 
+from lowering.codegen.rounding import ceil_div
 from lowering.contiguity import VECTOR_BYTES
 
 
@@ -14,5 +15,5 @@ def offsets_of(sizes: Iterable[int]) -> list[int]:
     >>> offsets_of([4, 40])
     [0, 16, 64]
     """
-    padded = (-(-nbytes // VECTOR_BYTES) * VECTOR_BYTES for nbytes in sizes)
+    padded = (ceil_div(nbytes, VECTOR_BYTES) * VECTOR_BYTES for nbytes in sizes)
     return list(accumulate(padded, initial=0))

@@ -11,3 +11,12 @@ def ceil_div(number: int, divisor: int) -> int:
 def power_of_two(number: int) -> int:
     """The least power of two that is not below the number."""
     return 1 << max(number - 1, 0).bit_length()
+
+
+def share_of(number: int, parts: int, unit: int) -> int:
+    """What each of several parts has of a number, in whole units; the last may have less.
+
+    >>> share_of(1000, 3, 32)
+    352
+    """
+    return ceil_div(number, parts * unit) * unit

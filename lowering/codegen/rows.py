@@ -11,6 +11,7 @@ from math import prod
 
 from lowering.buffer import Buffer
 from lowering.codegen.body import Body
+from lowering.codegen.cluster_shape import most_steps
 from lowering.codegen.clusters import ARRIVE, WAIT, wait_for_cluster, write_both
 from lowering.codegen.expressions import compute, expr_type, hoist, index_type
 from lowering.codegen.flatten import POINT, STEP, linear_axis
@@ -30,9 +31,9 @@ from lowering.codegen.lanes import (
     walk,
 )
 from lowering.codegen.passes import FlatPass, flattener_of
+from lowering.codegen.rounding import share_of
 from lowering.codegen.row_shape import STEPS_KEPT
 from lowering.codegen.shapes import ReduceShape
-from lowering.codegen.sharing import most_steps
 from lowering.codegen.signals import write_results, write_stop_check
 from lowering.codegen.totals import fold_to_all
 from lowering.codegen.vectors import declare_aligned, pack_of
@@ -110,7 +111,7 @@ def _write_rows(body: Body, nest: RowNest, shape: ReduceShape, tile: str) -> Non
 
 def _items(step: Axis, shape: ReduceShape) -> int:
     """The steps of a lane, in whole groups."""
-    return -(-step.extent // (shape.lanes * shape.width)) * shape.width
+    return share_of(step.extent, shape.lanes, shape.width)
 
 
 def _declare_kept(

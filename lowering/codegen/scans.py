@@ -26,9 +26,10 @@ from lowering.codegen.expressions import (
 )
 from lowering.codegen.flatten import POINT, STEP, Flattener, linear_axis
 from lowering.codegen.folds import folds_of
-from lowering.codegen.lanes import share_cells, share_of, walk
+from lowering.codegen.lanes import share_cells, walk
 from lowering.codegen.maps import each_point
 from lowering.codegen.passes import FlatPass
+from lowering.codegen.rounding import share_of
 from lowering.codegen.scan_tiles import ScanTile, fold_threads, load_items, store_items
 from lowering.codegen.shapes import MapShape, ReduceShape, ScanShape
 from lowering.codegen.shares import declare_told, hear, share_ticket, take_ticket, tell

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from lowering.buffer import Buffer
 from lowering.codegen.body import Body
 from lowering.codegen.cells import accumulators_of
+from lowering.codegen.cluster_shape import cluster_of, resident_blocks
 from lowering.codegen.columns import widened
 from lowering.codegen.constants import constant
 from lowering.codegen.launch import block_threads, nest_shape
@@ -39,7 +40,6 @@ from lowering.codegen.shapes import (
     Shape,
     TileShape,
 )
-from lowering.codegen.sharing import cluster_of, resident_blocks
 from lowering.codegen.signals import signal_parameters
 from lowering.codegen.tiles import write_tiles
 from lowering.kernel import (

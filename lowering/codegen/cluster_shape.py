@@ -1,4 +1,4 @@
-"""Sharing of rows by clusters: how many blocks of how many threads keep a row in their registers.
+"""The shape of clusters: how many blocks of how many threads keep a row in their registers.
 
 While the blocks of one cluster wait for each other, and for memory, others load and store. So what
 counts is how much of the rows the registers of a multiprocessor hold at a time.
@@ -7,11 +7,12 @@ counts is how much of the rows the registers of a multiprocessor hold at a time.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import product
 from math import prod
 
 from lowering.codegen.plain import PlainNest
-from lowering.codegen.rounding import ceil_div, power_of_two
+from lowering.codegen.rounding import ceil_div, power_of_two, share_of
 from lowering.codegen.row_shape import row_width, steps_kept, widest
 from lowering.codegen.shapes import FULL_DEVICE
 from lowering.contiguity import WORD_BYTES, loop_is_contiguous
@@ -54,14 +55,15 @@ def resident_blocks(nests: Sequence[PlainNest], threads: int, cluster: int) -> i
     """The blocks that each multiprocessor should run at a time, for which the compiler has to save
     registers. 1 if any will do.
     """
-    rows = [nest for nest in nests if isinstance(nest, RowNest) and _is_long(nest)]
-    return max(min((_resident(nest, cluster, threads) for nest in rows), default=1), 1)
+    rows = [_Row.of(nest) for nest in nests if isinstance(nest, RowNest) and _is_long(nest)]
+    return max(min((row.resident(cluster, threads) for row in rows), default=1), 1)
 
 
 def _is_long(nest: RowNest) -> bool:
     """Whether several passes are made over rows that one block cannot keep."""
-    long = prod(nest.loop) > MOST_ROW_THREADS * steps_kept(nest)
-    return long and len(nest.passes) > 1 and prod(nest.space) > 0 and loop_is_contiguous(nest)
+    if len(nest.passes) == 1 or not prod(nest.space):
+        return False
+    return prod(nest.loop) > MOST_ROW_THREADS * steps_kept(nest) and loop_is_contiguous(nest)
 
 
 def _cluster(nest: RowNest) -> tuple[int, int]:
@@ -69,36 +71,44 @@ def _cluster(nest: RowNest) -> tuple[int, int]:
     much as possible is in flight; then few blocks, for they wait for each other. As many as may be
     where no registers hold the row.
     """
-    points, steps = prod(nest.space), prod(nest.loop)
-    busy = power_of_two(min(ceil_div(FULL_DEVICE, points), most_shares(steps)))
+    row = _Row.of(nest)
+    busy = power_of_two(min(ceil_div(FULL_DEVICE, prod(nest.space)), most_shares(row.steps)))
     shapes = product((blocks for blocks in CLUSTERS if blocks >= busy), THREADS)
-    fitting = [shape for shape in shapes if _resident(nest, *shape)]
+    fitting = [shape for shape in shapes if row.resident(*shape)]
 
     def rank(shape: tuple[int, int]) -> tuple[bool, int, int, int]:
         cluster, threads = shape
-        words = min(_words(nest, cluster * threads), MOST_WORDS)
-        resident = _resident(nest, cluster, threads)
+        words = min(row.words(cluster * threads), MOST_WORDS)
+        resident = row.resident(cluster, threads)
         return resident > 1, resident * threads * words, -cluster, threads
 
     return max(fitting, key=rank, default=(MOST_CLUSTER, THREADS[-1]))
 
 
-def _resident(nest: RowNest, cluster: int, threads: int) -> int:
-    """The blocks whose registers a multiprocessor has; none if a thread cannot keep its part."""
-    lanes, nbytes = cluster * threads, widest(nest)
-    needed = _words(nest, lanes) + WORKING[nbytes]
-    if needed > MOST_REGISTERS or _items(nest, lanes) > most_steps(nbytes):
-        return 0
-    return REGISTERS // (threads * ceil_div(needed, REGISTER_UNIT) * REGISTER_UNIT)
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """The steps of a row, how many of them are accessed as one, and an element's bytes at most."""
 
+    steps: int
+    width: int
+    nbytes: int
 
-def _words(nest: RowNest, lanes: int) -> int:
-    """The registers that hold one value of each of a lane's elements."""
-    nbytes = max(widest(nest), WORD_BYTES // row_width(nest))
-    return ceil_div(_items(nest, lanes) * nbytes, WORD_BYTES)
+    @classmethod
+    def of(cls, nest: RowNest) -> _Row:
+        return cls(prod(nest.loop), row_width(nest), widest(nest))
 
+    def items(self, lanes: int) -> int:
+        """The steps of each of so many lanes."""
+        return share_of(self.steps, lanes, self.width)
 
-def _items(nest: RowNest, lanes: int) -> int:
-    """The steps of a lane."""
-    width = row_width(nest)
-    return ceil_div(prod(nest.loop), lanes * width) * width
+    def words(self, lanes: int) -> int:
+        """The registers that hold one value of each of a lane's elements."""
+        return ceil_div(self.items(lanes) * max(self.nbytes, WORD_BYTES // self.width), WORD_BYTES)
+
+    def resident(self, cluster: int, threads: int) -> int:
+        """The blocks whose registers a multiprocessor has; none if a thread has too few."""
+        lanes = cluster * threads
+        needed = self.words(lanes) + WORKING[self.nbytes]
+        if needed > MOST_REGISTERS or self.items(lanes) > most_steps(self.nbytes):
+            return 0
+        return REGISTERS // (threads * ceil_div(needed, REGISTER_UNIT) * REGISTER_UNIT)
