@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lowering.facts import nest_accumulators
 from lowering.kernel import RowNest, Store
 from lowering.strides import offset_in
 from tracegraph.scalar import Load, affine
@@ -17,7 +18,7 @@ WORD_BYTES = 4
 def row_accesses(nest: RowNest) -> list[Load | Store]:
     """The accesses of all passes."""
     stores = [store for row_pass in nest.passes for store in row_pass.stores]
-    values = [a.value for row_pass in nest.passes for a in row_pass.accumulators]
+    values = [a.value for a in nest_accumulators(nest)]
     values += [store.value for store in stores]
     loads = [expr for expr in subexpressions(tuple(values)) if isinstance(expr, Load)]
     return [*loads, *stores]

@@ -8,17 +8,12 @@ from typing import Any
 import numpy as np
 
 from lowering.codegen.offsets import offsets_of
-from lowering.kernel import Accumulator, RowNest
+from lowering.kernel import Accumulator
 from lowering.preamble import is_half
 from tracegraph.scalar import INDEX
 
 TICKET_BYTES = 8  # of what numbers the blocks that share a loop
 PLACE_BYTES = 16  # of shared memory, from which all threads of a block learn its ticket
-
-
-def accumulators_of(nest: RowNest) -> tuple[Accumulator, ...]:
-    """The accumulators of all passes, as they are numbered."""
-    return tuple(a for row_pass in nest.passes for a in row_pass.accumulators)
 
 
 def cells(accumulator: Accumulator) -> tuple[np.dtype[Any], ...]:

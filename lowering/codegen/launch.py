@@ -9,7 +9,7 @@ from dataclasses import replace
 from math import prod
 
 from lowering.codegen import shapes
-from lowering.codegen.cells import PLACE_BYTES, accumulators_of, cell_bytes, told_offsets
+from lowering.codegen.cells import PLACE_BYTES, cell_bytes, told_offsets
 from lowering.codegen.cluster_shape import MOST_ROW_THREADS, cluster_of, cluster_threads
 from lowering.codegen.crossings import Crossing, crossing
 from lowering.codegen.plain import PlainNest
@@ -25,6 +25,7 @@ from lowering.codegen.shapes import (
     TileShape,
 )
 from lowering.contiguity import VECTOR_BYTES, loop_is_contiguous
+from lowering.facts import nest_accumulators
 from lowering.kernel import (
     Accumulator,
     MapNest,
@@ -56,7 +57,7 @@ def block_threads(nests: tuple[PlainNest, ...]) -> int:
     rows = [nest for nest in nests if isinstance(nest, RowNest)]
     most = max((_most_row_threads(nest) for nest in rows), default=MOST_THREADS)
     threads = min(max(power_of_two(wanted), FEWEST_THREADS), most)
-    widest = max((cell_bytes(accumulators_of(nest)) for nest in rows), default=1)
+    widest = max((cell_bytes(nest_accumulators(nest)) for nest in rows), default=1)
     while threads * widest > SHARED_LIMIT - PLACE_BYTES and threads > 1:
         threads //= 2
     return threads

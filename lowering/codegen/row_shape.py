@@ -6,10 +6,11 @@ from dataclasses import replace
 from math import prod
 
 from lowering.codegen import shapes
-from lowering.codegen.cells import PLACE_BYTES, accumulators_of, cells_of, told_offsets
+from lowering.codegen.cells import PLACE_BYTES, cells_of, told_offsets
 from lowering.codegen.rounding import ceil_div, power_of_two
 from lowering.codegen.shapes import FULL_DEVICE, ReduceShape
 from lowering.contiguity import VECTOR_BYTES, loop_is_contiguous, row_accesses
+from lowering.facts import nest_accumulators
 from lowering.kernel import RowNest
 
 STEPS_PER_LANE = 16  # loop steps below which a further split costs more than it saves
@@ -22,7 +23,7 @@ STEP_BYTES = 64  # of one value of all these steps, at most: registers for more 
 def reduce_shape(nest: RowNest, threads: int, cluster: int = 1) -> ReduceShape:
     """Geometry of rows, from which of their indices runs through memory contiguously."""
     points, steps = prod(nest.space), prod(nest.loop)
-    accumulators, once = accumulators_of(nest), len(nest.passes) == 1
+    accumulators, once = nest_accumulators(nest), len(nest.passes) == 1
     adjacent = loop_is_contiguous(nest)
     width = row_width(nest) if adjacent else 1
     if adjacent:

@@ -37,6 +37,7 @@ from lowering.codegen.shapes import ReduceShape
 from lowering.codegen.signals import write_results, write_stop_check
 from lowering.codegen.totals import fold_to_all
 from lowering.codegen.vectors import declare_aligned, pack_of
+from lowering.facts import nest_accumulators
 from lowering.kernel import RowNest
 from tracegraph.scalar import Apply, Axis, Expr, Load
 from tracegraph.subexpressions import subexpressions
@@ -62,7 +63,7 @@ def write_rows(body: Body, nest: RowNest, shape: ReduceShape) -> None:
 
 def _write_rows(body: Body, nest: RowNest, shape: ReduceShape, tile: str) -> None:
     flat = flattener_of(nest)
-    folds = folds_of(tuple(a for p in nest.passes for a in p.accumulators))
+    folds = folds_of(nest_accumulators(nest))
     passes: list[FlatPass] = []
     for row_pass in nest.passes:
         first = sum(len(done.folds) for done in passes)

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 
 from lowering.buffer import Buffer
 from lowering.codegen.body import Body
-from lowering.codegen.cells import accumulators_of
 from lowering.codegen.cluster_shape import cluster_of, resident_blocks
 from lowering.codegen.columns import widened
 from lowering.codegen.constants import constant
@@ -42,6 +41,7 @@ from lowering.codegen.shapes import (
 )
 from lowering.codegen.signals import signal_parameters
 from lowering.codegen.tiles import write_tiles
+from lowering.facts import nest_accumulators
 from lowering.kernel import (
     Kernel,
     MapNest,
@@ -235,7 +235,7 @@ def _parameters(nest: PlainNest, loops: Set[int]) -> Iterator[Parameter]:
 def _roots(nest: PlainNest) -> Iterator[Expr]:
     """All expressions that a nest evaluates."""
     if isinstance(nest, RowNest):
-        yield from (a.value for a in accumulators_of(nest))
+        yield from (a.value for a in nest_accumulators(nest))
     for store in _stores(nest):
         yield from (*store.indices, store.value)
         if store.guard is not None:

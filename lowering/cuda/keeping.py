@@ -28,7 +28,7 @@ class Keeping:
 
     plan: Plan
     code_bytes: int
-    operands: Collection[Buffer] = ()
+    operands: Collection[Buffer]
 
     def kernel(self, name: str, node: Node | None, parameters: Sequence[Parameter]) -> NodeSlots:
         """The slots of a kernel node; the load kernel belongs to no node of the Plan."""
