@@ -24,8 +24,8 @@ def arguments_of(made, backend):
     return [backend.device.pool.buffer(buffer.type.strong()) for buffer in made.inputs]
 
 
-def exported(make, **options):
-    backend = RecordingBackend(RecordingDriver(**options))
+def exported(make):
+    backend = RecordingBackend()
     made = make()
     executable = backend.compile(made)
     arguments = arguments_of(made, backend)
