@@ -21,6 +21,7 @@ from lowering.plan import (
     WhileNode,
     bodies,
 )
+from lowering.rounding import ceil_div
 
 Kind = Literal["conditional", "predicated", "unrolled"]
 
@@ -175,7 +176,7 @@ def _time(costs: Costs, body: Sequence[Leaf], steps: int, factor: int, known: bo
     updates = costs.update * (copies - 1) * bound(body)
     if known and steps <= factor:
         return steps * _copy(costs, body) + updates
-    trips = -(-steps // factor) if known else steps / factor
+    trips = ceil_div(steps, factor) if known else steps / factor
     past_end = trips * factor - steps if known else (factor - 1) / 2
     checked = costs.check * len(body) if not known or steps % factor else 0.0
     each = _copy(costs, body) + checked

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from lowering.buffer import Buffer
 from lowering.edges import Order, order, precedes
+from lowering.rounding import round_up
 from lowering.stage import Block, LoopStage, Stage, blocks
 
 ALIGNMENT = 256
@@ -104,7 +105,7 @@ class _Arranging:
         active: list[tuple[int, int, Buffer]] = []  # start and end byte; by start
         lives = self.lives
         for buffer in sorted(lives, key=lambda b: (lives[b].start, -b.type.nbytes, b.number)):
-            size = max(-(-buffer.type.nbytes // ALIGNMENT), 1) * ALIGNMENT
+            size = round_up(max(buffer.type.nbytes, 1), ALIGNMENT)
             begin = lives[buffer].start
             active = [
                 entry

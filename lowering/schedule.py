@@ -47,6 +47,7 @@ from lowering.plan import (
     walk,
     with_bodies,
 )
+from lowering.rounding import round_up
 from lowering.splice import side_by_side, single, splice
 from lowering.staging import own_buffers
 from lowering.unroll import all_steps, counted_copies, predicated_copies, settle
@@ -195,7 +196,7 @@ class _Scheduling:
     def _flag(self, dtype: np.dtype[Any]) -> Buffer:
         """A new buffer of one element, at a place in the arena that nothing else ever has."""
         flag = Buffer("scratch", next(self._numbers), ArrayType(dtype))
-        self._offsets[flag] = -(-self._arena_bytes // ALIGNMENT) * ALIGNMENT
+        self._offsets[flag] = round_up(self._arena_bytes, ALIGNMENT)
         self._arena_bytes = self._offsets[flag] + ALIGNMENT
         return flag
 

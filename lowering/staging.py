@@ -25,6 +25,7 @@ from lowering.plan import (
     walk,
     with_bodies,
 )
+from lowering.rounding import round_up
 from lowering.stage import rename_in_nest
 
 Names = Mapping[Buffer, Buffer]
@@ -45,8 +46,8 @@ def stage_bodies(plan: Plan) -> Plan:
     names = {b: Buffer("scratch", next(numbers), b.type) for b in moved}
     offsets, arena_bytes = dict(plan.offsets), plan.arena_bytes
     for copy in names.values():
-        offsets[copy] = arena_bytes = _aligned(arena_bytes)
-        arena_bytes += _aligned(max(copy.type.nbytes, 1))
+        offsets[copy] = arena_bytes = round_up(arena_bytes, ALIGNMENT)
+        arena_bytes += round_up(max(copy.type.nbytes, 1), ALIGNMENT)
     inputs = {b: copy for b, copy in names.items() if b.space == "input"}
     outputs = {b: names[b] for b in plan.outputs if b in names}
     graph = _staged(plan.graph, inputs, outputs)
@@ -112,7 +113,3 @@ def own_buffers(node: Node) -> Iterable[Buffer]:
         case LibraryNode(left=left, right=right, target=result):
             return (left.buffer, right.buffer, result.buffer)
     return ()
-
-
-def _aligned(nbytes: int) -> int:
-    return -(-nbytes // ALIGNMENT) * ALIGNMENT

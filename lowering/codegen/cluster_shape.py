@@ -12,11 +12,11 @@ from itertools import product
 from math import prod
 
 from lowering.codegen.plain import PlainNest
-from lowering.codegen.rounding import ceil_div, power_of_two, share_of
 from lowering.codegen.row_shape import row_width, steps_kept, widest
 from lowering.codegen.shapes import FULL_DEVICE
 from lowering.contiguity import WORD_BYTES, loop_is_contiguous
 from lowering.kernel import RowNest
+from lowering.rounding import ceil_div, power_of_two, share_of
 from lowering.rows import MOST_CLUSTER, most_shares
 
 MOST_ROW_THREADS = 1024  # of a block that has rows to itself

@@ -50,9 +50,9 @@ def _together(nest: RowNest, columns: int, narrowest: int) -> int:
     word = WORD_BYTES // narrowest
     together = VECTOR_BYTES // narrowest if word > 1 else 1
     while together > 1:
-        few = together * own <= MOST_ACCUMULATORS and size >= 2 * together * shapes.LARGE_MAP
+        few = together * own <= MOST_ACCUMULATORS and size >= 2 * together * shapes.LARGE_ROWS
         whole = columns % together == 0 and columns >= FEWEST_THREADS * together
-        if whole and (few or (together == word and size >= shapes.LARGE_MAP)):
+        if whole and (few or (together == word and size >= shapes.LARGE_ROWS)):
             return together
         together = together // 2 if together > word else 1
     return 1

@@ -8,6 +8,7 @@ from math import prod
 
 from lowering.codegen.offsets import offsets_of
 from lowering.kernel import MapNest, Store
+from lowering.rounding import ceil_div
 from lowering.strides import offset_in
 from tracegraph.scalar import Axis, Load, affine
 from tracegraph.subexpressions import subexpressions
@@ -70,7 +71,7 @@ class Crossing:
     def tiles(self, axis: int, space: tuple[int, ...]) -> int:
         """How many tiles cover an axis, wherever the first begins."""
         before = self.sector(axis) - 1 if self.anchored(axis) else 0
-        return -(-(space[axis] + before) // self.side)
+        return ceil_div(space[axis] + before, self.side)
 
 
 def crossing(nest: MapNest) -> Crossing | None:

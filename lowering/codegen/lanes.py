@@ -24,9 +24,9 @@ from lowering.codegen.folds import Fold
 from lowering.codegen.groups import vectors_of_pass, walk_groups
 from lowering.codegen.loading import Parts
 from lowering.codegen.passes import FlatPass
-from lowering.codegen.rounding import share_of
 from lowering.codegen.shapes import WARP, ReduceShape
 from lowering.codegen.vectors import Vectors, declare_aligned
+from lowering.rounding import share_of
 from tracegraph.scalar import Axis
 
 SERIAL_LIMIT = 256

@@ -13,7 +13,6 @@ from lowering.codegen.cells import PLACE_BYTES, cell_bytes, told_offsets
 from lowering.codegen.cluster_shape import MOST_ROW_THREADS, cluster_of, cluster_threads
 from lowering.codegen.crossings import Crossing, crossing
 from lowering.codegen.plain import PlainNest
-from lowering.codegen.rounding import ceil_div, power_of_two
 from lowering.codegen.row_shape import reduce_shape, steps_kept
 from lowering.codegen.shapes import (
     FULL_DEVICE,
@@ -36,6 +35,7 @@ from lowering.kernel import (
     Store,
 )
 from lowering.preamble import is_half
+from lowering.rounding import ceil_div, power_of_two
 from tracegraph.scalar import Load
 from tracegraph.subexpressions import subexpressions
 
@@ -80,16 +80,19 @@ def nest_shape(nest: PlainNest, threads: int, cluster: int = 1) -> Shape:
 
 
 def map_shape(nest: MapNest, threads: int) -> MapShape:
-    """Geometry of independent points: the one place that decides what a thread takes on."""
+    """Geometry of independent points: the one place that decides what a thread takes on.
+
+    That is one point, or one vector, for as long as there are not more threads than run together.
+    """
     points = prod(nest.space)
-    if points < shapes.LARGE_MAP:
+    if points < shapes.MANY_THREADS:
         return MapShape(threads, 1, ceil_div(points, threads))
     roots = tuple(store.value for store in nest.stores)
     loads = [expr for expr in subexpressions(roots) if isinstance(expr, Load)]
     accesses: list[Load | Store] = [*nest.stores, *loads]
     widest = max(access.buffer.type.dtype.itemsize for access in accesses)
     width = max(VECTOR_BYTES // widest, 1)
-    each = width * VECTORS_PER_THREAD
+    each = width if points < width * shapes.MANY_THREADS else width * VECTORS_PER_THREAD
     if any(store.buffer.space == "input" for store in nest.stores):
         points += width - 1  # the first group may begin before the first point
     return MapShape(threads, each, ceil_div(points, threads * each), width)

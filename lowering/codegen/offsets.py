@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import accumulate
 
-from lowering.codegen.rounding import ceil_div
 from lowering.contiguity import VECTOR_BYTES
+from lowering.rounding import ceil_div
 
 
 def offsets_of(sizes: Iterable[int]) -> list[int]:

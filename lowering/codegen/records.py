@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from lowering.rounding import round_up
 from tracegraph.types import ArrayType
 
 HEAD_BYTES = 16
@@ -36,7 +37,7 @@ class Record:
         types, offsets, end = tuple(types), [], HEAD_BYTES
         for type_ in types:
             offsets.append(end)
-            end += _aligned(type_.nbytes)
+            end += round_up(type_.nbytes, HEAD_BYTES)
         return cls(types, tuple(offsets), end)
 
     def arrays(self, raw: bytes) -> tuple[np.ndarray[Any, Any], ...]:
@@ -45,7 +46,3 @@ class Record:
             np.frombuffer(raw, type_.dtype, type_.size, offset).reshape(type_.shape)
             for type_, offset in zip(self.types, self.offsets, strict=True)
         )
-
-
-def _aligned(nbytes: int) -> int:
-    return -(-nbytes // HEAD_BYTES) * HEAD_BYTES

@@ -7,11 +7,11 @@ from math import prod
 
 from lowering.codegen import shapes
 from lowering.codegen.cells import PLACE_BYTES, cells_of, told_offsets
-from lowering.codegen.rounding import ceil_div, power_of_two
 from lowering.codegen.shapes import FULL_DEVICE, ReduceShape
 from lowering.contiguity import VECTOR_BYTES, loop_is_contiguous, row_accesses
 from lowering.facts import nest_accumulators
 from lowering.kernel import RowNest
+from lowering.rounding import ceil_div, power_of_two
 
 STEPS_PER_LANE = 16  # loop steps below which a further split costs more than it saves
 FEWEST_STEPS_PER_LANE = 4  # the same where there are less than SMALL_DEVICE blocks
@@ -65,7 +65,7 @@ def _steps_of_lane(nest: RowNest, width: int) -> int:
     """The steps that a lane should have at least of a row of several passes: two vectors, or, where
     narrow elements are taken one by one, as many as two vectors have; for folding lanes costs, too.
     """
-    large = prod(nest.space) * prod(nest.loop) >= shapes.LARGE_MAP
+    large = prod(nest.space) * prod(nest.loop) >= shapes.LARGE_ROWS
     together = VECTOR_BYTES // widest(nest) if large else width
     return max(8, min(2 * max(width, together), steps_kept(nest)))
 
@@ -84,7 +84,7 @@ def row_width(nest: RowNest) -> int:
     steps = prod(nest.loop)
     sizes = [access.buffer.type.dtype.itemsize for access in row_accesses(nest)]
     several = len(nest.passes) > 1
-    if prod(nest.space) * steps < shapes.LARGE_MAP or (several and min(sizes, default=4) >= 4):
+    if prod(nest.space) * steps < shapes.LARGE_ROWS or (several and min(sizes, default=4) >= 4):
         return 1
     width = max(VECTOR_BYTES // max(sizes), 1)
     while (prod(nest.space) > 1 or several) and steps % width:

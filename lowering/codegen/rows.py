@@ -31,7 +31,6 @@ from lowering.codegen.lanes import (
     walk,
 )
 from lowering.codegen.passes import FlatPass, flattener_of
-from lowering.codegen.rounding import share_of
 from lowering.codegen.row_shape import STEPS_KEPT
 from lowering.codegen.shapes import ReduceShape
 from lowering.codegen.signals import write_results, write_stop_check
@@ -39,6 +38,7 @@ from lowering.codegen.totals import fold_to_all
 from lowering.codegen.vectors import declare_aligned, pack_of
 from lowering.facts import nest_accumulators
 from lowering.kernel import RowNest
+from lowering.rounding import share_of
 from tracegraph.scalar import Apply, Axis, Expr, Load
 from tracegraph.subexpressions import subexpressions
 

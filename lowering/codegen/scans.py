@@ -29,7 +29,6 @@ from lowering.codegen.folds import folds_of
 from lowering.codegen.lanes import share_cells, walk
 from lowering.codegen.maps import each_point
 from lowering.codegen.passes import FlatPass
-from lowering.codegen.rounding import share_of
 from lowering.codegen.scan_tiles import ScanTile, fold_threads, load_items, store_items
 from lowering.codegen.shapes import MapShape, ReduceShape, ScanShape
 from lowering.codegen.shares import declare_told, hear, share_ticket, take_ticket, tell
@@ -37,6 +36,7 @@ from lowering.codegen.totals import fold_to_all, fold_to_first
 from lowering.codegen.vectors import declare_aligned, vectors_of
 from lowering.kernel import Accumulator, ScanNest, Store
 from lowering.preamble import c_type
+from lowering.rounding import share_of
 from tracegraph.scalar import Axis, const
 
 

@@ -13,7 +13,8 @@ from lowering.codegen.offsets import offsets_of
 
 WARP = 32  # threads that run together
 FULL_DEVICE = 512  # blocks that keep a large GPU busy
-LARGE_MAP = 1 << 20  # points from which a thread takes several, to have more loads in flight
+MANY_THREADS = 1 << 19  # more than a large GPU runs together
+LARGE_ROWS = 1 << 20  # steps of rows from which a thread takes several as one
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from lowering.codegen.body import Body
 from lowering.codegen.cells import told_bytes
 from lowering.codegen.folds import Fold
 from lowering.codegen.shapes import ReduceShape
+from lowering.rounding import ceil_div
 
 AT_ONCE = 4
 """Values that a lane asks for, at least, before it looks whether the first is there."""
@@ -67,7 +68,7 @@ def hear(
     """
     lanes, (begin, end) = shape.lanes, others
     cells = sum(len(fold.dtypes) for fold in folds)
-    parts = max(1, min(AT_ONCE // cells, -(-shape.splits // lanes)))
+    parts = max(1, min(AT_ONCE // cells, ceil_div(shape.splits, lanes)))
     each = f"for (int part = 0, other = first; part < {parts}; ++part, other += {lanes})"
     with body.block(f"for (int first = {begin} + lane; first < {end}; first += {parts * lanes})"):
         for fold in folds:

@@ -21,6 +21,7 @@ from lowering.codegen.crossings import WORD, Crossing, axes_of, begins_aligned, 
 from lowering.codegen.expressions import compute, index, index_type
 from lowering.codegen.shapes import TileShape
 from lowering.kernel import Store
+from lowering.rounding import ceil_div
 from tracegraph.scalar import Load, affine
 
 WORDS_IN_FLIGHT = 16
@@ -231,7 +232,7 @@ class Points:
 
     def parts(self, tile: Tile) -> int:
         """How many a thread takes."""
-        return -(-self.count // tile.threads)
+        return ceil_div(self.count, tile.threads)
 
 
 def rim(words: Words, skew: Skew) -> Points:

@@ -41,7 +41,7 @@ from lowering.codegen.shapes import (
 )
 from lowering.codegen.signals import signal_parameters
 from lowering.codegen.tiles import write_tiles
-from lowering.facts import nest_accumulators
+from lowering.facts import nest_loads, nest_signals, nest_stores
 from lowering.kernel import (
     Kernel,
     MapNest,
@@ -49,13 +49,12 @@ from lowering.kernel import (
     RowNest,
     ScanNest,
     ScatterNest,
-    Signal,
-    Store,
 )
+from lowering.memory import ALIGNMENT
 from lowering.plan import KernelNode, Plan, WhileNode, walk
 from lowering.preamble import c_type, preamble
-from tracegraph.scalar import Expr, Load, const
-from tracegraph.subexpressions import subexpressions
+from lowering.rounding import round_up
+from tracegraph.scalar import const
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +127,9 @@ def kernel_text(
     read, written = _buffers(nests)
     buffers = tuple(dict.fromkeys([*read, *written]))
     others = tuple(dict.fromkeys(p for nest in nests for p in _parameters(nest, loops)))
-    workspace = sum(_aligned(s.workspace_bytes) for s in shapes if isinstance(s, _Working))
+    workspace = sum(
+        round_up(s.workspace_bytes, ALIGNMENT) for s in shapes if isinstance(s, _Working)
+    )
     sharing = [s for s in shapes if isinstance(s, (TileShape, ReduceShape, ScanShape, PrintShape))]
     shared = max((s.shared_bytes for s in sharing), default=0)
 
@@ -169,7 +170,7 @@ def _write_nests(
         stop = start + shape.blocks
         workspace = f"workspace + {used}" if used else "workspace"
         if isinstance(shape, _Working):
-            used += _aligned(shape.workspace_bytes)
+            used += round_up(shape.workspace_bytes, ALIGNMENT)
         if len(busy) == 1:
             body.line("const int block = int(blockIdx.x);")
             _write_nest(body, nest, shape, workspace)
@@ -180,7 +181,7 @@ def _write_nests(
                 body.line(f"const int block = int(blockIdx.x) - {start};")
                 _write_nest(body, nest, shape, workspace)
         start = stop
-    return -(-start // cluster) * cluster
+    return round_up(start, cluster)
 
 
 def _write_nest(body: Body, nest: PlainNest, shape: Shape, workspace: str) -> None:
@@ -208,41 +209,12 @@ def _write_nest(body: Body, nest: PlainNest, shape: Shape, workspace: str) -> No
             write_print(body, nest, shape)
 
 
-def _stores(nest: PlainNest) -> tuple[Store, ...]:
-    match nest:
-        case RowNest(passes=passes, stores=stores):
-            return (*(store for row_pass in passes for store in row_pass.stores), *stores)
-        case ScanNest(store=store) | ScatterNest(store=store):
-            return (store,)
-        case MapNest(stores=stores):
-            return stores
-        case PrintNest():
-            return ()
-
-
-def _signals(nest: PlainNest) -> tuple[Signal, ...]:
-    return nest.signals if isinstance(nest, (MapNest, RowNest)) else ()
-
-
 def _parameters(nest: PlainNest, loops: Set[int]) -> Iterator[Parameter]:
     """What a nest takes besides buffers and workspace."""
-    yield from signal_parameters(_signals(nest), loops)
+    yield from signal_parameters(nest_signals(nest), loops)
     if isinstance(nest, PrintNest):
         yield PrintRing()
         yield print_site(nest)
-
-
-def _roots(nest: PlainNest) -> Iterator[Expr]:
-    """All expressions that a nest evaluates."""
-    if isinstance(nest, RowNest):
-        yield from (a.value for a in nest_accumulators(nest))
-    for store in _stores(nest):
-        yield from (*store.indices, store.value)
-        if store.guard is not None:
-            yield store.guard
-    if isinstance(nest, PrintNest):
-        yield from (a.value for a in nest.arguments)
-    yield from (signal.value for signal in _signals(nest))
 
 
 def _buffers(nests: tuple[PlainNest, ...]) -> tuple[list[Buffer], list[Buffer]]:
@@ -251,9 +223,8 @@ def _buffers(nests: tuple[PlainNest, ...]) -> tuple[list[Buffer], list[Buffer]]:
     written: dict[Buffer, None] = {}
     for nest in nests:
         read.update((predicate.flag, None) for predicate in nest.predicates)
-        loads = (e for e in subexpressions(tuple(_roots(nest))) if isinstance(e, Load))
-        read.update((load.buffer, None) for load in loads)
-        written.update((store.buffer, None) for store in _stores(nest))
+        read.update((load.buffer, None) for load in nest_loads(nest))
+        written.update((store.buffer, None) for store in nest_stores(nest))
     return list(read), list(written)
 
 
@@ -302,7 +273,3 @@ def _identifier(text: str, taken: Collection[str]) -> str:
     base = base if base and not base[0].isdigit() else f"k{base}"
     names = itertools.chain([base], (f"{base}_{n}" for n in itertools.count(2)))
     return next(name for name in names if name not in taken)
-
-
-def _aligned(nbytes: int) -> int:
-    return -(-nbytes // 256) * 256

@@ -33,11 +33,11 @@ NUMBERS = frozenset({bool, int, float, complex})
 
 @dataclass(slots=True)
 class Bound:
-    """What one call on the stream of `lane` binds besides that stream's buffers.
+    """What follows from the arguments of one call on the stream of `lane`.
 
-    `leases` must stay until the launch is enqueued, `foreign` arrays of other libraries until it
-    has run. `borrowed` are buffers of other streams, and `flight` is the last to wait for because
-    of them. `new_values` says whether a value passed by value is another than before.
+    `flight` is the last launch with loops that they wait for. `borrowed` are buffers of other
+    streams. `leases` must stay until the launch is enqueued, `foreign` arrays of other libraries
+    until it has run. `new_values` says whether a value passed by value is another than before.
     """
 
     lane: Lane
@@ -110,16 +110,21 @@ def bind(argument: Any, wanted: Input, bound: Bound) -> int:
     Raises:
         TypeError: the argument's dtype or shape is not that of the Plan's input.
         ValueError: the argument is on another device.
+        StoppedError: the launch that it waits for was stopped.
     """
     type_, device = wanted.type, wanted.device
     if type(argument) in NUMBERS and wanted.takes_numbers:
         bound.new_values |= wanted.write_number(argument)
         return wanted.address
     if isinstance(argument, CudaBuffer):
-        check_type(argument.type.dtype, argument.type.shape, type_)
-        _check_device(argument.device, device)
-        bound.flight = later(bound.flight, argument.lend(bound.lane.timeline))
-        bound.borrowed.append(argument)
+        if argument.type is not type_:
+            check_type(argument.type.dtype, argument.type.shape, type_)
+        timeline, flight = bound.lane.timeline, argument.flight
+        if argument.timeline is not timeline:
+            _check_device(argument.device, device)
+            flight = argument.lend(timeline)
+            bound.borrowed.append(argument)
+        bound.flight = later(bound.flight, flight)
         return argument.pointer
     if not isinstance(argument, np.ndarray | np.generic | bool | int | float | complex):
         foreign = bound.lane.driver.foreign(argument)

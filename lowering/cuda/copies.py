@@ -7,6 +7,7 @@ address by the same parameter update as every other node.
 from __future__ import annotations
 
 from lowering.cuda.interface import ForeignArray
+from lowering.rounding import ceil_div
 
 COPY_KERNEL = "tracegraph_copy"
 COPY_THREADS = 256
@@ -55,7 +56,7 @@ extern "C" __global__ void __launch_bounds__({COPY_THREADS}) {PACK_KERNEL}(
 
 def copy_grid(work: int) -> tuple[int, int, int]:
     """Blocks for `work` units, one a thread at first; the kernels stride over the rest."""
-    return (min(max(-(-work // COPY_THREADS), 1), COPY_BLOCKS), 1, 1)
+    return (min(max(ceil_div(work, COPY_THREADS), 1), COPY_BLOCKS), 1, 1)
 
 
 def pack_values(target: int, array: ForeignArray) -> list[int]:

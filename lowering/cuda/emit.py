@@ -40,6 +40,7 @@ from lowering.plan import (
     bodies,
     walk,
 )
+from lowering.rounding import ceil_div
 from lowering.slots import NodeSlots
 
 Users = Mapping[Buffer, list[tuple[KernelNodeHandle, int]]]
@@ -182,7 +183,7 @@ def _add_copy(
 ) -> KernelNodeHandle:
     nbytes = node.target.type.nbytes
     kernel = state.driver.kernel(state.module, COPY_KERNEL)
-    launch = Launch(kernel, copy_grid(-(-nbytes // 16)), (COPY_THREADS, 1, 1))
+    launch = Launch(kernel, copy_grid(ceil_div(nbytes, 16)), (COPY_THREADS, 1, 1))
     operands = (node.target, node.source_buffer)
     cells = [*(_cell(state, node, operand) for operand in operands), _Cell(nbytes)]
     slots = state.keeping.kernel(COPY_KERNEL, node, operands)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from contextlib import ExitStack
 from typing import Any
 from weakref import WeakMethod
 
-from lowering.closing import held_if_free
+from lowering.closing import held, held_if_free
 from lowering.cuda.arguments import check_type
 from lowering.cuda.blueprint import Blueprint, draw
 from lowering.cuda.device import OpenDevice
@@ -168,9 +167,7 @@ class CudaExecutable:
 
         A second close does nothing.
         """
-        with self._opening, ExitStack() as calls:
-            for instance in self._instances.values():
-                calls.enter_context(instance.lock)
+        with self._opening, held([instance.lock for instance in self._instances.values()]):
             self._close()
 
     def close_idle(self) -> bool:

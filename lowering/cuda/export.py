@@ -100,10 +100,7 @@ def _operands(
     bound = found or Bound(lane)
     operands = {}
     for buffer, argument, wanted in zip(plan.inputs, arguments, inputs, strict=True):
-        if isinstance(argument, CudaBuffer) and argument.timeline is lane.timeline:
-            pointer = argument.pointer
-        else:
-            pointer = bind(argument, wanted, bound)
+        pointer = bind(argument, wanted, bound)
         operands[buffer] = Operand(pointer, buffer.type.nbytes, (argument, bound))
     results = [lane.pool.buffer(buffer.type.strong()) for buffer in blueprint.fresh]
     for buffer, result in zip(blueprint.fresh, results, strict=True):

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from lowering.cuda.arguments import Bound, Input, bind, check_type, host_array
-from lowering.cuda.flight import later
+from lowering.cuda.arguments import Bound, Input, bind, host_array
 from lowering.cuda.lane import Lane
 from lowering.cuda.memory import CudaBuffer
 from tracegraph.donated import Donated
@@ -56,14 +55,8 @@ def _copy(argument: Any, wanted: Input, bound: Bound) -> CudaBuffer:
         if array.nbytes:
             lane.timeline.write(target.pointer, array)
     else:
-        flight = None
-        if isinstance(argument, CudaBuffer) and argument.timeline is lane.timeline:
-            check_type(argument.type.dtype, argument.type.shape, type_)
-            source, flight = argument.pointer, later(None, argument.flight)
-        else:
-            source = bind(argument, wanted, bound)
+        source = bind(argument, wanted, bound)
         target = lane.pool.buffer(type_)
-        target.flight = flight
         if type_.nbytes:
             lane.driver.copy(target.pointer, source, type_.nbytes)
     bound.bytes_copied += type_.nbytes

@@ -14,7 +14,7 @@ from lowering.cuda.definition import Definition
 from lowering.cuda.device import Flights
 from lowering.cuda.effects import connect
 from lowering.cuda.emit import emit
-from lowering.cuda.flight import Flight, later
+from lowering.cuda.flight import Flight
 from lowering.cuda.hostdriven import drive, host_driven
 from lowering.cuda.in_place import writable
 from lowering.cuda.interface import Allocation, Event, ThreadState
@@ -139,14 +139,14 @@ class Instance:
             return self._run(arguments, donated)
 
     def _run(self, arguments: Sequence[Any], donated: Donated | None) -> Results:
-        lane, bound, flight = self._lane, None, None
+        lane, bound = self._lane, None
         while self.in_flight and self.in_flight[0][0]():
             self.in_flight.popleft()
         if self._aliases:
             arguments, bound, donated = writable(
                 arguments, self._aliases, self.inputs, lane, donated
             )
-        timeline = lane.timeline
+        timeline, replicas = lane.timeline, self.replicas
         addresses = [
             argument.pointer
             for argument in arguments
@@ -155,7 +155,10 @@ class Instance:
             and argument.flight is None
         ]
         if len(addresses) != len(self.inputs):  # another kind of argument is among them
-            addresses, bound, flight = self._addresses(arguments, bound)
+            bound, addresses = bound or Bound(lane), []
+            for argument, wanted in zip(arguments, self.inputs, strict=True):
+                addresses.append(bind(argument, wanted, bound))
+                replicas.stale_values |= bound.new_values  # at once: the next one may be refused
         results = []
         for type_, size, _ in self.outputs:
             result = CudaBuffer.made(*lane.pool.piece(size), type_, timeline)
@@ -163,14 +166,13 @@ class Instance:
             addresses.append(result.pointer)
         for output, number in self._aliases:
             results.insert(output, arguments[number])
-        replicas = self.replicas
         if addresses != replicas.current.bound or replicas.stale_values:
             replicas.update(addresses)
         borrowed = bound is not None and bound.borrowed
         if self._unheard and not borrowed and not timeline.flights:
             self._start(donated)
         else:
-            self._start_in_order(bound, flight, results, donated)
+            self._start_in_order(bound, results, donated)
         self.launches += 1
         if bound is not None:
             self.bytes_copied += bound.bytes_copied
@@ -179,34 +181,13 @@ class Instance:
                 self._device.release_orphans()
         return results
 
-    def _addresses(
-        self, arguments: Sequence[Any], bound: Bound | None
-    ) -> tuple[list[int], Bound, Flight | None]:
-        """Where the graph reads each argument, what that needed, and what has to be waited for.
-
-        `bound` has what was bound for them before.
-        """
-        bound = bound or Bound(self._lane)
-        flight: Flight | None = None
-        addresses = []
-        for argument, wanted in zip(arguments, self.inputs, strict=True):
-            if type(argument) is CudaBuffer and argument.timeline is self._lane.timeline:
-                addresses.append(argument.pointer)
-                if argument.flight is not None:
-                    flight = later(flight, argument.flight)
-            else:
-                addresses.append(bind(argument, wanted, bound))
-                self.replicas.stale_values |= bound.new_values
-        return addresses, bound, flight
-
     # Launching
 
     def _start_in_order(
-        self, bound: Bound | None, flight: Flight | None, results: Results, donated: Donated | None
+        self, bound: Bound | None, results: Results, donated: Donated | None
     ) -> None:
         """Launch behind what the arguments wait for; programs that print take turns."""
-        if bound is not None:
-            flight = later(flight, bound.flight)
+        flight = None if bound is None else bound.flight
         borrowed = () if bound is None else bound.borrowed
         if not self._prints:
             self._start_marked(borrowed, flight, results, donated)

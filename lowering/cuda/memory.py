@@ -19,6 +19,7 @@ from lowering.cuda.heap import Heap, Lent
 from lowering.cuda.interface import Allocation, Event
 from lowering.cuda.loan import Loan
 from lowering.cuda.timeline import Timeline
+from lowering.rounding import power_of_two, round_up
 from tracegraph.types import ArrayType
 
 KEPT_SHARE = 1 / 4
@@ -180,8 +181,8 @@ def size_class(nbytes: int) -> int:
     >>> size_class(1), size_class(1000), size_class(5000)
     (256, 1024, 5120)
     """
-    step = max(256, 1 << max(nbytes - 1, 0).bit_length() >> 3)
-    return -(-max(nbytes, 1) // step) * step
+    step = max(256, power_of_two(nbytes) >> 3)
+    return round_up(max(nbytes, 1), step)
 
 
 @cache

@@ -15,10 +15,10 @@ from lowering.cuda.lane import Lane
 from lowering.cuda.library import WORKSPACE_BYTES
 from lowering.cuda.memory import Lease
 from lowering.cuda.values import ValueSlot, slots_bytes
+from lowering.memory import ALIGNMENT
 from lowering.plan import LibraryNode, Node, Plan, walk
+from lowering.rounding import round_up
 from lowering.slots import SlotTable
-
-ALIGNMENT = 256
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,7 +62,7 @@ def upload(plan: Plan, device: OpenDevice) -> Constants:
     offsets: dict[Buffer, int] = {}
     size = 0
     for buffer, _ in plan.constants:
-        offsets[buffer], size = size, size + _aligned(buffer.type.nbytes)
+        offsets[buffer], size = size, size + round_up(buffer.type.nbytes, ALIGNMENT)
     memory = device.heap.allocate(max(size, ALIGNMENT), "constants")  # if all are empty
     addresses = {buffer: memory.pointer + offset for buffer, offset in offsets.items()}
     for buffer, data in plan.constants:
@@ -89,14 +89,14 @@ def place(
     Raises:
         OutOfMemoryError: the device has not enough memory.
     """
-    size = _aligned(slots_bytes(list(values.values())))
+    size = round_up(slots_bytes(list(values.values())), ALIGNMENT)
     workspaces: dict[Node, int] = {}
     for node, code in unit.kernels.items():
         if code.workspace_bytes:
-            workspaces[node], size = size, size + _aligned(code.workspace_bytes)
+            workspaces[node], size = size, size + round_up(code.workspace_bytes, ALIGNMENT)
 
     products = [node for node in walk(plan.graph) if isinstance(node, LibraryNode)]
-    scratch = _aligned(plan.arena_bytes)
+    scratch = round_up(plan.arena_bytes, ALIGNMENT)
     arena_bytes = scratch + (WORKSPACE_BYTES if products else 0)
     allocate_arena = lane.arenas.shared if share else lane.arenas.private
     arena = allocate_arena(arena_bytes) if arena_bytes else None
@@ -132,7 +132,3 @@ def _warm_up(products: Sequence[LibraryNode], lane: Lane) -> Lease | None:
         return None
     target = max(node.target.buffer.type.nbytes for node in products)
     return lane.pool.take(WORKSPACE_BYTES + target)
-
-
-def _aligned(nbytes: int) -> int:
-    return -(-nbytes // ALIGNMENT) * ALIGNMENT

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lowering.buffer import Buffer
+from lowering.rounding import ceil_div
 
 WORD = 8
 LARGEST_VALUE = 256
@@ -42,7 +43,7 @@ def value_slots(inputs: Sequence[Buffer]) -> dict[Buffer, ValueSlot]:
     slots: dict[Buffer, ValueSlot] = {}
     word, parameter = 0, 1
     for buffer in inputs:
-        words = -(-buffer.type.nbytes // WORD)
+        words = ceil_div(buffer.type.nbytes, WORD)
         if not 0 < buffer.type.nbytes <= LARGEST_VALUE:
             continue
         if (parameter + words) * WORD > LARGEST_TOTAL:

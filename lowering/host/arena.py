@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from lowering.rounding import round_up
+
 Array = np.ndarray[Any, Any]
 
 ALIGNMENT = 256
@@ -33,7 +35,7 @@ class Workspace:
 
     def take(self, size: int) -> int:
         """The start of `size` free bytes."""
-        needed = -(-max(size, 1) // ALIGNMENT) * ALIGNMENT
+        needed = round_up(max(size, 1), ALIGNMENT)
         start = 0
         for low, high in self._taken:
             if low - start >= needed:

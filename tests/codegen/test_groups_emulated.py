@@ -165,7 +165,7 @@ ALL = {**OWN, **ROWS}
 @pytest.fixture(scope="module")
 def unit() -> Iterator[Unit]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shapes, "LARGE_MAP", 2)
+        patch.setattr(shapes, "LARGE_ROWS", 2)
         yield unit_source(plan(*(case.node for case in ALL.values())))
 
 
@@ -251,5 +251,5 @@ def test_vectors_compile_for_gpus(
     names = ("total_float16_70003", "columns_int8_50x256", "running_int8_9001")
     long = ("softmax_bfloat16_3x1000", "softmax_float16_2x33000")
     monkeypatch.setenv("TRACEGRAPH_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(shapes, "LARGE_MAP", 2)
+    monkeypatch.setattr(shapes, "LARGE_ROWS", 2)
     assert cubin(unit_source(plan(*(ALL[n].node for n in (*names, *long)))).source, arch).code

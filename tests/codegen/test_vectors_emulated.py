@@ -13,7 +13,7 @@ from kernels import axes, buffer, call, load, node, plan, store, text_of
 from test_kernels_emulated import assert_case
 
 from lowering.buffer import Buffer
-from lowering.codegen import Unit, shapes, unit_source
+from lowering.codegen import Unit, launch, shapes, unit_source
 from lowering.kernel import MapNest
 from tracegraph.scalar import as_value, compare, floor_divide, modulo
 
@@ -132,10 +132,12 @@ MAPS = {
 ALL = {**OWN, **MAPS}
 
 
-@pytest.fixture(scope="module")
-def unit() -> Iterator[Unit]:
+@pytest.fixture(scope="module", params=[1, 2])
+def unit(request: pytest.FixtureRequest) -> Iterator[Unit]:
+    """Threads have as many vectors each, however small the map is."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shapes, "LARGE_MAP", 2)
+        patch.setattr(shapes, "MANY_THREADS", 2)
+        patch.setattr(launch, "VECTORS_PER_THREAD", request.param)
         yield unit_source(plan(*(case.node for case in ALL.values())))
 
 

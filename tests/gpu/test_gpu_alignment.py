@@ -10,7 +10,7 @@ from test_kernels_emulated import assert_case
 from test_tiles_emulated import CASES as TILES
 from test_vectors_emulated import ALL as MAPS
 
-from lowering.codegen import crossings, shapes, unit_source
+from lowering.codegen import crossings, launch, shapes, unit_source
 from lowering.cuda.interface import Launch
 
 STORED_BY_LANES = ("softmax_float16_", "centred_", "reread_int16_")
@@ -19,6 +19,7 @@ CASES = {
     **{f"map {n}": c for n, c in MAPS.items() if n.endswith(("_several", "_5003", "_in_place"))},
     **{f"rows {name}": case for name, case in ROWS.items() if name.startswith(STORED_BY_LANES)},
 }
+MAP_CASES = [name for name in CASES if name.startswith("map ")]
 ALIGNMENT = 256  # of what the device allocates
 
 
@@ -50,16 +51,39 @@ class Kernels:
         return {buffer: memory.get(buffer) for buffer in places}
 
 
-@pytest.fixture(scope="module")
-def kernels():
+def kernels_of(names, vectors):
+    """Kernels whose threads have as many vectors of a map each, however small it is."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shapes, "LARGE_MAP", 2)
+        patch.setattr(shapes, "LARGE_ROWS", 2)
+        patch.setattr(shapes, "MANY_THREADS", 2)
+        patch.setattr(launch, "VECTORS_PER_THREAD", vectors)
         patch.setattr(crossings, "LEAST_POINTS", 1)
         patch.setattr(crossings, "LARGE_POINTS", 1)
-        return Kernels(unit_source(plan(*(case.node for case in CASES.values()))))
+        return Kernels(unit_source(plan(*(CASES[name].node for name in names))))
 
 
-@pytest.mark.parametrize(("shift", "apart"), [(0, 0), (1, 0), (2, 1), (3, 2), (15, 14), (4, 8)])
+@pytest.fixture(scope="module")
+def kernels():
+    return kernels_of(CASES, 2)
+
+
+@pytest.fixture(scope="module")
+def maps_of_one_vector():
+    return kernels_of(MAP_CASES, 1)
+
+
+SHIFTS = pytest.mark.parametrize(
+    ("shift", "apart"), [(0, 0), (1, 0), (2, 1), (3, 2), (15, 14), (4, 8)]
+)
+
+
+@SHIFTS
 @pytest.mark.parametrize("name", CASES)
 def test_kernels_give_what_numpy_gives(name, shift, apart, kernels):
     assert_case(CASES[name], kernels, shift, apart)
+
+
+@SHIFTS
+@pytest.mark.parametrize("name", MAP_CASES)
+def test_maps_of_one_vector_a_thread_give_what_numpy_gives(name, shift, apart, maps_of_one_vector):
+    assert_case(CASES[name], maps_of_one_vector, shift, apart)

@@ -86,6 +86,16 @@ def test_scalars_change_without_a_build_or_a_copy():
     assert f.stats()["bytes_copied"] == 0
 
 
+def test_a_value_written_before_the_next_argument_is_refused_reaches_the_next_call():
+    array = np.ones(1000, np.float32)
+    compiled = tracegraph.jit(lambda a, x: a * x, device="cuda").lower(array[0], array).compile()
+    for number in np.float32([2, 3]):
+        with pytest.raises(TypeError, match="float64"):
+            compiled.executable([number, array.astype(np.float64)])
+        (result,) = compiled.executable([number, array])
+        np.testing.assert_array_equal(result.to_host(), number * array)
+
+
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "float16", "float32", "complex128"])
 def test_small_arrays_of_any_dtype_by_value_and_on_the_device(dtype):
     f = tracegraph.jit(lambda x: np.stack([x, x]), device="cuda")

@@ -13,7 +13,7 @@ from interrupts import InterruptError, interrupted
 
 from lowering.backends.host import HostBackend
 from lowering.backends.recording import RecordingBackend
-from lowering.closing import held_if_free
+from lowering.closing import held, held_if_free
 from tracegraph import jit
 from tracegraph.types import ArrayType
 
@@ -71,3 +71,15 @@ def test_locks_that_an_interrupted_close_asked_for_are_as_before(taken):
     for _ in interrupted(close, "closing", "contextlib", "test_interrupted_calls"):
         assert [lock.locked() for lock in locks] == before
     assert [lock.locked() for lock in locks] == before
+
+
+def test_locks_that_an_interrupted_close_waited_for_are_free():
+    locks = [Lock() for _ in range(3)]
+
+    def close():
+        with held(locks):
+            assert all(lock.locked() for lock in locks)
+
+    for _ in interrupted(close, "closing", "contextlib", "test_interrupted_calls"):
+        assert not any(lock.locked() for lock in locks)
+    assert not any(lock.locked() for lock in locks)

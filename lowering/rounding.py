@@ -1,4 +1,4 @@
-"""Rounding of extents to what blocks, threads and memory are counted in."""
+"""Rounding of numbers to what blocks, threads and memory are counted in."""
 
 from __future__ import annotations
 
@@ -6,6 +6,15 @@ from __future__ import annotations
 def ceil_div(number: int, divisor: int) -> int:
     """The least number of pieces of `divisor` that have all of a number."""
     return -(-number // divisor)
+
+
+def round_up(number: int, unit: int) -> int:
+    """The least multiple of a unit that is not below the number.
+
+    >>> round_up(1000, 256)
+    1024
+    """
+    return ceil_div(number, unit) * unit
 
 
 def power_of_two(number: int) -> int:
@@ -19,4 +28,4 @@ def share_of(number: int, parts: int, unit: int) -> int:
     >>> share_of(1000, 3, 32)
     352
     """
-    return ceil_div(number, parts * unit) * unit
+    return round_up(ceil_div(number, parts), unit)
