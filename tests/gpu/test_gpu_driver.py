@@ -18,6 +18,11 @@ def device():
 
 
 @pytest.fixture(scope="module")
+def driver(device):
+    return device.driver
+
+
+@pytest.fixture(scope="module")
 def fill(device):
     source = (
         'extern "C" __global__ void fill(long long* x, unsigned long long value) '
@@ -77,11 +82,12 @@ def test_kernels_share_the_words_of_addresses(device, fill):
     driver.close(executable)
 
 
-def test_an_executable_holds_the_owners_of_its_nodes(device, fill):
+def test_an_executable_holds_the_owners_of_its_nodes_when_its_graph_is_gone(device, fill):
     driver = device.driver
     memory = driver.allocate(64)
     executable, _ = filling(driver, fill, 9, memory)
     pointer, held = memory.pointer, weakref.ref(executable.slots)
+    executable.definition = None
     del memory
     gc.collect()
     assert held() is not None
@@ -90,6 +96,7 @@ def test_an_executable_holds_the_owners_of_its_nodes(device, fill):
     driver.launcher(executable)()
     np.testing.assert_array_equal(read(device, pointer), 9)
     driver.close(executable)
+    assert held() is None
 
 
 def test_an_exception_while_capturing_leaves_no_capture_open(device, fill):
@@ -159,3 +166,50 @@ def test_a_device_that_does_not_exist_is_named():
 
     with pytest.raises(RuntimeError, match="cuda:99"):
         open_device(99)
+
+
+def test_a_node_whose_edges_are_refused_does_not_stay(driver, fill):
+    graph, other = driver.new_graph(), driver.new_graph()
+    foreign = driver.add_kernel(other, [], fill, [0, 1]).node
+    condition, _ = driver.create_condition(graph)
+    with pytest.raises(RuntimeError, match="cuGraphAddKernelNode"):
+        driver.add_kernel(graph, [foreign], fill, [0, 1])
+    with pytest.raises(RuntimeError, match="cuGraphAddDependencies"):
+        driver.add_conditional(graph, [foreign], "if", condition, 1)
+    assert not graph.nodes()
+
+
+def test_a_capture_is_not_begun_inside_another(driver):
+    from lowering.errors import NestedCaptureError
+
+    graph, inner = driver.new_graph(), driver.new_graph()
+    with pytest.raises(NestedCaptureError):
+        driver.capture(graph, [], lambda: driver.capture(inner, [], lambda: None))
+    assert driver.capture(graph, [], lambda: None) == ((), ())
+
+
+def test_a_closed_graph_is_neither_launched_nor_updated(driver, fill):
+    from lowering.errors import ClosedGraphError
+    from lowering.slots import SlotTable
+
+    graph = driver.new_graph()
+    kernel = driver.add_kernel(graph, [], fill, [0, 1])
+    executable = driver.instantiate(graph, SlotTable())
+    driver.close(executable)
+    with pytest.raises(ClosedGraphError):
+        driver.launcher(executable)()
+    with pytest.raises(ClosedGraphError):
+        driver.updater(executable, kernel)()
+
+
+def test_an_executable_is_not_updated_by_a_node_of_another_graph(device, fill):
+    driver = device.driver
+    memory, other = driver.allocate(64), driver.new_graph()
+    executable, _ = filling(driver, fill, 5, memory)
+    first = driver.add_kernel(other, [], fill, [0, 1])
+    foreign = driver.add_kernel(other, [first.node], fill, [0, 1])
+    with pytest.raises(RuntimeError, match="cuGraphExecKernelNodeSetParams failed"):
+        driver.updater(executable, foreign)()
+    driver.launcher(executable)()
+    np.testing.assert_array_equal(read(device, memory.pointer), 5)
+    driver.close(executable)

@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 import threading
-import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -140,69 +139,6 @@ def test_a_product_runs_when_only_its_executable_is_left():
     del held
 
 
-# The driver's own promises
-
-
-@pytest.fixture(scope="module")
-def driver():
-    from lowering.cuda.device import open_device
-
-    opened = open_device(0)
-    opened.driver.activate()
-    return opened.driver
-
-
-@pytest.fixture(scope="module")
-def fill(driver):
-    from lowering.cuda.device import open_device
-    from lowering.cuda.interface import Launch
-
-    source = (
-        'extern "C" __global__ void fill(long long* x, unsigned long long value) '
-        "{ x[threadIdx.x] = (long long)value; }"
-    )
-    module = driver.load(open_device(0).compile(source))
-    return Launch(driver.kernel(module, "fill"), (1, 1, 1), (8, 1, 1))
-
-
-def table_of(memory):
-    from lowering.slots import SlotTable
-
-    slots = SlotTable()
-    slots.retain(memory)
-    return slots
-
-
-def test_an_executable_runs_and_holds_its_owners_when_its_graph_is_gone(driver, fill):
-    memory = driver.allocate(64)
-    slots, pointer = table_of(memory), memory.pointer
-    held = weakref.ref(slots)
-    graph = driver.new_graph()
-    driver.add_kernel(graph, [], fill, [pointer, 9])
-    executable = driver.instantiate(graph, slots)
-    executable.definition = None
-    del graph, slots, memory
-    gc.collect()
-    assert held() is not None
-    driver.launcher(executable)()
-    target = np.empty(8, np.int64)
-    driver.copy_to_host(target, pointer)
-    np.testing.assert_array_equal(target, 9)
-    driver.close(executable)
-    assert held() is None
-
-
-def test_a_node_whose_edges_are_refused_does_not_stay(driver, fill):
-    graph, other = driver.new_graph(), driver.new_graph()
-    foreign = driver.add_kernel(other, [], fill, [0, 1]).node
-    condition, _ = driver.create_condition(graph)
-    with pytest.raises(RuntimeError, match="cuGraphAddKernelNode"):
-        driver.add_kernel(graph, [foreign], fill, [0, 1])
-    with pytest.raises(RuntimeError, match="cuGraphAddDependencies"):
-        driver.add_conditional(graph, [foreign], "if", condition, 1)
-    assert not graph.nodes()
-
-
 def test_a_launch_in_flight_outlives_its_executable_and_its_function():
     """Much scratch memory, constants and code are in use while nothing refers to them."""
     size = 4096
@@ -223,46 +159,6 @@ def test_a_launch_in_flight_outlives_its_executable_and_its_function():
     held = [tracegraph.asarray(np.full((size, size), np.nan, np.float32), device="cuda")]
     np.testing.assert_allclose(np.asarray(result), 1.0, rtol=1e-3)
     del held
-
-
-def test_a_capture_is_not_begun_inside_another(driver):
-    from lowering.errors import NestedCaptureError
-
-    graph, inner = driver.new_graph(), driver.new_graph()
-    with pytest.raises(NestedCaptureError):
-        driver.capture(graph, [], lambda: driver.capture(inner, [], lambda: None))
-    assert driver.capture(graph, [], lambda: None) == ((), ())
-
-
-def test_a_closed_graph_is_neither_launched_nor_updated(driver, fill):
-    from lowering.errors import ClosedGraphError
-    from lowering.slots import SlotTable
-
-    graph = driver.new_graph()
-    kernel = driver.add_kernel(graph, [], fill, [0, 1])
-    executable = driver.instantiate(graph, SlotTable())
-    driver.close(executable)
-    with pytest.raises(ClosedGraphError):
-        driver.launcher(executable)()
-    with pytest.raises(ClosedGraphError):
-        driver.updater(executable, kernel)()
-
-
-def test_an_executable_is_not_updated_by_a_node_of_another_graph(driver, fill):
-    memory = driver.allocate(64)
-    slots = table_of(memory)
-    graph, other = driver.new_graph(), driver.new_graph()
-    driver.add_kernel(graph, [], fill, [memory.pointer, 5])
-    first = driver.add_kernel(other, [], fill, [0, 1])
-    foreign = driver.add_kernel(other, [first.node], fill, [0, 1])
-    executable = driver.instantiate(graph, slots)
-    with pytest.raises(RuntimeError, match="cuGraphExecKernelNodeSetParams failed"):
-        driver.updater(executable, foreign)()
-    driver.launcher(executable)()
-    target = np.empty(8, np.int64)
-    driver.copy_to_host(target, memory.pointer)
-    np.testing.assert_array_equal(target, 5)
-    driver.close(executable)
 
 
 # The end of the process
