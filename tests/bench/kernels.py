@@ -70,6 +70,15 @@ def sine(dtype: str, size: int) -> Work:
     return Work(MapNest((size,), (Store(out, (i,), value),)), (x, out))
 
 
+def scaled(dtype: str, size: int) -> Work:
+    """a * 1.5 + 1"""
+    x, out = _buffers(dtype, (size,), (size,))
+    (i,) = _axes(size)
+    a = Load.make(x, (i,))
+    value = _call("add", _call("multiply", a, const(1.5, a.dtype)), const(1, a.dtype))
+    return Work(MapNest((size,), (Store(out, (i,), value),)), (x, out))
+
+
 def squares(dtype: str, size: int) -> Work:
     """sum(a * a)"""
     x, out = _buffers(dtype, (size,), ())
@@ -139,6 +148,7 @@ def _cases() -> Iterator[tuple[Callable[..., Work], str, tuple[int, ...], int]]:
         for shift, less in ((0, 0), (0, 3), (1, 3)):
             yield sine, dtype, (size - less,), shift
         for fewer in (16, 20, 23):
+            yield scaled, dtype, (1 << fewer,), 0
             yield sine, dtype, (1 << fewer,), 0
             yield squares, dtype, (1 << fewer,), 0
         for shift in (0, 1):
