@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from lowering.facts import nest_accumulators
+from lowering.facts import loads, nest_accumulators
 from lowering.kernel import RowNest, Store
 from lowering.strides import offset_in
 from tracegraph.scalar import Load, affine
-from tracegraph.subexpressions import subexpressions
 
 VECTOR_BYTES = 16
 """The most that one access moves."""
@@ -20,8 +19,7 @@ def row_accesses(nest: RowNest) -> list[Load | Store]:
     stores = [store for row_pass in nest.passes for store in row_pass.stores]
     values = [a.value for a in nest_accumulators(nest)]
     values += [store.value for store in stores]
-    loads = [expr for expr in subexpressions(tuple(values)) if isinstance(expr, Load)]
-    return [*loads, *stores]
+    return [*loads(values), *stores]
 
 
 def loop_is_contiguous(nest: RowNest) -> bool:

@@ -8,18 +8,8 @@ from typing import Any
 from tracegraph.scalar import Expr
 
 
-def substitute(expr: Expr, replace: Mapping[Expr, Expr], memo: dict[Expr, Expr]) -> Expr:
-    """The expression with some sub-expressions replaced, folded anew. `memo` is shared by calls."""
-    if expr in replace:
-        return replace[expr]
-    found = memo.get(expr)
-    if found is None:
-        found = memo[expr] = expr.rebuilt(lambda child: substitute(child, replace, memo))
-    return found
-
-
 class Substitution(dict[Expr, Expr]):
-    """What some sub-expressions are replaced by, and all that has been rewritten so far.
+    """What some sub-expressions are replaced by, and all that has been made anew of it, so far.
 
     It is no function that calls itself: such a one only the garbage collector would remove.
     """

@@ -16,7 +16,7 @@ from lowering.codegen.row_shape import row_width, steps_kept, widest
 from lowering.codegen.shapes import FULL_DEVICE
 from lowering.contiguity import WORD_BYTES, loop_is_contiguous
 from lowering.kernel import RowNest
-from lowering.rounding import ceil_div, power_of_two, share_of
+from lowering.rounding import ceil_div, power_of_two, round_up, share_of
 from lowering.rows import MOST_CLUSTER, most_shares
 
 MOST_ROW_THREADS = 1024  # of a block that has rows to itself
@@ -111,4 +111,4 @@ class _Row:
         needed = self.words(lanes) + WORKING[self.nbytes]
         if needed > MOST_REGISTERS or self.items(lanes) > most_steps(self.nbytes):
             return 0
-        return REGISTERS // (threads * ceil_div(needed, REGISTER_UNIT) * REGISTER_UNIT)
+        return REGISTERS // (threads * round_up(needed, REGISTER_UNIT))

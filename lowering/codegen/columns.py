@@ -18,10 +18,10 @@ from lowering.codegen.loading import Parts, load_parts
 from lowering.codegen.plain import PlainNest
 from lowering.codegen.vectors import load_text
 from lowering.contiguity import VECTOR_BYTES, WORD_BYTES, loop_is_contiguous
+from lowering.facts import loads
 from lowering.kernel import Pass, RowNest
 from lowering.stage import map_nest
 from tracegraph.scalar import Accumulated, Axis, Expr, Load, Sum
-from tracegraph.subexpressions import subexpressions
 
 FEWEST_THREADS = 32  # that load neighbouring columns
 MOST_ACCUMULATORS = 8  # of a thread
@@ -32,11 +32,11 @@ def widened(nest: PlainNest) -> PlainNest:
     if not isinstance(nest, RowNest) or nest.signals or len(nest.passes) != 1:
         return nest
     (only,) = nest.passes
-    loads = [e for e in subexpressions(tuple(a.value for a in only.accumulators)) if _is_load(e)]
+    read = loads([accumulator.value for accumulator in only.accumulators])
     number = max((a for a, n in enumerate(nest.space) if n > 1), default=None)
-    if number is None or not loads or only.stores:
+    if number is None or not read or only.stores:
         return nest
-    together = _together(nest, nest.space[number], min(load.dtype.itemsize for load in loads))
+    together = _together(nest, nest.space[number], min(load.dtype.itemsize for load in read))
     if together == 1 or loop_is_contiguous(nest):
         return nest
     return _widened(nest, number, together)
@@ -89,15 +89,15 @@ class Run:
 
 def runs_of(roots: Iterable[Expr]) -> list[Run]:
     """The runs among the flat loads below some expressions, each as long as one access can be."""
-    loads = {e: None for e in subexpressions(tuple(roots)) if isinstance(e, Load)}
+    found = dict.fromkeys(loads(list(roots)))
     runs: list[Run] = []
-    for load in loads:
+    for load in found:
         if load.guard is not None or any(load in run.loads for run in runs):
             continue
         length = VECTOR_BYTES // load.dtype.itemsize
         while length > 1 and length * load.dtype.itemsize >= WORD_BYTES:
             run = [Load.make(load.buffer, (load.indices[0] + k,), None) for k in range(length)]
-            if _is_multiple(load.indices[0], length) and all(other in loads for other in run):
+            if _is_multiple(load.indices[0], length) and all(other in found for other in run):
                 runs.append(Run(tuple(run)))
                 break
             length //= 2
@@ -127,10 +127,6 @@ def load_runs_together(parts: Parts, runs: Sequence[Run], aligned: Mapping[Buffe
     for run in runs:
         for number, load in enumerate(run.loads):
             parts.body.bind(load, f"{names[run.loads[0]]}[part].items[{number}]")
-
-
-def _is_load(expr: Expr) -> bool:
-    return isinstance(expr, Load)
 
 
 def _is_multiple(index: Expr, length: int) -> bool:

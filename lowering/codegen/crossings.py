@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from math import prod
 
 from lowering.codegen.offsets import offsets_of
+from lowering.facts import loads
 from lowering.kernel import MapNest, Store
 from lowering.rounding import ceil_div
 from lowering.strides import offset_in
 from tracegraph.scalar import Axis, Load, affine
-from tracegraph.subexpressions import subexpressions
 
 LEAST_EXTENT = 16
 LEAST_POINTS = 1 << 16
@@ -82,14 +82,9 @@ def crossing(nest: MapNest) -> Crossing | None:
     stored = _unit_axis(largest, nest.space)
     if stored is None:
         return None
-    roots = tuple(store.value for store in nest.stores)
     written = {store.buffer for store in nest.stores}
-    loads = [
-        load
-        for load in subexpressions(roots)
-        if isinstance(load, Load) and load.buffer not in written
-    ]
-    crossed = [load for load in loads if _crosses(load, stored, nest.space)]
+    read = [x for x in loads([store.value for store in nest.stores]) if x.buffer not in written]
+    crossed = [load for load in read if _crosses(load, stored, nest.space)]
     if not crossed:
         return None
     leader = max(crossed, key=lambda load: load.buffer.type.size)
@@ -164,9 +159,7 @@ def _crosses(load: Load, stored: int, space: tuple[int, ...]) -> bool:
     Its operands must be known from the point alone, as those of a load at affine indices are.
     """
     unit, strides = _unit_axis(load, space), _strides(load) or {}
-    plain = load.guard is None or all(
-        not isinstance(expr, Load) for expr in subexpressions((load.guard,))
-    )
+    plain = load.guard is None or not loads([load.guard])
     return plain and unit not in (None, stored) and abs(strides.get(stored, 0)) >= LEAST_EXTENT
 
 

@@ -13,7 +13,7 @@ from math import prod
 from lowering.kernel import Signal, Store
 from lowering.strides import offset_in, row_major_strides
 from tracegraph.scalar import Axis, Expr, Load, floor_divide, modulo
-from tracegraph.subexpressions import subexpressions, substitute
+from tracegraph.subexpressions import Substitution, subexpressions
 
 POINT, STEP = -1, -2
 """Axis numbers of the two linear indices: over independent axes, and over those walked in order."""
@@ -32,25 +32,25 @@ class Flattener:
     """
 
     def __init__(self, axes: dict[int, list[tuple[int, int]]]) -> None:
-        self._replace: dict[Expr, Expr] = {}
-        self._memo: dict[Expr, Expr] = {}
+        self._flat = Substitution()
         for kind, members in axes.items():
             extents = tuple(extent for _, extent in members)
             whole = linear_axis(kind, extents)
             for (number, extent), stride in zip(members, row_major_strides(extents), strict=True):
                 index = modulo(floor_divide(whole, stride or 1), extent or 1)
-                self._replace[Axis.make(number, extent)] = index
+                self._flat[Axis.make(number, extent)] = index
 
     def __call__(self, expr: Expr) -> Expr:
         """The expression over linear indices."""
-        for part in subexpressions((expr,)):  # operands first: `substitute` never recurses deeply
-            if part in self._memo:
+        flat = self._flat
+        for part in subexpressions((expr,)):  # operands first: it never recurses deeply
+            if part in flat:
                 continue
-            new = substitute(part, self._replace, self._memo)
+            new = flat[part]
             if isinstance(new, Load):
                 position = offset_in(new.buffer.type.shape, new.indices)
-                self._memo[part] = Load.make(new.buffer, (position,), new.guard)
-        return self._replace.get(expr) or self._memo[expr]
+                flat[part] = Load.make(new.buffer, (position,), new.guard)
+        return flat[expr]
 
     def store(self, store: Store) -> Store:
         """The store with one index, the position in its buffer."""

@@ -24,7 +24,7 @@ from lowering.codegen.shapes import (
     TileShape,
 )
 from lowering.contiguity import VECTOR_BYTES, loop_is_contiguous
-from lowering.facts import nest_accumulators
+from lowering.facts import loads, nest_accumulators
 from lowering.kernel import (
     Accumulator,
     MapNest,
@@ -37,7 +37,6 @@ from lowering.kernel import (
 from lowering.preamble import is_half
 from lowering.rounding import ceil_div, power_of_two
 from tracegraph.scalar import Load
-from tracegraph.subexpressions import subexpressions
 
 MOST_THREADS = 256
 FEWEST_THREADS = 32
@@ -87,9 +86,7 @@ def map_shape(nest: MapNest, threads: int) -> MapShape:
     points = prod(nest.space)
     if points < shapes.MANY_THREADS:
         return MapShape(threads, 1, ceil_div(points, threads))
-    roots = tuple(store.value for store in nest.stores)
-    loads = [expr for expr in subexpressions(roots) if isinstance(expr, Load)]
-    accesses: list[Load | Store] = [*nest.stores, *loads]
+    accesses: list[Load | Store] = [*nest.stores, *loads([store.value for store in nest.stores])]
     widest = max(access.buffer.type.dtype.itemsize for access in accesses)
     width = max(VECTOR_BYTES // widest, 1)
     each = width if points < width * shapes.MANY_THREADS else width * VECTORS_PER_THREAD

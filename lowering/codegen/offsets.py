@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import accumulate
 
 from lowering.contiguity import VECTOR_BYTES
-from lowering.rounding import ceil_div
+from lowering.rounding import round_up
 
 
 def offsets_of(sizes: Iterable[int]) -> list[int]:
@@ -15,5 +15,5 @@ def offsets_of(sizes: Iterable[int]) -> list[int]:
     >>> offsets_of([4, 40])
     [0, 16, 64]
     """
-    padded = (ceil_div(nbytes, VECTOR_BYTES) * VECTOR_BYTES for nbytes in sizes)
+    padded = (round_up(nbytes, VECTOR_BYTES) for nbytes in sizes)
     return list(accumulate(padded, initial=0))

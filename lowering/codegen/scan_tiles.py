@@ -16,11 +16,11 @@ from lowering.codegen.expressions import cast, combine, compute, value, write_st
 from lowering.codegen.shapes import WARP
 from lowering.codegen.vectors import Vectors, compute_uniform, load_text, pack, store_line
 from lowering.contiguity import VECTOR_BYTES
+from lowering.facts import loads
 from lowering.kernel import Store
 from lowering.preamble import c_type
 from tracegraph.op import Combiner
 from tracegraph.scalar import Axis, Expr, Load, const
-from tracegraph.subexpressions import subexpressions
 
 ITEM_BYTES = 32  # that a thread folds of a tile: whole sectors of memory
 FEWEST_ITEMS, MOST_ITEMS = 4, 16
@@ -54,8 +54,7 @@ class ScanTile:
     @property
     def width(self) -> int:
         """Items that may be accessed as one."""
-        loads = [e for e in subexpressions((self.store.value,)) if isinstance(e, Load)]
-        accesses: list[Load | Store] = [self.store, *loads]
+        accesses: list[Load | Store] = [self.store, *loads([self.store.value])]
         sizes: list[int] = [access.buffer.type.dtype.itemsize for access in accesses]
         return min(self.items, VECTOR_BYTES // max(sizes))
 

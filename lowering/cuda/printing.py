@@ -20,6 +20,7 @@ import numpy as np
 
 from lowering.codegen.records import Record
 from lowering.cuda.interface import Driver, HostAllocation
+from lowering.rounding import power_of_two
 from tracegraph.effects import PrintFormat
 
 SIZE_VARIABLE = "TRACEGRAPH_PRINT_BUFFER_BYTES"
@@ -125,4 +126,4 @@ def capacity() -> int:
     asked = os.environ.get(SIZE_VARIABLE, str(DEFAULT_BYTES))
     if not asked.isdecimal():
         raise ValueError(f"{SIZE_VARIABLE} must be a number of bytes, not {asked!r}")
-    return 1 << (max(int(asked), FEWEST_BYTES) - 1).bit_length()
+    return power_of_two(max(int(asked), FEWEST_BYTES))

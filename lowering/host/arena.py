@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from lowering.memory import ALIGNMENT
 from lowering.rounding import round_up
 
 Array = np.ndarray[Any, Any]
 
-ALIGNMENT = 256
 POISON = 0xCB
 """What unwritten memory is filled with in debug runs: no index, and no plausible float."""
 

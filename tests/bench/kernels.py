@@ -22,6 +22,7 @@ from lowering.codegen import Workspace, unit_source
 from lowering.cuda.compile import cubin
 from lowering.kernel import Accumulator, Kernel, MapNest, Nest, Pass, RowNest, ScanNest, Store
 from lowering.plan import Graph, KernelNode, Plan
+from lowering.rounding import round_up
 from tracegraph.combiners import ADD, MAXIMUM
 from tracegraph.op import get
 from tracegraph.scalar import Accumulated, Axis, Expr, Load, apply, const
@@ -202,7 +203,7 @@ def main() -> None:
         if only in name:
             work = make(dtype, *shape)
             rate, notes = _measure(work, shifts, device, stream, memory)
-            part = rate / limit(-(-work.nbytes // _SAME) * _SAME)
+            part = rate / limit(round_up(work.nbytes, _SAME))
             print(f"{name:<44} {rate:8.0f} GB/s {part:5.0%}   {notes}", flush=True)
 
 

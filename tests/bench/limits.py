@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from lowering.rounding import ceil_div
+
 from .measure import Contestant
 
 COPY_BYTES = {"cuda": 1 << 29, "host": 1 << 26}
@@ -72,7 +74,7 @@ def copies(nbytes: int) -> list[tuple[Any, Any]]:
     from cuda.core import LaunchConfig
 
     _, code = _stream_and_kernels()
-    vectors = -(-nbytes // (16 * _BLOCK))
+    vectors = ceil_div(nbytes, 16 * _BLOCK)
     return [
         (LaunchConfig(grid=vectors // n, block=_BLOCK), code.get_kernel(name))
         for n, name in _COPIES.items()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tracegraph import scalar
 from tracegraph.scalar import Axis, Expr
-from tracegraph.subexpressions import substitute
+from tracegraph.subexpressions import substitution
 
 EXTENTS = (3, 4, 2)
 AXES = tuple(Axis.make(number, extent) for number, extent in enumerate(EXTENTS))
@@ -109,7 +109,7 @@ def test_bounds_hold(index: Pair) -> None:
 @given(indices, indices)
 def test_substitution_is_composition(outer: Pair, inner: Pair) -> None:
     held = scalar.clamp(inner.expr, 0, EXTENTS[0] - 1)
-    composed = substitute(outer.expr, {AXES[0]: held}, {})
+    composed = substitution({AXES[0]: held})(outer.expr)
     for point in POINTS:
         moved = (min(max(inner.value(point), 0), EXTENTS[0] - 1), *point[1:])
         assert evaluate(composed, point) == outer.value(moved)
