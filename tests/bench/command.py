@@ -126,12 +126,12 @@ def _play(
             failures[label] = _reason(error)
     limit = _limit(row, device, failures)
     everyone = contestants if limit is None else [*contestants, limit]
-    contest(everyone, seconds, row.waits)
+    paces = contest(everyone, seconds, row.waits)
     failures |= {c.label: _reason(c.error) for c in everyone if c.error}
     finished = [c for c in contestants if c.error is None]
     if limit is not None and limit.error is not None:
         limit = None
-    return Outcome.of(row, _types(inputs), finished, limit, failures)
+    return Outcome.of(row, _types(inputs), finished, limit, failures, paces)
 
 
 def _limit(row: Row, device: str, failures: dict[str, str]) -> Contestant | None:

@@ -1,8 +1,9 @@
 """Timing: all contestants of a row take turns, and the median of many samples counts.
 
-Turns spread what disturbs a machine over all contestants. A sample is as many runs as last a fifth
-of a millisecond, so that reading the clock does not count; a run ends when its results are there.
-In a row that does not wait, a sample is the calls alone, and the wait comes after it.
+Turns spread what disturbs a machine over all contestants, and each is taken on a quiet core. A
+sample is as many runs as last a fifth of a millisecond, so that reading the clock does not count; a
+run ends when its results are there. In a row that does not wait, a sample is the calls alone, and
+the wait comes after it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
+
+from .quiet import QuietCores
 
 ROUNDS = 12
 FEWEST_ROUNDS = 3
@@ -63,13 +66,16 @@ def first_run(run: Callable[[], Any], wait: Callable[[Any], object]) -> tuple[An
     return result, perf_counter() - start
 
 
-def contest(contestants: Sequence[Contestant], seconds: float, waits: bool) -> None:
+def contest(contestants: Sequence[Contestant], seconds: float, waits: bool) -> list[float]:
     """Take samples of all contestants in turns, for about `seconds` altogether.
+
+    Returns, for each turn, the seconds that a call in Python took on its core.
 
     Where the contestants are slow, it takes longer: up to twice as long for a few rounds, and
     always long enough for one.
     """
     turn = seconds / (ROUNDS * max(len(contestants), 1))
+    cores = QuietCores()
     gc.collect()
     gc.disable()
     try:
@@ -82,9 +88,11 @@ def contest(contestants: Sequence[Contestant], seconds: float, waits: bool) -> N
                 break
             # Another one begins each round, so that nobody always follows the same neighbour.
             for i in range(len(contestants)):
-                _guard(contestants[(i + done) % len(contestants)], _take_turn, turn, waits)
+                with cores.turn():
+                    _guard(contestants[(i + done) % len(contestants)], _take_turn, turn, waits)
     finally:
         gc.enable()
+    return cores.paces
 
 
 def _guard(contestant: Contestant, step: Callable[..., None], *arguments: Any) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from .library import library_of
 from .measure import Contestant
-from .row import Row, Unit
+from .row import NANOSECONDS, Row, Unit
 
 OURS = "tracegraph"
 
@@ -42,6 +42,8 @@ class Outcome:
     """Milliseconds that the first run took, compilation included."""
     limit: Figure | None
     failures: Mapping[str, str]
+    pace: Figure | None
+    """What a call in Python took on the cores of the turns; None if there was no turn."""
 
     @classmethod
     def of(
@@ -51,6 +53,7 @@ class Outcome:
         contestants: Sequence[Contestant],
         limit: Contestant | None,
         failures: Mapping[str, str],
+        paces: Sequence[float],
     ) -> Outcome:
         return cls(
             row,
@@ -59,6 +62,7 @@ class Outcome:
             {c.label: c.first * 1e3 for c in contestants},
             limit and Figure.of(limit.samples, row.unit, limit.work),
             failures,
+            Figure.of(paces, NANOSECONDS, 1) if paces else None,
         )
 
     @property
@@ -101,4 +105,5 @@ class Outcome:
             "times_best_peer": self.against_peer,
             "part_of_limit": self.against_limit,
             "failures": dict(self.failures),
+            "python_call_ns": self.pace and vars(self.pace),
         }

@@ -26,6 +26,8 @@ def block(outcome: Outcome) -> str:
             first = outcome.first_runs.get(label)
             told = f"   first run {_number(first)} ms" if first is not None else ""
             lines.append(f"  {label:<14}{_figure(figure)}{told}")
+    if outcome.pace is not None:
+        lines.append(f"  {'a Python call':<14}{_figure(outcome.pace)}, in ns, one a turn")
     lines += [f"  {label:<14}left out: {why}" for label, why in outcome.failures.items()]
     return "\n".join(lines)
 

@@ -40,6 +40,7 @@ class Unit:
         return ours / theirs if self.rate else theirs / ours
 
 
+NANOSECONDS = Unit("ns", 1e9)
 MICROSECONDS = Unit("µs", 1e6)
 MILLISECONDS = Unit("ms", 1e3)
 PER_ITERATION = Unit("µs/iteration", 1e6)

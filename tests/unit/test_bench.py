@@ -113,7 +113,8 @@ def test_contestants_take_turns():
         return Contestant(name, lambda: calls.append(name), lambda _: None, 1)
 
     contestants = [contestant(name) for name in "ab"]
-    contest(contestants, seconds=0.01, waits=True)
+    paces = contest(contestants, seconds=0.01, waits=True)
+    assert len(paces) >= 2, "one for each turn"
     assert all(c.samples for c in contestants)
     changes = sum(before != after for before, after in pairwise(calls))
     assert changes >= 3
@@ -137,10 +138,12 @@ def test_best_peer_and_limit():
 
     contestants = [timed("tracegraph", 2.0), timed("jax", 4.0), timed("torch graph", 1.0)]
     outcome = Outcome.of(
-        ROWS["sine"], ["f32[8]"], contestants, timed("copy", 0.5), {"cupy": "ImportError"}
+        ROWS["sine"], ["f32[8]"], contestants, timed("copy", 0.5), {"cupy": "ImportError"}, [3e-8]
     )
     assert outcome.best_peer == "torch graph"
     assert outcome.against_peer == pytest.approx(0.5)
     assert outcome.against_limit == pytest.approx(0.25)
     assert "left out: ImportError" in block(outcome)
+    assert outcome.pace.median == pytest.approx(30)
+    assert outcome.record()["python_call_ns"]["samples"] == 1
     assert table([outcome]).splitlines()[1].split()[:4] == ["sine", "GB/s", "0.5", "1"]
