@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from operator import attrgetter
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from lowering.buffer import Buffer
 from lowering.kernel import (
@@ -20,6 +20,7 @@ from lowering.kernel import (
     Signal,
     Store,
 )
+from tracegraph.record import record
 from tracegraph.scalar import Accumulated, Expr, Load
 from tracegraph.subexpressions import subexpressions
 
@@ -53,7 +54,8 @@ def nest_signals(nest: Nest) -> tuple[Signal, ...]:
     return nest.signals if isinstance(nest, (MapNest, ReduceNest, RowNest)) else ()
 
 
-class Facts(NamedTuple):
+@record
+class Facts:
     """What is asked of a nest again and again."""
 
     roots: tuple[Expr, ...]

@@ -88,7 +88,14 @@ class Growing:
             return self._join(size, (), second.stores, second.signals)
         of = substitution(values)
         signals = [replace(signal, value=of(signal.value)) for signal in second.signals]
-        return self._join(size, (), map_stores(second.stores, of), signals)
+        own_point = space_index(first.space)
+        stores = [
+            Store(store.buffer, own_point, of(store.value))
+            if store.indices is own_point and store.guard is None  # most are; an index stays
+            else map_stores((store,), of)[0]
+            for store in second.stores
+        ]
+        return self._join(size, (), stores, signals)
 
     def _forwarded(self, second: Facts) -> dict[Expr, Expr] | None:
         """The value for each load of what is stored, in another nest; None if at other points."""
