@@ -25,10 +25,12 @@ from lowering.cuda.stopping import StopFlag
 from lowering.cuda.watching import Watcher
 from tracegraph import limits
 
-SPIN_SECONDS = 100e-6
 LONGEST_SLEEP = 1e-3
-SLEEP_SHARE = 1 / 32
-"""A wait sleeps for this share of the time that it has taken so far: it is late by no more."""
+SLEEP_SHARE = 1 / 64
+"""A wait sleeps for this share of the time that it has taken so far: it is late by no more. So it
+spins while waking would take longer."""
+WAKING_SECONDS = 60e-6
+"""What a sleep takes longer than it was asked for: Linux adds 50 µs to all of them."""
 
 MOST_QUEUED = 16
 """Launches behind a loop, after which the next one waits: a full queue would block signals, too.
@@ -239,11 +241,12 @@ class Timeline:
             while not passed():
                 if deadline is not None and time.monotonic() >= deadline:
                     raise limits.exceeded()
+                if self.home._prints is not None:
+                    self.home._prints.show()
                 elapsed = time.perf_counter() - start
-                if elapsed > SPIN_SECONDS:
-                    if self.home._prints is not None:
-                        self.home._prints.show()
-                    time.sleep(min(elapsed * SLEEP_SHARE, LONGEST_SLEEP))
+                pause = min(elapsed * SLEEP_SHARE, LONGEST_SLEEP) - WAKING_SECONDS
+                if pause > 0:
+                    time.sleep(pause)
         except BaseException as reason:
             self.stop(reason)
             raise
