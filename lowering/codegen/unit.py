@@ -92,11 +92,14 @@ def unit_source(plan: Plan) -> Unit:
     names: dict[str, str] = {}
     kernels: dict[KernelNode, KernelCode] = {}
     functions: list[str] = []
+    written: dict[Kernel, tuple[str, KernelCode]] = {}  # copies of a loop's body share kernels
     loops = {node.condition for node in walk(plan.graph) if isinstance(node, WhileNode)}
     for node in walk(plan.graph):
         if not isinstance(node, KernelNode) or node in kernels:
             continue
-        text, code = kernel_text(node.kernel, plan.offsets, loops)
+        if node.kernel not in written:
+            written[node.kernel] = kernel_text(node.kernel, plan.offsets, loops)
+        text, code = written[node.kernel]
         if text not in names:
             prefix = f"{plan.name}_"  # keeps clear of the functions of C++
             name = prefix + node.kernel.name.removeprefix(prefix)
