@@ -21,10 +21,10 @@ from lowering.cuda.copies import (
 )
 from lowering.cuda.device import OpenDevice
 from lowering.cuda.flight import Flight, later
-from lowering.cuda.interface import ForeignArray, Launch, Words
+from lowering.cuda.interface import ForeignArray, Launch
 from lowering.cuda.lane import Lane
 from lowering.cuda.memory import CudaBuffer, Lease
-from lowering.cuda.values import ValueSlot
+from lowering.cuda.values import Values, ValueSlot
 from tracegraph.types import ArrayType
 
 NUMBERS = frozenset({bool, int, float, complex})
@@ -37,7 +37,7 @@ class Bound:
 
     `flight` is the last launch with loops that they wait for. `borrowed` are buffers of other
     streams. `leases` must stay until the launch is enqueued, `foreign` arrays of other libraries
-    until it has run. `new_values` says whether a value passed by value is another than before.
+    until it has run.
     """
 
     lane: Lane
@@ -46,17 +46,15 @@ class Bound:
     leases: list[Lease] = field(default_factory=list)
     foreign: list[Any] = field(default_factory=list)
     bytes_copied: int = 0
-    new_values: bool = False
 
 
 class Input:
     """What a Plan takes at one place.
 
-    A small one has a slot at a fixed address, and a part of `words`, the parameters of the load
-    kernel, for its value.
+    A small one has a slot at a fixed address, and a part of `values` for what is passed.
     """
 
-    __slots__ = ("_cell", "_cell_words", "_words", "address", "device", "last", "slot", "type")
+    __slots__ = ("_cell", "_cell_words", "_values", "address", "device", "last", "slot", "type")
 
     def __init__(
         self,
@@ -64,15 +62,15 @@ class Input:
         device: OpenDevice,
         address: int | None = None,
         slot: ValueSlot | None = None,
-        words: Words | None = None,
+        values: Values | None = None,
     ) -> None:
         self.type = type_
         self.device = device
         self.slot = slot
-        if slot is None or address is None or words is None:
+        if slot is None or address is None or values is None:
             return
         self.address = address
-        self._words = words
+        self._values = values
         memory = np.zeros(slot.words, np.uint64)
         self._cell = np.ndarray(type_.shape, type_.dtype, memory)
         self._cell_words = memory.data
@@ -83,25 +81,23 @@ class Input:
         """Whether a Python number goes by value."""
         return self.slot is not None and not self.type.shape
 
-    def write_number(self, value: complex) -> bool:
+    def write_number(self, value: complex) -> None:
         """The same as `write` of an object of a class in NUMBERS: what is passed again is known."""
-        if value is self.last:
-            return False
-        changed = self.write(value)
-        self.last = value
-        return changed
+        if value is not self.last:
+            self.write(value)
+            self.last = value
 
-    def write(self, value: Any) -> bool:
-        """Let launches pass this value, an array or a number; whether it was another before."""
+    def write(self, value: Any) -> None:
+        """Let launches pass this value, an array or a number."""
         assert self.slot is not None
         self.last = None
         self._cell[...] = value
-        words, changed = self._words, False
+        values = self._values
+        words = values.words
         for position, word in enumerate(self._cell_words, self.slot.parameter):
             if words[position] != word:
+                values.stale = True
                 words[position] = word
-                changed = True
-        return changed
 
 
 def bind(argument: Any, wanted: Input, bound: Bound) -> int:
@@ -114,7 +110,7 @@ def bind(argument: Any, wanted: Input, bound: Bound) -> int:
     """
     type_, device = wanted.type, wanted.device
     if type(argument) in NUMBERS and wanted.takes_numbers:
-        bound.new_values |= wanted.write_number(argument)
+        wanted.write_number(argument)
         return wanted.address
     if isinstance(argument, CudaBuffer):
         if argument.type is not type_:
@@ -132,7 +128,7 @@ def bind(argument: Any, wanted: Input, bound: Bound) -> int:
             return _bind_foreign(foreign, type_, device, bound)
     array = host_array(argument, type_)
     if wanted.slot is not None:
-        bound.new_values |= wanted.write(array)
+        wanted.write(array)
         return wanted.address
     lease = bound.lane.pool.take(array.nbytes)
     if array.nbytes:

@@ -24,6 +24,7 @@ from lowering.cuda.patching import Patches
 from lowering.cuda.placement import place
 from lowering.cuda.replicas import MOST, Replicas
 from lowering.cuda.timeline import Timeline
+from lowering.cuda.values import Values
 from lowering.holding import holding
 from lowering.slots import SlotReport
 from tracegraph.donated import Donated
@@ -88,9 +89,9 @@ class Instance:
         )
         self.memory: tuple[Allocation, ...] = placement.memory
         fixed, buffers = placement.addresses, (*plan.inputs, *blueprint.fresh)
-        words = None if emitted.load is None else emitted.load.values
+        loaded = Values([] if emitted.load is None else emitted.load.values)
         self.inputs = [
-            Input(interned(b.type.strong()), self._device, fixed.get(b), values.get(b), words)
+            Input(interned(b.type.strong()), self._device, fixed.get(b), values.get(b), loaded)
             for b in plan.inputs
         ]
         self.outputs = [(t, size, lane.pool.list_of(size)) for t, size in blueprint.results]
@@ -99,7 +100,7 @@ class Instance:
         patches = Patches(buffers, emitted.users, first, emitted.load)
         most = 1 if plan.conditions or self._host_driven else MOST
         waits = self._device.timeline.loops_in_flight
-        self.replicas = Replicas(self.definition, patches, first, most, waits)
+        self.replicas = Replicas(self.definition, patches, loaded, first, most, waits)
 
     @property
     def updates(self) -> int:
@@ -158,7 +159,6 @@ class Instance:
             bound, addresses = bound or Bound(lane), []
             for argument, wanted in zip(arguments, self.inputs, strict=True):
                 addresses.append(bind(argument, wanted, bound))
-                replicas.stale_values |= bound.new_values  # at once: the next one may be refused
         results = []
         for type_, size, _ in self.outputs:
             result = CudaBuffer.made(*lane.pool.piece(size), type_, timeline)
@@ -166,7 +166,7 @@ class Instance:
             addresses.append(result.pointer)
         for output, number in self._aliases:
             results.insert(output, arguments[number])
-        if addresses != replicas.current.bound or replicas.stale_values:
+        if addresses != replicas.current.bound or replicas.values.stale:
             replicas.update(addresses)
         borrowed = bound is not None and bound.borrowed
         if self._unheard and not borrowed and not timeline.flights:

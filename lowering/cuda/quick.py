@@ -90,7 +90,7 @@ def _factory(numbers: tuple[bool, ...], results: int, home: bool) -> Callable[..
         bound=_either(_BOUND_NUMBER, _BOUND_ARRAY, numbers),
         made=_each(_MADE, range(results)),
         addresses=_each("p{i}, ", range(len(numbers))) + _each("q{i}, ", range(results)),
-        stale=" or replicas.stale_values" if any(numbers) else "",
+        stale=" or values.stale" if any(numbers) else "",
         start=_START if home else _START_AWAY + _each(_MARKED, range(results)),
         results=_each("r{i}, ", range(results)),
     )
@@ -119,6 +119,7 @@ def factory(instance, elsewhere):
     flights, hold, record = timeline.flights, timeline.hold, timeline.driver.record
     holding, allocate, definition = instance.holding, instance.allocate, instance.definition
     replicas, in_flight = instance.replicas, instance.in_flight
+    values = replicas.values
 {known}
     def launch(arguments, donated=None):
 {choice}
@@ -171,8 +172,8 @@ _BOUND_NUMBER = """\
                 p{i} = a{i}.pointer
             else:
                 p{i} = address{i}
-                if a{i} is not input{i}.last and write{i}(a{i}):
-                    replicas.stale_values = True
+                if a{i} is not input{i}.last:
+                    write{i}(a{i})
 """
 
 _MADE = """\

@@ -20,6 +20,7 @@ from typing import Any
 from lowering.cuda.definition import Definition
 from lowering.cuda.interface import KernelNodeHandle
 from lowering.cuda.patching import Patches, Update, Updates
+from lowering.cuda.values import Values
 from lowering.errors import ClosedGraphError
 from tracegraph.errors import ClosedError
 
@@ -59,14 +60,15 @@ class Replicas:
     """The executables of a definition, of which calls use the `current` one.
 
     Whoever calls a method holds the lock of the graph. An interrupt at any point leaves what the
-    next call sets right: a replica has no addresses while it is written, and `stale_values` is
-    cleared last.
+    next call sets right: a replica has no addresses while it is written, and `values` are
+    stale until the end.
     """
 
     def __init__(
         self,
         definition: Definition,
         patches: Patches,
+        values: Values,
         addresses: list[int],
         most: int,
         waits: Callable[[], bool],
@@ -78,10 +80,9 @@ class Replicas:
         self._definition, self._patches = definition, patches
         self._first, self._unbound = addresses, [-1] * len(addresses)
         self._most, self._waits = most, waits
+        self.values = values
         self.updated = 0
         """Updates of nodes, of all replicas together."""
-        self.stale_values = False
-        """Whether numbers of a call were written that the node of no replica has."""
         self._left: deque[list[int]] = deque(maxlen=MOST)
         self._spent = 0  # updates to addresses among those that replicas left
         self._turn = 0
@@ -103,7 +104,7 @@ class Replicas:
             ClosedError: they were closed.
             UpdateError: the driver refused. The replica is written as a whole by the next call.
         """
-        if self.stale_values:
+        if self.values.stale:
             for replica in self._all:
                 replica.stale = True
         chosen = self._having(addresses)
@@ -112,7 +113,7 @@ class Replicas:
         elif chosen.stale:
             self._write(chosen, addresses)
         self.current = chosen
-        self.stale_values = False
+        self.values.stale = False
         return chosen
 
     def _having(self, addresses: list[int]) -> Replica | None:

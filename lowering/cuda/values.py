@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lowering.buffer import Buffer
+from lowering.cuda.interface import Words
 from lowering.rounding import ceil_div
 
 WORD = 8
@@ -36,6 +37,18 @@ class ValueSlot:
     def offset(self) -> int:
         """Bytes from the start of the slots; a multiple of 16."""
         return self.word * WORD
+
+
+@dataclass(slots=True, eq=False)
+class Values:
+    """The parameters of a load kernel.
+
+    `stale` says whether words were written that the node of no executable may have. It is set
+    before that: an interrupt in between leaves a word that the next call does not find new.
+    """
+
+    words: Words
+    stale: bool = False
 
 
 def value_slots(inputs: Sequence[Buffer]) -> dict[Buffer, ValueSlot]:

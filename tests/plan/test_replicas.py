@@ -16,7 +16,7 @@ from hand_made_plans import (
     plan,
     small_input,
 )
-from interrupts import InterruptError, interrupt_after
+from interrupts import InterruptError, interrupt_after, interrupted
 
 from lowering.backends.recording import InjectedError, RecordingBackend, RecordingDriver
 from lowering.buffer import Buffer
@@ -234,3 +234,18 @@ def test_after_an_interrupt_the_next_call_is_right(seed):
         assert x.pointer in call.driver.launched[2]
     assert interrupts > 100
     assert call.executables > 1
+
+
+@pytest.mark.parametrize("kind", [int, np.int64], ids=lambda kind: kind.__name__)
+def test_a_number_that_an_interrupted_call_has_written_is_passed_by_the_next(kind):
+    call = Called(one_result())
+    x, number = call.buffer(), 0
+
+    def call_with_another():
+        nonlocal number
+        number += 1
+        call(kind(number), x)
+
+    for _ in interrupted(call_with_another, "arguments"):
+        call(kind(number), x)
+        assert number in call.driver.launched[0]
