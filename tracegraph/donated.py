@@ -11,24 +11,28 @@ from tracegraph.errors import DonatedArrayError
 
 
 class Donated:
-    """The donated Arrays of a call, which are invalid from here on.
+    """What a call takes, nothing at first: whoever calls gives back what an interrupt leaves.
 
     `owned` has the numbers of those leaves whose memory nobody else refers to: no view, no other
     Array, no library that it was handed to. An executable may write to them. Once it may have done
     so, `spent` is true, and what they held is lost.
-
-    Raises:
-        DonatedArrayError: one of them is passed as another argument, too; all stay valid.
     """
 
     __slots__ = ("_taken", "owned", "spent")
 
-    def __init__(
-        self, numbers: Sequence[int], passed: Sequence[Any], leaves: list[Any], function: str
-    ) -> None:
+    def __init__(self) -> None:
         self.spent = False
         self.owned: set[int] = set()
         self._taken: list[tuple[Array, Any, Any]] = []
+
+    def take(
+        self, numbers: Sequence[int], passed: Sequence[Any], leaves: list[Any], function: str
+    ) -> None:
+        """Take the donated Arrays of a call, which are invalid from here on.
+
+        Raises:
+            DonatedArrayError: one of them is passed as another argument, too.
+        """
         for number in numbers:
             array = passed[number]
             if not isinstance(array, Array):
@@ -40,7 +44,6 @@ class Donated:
             if getrefcount(leaves[number]) <= _ALONE + 1:
                 self.owned.add(number)
             elif sum(leaf is leaves[number] for leaf in leaves) > 1:
-                self.give_back()
                 raise DonatedArrayError(
                     f"{function} got one Array of type {array.type} as two arguments, at least one "
                     "of them donated; pass a copy, or leave the argument out of donate_argnums"

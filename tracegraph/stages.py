@@ -255,8 +255,9 @@ host; compile it for device="cuda"
         """The same; the leaves are as they were passed, and as the executable takes them."""
         if not self.donated:
             return self.assemble(self.executable(leaves))
-        donated = Donated(self.donated, passed, leaves, self.lowered.traced.signature.function)
+        donated = Donated()
         try:
+            donated.take(self.donated, passed, leaves, self.lowered.traced.signature.function)
             results = self.executable(leaves, donated)
         except BaseException:
             donated.give_back()

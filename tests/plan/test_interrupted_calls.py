@@ -14,7 +14,7 @@ from interrupts import InterruptError, interrupted
 from lowering.backends.host import HostBackend
 from lowering.backends.recording import RecordingBackend
 from lowering.closing import held, held_if_free
-from tracegraph import jit
+from tracegraph import Array, jit
 from tracegraph.types import ArrayType
 
 INTERRUPTS = 300
@@ -44,6 +44,23 @@ def test_an_interrupted_call_leaves_the_executable_free(timer):
             while True:
                 executable([x])
     assert executable.close_idle()
+
+
+def test_a_call_that_is_interrupted_before_it_starts_leaves_its_donated_arguments():
+    double = jit(lambda x: x * 2, donate_argnums=0, device="host")
+    double(Array(np.ones(8)))
+    started, x = double.stats()["launches"], None
+
+    def call():
+        nonlocal x
+        x = Array(np.ones(8))
+        double(x)
+
+    for _ in interrupted(call, "donated", "stages"):
+        launches = double.stats()["launches"]
+        if launches == started:
+            np.testing.assert_array_equal(x, np.ones(8))
+        started = launches
 
 
 def test_an_interrupted_buffer_is_dropped_in_silence_and_its_memory_is_not_in_use(monkeypatch):

@@ -158,7 +158,8 @@ class Streams:
     def donate(self, executable, arguments, stream):
         """The same for an argument that nothing else needs, unless somebody has it."""
         arrays = [tracegraph.Array(argument) for argument in arguments]
-        donated = Donated([0], arrays, arguments, "in_place")
+        donated = Donated()
+        donated.take([0], arrays, arguments, "in_place")
         with tracegraph.stream(stream) if stream else nullcontext():
             return executable(arguments, donated)[0]
 
