@@ -93,9 +93,11 @@ class Jitted:
                 return result
         call = self._signature.bind(args, kwargs)
         device = self._device or _device_of(call)
-        resident = self._residents.get((call.key, device)) or self._build(call.key, device)
         while True:
-            compiled = resident.compiled or self._rebuild(resident)
+            resident = self._residents.get((call.key, device)) or self._build(call.key, device)
+            compiled = resident.compiled or self._rebuild(resident, call.key, device)
+            if compiled is None:
+                continue
             resident.used = next(ticks)
             if key is not None and not call.key.static and compiled.accepts(call):
                 made = make_entry(args, key, resident, compiled, self._signature.function)
@@ -121,9 +123,11 @@ class Jitted:
                 memory.keep_within_budget(resident)
             return resident
 
-    def _rebuild(self, resident: Resident) -> Compiled:
-        """Build again what was evicted."""
+    def _rebuild(self, resident: Resident, key: CallKey, device: str) -> Compiled | None:
+        """Build again what was evicted; None if it was forgotten meanwhile."""
         with self._lock:
+            if self._residents.get((key, device)) is not resident:
+                return None
             compiled = resident.compiled
             if compiled is None:
                 compiled = resident.compiled = self._compile(resident.lowered)

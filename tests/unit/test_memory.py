@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tracegraph
+from lowering.host.executable import HostExecutable
 from tracegraph import errors, memory, residents
 from tracegraph.living import Living
 
@@ -101,6 +102,26 @@ def test_reset_forgets_what_was_traced_and_closes_all() -> None:
     assert f(np.ones(2)).tolist() == [3.0, 3.0]
     counts = f.stats()
     assert (counts["builds"], counts["launches"], counts["evictions"]) == (2, 3, 0)
+
+
+def test_a_call_in_whose_middle_a_reset_comes_leaves_nothing_of_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table = [1.0]
+    f = tracegraph.jit(lambda x: x + table[0], device="host")
+    assert f(x=1.0) == 2
+    run = HostExecutable.__call__
+
+    def reset_first(*args: Any) -> Any:  # as another thread may
+        monkeypatch.setattr(HostExecutable, "__call__", run)
+        table[0] = 2.0
+        tracegraph.reset()
+        return run(*args)
+
+    monkeypatch.setattr(HostExecutable, "__call__", reset_first)
+    assert f(x=1.0) == 3
+    assert f(x=1.0) == 3
+    assert (f.stats()["traces"], f.stats()["launches"]) == (2, 3)
 
 
 def test_threads_get_their_results_while_executables_come_and_go() -> None:
