@@ -40,16 +40,11 @@ class Resident:
 
     def evict(self) -> bool:
         """Close the executable, unless a call is using it; whether it was closed."""
-        # First out of sight: a call that finds it closed then knows why.
-        compiled = self._hide()
-        if compiled is None:
+        # In sight up to its end: lest a call build another one while this is in use.
+        compiled = self.compiled
+        if compiled is None or not compiled.executable.close_idle():
             return False
-        if not compiled.executable.close_idle():
-            with _lock:
-                self.compiled = self.compiled or compiled
-            return False
-        self._count(compiled)
-        self.evictions += 1
+        self.lost(compiled)
         return True
 
     def lost(self, compiled: Compiled) -> bool:
@@ -60,6 +55,7 @@ class Resident:
             current = self.compiled is compiled
             if current:
                 self.compiled = None
+                self.evictions += 1
         if current:
             self._count(compiled)
         return True

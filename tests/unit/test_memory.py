@@ -88,6 +88,22 @@ def test_a_function_whose_callback_runs_others_is_not_evicted_meanwhile() -> Non
     assert f.stats()["evictions"] == 0
 
 
+def test_what_is_in_use_when_it_is_to_be_evicted_is_not_built_by_other_calls(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    f = with_scratch("f")
+    f(1.0)
+
+    def in_use(executable: HostExecutable) -> bool:
+        f(2.0)  # as another thread may
+        return False
+
+    monkeypatch.setattr(HostExecutable, "close_idle", in_use)
+    memory.set_budget(0)
+    counts = f.stats()
+    assert (counts["builds"], counts["launches"], counts["evictions"]) == (1, 2, 0)
+
+
 def test_reset_forgets_what_was_traced_and_closes_all() -> None:
     factor = 2.0
     f = tracegraph.jit(lambda x: x * factor, device="host")
