@@ -73,7 +73,10 @@ class OpenDevice:
         self.lanes.sweep()
         self.heap.release()
         executables = [e for e in self.heap.executables if not e.closed]
-        cached = sum(lane.pool.free_bytes for lane in self.lanes)
+        pools = [lane.pool for lane in self.lanes]
+        for pool in pools:
+            pool.reclaim()
+        cached = sum(pool.free_bytes for pool in pools)
         free, total = self.driver.memory_info()
         return {
             "arrays": self.heap.held["arrays"] - cached,

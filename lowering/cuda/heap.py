@@ -124,6 +124,9 @@ class Heap:
 
     def trim(self) -> None:
         """Give all memory that is kept for later back to the device."""
+        for timeline in self.timeline.stopping.all():  # what streams lend each other comes back
+            if timeline is self.timeline or not timeline.idle:
+                timeline.settle()
         for drop in list(self.caches):
             drop()
         self.release()

@@ -163,10 +163,17 @@ class Pool:
         """Free what is kept: in stream order at home, elsewhere after a wait for the stream."""
         if not self._is_home and not self.timeline.idle:
             self.timeline.settle()
+        self.reclaim()
         for free in list(self.lists.values()):
             free.clear()
-            while free.reclaim() is not None:
-                pass
+
+    def reclaim(self) -> None:
+        """Count as free what was lent to other streams and has come back."""
+        for free in list(self.lists.values()):
+            for _ in range(len(free.lent)):
+                reclaimed = free.reclaim()
+                if reclaimed is not None:
+                    free.append(reclaimed)
 
     @property
     def free_bytes(self) -> int:

@@ -272,6 +272,33 @@ def test_free_memory_is_given_back_before_anything_is_evicted(device):
     del large
 
 
+def lent(device, nbytes, double):
+    """The driver of a stream on which a function still reads an array, which was dropped."""
+    x = array(device, nbytes)
+    with tracegraph.stream(7):
+        double(x)
+        reading = device.driver.streams[-1]
+        reading.busy = True
+        double(x)
+    return reading
+
+
+def test_what_was_lent_to_another_stream_is_waited_for_when_memory_is_short(device):
+    double = tracegraph.jit(lambda x: x * 2, device="cuda:0")
+    lent(device, 8 * MIB, double)
+    assert device.memory_stats()["arrays"] >= 8 * MIB
+    array(device, 60 * MIB)
+    assert double.stats()["evictions"] == 0
+
+
+def test_what_another_stream_has_read_is_not_counted_among_arrays(device):
+    double = tracegraph.jit(lambda x: x * 2, device="cuda:0")
+    lent(device, 8 * MIB, double).synchronize()
+    stats = device.memory_stats()
+    assert stats["arrays"] == 0
+    assert stats["cached"] >= 8 * MIB
+
+
 def test_idle_executables_are_evicted_when_memory_is_short(device):
     a, b = holding(16 * MIB, "a"), holding(16 * MIB, "b")
     x = array(device)
@@ -338,7 +365,14 @@ def test_running_out_at_any_allocation_leaves_all_usable(make):
 
 
 class ForgetfulDriver(RecordingDriver):
-    """A driver that, as a real one, keeps nothing of graphs that are closed or given up."""
+    """A driver that, as a real one, keeps nothing of graphs that are closed or given up.
+
+    What is busy is so until it is waited for.
+    """
+
+    def synchronize(self):
+        super().synchronize()
+        self.busy = False
 
     def allocate(self, nbytes):
         self.graphs.clear()
