@@ -141,13 +141,14 @@ def bind(argument: Any, wanted: Input, bound: Bound) -> int:
 def _bind_foreign(array: ForeignArray, type_: ArrayType, device: OpenDevice, bound: Bound) -> int:
     check_type(array.dtype, array.shape, type_)
     _check_device(f"cuda:{array.device}", device)
-    bound.foreign.append(array.owner)
     if is_row_major(array.shape, array.strides) and array.pointer % type_.dtype.itemsize == 0:
+        bound.foreign.append(array.owner)
         return array.pointer
     lease = bound.lane.pool.take(type_.nbytes)
     kernel = device.standalone_kernel(PACK_SOURCE, PACK_KERNEL)
     launch = Launch(kernel, copy_grid(type_.size), (COPY_THREADS, 1, 1))
     bound.lane.driver.launch_kernel(launch, pack_values(lease.pointer, array))
+    bound.lane.timeline.hold(bound.lane.driver.record(), array.owner)  # even if the call fails
     bound.leases.append(lease)
     bound.bytes_copied += type_.nbytes
     return lease.pointer

@@ -5,8 +5,6 @@ from __future__ import annotations
 import atexit
 import gc
 import threading
-from collections import deque
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -22,9 +20,6 @@ from lowering.cuda.memory import Pool
 from lowering.cuda.probes import supports
 from lowering.cuda.timeline import Timeline
 from lowering.features import Feature
-
-Flights = deque[tuple[Callable[[], bool], list[Any]]]
-"""Launches that may not have run, each with the foreign arrays that it reads."""
 
 
 class OpenDevice:
@@ -43,15 +38,8 @@ class OpenDevice:
         self.lanes = Lanes(self)
         self.printing = LastUse(self.timeline)
         self.name = f"cuda:{driver.ordinal}"
-        self.orphans: dict[int, Flights] = {}
         self._kernels: dict[str, Any] = {}
         self._features: dict[Feature, bool] = {}
-
-    def release_orphans(self) -> None:
-        """Let go of what executables that are gone were passed, once their launches have run."""
-        for number, flights in list(self.orphans.items()):
-            if all(passed() for passed, _ in flights):
-                self.orphans.pop(number, None)
 
     def standalone_kernel(self, source: str, name: str) -> Any:
         """A kernel that belongs to no Plan, compiled at its first use."""

@@ -112,6 +112,8 @@ class Heap:
     def release(self) -> None:
         """Free what has come back and is not in use."""
         self.timeline.driver.release_tied()
+        for timeline in self.timeline.stopping.all():
+            timeline.let_go()
         for memory in self.unused:
             memory.clear()
         for _ in range(len(self.lent)):

@@ -59,5 +59,8 @@ def _copy(argument: Any, wanted: Input, bound: Bound) -> CudaBuffer:
         target = lane.pool.buffer(type_)
         if type_.nbytes:
             lane.driver.copy(target.pointer, source, type_.nbytes)
+        if bound.foreign:  # it is read by the copy alone
+            lane.timeline.hold(lane.driver.record(), *bound.foreign)
+            bound.foreign.clear()
     bound.bytes_copied += type_.nbytes
     return target

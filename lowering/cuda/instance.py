@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -11,7 +10,6 @@ from typing import Any
 from lowering.cuda.arguments import Bound, Input, bind
 from lowering.cuda.blueprint import Blueprint
 from lowering.cuda.definition import Definition
-from lowering.cuda.device import Flights
 from lowering.cuda.effects import connect
 from lowering.cuda.emit import emit
 from lowering.cuda.flight import Flight
@@ -58,7 +56,6 @@ class Instance:
         self._lane, self._is_home = lane, lane.is_home
         self._device = device = blueprint.device
         self._name = blueprint.plan.name
-        self.in_flight: Flights = deque()
         self.end: Event | None = _passed
         # Loading, pinning and instantiating may wait in the driver, for loops too.
         device.timeline.settle_loops()
@@ -141,13 +138,12 @@ class Instance:
 
     def _run(self, arguments: Sequence[Any], donated: Donated | None) -> Results:
         lane, bound = self._lane, None
-        while self.in_flight and self.in_flight[0][0]():
-            self.in_flight.popleft()
         if self._aliases:
             arguments, bound, donated = writable(
                 arguments, self._aliases, self.inputs, lane, donated
             )
         timeline, replicas = lane.timeline, self.replicas
+        timeline.let_go()
         addresses = [
             argument.pointer
             for argument in arguments
@@ -177,8 +173,7 @@ class Instance:
         if bound is not None:
             self.bytes_copied += bound.bytes_copied
             if bound.foreign:
-                self.in_flight.append((lane.driver.record(), bound.foreign))
-                self._device.release_orphans()
+                timeline.hold(lane.driver.record(), bound.foreign)
         return results
 
     # Launching
@@ -265,11 +260,5 @@ class Instance:
     def close(self) -> None:
         """Free the graph and its memory, which nothing in flight uses. Needs the lock."""
         self.memory = ()
-        self.in_flight.clear()
         self.definition.close()
         self.replicas.close()
-
-    def __del__(self) -> None:
-        # Launches go on without their executable; entering an item in a dict needs no lock.
-        if self.in_flight:
-            self._device.orphans[id(self.in_flight)] = self.in_flight

@@ -85,6 +85,7 @@ def _factory(numbers: tuple[bool, ...], results: int, home: bool) -> Callable[..
     text = _TEXT.format(
         known=_each(_KNOWN_NUMBER, known_numbers) + _each(_KNOWN_RESULT, range(results)),
         choice=_CHOICE if home else "",
+        held=" or held" if home else "",
         arguments=_each("a{i}, ", range(len(numbers))),
         unusual=_either(_UNUSUAL_NUMBER, _UNUSUAL_ARRAY, numbers),
         bound=_either(_BOUND_NUMBER, _BOUND_ARRAY, numbers),
@@ -118,13 +119,13 @@ def factory(instance, elsewhere):
     timeline, thread, general = instance.timeline, instance.thread, instance.launch
     flights, hold, record = timeline.flights, timeline.hold, timeline.driver.record
     holding, allocate, definition = instance.holding, instance.allocate, instance.definition
-    replicas, in_flight = instance.replicas, instance.in_flight
+    replicas, held = instance.replicas, timeline.held
     values = replicas.values
 {known}
     def launch(arguments, donated=None):
 {choice}
         [{arguments}] = arguments
-        if (donated is not None or flights or in_flight{unusual}
+        if (donated is not None or flights{held}{unusual}
         ):
             return general(arguments, donated)
         thread.ready

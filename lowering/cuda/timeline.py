@@ -58,7 +58,7 @@ class Timeline:
         self._queued = 0
         self._unheard: dict[Effects, None] = {}
         self._speaking: dict[Timeline, None] = {}  # others that stay until they are heard
-        self._held: deque[tuple[Event, tuple[Any, ...]]] = deque()
+        self.held: deque[tuple[Event, tuple[Any, ...]]] = deque()
         self._prints: PrintRing | None = None
         with self._lock:
             self.stopping.timelines.add(self)
@@ -93,7 +93,7 @@ class Timeline:
         with self._lock:
             self._land(list(takewhile(Flight.passed, self.flights)))
             self._let_go()
-            return not self.flights and not self._held
+            return not self.flights and not self.held
 
     # Launching
 
@@ -164,11 +164,17 @@ class Timeline:
         """Keep objects until an event of this stream has passed."""
         with self._lock:
             self._let_go()
-            self._held.append((event, owners))
+            self.held.append((event, owners))
+
+    def let_go(self) -> None:
+        """Hold no more what was to be kept until events that have passed."""
+        if self.held:
+            with self._lock:
+                self._let_go()
 
     def _let_go(self) -> None:
-        while self._held and self._held[0][0]():
-            self._held.popleft()
+        while self.held and self.held[0][0]():
+            self.held.popleft()
 
     # Waiting
 
@@ -182,6 +188,7 @@ class Timeline:
         if not self.flights and not self._unheard:
             self.driver.activate()
             self.driver.synchronize()
+            self.let_go()
             return
         unheard = self._take_unheard()
         try:
@@ -202,6 +209,7 @@ class Timeline:
             self._poll()
         else:
             self.driver.synchronize()
+        self.let_go()
 
     def loops_in_flight(self) -> bool:
         """Whether there are any on the streams of the device."""
@@ -220,6 +228,7 @@ class Timeline:
             self.wait()
         self.driver.activate()
         self.driver.copy_to_host(target, pointer)
+        self.let_go()
 
     def write(self, pointer: int, source: np.ndarray[Any, Any]) -> None:
         """Copy a host array, which may change as soon as this returns.

@@ -6,13 +6,24 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from hand_made_plans import ALL, VECTOR, diamond, effects, nested_loops, products
+from hand_made_plans import (
+    ALL,
+    VECTOR,
+    copy_kernel,
+    diamond,
+    effects,
+    nested_loops,
+    plan,
+    products,
+)
 
 import tracegraph
 from lowering.backends.recording import InjectedError, RecordingBackend, RecordingDriver
+from lowering.buffer import Buffer
 from lowering.cuda.ending import finish
 from lowering.slots import Slot
 from tracegraph import ArrayType, cond
+from tracegraph.errors import UpdateError
 
 
 def build(plan, **options):
@@ -200,4 +211,52 @@ def test_arguments_in_flight_outlive_their_executable():
     driver.busy = False
     other([Foreign()])
     assert held() is None
-    assert not backend.device.orphans
+
+
+@pytest.mark.parametrize("look", ["synchronize", "to_host", "memory_stats"])
+def test_an_array_of_another_library_is_let_go_by_the_wait_for_a_result(look):
+    executable, _, backend = build(diamond())
+    array = Foreign()
+    held = weakref.ref(array)
+    results = executable([array])
+    del array
+    if look == "memory_stats":
+        del executable
+        backend.device.memory_stats()
+    else:
+        getattr(results[0], look)()
+    assert held() is None
+
+
+def in_place():
+    """One kernel, over its argument."""
+    x = Buffer("input", 0, VECTOR)
+    return plan([copy_kernel(x, x)], set(), [x], [x], name="in_place")
+
+
+class Strided(Foreign):
+    """One that has to be packed."""
+
+    __cuda_array_interface__: ClassVar = {**Foreign.__cuda_array_interface__, "strides": (16,)}
+
+
+@pytest.mark.parametrize(("make", "kind"), [(diamond, Strided), (in_place, Foreign)])
+def test_what_a_call_has_begun_to_copy_is_held_until_it_is_copied(make, kind, monkeypatch):
+    executable, driver, _ = build(make())
+    array = kind()
+    held = weakref.ref(array)
+    driver.busy = True
+
+    def refuse(*_):
+        raise RuntimeError("as told")
+
+    monkeypatch.setattr(driver, "_update", refuse)
+    with pytest.raises(UpdateError):
+        executable([array])
+    monkeypatch.undo()
+    del array
+    gc.collect()
+    assert held() is not None
+    driver.busy = False
+    executable([Foreign()])
+    assert held() is None
