@@ -52,12 +52,10 @@ class Resident:
         if not compiled.executable.closed:
             return False
         with _lock:
-            current = self.compiled is compiled
-            if current:
+            if self.compiled is compiled:
                 self.compiled = None
                 self.evictions += 1
-        if current:
-            self._count(compiled)
+                self._count(compiled)
         return True
 
     def close(self) -> None:
@@ -78,9 +76,10 @@ class Resident:
 
     def stats(self) -> Mapping[str, int]:
         """Counts of calls, those of evicted executables included."""
-        compiled = self.compiled
-        counts = {} if compiled is None else compiled.stats()
-        return {name: self._past[name] + counts.get(name, 0) for name in COUNTS}
+        with _lock:  # what is lost counts as present or as past
+            compiled = self.compiled
+            counts = {} if compiled is None else compiled.stats()
+            return {name: self._past[name] + counts.get(name, 0) for name in COUNTS}
 
     def pieces(self) -> Mapping[Hashable, int]:
         """The memory it holds, as `Executable.pieces` has it."""

@@ -104,6 +104,26 @@ def test_what_is_in_use_when_it_is_to_be_evicted_is_not_built_by_other_calls(
     assert (counts["builds"], counts["launches"], counts["evictions"]) == (1, 2, 0)
 
 
+def test_launches_of_what_is_being_evicted_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    f = with_scratch("f")
+    f(1.0)
+    seen: list[int] = []
+    reader = threading.Thread(target=lambda: seen.append(f.stats()["launches"]))
+    stats = HostExecutable.stats
+
+    def read_meanwhile(executable: HostExecutable) -> dict[str, int]:
+        if reader.ident is None:
+            reader.start()
+            reader.join(0.1)
+        return stats(executable)
+
+    monkeypatch.setattr(HostExecutable, "stats", read_meanwhile)
+    memory.set_budget(0)
+    reader.join()
+    assert f.stats()["evictions"] == 1
+    assert seen == [1]
+
+
 def test_reset_forgets_what_was_traced_and_closes_all() -> None:
     factor = 2.0
     f = tracegraph.jit(lambda x: x * factor, device="host")
