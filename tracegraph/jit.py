@@ -6,6 +6,7 @@ import functools
 import inspect
 import threading
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, TypedDict, overload
 
@@ -148,17 +149,27 @@ class Jitted:
         error.function = error.function or self._signature.function
 
     def forget(self) -> None:
-        """Drop all programs and executables; the next call traces and builds anew."""
+        """Drop all programs and executables; the next call traces and builds anew.
+
+        Raises:
+            Exception: what closing one of them raises, after the rest is done.
+        """
         with self._lock:
             residents = list(self._residents.values())
             self._residents.clear()
             self._entries.clear()
             self._entry = no_entry
-            for resident in residents:
-                resident.close()
-                for name, count in resident.stats().items():
-                    self._past[name] += count
-                self._evictions += resident.evictions
+            with ExitStack() as each:
+                for resident in residents:
+                    each.callback(self._leave, resident)
+
+    def _leave(self, resident: Resident) -> None:
+        try:
+            resident.close()
+        finally:
+            for name, count in resident.stats().items():
+                self._past[name] += count
+            self._evictions += resident.evictions
 
     def _changes(self, key: CallKey, device: str) -> str:
         """What differs from the types that were compiled last."""
@@ -221,9 +232,10 @@ _all: Living[Jitted] = Living()
 
 
 def forget_builds() -> None:
-    """Make every jitted function forget what it has traced and built."""
-    for jitted in _all:
-        jitted.forget()
+    """Make every jitted function forget what it has traced and built; raises as `forget`."""
+    with ExitStack() as each:
+        for jitted in _all:
+            each.callback(jitted.forget)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

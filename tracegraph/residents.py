@@ -62,8 +62,10 @@ class Resident:
         """Close the executable, once no call is using it."""
         compiled = self._hide()
         if compiled is not None:
-            compiled.close()
-            self._count(compiled)
+            try:
+                compiled.close()
+            finally:
+                self._count(compiled)
 
     def _hide(self) -> Compiled | None:
         with _lock:

@@ -14,7 +14,7 @@ from lowering.cuda.library import WORKSPACE_BYTES
 from lowering.cuda.memory import KEPT_SHARE, Pool, size_class
 from lowering.cuda.timeline import Timeline
 from tracegraph import memory, residents
-from tracegraph.errors import ClosedError, OutOfMemoryError
+from tracegraph.errors import ClosedError, OutOfMemoryError, TimeLimitError
 from tracegraph.living import Living
 
 MIB = 1 << 20
@@ -417,3 +417,20 @@ def test_reset_gives_all_back_and_functions_work_again(device, monkeypatch):
     f(x)
     counts = f.stats()
     assert (counts["traces"], counts["builds"], counts["launches"]) == (3, 2, 2)
+
+
+def test_a_reset_whose_time_is_up_forgets_all_functions_nevertheless(device, monkeypatch):
+    monkeypatch.setattr(lowering, "reset", device.reset)
+    one, other = (tracegraph.jit(lambda x: x * 2, device="cuda:0") for _ in range(2))
+    loop = tracegraph.jit(
+        lambda x: tracegraph.while_loop(lambda x: x[0] > 0, lambda x: x - 1, x), device="cuda:0"
+    )
+    x = array(device)
+    one(x), other(x), one(1.0)
+    device.driver.busy = True
+    loop(x)
+    with tracegraph.time_limit(0.01), pytest.raises(TimeLimitError):
+        tracegraph.reset()
+    one(x), other(x), loop(x)
+    assert [f.stats()["launches"] for f in (one, other, loop)] == [3, 2, 2]
+    assert [f.stats()["traces"] for f in (one, other, loop)] == [3, 2, 2]
