@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from sys import getrefcount
 from typing import Any
 
+import numpy as np
+
 from tracegraph.array import Array
 from tracegraph.errors import DonatedArrayError
 
@@ -53,6 +55,8 @@ class Donated:
         """Make the Arrays valid again, unless what they held is lost."""
         if not self.spent:
             for array, memory, placement in self._taken:
+                if isinstance(memory, np.ndarray):
+                    memory.setflags(write=False)  # it may have been made ready to be written over
                 array.memory, array.placement = memory, placement
         self.let_go()
 

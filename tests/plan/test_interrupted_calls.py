@@ -56,10 +56,12 @@ def test_a_call_that_is_interrupted_before_it_starts_leaves_its_donated_argument
         x = Array(np.ones(8))
         double(x)
 
-    for _ in interrupted(call, "donated", "stages"):
+    for _ in interrupted(call, "donated", "stages", "executable"):
         launches = double.stats()["launches"]
         if launches == started:
             np.testing.assert_array_equal(x, np.ones(8))
+        if x.memory is not None:
+            assert not x.memory.flags.writeable
         started = launches
 
 
