@@ -214,6 +214,18 @@ def test_scalars_of_every_kind_promote_as_numpy_has_it(expression: str, dtype: s
     assert_expression_equals_numpy(expression, {"x": np.array([1, 2, 3], dtype), "y": y})
 
 
+@pytest.mark.parametrize("n", [-1, 5, 128, 256, 2**31, 2**63 - 1, 2**63])
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "uint64"])
+@pytest.mark.parametrize("sign", ["==", "!=", "<", "<=", ">", ">="])
+def test_python_ints_that_do_not_fit_the_dtype_compare_by_value(
+    sign: str, dtype: str, n: int
+) -> None:
+    x = np.array([5, np.iinfo(dtype).min, np.iinfo(dtype).max], dtype)
+    assert_expression_equals_numpy(f"x {sign} n", {"x": x, "n": n})
+    assert_expression_equals_numpy(f"n {sign} x", {"x": x, "n": n})
+    assert_expression_equals_numpy(f"x {sign} {n}", {"x": x})
+
+
 def test_functions_without_counterpart_in_numpy() -> None:
     x = np.linspace(-2, 2, 5)
     got = assert_traced_equals_eager(elementwise.erf, x)

@@ -31,6 +31,11 @@ def is_ours(values: Iterable[Any]) -> bool:
     return False
 
 
+def is_python_number(value: Any) -> bool:
+    """Whether a value's dtype bends to those of arrays, as a Python int, float or complex does."""
+    return bool(getattr(value, "weak", type(value) in (int, float, complex)))
+
+
 def numpy_function(fun: Callable[P, R]) -> Callable[P, R]:
     """Give a call without tracers and Arrays to the NumPy function of the same name.
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from tracegraph.array import Array
-from tracegraph.numpy.dispatch import as_array, is_ours, numpy_function
+from tracegraph.numpy.dispatch import as_array, is_ours, is_python_number, numpy_function
 from tracegraph.numpy.output import written
 from tracegraph.op import get
 from tracegraph.tracer import Tracer
@@ -57,6 +57,30 @@ def _in_loop_dtypes(ufunc: np.ufunc, operands: list[Any], dtype: DTypeLike) -> l
     signature = (*(None for _ in operands), np.dtype(dtype))
     found = ufunc.resolve_dtypes((*tokens, None), signature=signature)
     return [as_array(x, d) for x, d in zip(operands, found, strict=False)]
+
+
+def _comparison(name: str) -> Function:
+    """The function of a comparison, which takes Python ints by their values, as NumPy does."""
+    compare = _ufunc(name)
+
+    def function(x: Any, y: Any, /, **options: Any) -> Any:
+        if is_ours((x, y)):
+            x, y = _unbent(x, y), _unbent(y, x)
+        return compare(x, y, **options)
+
+    return _named(function, name, get(name).doc)
+
+
+def _unbent(x: Any, other: Any) -> Any:
+    """An operand of a comparison: a Python int that the other's dtype may not hold has 64 bits."""
+    if not is_python_number(x) or is_python_number(other):
+        return x
+    own, dtype = type_of(x).dtype, type_of(other).dtype
+    if own.kind not in "iu" or dtype.kind not in "iu" or own == dtype:
+        return x
+    if type(x) is int and np.iinfo(dtype).min <= x <= np.iinfo(dtype).max:
+        return x
+    return as_array(x)
 
 
 add = _ufunc("add")
@@ -106,12 +130,12 @@ maximum = _ufunc("maximum")
 minimum = _ufunc("minimum")
 fmax = _ufunc("fmax")
 fmin = _ufunc("fmin")
-equal = _ufunc("equal")
-not_equal = _ufunc("not_equal")
-less = _ufunc("less")
-less_equal = _ufunc("less_equal")
-greater = _ufunc("greater")
-greater_equal = _ufunc("greater_equal")
+equal = _comparison("equal")
+not_equal = _comparison("not_equal")
+less = _comparison("less")
+less_equal = _comparison("less_equal")
+greater = _comparison("greater")
+greater_equal = _comparison("greater_equal")
 logical_and = _ufunc("logical_and")
 logical_or = _ufunc("logical_or")
 logical_xor = _ufunc("logical_xor")
