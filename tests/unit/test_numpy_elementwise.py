@@ -144,6 +144,7 @@ COMPOSED = [
     "xp.add.outer(x[0], y[0]) if xp is np else np.add.outer(x[0], y[0])",
     "xp.add(x, [1, 2, 3])",
     "x.real + x.imag",
+    "xp.imag(x / 0)",
 ]
 
 VALUES = np.array([[0, 1, -2], [3, 0.5, 7]])

@@ -72,7 +72,9 @@ def real(val: Any) -> Any:
 def imag(val: Any) -> Any:
     """The imaginary parts: zeros for real arrays."""
     val = as_array(val)
-    return get("imag")(val) if val.dtype.kind == "c" else multiply(val, val.dtype.type(0))
+    if val.dtype.kind == "c":
+        return get("imag")(val)
+    return get("where")(False, val, val.dtype.type(0))  # a product with zero would keep NaNs
 
 
 @numpy_function
