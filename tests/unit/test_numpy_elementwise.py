@@ -145,6 +145,7 @@ COMPOSED = [
     "xp.add(x, [1, 2, 3])",
     "x.real + x.imag",
     "xp.imag(x / 0)",
+    "xp.isclose(x / 10, 0.3, rtol=0, atol=0)",
 ]
 
 VALUES = np.array([[0, 1, -2], [3, 0.5, 7]])

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from tracegraph.errors import ShapeDependentError, UnsupportedByTracerError
-from tracegraph.numpy.dispatch import as_array, copied, numpy_function
+from tracegraph.numpy.dispatch import as_array, copied, is_python_number, numpy_function
 from tracegraph.numpy.output import written
 from tracegraph.numpy.ufuncs import (
     absolute,
@@ -34,7 +34,7 @@ from tracegraph.numpy.ufuncs import (
 )
 from tracegraph.op import get
 from tracegraph.operators import ArrayOperators
-from tracegraph.types import bfloat16
+from tracegraph.types import bfloat16, type_of
 
 _ERF, _COMPLEX = get("erf"), get("complex")
 
@@ -152,9 +152,9 @@ def fix(x: Any, out: Any = None) -> Any:
 @numpy_function
 def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """Whether `|a - b| <= atol + rtol * |b|`; infinities are close to themselves."""
-    a, b = as_array(a), as_array(b)
-    if b.dtype.kind != "c" and b.dtype.kind != "f":
-        b = as_array(b, np.result_type(b.dtype, 1.0))
+    a, b = (v if is_python_number(v) else as_array(v) for v in (a, b))
+    if type_of(b).dtype.kind in "biu":
+        b = b * 1.0
     near = less_equal(absolute(subtract(a, b)), add(atol, multiply(rtol, absolute(b))))
     close = logical_or(logical_and(near, isfinite(b)), equal(a, b))
     if equal_nan:
