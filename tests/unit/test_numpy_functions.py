@@ -225,6 +225,8 @@ SELECTING = [
     "xp.take_along_axis(x, xp.argmax(x, axis=0, keepdims=True), axis=0)",
     "xp.take_along_axis(x, np.array([3, 1]), axis=None)",
     "xp.select([x > 1, x > 0], [x, -x], 7)",
+    "xp.select([i > 1, x > 0], [i, 2], False)",
+    "xp.select([x > 1, x > 0], [h, i], np.uint8(3))",
     "xp.diagonal(x)",
     "xp.diagonal(z, 1, 1, 2)",
     "xp.diagonal(x, -1)",

@@ -11,12 +11,13 @@ from numpy.typing import DTypeLike
 
 from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.numpy.creation import eye, tri
-from tracegraph.numpy.dispatch import as_array, lifted, numpy_function
+from tracegraph.numpy.dispatch import as_array, is_python_number, lifted, numpy_function
 from tracegraph.numpy.elementwise import clip, where
 from tracegraph.numpy.joining import pad as padded
 from tracegraph.numpy.reductions import sum
 from tracegraph.numpy.shapes import moveaxis, reshape
 from tracegraph.numpy.ufuncs import remainder
+from tracegraph.types import result_type, type_of
 
 
 @numpy_function
@@ -74,8 +75,10 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
         raise ValueError(
             f"select needs as many choices as conditions, got {len(condlist)} and {len(choicelist)}"
         )
-    result = default
-    for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
+    choices = [v if is_python_number(v) else as_array(v) for v in (*choicelist, default)]
+    dtype = result_type(*map(type_of, choices))
+    *choices, result = (as_array(v, dtype) for v in choices)
+    for condition, choice in zip(reversed(condlist), reversed(choices), strict=True):
         result = where(condition, choice, result)
     return result
 
