@@ -243,6 +243,8 @@ SELECTING = [
     "xp.tril(x)",
     "xp.tril(z, -1)",
     "xp.triu(i, 1)",
+    "xp.tril(v)",
+    "xp.triu(v, 1)",
     "xp.diff(x)",
     "xp.diff(x, 2, axis=0)",
     "xp.diff(b, axis=1)",

@@ -133,16 +133,21 @@ def diagflat(v: Any, k: int = 0) -> Any:
 
 @numpy_function
 def tril(m: Any, k: int = 0) -> Any:
-    """The lower triangle of matrices: zeros above the k-th diagonal."""
+    """The lower triangle of matrices, or of rows of one vector: zeros above the k-th diagonal."""
     m = as_array(m)
-    return where(tri(m.shape[-2], m.shape[-1], k, bool), m, m.dtype.type(0))
+    return where(tri(*_triangle(m), k, bool), m, m.dtype.type(0))
 
 
 @numpy_function
 def triu(m: Any, k: int = 0) -> Any:
-    """The upper triangle of matrices: zeros below the k-th diagonal."""
+    """The upper triangle of matrices, or of rows of one vector: zeros below the k-th diagonal."""
     m = as_array(m)
-    return where(tri(m.shape[-2], m.shape[-1], k - 1, bool), m.dtype.type(0), m)
+    return where(tri(*_triangle(m), k - 1, bool), m.dtype.type(0), m)
+
+
+def _triangle(m: Any) -> tuple[int, int]:
+    """The extents of a triangle's mask; a vector is broadcast to a square of equal rows."""
+    return (m.shape[-2], m.shape[-1]) if m.ndim != 1 else (m.size, m.size)
 
 
 @numpy_function
