@@ -59,11 +59,16 @@ def matmul(x1: Any, x2: Any, /, out: Any = None) -> Any:
     return written("matmul", result, out, True)
 
 
+def _conjugated(x: Any) -> Any:
+    """The conjugate of the first operand of a product; booleans, which it would widen, stay."""
+    return conjugate(x) if x.dtype.kind == "c" else x
+
+
 @numpy_function
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """Dot products along an axis, the first operand conjugated."""
     x, y = unified(x1, x2)
-    x, y = moveaxis(conjugate(x), axis, -1), moveaxis(y, axis, -1)
+    x, y = moveaxis(_conjugated(x), axis, -1), moveaxis(y, axis, -1)
     return matvec(reshape(x, (*x.shape[:-1], 1, x.shape[-1])), y)[..., 0]
 
 
@@ -77,7 +82,7 @@ def matvec(x1: Any, x2: Any, /) -> Any:
 @numpy_function
 def vecmat(x1: Any, x2: Any, /) -> Any:
     """Products of conjugated vectors and matrices, each in the last axes."""
-    x1 = conjugate(as_array(x1))
+    x1 = _conjugated(as_array(x1))
     return squeeze(matmul(reshape(x1, (*x1.shape[:-1], 1, x1.shape[-1])), x2), -2)
 
 
@@ -93,7 +98,7 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
 @numpy_function
 def vdot(a: Any, b: Any, /) -> Any:
     """The dot product of two ravelled arrays, the first conjugated."""
-    return dot(reshape(conjugate(as_array(a)), -1), reshape(b, -1))
+    return dot(reshape(_conjugated(as_array(a)), -1), reshape(b, -1))
 
 
 @numpy_function
