@@ -62,6 +62,8 @@ REDUCTIONS = (
         "xp.any(x, where=b)",
         "xp.all(x > 0, 1, where=b)",
         "xp.mean(x, 1, where=b)",
+        "xp.mean(x, 1, where=np.array([True, False, True, True]))",
+        "xp.std(x, 0, ddof=1, where=np.array([[True], [False], [True]]))",
         "xp.mean(i, dtype=np.float32)",
         "xp.var(x, 0, ddof=1)",
         "xp.var(x, 0, correction=1)",

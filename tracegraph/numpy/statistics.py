@@ -14,7 +14,6 @@ from tracegraph.numpy.output import written
 from tracegraph.numpy.reductions import Axis, reduced_axes, sum
 from tracegraph.numpy.shapes import broadcast_to, reshape
 from tracegraph.numpy.ufuncs import conjugate, divide, maximum, multiply, sqrt, square, subtract
-from tracegraph.operators import ArrayOperators
 
 
 def _count(a: Any, axis: Axis, keepdims: bool, where: Any) -> Any:
@@ -54,7 +53,7 @@ def mean(
 
 def _divided(total: Any, count: Any, dtype: DTypeLike) -> Any:
     """`total / count`, computed in float64 where the dtype of the total does not hold the count."""
-    exact = not isinstance(count, ArrayOperators) and total.dtype.type(count) == count
+    exact = isinstance(count, (int, float)) and total.dtype.type(count) == count
     divisor = count if exact else as_array(count, np.float64)
     return as_array(divide(total, divisor), dtype)
 
@@ -86,10 +85,7 @@ def var(
     freedom = ddof if correction is None else correction
     count = _count(a, axis, keepdims, where)
     left = count - freedom
-    if isinstance(left, ArrayOperators):
-        left = maximum(left, 0)
-    elif left < 0:
-        left = 0
+    left = max(left, 0) if isinstance(left, (int, float)) else maximum(left, 0)
     return written("var", _divided(total, left, total.dtype), out, True)
 
 
