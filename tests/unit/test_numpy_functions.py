@@ -82,6 +82,8 @@ REDUCTIONS = (
         "xp.nanmean(p, 1)",
         "xp.nanvar(p, 1)",
         "xp.nanstd(p, 0, ddof=1)",
+        "xp.nanvar(p, 1, ddof=2)",
+        "xp.nanstd(i, ddof=1)",
         "xp.allclose(x, x + 1e-9)",
         "xp.array_equal(x, x)",
         "xp.array_equal(p, p, equal_nan=True)",

@@ -12,7 +12,7 @@ from tracegraph.numpy.dispatch import as_array, numpy_function
 from tracegraph.numpy.output import written
 from tracegraph.numpy.reductions import Axis, all, max, min, prod, sum
 from tracegraph.numpy.statistics import mean, var
-from tracegraph.numpy.ufuncs import isnan, logical_not, sqrt
+from tracegraph.numpy.ufuncs import isnan, less_equal, logical_not, sqrt
 from tracegraph.op import get
 
 
@@ -70,8 +70,15 @@ def nanvar(
     ddof: float = 0,
     keepdims: bool = False,
 ) -> Any:
-    """Variances over axes of the elements that are not NaN."""
-    return var(a, axis, dtype, out, ddof, keepdims, where=_no_nan(a))
+    """Variances over axes of the elements that are not NaN; NaN where these are `ddof` or fewer."""
+    a = as_array(a)
+    if a.dtype.kind in "biu":
+        return var(a, axis, dtype, out, ddof, keepdims)
+    mask = _no_nan(a)
+    result = var(a, axis, dtype, None, ddof, keepdims, where=mask)
+    too_few = less_equal(sum(mask, axis, keepdims=keepdims), ddof)
+    result = get("where")(too_few, result.dtype.type(np.nan), result)
+    return written("nanvar", result, out, True)
 
 
 @numpy_function
