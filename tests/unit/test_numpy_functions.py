@@ -73,6 +73,7 @@ REDUCTIONS = (
         "xp.average(x, 0)",
         "xp.average(x, 1, weights=v)",
         "xp.average(x, weights=abs(x))",
+        "xp.argmax(s, keepdims=True)",
         "xp.cumsum(x)",
         "xp.cumsum(i, 1)",
         "xp.cumprod(b, axis=0)",

@@ -173,11 +173,12 @@ def all(
 
 def _position(name: str, a: Any, axis: int | None, keepdims: bool) -> Any:
     a = as_array(a)
-    a = reshape(a, (1,)) if a.ndim == 0 else a
+    scalar = a.ndim == 0
+    a = reshape(a, (1,)) if scalar else a
     axes = reduced_axes(a, axis)
     if 0 in [a.shape[k] for k in axes]:
         raise ValueError(f"attempt to get {name} of an empty sequence")
-    return _kept(get(name)(a, axes=axes), a.shape, axes, keepdims)
+    return _kept(get(name)(a, axes=axes), a.shape, axes, keepdims and not scalar)
 
 
 @numpy_function
