@@ -73,6 +73,9 @@ REDUCTIONS = (
         "xp.average(x, 0)",
         "xp.average(x, 1, weights=v)",
         "xp.average(x, weights=abs(x))",
+        "xp.average(i * 9, weights=i % 3 + 60)",
+        "xp.average(x.astype(np.float32), weights=b)",
+        "xp.average(z, (2, 0), weights=y[:, :2], keepdims=True)",
         "xp.argmax(s, keepdims=True)",
         "xp.cumsum(x)",
         "xp.cumsum(i, 1)",
@@ -429,6 +432,7 @@ def test_what_numpy_has_and_we_lack_is_named(name: str) -> None:
         (lambda x: np.split(x, 3, axis=1), "array_split"),
         (lambda x: np.einsum("ij,jk", x, x), "label 'j' has extents 4 and 3"),
         (lambda x: np.max(x[:0]), "zero-size"),
+        (lambda x: np.average(x, 0, np.ones(4)), r"weights of shape \(4,\) do not fit"),
     ],
 )
 def test_wrong_shapes_raise_value_errors(call: Any, message: str) -> None:

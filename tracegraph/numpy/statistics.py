@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.lib.array_utils import normalize_axis_index
+from numpy.lib.array_utils import normalize_axis_tuple
 from numpy.typing import DTypeLike
 
 from tracegraph.numpy.dispatch import as_array, numpy_function
 from tracegraph.numpy.elementwise import real
 from tracegraph.numpy.output import written
 from tracegraph.numpy.reductions import Axis, reduced_axes, sum
-from tracegraph.numpy.shapes import broadcast_to, reshape
+from tracegraph.numpy.shapes import broadcast_to, reshape, transpose
 from tracegraph.numpy.ufuncs import conjugate, divide, maximum, multiply, sqrt, square, subtract
+from tracegraph.types import result_type, type_of
 
 
 def _count(a: Any, axis: Axis, keepdims: bool, where: Any) -> Any:
@@ -108,13 +109,38 @@ def std(
 
 @numpy_function
 def average(a: Any, axis: Axis = None, weights: Any = None, *, keepdims: bool = False) -> Any:
-    """Weighted means over axes; `weights` has the shape of `a`, or is a vector along the axis."""
+    """Weighted means over axes; `weights` has the shape of `a`, or that of the axes.
+
+    Weights that sum to zero are no error: they give NaNs and infinities.
+
+    Raises:
+        TypeError: the shapes differ and no axis is given.
+        ValueError: `weights` has another shape.
+    """
     if weights is None:
         return mean(a, axis, keepdims=keepdims)
     a, weights = as_array(a), as_array(weights)
-    if weights.ndim == 1 and a.ndim > 1 and isinstance(axis, int):
-        along = normalize_axis_index(axis, a.ndim)
-        weights = reshape(weights, (-1,) + (1,) * (a.ndim - along - 1))
-    weighted = multiply(a, weights)
-    scale = sum(broadcast_to(weights, weighted.shape), axis, keepdims=keepdims)
-    return divide(sum(weighted, axis, keepdims=keepdims), scale)
+    dtype = result_type(type_of(a), type_of(weights))
+    if a.dtype.kind in "biu":
+        dtype = np.result_type(dtype, np.float64)
+    weights = as_array(_along(weights, a, axis), dtype)
+    scale = sum(weights, axis, keepdims=keepdims)
+    return divide(sum(multiply(as_array(a, dtype), weights), axis, keepdims=keepdims), scale)
+
+
+def _along(weights: Any, a: Any, axis: Axis) -> Any:
+    """Weights of the shape of `a`, or of its shape along the axes, with extents of 1 elsewhere."""
+    if weights.shape == a.shape:
+        return weights
+    if axis is None:
+        raise TypeError(
+            f"average needs an axis for weights of shape {weights.shape} and an array of shape "
+            f"{a.shape}"
+        )
+    axes = normalize_axis_tuple(axis, a.ndim)
+    if weights.shape != tuple(a.shape[k] for k in axes):
+        raise ValueError(
+            f"average: weights of shape {weights.shape} do not fit axes {axes} of shape {a.shape}"
+        )
+    ordered = transpose(weights, sorted(range(len(axes)), key=lambda k: axes[k]))
+    return reshape(ordered, tuple(n if k in axes else 1 for k, n in enumerate(a.shape)))
