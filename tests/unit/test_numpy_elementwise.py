@@ -133,6 +133,7 @@ COMPOSED = [
     "xp.around(x / 3, 2)",
     "xp.round(x / 3, -1)",
     "(x / 3).round(1)",
+    "xp.round(x, -3)",
     "xp.astype(x, np.int32)",
     "x.astype(bool)",
     "x.astype(np.complex64).real",

@@ -133,8 +133,7 @@ def _rounded(a: Any, decimals: int) -> Any:
     if a.dtype.kind in "iu":
         if decimals >= 0:
             return copied(a)
-        ten = a.dtype.type(10**-decimals)
-        return multiply(astype(rint(divide(a, ten)), a.dtype), ten)
+        return astype(_rounded(as_array(a, np.float64), decimals), a.dtype)
     if decimals == 0:
         return rint(a)
     ten = 10.0 ** (decimals if decimals > 0 else -decimals)
