@@ -129,6 +129,7 @@ VIEWS: dict[str, Any] = {
     "reshaped columns": lambda y: y[:, :2].reshape(-1),  # and here
     "ravelled strided": lambda y: y.ravel()[::2].ravel(),  # and here, but
     "reshaped strided": lambda y: y.ravel()[::2].reshape(-1),  # not here
+    "ravelled row": lambda y: y[:1][::-1].ravel(),  # nor here: the stride of one row is nobody's
     "of a view": lambda y: y[1:].T[0],
     "flattened": lambda y: y.flatten(),
     "fancy": lambda y: y[[0, 1]],

@@ -72,9 +72,13 @@ def ravel(a: Any, order: str = "C") -> Any:
     _row_major_only("ravel", order)
     a = as_array(a)
     result = reshape(a, (a.size,))
-    if isinstance(a, Tracer) and strides_of(a) != row_major(a.shape):
-        return copied(result)
-    return result
+    return copied(result) if isinstance(a, Tracer) and not _is_row_major(a) else result
+
+
+def _is_row_major(a: Tracer) -> bool:
+    """Whether the elements lie in order; strides of axes of extent 1 do not matter to NumPy."""
+    strides = zip(a.shape, strides_of(a), row_major(a.shape), strict=True)
+    return a.size == 0 or all(n == 1 or own == wanted for n, own, wanted in strides)
 
 
 @numpy_function
