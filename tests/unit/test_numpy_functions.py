@@ -403,6 +403,15 @@ def test_creation_in_a_traced_function_gives_arrays_that_may_be_written_to() -> 
     np.testing.assert_array_equal(c, [1, 7, 3, 4])
 
 
+@pytest.mark.parametrize("fold", [np.sum, np.prod, np.cumsum, np.cumprod])
+def test_sums_and_products_are_computed_in_the_dtype_of_out(fold: Any) -> None:
+    def f(x: Any) -> Any:
+        out = np.zeros_like(x, np.float64, shape=2 if fold in (np.cumsum, np.cumprod) else ())
+        return fold(x, out=out)
+
+    assert_traced_equals_eager(f, np.array([60000, 60000], np.float16))
+
+
 def test_copyto_writes_in_place() -> None:
     def f(x: Any) -> Any:
         y = np.zeros_like(x)

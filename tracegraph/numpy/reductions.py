@@ -50,6 +50,13 @@ def _sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(np.uint64) if dtype.kind == "u" else dtype
 
 
+def _folded_in(a: Any, dtype: DTypeLike | None, out: Any) -> Any:
+    """An array in the dtype in which it is summed: that given, or that of `out`, or the default."""
+    target = out[0] if isinstance(out, tuple) else out
+    default = _sum_dtype(a.dtype) if target is None else target.dtype
+    return as_array(a, default if dtype is None else dtype)
+
+
 def _masked(a: Any, where: Any, other: Any) -> Any:
     return a if where is True else get("where")(where, a, other)
 
@@ -73,8 +80,7 @@ def sum(
     where: Any = True,
 ) -> Any:
     """Sums over axes; of booleans and small integers in 64 bits unless `dtype` is given."""
-    a = as_array(a)
-    a = as_array(a, _sum_dtype(a.dtype) if dtype is None else dtype)
+    a = _folded_in(as_array(a), dtype, out)
     result = _fold("sum", _masked(a, where, a.dtype.type(0)), axis, keepdims)
     if initial is not None:
         result = add(result, as_array(initial, a.dtype))
@@ -92,8 +98,7 @@ def prod(
     where: Any = True,
 ) -> Any:
     """Products over axes; of booleans and small integers in 64 bits unless `dtype` is given."""
-    a = as_array(a)
-    a = as_array(a, _sum_dtype(a.dtype) if dtype is None else dtype)
+    a = _folded_in(as_array(a), dtype, out)
     result = _fold("prod", _masked(a, where, a.dtype.type(1)), axis, keepdims)
     if initial is not None:
         result = multiply(result, as_array(initial, a.dtype))
@@ -209,7 +214,7 @@ def count_nonzero(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Any:
 @numpy_function
 def cumsum(a: Any, axis: int | None = None, dtype: DTypeLike | None = None, out: Any = None) -> Any:
     """Running sums along an axis, of the ravelled array by default; dtypes as `sum`."""
-    return written("cumsum", _running("cumsum", a, axis, dtype), out, True)
+    return written("cumsum", _running("cumsum", a, axis, dtype, out), out, True)
 
 
 @numpy_function
@@ -217,12 +222,11 @@ def cumprod(
     a: Any, axis: int | None = None, dtype: DTypeLike | None = None, out: Any = None
 ) -> Any:
     """Running products along an axis, of the ravelled array by default; dtypes as `prod`."""
-    return written("cumprod", _running("cumprod", a, axis, dtype), out, True)
+    return written("cumprod", _running("cumprod", a, axis, dtype, out), out, True)
 
 
-def _running(name: str, a: Any, axis: int | None, dtype: DTypeLike | None) -> Any:
-    a = as_array(a)
-    a = as_array(a, _sum_dtype(a.dtype) if dtype is None else dtype)
+def _running(name: str, a: Any, axis: int | None, dtype: DTypeLike | None, out: Any) -> Any:
+    a = _folded_in(as_array(a), dtype, out)
     if axis is None:
         a, axis = reshape(a, -1), 0
     return get(name)(a, axis=normalize_axis_index(axis, a.ndim))
