@@ -97,7 +97,7 @@ def _write_groups(
     origin = _origin(shape, start)
     tests = [] if start is None else [f"{origin} >= 0"]
     if shape.blocks * tile > point.extent:
-        tests.append(f"{origin} + {tile} <= {point.extent}")
+        tests.append(f"{origin} <= {point.extent - tile}")  # the block's end may not fit an int
     alignment = alignment_test(body, vectors.stores, shape.width) if start is None else None
     tests += [] if alignment is None else [alignment]
     with body.block(f"if ({' && '.join(tests)})" if tests else ""):

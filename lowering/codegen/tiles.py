@@ -48,7 +48,7 @@ def write_tiles(body: Body, nest: MapNest, shape: TileShape) -> None:
             whole.append(f"{start} >= 0")
             some.append(f"{start} < {space[axis]}")
         if crossing.anchored(axis) or past or space[axis] % crossing.side:
-            whole.append(f"{start} + {crossing.side + past} <= {space[axis]}")
+            whole.append(f"{start} <= {space[axis] - crossing.side - past}")  # no sum overflows
     with body.block(f"if ({' && '.join(whole)})" if whole else ""):
         _write_turn(body, nest, Tile(shape, space, cut=False))
     if whole:

@@ -205,6 +205,15 @@ def test_indices_are_64_bit_only_where_they_must_be() -> None:
     assert "const tg_i64 v0 = tg_i64(point) * 8192000 + 3;" in functions(strided)
 
 
+def test_the_end_of_a_maps_last_block_need_not_fit_an_int() -> None:
+    text = functions(negation(2**31 - 100, "int8"))
+    assert "block * 8192 + start <= 2147475356)" in text
+    x, out = buffer("int8", 16, 2**31 - 70), buffer("int8", 2**31 - 70, 16)
+    i, j = axes(2**31 - 70, 16)
+    turned = node("turn", MapNest((2**31 - 70, 16), (store(out, (i, j), load(x, j, i)),)))
+    assert "loaded_start <= 2147483514" in functions(turned)
+
+
 def test_memory_that_a_kernel_overwrites_is_not_declared_free_of_aliases() -> None:
     type_ = ArrayType(np.float32, (64,))
     x, out = Buffer("scratch", 0, type_), Buffer("scratch", 1, type_)
