@@ -66,7 +66,8 @@ def _alone(body: Body, nest: ScanNest, store: Store, step: Axis) -> None:
     dtype = store.value.dtype
     hoist(body, stored([store]), step)
     body.line(f"{c_type(dtype)} running;")
-    with body.block(f"for ({index_type(step.extent)} step = 0; step < {step.extent}; ++step)"):
+    kind = index_type(step.extent + 1)  # it ends at the extent
+    with body.block(f"for ({kind} step = 0; step < {step.extent}; ++step)"):
         body.bind(step, "step")
         compute(body, stored([store]))
         folded = combine(nest.combiner, dtype, widen(dtype, "running"), operand(body, store.value))
@@ -117,11 +118,11 @@ def _together(
     hoist(body, stored([store]), step)
     body.line(f"{tile.kind}* const totals = reinterpret_cast<{tile.kind}*>(shared);")
     body.line(f"{tile.kind} carried = {constant(const(nest.combiner.identity(dtype), dtype))};")
-    number = index_type(length + tile.size)
+    share = share_of(length, shape.splits, shape.threads)
+    number = index_type(share * shape.splits + tile.size)
     begin, end = "0", str(length)
     if shape.splits > 1:
         _fold_shares(body, nest, store, step, shape, workspace)
-        share = share_of(length, shape.splits, shape.threads)
         begin, end = f"{number}(split) * {share}", "end"
         body.line(
             f"const {number} end = {begin} + {share} < {length} ? {begin} + {share} : {length};"

@@ -43,7 +43,8 @@ def write_scatter(body: Body, nest: ScatterNest, shape: ScatterShape) -> None:
             return
         step = linear_axis(STEP, nest.space[: nest.repeats])
         hoist(body, stored([store]), step)
-        with body.block(f"for ({index_type(steps)} step = 0; step < {steps}; ++step)"):
+        kind = index_type(steps + 1)  # it ends at the number of steps
+        with body.block(f"for ({kind} step = 0; step < {steps}; ++step)"):
             body.bind(step, "step")
             if shape.owners == 1:
                 _update(body, nest, store)

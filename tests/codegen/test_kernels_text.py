@@ -12,7 +12,7 @@ from row_cases import softmax
 
 from lowering.buffer import Buffer
 from lowering.codegen import ConditionHandle, KernelCode, Workspace, unit_source
-from lowering.kernel import MapNest, SetCondition
+from lowering.kernel import MapNest, ScanNest, ScatterNest, SetCondition
 from lowering.plan import KernelNode
 from lowering.preamble import preamble
 from tracegraph.combiners import ADD
@@ -212,6 +212,27 @@ def test_the_end_of_a_maps_last_block_need_not_fit_an_int() -> None:
     i, j = axes(2**31 - 70, 16)
     turned = node("turn", MapNest((2**31 - 70, 16), (store(out, (i, j), load(x, j, i)),)))
     assert "loaded_start <= 2147483514" in functions(turned)
+
+
+def scan(size: int, dtype: str) -> KernelNode:
+    x, out = buffer(dtype, size), buffer(dtype, size)
+    (i,) = axes(size)
+    return node("scan", ScanNest((size,), 0, ADD, store(out, (i,), load(x, i))))
+
+
+def test_the_end_of_a_scans_last_share_need_not_fit_an_int() -> None:
+    # 2048 shares of 2**20 steps, the last of which has less
+    assert "const tg_i64 end = tg_i64(split) * 1048576" in functions(scan(2**31 - 100_000, "int8"))
+    assert "const int end = int(split)" in functions(scan(2**30, "int8"))
+
+
+def test_a_loop_of_2_to_31_steps_ends() -> None:
+    assert "for (tg_i64 step = 0; step < 2147483648;" in functions(scan(2**31, "float16"))
+    counts, at = buffer("int64", 5), buffer("int8", 2**31)
+    (i,) = axes(2**31)
+    place = store(counts, (AsIndex.make(load(at, i)),), const(np.int64(1)))
+    count = node("count", ScatterNest((2**31,), 1, ADD, place))
+    assert "for (tg_i64 step = 0; step < 2147483648;" in functions(count)
 
 
 def test_memory_that_a_kernel_overwrites_is_not_declared_free_of_aliases() -> None:
