@@ -30,7 +30,8 @@ def reduce_shape(nest: RowNest, threads: int, cluster: int = 1) -> ReduceShape:
         each = max(4, width) if once else _steps_of_lane(nest, width)
         lanes = min(threads, power_of_two(ceil_div(steps, each)))
     else:
-        lanes = min(threads // min(32, power_of_two(points)), power_of_two(ceil_div(steps, 8)))
+        neighbours = min(32, power_of_two(points), threads)
+        lanes = min(threads // neighbours, power_of_two(ceil_div(steps, 8)))
     if cluster > 1:
         lanes = threads
     outputs = threads // lanes

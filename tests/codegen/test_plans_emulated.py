@@ -117,6 +117,11 @@ def running(x: Any) -> Any:
     return [last, highest, np.concatenate([highest, last])]
 
 
+def many_reductions(x: Any) -> Any:
+    """Of which a block can hold so many that it has less than a warp."""
+    return [np.argmax(x * k, axis=0) for k in range(110)]
+
+
 PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "softmax": (softmax, (RANDOM.normal(size=(9, 40)), RANDOM.normal(size=(40, 5)))),
     "newton": (newton, (RANDOM.uniform(1, 9, 700),)),
@@ -125,6 +130,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "branch_1": (branches, (np.abs(RANDOM.normal(size=33)), np.int64(1))),
     "branch_beyond": (branches, (RANDOM.normal(size=33), np.int64(7))),
     "running": (running, (RANDOM.normal(size=(12, 7)),)),
+    "many_reductions": (many_reductions, (RANDOM.normal(size=(50, 77)),)),
 }
 
 
