@@ -106,11 +106,13 @@ def tile_shape(nest: MapNest, found: Crossing, threads: int) -> TileShape:
 def scan_shape(nest: ScanNest, threads: int) -> ScanShape:
     """Geometry of a running fold.
 
-    float16 and bfloat16 are always folded in order, for they are rounded at each step.
+    float16 and bfloat16 are always folded in order, for they are rounded at each step. So is all
+    that shares its kernel with reductions whose shared memory leaves less than a warp to a block.
     """
     length, dtype = nest.space[nest.axis], nest.store.value.dtype
     lines = prod(n for axis, n in enumerate(nest.space) if axis != nest.axis) if length else 0
     together = length >= LONG_LINE and lines <= MOST_LONG_LINES and not is_half(dtype)
+    together = together and threads >= shapes.WARP
     if together:
         splits = 1
         if 0 < lines < FULL_DEVICE:

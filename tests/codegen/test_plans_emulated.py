@@ -122,6 +122,10 @@ def many_reductions(x: Any) -> Any:
     return [np.argmax(x * k, axis=0) for k in range(110)]
 
 
+def many_reductions_and_a_scan(x: Any, y: Any) -> Any:
+    return [*(np.max(x * k, axis=1) for k in range(210)), np.cumsum(y)]
+
+
 PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "softmax": (softmax, (RANDOM.normal(size=(9, 40)), RANDOM.normal(size=(40, 5)))),
     "newton": (newton, (RANDOM.uniform(1, 9, 700),)),
@@ -131,6 +135,10 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "branch_beyond": (branches, (RANDOM.normal(size=33), np.int64(7))),
     "running": (running, (RANDOM.normal(size=(12, 7)),)),
     "many_reductions": (many_reductions, (RANDOM.normal(size=(50, 77)),)),
+    "many_reductions_and_a_scan": (
+        many_reductions_and_a_scan,
+        (RANDOM.normal(size=(50, 77)), RANDOM.normal(size=1500)),
+    ),
 }
 
 
