@@ -29,15 +29,21 @@ WINDOW = 12
 
 MAX_NESTS = 8
 
+MOST_BUFFERS = 4000
+"""Buffers of a kernel that nests join: CUDA takes 32764 bytes of parameters, 8 for each."""
+
 SMALL = 1 << 16
 """Points of a nest that may run beside another of a different space."""
 
 
 @dataclass(slots=True, eq=False)
 class _Kernel:
-    """A kernel that nests join, and the lines that they come from."""
+    """A kernel that nests join, how many buffers these touch at most, and the lines that they come
+    from.
+    """
 
     nests: list[Growing]
+    buffers: int
     sources: dict[Source, None]
 
 
@@ -98,12 +104,15 @@ class _Merged:
     def place(self, nest: Nest, stage: KernelStage) -> None:
         touched = nest_access(nest)
         reads, writes = touched.reads, touched.writes
+        buffers = len(reads) + len(writes)
         after = _latest(self.written, reads)
         free_of = max(_latest(self.read, writes), _latest(self.written, writes))
         first = max(after, free_of + 1, len(self.stages) - WINDOW, 0)
         for position in range(first, len(self.stages)):
             kernel = self.stages[position]
             if not isinstance(kernel, _Kernel):
+                continue
+            if kernel.buffers + buffers > MOST_BUFFERS:
                 continue
             dependent = position == after
             joined = _join(kernel, nest, reads, dependent, self.kept)
@@ -112,9 +121,11 @@ class _Merged:
                 stored = joined.stores
                 self.loaded.update([r for r in reads if r not in stored or r in writes])
                 kernel.sources.update(dict.fromkeys(stage.sources))
+                kernel.buffers += buffers
                 self._note(position, touched)
                 return
-        self.append(_Kernel([Growing(nest)], dict.fromkeys(stage.sources)), touched)
+        own = _Kernel([Growing(nest)], buffers, dict.fromkeys(stage.sources))
+        self.append(own, touched)
 
 
 def _latest(positions: dict[Resource, int], resources: Collection[Resource]) -> int:

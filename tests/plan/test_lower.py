@@ -217,6 +217,14 @@ def test_merging_stops_at_a_kernel_of_many_expressions():
     assert min(sizes[:-1]) > MAX_EXPRESSIONS - 4, "what an equation adds"
 
 
+def test_merging_stops_at_a_kernel_whose_buffers_are_all_that_its_parameters_can_hold():
+    plan = plan_of(lambda *xs: [x + 1 for x in xs], *[vector(3)] * 2100)
+    kernels = [node.kernel for node in plan.graph.nodes]
+    touched = [{b for n in k.nests for b in (*nest_reads(n), *nest_writes(n))} for k in kernels]
+    assert len(kernels) == 2
+    assert max(map(len, touched)) <= 4095  # 32764 bytes
+
+
 def test_lifetimes_that_do_not_meet_share_memory():
     def chain(x):
         for _ in range(6):
