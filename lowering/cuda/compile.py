@@ -39,8 +39,8 @@ def cubin(source: str, arch: str) -> Any:
     from cuda.core import ObjectCode
 
     key = _key(source, arch)
-    store = program_cache(cache_directory())
-    code = _verified(store.get(key)) if store is not None else None
+    store = _program_cache()
+    code = _kept(store, key) if store is not None else None
     if code is not None:
         return ObjectCode.from_cubin(code)
     compiled = _compiled(source, arch)
@@ -91,14 +91,11 @@ def cache_directory() -> Path:
     return Path(root) / "tracegraph" / "kernels"
 
 
-@cache
-def program_cache(directory: Path) -> Any:
-    """The cache in `directory`, or None, with a warning, where none can be made."""
-    from cuda.core.utils import FileStreamProgramCache
-
+def _program_cache() -> Any:
+    """The cache, or None, with a warning, where none can be made."""
     try:
-        return FileStreamProgramCache(directory, max_size_bytes=CACHE_BYTES)
-    except OSError as error:
+        return program_cache(cache_directory())
+    except (OSError, RuntimeError) as error:  # of a user without a home, as in some containers
         warnings.warn(
             f"compiled kernels are not kept: {error}; set {CACHE_VARIABLE} to a directory that "
             "can be written",
@@ -107,7 +104,20 @@ def program_cache(directory: Path) -> Any:
         return None
 
 
-def _verified(entry: bytes | None) -> bytes | None:
+@cache
+def program_cache(directory: Path) -> Any:
+    """The cache in `directory`."""
+    from cuda.core.utils import FileStreamProgramCache
+
+    return FileStreamProgramCache(directory, max_size_bytes=CACHE_BYTES)
+
+
+def _kept(store: Any, key: bytes) -> bytes | None:
+    """The code under a key; None if there is none, it is damaged, or another user's to read."""
+    try:
+        entry = store.get(key)
+    except OSError:
+        return None
     if entry is None:
         return None
     digest, code = entry[:_DIGEST_BYTES], entry[_DIGEST_BYTES:]

@@ -124,6 +124,29 @@ def test_a_directory_that_cannot_be_made_only_warns(tmp_path, monkeypatch):
         assert compiling.cubin(SOURCE.format("4.0"), "sm_90").code
 
 
+def test_an_entry_that_cannot_be_read_is_compiled_again(directory, monkeypatch):
+    """As those of another user: they are made for their owner alone."""
+    good = bytes(compiling.cubin(SOURCE.format("8.0"), "sm_90").code)
+
+    def refuse(path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("pathlib.Path.read_bytes", refuse)
+    assert bytes(compiling.cubin(SOURCE.format("8.0"), "sm_90").code) == good
+
+
+def test_a_user_without_a_home_only_gets_a_warning(monkeypatch):
+    def homeless():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv(compiling.CACHE_VARIABLE, raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr("pathlib.Path.home", homeless)
+    monkeypatch.setattr(sys, "platform", "linux")
+    with pytest.warns(UserWarning, match=compiling.CACHE_VARIABLE):
+        assert compiling.cubin(SOURCE.format("9.0"), "sm_90").code
+
+
 def test_the_compilers_log_is_in_the_error(directory):
     with pytest.raises(RuntimeError, match='identifier "missing" is undefined'):
         compiling.cubin('extern "C" __global__ void k(int* x) { *x = missing; }', "sm_90")
