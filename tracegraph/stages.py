@@ -298,20 +298,21 @@ def flat_results(function: str, tree_: Any) -> tuple[list[Any], tree.Structure]:
     """
     leaves, structure = tree.flatten(tree_)
     for i, leaf in enumerate(leaves):
-        if isinstance(leaf, (Tracer, Array)):
-            continue
-        path = tree.paths(structure, "result")[i]
-        if not isinstance(leaf, (np.ndarray, np.generic, bool, int, float, complex)):
+        if not isinstance(leaf, (Tracer, Array)) and not _is_host_value(leaf):
+            path = tree.paths(structure, "result")[i]
             raise errors.UnsupportedResultError(function, path, leaf)
-        _require_dtype(function, path, leaf)
     return leaves, structure
 
 
-def _require_dtype(function: str, path: str, leaf: Any) -> None:
+def _is_host_value(leaf: Any) -> bool:
+    """Whether it is a number or an array of NumPy, of a dtype that is supported."""
+    if not isinstance(leaf, (np.ndarray, np.generic, bool, int, float, complex)):
+        return False
     dtype = getattr(leaf, "dtype", None)
     if dtype is None:
-        return
+        return True
     try:
         ArrayType(dtype)
     except TypeError:
-        raise errors.UnsupportedResultError(function, path, leaf) from None
+        return False
+    return True

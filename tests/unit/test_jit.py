@@ -264,6 +264,12 @@ def test_unsupported_results_are_named_by_path(value: Any) -> None:
         jit(lambda x: {"a": [value], "b": x})(1.0)
 
 
+def test_the_paths_of_results_are_written_for_errors_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of all results: to do so for each of many would take minutes."""
+    monkeypatch.delattr(tree, "paths")
+    jit(lambda x: [x, np.ones(3), 1, np.float32(2)]).lower(1.0)
+
+
 def test_results_are_trees_of_arrays() -> None:
     @jit
     def f(x: Any) -> Any:
