@@ -225,6 +225,14 @@ def test_merging_stops_at_a_kernel_whose_buffers_are_all_that_its_parameters_can
     assert max(map(len, touched)) <= 4095  # 32764 bytes
 
 
+def test_thousands_of_arrays_are_joined_by_several_kernels():
+    plan = plan_of(lambda *xs: np.concatenate(xs), *[vector(3)] * 4200)
+    kernels = [node.kernel for node in plan.graph.nodes]
+    read = [{b for nest in kernel.nests for b in nest_reads(nest)} for kernel in kernels]
+    assert len(set().union(*read) & {*plan.inputs}) == 4200
+    assert max(map(len, read)) <= 4000
+
+
 def test_lifetimes_that_do_not_meet_share_memory():
     def chain(x):
         for _ in range(6):

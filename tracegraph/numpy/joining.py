@@ -23,6 +23,9 @@ from tracegraph.numpy.shapes import (
 from tracegraph.op import get
 from tracegraph.types import result_type, type_of
 
+MOST_JOINED = 1024
+"""Arrays that are joined at once: their kernel has a pointer to each, and CUDA takes 4095."""
+
 
 def _row_of(arrays: Any) -> list[Any]:
     """The arrays of a sequence, or the rows of one array."""
@@ -34,7 +37,11 @@ def _joined(arrays: Sequence[Any], axis: int, dtype: DTypeLike | None) -> Any:
         raise ValueError("need at least one array to join")
     common = result_type(*(type_of(a) for a in arrays)) if len(arrays) > 1 else arrays[0].dtype
     target = common if dtype is None else np.dtype(dtype)
-    return get("concatenate")(*(as_array(a, target) for a in arrays), axis=axis)
+    op, parts = get("concatenate"), [as_array(a, target) for a in arrays]
+    while len(parts) > MOST_JOINED:
+        starts = range(0, len(parts), MOST_JOINED)
+        parts = [op(*parts[start : start + MOST_JOINED], axis=axis) for start in starts]
+    return op(*parts, axis=axis)
 
 
 @numpy_function
