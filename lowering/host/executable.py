@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextvars import Context
 from random import Random
-from threading import Lock
+from threading import Lock, get_ident
 from typing import Any
 
 import numpy as np
@@ -57,6 +57,8 @@ class HostExecutable:
         self._copied = writer.copied
         self._body: Body | None = writer.function(memory if poison else None)
         self._limited = any(isinstance(node, WhileNode) for node in walk(plan.graph))
+        self._caller: int | None = None  # the thread of a call that tells its user of progress
+        self._inner: HostExecutable | None = None  # for calls from there
 
     def __call__(self, arguments: Sequence[Any], donated: Donated | None = None) -> Sequence[Array]:
         """Run on one array or number per input; the results are new arrays, or donated ones.
@@ -78,6 +80,8 @@ class HostExecutable:
             TimeLimitError: the time was up while a loop ran.
             Exception: what the program's checks raise.
         """
+        if self._caller is not None and self._caller == get_ident():
+            return self._launch_inside(arguments, donated)
         check_time = _time_check() if self._limited else None
         with self._holding:
             if self._body is None:
@@ -85,8 +89,21 @@ class HostExecutable:
             self._launches += 1
             if self._written:
                 arguments = self._writable(arguments, donated)
-            results: Sequence[Array] = self._quiet.run(self._body, arguments, check_time)
+            if self.plan.monitors:
+                self._caller = get_ident()
+            try:
+                results: Sequence[Array] = self._quiet.run(self._body, arguments, check_time)
+            finally:
+                self._caller = None
             return results
+
+    def _launch_inside(self, arguments: Sequence[Any], donated: Donated | None) -> Sequence[Array]:
+        """A call by a function that a running call tells of its progress, in other memory."""
+        if self._inner is None:
+            self._inner = HostExecutable(self.plan)
+        results = self._inner.launch(arguments, donated)
+        self._launches += 1
+        return results
 
     def _writable(self, arguments: Sequence[Any], donated: Donated | None) -> list[Array]:
         """The arguments, those that are written over as copies unless their own memory may be."""
@@ -109,7 +126,10 @@ class HostExecutable:
 
     def stats(self) -> dict[str, int]:
         """Launches so far, addresses updated (none on the host), bytes of arguments copied."""
-        return {"launches": self._launches, "updates": 0, "bytes_copied": self._copied.nbytes}
+        copied = self._copied.nbytes
+        if self._inner is not None:
+            copied += self._inner.stats()["bytes_copied"]
+        return {"launches": self._launches, "updates": 0, "bytes_copied": copied}
 
     @property
     def slots(self) -> SlotReport:
@@ -129,7 +149,7 @@ class HostExecutable:
             return idle
 
     def _close(self) -> None:
-        self._body = None
+        self._body = self._inner = None
         self._arena = self._workspace = np.empty(0, np.uint8)
 
     @property
@@ -139,7 +159,8 @@ class HostExecutable:
 
     def pieces(self) -> Mapping[Hashable, int]:
         """The memory it holds; constants are the Plan's."""
-        return {("host", id(self)): self._arena.nbytes + self._workspace.nbytes}
+        inner = {} if self._inner is None else self._inner.pieces()
+        return {("host", id(self)): self._arena.nbytes + self._workspace.nbytes, **inner}
 
     def _checked(self, arguments: Sequence[Any]) -> list[Array]:
         if len(arguments) != len(self._wanted):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random import Random
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -173,6 +174,34 @@ def test_an_error_of_a_callback_leaves_the_executable_usable():
         executable([0.0])
     failing[0] = False
     assert executable([0.0])[0] == 3.0
+
+
+def test_a_callback_may_call_the_program_that_it_is_told_of():
+    left, found = [10.0, 20.0], {}
+
+    def run(start):
+        found[start] = np.asarray(count(np.full(4, start)))
+
+    def callback(step, total):
+        if step == 2 and left:
+            run(left.pop())  # which calls once more
+
+    def body(i, carry):
+        x, y = carry
+        return np.cumsum(x) % 7 + y[::-1], x + i
+
+    def spread(x):
+        return tracegraph.fori_loop(0, 3, body, (x, x + 1), progress=callback)[0]
+
+    count = tracegraph.jit(spread, device="host")
+    thread = Thread(target=run, args=[0.0], daemon=True)
+    thread.start()
+    thread.join(20)
+    assert not thread.is_alive(), "a call waits for itself"
+    assert found.keys() == {0.0, 10.0, 20.0}
+    for start, result in found.items():
+        np.testing.assert_array_equal(result, spread(np.full(4, start)))
+    assert count.stats()["launches"] == 3
 
 
 def test_a_time_limit_stops_loops_and_only_inside_its_block():
