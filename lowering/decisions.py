@@ -65,6 +65,10 @@ class Decision:
 # -- branches ----------------------------------------------------------------------------------
 
 
+NOTHING = "nothing inside"
+"""Why what only arrays without elements pass through has no other schedule."""
+
+
 def branch_obstacle(node: ConditionalNode) -> str | None:
     """Why a branch cannot be predicated, None if it can."""
     graphs = bodies(node)
@@ -77,7 +81,7 @@ def branch_obstacle(node: ConditionalNode) -> str | None:
         return "a product inside"
     if any(isinstance(each, MemcpyNode) for each in inner):
         return "a copy inside"
-    return None if inner else "nothing inside"
+    return None if inner else NOTHING
 
 
 def decide_branch(node: ConditionalNode, costs: Costs, asked: Asked) -> Decision:
@@ -125,7 +129,7 @@ def loop_obstacle(loop: WhileNode) -> str | None:
         return "a branch inside stays a node"
     if any(isinstance(each, MemcpyNode) for each in inner):
         return "a copy inside"
-    return None if inner else "nothing inside"
+    return None if inner else NOTHING
 
 
 def decide_loop(loop: WhileNode, costs: Costs, asked: Asked, counted: bool) -> Decision:

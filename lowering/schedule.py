@@ -21,6 +21,7 @@ from lowering.buffer import Buffer
 from lowering.choices import Choices, declared
 from lowering.costs import CUDA, HOST, Costs
 from lowering.decisions import (
+    NOTHING,
     PRODUCT_LEAVES,
     Asked,
     Decision,
@@ -104,7 +105,7 @@ class _Scheduling:
             if isinstance(node, WhileNode):
                 replaced[node] = self._loop(node, dropped)
             elif isinstance(node, ConditionalNode):
-                replaced[node] = self._branch(node, graph, flags)
+                replaced[node] = self._branch(node, graph, flags, dropped)
         if not replaced:
             return graph
         dropped |= flags.keys()
@@ -113,11 +114,16 @@ class _Scheduling:
 
     # -- branches
 
-    def _branch(self, old: ConditionalNode, graph: Graph, flags: dict[int, Buffer]) -> Graph:
+    def _branch(
+        self, old: ConditionalNode, graph: Graph, flags: dict[int, Buffer], dropped: set[int]
+    ) -> Graph:
         node = with_bodies(old, [self._graph(body) for body in bodies(old)])
         found = setting(graph, node.condition)
         obstacle = "its condition is set elsewhere" if found is None else branch_obstacle(node)
         asked = _asked(node.construct, self._choices.branches)
+        if obstacle == NOTHING and asked.schedule != "conditional":
+            dropped.add(node.condition)
+            return Graph((), frozenset())
         if found is None or obstacle is not None:
             return single(self._hindered(node, obstacle, asked))
         decision = decide_branch(node, self._costs, asked)

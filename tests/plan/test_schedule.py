@@ -406,6 +406,22 @@ def test_a_pin_that_is_impossible_is_an_error_with_the_line(function: Any, messa
     assert f"test_schedule.py:{line}, in {function.__name__}" in str(raised.value)
 
 
+@pytest.mark.parametrize("device", ["host", "cuda"])
+def test_a_pinned_branch_of_empty_arrays_has_nothing_to_run(device: str) -> None:
+    def either(p: Any, x: Any) -> Any:
+        return cond(p, lambda x: x * 2, lambda x: x - 1, x, schedule="predicated")
+
+    def loop(p: Any, x: Any, n: Any) -> Any:
+        return fori_loop(0, n, lambda i, x: either(p, x), x, unroll=2)
+
+    empty = ArrayType("float64", (0,))
+    assert plan_of(either, FLAG, empty, device=device).node_counts.total() == 0
+    unrolled = plan_of(loop, FLAG, empty, NUMBER, device=device)
+    assert [row[:2] for row in rows(unrolled)] == [["fori_loop", "unrolled x2"]]
+    result = tracegraph.jit(loop, device="host")(True, np.ones(0), 3)
+    assert result.shape == (0,)
+
+
 def test_schedules_set_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(choices.VARIABLE, "predicated-branches, unrolled-loops=4")
     assert choices.declared() == Choices("predicated", "unrolled", 4)
