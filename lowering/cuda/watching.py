@@ -30,20 +30,23 @@ class _Watch:
     bars: list[Bar | None]
     shown: list[int]
 
-    def look(self) -> None:
-        """Show what is new."""
+    def counts(self) -> list[int]:
+        """The steps that are counted by now."""
+        return [self.effects.count(number) for number in range(len(self.bars))]
+
+    def show(self, counts: list[int]) -> None:
+        """Show what is new: what was printed, and counts."""
         if self.prints is not None:
             self.prints.show()
-        for number, monitor in enumerate(self.effects.monitors):
-            steps = self.effects.count(number)
+        for number, (monitor, steps) in enumerate(zip(self.effects.monitors, counts, strict=True)):
             if steps != self.shown[number]:
                 bar = self.bars[number] or open_bar(monitor)
                 self.bars[number], self.shown[number] = bar, steps
                 bar.update(steps)
 
-    def close(self) -> None:
+    def close(self, counts: list[int]) -> None:
         """Show the end."""
-        self.look()
+        self.show(counts)
         for bar in self.bars:
             if bar is not None:
                 bar.close()
@@ -58,6 +61,9 @@ class Watcher:
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
         self._lock = threading.RLock()
+        # Held while something is shown, which calls the user's functions: they may launch, and
+        # launches need the other lock.
+        self._showing = threading.RLock()
         self._watches: dict[Effects, _Watch] = {}
         self._errors: dict[Effects, BaseException] = {}
         self._thread: threading.Thread | None = None
@@ -87,11 +93,12 @@ class Watcher:
 
     def finish(self, effects: Effects) -> None:
         """Show the end of launches that have passed, and raise what a callback raised."""
-        with self._lock:
+        with self._showing:
             watch = self._watches.get(effects)
-            if watch is not None and watch.passed():
-                self._close(watch)
-            error = self._errors.pop(effects, None)
+            if watch is not None:
+                self._close_passed(watch)
+            with self._lock:
+                error = self._errors.pop(effects, None)
         if error is not None:
             raise error
 
@@ -100,28 +107,38 @@ class Watcher:
         while True:
             time.sleep(INTERVAL)
             with self._lock:
-                for watch in list(self._watches.values()):
+                watches = list(self._watches.values())
+            for watch in watches:
+                with self._showing:
                     self._look(watch)
+            with self._lock:
                 if not self._watches:
                     self._thread = None
                     return
 
     def _look(self, watch: _Watch) -> None:
-        if watch.passed():
-            self._close(watch)
+        if self._close_passed(watch) or self._watches.get(watch.effects) is not watch:
             return
         try:
-            watch.look()
+            watch.show(watch.counts())
         except Exception as error:
             self._fail(watch, error)
 
-    def _close(self, watch: _Watch) -> None:
-        self._watches.pop(watch.effects, None)
+    def _close_passed(self, watch: _Watch) -> bool:
+        """Show the end of a watch if its launches have passed; whether they have."""
+        with self._lock:
+            if not watch.passed() or self._watches.get(watch.effects) is not watch:
+                return False
+            del self._watches[watch.effects]
+            counts = watch.counts()  # before a launch that follows lets them begin anew
         try:
-            watch.close()
+            watch.close(counts)
         except Exception as error:
             self._fail(watch, error)
+        return True
 
     def _fail(self, watch: _Watch, error: Exception) -> None:
-        self._watches.pop(watch.effects, None)
-        self._errors[watch.effects] = error
+        with self._lock:
+            if self._watches.get(watch.effects) is watch:
+                del self._watches[watch.effects]
+            self._errors[watch.effects] = error

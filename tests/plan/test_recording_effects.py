@@ -276,6 +276,32 @@ def test_a_callback_sees_counts_rise_and_its_error_is_raised_by_the_wait(monkeyp
     result.synchronize()
 
 
+def test_a_callback_may_launch_while_another_thread_does(monkeypatch):
+    monkeypatch.setattr(watching, "INTERVAL", 0.001)
+    told, meanwhile, over = (threading.Event() for _ in range(3))
+
+    def callback(step, total):
+        told.set()
+        assert meanwhile.wait(10)
+        bench.plain([x])
+        over.set()
+
+    bench = Bench(callback)
+    x = bench.array()
+    bench.driver.busy = True
+    bench.loop([x])
+    bench.words()[1] = 1
+    assert told.wait(10)
+    thread = threading.Thread(target=bench.loop, args=[[x]], daemon=True)
+    thread.start()
+    thread.join(0.1)  # it holds what launches need, and asks for the watch, where that is held
+    meanwhile.set()
+    assert over.wait(10)
+    thread.join(10)
+    assert not thread.is_alive()
+    bench.driver.busy = False
+
+
 def test_the_last_count_is_shown_before_a_wait_returns(monkeypatch):
     monkeypatch.setattr(watching, "INTERVAL", 1)
     seen = []
