@@ -99,6 +99,8 @@ class HostExecutable:
 
     def _launch_inside(self, arguments: Sequence[Any], donated: Donated | None) -> Sequence[Array]:
         """A call by a function that a running call tells of its progress, in other memory."""
+        if self._body is None:
+            raise ClosedError(self.plan.name)
         if self._inner is None:
             self._inner = HostExecutable(self.plan)
         results = self._inner.launch(arguments, donated)
@@ -138,6 +140,9 @@ class HostExecutable:
 
     def close(self) -> None:
         """Free the memory; later calls raise. Closing twice does nothing."""
+        if self._caller is not None and self._caller == get_ident():
+            self._close()  # the call that runs holds what it works in
+            return
         with self._lock:
             self._close()
 

@@ -204,6 +204,29 @@ def test_a_callback_may_call_the_program_that_it_is_told_of():
     assert count.stats()["launches"] == 3
 
 
+def test_a_callback_may_close_the_executable_that_it_is_told_of():
+    refused = []
+
+    def callback(step, total):
+        executable.close()
+        with pytest.raises(errors.ClosedError):
+            executable([0.0])
+        refused.append(step)
+
+    def count(x):
+        return tracegraph.fori_loop(0, 3, lambda _, v: v + 1.0, x, progress=callback)
+
+    executable, *_ = executables(count, 0.0)
+    results = []
+    thread = Thread(target=lambda: results.extend(executable([0.0])), daemon=True)
+    thread.start()
+    thread.join(20)
+    assert not thread.is_alive(), "a call waits for itself"
+    assert results == [3.0]
+    assert refused == [1, 2, 3]
+    assert executable.closed
+
+
 def test_a_time_limit_stops_loops_and_only_inside_its_block():
     def forever_if(x):
         return tracegraph.while_loop(lambda v: v >= 0.0, lambda v: v + 1.0, x)
