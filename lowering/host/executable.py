@@ -57,6 +57,7 @@ class HostExecutable:
         self._copied = writer.copied
         self._body: Body | None = writer.function(memory if poison else None)
         self._limited = any(isinstance(node, WhileNode) for node in walk(plan.graph))
+        self._tells = bool(plan.monitors)
         self._caller: int | None = None  # the thread of a call that tells its user of progress
         self._inner: HostExecutable | None = None  # for calls from there
 
@@ -80,7 +81,7 @@ class HostExecutable:
             TimeLimitError: the time was up while a loop ran.
             Exception: what the program's checks raise.
         """
-        if self._caller is not None and self._caller == get_ident():
+        if self._tells and self._caller == get_ident():
             return self._launch_inside(arguments, donated)
         check_time = _time_check() if self._limited else None
         with self._holding:
@@ -89,7 +90,7 @@ class HostExecutable:
             self._launches += 1
             if self._written:
                 arguments = self._writable(arguments, donated)
-            if self.plan.monitors:
+            if self._tells:
                 self._caller = get_ident()
             try:
                 results: Sequence[Array] = self._quiet.run(self._body, arguments, check_time)
@@ -140,7 +141,7 @@ class HostExecutable:
 
     def close(self) -> None:
         """Free the memory; later calls raise. Closing twice does nothing."""
-        if self._caller is not None and self._caller == get_ident():
+        if self._caller == get_ident():
             self._close()  # the call that runs holds what it works in
             return
         with self._lock:
