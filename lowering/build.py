@@ -335,10 +335,14 @@ class RegionBuilder:
         self.block.stages.append(stage)
 
     def emit_reduction(
-        self, space: tuple[int, ...], loop: int, accumulator: Accumulator, buffer: Buffer
+        self,
+        space: tuple[int, ...],
+        loop: int,
+        accumulator: Accumulator,
+        value: Expr,
+        buffer: Buffer,
     ) -> None:
-        """A nest with a single accumulator that goes to a buffer."""
-        value = Accumulated.make(0, buffer.type.dtype)
+        """A nest with a single accumulator, and a value made of it that goes to a buffer."""
         store = Store(buffer, space_index(space), value)
         self.emit(ReduceNest(space, (loop,), (accumulator,), (store,)))
 

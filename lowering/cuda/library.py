@@ -98,7 +98,7 @@ class Cublas:
         data, compute, scale = _types(gemm.dtype)
         operation = self._cublas.Operation
         one, zero = np.ones((), scale), np.zeros((), scale)
-        self._cublas.gemm_strided_batched_ex_64(
+        self._cublas.gemm_strided_batched_ex(
             self._handle,
             operation.T if gemm.transpose_a else operation.N,
             operation.T if gemm.transpose_b else operation.N,

@@ -1,12 +1,16 @@
-"""A library node as cuBLAS arguments, checked by doing what cuBLAS documents, in NumPy."""
+"""A library node as cuBLAS arguments, checked by doing what cuBLAS documents, in NumPy; and which
+products are none.
+"""
 
 import numpy as np
 import pytest
 
+import lowering.matmul
+import tracegraph
 from lowering.buffer import Buffer
 from lowering.cuda.library import gemm_of
-from lowering.plan import LibraryNode, MatrixOperand
-from tracegraph.types import ArrayType
+from lowering.plan import KernelNode, LibraryNode, MatrixOperand
+from tracegraph.types import ArrayType, bfloat16
 
 M, N, K, BATCH = 3, 4, 5, 2
 
@@ -81,3 +85,49 @@ def test_an_operand_without_a_unit_stride_is_refused():
     broadcast = MatrixOperand(buffers[1], 0, 0, 0, 1)
     with pytest.raises(ValueError, match=r"\(0, 1\)"):
         gemm_of(LibraryNode(1, 4, 4, 4, good[0], broadcast, good[2]), lambda b: 0)
+
+
+def matmul(x, y):
+    return x @ y
+
+
+def nodes(*arguments):
+    plan = tracegraph.jit(matmul, device="host").lower(*arguments).plan
+    return [type(node) for node in plan.graph.nodes]
+
+
+def test_what_the_library_cannot_count_is_a_reduction():
+    most = ArrayType("float32", (2**31 - 1,))
+    more = ArrayType("float32", (2**31,))
+    assert LibraryNode in nodes(most, most)
+    assert LibraryNode not in nodes(more, more)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, bfloat16, np.float32, np.complex128])
+@pytest.mark.parametrize(
+    "shapes", [((9,), (9,)), ((3, 9), (9,)), ((9, 2), (2, 3)), ((2, 3, 9), (2, 9, 5))], ids=str
+)
+def test_reductions_give_the_products_of_the_library(monkeypatch, shapes, dtype):
+    rng = np.random.default_rng(1)
+    x, y = (rng.uniform(0.5, 1, shape).astype(dtype) for shape in shapes)
+    by_library = np.asarray(tracegraph.jit(matmul, device="host")(x, y))
+    monkeypatch.setattr(lowering.matmul, "LIBRARY_MOST", 8)
+    assert LibraryNode not in nodes(x, y)
+    product = np.asarray(tracegraph.jit(matmul, device="host")(x, y))
+    assert product.dtype == by_library.dtype
+    close = {2: 1e-2, 4: 1e-6}.get(np.dtype(dtype).itemsize, 1e-12)
+    np.testing.assert_allclose(product.astype(complex), by_library.astype(complex), rtol=close)
+
+
+def test_rows_too_far_apart_for_the_library_are_copied(monkeypatch):
+    monkeypatch.setattr(lowering.matmul, "LIBRARY_MOST", 8)
+    x, y = np.arange(27.0).reshape(3, 9), np.arange(8.0).reshape(4, 2)
+
+    def of_part(x, y):
+        return x[:, :4] @ y
+
+    jitted = tracegraph.jit(of_part, device="host")
+    kinds = [type(node) for node in jitted.lower(x, y).plan.graph.nodes]
+    assert LibraryNode in kinds
+    assert KernelNode in kinds
+    np.testing.assert_array_equal(np.asarray(jitted(x, y)), of_part(x, y))
