@@ -269,7 +269,8 @@ __device__ inline float tg_bfloat16_to_float(tg_u16 bits) {
 #endif
 }
 
-// Beyond the range of T this wraps where x86 does, as NumPy's casts there do; C leaves it undefined.
+// Beyond the range of T, C leaves it undefined, and NumPy gives what the processor does. Here values that
+// 32 bits hold wrap in types of 8 and 16, as on x86; a GPU takes the nearest end of larger types.
 template <class T, class R> __device__ T tg_float_to_integer(R x) {
   if constexpr (sizeof(T) < 4) return (T)(tg_i32)x;
   else if constexpr (sizeof(T) == 4 && !tg_signed<T>) return (T)(tg_i64)x;
