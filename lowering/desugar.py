@@ -4,7 +4,10 @@
 - `while_loop` becomes `rotated_loop`: its condition is evaluated once before the loop, on the first
   carry, and once at the end of the body, on the new carry. Zero trips stay legal, and entering an
   inner loop anew arms its condition anew;
-- the index of `switch` is clamped to its branches.
+- the index of `switch` is clamped to its branches;
+- a check inside of a loop that may wait for what it checks is carried along: the loop goes on only
+  while all checks in it have held. Else an inner loop that ends at its limit of steps could leave
+  the one around it without end, and nobody would hear of the failure.
 """
 
 from __future__ import annotations
@@ -21,6 +24,8 @@ from tracegraph.op import Control, Op
 from tracegraph.types import ArrayType
 
 _COUNTER = ArrayType(np.dtype(np.int64))
+_HELD = ArrayType(np.dtype(np.bool_))
+_TRUE = Literal.of(True, _HELD)
 
 
 def _no_reference(*_: Any, **__: Any) -> Any:
@@ -50,19 +55,70 @@ def desugar(program: Program) -> Program:
     return replace(program, body=_region(program.body))
 
 
-def _region(region: Region) -> Region:
-    builder = _Builder()
+def _region(region: Region, checked: bool = False) -> Region:
+    """The region; a `checked` one has a further result: whether all checks in it have held."""
+    builder = _Builder(checked=checked)
     for eqn in region.eqns:
         builder.add(eqn)
-    return Region(region.params, tuple(builder.eqns), builder.resolve_all(region.results))
+    results = builder.resolve_all(region.results)
+    return Region(
+        region.params, tuple(builder.eqns), (*results, builder.held) if checked else results
+    )
+
+
+def _may_wait(eqn: Eqn) -> bool:
+    """Whether it is a loop that ends by what it computes."""
+    return eqn.op.name == "while_loop" and eqn.attrs.get("trip_count") is None
+
+
+def _carrying(eqn: Eqn, held: Value) -> Eqn:
+    """A loop whose regions have a further result, as one that carries that of its body.
+
+    What is carried last is `held`. In conditions nothing is checked: they ask for what is carried.
+    """
+    carry = eqn.attrs["carry"]
+
+    def inserted(items: Sequence[Any], item: Any) -> tuple[Any, ...]:
+        return (*items[:carry], item, *items[carry:])
+
+    *conditions, body = eqn.regions
+    regions = []
+    for condition in conditions:
+        inner, before = _Builder(condition.eqns), Value(_HELD)
+        goes_on, _ = condition.results
+        if _may_wait(eqn):
+            goes_on = inner.emit("logical_and", goes_on, before, origin=eqn)
+        params = inserted(condition.params, before)
+        regions.append(Region(params, tuple(inner.eqns), (goes_on,)))
+    inner, before = _Builder(body.eqns), Value(_HELD)
+    *results, now = body.results
+    now = inner.emit("logical_and", before, now, origin=eqn)
+    params = inserted(body.params, before)
+    regions.append(Region(params, tuple(inner.eqns), inserted(results, now)))
+    return replace(
+        eqn,
+        operands=inserted(eqn.operands, _TRUE),
+        outputs=inserted(eqn.outputs, held),
+        attrs={**eqn.attrs, "carry": carry + 1},
+        regions=tuple(regions),
+    )
+
+
+def _has_check(region: Region) -> bool:
+    return any(e.op.name == "require" or any(map(_has_check, e.regions)) for e in region.eqns)
 
 
 class _Builder:
-    """Equations under construction, and what values were rewritten to."""
+    """Equations under construction, and what values were rewritten to.
 
-    def __init__(self) -> None:
-        self.eqns: list[Eqn] = []
+    Of a `checked` region, `held` says whether all checks so far have held.
+    """
+
+    def __init__(self, eqns: Sequence[Eqn] = (), checked: bool = False) -> None:
+        self.eqns = [*eqns]
         self.renamed: dict[Value, Atom] = {}
+        self.checked = checked
+        self.held: Atom = _TRUE
 
     def resolve(self, atom: Atom) -> Atom:
         return self.renamed.get(atom, atom) if isinstance(atom, Value) else atom
@@ -99,8 +155,16 @@ class _Builder:
             eqn = replace(eqn, operands=self.resolve_all(eqn.operands))
         if not eqn.regions:
             self.eqns.append(eqn)
+            if self.checked and eqn.op.name == "require":
+                self._hold(eqn.operands[1], eqn)
             return
-        eqn = replace(eqn, regions=tuple(map(_region, eqn.regions)))
+        checked = (self.checked or _may_wait(eqn)) and any(map(_has_check, eqn.regions))
+        eqn = replace(eqn, regions=tuple([_region(r, checked) for r in eqn.regions]))
+        held = Value(_HELD)
+        if checked and "carry" in eqn.attrs:
+            eqn = _carrying(eqn, held)
+        elif checked:
+            eqn = replace(eqn, outputs=(*eqn.outputs, held))
         match eqn.op.name:
             case "scan":
                 self._scan(eqn)
@@ -110,6 +174,13 @@ class _Builder:
                 self._switch(eqn)
             case _:
                 self.eqns.append(eqn)
+        if self.checked and checked:
+            self._hold(held, eqn)
+
+    def _hold(self, held: Atom, eqn: Eqn) -> None:
+        held = self.resolve(held)
+        first = self.held is _TRUE
+        self.held = held if first else self.emit("logical_and", self.held, held, origin=eqn)
 
     def _switch(self, eqn: Eqn) -> None:
         index, *captures = eqn.operands
