@@ -81,20 +81,16 @@ def _carrying(eqn: Eqn, held: Value) -> Eqn:
     def inserted(items: Sequence[Any], item: Any) -> tuple[Any, ...]:
         return (*items[:carry], item, *items[carry:])
 
-    *conditions, body = eqn.regions
     regions = []
-    for condition in conditions:
-        inner, before = _Builder(condition.eqns), Value(_HELD)
-        goes_on, _ = condition.results
-        if _may_wait(eqn):
-            goes_on = inner.emit("logical_and", goes_on, before, origin=eqn)
-        params = inserted(condition.params, before)
-        regions.append(Region(params, tuple(inner.eqns), (goes_on,)))
-    inner, before = _Builder(body.eqns), Value(_HELD)
-    *results, now = body.results
-    now = inner.emit("logical_and", before, now, origin=eqn)
-    params = inserted(body.params, before)
-    regions.append(Region(params, tuple(inner.eqns), inserted(results, now)))
+    for region in eqn.regions:
+        inner, before = _Builder(region.eqns), Value(_HELD)
+        *results, now = region.results
+        if region is eqn.regions[-1]:  # the body
+            results[carry:carry] = [inner.emit("logical_and", before, now, origin=eqn)]
+        elif _may_wait(eqn):
+            results = [inner.emit("logical_and", *results, before, origin=eqn)]
+        params = inserted(region.params, before)
+        regions.append(Region(params, tuple(inner.eqns), tuple(results)))
     return replace(
         eqn,
         operands=inserted(eqn.operands, _TRUE),

@@ -144,7 +144,7 @@ def _join(
     kept: frozenset[Buffer],
 ) -> Growing | None:
     """What a nest has become a part of, or as which it stands beside the others, if it can."""
-    needed = [n for n in kernel.nests if not n.stores.keys().isdisjoint(reads)]
+    needed = [other for other in kernel.nests if other.stores_any(reads)]
     # what reads from two nests of one kernel cannot become part of either
     for other in (needed or kernel.nests) if len(needed) < 2 else ():
         if other.merge(nest) or _merge_rows(other, nest, bool(needed), kept):

@@ -39,7 +39,7 @@ def cubin(source: str, arch: str) -> Any:
     from cuda.core import ObjectCode
 
     key = _key(source, arch)
-    store = _program_cache()
+    store = program_cache()
     code = _kept(store, key) if store is not None else None
     if code is not None:
         return ObjectCode.from_cubin(code)
@@ -91,10 +91,10 @@ def cache_directory() -> Path:
     return Path(root) / "tracegraph" / "kernels"
 
 
-def _program_cache() -> Any:
+def program_cache() -> Any:
     """The cache, or None, with a warning, where none can be made."""
     try:
-        return program_cache(cache_directory())
+        return _opened(cache_directory())
     except (OSError, RuntimeError) as error:  # of a user without a home, as in some containers
         warnings.warn(
             f"compiled kernels are not kept: {error}; set {CACHE_VARIABLE} to a directory that "
@@ -105,8 +105,7 @@ def _program_cache() -> Any:
 
 
 @cache
-def program_cache(directory: Path) -> Any:
-    """The cache in `directory`."""
+def _opened(directory: Path) -> Any:
     from cuda.core.utils import FileStreamProgramCache
 
     return FileStreamProgramCache(directory, max_size_bytes=CACHE_BYTES)

@@ -9,9 +9,14 @@ from tracegraph.op import get
 from tracegraph.tracer import Tracer
 
 
+def target_of(out: Any) -> Any:
+    """The array that `out=` asks for, which ufuncs give in a tuple; None if there is none."""
+    return out[0] if isinstance(out, tuple) else out
+
+
 def written(name: str, result: Any, out: Any, where: Any) -> Any:
     """The result of a ufunc, in `out` and under a mask if these are given."""
-    target = out[0] if isinstance(out, tuple) else out
+    target = target_of(out)
     if target is None:
         if where is not True:
             raise UnsupportedByTracerError(

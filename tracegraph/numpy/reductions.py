@@ -10,7 +10,7 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 from numpy.typing import DTypeLike
 
 from tracegraph.numpy.dispatch import as_array, copied, lifted, numpy_function
-from tracegraph.numpy.output import written
+from tracegraph.numpy.output import target_of, written
 from tracegraph.numpy.shapes import broadcast_to, reshape
 from tracegraph.numpy.ufuncs import (
     absolute,
@@ -52,7 +52,7 @@ def _sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 def _folded_in(a: Any, dtype: DTypeLike | None, out: Any) -> Any:
     """An array in the dtype in which it is summed: that given, or that of `out`, or the default."""
-    target = out[0] if isinstance(out, tuple) else out
+    target = target_of(out)
     default = _sum_dtype(a.dtype) if target is None else target.dtype
     return as_array(a, default if dtype is None else dtype)
 
