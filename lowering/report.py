@@ -20,7 +20,7 @@ from lowering.plan import (
     bodies,
     walk,
 )
-from tracegraph.ir import Source
+from tracegraph.ir import Source, lines_of
 
 _KINDS: dict[type, str] = {
     IfNode: "IF node",
@@ -112,7 +112,7 @@ def _part(node: Node, level: int) -> Part | None:
 def _row(
     known: Construct, is_loop: bool, sources: Sequence[Source], counts: Sequence[int], depth: int
 ) -> tuple[str, ...]:
-    lines = ", ".join(dict.fromkeys(map(str, sources))) or "-"
+    lines = lines_of(sources) or "-"
     steps = _steps(known) if is_loop else "-"
     nodes = "+".join(map(str, counts))
     return lines, "  " * depth + known.name, steps, known.schedule, nodes, known.why

@@ -46,6 +46,7 @@ from lowering.plan import (
     SwitchNode,
     WhileNode,
 )
+from tracegraph.ir import lines_of
 from tracegraph.scalar import (
     INDEX,
     Accumulated,
@@ -119,7 +120,7 @@ def _graph_lines(graph: Graph) -> Iterator[str]:
     for number, node in enumerate(graph.nodes):
         before = sorted(i for i, j in graph.edges if j == number)
         after = f" after {', '.join(map(str, before))}" if before else ""
-        sources = ", ".join(map(str, node.sources))
+        sources = lines_of(node.sources)
         head, *body = _node_lines(node)
         yield f"{number}: {head}{after}" + (f"  # {sources}" if sources else "")
         yield from (_INDENT + line for line in body)

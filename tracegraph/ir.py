@@ -10,7 +10,7 @@ All of it is frozen data. Values and equations are compared by identity.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from operator import attrgetter
 from types import MappingProxyType
@@ -34,6 +34,11 @@ class Source(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.file.replace(chr(92), '/').rsplit('/', 1)[-1]}:{self.line}"
+
+
+def lines_of(sources: Iterable[Source]) -> str:
+    """The lines as users read them, each once: functions of one line have several sources."""
+    return ", ".join(dict.fromkeys(map(str, sources)))
 
 
 @record

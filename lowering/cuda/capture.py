@@ -13,6 +13,7 @@ from typing import Any
 from lowering.cuda.definition import Definition
 from lowering.plan import Node
 from lowering.slots import NodeSlots
+from tracegraph.ir import lines_of
 
 LEGAL_IN_BODIES = frozenset({"kernel", "memcpy", "memset", "empty", "graph", "conditional"})
 """The kinds of node that a conditional body may hold. Captured calls keep to them at the top of a
@@ -61,4 +62,4 @@ def capture(
 
 def lines(node: Node) -> str:
     """The user's lines that a node comes from."""
-    return ", ".join(map(str, node.sources)) or "an unknown line"
+    return lines_of(node.sources) or "an unknown line"

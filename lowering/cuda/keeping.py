@@ -17,6 +17,7 @@ from lowering.cuda.library import WORKSPACE_BYTES
 from lowering.cuda.mailbox import WORD
 from lowering.plan import LibraryNode, Node, Plan
 from lowering.slots import NodeSlots, Slot
+from tracegraph.ir import lines_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +31,13 @@ class Keeping:
     code_bytes: int
     operands: Collection[Buffer]
 
-    def kernel(self, name: str, node: Node | None, parameters: Sequence[Parameter]) -> NodeSlots:
-        """The slots of a kernel node; the load kernel belongs to no node of the Plan."""
+    def kernel(self, name: str, node: Node, parameters: Sequence[Parameter]) -> NodeSlots:
+        """The slots of a kernel node."""
         slots = [Slot("module", self.code_bytes), *self._memory(parameters)]
-        return NodeSlots("kernel", name, _lines(node), tuple(slots))
+        return NodeSlots("kernel", name, lines_of(node.sources), tuple(slots))
 
     def load(self, name: str, nbytes: int) -> NodeSlots:
-        """The slots of the kernel that writes small inputs."""
+        """The slots of the kernel that writes small inputs: it belongs to no node of the Plan."""
         slots = (Slot("module", self.code_bytes), Slot("small inputs", nbytes))
         return NodeSlots("kernel", name, "", slots)
 
@@ -46,11 +47,11 @@ class Keeping:
         slots += self._memory([node.left.buffer, node.right.buffer, node.target.buffer])
         batch = f"{node.batch} x " if node.batch > 1 else ""
         name = f"product {batch}{node.m}x{node.k}x{node.n}"
-        return NodeSlots("library", name, _lines(node), tuple(slots))
+        return NodeSlots("library", name, lines_of(node.sources), tuple(slots))
 
     def conditional(self, kind: str, node: Node) -> NodeSlots:
         """The slots of a conditional node: its bodies' nodes have their own."""
-        return NodeSlots(kind, "-", _lines(node))
+        return NodeSlots(kind, "-", lines_of(node.sources))
 
     def _memory(self, parameters: Iterable[Parameter]) -> list[Slot]:
         """One slot for each piece of fixed memory."""
@@ -75,8 +76,3 @@ class Keeping:
             case FailureWord() | StepCount():
                 return Slot("mailbox", WORD * (1 + len(self.plan.monitors)))
         return None
-
-
-def _lines(node: Node | None) -> str:
-    sources = () if node is None else node.sources
-    return ", ".join(dict.fromkeys(map(str, sources)))

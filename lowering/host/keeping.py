@@ -19,6 +19,7 @@ from lowering.plan import (
     walk,
 )
 from lowering.slots import NodeSlots, Slot, SlotReport
+from tracegraph.ir import lines_of
 
 
 def slots(plan: Plan) -> SlotReport:
@@ -32,8 +33,7 @@ def _node_slots(plan: Plan, node: Node) -> NodeSlots:
     kind, name, buffers = _described(node)
     order = sorted(buffers, key=lambda buffer: (buffer.space, buffer.number))
     kept = dict.fromkeys(_slot(plan, b) for b in order if b.space in ("const", "scratch"))
-    lines = ", ".join(dict.fromkeys(map(str, node.sources)))
-    return NodeSlots(kind, name, lines, tuple(kept))
+    return NodeSlots(kind, name, lines_of(node.sources), tuple(kept))
 
 
 def _described(node: Node) -> tuple[str, str, Iterable[Buffer]]:
