@@ -105,16 +105,22 @@ class RegionBuilder:
         self.memo: dict[tuple[Atom, tuple[Expr, ...], Expr | None], Expr] = {}
         self.accumulators: list[Accumulator] | None = None
         self.accumulated: dict[Value, Accumulated] = {}
-        self.source: Source | None = None
+        self.origin: Sequence[Eqn] = ()  # the equations that what is added comes from
         self.places = _places(region, sinks, self.grouping.stored)
 
     def build(self) -> Block:
         """The block: nests of stored values, in the order of their equations, then the sinks'."""
         for eqn in self.region.eqns:
-            self.source = eqn.source
+            self.origin = (eqn,)
             self._equation(eqn)
+        one_kernel = self.grouping.is_one_kernel
+        if one_kernel:
+            self.origin = self.region.eqns
         for atom, buffer in zip(self.region.results, self.sinks, strict=False):
             if not isinstance(atom, Value) or self.places.get(atom) is not buffer:
+                inlined = self.bindings.get(atom) if isinstance(atom, Value) else None
+                if isinstance(inlined, Eqn) and not one_kernel:
+                    self.origin = (inlined,)
                 self.store_value(atom, buffer)
         return self.block
 
@@ -348,8 +354,8 @@ class RegionBuilder:
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """The user's line of the current equation."""
-        return () if self.source is None else (self.source,)
+        """The user's lines that what is added comes from."""
+        return tuple([s for s in dict.fromkeys([e.source for e in self.origin]) if s is not None])
 
 
 _IN_KERNELS = frozenset({Elementwise, Indexed, Reduction})

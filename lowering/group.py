@@ -44,6 +44,10 @@ PRINTED_WORK = 1 << 14
 
 MAX_SITES = 8
 
+MAX_TOGETHER = 300
+"""Equations, literals and values read from memory of a region that is taken for one kernel: leaves
+room for index arithmetic below `grow.MAX_EXPRESSIONS`."""
+
 _MAPPED = (Elementwise, Indexed)
 _COMPUTED = (Elementwise, Indexed, Reduction)
 
@@ -62,13 +66,15 @@ class Grouping:
 
     stored: set[Value] = field(default_factory=set)
     fused: set[Value] = field(default_factory=set)
+    is_one_kernel: bool = False
+    """Whether all that is computed will be in a single kernel."""
 
 
 def group(region: Region, sinks: int) -> Grouping:
     """Decide for every value of the region. The first `sinks` results are stored by kernels of
     their own; the remaining results (conditions) are stored values.
     """
-    return _Analysis(region, sinks).run()
+    return _of_one_kernel(region, sinks) or _Analysis(region, sinks).run()
 
 
 def apart(region: Region) -> Grouping:
@@ -91,6 +97,36 @@ def is_free(eqn: Eqn) -> bool:
     return isinstance(form, Indexed) and (
         form.view or all(isinstance(a, Literal) for a in eqn.operands)
     )
+
+
+def _of_one_kernel(region: Region, sinks: int) -> Grouping | None:
+    """The grouping of a region that is evaluated at the points of one space only: `fuse` makes one
+    kernel of it, in which nothing is evaluated twice, whatever is used how often.
+
+    So only depth bounds what is inlined. Values stored only to be forwarded took most of planning.
+    """
+    space: tuple[int, ...] | None = None
+    depth: dict[Atom, int] = {}  # of what is computed
+    stored: set[Value] = set()
+    size = 0
+    for eqn in region.eqns:
+        below = [depth[atom] for atom in eqn.operands if atom in depth]
+        size += 1 + len(eqn.operands) - len(below)
+        if size > MAX_TOGETHER:
+            return None
+        if isinstance(eqn.op.form, Elementwise):
+            (out,) = eqn.outputs
+            space = out.type.shape if space is None else space
+            if out.type.shape != space:
+                return None
+            depth[out] = max(below) + 1 if below else 1
+            if depth[out] > MAX_DEPTH:
+                stored.add(out)
+                depth[out] = 0
+        elif below or not is_free(eqn):
+            return None
+    stored.update([v for v in region.results[sinks:] if isinstance(v, Value) and v in depth])
+    return Grouping(stored, is_one_kernel=True)
 
 
 class _Analysis:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import reduce
 
 import numpy as np
 import pytest
 
 import tracegraph
+from lowering import group
 from lowering.facts import nest_reads, nest_size, nest_writes
 from lowering.grow import MAX_EXPRESSIONS
 from lowering.kernel import MapNest, ReduceNest, RowNest, ScatterNest
@@ -37,6 +39,62 @@ def test_an_elementwise_chain_with_views_is_one_kernel_and_no_scratch():
     plan = plan_of(chain, ArrayType(F64, (3, 4)), ArrayType(F64, (2,)))
     assert kinds(plan) == {"KernelNode": 1}
     assert plan.arena_bytes == 0
+
+
+@pytest.mark.parametrize("rounds", [1, 10, 40, 200])
+def test_a_map_of_one_space_is_one_kernel_however_its_values_are_shared(rounds, monkeypatch):
+    def step(x, y, scale):
+        y = y[::-1]
+        for _ in range(rounds):
+            x, y = np.sin(x) * y, np.clip(x - y * scale, -1, 1)
+        return x, y, x < y
+
+    arguments = (vector(), vector(), ArrayType(F64, ()))
+    together = plan_of(step, *arguments)
+    monkeypatch.setattr(group, "MAX_TOGETHER", 0)
+    step_by_step = plan_of(step, *arguments)
+    kernels = [[n.kernel.nests for n in p.graph.nodes] for p in (together, step_by_step)]
+    sizes = [[list(map(nest_size, nests)) for nests in each] for each in kernels]
+    assert sizes[0] == sizes[1]
+    assert together.arena_bytes == step_by_step.arena_bytes
+    if rounds < 200:
+        assert len(together.graph.nodes) == 1
+        assert together.arena_bytes == 0
+
+
+def test_what_a_map_of_one_space_shares_is_not_stored_to_be_forwarded():
+    def step(x, y):
+        shared = x * y + 1.0
+        return shared - x, shared * y, shared > 0
+
+    region = tracegraph.jit(step).trace(vector(), vector()).optimized.body
+    assert group.group(region, 3).stored == set()
+    assert group.group(region, 2).stored == {region.results[2]}, "a condition is read by a signal"
+    deep = tracegraph.jit(lambda x: reduce(np.multiply, [x] * 150)).trace(vector()).optimized.body
+    assert len(group.group(deep, 1).stored) == 2, "kernels are built by recursion"
+
+
+def test_nodes_know_the_lines_of_all_they_compute():
+    def step(x):
+        shared = x + 1
+        return (
+            shared * x,
+            shared - x,
+        )
+
+    def two(x):
+        moved = np.roll(x, 1) * x
+        return moved, np.sum(x)
+
+    (node,) = plan_of(step, vector()).graph.nodes
+    first = node.sources[0].line
+    assert [source.line - first for source in node.sources] == [0, 2, 3]
+    found = {
+        source.line - two.__code__.co_firstlineno
+        for n in plan_of(two, vector()).graph.nodes
+        for source in n.sources
+    }
+    assert found == {1, 2}
 
 
 def test_a_reduction_takes_its_producers_and_its_epilogue():
