@@ -105,22 +105,22 @@ class RegionBuilder:
         self.memo: dict[tuple[Atom, tuple[Expr, ...], Expr | None], Expr] = {}
         self.accumulators: list[Accumulator] | None = None
         self.accumulated: dict[Value, Accumulated] = {}
-        self.origin: Sequence[Eqn] = ()  # the equations that what is added comes from
+        self.sources: tuple[Source, ...] = ()  # the user's lines that what is added comes from
         self.places = _places(region, sinks, self.grouping.stored)
 
     def build(self) -> Block:
         """The block: nests of stored values, in the order of their equations, then the sinks'."""
         for eqn in self.region.eqns:
-            self.origin = (eqn,)
+            self.sources = _line(eqn)
             self._equation(eqn)
         one_kernel = self.grouping.is_one_kernel
         if one_kernel:
-            self.origin = self.region.eqns
+            self.sources = tuple(dict.fromkeys([s for e in self.region.eqns for s in _line(e)]))
         for atom, buffer in zip(self.region.results, self.sinks, strict=False):
             if not isinstance(atom, Value) or self.places.get(atom) is not buffer:
                 inlined = self.bindings.get(atom) if isinstance(atom, Value) else None
                 if isinstance(inlined, Eqn) and not one_kernel:
-                    self.origin = (inlined,)
+                    self.sources = _line(inlined)
                 self.store_value(atom, buffer)
         return self.block
 
@@ -352,14 +352,14 @@ class RegionBuilder:
         store = Store(buffer, space_index(space), value)
         self.emit(ReduceNest(space, (loop,), (accumulator,), (store,)))
 
-    @property
-    def sources(self) -> tuple[Source, ...]:
-        """The user's lines that what is added comes from."""
-        return tuple([s for s in dict.fromkeys([e.source for e in self.origin]) if s is not None])
-
 
 _IN_KERNELS = frozenset({Elementwise, Indexed, Reduction})
 _form = attrgetter("op.form")
+
+
+def _line(eqn: Eqn) -> tuple[Source, ...]:
+    """The user's line of an equation, if it has one."""
+    return () if eqn.source is None else (eqn.source,)
 
 
 def _places(

@@ -54,7 +54,7 @@ def _loop(builder: RegionBuilder, eqn: Eqn) -> None:
     inner = builder.inside(region, own, operands[count:], news)
     inner.block.owned.update(news)
     body = inner.build()
-    inner.origin = builder.origin
+    inner.sources = builder.sources
     inner.set_condition(region.results[-1], condition)
     inner.merge()
     place_carries(body, dict(zip(news, carries, strict=True)))

@@ -105,13 +105,13 @@ def _of_one_kernel(region: Region, sinks: int) -> Grouping | None:
 
     So only depth bounds what is inlined. Values stored only to be forwarded took most of planning.
     """
+    size = len(region.eqns)
     space: tuple[int, ...] | None = None
     depth: dict[Atom, int] = {}  # of what is computed
     stored: set[Value] = set()
-    size = 0
     for eqn in region.eqns:
         below = [depth[atom] for atom in eqn.operands if atom in depth]
-        size += 1 + len(eqn.operands) - len(below)
+        size += len(eqn.operands) - len(below)
         if size > MAX_TOGETHER:
             return None
         if isinstance(eqn.op.form, Elementwise):
