@@ -5,7 +5,8 @@ kernels, or several index maps of one kernel, would each compute it anew. Views 
 reduction is *fused* into the kernel of the one value that uses it point by point.
 
 The analysis follows each use down to a `Site`: the kernel (root) that will evaluate the value, and
-by which index map. One site means that inlining costs nothing.
+by which index map. One site means that inlining costs nothing. Where a region has one space, all is
+one kernel, and nothing needs to be followed.
 """
 
 from __future__ import annotations
