@@ -110,12 +110,13 @@ class RegionBuilder:
 
     def build(self) -> Block:
         """The block: nests of stored values, in the order of their equations, then the sinks'."""
-        for eqn in self.region.eqns:
-            self.sources = _line(eqn)
-            self._equation(eqn)
         one_kernel = self.grouping.is_one_kernel
         if one_kernel:
             self.sources = tuple(dict.fromkeys([s for e in self.region.eqns for s in _line(e)]))
+        for eqn in self.region.eqns:
+            if not one_kernel:
+                self.sources = _line(eqn)
+            self._equation(eqn)
         for atom, buffer in zip(self.region.results, self.sinks, strict=False):
             if not isinstance(atom, Value) or self.places.get(atom) is not buffer:
                 inlined = self.bindings.get(atom) if isinstance(atom, Value) else None

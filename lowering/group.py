@@ -46,8 +46,14 @@ PRINTED_WORK = 1 << 14
 MAX_SITES = 8
 
 MAX_TOGETHER = 300
-"""Equations, literals and values read from memory of a region that is taken for one kernel: leaves
-room for index arithmetic below `grow.MAX_EXPRESSIONS`."""
+"""Expressions of a region that is taken for one kernel, at most; `grow.MAX_EXPRESSIONS` is twice as
+many, for index arithmetic is estimated."""
+
+VIEW_SIZE = 4
+"""Expressions of a view for each axis."""
+
+MAX_WALKED = 1000
+"""Results times equations of such a region: each result is a nest that knows all that is below."""
 
 _MAPPED = (Elementwise, Indexed)
 _COMPUTED = (Elementwise, Indexed, Reduction)
@@ -106,27 +112,35 @@ def _of_one_kernel(region: Region, sinks: int) -> Grouping | None:
 
     So only depth bounds what is inlined. Values stored only to be forwarded took most of planning.
     """
-    size = len(region.eqns)
-    space: tuple[int, ...] | None = None
-    depth: dict[Atom, int] = {}  # of what is computed
+    results = region.results
+    if not results or len(results) * len(region.eqns) > MAX_WALKED:
+        return None
+    space = results[0].type.shape
+    size = len(results)
+    depth: dict[Atom, int] = {}
+    computed: set[Value] = set()
     stored: set[Value] = set()
     for eqn in region.eqns:
-        below = [depth[atom] for atom in eqn.operands if atom in depth]
-        size += len(eqn.operands) - len(below)
-        if size > MAX_TOGETHER:
-            return None
+        deepest = 1 + max([depth.get(atom, 0) for atom in eqn.operands], default=0)
+        (out, *_) = eqn.outputs
         if isinstance(eqn.op.form, Elementwise):
-            (out,) = eqn.outputs
-            space = out.type.shape if space is None else space
             if out.type.shape != space:
                 return None
-            depth[out] = max(below) + 1 if below else 1
-            if depth[out] > MAX_DEPTH:
+            size += 1 + len(eqn.operands) - len(computed.intersection(eqn.operands))
+            computed.add(out)
+            if deepest > MAX_DEPTH:
                 stored.add(out)
-                depth[out] = 0
-        elif below or not is_free(eqn):
+                deepest = 0
+        elif not is_free(eqn) or deepest > MAX_DEPTH or not computed.isdisjoint(eqn.operands):
             return None
-    stored.update([v for v in region.results[sinks:] if isinstance(v, Value) and v in depth])
+        else:
+            size += VIEW_SIZE * (1 + len(out.type.shape))
+        if size > MAX_TOGETHER:
+            return None
+        depth[out] = deepest
+    if any(atom.type.shape != space for atom in results):
+        return None  # it would have a kernel of its own, between others
+    stored.update([v for v in results[sinks:] if isinstance(v, Value) and v in computed])
     return Grouping(stored, is_one_kernel=True)
 
 

@@ -333,7 +333,7 @@ class RecordingDriver:
         self._log("tie")
         graph.tied = slots
 
-    def release_tied(self) -> None:
+    def release_tied(self, most: int = 0) -> None:
         """They go with the graph."""
 
     def updater(self, executable: RecordedExecutable, kernel: RecordedNode) -> Callable[[], None]:

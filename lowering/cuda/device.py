@@ -66,14 +66,15 @@ class OpenDevice:
             pool.reclaim()
         cached = sum(pool.free_bytes for pool in pools)
         free, total = self.driver.memory_info()
+        held = self.heap.holdings.held
         return {
-            "arrays": self.heap.held["arrays"] - cached,
+            "arrays": held["arrays"] - cached,
             "cached": cached,
-            "arenas": self.heap.held["arenas"],
-            "constants": self.heap.held["constants"],
+            "arenas": held["arenas"],
+            "constants": held["constants"],
             "graph_bytes": sum(e.stats()["graph_bytes"] for e in executables),
             "graphs": len(executables),
-            "high_water": self.heap.high_water,
+            "high_water": self.heap.holdings.high_water,
             "free": free,
             "total": total,
         }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
+from functools import partial
 from typing import Any
 from weakref import WeakMethod
 
@@ -47,7 +48,7 @@ class CudaExecutable:
         self._opening = threading.Lock()
         self._past: Counter[str] = Counter()  # counts of graphs whose streams were left
         self._blueprint: Blueprint | None = blueprint  # None once it is closed
-        self._home = Instance(blueprint, device.home)
+        self._home = _instance(blueprint, device.home)
         self._instances = {device.home: self._home}
         self._calls: dict[Lane, Call] = {device.home: self._home.launch}
         self.launch: Call = home_call(self._home, WeakMethod(self._launch))
@@ -80,7 +81,10 @@ class CudaExecutable:
         blueprint = self._blueprint
         if blueprint is None:
             raise ClosedError(self.plan.name)
-        return export(blueprint, self._device.home, arguments)
+        return self._device.heap.relieved(
+            partial(export, blueprint, self._device.home, arguments),
+            what=f"an exported graph of {self.plan.name}",
+        )
 
     def _check(self, arguments: Sequence[Any]) -> None:
         if len(arguments) != len(self._wanted):
@@ -109,7 +113,7 @@ class CudaExecutable:
             if lane not in self._calls:
                 if self._blueprint is None:
                     raise ClosedError(self.plan.name)
-                instance = self._instances[lane] = Instance(self._blueprint, lane)
+                instance = self._instances[lane] = _instance(self._blueprint, lane)
                 self._calls[lane] = away_call(instance)
             return self._calls[lane]
 
@@ -188,6 +192,14 @@ class CudaExecutable:
         self.launch = closed_call(self.plan.name)
         for instance in self._instances.values():
             instance.close()
+
+
+def _instance(blueprint: Blueprint, lane: Lane) -> Instance:
+    """A graph for a stream. What the driver itself has no memory for is made again when others have
+    been closed.
+    """
+    make = partial(Instance, blueprint, lane)
+    return blueprint.device.heap.relieved(make, what=f"the graph of {blueprint.plan.name}")
 
 
 def _counts(instance: Instance) -> dict[str, int]:

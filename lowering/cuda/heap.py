@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import gc
-import weakref
 from collections.abc import Callable, Iterator
-from typing import Any, Literal, Protocol
+from functools import partial
+from typing import Any, Protocol, TypeVar
 
+from lowering.cuda.holdings import Holdings, Purpose
 from lowering.cuda.interface import Allocation, Driver, Event
 from lowering.cuda.timeline import Timeline
 from tracegraph import residents
 from tracegraph.errors import OutOfMemoryError
 from tracegraph.living import Living
 
-Purpose = Literal["arrays", "arenas", "constants"]
+_T = TypeVar("_T")
 
 Lent = list[tuple[Allocation, list[Event]]]
 """Memory that is free once the events with it have passed."""
@@ -28,6 +29,9 @@ class Clearable(Protocol):
 
 MOST_NAMED = 5
 """Functions that an OutOfMemoryError names."""
+
+EXPORTS_LOOKED_AT = 8
+"""How many exported graphs an allocation asks whether they are gone, in turns."""
 
 
 class Heap:
@@ -44,9 +48,7 @@ class Heap:
         self.caches: list[Callable[[], None]] = []
         self.lent: Lent = []
         self.unused: Living[Clearable] = Living()
-        self.high_water = 0
-        # Entries come and go in any thread, by single operations on a dict: no lock is needed.
-        self._living: dict[weakref.ref[Allocation], tuple[Purpose, int]] = {}
+        self.holdings = Holdings()
         self._executables: Living[Any] = Living()
 
     @property
@@ -58,14 +60,6 @@ class Heap:
         """Count an executable among those alive, for as long as it is."""
         self._executables.add(executable)
 
-    @property
-    def held(self) -> dict[Purpose, int]:
-        """Bytes in use by purpose."""
-        total: dict[Purpose, int] = {"arrays": 0, "arenas": 0, "constants": 0}
-        for purpose, nbytes in list(self._living.values()):
-            total[purpose] += nbytes
-        return total
-
     def allocate(self, nbytes: int, purpose: Purpose, driver: Driver | None = None) -> Allocation:
         """Memory of at least `nbytes` for the stream of `driver`, its contents undefined.
 
@@ -75,30 +69,46 @@ class Heap:
             OutOfMemoryError: the device has not enough, though all that is not in use was freed.
         """
         driver = driver or self.timeline.driver
-        driver.release_tied()
-        try:
-            memory = driver.allocate(nbytes)
-        except MemoryError:
-            memory = self._allocate_scarce(nbytes, driver)
-        self._living[weakref.ref(memory, self._living.pop)] = purpose, nbytes
-        self.high_water = max(self.high_water, sum(self.held.values()))
+        driver.release_tied(EXPORTS_LOOKED_AT)
+        memory = self.relieved(partial(driver.allocate, nbytes), nbytes)
+        self.holdings.enter(memory, purpose, nbytes)
         return memory
 
-    def _allocate_scarce(self, nbytes: int, driver: Driver) -> Allocation:
+    def relieved(self, make: Callable[[], _T], nbytes: int = 0, what: str = "") -> _T:
+        """What `make` returns. While it raises MemoryError, more is freed, and it is tried again.
+
+        It asks for `nbytes`, or for `what`, of which no more is known than that it has as many.
+
+        Raises:
+            OutOfMemoryError: all that is not in use was freed, and it was not enough.
+        """
+        try:
+            return make()
+        except OutOfMemoryError:
+            raise  # all was freed
+        except MemoryError as error:
+            reason = str(error)
+        driver = self.timeline.driver
         if nbytes <= driver.memory_info()[1]:
             for _ in self._relief():
                 try:
-                    return driver.allocate(nbytes)
+                    return make()
+                except OutOfMemoryError:
+                    raise
                 except MemoryError:
                     continue
+        raise self._out_of_memory(nbytes, what and f"{what} ({reason})")
+
+    def _out_of_memory(self, nbytes: int, what: str) -> OutOfMemoryError:
+        driver = self.timeline.driver
         free, total = driver.memory_info()
         largest = sorted(
             ((sum(e.pieces().values()), e.plan.name) for e in self.executables), reverse=True
         )
         named = [(name, size) for size, name in largest[:MOST_NAMED]]
         device = f"cuda:{driver.ordinal}"
-        held = {str(purpose): size for purpose, size in self.held.items()}
-        raise OutOfMemoryError(device, nbytes, free, total, held, named)
+        held = {str(purpose): size for purpose, size in self.holdings.held.items()}
+        return OutOfMemoryError(device, nbytes, free, total, held, named, what)
 
     def _relief(self) -> Iterator[None]:
         """Free more at each step, dearer things later."""

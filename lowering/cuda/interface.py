@@ -272,8 +272,8 @@ class Driver(Protocol):
         of those are gone, and `release_tied` is called.
         """
 
-    def release_tied(self) -> None:
-        """Release what graphs kept alive that are gone."""
+    def release_tied(self, most: int = ...) -> None:
+        """Release what graphs kept alive that are gone; at `most` so many are asked, in turns."""
 
     def updater(self, executable: Any, kernel: Any) -> Callable[[], None]:
         """What gives a kernel node, by the handle from `add_kernel`, its parameters of then."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from cuda.bindings import driver
 
 SUCCESS = driver.CUresult.CUDA_SUCCESS
+_OUT_OF_MEMORY = driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY
 
 
 class CudaError(RuntimeError):
@@ -23,16 +26,33 @@ class CudaError(RuntimeError):
         self.operation = operation
 
 
+class CudaMemoryError(CudaError, MemoryError):
+    """A call of the CUDA driver failed for lack of memory."""
+
+
 def check(operation: str, answer: tuple[Any, ...]) -> Any:
     """The values of a driver call's `answer`: none, one, or a tuple.
 
     Raises:
-        CudaError: the call did not succeed.
+        CudaMemoryError: the device, or the driver, has not enough memory for it.
+        CudaError: the call did not succeed for another reason.
     """
     result, *values = answer
     if result != SUCCESS:
-        raise CudaError(result.name, _message(result), operation)
+        kind = CudaMemoryError if result == _OUT_OF_MEMORY else CudaError
+        raise kind(result.name, _message(result), operation)
     return values[0] if len(values) == 1 else tuple(values) or None
+
+
+@contextmanager
+def scarce(what: str) -> Iterator[None]:
+    """Let a lack of memory that a library reports in its own way be a MemoryError about `what`."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, MemoryError) or "OUT_OF_MEMORY" not in str(error):
+            raise
+        raise MemoryError(what) from error
 
 
 def _message(result: Any) -> str:

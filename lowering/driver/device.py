@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import ctypes
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -32,7 +33,7 @@ from lowering.cuda.interface import (
     ThreadState,
 )
 from lowering.cuda.turns import CaptureTurns
-from lowering.driver.checks import SUCCESS, check
+from lowering.driver.checks import SUCCESS, check, scarce
 from lowering.driver.graphs import captured, depend, is_known, parameter_cells
 from lowering.driver.handles import (
     CudaEvent,
@@ -119,16 +120,9 @@ class CudaDriver:
 
     def allocate(self, nbytes: int) -> DeviceAllocation:
         """Device memory, usable by work on the launch stream from now on."""
-        try:
-            buffer = self._device.allocate(
-                max(nbytes, 1), stream=self._memory_stream or self._stream
-            )
-        except Exception as error:
-            if "OUT_OF_MEMORY" not in str(error):
-                raise
-            raise MemoryError(
-                f"cuda:{self.ordinal} has not enough free memory for {nbytes} bytes"
-            ) from error
+        stream = self._memory_stream or self._stream
+        with scarce(f"cuda:{self.ordinal} has not enough free memory for {nbytes} bytes"):
+            buffer = self._device.allocate(max(nbytes, 1), stream=stream)
         if self._memory_stream is not None:
             self._stream.wait(self._memory_stream)
         return DeviceAllocation(buffer, int(buffer.handle), nbytes)
@@ -145,12 +139,8 @@ class CudaDriver:
 
     def allocate_host(self, nbytes: int) -> PinnedAllocation:
         """Pinned host memory. With unified addressing the device knows it by the same address."""
-        try:
+        with scarce(f"{nbytes} bytes of host memory cannot be pinned"):
             buffer = LegacyPinnedMemoryResource().allocate(nbytes)
-        except Exception as error:
-            if "OUT_OF_MEMORY" not in str(error):
-                raise
-            raise MemoryError(f"{nbytes} bytes of host memory cannot be pinned") from error
         pointer = int(buffer.handle)
         memory = (ctypes.c_uint8 * nbytes).from_address(pointer)
         return PinnedAllocation(buffer, pointer, np.ctypeslib.as_array(memory))
@@ -238,7 +228,8 @@ class CudaDriver:
 
     def kernel(self, module: Any, name: str) -> Any:
         """A kernel, which keeps its module loaded."""
-        return module.get_kernel(name)
+        with scarce(f"cuda:{self.ordinal} has not enough free memory for the code of {name}"):
+            return module.get_kernel(name)
 
     def launch_kernel(self, launch: Launch, values: Sequence[int]) -> None:
         """Launch on the stream."""
@@ -342,9 +333,9 @@ class CudaDriver:
         """
         self._user_objects.tie(graph.handle, slots)
 
-    def release_tied(self) -> None:
+    def release_tied(self, most: int = sys.maxsize) -> None:
         """As their destructors have said."""
-        self._user_objects.release()
+        self._user_objects.release(most)
 
     def updater(self, executable: CudaExecutableGraph, kernel: KernelNode) -> Callable[[], None]:
         """The driver's call with its arguments, in a body too; it holds the node for its values."""

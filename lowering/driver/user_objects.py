@@ -9,6 +9,8 @@ belong to it are released by the next look at it, in a thread of Python.
 from __future__ import annotations
 
 import ctypes
+import sys
+from collections import deque
 from functools import cache
 from typing import Any
 
@@ -31,6 +33,7 @@ class UserObjects:
 
     def __init__(self) -> None:
         self._owners: dict[int, Any] = {}
+        self._turns: deque[int] = deque()  # the semaphores in the order in which they are looked at
         self._unused: list[int] = []
 
     def tie(self, graph: Any, owners: Any) -> None:
@@ -38,6 +41,7 @@ class UserObjects:
         self.release()
         semaphore = self._semaphore()
         self._owners[semaphore] = owners
+        self._turns.append(semaphore)
         destroy = driver.CUhostFn(ctypes.cast(_libc().sem_post, ctypes.c_void_p).value)
         try:
             user_object = check(
@@ -55,13 +59,22 @@ class UserObjects:
             driver.cuUserObjectRelease(user_object, 1)  # the destructor will be called
             raise
 
-    def release(self) -> None:
-        """Let go of the owners that no graph has any more. Any thread may call it, at any point."""
-        for semaphore in list(self._owners):
+    def release(self, most: int = sys.maxsize) -> None:
+        """Let go of the owners that no graph has any more. Any thread may call it, at any point.
+
+        At `most` so many are looked at, others the next time.
+        """
+        for _ in range(min(most, len(self._turns))):
+            try:
+                semaphore = self._turns[0]
+            except IndexError:
+                return  # another thread was faster
+            self._turns.rotate(-1)
             if _libc().sem_trywait(ctypes.c_void_p(semaphore)) == 0:
                 self._drop(semaphore)
 
     def _drop(self, semaphore: int) -> None:
+        self._turns.remove(semaphore)
         self._owners.pop(semaphore)
         self._unused.append(semaphore)
 

@@ -37,6 +37,17 @@ def test_one_build_for_arrays_that_move():
     assert stats["bytes_copied"] == 0
 
 
+def test_one_build_for_an_array_passed_twice_and_for_two():
+    f = tracegraph.jit(lambda x, y: x * 2 + y, device="cuda")
+    x, y = on_device(np.arange(1000.0)), on_device(np.full(1000, 5.0))
+    for _ in range(3):
+        np.testing.assert_array_equal(np.asarray(f(x, x)), 3 * np.arange(1000.0))
+        np.testing.assert_array_equal(np.asarray(f(x, y)), 2 * np.arange(1000.0) + 5)
+    stats = f.stats()
+    assert (stats["traces"], stats["builds"], stats["launches"]) == (1, 1, 6)
+    assert stats["bytes_copied"] == 0
+
+
 def test_results_are_fed_back():
     f = tracegraph.jit(lambda x: x + 1, device="cuda")
     x = on_device(np.zeros(5000))

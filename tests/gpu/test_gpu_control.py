@@ -138,3 +138,20 @@ def test_an_argument_that_a_body_reads_can_move():
         y = tracegraph.asarray(np.full(1000, value), device="cuda")
         np.testing.assert_array_equal(np.asarray(add(np.zeros(1000), y)), 4 * value)
     assert add.stats()["builds"] == 1
+
+
+def test_arrays_that_products_in_a_body_read_can_move():
+    @tracegraph.jit(device="cuda")
+    def power(a, b, x, n):
+        return fori_loop(0, n, lambda i, x: a @ (b @ x), x)
+
+    rng = np.random.default_rng(0)
+    kept = []
+    for n in (3, 0, 2, 3):
+        a, b, x = arrays = rng.standard_normal((3, 50, 50)) / 8
+        there = [tracegraph.asarray(array, device="cuda") for array in arrays]
+        kept += there
+        expected = np.linalg.matrix_power(a @ b, n) @ x
+        np.testing.assert_allclose(np.asarray(power(*there, n)), expected, rtol=1e-8, atol=1e-10)
+    assert power.stats()["builds"] == 1
+    assert power.stats()["bytes_copied"] == 0

@@ -99,17 +99,18 @@ def test_an_executable_holds_the_owners_of_its_nodes_when_its_graph_is_gone(devi
     assert held() is None
 
 
-def test_an_exception_while_capturing_leaves_no_capture_open(device, fill):
+@pytest.mark.parametrize("raised", [KeyError, KeyboardInterrupt, GeneratorExit])
+def test_an_exception_while_capturing_leaves_no_capture_open(device, fill, raised):
     from lowering.slots import SlotTable
 
     driver = device.driver
     graph = driver.new_graph()
 
     def fail():
-        raise KeyError("while capturing")
+        raise raised("while capturing")
 
     for _ in range(2):
-        with pytest.raises(KeyError):
+        with pytest.raises(raised):
             driver.capture(graph, [], fail)
     ends, kinds = driver.capture(graph, [], lambda: None)
     assert (ends, kinds) == ((), ())

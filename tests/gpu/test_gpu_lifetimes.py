@@ -216,6 +216,14 @@ owner.result = owner.run(x)
 m = tracegraph.asarray(np.eye(64), device="cuda")
 y = jit(lambda m: m @ m)(m)
 """,
+    "exported_graph": """
+from cuda.core import Device
+count = jit(lambda x: while_loop(lambda x: x[0] < 5000, lambda x: x + 1, x))
+exported = count.lower(x).compile().export_graph(x)
+executable = exported.definition.instantiate()
+stream = Device(0).create_stream()
+executable.launch(stream)
+""",
     "thread": """
 run = jit(lambda x: x * 2)
 thread = threading.Thread(target=lambda: run(x))

@@ -2,13 +2,15 @@
 
 import gc
 import threading
+from contextlib import suppress
+from typing import get_args
 
 import pytest
 from hand_made_plans import VECTOR, diamond, products, small_input
 
 from lowering.backends.recording import InjectedError, RecordingBackend, RecordingDriver
 from lowering.codegen import unit_source
-from lowering.cuda.definition import Definition
+from lowering.cuda.definition import Definition, State
 from lowering.cuda.emit import emit
 from lowering.cuda.interface import Launch
 from lowering.cuda.placement import place, upload
@@ -137,6 +139,81 @@ def test_it_is_not_instantiated_before_it_is_complete(definition):
     definition.instantiate()
 
 
+TURNS = {
+    "building": "new",
+    "add_kernel": "open",
+    "add_conditional": "open",
+    "capture": "open",
+    "instantiate": "frozen",
+    "give_away": "frozen",
+}
+"""The state that each step is taken in, of a definition with conditional nodes."""
+
+OUT_OF_TURN = {
+    **dict.fromkeys(["add_kernel", "add_conditional", "capture"], (NotOpenError, "it is {}")),
+    **dict.fromkeys(["instantiate", "give_away"], (UnfinishedError, "it is {}")),
+    "building": (EmittedTwiceError, "is emitted already"),
+    ("instantiate", "instantiated"): (InstantiatedTwiceError, "is instantiated already"),
+}
+
+
+def in_state(state, definition, act):
+    """Act on the graph of a definition that is in a state."""
+    if state == "new":
+        return act(definition.driver.new_graph())
+    with suppress(InjectedError), definition.building() as graph:
+        condition, _ = definition.driver.create_condition(graph)
+        definition.add_conditional(graph, [], "if", condition, 1, NODE)
+        if state == "open":
+            return act(graph)
+        if state == "capturing":
+            return definition.capture(graph, [], lambda: act(graph), PRODUCT, [])
+        if state == "given up":
+            raise InjectedError
+    match state:
+        case "instantiated":
+            definition.instantiate()
+        case "given away":
+            definition.give_away()
+        case "closed":
+            definition.close()
+    return act(graph)
+
+
+def take(step, definition, graph):
+    match step:
+        case "building":
+            with definition.building():
+                pass
+        case "add_kernel":
+            add(definition, graph)
+        case "add_conditional":
+            condition, _ = definition.driver.create_condition(graph)
+            definition.add_conditional(graph, [], "if", condition, 1, NODE)
+        case "capture":
+            definition.capture(graph, [], lambda: None, PRODUCT, [])
+        case _:
+            getattr(definition, step)()
+
+
+@pytest.mark.parametrize("state", get_args(State))
+@pytest.mark.parametrize("step", TURNS)
+def test_each_step_is_taken_in_its_turn_or_refused_by_name(driver, definition, step, state):
+    def act(graph):
+        assert definition.state == state
+        if state == TURNS[step]:
+            take(step, definition, graph)
+            return
+        error, told = OUT_OF_TURN.get((step, state)) or OUT_OF_TURN[step]
+        instantiated, graphs = driver.count("instantiate"), len(driver.graphs)
+        with pytest.raises(error, match=told.format(state)):
+            take(step, definition, graph)
+        assert definition.state == state
+        assert (driver.count("instantiate"), len(driver.graphs)) == (instantiated, graphs)
+
+    in_state(state, definition, act)
+
+
 @pytest.mark.parametrize("failing", ["add_kernel", "instantiate"])
 def test_after_a_failure_it_is_given_up(failing):
     reference = RecordingDriver()
@@ -209,28 +286,44 @@ def test_nodes_are_not_added_by_hand_while_a_library_adds_them(definition):
 
 
 @pytest.mark.parametrize("raised", [KeyError, KeyboardInterrupt, GeneratorExit])
-def test_no_capture_is_left_open_by_an_exception_or_by_garbage_collection(driver, raised):
-    definition = Definition(driver, SlotTable(), "step")
-
+def test_no_capture_is_left_open_by_an_exception(driver, definition, raised):
     def fail():
+        assert driver.open_captures == 1
         raise raised
 
-    def steps():
+    def build():
         with definition.building() as graph:
-            yield
             definition.capture(graph, [], fail, PRODUCT, [])
 
-    building = steps()
-    next(building)
-    if raised is GeneratorExit:
-        del building  # collected in the middle of a build
-        gc.collect()
-    else:
-        with pytest.raises(raised):
-            next(building)
+    with pytest.raises(raised):
+        build()
     assert definition.state == "given up"
     assert driver.open_captures == 0
     assert len(definition.slots) == 0
+
+
+def test_a_build_that_is_collected_during_a_capture_is_given_up_and_the_capture_ends(driver):
+    collected = Definition(driver, SlotTable(), "collected")
+    definition = Definition(driver, SlotTable(), "step")
+
+    def steps():
+        with collected.building():
+            yield
+
+    def drop():
+        nonlocal building
+        assert driver.open_captures == 1
+        del building
+        gc.collect()
+        assert collected.state == "given up"
+        assert driver.open_captures == 1
+
+    building = steps()
+    next(building)
+    with definition.building() as graph:
+        definition.capture(graph, [], drop, PRODUCT, [])
+        assert driver.open_captures == 0
+    assert definition.state == "frozen"
 
 
 def test_threads_take_turns_to_capture_and_one_thread_does_not_wait_for_itself():

@@ -310,6 +310,51 @@ def test_idle_executables_are_evicted_when_memory_is_short(device):
     assert a.stats()["builds"] == 2
 
 
+@pytest.mark.parametrize("call", ["instantiate", "allocate_host", "kernel"])
+def test_what_the_driver_itself_lacks_memory_for_is_made_after_others_are_closed(
+    device, call, monkeypatch
+):
+    first, second = holding(MIB, "first"), checked("second")
+    x = array(device)
+    first(x)
+    original = getattr(RecordingDriver, call)
+
+    def scarce(driver, *args):
+        if not first.stats()["evictions"]:
+            raise MemoryError(f"no memory for {call}")
+        return original(driver, *args)
+
+    monkeypatch.setattr(RecordingDriver, call, scarce)
+    second(x)
+    assert first.stats()["evictions"] == 1
+    assert second.stats()["builds"] == 1
+
+
+def test_a_graph_that_nothing_makes_room_for_is_named_and_the_next_call_works(device, monkeypatch):
+    f = checked("solve")
+    x = array(device)
+    with monkeypatch.context() as patch:
+        patch.setattr(RecordingDriver, "instantiate", lambda *args: raise_memory_error())
+        with pytest.raises(OutOfMemoryError, match=r"the graph of solve \(full\)") as caught:
+            f(x)
+    assert caught.value.function.startswith("solve")
+    f(x)
+
+
+def raise_memory_error():
+    raise MemoryError("full")
+
+
+def checked(name):
+    """A jitted function whose executable has a mailbox in pinned memory."""
+
+    def f(x):
+        return tracegraph.while_loop(lambda x: x[0] < 5, lambda x: x + 1, x, max_steps=9)
+
+    f.__name__ = f.__qualname__ = name
+    return tracegraph.jit(f, device="cuda:0")
+
+
 def test_running_out_names_who_asked_and_who_holds(device):
     compiled = holding(40 * MIB, "hoarder").lower(np.ones(100)).compile()
     f = holding(32 * MIB, "latecomer")

@@ -15,7 +15,7 @@ from lowering.cuda.definition import Definition
 from lowering.errors import NotOpenError, UnfinishedError
 from lowering.slots import SlotTable
 from tracegraph import tree
-from tracegraph.errors import ClosedError, ExportError
+from tracegraph.errors import ClosedError, ExportError, StoppedError
 
 SILENT = (diamond, small_input, nested_loops, products)
 
@@ -76,6 +76,45 @@ def test_owners_live_until_the_last_executable_made_of_it_is_gone(make):
     gc.collect()
     assert all(operand() is None for operand in operands)
     assert all(piece() is None for piece in memory)
+
+
+def test_scratch_is_shared_with_neither_calls_nor_other_exported_graphs():
+    executable, first, arguments, backend = exported(diamond)
+    executable.export_graph(arguments)
+    graphs = backend.device.driver.graphs
+    owners = [first.definition.tied, graphs[-1].tied]
+    passed = [{value for node in graph.walk() for value in node.added} for graph in graphs]
+    assert len(graphs) == 3
+    assert set.intersection(*passed[1:]) == {arguments[0].pointer}
+    assert not passed[0] & (passed[1] | passed[2])
+    assert not any(piece in slots for piece in executable._home.memory for slots in owners)
+
+
+def test_the_stream_is_waited_for_before_a_graph_is_given_away():
+    backend = RecordingBackend()
+    executable = backend.compile(small_input())
+    executable.export_graph([3, np.ones(1000)])
+    operations = [call.operation for call in backend.device.driver.calls]
+    assert operations[-2:] == ["synchronize", "tie"]
+
+
+def test_an_argument_that_is_stopped_while_it_is_waited_for_is_refused(monkeypatch):
+    executable, _, _, backend = exported(diamond)
+    loop, driver = backend.compile(effects()), backend.device.driver
+    driver.busy = True
+    stopped = loop([backend.device.pool.buffer(VECTOR)])
+    timeline = backend.device.timeline
+    settle = timeline.settle
+
+    def stopping():
+        timeline.stop(KeyboardInterrupt())
+        settle()
+
+    monkeypatch.setattr(timeline, "settle", stopping)
+    tied = driver.count("tie")
+    with pytest.raises(StoppedError, match="KeyboardInterrupt"):
+        executable.export_graph(stopped)
+    assert driver.count("tie") == tied
 
 
 def test_calls_go_on_beside_an_exported_graph():

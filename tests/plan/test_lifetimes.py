@@ -52,6 +52,31 @@ def test_every_node_is_in_the_table_that_the_executable_carries(make):
     assert made.slots.report(executable.plan.name) == executable.slots
 
 
+class Code(str):
+    """Source that may be referred to weakly."""
+
+
+@pytest.mark.parametrize("make", ALL, ids=lambda make: make.__name__)
+def test_code_is_held_by_the_executable_that_runs_it(make, monkeypatch):
+    loaded = []
+
+    def load(code):
+        module = Code(code)
+        loaded.append(weakref.ref(module))
+        return module
+
+    driver = RecordingDriver()
+    monkeypatch.setattr(driver, "load", load)
+    executable = RecordingBackend(driver).compile(make())
+    (made,) = driver.live_executables
+    del executable
+    driver.graphs.clear()
+    gc.collect()
+    module = loaded[-1]()
+    assert module is not None
+    assert module in made.slots
+
+
 @pytest.mark.parametrize("make", ALL, ids=lambda make: make.__name__)
 @pytest.mark.parametrize("last", ["of the driver", "closed", "dropped"])
 def test_owners_go_with_the_last_executable_and_not_before(make, last):
@@ -77,31 +102,30 @@ def test_owners_go_with_the_last_executable_and_not_before(make, last):
     assert len(driver.live_memory) == 0
 
 
-class Table(np.ndarray):
-    """An array that may refer to its user."""
-
-
 def cycle(backend):
-    """A constant that refers to the executable that it is a constant of."""
-    table = np.arange(1000.0).view(Table)
-    executable = backend.compile(lowered(lambda x: x * table, VECTOR).plan)
-    table.user = executable
-    return weakref.ref(executable), weakref.ref(table)
+    """A callback that refers to the executable that calls it."""
+
+    def told(step, total):
+        return executable
+
+    executable = backend.compile(effects(told))
+    return weakref.ref(executable), weakref.ref(told)
 
 
-def test_an_owner_that_refers_to_the_executable_is_collected_with_it():
+def test_an_executable_that_its_own_callback_refers_to_is_collected():
     backend = RecordingBackend()
+    driver = backend.device.driver
     gc.disable()
     try:
-        executable, table = cycle(backend)
+        executable, told = cycle(backend)
+        driver.graphs.clear()
+        assert executable() is not None
+        assert len(driver.live_executables) == 1
     finally:
         gc.enable()
-    driver = backend.device.driver
-    driver.graphs.clear()
     gc.collect()
-    assert executable() is None
-    assert table() is None
-    assert len(driver.live_executables) == len(driver.live_memory) == 0
+    assert executable() is told() is None
+    assert len(driver.live_executables) == 0
 
 
 def test_what_a_failed_build_had_allocated_is_gone_while_its_error_is_looked_at():
@@ -211,6 +235,20 @@ def test_arguments_in_flight_outlive_their_executable():
     driver.busy = False
     other([Foreign()])
     assert held() is None
+
+
+def test_loops_in_flight_outlive_their_executable():
+    executable, driver, backend = build(nested_loops())
+    driver.busy = True
+    executable([])
+    del executable
+    driver.graphs.clear()
+    gc.collect()
+    assert len(driver.live_executables) == 1
+    driver.busy = False
+    backend.device.timeline.settle()
+    gc.collect()
+    assert len(driver.live_executables) == 0
 
 
 @pytest.mark.parametrize("look", ["synchronize", "to_host", "memory_stats"])

@@ -13,8 +13,20 @@ from lowering.slots import SlotTable
 from tracegraph.errors import UpdateError
 
 
+class EveryCall(RecordingDriver):
+    """Logs, and so can fail, what is not logged otherwise."""
+
+    def kernel(self, module, name):
+        self._log("kernel", name)
+        return super().kernel(module, name)
+
+    def library(self):
+        self._log("library")
+        return super().library()
+
+
 def calls_of_a_build(make):
-    driver = RecordingDriver()
+    driver = EveryCall()
     RecordingBackend(driver).compile(make())
     return len(driver.calls)
 
@@ -22,7 +34,7 @@ def calls_of_a_build(make):
 @pytest.mark.parametrize("make", ALL, ids=lambda make: make.__name__)
 def test_a_build_that_fails_anywhere_leaves_nothing(make):
     for number in range(1, calls_of_a_build(make) + 1):
-        driver = RecordingDriver(fail_at=number)
+        driver = EveryCall(fail_at=number)
         with pytest.raises(InjectedError):
             RecordingBackend(driver).compile(make())
         assert driver.open_captures == 0
@@ -34,7 +46,7 @@ def test_a_build_that_fails_anywhere_leaves_nothing(make):
 
 def test_the_driver_is_usable_after_a_failed_build():
     for number in range(1, calls_of_a_build(diamond) + 1):
-        driver = RecordingDriver(fail_at=number)
+        driver = EveryCall(fail_at=number)
         backend = RecordingBackend(driver)
         with pytest.raises(InjectedError):
             backend.compile(diamond())

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import lowering
 import tracegraph
 from lowering.backends.recording import RecordingBackend, RecordingDriver
 from lowering.cuda.emit import library_order
@@ -84,3 +85,46 @@ def test_a_program_without_small_inputs_has_no_load_node():
     driver = RecordingDriver()
     RecordingBackend(driver).compile(plan)
     assert_mirrors(driver.graphs[0], plan.graph)
+
+
+@pytest.fixture
+def backend(monkeypatch):
+    """That of the device "cuda:0"."""
+    recording = RecordingBackend()
+    monkeypatch.setattr(lowering, "backend", lambda _: recording)
+    return recording
+
+
+def array(backend, *shape):
+    type_ = tracegraph.ArrayType("float64", shape)
+    return tracegraph.Array(backend.device.pool.buffer(type_))
+
+
+def test_an_array_that_is_passed_twice_goes_to_the_graph_for_two(backend):
+    f = tracegraph.jit(lambda x, y: x * 2 + y, device="cuda:0")
+    x, y = array(backend, 1000), array(backend, 1000)
+    for given in [(x, x), (x, y)] * 3:
+        f(*given)
+        (graph,) = backend.device.driver.graphs
+        (node,) = graph.nodes
+        addresses = [argument.data.pointer for argument in given]
+        assert [value for value in node.values if value in addresses] == addresses
+    assert f.stats()["builds"] == 1
+
+
+def test_arrays_that_products_in_a_loop_read_can_move(backend):
+    def power(a, b, x, n):
+        return tracegraph.fori_loop(0, n, lambda i, x: a @ (b @ x), x)
+
+    f = tracegraph.jit(power, device="cuda:0")
+    kept = []
+    for n in range(3):
+        given = [array(backend, 50, 50) for _ in range(3)]
+        kept += given
+        f(*given, n)
+        (graph,) = backend.device.driver.graphs
+        passed = {value for node in graph.walk() for value in node.values}
+        found = [argument for argument in kept if argument.data.pointer in passed]
+        assert found == given
+    assert f.stats()["builds"] == 1
+    assert backend.device.driver.count("begin_capture") == 2

@@ -246,6 +246,22 @@ def test_results_keep_their_stream_open(backend, device, driver):
     assert raw() is None
 
 
+@pytest.mark.parametrize("way", ["general", "quick"])
+def test_a_launch_on_a_stream_outlives_its_executable(backend, device, driver, way):
+    executable = backend.compile(diamond())
+    (x,) = run(executable, 8)
+    slots = weakref.ref(list(executable._instances.values())[-1].definition.slots)
+    driver.streams[-1].busy = True
+    run(executable, 8, [x] if way == "quick" else None)
+    del executable
+    forget(driver)
+    assert slots() is not None
+    driver.streams[-1].busy = False
+    driver_timeline(device).let_go()
+    gc.collect()
+    assert slots() is None
+
+
 def test_what_others_still_read_is_not_freed_with_its_stream(backend, device, driver):
     executable = backend.compile(diamond())
     stream = OwnedStream(device)

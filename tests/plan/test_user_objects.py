@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("cuda.bindings")
 
 from lowering.driver import checks, user_objects
-from lowering.driver.checks import SUCCESS, CudaError
+from lowering.driver.checks import SUCCESS, CudaMemoryError
 from lowering.driver.user_objects import UserObjects
 
 FAILURE = user_objects.driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY
@@ -110,13 +110,25 @@ def test_semaphores_are_used_again_and_tell_their_owners_apart(driver):
     assert len(driver.references) == 4
 
 
+def test_a_look_may_be_at_a_few_in_turns(driver, monkeypatch):
+    objects = UserObjects()
+    owners = [tied(objects, graph) for graph in range(20)]
+    for graph in range(20):
+        driver.drop(graph)
+    left = []
+    for _ in range(4):
+        objects.release(6)
+        left.append(sum(map(alive, owners)))
+    assert left == [14, 8, 2, 0]
+
+
 @pytest.mark.parametrize("call", ["create", "retain"])
 def test_a_failure_leaves_no_user_object_and_no_owner(driver, call, monkeypatch):
     objects = UserObjects()
     monkeypatch.setattr(checks, "_message", str)  # the driver's own would be asked
     driver.fails, owner = call, Owner()
     left = weakref.ref(owner)
-    with pytest.raises(CudaError, match="failed with CUDA_ERROR_OUT_OF_MEMORY"):
+    with pytest.raises(CudaMemoryError, match="failed with CUDA_ERROR_OUT_OF_MEMORY"):
         objects.tie("graph", owner)
     del owner
     objects.release()

@@ -75,7 +75,8 @@ class OutOfMemoryError(MemoryError):
 
     Attributes:
         device: its name.
-        nbytes: what was asked for.
+        nbytes: what was asked for, as far as is known.
+        what: a name for it, such as ``"12 bytes"`` or ``"the graph of solve"``.
         free, total: bytes of the device, of which other programs hold some.
         held: bytes that this process holds, by purpose.
         functions: those whose executables hold the most, with the bytes of each.
@@ -90,8 +91,10 @@ class OutOfMemoryError(MemoryError):
         total: int,
         held: Mapping[str, int],
         functions: Sequence[tuple[str, int]],
+        what: str = "",
     ) -> None:
-        super().__init__(device, nbytes, free, total, held, functions)
+        super().__init__(device, nbytes, free, total, held, functions, what)
+        self.what = what or f"{nbytes:,} bytes"
         self.device, self.nbytes, self.free, self.total = device, nbytes, free, total
         self.held, self.functions = held, functions
         self.function: str | None = None
@@ -101,7 +104,7 @@ class OutOfMemoryError(MemoryError):
         held = ", ".join(f"{purpose} {nbytes:,}" for purpose, nbytes in self.held.items())
         by = ", ".join(f"{name} {nbytes:,}" for name, nbytes in self.functions) or "none"
         return (
-            f"{self.device} has not enough memory for {self.nbytes:,} bytes{asked}: "
+            f"{self.device} has not enough memory for {self.what}{asked}: "
             f"{self.free:,} of {self.total:,} are free\n  held here, in bytes: {held}\n"
             f"  by executables, scratch that they share included: {by}\n"
             "Let go of Arrays that are no longer needed, donate arguments, or work in smaller parts"
