@@ -148,6 +148,6 @@ def _size(owner: Any) -> int:
 
 
 def _covers(owner: Any, address: int) -> bool:
-    """Whether an address is in an allocation, or at its end: there an empty array may lie."""
+    """Whether an address is in an allocation; one without bytes has its own."""
     pointer = getattr(owner, "pointer", None)
-    return pointer is not None and pointer <= address <= pointer + _size(owner)
+    return pointer is not None and pointer <= address < pointer + max(_size(owner), 1)

@@ -233,6 +233,10 @@ class RecordingDriver:
         self.graphs.append(graph)
         return graph
 
+    @property
+    def stored_conditions(self) -> None:
+        """None: graphs have their conditions themselves."""
+
     def create_condition(self, graph: RecordedGraph) -> tuple[int, int]:
         """A number that serves as condition and as handle."""
         self._log("create_condition")

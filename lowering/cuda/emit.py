@@ -106,11 +106,11 @@ def emit(
     """
     calls_bind = {*plan.inputs, *plan.outputs}
     operands = placement.addresses.keys() & calls_bind - values.keys()
-    keeping = Keeping(plan, code_bytes, operands)
     driver = definition.driver
+    keeping = Keeping(plan, code_bytes, operands, driver.stored_conditions)
     state = _State(unit, module, driver, definition, keeping, placement, channels, values)
     with definition.building() as graph:
-        placement.slots.retain(module)
+        placement.slots.retain(module, driver.stored_conditions)
         if values:
             state.load = _add_load(state, graph)
         _emit_graph(state, graph, plan.graph, top=True)
@@ -196,12 +196,14 @@ def _cell(state: _State, node: Node, parameter: Parameter) -> _Cell:
         case Buffer():
             address = state.placement.addresses.get(parameter)
             bound = parameter if parameter.space in ("input", "output") else None
-            return _Cell(address or 0, address is not None, bound)
+            owned = address is not None and parameter.type.nbytes > 0  # an empty array has nothing
+            return _Cell(address or 0, owned, bound)
         case Workspace():
             return _Cell(state.placement.workspaces[node], True)
         case ConditionHandle(condition=condition):
             if condition in state.conditions:
-                return _Cell(state.conditions[condition][1])
+                stored = state.driver.stored_conditions is not None
+                return _Cell(state.conditions[condition][1], stored)
         case _:
             return _Cell(state.channels[parameter], not isinstance(parameter, PrintSite))
     raise ValueError(
@@ -239,7 +241,13 @@ def _add_load(state: _State, graph: Any) -> KernelNodeHandle:
     words = parameter_count(small) - 1
     kernel = state.driver.kernel(state.module, LOAD_KERNEL)
     cells = [_Cell(state.placement.values_address, True), *[_Cell(0)] * words]
-    slots = state.keeping.load(LOAD_KERNEL, slots_bytes(small))
+    readers = [
+        node
+        for node in walk(state.keeping.plan.graph)
+        if not isinstance(node, ConditionalNode)
+        and not state.values.keys().isdisjoint(_used(state, node))
+    ]
+    slots = state.keeping.load(LOAD_KERNEL, slots_bytes(small), readers)
     return _add(state, graph, [], Launch(kernel, (1, 1, 1), (1, 1, 1)), cells, slots)
 
 

@@ -142,8 +142,8 @@ class _HostDriven:
 
     def __init__(self, driver: Driver, conditions: int) -> None:
         self._driver = driver
-        self._memory = driver.allocate_host(WORD * max(conditions, 1))
-        self._conditions = self._memory.bytes.view(np.uint32)
+        self.stored_conditions = driver.allocate_host(WORD * max(conditions, 1))
+        self._conditions = self.stored_conditions.bytes.view(np.uint32)
         self._created = 0
 
     def __getattr__(self, name: str) -> Any:
@@ -157,7 +157,7 @@ class _HostDriven:
     def create_condition(self, graph: CutGraph) -> tuple[int, int]:
         number = self._created
         self._created += 1
-        return number, self._memory.pointer + WORD * number
+        return number, self.stored_conditions.pointer + WORD * number
 
     def add_kernel(
         self,

@@ -225,6 +225,10 @@ class Driver(Protocol):
     def new_graph(self) -> Any:
         """An empty graph."""
 
+    @property
+    def stored_conditions(self) -> HostAllocation | None:
+        """Memory that handles of conditions are addresses in; None where the graph has them."""
+
     def create_condition(self, graph: Any) -> tuple[Any, int]:
         """A condition for a conditional node in `graph`, and its handle as a kernel parameter."""
 

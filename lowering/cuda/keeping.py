@@ -8,13 +8,16 @@ from dataclasses import dataclass
 from lowering.buffer import Buffer
 from lowering.codegen import Parameter, Workspace
 from lowering.codegen.parameters import (
+    ConditionHandle,
     FailureWord,
     PrintRing,
     StepCount,
     StopFlag,
 )
+from lowering.cuda.interface import HostAllocation
 from lowering.cuda.library import WORKSPACE_BYTES
 from lowering.cuda.mailbox import WORD
+from lowering.cuda.printing import RING_HEAD_BYTES, capacity
 from lowering.plan import LibraryNode, Node, Plan
 from lowering.slots import NodeSlots, Slot
 from tracegraph.ir import lines_of
@@ -24,22 +27,25 @@ from tracegraph.ir import lines_of
 class Keeping:
     """Names what the nodes of a Plan keep; its kernels are `code_bytes` of code.
 
-    `operands` are the inputs and outputs that belong to the graph, not to calls.
+    `operands` are the inputs and outputs that belong to the graph, not to calls. Where the host
+    drives the loops, kernels store their conditions in `conditions`.
     """
 
     plan: Plan
     code_bytes: int
     operands: Collection[Buffer]
+    conditions: HostAllocation | None = None
 
     def kernel(self, name: str, node: Node, parameters: Sequence[Parameter]) -> NodeSlots:
         """The slots of a kernel node."""
         slots = [Slot("module", self.code_bytes), *self._memory(parameters)]
         return NodeSlots("kernel", name, lines_of(node.sources), tuple(slots))
 
-    def load(self, name: str, nbytes: int) -> NodeSlots:
-        """The slots of the kernel that writes small inputs: it belongs to no node of the Plan."""
+    def load(self, name: str, nbytes: int, readers: Sequence[Node]) -> NodeSlots:
+        """The slots of the kernel that writes small inputs, which these nodes of the Plan read."""
         slots = (Slot("module", self.code_bytes), Slot("small inputs", nbytes))
-        return NodeSlots("kernel", name, "", slots)
+        lines = lines_of([source for node in readers for source in node.sources])
+        return NodeSlots("kernel", name, lines, slots)
 
     def library(self, node: LibraryNode) -> NodeSlots:
         """The slots of a captured product."""
@@ -72,7 +78,9 @@ class Keeping:
             case StopFlag():
                 return Slot("stop flag", 4)
             case PrintRing():
-                return Slot("print ring", 0)
+                return Slot("print ring", RING_HEAD_BYTES + capacity())
+            case ConditionHandle() if self.conditions is not None:
+                return Slot("conditions", self.conditions.bytes.nbytes)
             case FailureWord() | StepCount():
                 return Slot("mailbox", WORD * (1 + len(self.plan.monitors)))
         return None

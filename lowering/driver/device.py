@@ -242,6 +242,10 @@ class CudaDriver:
         """An empty definition."""
         return GraphDefinition()
 
+    @property
+    def stored_conditions(self) -> None:
+        """None: graphs have their conditions themselves."""
+
     def create_condition(self, graph: GraphDefinition) -> tuple[Any, int]:
         """Without a default value: a kernel sets it each time before the node is reached."""
         condition = graph.create_condition()

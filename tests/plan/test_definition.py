@@ -250,9 +250,9 @@ def test_owned_memory_must_be_in_the_table(driver):
     memory = driver.allocate(256)
     table = SlotTable()
     table.retain(memory)
-    table.attach(NODE, [memory.pointer, memory.pointer + 255, memory.pointer + 256])
+    table.attach(NODE, [memory.pointer, memory.pointer + 255])
     with pytest.raises(UnownedAddressError, match=r"kernel node kernel at model\.py:7.*0x"):
-        table.attach(NODE, [memory.pointer + 257])
+        table.attach(NODE, [memory.pointer + 256])
     assert len(table.report("step").nodes) == 1
     table.freeze()
     with pytest.raises(FrozenSlotsError):

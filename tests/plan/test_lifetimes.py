@@ -124,7 +124,8 @@ def test_an_executable_that_its_own_callback_refers_to_is_collected():
     finally:
         gc.enable()
     gc.collect()
-    assert executable() is told() is None
+    assert executable() is None
+    assert told() is None
     assert len(driver.live_executables) == 0
 
 
