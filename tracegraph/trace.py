@@ -20,6 +20,7 @@ import optree
 
 from tracegraph import errors, views
 from tracegraph.effects import TOKEN
+from tracegraph.foreign import adopted, is_foreign
 from tracegraph.ir import NO_ATTRS, Atom, Eqn, Literal, Program, Region, Source, Value
 from tracegraph.tracer import Tracer
 from tracegraph.types import ArrayType, scalar_type, type_of
@@ -53,6 +54,7 @@ class Trace:
         # outermost only: the latest contents of each array by identity, and all that were used
         self.constants: dict[int, tuple[Value, np.ndarray[Any, Any], Any]] = {}
         self.closed_over: list[tuple[Value, np.ndarray[Any, Any], Any]] = []
+        self.adopted: dict[int, tuple[Any, Any]] = {}  # foreign arrays, and ours made of them
         self.depth: int = 0 if parent is None else parent.depth + 1
         # of a region with effects: what the token of the first is, and that left by the last
         self.first_token: Value | None = None
@@ -74,10 +76,21 @@ class Trace:
         """
         if isinstance(x, Tracer):
             return x.atom if x.owner is self else self._lift(x.owner, x.atom, x)
+        if is_foreign(x):
+            x = self.adopt(x)
         type_ = type_of(x)
         if type_.shape == ():
             return Literal.of(x, type_)
         return self._constant(x, type_)
+
+    def adopt(self, x: Any) -> Any:
+        """A foreign array as an Array: the same one each time, for its elements are copied."""
+        if self.parent is not None:
+            return self.parent.adopt(x)
+        known = self.adopted.get(id(x))
+        if known is None:
+            known = self.adopted[id(x)] = (x, adopted(x))
+        return known[1]
 
     def _lift(self, owner: Trace, atom: Atom, tracer: Tracer) -> Atom:
         if owner is self or isinstance(atom, Literal):

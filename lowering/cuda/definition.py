@@ -67,7 +67,7 @@ class Definition:
             self._graph = self.driver.new_graph()
             self._state = "open"
             yield self._graph
-            self._require_open()
+            self._require("open")
             self.slots.freeze()
             self._state = "frozen"
 
@@ -86,7 +86,7 @@ class Definition:
             NotOpenError: no nodes can be added now.
             UnownedAddressError: an owned value is no address in memory of the slots.
         """
-        self._require_open()
+        self._require("open")
         with self._giving_up():
             self.slots.attach(node, (v for v, keep in zip(values, owned, strict=True) if keep))
             handle = self.driver.add_kernel(graph, dependencies, launch, values)
@@ -108,7 +108,7 @@ class Definition:
         Raises:
             NotOpenError: no nodes can be added now.
         """
-        self._require_open()
+        self._require("open")
         with self._giving_up():
             self.slots.attach(node)
             added = self.driver.add_conditional(graph, dependencies, kind, condition, branches)
@@ -130,11 +130,12 @@ class Definition:
             NotOpenError: no nodes can be added now.
             UnownedAddressError: an address is in no memory of the slots.
         """
-        self._require_open()
+        self._require("open")
         with self._giving_up():
             self.slots.attach(node, addresses)
             self._state = "capturing"
             captured = self.driver.capture(graph, dependencies, issue)
+            self._require("capturing")  # `issue` may have closed it
             self._state = "open"
         self.size += len(captured[1])
         return captured
@@ -182,8 +183,8 @@ class Definition:
         """Let go of everything; what the driver's graphs hold lives as long as they do."""
         self._drop("closed")
 
-    def _require_open(self) -> None:
-        if self._state != "open":
+    def _require(self, state: State) -> None:
+        if self._state != state:
             raise NotOpenError(self.name, self._state)
 
     @contextmanager

@@ -31,10 +31,10 @@ def own_table():
     return table, lambda: None
 
 
-def cupy_table():
+def cupy_table(adopt=tracegraph.asarray):
     cupy = pytest.importorskip("cupy")
     source = cupy.arange(N, dtype=cupy.float64)
-    table = tracegraph.asarray(source)
+    table = adopt(source)
 
     def drop():
         nonlocal source
@@ -45,10 +45,10 @@ def cupy_table():
     return table, drop
 
 
-def torch_table():
+def torch_table(adopt=tracegraph.asarray):
     torch = pytest.importorskip("torch")
     source = torch.arange(N, dtype=torch.float64, device="cuda")
-    table = tracegraph.asarray(source)
+    table = adopt(source)
 
     def drop():
         nonlocal source
@@ -57,6 +57,14 @@ def torch_table():
         torch.cuda.empty_cache()
 
     return table, drop
+
+
+def cupy_array():
+    return cupy_table(lambda source: source)
+
+
+def torch_tensor():
+    return torch_table(lambda source: source)
 
 
 def at_the_top(x, table):
@@ -87,7 +95,9 @@ def compiled_with(make, use):
 
 
 @pytest.mark.parametrize("use", [at_the_top, in_a_branch, in_a_loop])
-@pytest.mark.parametrize("make", [numpy_table, own_table, cupy_table, torch_table])
+@pytest.mark.parametrize(
+    "make", [numpy_table, own_table, cupy_table, torch_table, cupy_array, torch_tensor]
+)
 def test_constants_outlive_all_references_to_them(make, use):
     compiled = compiled_with(make, use)
     gc.collect()

@@ -261,6 +261,17 @@ def test_owned_memory_must_be_in_the_table(driver):
         table.retain(memory)
 
 
+def test_what_is_closed_during_a_capture_stays_unusable(definition):
+    def build():
+        with definition.building() as graph:
+            definition.capture(graph, [], definition.close, PRODUCT, [])
+
+    with pytest.raises(NotOpenError):
+        build()
+    with pytest.raises(UnfinishedError):
+        definition.instantiate()
+
+
 def test_a_capture_is_not_begun_inside_another(driver, definition):
     def nested():
         driver.capture(driver.new_graph(), [], lambda: None)

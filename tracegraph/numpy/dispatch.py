@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 import tracegraph.ops  # noqa: F401  (fills the registry that the functions draw from)
+from tracegraph.foreign import adopted, is_foreign
 from tracegraph.op import get
 from tracegraph.operators import ArrayOperators
 from tracegraph.trace import current_trace
@@ -61,6 +62,9 @@ def as_array(x: Any, dtype: DTypeLike | None = None) -> Any:
 
     Nested lists that hold tracers or Arrays are stacked. Tracers and Arrays are not copied.
     """
+    if is_foreign(x):
+        trace = current_trace()
+        x = adopted(x) if trace is None else trace.adopt(x)
     if not isinstance(x, ArrayOperators):
         if not (isinstance(x, (list, tuple)) and is_ours(x)):
             with np.errstate(all="ignore"):
