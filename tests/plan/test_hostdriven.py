@@ -62,6 +62,16 @@ def driven(plan: Plan, script: Iterable[int] = ()) -> tuple[CudaExecutable, Scri
     return RecordingBackend(driver, lacks=["conditional_nodes"]).compile(plan), driver
 
 
+def test_the_words_of_conditions_belong_to_the_slots():
+    executable, driver = driven(nested_loops())
+    kernels = [node for node in executable.slots.nodes if node.kind == "kernel"]
+    told = {slot.nbytes for node in kernels for slot in node.slots if slot.what == "conditions"}
+    assert told == {4 * nested_loops().conditions}
+    executables = list(driver.live_executables)
+    assert all(driver.words[0] in made.slots for made in executables)
+    assert executables
+
+
 def names(plan: Plan) -> dict[str, str]:
     """The functions of hand-made kernels by the name in the Plan."""
     unit = unit_source(plan)

@@ -173,6 +173,28 @@ def test_what_kernels_tell_the_host_is_kept():
     assert {"mailbox", "print ring", "stop flag", "module", "arena"} <= kept
 
 
+def test_the_print_ring_is_told_with_its_bytes():
+    executable, driver, _ = build(effects())
+    (told,) = {
+        s.nbytes for node in executable.slots.nodes for s in node.slots if s.what == "print ring"
+    }
+    assert told in [
+        memory.bytes.nbytes for memory in driver.live_memory if hasattr(memory, "bytes")
+    ]
+
+
+def test_the_node_of_small_inputs_has_the_lines_of_those_that_read_them():
+    def f(x, a):
+        y = np.cumsum(x * a)
+        return np.cumsum(y) - a
+
+    executable = RecordingBackend().compile(lowered(f, VECTOR, ArrayType("float64")).plan)
+    (load,) = [node for node in executable.slots.nodes if node.name == "tracegraph_load"]
+    first = f.__code__.co_firstlineno
+    numbers = {int(line.rpartition(":")[2]) - first for line in load.lines.split(", ")}
+    assert numbers == {1, 2}
+
+
 def test_a_loop_is_listed_before_the_nodes_of_its_body():
     executable, _, _ = build(nested_loops())
     kinds = [node.kind for node in executable.slots.nodes]
