@@ -74,6 +74,69 @@ def test_what_a_map_of_one_space_shares_is_not_stored_to_be_forwarded():
     assert len(group.group(deep, 1).stored) == 2, "kernels are built by recursion"
 
 
+def _apart(x, p):
+    shared = np.sin(x)
+    return shared + 1, *[p[k:] for k in range(12)], shared * 2
+
+
+def _many_results(x, p):
+    for _ in range(15):
+        x = np.sin(x) * x + np.cos(x)
+    return [x] * 500
+
+
+def _turned(x, p):
+    for k in range(24):
+        view = x.reshape(2, 2, 2).transpose(2, 0, 1).reshape(4, 2).T.reshape(8)
+        x = np.sin(x) + p[k : k + 8][::-1].reshape(4, 2).T.reshape(8) * view
+    return x, x * 2
+
+
+def _with_other_parameters(x, p):
+    x = np.sin(x) * x
+    return x + 1, p, x * 2
+
+
+@pytest.mark.parametrize("function", [_apart, _many_results, _turned, _with_other_parameters])
+def test_what_would_not_be_one_kernel_repeats_no_work(function, monkeypatch):
+    def costs():
+        plan = plan_of(function, vector(), vector(70_000))
+        nests = [nest for node in plan.graph.nodes for nest in node.kernel.nests]
+        return len(plan.graph.nodes), sum(map(nest_size, nests)), plan.arena_bytes
+
+    found = costs()
+    monkeypatch.setattr(group, "MAX_TOGETHER", 0)
+    assert found == costs()
+
+
+def test_views_of_views_are_no_deeper_than_what_is_computed():
+    def deep(x):
+        for k in range(76):
+            x = x.reshape(8, -1)[::-1] if k % 2 else x.T
+        for _ in range(60):
+            x = np.sin(x)
+        return x
+
+    region = tracegraph.jit(deep).trace(ArrayType(F64, (8, 12))).optimized.body
+    assert not group.group(region, 1).is_one_kernel
+    plan_of(deep, ArrayType(F64, (8, 12)))
+
+
+def test_results_that_are_stored_at_once_know_all_lines():
+    def step(x):
+        y = x
+        for _ in range(30):
+            y = np.sin(y) - y
+        return (
+            y * x,
+            y + x,
+        )
+
+    (node,) = plan_of(step, vector()).graph.nodes
+    first = step.__code__.co_firstlineno
+    assert [source.line - first for source in node.sources] == [3, 5, 6]
+
+
 def test_nodes_know_the_lines_of_all_they_compute():
     def step(x):
         shared = x + 1
