@@ -123,9 +123,18 @@ class _Binder:
         if register not in self._temporaries:
             shape = block_shape(register, self._schedule.axis, self._schedule.length)
             start = self._schedule.starts[register]
-            array: Array = np.ndarray(shape, register.dtype, self._workspace, start)
+            array = _laid_out(shape, register, self._workspace, start)
             self._temporaries[register] = self._frame.fixed(array)
         return self._temporaries[register]
+
+
+def _laid_out(shape: tuple[int, ...], register: Temporary, workspace: Array, start: int) -> Array:
+    """The array of a temporary: its elements are next to each other in the order of memory."""
+    if register.order is None:
+        return np.ndarray(shape, register.dtype, workspace, start)
+    ordered = tuple(shape[dim] for dim in register.order)
+    array: Array = np.ndarray(ordered, register.dtype, workspace, start)
+    return array.transpose(np.argsort(register.order))
 
 
 def _is_plain(function: Callable[..., Any] | Method) -> TypeGuard[Callable[..., Any]]:

@@ -26,6 +26,7 @@ from lowering.host.registers import (
     Static,
     Temporary,
     View,
+    memory_order,
     static,
 )
 from lowering.kernel import Predicate
@@ -96,10 +97,17 @@ class Evaluator:
         """The open-mesh shape of what varies along `axes`."""
         return windows.mesh(self.extents, axes)
 
-    def temporary(self, dtype: np.dtype[Any], axes: Iterable[int]) -> Temporary:
-        """A new intermediate value that varies along `axes`."""
+    def temporary(
+        self, dtype: np.dtype[Any], axes: Iterable[int], inputs: Iterable[Register] = ()
+    ) -> Temporary:
+        """A new intermediate value that varies along `axes`, laid out as the `inputs` of its shape
+        are, if they agree.
+        """
         chosen = sorted(axes)
-        return Temporary(dtype, self.mesh(chosen), {axis: axis for axis in chosen})
+        shape = self.mesh(chosen)
+        orders = {memory_order(register) for register in inputs if register.shape == shape}
+        order = orders.pop() if len(orders) == 1 else None
+        return Temporary(dtype, shape, {axis: axis for axis in chosen}, order)
 
     # -- values ---------------------------------------------------------------------------------
 
@@ -208,7 +216,7 @@ class Evaluator:
             else:
                 function(*operands, array)
             return static(array, tuple(sorted(axes)))
-        output = self.temporary(dtype, axes)
+        output = self.temporary(dtype, axes, inputs)
         self.instructions.append(Instruction("write", function, inputs, output, elementwise))
         return output
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -44,7 +45,13 @@ class View(Register):
 
 @dataclass(slots=True, eq=False)
 class Temporary(Register):
-    """An intermediate value, in the workspace."""
+    """An intermediate value, in the workspace.
+
+    Its elements lie in the order of the dimensions, or in another `order`: as those of what it is
+    made of, so that no call reads across memory and writes along it.
+    """
+
+    order: tuple[int, ...] | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -59,6 +66,22 @@ class Condition(Register):
     """A Python number: the condition of a conditional node, in `lowering.kernel.SetCondition`."""
 
     number: int
+
+
+def memory_order(register: Register) -> tuple[int, ...] | None:
+    """The dimensions of a register from the outermost to the innermost in memory, None if row-major
+    is as good.
+    """
+    if isinstance(register, Temporary):
+        return register.order
+    if not isinstance(register, View):
+        return None
+    strides = [abs(stride) for stride in register.strides]
+    ranked = [dim for dim, extent in enumerate(register.shape) if extent > 1 and strides[dim]]
+    if all(strides[a] >= strides[b] for a, b in pairwise(ranked)):
+        return None
+    flat = [dim for dim in range(len(strides)) if dim not in ranked]
+    return (*flat, *sorted(ranked, key=lambda dim: -strides[dim]))
 
 
 def static(array: Array, axes: tuple[int, ...] = ()) -> Static:

@@ -13,12 +13,15 @@ from math import prod
 from lowering.host.arena import Workspace
 from lowering.host.evaluate import Evaluator
 from lowering.host.hull import as_ranges
-from lowering.host.registers import Instruction, Register, Temporary, View
+from lowering.host.registers import Instruction, Register, Temporary, View, memory_order
 from lowering.host.stores import Overlaps, forward_stores, same_layout, save_reads, write_early
 from lowering.kernel import Predicate
 
 BLOCK_BYTES = 1 << 18
 """About what each intermediate value of a block takes: several fit a second-level cache."""
+
+RUN_BYTES = 1 << 12
+"""Bytes next to each other that a block has at least, if it does not have all of them."""
 
 STRIP = 32
 """Elements of a strip: two cache lines of 32-bit numbers."""
@@ -89,7 +92,10 @@ def choose_block(
     if blocks < 4 or not axes:
         return None, 1
     axis = next((a for a in axes if extents[a] >= blocks), max(axes, key=extents.__getitem__))
-    return axis, max(1, extents[axis] // blocks)
+    length = max(1, extents[axis] // blocks)
+    if axis == _fastest_axis(largest, extents):  # a call takes as long for a short run as for a few
+        length = max(length, RUN_BYTES // largest.dtype.itemsize)
+    return (axis, length) if length < extents[axis] else (None, 1)
 
 
 def _crossed_axis(instructions: Sequence[Instruction], extents: tuple[int, ...]) -> int | None:
@@ -111,6 +117,9 @@ def _crossed_axis(instructions: Sequence[Instruction], extents: tuple[int, ...])
 def _fastest_axis(register: Register, extents: tuple[int, ...]) -> int | None:
     """The axis along which elements lie next to each other."""
     axes = [axis for axis in register.dims if extents[axis] > 1]
+    order = memory_order(register)
+    if order is not None:
+        return max(axes, key=lambda axis: order.index(register.dims[axis]), default=None)
     if not isinstance(register, View):
         return max(axes, default=None)
     strides = {axis: abs(register.strides[register.dims[axis]]) for axis in axes}

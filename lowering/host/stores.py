@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from lowering.buffer import Buffer
 from lowering.host import functions
-from lowering.host.registers import Instruction, Late, Register, Temporary, View
+from lowering.host.registers import Instruction, Late, Register, Temporary, View, memory_order
 
 Overlaps = Callable[[Buffer, Buffer], bool]
 """Whether two buffers share memory."""
@@ -28,7 +28,8 @@ def save_reads(instructions: Sequence[Instruction], overlaps: Overlaps) -> list[
         for register in each.inputs:
             buffer = _read_buffer(register)
             if buffer is not None and any(overlaps(buffer, other) for other in written):
-                copy = Temporary(register.dtype, register.shape, register.dims)
+                order = memory_order(register)
+                copy = Temporary(register.dtype, register.shape, register.dims, order)
                 saved = Instruction("write", functions.store, (register,), copy, elementwise=True)
                 result.insert(first, saved)
                 each = _renamed(each, register, copy)
@@ -156,5 +157,7 @@ def _placed(instruction: Instruction, places: Mapping[Register, View]) -> Instru
 
 
 def same_layout(one: Register, other: Register) -> bool:
-    """Whether two registers are of one shape and dtype."""
-    return (one.shape, one.dtype) == (other.shape, other.dtype)
+    """Whether two registers are of one shape and dtype, and their elements in one order."""
+    if (one.shape, one.dtype) != (other.shape, other.dtype):
+        return False
+    return memory_order(one) == memory_order(other)
