@@ -30,6 +30,7 @@ from lowering.host.registers import (
     static,
 )
 from lowering.kernel import Predicate
+from tracegraph.op import Elementwise
 from tracegraph.scalar import (
     FALSE,
     TRUE,
@@ -55,6 +56,10 @@ from tracegraph.scalar import (
 
 FOLD_LIMIT = 1 << 17
 """Elements up to which an array that no buffer enters is kept instead of computed in each run."""
+
+CALLED = 8
+"""Cost of functions whose loops NumPy has vectorised for strides that are not negative alone: a
+reversed view takes up to twenty times as long as a copy of it."""
 
 _T = TypeVar("_T")
 
@@ -147,6 +152,8 @@ class Evaluator:
                 return self._load(expr)
             case Apply(op=op, args=args, dtype=dtype, attrs=attrs):
                 registers = tuple(map(self.value, args))
+                if isinstance(op.form, Elementwise) and op.form.cost >= CALLED:
+                    registers = tuple(map(self._forwards, registers))
                 function, elementwise = functions.of_op(
                     op, tuple(r.dtype for r in registers), dtype, dict(attrs)
                 )
@@ -219,6 +226,12 @@ class Evaluator:
         output = self.temporary(dtype, axes, inputs)
         self.instructions.append(Instruction("write", function, inputs, output, elementwise))
         return output
+
+    def _forwards(self, register: Register) -> Register:
+        """The same elements, none of which lies before the one that precedes it."""
+        if not isinstance(register, View) or min(register.strides, default=0) >= 0:
+            return register
+        return self.write(functions.store, (register,), register.dtype)
 
     def spread(self, register: Register, axes: Iterable[int]) -> Register:
         """The register repeated along further axes."""
