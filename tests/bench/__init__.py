@@ -2,5 +2,5 @@
 
 A row is one piece of work (`row.py`), which every library does as its own users would write it.
 All contestants of a row run in one process, in turns, on the same inputs, and their results are
-checked against NumPy's before any figure is printed.
+compared before and after they are timed.
 """

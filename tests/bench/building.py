@@ -36,7 +36,7 @@ def _chain_inputs(draw):
 
 
 def _nothing_of(build):
-    """Runs `build` for what it costs; there is no array to compare."""
+    """Runs `build` for what it costs: there is no array, so nothing is compared."""
 
     def run():
         build()
@@ -113,47 +113,54 @@ MIXED_ROWS = tuple(
 )
 
 
+HALVINGS = 10
+
+
 def _first_inputs(draw):
-    n, dtype = draw.size(1024), draw.dtype("float32", "float64")
-    return [draw.uniform(n, dtype, 1.0, 2.0)]
+    """An array, and a threshold that its sum falls below at the tenth halving, and at no other.
+
+    No earlier run has used that threshold, whatever the seed: so no cache of kernels has it.
+    """
+    x = draw.uniform(draw.size(1024), draw.dtype("float32", "float64"), 1.0, 2.0)
+    part = np.random.default_rng().uniform(1.2, 1.5)
+    return x, float(np.sum(x, dtype=np.float64)) * 0.5**HALVINGS * part
 
 
-def _fresh_factors():
-    """Constants that no earlier run has used, so that no cache of compiled kernels has them."""
-    start = np.random.default_rng().uniform(0.4, 0.5)
-    return (float(start + i * 1e-5) for i in itertools.count())
+def _fresh(threshold):
+    """Constants that no earlier run has used, and that give the same result."""
+    return (threshold * (1 + i * 1e-5) for i in itertools.count())
 
 
-def _halving(while_loop, xp, factor):
-    """A new function, which scales its argument until the sum is small."""
-    return lambda x: while_loop(lambda x: xp.sum(x) > 1.0, lambda x: x * factor, x)
+def _halving(while_loop, xp, threshold):
+    """A new function, which halves its argument until the sum is small."""
+    return lambda x: while_loop(lambda x: xp.sum(x) > threshold, lambda x: x * 0.5, x)
 
 
-def _first_call(x):
-    factors = _fresh_factors()
-    return lambda: tracegraph.jit(_halving(tracegraph.while_loop, np, next(factors)))(x)
+def _first_call(x, threshold):
+    thresholds = _fresh(threshold)
+    return lambda: tracegraph.jit(_halving(tracegraph.while_loop, np, next(thresholds)))(x)
 
 
-def _first_call_jax(x):
+def _first_call_jax(x, threshold):
     import jax
 
-    factors = _fresh_factors()
-    return lambda: jax.jit(_halving(jax.lax.while_loop, jax.numpy, next(factors)))(x)
+    thresholds = _fresh(threshold)
+    return lambda: jax.jit(_halving(jax.lax.while_loop, jax.numpy, next(thresholds)))(x)
 
 
-def _first_call_torch(x):
+def _first_call_torch(x, threshold):
     import torch
     from torch._higher_order_ops import while_loop
 
-    factors = _fresh_factors()
+    thresholds = _fresh(threshold)
 
     def run():
         torch._dynamo.reset()
-        factor = next(factors)
+        threshold = next(thresholds)
 
         @torch.compile(fullgraph=True)
         def f(x):
-            return while_loop(lambda x: x.sum() > 1.0, lambda x: (x * factor,), (x,))
+            return while_loop(lambda x: x.sum() > threshold, lambda x: (x * 0.5,), (x,))
 
         return f(x)
 

@@ -71,7 +71,7 @@ CALL = Row(
 CALL_CPU = replace(
     CALL,
     name="call_cpu",
-    title="x*a + b, CPU time of a call that is not waited for",
+    title="x*a + b, how long a call that is not waited for keeps its thread",
     waits=False,
     devices=("cuda",),
 )

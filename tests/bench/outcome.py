@@ -107,3 +107,9 @@ class Outcome:
             "failures": dict(self.failures),
             "python_call_ns": self.pace and vars(self.pace),
         }
+
+
+def reason(error: Exception) -> str:
+    """The class and the first line of an error."""
+    text = str(error).strip()
+    return f"{type(error).__name__}: {text.splitlines()[0][:200]}" if text else type(error).__name__

@@ -101,9 +101,9 @@ class Row:
     """One piece of work.
 
     `contestants` maps labels, whose first word names the library, to its way of doing the work;
-    that of "numpy" gives the results that all others must agree with. `work` is how much of it one
-    run is. `limit` names an entry of `limits.LIMITS`. A row that does not wait measures what a call
-    costs the CPU.
+    that of "numpy" gives the results that all others must agree with; without it, the first peer
+    does. `work` is how much of it one run is. `limit` names an entry of `limits.LIMITS`. A row that
+    does not wait measures how long a call keeps its thread.
     """
 
     name: str

@@ -3,13 +3,17 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
+from bench import command
 from bench.agreement import close
+from bench.library import Library
 from bench.measure import Contestant, contest
 from bench.outcome import Outcome
+from bench.play import play
 from bench.report import block, table
 from bench.row import GIGABYTES, MICROSECONDS, Draw
 from bench.rows import ROWS
@@ -147,3 +151,51 @@ def test_best_peer_and_limit():
     assert outcome.pace.median == pytest.approx(30)
     assert outcome.record()["python_call_ns"]["samples"] == 1
     assert table([outcome]).splitlines()[1].split()[:4] == ["sine", "GB/s", "0.5", "1"]
+
+
+def test_a_run_without_tracegraph_fails(monkeypatch):
+    def broken(device):
+        raise RuntimeError("out of luck")
+
+    monkeypatch.setitem(command.OPENERS, "tracegraph", broken)
+    with pytest.raises(SystemExit, match=r"tracegraph cannot be opened.*out of luck"):
+        command.main(["--device", "host", "--peers", "numpy", "--rows", "cond"])
+
+
+def played(**contestants):
+    """The outcome of a row with these contestants, each a function of the number of its run."""
+
+    def prepare(result):
+        def prepared(x):
+            runs = iter(range(1 << 30))
+            return lambda: np.float32([result(next(runs))])
+
+        return prepared
+
+    row = replace(
+        ROWS["cond"],
+        limit=None,
+        contestants={label: prepare(result) for label, result in contestants.items()},
+    )
+    libraries = {label: Library(label, "", np.asarray, id) for label in contestants}
+    return play(row, Draw.of("cond", 1, "host", "fixed"), libraries, "host", 0.01)
+
+
+def test_results_that_become_wrong_while_timed_are_noticed():
+    outcome = played(tracegraph=lambda run: min(run, 1), numpy=lambda run: 0)
+    assert outcome.figures.keys() == {"numpy"}
+    assert "after timing" in outcome.failures["tracegraph"]
+
+
+def test_without_numpy_results_are_compared_with_a_peers():
+    outcome = played(tracegraph=lambda run: 1, jax=lambda run: 2, torch=lambda run: 2)
+    assert outcome.figures.keys() == {"jax", "torch"}
+    assert "largest element" in outcome.failures["tracegraph"]
+
+
+def test_the_first_call_gives_the_same_whatever_its_constant():
+    row = ROWS["first_call"]
+    x, threshold = row.inputs(Draw.of("first_call", 1, "host", "random"))
+    run = row.contestants["tracegraph"](x, threshold)
+    for _ in range(3):
+        np.testing.assert_array_equal(np.asarray(run()), x / 1024)
