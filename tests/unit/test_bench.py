@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from bench import command
 from bench.agreement import close
+from bench.grouping import Comparison, passes
 from bench.library import Library
 from bench.measure import Contestant, contest
 from bench.outcome import Outcome
@@ -199,3 +200,16 @@ def test_the_first_call_gives_the_same_whatever_its_constant():
     run = row.contestants["tracegraph"](x, threshold)
     for _ in range(3):
         np.testing.assert_array_equal(np.asarray(run()), x / 1024)
+
+
+@pytest.mark.parametrize(
+    ("ratios", "fine"),
+    [
+        ([(1.0,), (1.2,), (0.95,)], True),
+        ([(1.0,), (1.2,), (0.8, 0.8, 1.0)], True),
+        ([(1.0,), (1.2,), (0.8, 0.8, 0.8, 0.85)], False),
+        ([(0.95,), (0.98,), (1.3,)], False),
+    ],
+)
+def test_fusing_must_pay_and_slow_nothing_down(ratios, fine):
+    assert passes([Comparison("", each) for each in ratios]) is fine
