@@ -8,8 +8,10 @@ import numpy as np
 
 import tracegraph
 
+from .control_programs import constructs
+from .control_programs import function as control_function
 from .mixed_programs import EXTENT, equations, function, steps
-from .row import MILLISECONDS, PER_EQUATION, Row
+from .row import MILLISECONDS, PER_CONSTRUCT, PER_EQUATION, Row
 
 COUNTS = (10, 100, 1_000, 10_000)
 _KINDS = 5
@@ -113,6 +115,42 @@ MIXED_ROWS = tuple(
 )
 
 
+def _control_inputs(draw):
+    seed = int(draw.rng.integers(1 << 30)) if draw.random else 0
+    return [*(draw.uniform(EXTENT, np.dtype("float32")) for _ in range(2)), seed]
+
+
+def _plan_loops(count):
+    def prepare(x, y, seed):
+        program, run = constructs(count, seed), control_function
+        return _nothing_of(lambda: tracegraph.jit(run(np, tracegraph, program)).lower(x, y))
+
+    return prepare
+
+
+def _lower_loops_jax(count):
+    def prepare(x, y, seed):
+        import jax
+
+        program, run = constructs(count, seed), control_function
+        return _nothing_of(lambda: jax.jit(run(jax.numpy, jax.lax, program)).lower(x, y))
+
+    return prepare
+
+
+LOOP_ROWS = tuple(
+    Row(
+        name=f"plan_loops_{count}",
+        title=f"trace and plan a random program of {count} loops and branches, small bodies",
+        inputs=_control_inputs,
+        contestants={"tracegraph": _plan_loops(count), "jax": _lower_loops_jax(count)},
+        unit=PER_CONSTRUCT,
+        work=lambda inputs, results, count=count: count,
+    )
+    for count in (10, 100, 1_000)
+)
+
+
 HALVINGS = 10
 
 
@@ -179,4 +217,4 @@ FIRST_CALL = Row(
     unit=MILLISECONDS,
 )
 
-ROWS = (*PLAN_ROWS, *MIXED_ROWS, FIRST_CALL)
+ROWS = (*PLAN_ROWS, *MIXED_ROWS, *LOOP_ROWS, FIRST_CALL)

@@ -45,6 +45,7 @@ MICROSECONDS = Unit("µs", 1e6)
 MILLISECONDS = Unit("ms", 1e3)
 PER_ITERATION = Unit("µs/iteration", 1e6)
 PER_EQUATION = Unit("µs/equation", 1e6)
+PER_CONSTRUCT = Unit("µs/construct", 1e6)
 GIGABYTES = Unit("GB/s", 1e9, rate=True)
 
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from bench import command
+from bench import command, control_programs
 from bench.agreement import close
 from bench.grouping import Comparison, passes
 from bench.library import Library
@@ -18,6 +18,8 @@ from bench.play import play
 from bench.report import block, table
 from bench.row import GIGABYTES, MICROSECONDS, Draw
 from bench.rows import ROWS
+
+import tracegraph
 
 
 def run(root, *arguments):
@@ -213,3 +215,15 @@ def test_the_first_call_gives_the_same_whatever_its_constant():
 )
 def test_fusing_must_pay_and_slow_nothing_down(ratios, fine):
     assert passes([Comparison("", each) for each in ratios]) is fine
+
+
+@pytest.mark.parametrize("kind", control_programs.KINDS)
+def test_constructs_of_random_programs_run(kind):
+    program = [
+        replace(construct, kind=kind) for construct in control_programs.constructs(4, seed=1)
+    ]
+    x, y = np.linspace(0, 1, 5, dtype=np.float32), np.ones(5, np.float32)
+    run = tracegraph.jit(control_programs.function(np, tracegraph, program), device="host")
+    result = np.asarray(run(x, y))
+    assert result.shape == (5,)
+    assert np.isfinite(result).all()
