@@ -1,13 +1,14 @@
 """Bandwidth of generated kernels beside a copy: ``python -m tests.bench.kernels``.
 
-Each kernel is run as a chain of nodes in a graph, and so is a copy that moves as many bytes.
+Each kernel is run as a chain of nodes in a graph, and so is a copy that moves as many bytes. Where a
+function is planned as a user's would be, all its kernels are timed, one after the other.
 Figures are GB/s of what must be read and written; the fastest of several samples counts.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import prod
@@ -16,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-import tracegraph.ops  # noqa: F401 - registers the ops that kernels name
+import tracegraph
 from lowering.buffer import Buffer
-from lowering.codegen import Workspace, unit_source
+from lowering.codegen import KernelCode, Workspace, unit_source
 from lowering.cuda.compile import cubin
 from lowering.kernel import Accumulator, Kernel, MapNest, Nest, Pass, RowNest, ScanNest, Store
 from lowering.plan import Graph, KernelNode, Plan
@@ -39,14 +40,29 @@ _SAME = 1 << 16  # sizes that differ by less have the same limit
 
 @dataclass(frozen=True)
 class Work:
-    """A nest, the buffers in the order of their memory, and how many bytes it moves at least."""
+    """A plan of kernels, what it reads and, last, what it writes."""
 
-    nest: Nest
+    plan: Plan
     buffers: tuple[Buffer, ...]
 
     @property
     def nbytes(self) -> int:
+        """How many bytes it moves at least.
+
+        Of what is read with a stride, all: memory is fetched 32 bytes at a time.
+        """
         return sum(buffer.type.nbytes for buffer in self.buffers)
+
+
+def _nest(nest: Nest, buffers: tuple[Buffer, ...]) -> Work:
+    node = KernelNode(Kernel("kernel", (nest,)))
+    return Work(Plan("bench", Graph((node,), frozenset()), (), (), (), {}, 0, 64), buffers)
+
+
+def _planned(function: Callable[..., Any], dtype: str, *shapes: tuple[int, ...]) -> Work:
+    types = (ArrayType(dtype, shape) for shape in shapes)
+    plan = tracegraph.jit(function, device="cuda").lower(*types).plan
+    return Work(plan, (*plan.inputs, *plan.outputs))
 
 
 def _buffers(dtype: str, *shapes: tuple[int, ...]) -> tuple[Buffer, ...]:
@@ -68,7 +84,7 @@ def sine(dtype: str, size: int) -> Work:
     a = Load.make(x, (i,))
     scaled = _call("multiply", _call("sin", a), const(1.5, a.dtype))
     value = _call("add", scaled, _call("multiply", a, a))
-    return Work(MapNest((size,), (Store(out, (i,), value),)), (x, out))
+    return _nest(MapNest((size,), (Store(out, (i,), value),)), (x, out))
 
 
 def scaled(dtype: str, size: int) -> Work:
@@ -77,7 +93,7 @@ def scaled(dtype: str, size: int) -> Work:
     (i,) = _axes(size)
     a = Load.make(x, (i,))
     value = _call("add", _call("multiply", a, const(1.5, a.dtype)), const(1, a.dtype))
-    return Work(MapNest((size,), (Store(out, (i,), value),)), (x, out))
+    return _nest(MapNest((size,), (Store(out, (i,), value),)), (x, out))
 
 
 def squares(dtype: str, size: int) -> Work:
@@ -87,7 +103,7 @@ def squares(dtype: str, size: int) -> Work:
     a = Load.make(x, (i,))
     only = Pass((Accumulator(ADD, _call("multiply", a, a)),), ())
     done = Store(out, (), Accumulated.make(0, a.dtype))
-    return Work(RowNest((), (size,), (only,), (done,)), (x, out))
+    return _nest(RowNest((), (size,), (only,), (done,)), (x, out))
 
 
 def column_sums(dtype: str, rows: int, columns: int) -> Work:
@@ -96,7 +112,7 @@ def column_sums(dtype: str, rows: int, columns: int) -> Work:
     j, i = _axes(columns, rows)
     only = Pass((Accumulator(ADD, Load.make(x, (i, j))),), ())
     done = Store(out, (j,), Accumulated.make(0, x.type.dtype))
-    return Work(RowNest((columns,), (rows,), (only,), (done,)), (x, out))
+    return _nest(RowNest((columns,), (rows,), (only,), (done,)), (x, out))
 
 
 def transpose(dtype: str, rows: int, columns: int) -> Work:
@@ -104,7 +120,7 @@ def transpose(dtype: str, rows: int, columns: int) -> Work:
     x, out = _buffers(dtype, (columns, rows), (rows, columns))
     i, j = _axes(rows, columns)
     value = _call("add", Load.make(x, (j, i)), const(1, x.type.dtype))
-    return Work(MapNest((rows, columns), (Store(out, (i, j), value),)), (x, out))
+    return _nest(MapNest((rows, columns), (Store(out, (i, j), value),)), (x, out))
 
 
 def softmax(dtype: str, rows: int, columns: int) -> Work:
@@ -119,15 +135,48 @@ def softmax(dtype: str, rows: int, columns: int) -> Work:
         Pass((Accumulator(ADD, power),), ()),
         Pass((), (Store(out, (i, j), result),)),
     )
-    return Work(RowNest((rows,), (columns,), passes, ()), (x, out))
+    return _nest(RowNest((rows,), (columns,), passes, ()), (x, out))
 
 
 def cumsum(dtype: str, size: int) -> Work:
     """cumsum(a)"""
     x, out = _buffers(dtype, (size,), (size,))
     (i,) = _axes(size)
-    return Work(ScanNest((size,), 0, ADD, Store(out, (i,), Load.make(x, (i,)))), (x, out))
+    return _nest(ScanNest((size,), 0, ADD, Store(out, (i,), Load.make(x, (i,)))), (x, out))
 
+
+def row_sums(dtype: str, rows: int, columns: int) -> Work:
+    """sum(a, axis=-1)"""
+    return _planned(lambda x: x.sum(axis=-1), dtype, (rows, columns))
+
+
+def layer_norm(dtype: str, rows: int, columns: int) -> Work:
+    """Each row less its mean, by its deviation, times weights, plus a bias"""
+
+    def function(x: Any, weights: Any, bias: Any) -> Any:
+        centred = x - x.mean(axis=-1, keepdims=True)
+        variance = np.mean(centred * centred, axis=-1, keepdims=True)
+        return centred / np.sqrt(variance + 1e-5) * weights + bias
+
+    return _planned(function, dtype, (rows, columns), (columns,), (columns,))
+
+
+def standardise(dtype: str, rows: int, columns: int) -> Work:
+    """Each row less its mean, by its deviation"""
+
+    def function(x: Any) -> Any:
+        return (x - x.mean(axis=-1, keepdims=True)) / x.std(axis=-1, keepdims=True)
+
+    return _planned(function, dtype, (rows, columns))
+
+
+def strided(dtype: str, size: int) -> Work:
+    """a[::2] * 1.5 + 1"""
+    return _planned(lambda x: x[::2] * 1.5 + 1, dtype, (size,))
+
+
+Launches = Sequence[tuple[Any, Any, list[Any]]]
+"""Configurations, kernels and arguments, one after the other."""
 
 Shifts = tuple[int, int]
 """By how many elements the memory that is read, and that which is written, is off alignment."""
@@ -161,6 +210,13 @@ def _cases() -> Iterator[tuple[Callable[..., Work], str, tuple[int, ...], int]]:
             yield softmax, dtype, (size // columns, columns), 0
         for columns in (1000, 1001, 4096):
             yield softmax, dtype, (size // columns, columns), 1
+        if dtype != "bfloat16":
+            yield strided, dtype, (size,), 0
+            for make in (row_sums, layer_norm, standardise):
+                yield make, dtype, (rows, 1 << 12), 0
+            for make in (row_sums, column_sums, transpose, softmax):
+                for small in ((1 << 8, 1 << 8), (1 << 10, 1 << 10), (1 << 11, 1 << 12)):
+                    yield make, dtype, small, 0
         if dtype in ("float32", "float64"):
             yield cumsum, dtype, (1 << 24,), 0
             yield cumsum, dtype, (size - 1,), 0
@@ -194,7 +250,8 @@ def main() -> None:
     def limit(nbytes: int) -> float:
         """GB/s of the fastest copy that moves so many bytes, half of them read and half written."""
         launches = copies(nbytes // 2)
-        return max(nbytes / _seconds(stream, *one, addresses, nbytes) for one in launches) / 1e9
+        seconds = (_seconds(stream, [(*one, addresses)], nbytes) for one in launches)
+        return nbytes / min(seconds) / 1e9
 
     print(f"{'copy':<44} {limit(2 * BYTES):8.0f} GB/s", flush=True)
     for make, dtype, shape, shifts in cases():
@@ -210,46 +267,57 @@ def main() -> None:
 def _measure(
     work: Work, shifts: Shifts, device: Any, stream: Any, memory: list[Any]
 ) -> tuple[float, str]:
-    """GB/s of a kernel, and what it takes of a multiprocessor."""
+    """GB/s of all kernels, and what they take of a multiprocessor."""
     from cuda.core import LaunchConfig
 
-    node = KernelNode(Kernel("kernel", (work.nest,)))
-    unit = unit_source(Plan("bench", Graph((node,), frozenset()), (), (), (), {}, 0, 64))
-    code = unit.kernels[node]
-    kernel = cubin(unit.source, f"sm_{device.arch}").get_kernel(code.name)
-    places = {
-        buffer: int(block.handle) + shift * buffer.type.dtype.itemsize
-        for buffer, block, shift in zip(work.buffers, memory, shifts, strict=True)
-    }
-    arguments: list[Any] = []
-    workspaces = []
-    for parameter in code.parameters:
-        if isinstance(parameter, Workspace):
-            workspaces.append(device.allocate(parameter.nbytes, stream=stream))
-            workspaces[-1].fill(0, stream=stream)
-            arguments.append(np.uint64(int(workspaces[-1].handle)))
-        else:
-            arguments.append(np.uint64(places[parameter]))  # type: ignore[index]
-    config = LaunchConfig(grid=code.grid, block=code.block, shmem_size=code.shared_bytes)
-    seconds = _seconds(stream, config, kernel, arguments, work.nbytes)
-    attributes = kernel.attributes
-    spilled = attributes.local_size_bytes
+    unit = unit_source(work.plan)
+    module = cubin(unit.source, f"sm_{device.arch}")
+    held = []
+
+    def allocate(nbytes: int, fill: int) -> int:
+        held.append(device.allocate(max(nbytes, 1), stream=stream))
+        held[-1].fill(fill, stream=stream)
+        return int(held[-1].handle)
+
+    arena = allocate(work.plan.arena_bytes, 0)
+    places = {buffer: arena + offset for buffer, offset in work.plan.offsets.items()}
+    first, *others, last = work.buffers
+    for buffer, block, shift in zip((first, last), memory, shifts, strict=True):
+        places[buffer] = int(block.handle) + shift * buffer.type.dtype.itemsize
+    places |= {buffer: allocate(buffer.type.nbytes, FILL) for buffer in others}
+    launches, notes = [], []
+    for node in work.plan.graph.nodes:
+        assert isinstance(node, KernelNode)
+        code = unit.kernels[node]
+        arguments = [
+            np.uint64(allocate(p.nbytes, 0) if isinstance(p, Workspace) else places[p])  # type: ignore[index]
+            for p in code.parameters
+        ]
+        config = LaunchConfig(grid=code.grid, block=code.block, shmem_size=code.shared_bytes)
+        kernel = module.get_kernel(code.name)
+        launches.append((config, kernel, arguments))
+        notes.append(_notes(code, kernel))
+    seconds = _seconds(stream, launches, work.nbytes)
+    return work.nbytes / seconds / 1e9, "; ".join(notes)
+
+
+def _notes(code: KernelCode, kernel: Any) -> str:
+    spilled = kernel.attributes.local_size_bytes
     notes = (
         f"{prod(code.grid)} x {prod(code.block)} threads, {code.shared_bytes} B shared, "
-        f"{attributes.num_regs} registers"
+        f"{kernel.attributes.num_regs} registers"
     )
-    notes += f", {spilled} B local" if spilled else ""
-    return work.nbytes / seconds / 1e9, notes
+    return notes + (f", {spilled} B local" if spilled else "")
 
 
-def _seconds(stream: Any, config: Any, kernel: Any, arguments: list[Any], nbytes: int) -> float:
+def _seconds(stream: Any, launches: Launches, nbytes: int) -> float:
     """What one run takes in a chain of several, the first chain left out."""
     from cuda.core.graph import GraphDefinition
 
     runs = min(max(BYTES_A_SAMPLE // nbytes, FEWEST_RUNS), MOST_RUNS)
     definition = GraphDefinition()
-    node = definition.launch(config, kernel, *arguments)
-    for _ in range(runs - 1):
+    node: Any = definition
+    for config, kernel, arguments in [*launches] * runs:
         node = node.launch(config, kernel, *arguments)
     graph = definition.instantiate()
     samples = []

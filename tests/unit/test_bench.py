@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from bench import command, control_programs
+from bench import command, control_programs, kernels
 from bench.agreement import close
 from bench.grouping import Comparison, passes
 from bench.library import Library
@@ -20,6 +20,7 @@ from bench.row import GIGABYTES, MICROSECONDS, Draw
 from bench.rows import ROWS
 
 import tracegraph
+from lowering.codegen import Workspace, unit_source
 
 
 def run(root, *arguments):
@@ -227,3 +228,16 @@ def test_constructs_of_random_programs_run(kind):
     result = np.asarray(run(x, y))
     assert result.shape == (5,)
     assert np.isfinite(result).all()
+
+
+@pytest.mark.parametrize("make", [kernels.row_sums, kernels.layer_norm, kernels.standardise])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_planned_kernels_take_memory_that_is_known(make, dtype):
+    work = make(dtype, 64, 96)
+    known = {*work.buffers, *work.plan.offsets}
+    unit = unit_source(work.plan)
+    for node in work.plan.graph.nodes:
+        for parameter in unit.kernels[node].parameters:
+            assert isinstance(parameter, Workspace) or parameter in known
+    assert work.buffers[-1].space == "output"
+    assert work.nbytes >= 64 * 96 * np.dtype(dtype).itemsize
