@@ -74,7 +74,7 @@ COND = Row(
         "torch": _torch,
         "cupy": _cupy,
     },
-    limit="launch",
+    limits=("launch",),
 )
 
 ROWS = (COND,)

@@ -65,7 +65,7 @@ CALL = Row(
         "jax": _jax,
         **and_graphs(torch=_torch, cupy=_cupy, warp=_warp),
     },
-    limit="launch",
+    limits=("launch",),
 )
 
 CALL_CPU = replace(
@@ -121,7 +121,7 @@ MANY_ARRAYS = Row(
         "jax": _many_jax,
         **and_graphs(torch=_many_torch, cupy=_many_cupy),
     },
-    limit="launch",
+    limits=("launch",),
 )
 
 ROWS = (CALL, CALL_CPU, MANY_ARRAYS)

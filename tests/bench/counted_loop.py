@@ -12,6 +12,7 @@ from .repeat import repeated
 from .row import PER_ITERATION, Row
 
 STEPS = 1000
+FACTOR, SUMMAND = 0.99, 0.5
 
 
 def _inputs_of(size):
@@ -19,7 +20,7 @@ def _inputs_of(size):
 
 
 def _step(x):
-    return x * 0.99 + 0.5
+    return x * FACTOR + SUMMAND
 
 
 def _ours(x):
@@ -84,6 +85,7 @@ FORI_1KI, FORI_1MI = (
             **and_graphs(torch=_torch, cupy=_cupy),
             "warp graph": _warp,
         },
+        limits=("fori in one kernel",),
         unit=PER_ITERATION,
         work=lambda inputs, results: STEPS,
     )

@@ -87,6 +87,7 @@ HEAT = Row(
         "jax": _jax,
         **and_graphs(torch=_torch, cupy=_cupy),
     },
+    limits=("heat in one kernel",),
     unit=PER_ITERATION,
     work=lambda inputs, results: STEPS,
 )

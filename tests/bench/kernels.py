@@ -1,7 +1,7 @@
 """Bandwidth of generated kernels beside a copy: ``python -m tests.bench.kernels``.
 
-Each kernel is run as a chain of nodes in a graph, and so is a copy that moves as many bytes. Where a
-function is planned as a user's would be, all its kernels are timed, one after the other.
+Each kernel is run as a chain of nodes in a graph, and so is a copy that moves as many bytes. Where
+a function is planned as a user's would be, all its kernels are timed, one after the other.
 Figures are GB/s of what must be read and written; the fastest of several samples counts.
 """
 

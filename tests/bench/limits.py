@@ -1,12 +1,13 @@
 """What the machine can do at best, measured beside the contestants.
 
 "launch" is a CUDA graph of one kernel that does nothing; "copy" moves a block of memory that is
-larger than the caches.
+larger than the caches. Those of loops are in `hand_loops`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -14,10 +15,25 @@ import numpy as np
 
 from lowering.rounding import ceil_div
 
-from .measure import Contestant
+from .row import Inputs, Results
 
 COPY_BYTES = {"cuda": 1 << 29, "host": 1 << 26}
 _BLOCK = 256
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What is timed as a contestant is; the work of a run is the row's unless it says otherwise.
+
+    `results` reads what a run has computed, to be compared, where that is the row's work.
+    """
+
+    run: Callable[[], Any]
+    wait: Callable[[Any], object]
+    work: float | None = None
+    results: Callable[[], Results] | None = None
+
+
 _SOURCE = f"""
 extern "C" __global__ void nothing() {{}}
 
@@ -34,32 +50,31 @@ _COPIES = {n: f"copy<{n}>" for n in (4, 2, 1)}
 """Kernels by how many vectors a thread copies: the first is the fastest for much memory."""
 
 
-def _launch(device: str) -> Contestant | None:
+def _launch(device: str, inputs: Inputs) -> Limit | None:
     if device == "host":
         return None
     from cuda.core import LaunchConfig
     from cuda.core.graph import GraphDefinition
 
-    stream, code = _stream_and_kernels()
+    stream, code = stream_of_limits(), _kernels()
     definition = GraphDefinition()
     definition.launch(LaunchConfig(grid=1, block=32), code.get_kernel("nothing"))
     graph = definition.instantiate()
     graph.upload(stream)
-    return Contestant("launch", lambda: graph.launch(stream), lambda _: stream.sync(), 1)
+    return Limit(lambda: graph.launch(stream), lambda _: stream.sync(), 1)
 
 
-def _copy(device: str) -> Contestant | None:
+def _copy(device: str, inputs: Inputs) -> Limit:
     nbytes = COPY_BYTES[device]
     if device == "host":
         to, source = np.ones((2, nbytes // 4), np.float32)
-        return Contestant("copy", lambda: np.copyto(to, source), id, 2 * nbytes)
+        return Limit(lambda: np.copyto(to, source), id, 2 * nbytes)
     from cuda.core import Device, launch
 
-    stream, _ = _stream_and_kernels()
+    stream = stream_of_limits()
     target, origin = (Device(0).allocate(nbytes, stream=stream) for _ in range(2))
     config, kernel = copies(nbytes)[0]
-    return Contestant(
-        "copy",
+    return Limit(
         lambda: launch(stream, config, kernel, target, origin),
         lambda _: stream.sync(),
         2 * nbytes,
@@ -73,7 +88,7 @@ def copies(nbytes: int) -> list[tuple[Any, Any]]:
     """
     from cuda.core import LaunchConfig
 
-    _, code = _stream_and_kernels()
+    code = _kernels()
     vectors = ceil_div(nbytes, 16 * _BLOCK)
     return [
         (LaunchConfig(grid=vectors // n, block=_BLOCK), code.get_kernel(name))
@@ -83,15 +98,23 @@ def copies(nbytes: int) -> list[tuple[Any, Any]]:
 
 
 @cache
-def _stream_and_kernels() -> tuple[Any, Any]:
-    from cuda.core import Device, Program, ProgramOptions, StreamOptions
+def stream_of_limits() -> Any:
+    """A stream for all of them; it makes the device current."""
+    from cuda.core import Device, StreamOptions
 
     device = Device(0)
     device.set_current()
-    stream = device.create_stream(options=StreamOptions(nonblocking=True))
-    program = Program(_SOURCE, "c++", options=ProgramOptions(arch=f"sm_{device.arch}"))
-    return stream, program.compile("cubin", name_expressions=("nothing", *_COPIES.values()))
+    return device.create_stream(options=StreamOptions(nonblocking=True))
 
 
-LIMITS: Mapping[str, Callable[[str], Contestant | None]] = {"launch": _launch, "copy": _copy}
+@cache
+def _kernels() -> Any:
+    from cuda.core import Device, Program, ProgramOptions
+
+    options = ProgramOptions(arch=f"sm_{Device(0).arch}")
+    program = Program(_SOURCE, "c++", options=options)
+    return program.compile("cubin", name_expressions=("nothing", *_COPIES.values()))
+
+
+LIMITS: Mapping[str, Callable[[str, Inputs], Limit | None]] = {"launch": _launch, "copy": _copy}
 """By name; None where the device has no such limit."""

@@ -133,6 +133,7 @@ MANDELBROT = Row(
         "torch": _torch,
         "cupy": _cupy,
     },
+    limits=("mandelbrot in one kernel",),
     unit=PER_ITERATION,
     work=steps_taken,
     agrees=_agrees,

@@ -14,8 +14,11 @@ def _inputs(draw):
     return x, draw.size(30), draw.size(30)
 
 
+FACTOR, SUMMAND = 0.99, 0.5
+
+
 def _step(x):
-    return x * 0.99 + 0.5
+    return x * FACTOR + SUMMAND
 
 
 def _nested(while_loop, x, outer, inner):
@@ -123,6 +126,7 @@ NESTED = Row(
         "cupy": _cupy,
         "warp graph": _warp,
     },
+    limits=("nested while nodes",),
     unit=PER_ITERATION,
     work=lambda inputs, results: inputs[1] * inputs[2],
 )

@@ -40,7 +40,7 @@ class Outcome:
     figures: Mapping[str, Figure]
     first_runs: Mapping[str, float]
     """Milliseconds that the first run took, compilation included."""
-    limit: Figure | None
+    limits: Mapping[str, Figure]
     failures: Mapping[str, str]
     pace: Figure | None
     """What a call in Python took on the cores of the turns; None if there was no turn."""
@@ -51,7 +51,7 @@ class Outcome:
         row: Row,
         inputs: Sequence[str],
         contestants: Sequence[Contestant],
-        limit: Contestant | None,
+        limits: Sequence[Contestant],
         failures: Mapping[str, str],
         paces: Sequence[float],
     ) -> Outcome:
@@ -60,7 +60,7 @@ class Outcome:
             inputs,
             {c.label: Figure.of(c.samples, row.unit, c.work) for c in contestants},
             {c.label: c.first * 1e3 for c in contestants},
-            limit and Figure.of(limit.samples, row.unit, limit.work),
+            {c.label: Figure.of(c.samples, row.unit, c.work) for c in limits},
             failures,
             Figure.of(paces, NANOSECONDS, 1) if paces else None,
         )
@@ -68,9 +68,17 @@ class Outcome:
     @property
     def best_peer(self) -> str | None:
         """The peer that is ahead of all others."""
-        peers = [label for label in self.figures if library_of(label) != OURS]
+        peers = {label: f for label, f in self.figures.items() if library_of(label) != OURS}
+        return self._best(peers)
+
+    @property
+    def best_limit(self) -> str | None:
+        """The limit that is furthest."""
+        return self._best(self.limits)
+
+    def _best(self, figures: Mapping[str, Figure]) -> str | None:
         order = max if self.row.unit.rate else min
-        return order(peers, key=lambda label: self.figures[label].median, default=None)
+        return order(figures, key=lambda label: figures[label].median, default=None)
 
     @property
     def against_peer(self) -> float | None:
@@ -79,8 +87,8 @@ class Outcome:
 
     @property
     def against_limit(self) -> float | None:
-        """The part of the limit that tracegraph reaches."""
-        return self._advantage(self.limit)
+        """The part of the furthest limit that tracegraph reaches."""
+        return self._advantage(self.limits.get(self.best_limit or ""))
 
     def _advantage(self, other: Figure | None) -> float | None:
         ours = self.figures.get(OURS)
@@ -100,7 +108,8 @@ class Outcome:
                 label: {**vars(figure), "first_run_ms": self.first_runs[label]}
                 for label, figure in self.figures.items()
             },
-            "limit": self.limit and {"name": self.row.limit, **vars(self.limit)},
+            "limits": {label: vars(figure) for label, figure in self.limits.items()},
+            "best_limit": self.best_limit,
             "best_peer": self.best_peer,
             "times_best_peer": self.against_peer,
             "part_of_limit": self.against_limit,

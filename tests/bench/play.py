@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tracegraph import ArrayType
 
+from .hand_loops import HAND_LOOPS
 from .library import Library, Unavailable, leaves, library_of
-from .limits import LIMITS
+from .limits import LIMITS, Limit
 from .measure import Contestant, contest, first_run
 from .outcome import OURS, Outcome, reason
 from .row import Draw, Inputs, Prepare, Results, Row
@@ -27,7 +29,7 @@ def play(
     """Prepare, check and time the contestants of one row."""
     inputs = tuple(row.inputs(draw))
     wanted = _reference(row, inputs)
-    entered: dict[str, Contestant] = {}
+    entered: dict[str, Entrant] = {}
     failures: dict[str, str] = {}
     # Ours last: without NumPy the first peer's results count, and ours are held against them.
     for label, prepare in sorted(row.contestants.items(), key=lambda item: item[0] == OURS):
@@ -42,28 +44,53 @@ def play(
             failures[label] = reason(error)
         else:
             wanted = found if wanted is None else wanted
-    contestants = [entered[label] for label in row.contestants if label in entered]
-    limit = _limit(row, device, failures)
-    everyone = contestants if limit is None else [*contestants, limit]
+    entrants = [entered[label] for label in row.contestants if label in entered]
+    limits = _limits(row, device, inputs, wanted, failures)
+    everyone = [entrant.contestant for entrant in (*entrants, *limits)]
     paces = contest(everyone, seconds, row.waits)
-    for contestant in contestants:
-        if contestant.error is None:
-            _check_again(contestant, row, libraries[library_of(contestant.label)], wanted)
+    for entrant in (*entrants, *limits):
+        _check_again(entrant, row, wanted)
     failures |= {c.label: reason(c.error) for c in everyone if c.error}
-    finished = [c for c in contestants if c.error is None]
-    if limit is not None and limit.error is not None:
-        limit = None
-    return Outcome.of(row, _types(inputs), finished, limit, failures, paces)
+    return Outcome.of(row, _types(inputs), _finished(entrants), _finished(limits), failures, paces)
 
 
-def _limit(row: Row, device: str, failures: dict[str, str]) -> Contestant | None:
-    if row.limit is None:
-        return None
-    try:
-        return LIMITS[row.limit](device)
-    except Exception as error:  # the figures of others stand without it
-        failures[f"limit: {row.limit}"] = reason(error)
-        return None
+@dataclass(frozen=True)
+class Entrant:
+    """A contestant, and how its results are read, where there are any to compare."""
+
+    contestant: Contestant
+    read: Callable[[Any], Results] | None
+
+
+def _finished(entrants: Sequence[Entrant]) -> list[Contestant]:
+    return [e.contestant for e in entrants if e.contestant.error is None]
+
+
+def _limits(
+    row: Row, device: str, inputs: Inputs, wanted: Results | None, failures: dict[str, str]
+) -> list[Entrant]:
+    entrants = []
+    for name in row.limits:
+        try:
+            limit = {**LIMITS, **HAND_LOOPS}[name](device, inputs)
+            if limit is not None:
+                entrants.append(_enter_limit(name, limit, row, inputs, wanted))
+        except Exception as error:  # the figures of others stand without it
+            failures[f"limit: {name}"] = reason(error)
+    return entrants
+
+
+def _enter_limit(
+    name: str, limit: Limit, row: Row, inputs: Inputs, wanted: Results | None
+) -> Entrant:
+    _, first = first_run(limit.run, limit.wait)
+    found, read = (), None
+    if limit.results is not None:
+        results = limit.results
+        found, read = results(), lambda _: results()
+        _compare(row, found, wanted)
+    work = row.work(inputs, found) if limit.work is None else limit.work
+    return Entrant(Contestant(f"limit: {name}", limit.run, limit.wait, work, first), read)
 
 
 def _reference(row: Row, inputs: Inputs) -> Results | None:
@@ -80,7 +107,7 @@ def _enter(
     library: Library,
     inputs: Inputs,
     wanted: Results | None,
-) -> tuple[Contestant, Results]:
+) -> tuple[Entrant, Results]:
     """A contestant that has run once, and its results, which are as wanted.
 
     Raises:
@@ -89,20 +116,26 @@ def _enter(
     library.begin(inputs)
     run = prepare(*(library.put(x) if isinstance(x, np.ndarray) else x for x in inputs))
     result, first = first_run(run, library.wait)
-    found = tuple(map(library.read, leaves(result)))
+
+    def read(result: Any) -> Results:
+        return tuple(map(library.read, leaves(result)))
+
+    found = read(result)
     _compare(row, found, wanted)
-    return Contestant(label, run, library.wait, row.work(inputs, found), first), found
+    return Entrant(
+        Contestant(label, run, library.wait, row.work(inputs, found), first), read
+    ), found
 
 
-def _check_again(
-    contestant: Contestant, row: Row, library: Library, wanted: Results | None
-) -> None:
+def _check_again(entrant: Entrant, row: Row, wanted: Results | None) -> None:
     """One more run: what is right at first may be wrong later, as where memory is used again."""
-    try:
-        result, _ = first_run(contestant.run, contestant.wait)
-        _compare(row, tuple(map(library.read, leaves(result))), wanted, "after timing, ")
-    except Exception as error:  # as in timing: it alone is left out
-        contestant.error = error
+    contestant = entrant.contestant
+    if contestant.error is None and entrant.read is not None:
+        try:
+            result, _ = first_run(contestant.run, contestant.wait)
+            _compare(row, entrant.read(result), wanted, "after timing, ")
+        except Exception as error:  # as in timing: it alone is left out
+            contestant.error = error
 
 
 def _compare(row: Row, found: Results, wanted: Results | None, when: str = "") -> None:

@@ -124,10 +124,14 @@ WHILE_1KI, WHILE_1MI = (
         title=f"while_loop on a sum, {STEPS} iterations",
         inputs=inputs_of(size),
         contestants=CONTESTANTS,
+        limits=limits,
         unit=PER_ITERATION,
         work=steps_taken,
     )
-    for label, size in (("1ki", 1 << 10), ("1mi", 1 << 20))
+    for label, size, limits in (
+        ("1ki", 1 << 10, ("while in one kernel", "while node")),
+        ("1mi", 1 << 20, ("while in one kernel",)),
+    )
 )
 
 ROWS = (WHILE_1KI, WHILE_1MI)

@@ -20,12 +20,10 @@ def block(outcome: Outcome) -> str:
     """One row in full."""
     row = outcome.row
     lines = [f"{row.name}: {row.title}; {', '.join(outcome.inputs)}; {row.unit.label}"]
-    entries = {**outcome.figures, **({f"limit: {row.limit}": outcome.limit} if row.limit else {})}
-    for label, figure in entries.items():
-        if figure is not None:
-            first = outcome.first_runs.get(label)
-            told = f"   first run {_number(first)} ms" if first is not None else ""
-            lines.append(f"  {label:<14}{_figure(figure)}{told}")
+    for label, figure in (*outcome.figures.items(), *outcome.limits.items()):
+        first = outcome.first_runs.get(label)
+        told = f"   first run {_number(first)} ms" if first is not None else ""
+        lines.append(f"  {label:<14}{_figure(figure)}{told}")
     if outcome.pace is not None:
         lines.append(f"  {'a Python call':<14}{_figure(outcome.pace)}, in ns, one a turn")
     lines += [f"  {label:<14}left out: {why}" for label, why in outcome.failures.items()]
@@ -59,7 +57,7 @@ def _cells(outcome: Outcome) -> tuple[str, ...]:
         _median(outcome.figures[peer]) if peer else "-",
         peer or "",
         _number(outcome.against_peer),
-        _median(outcome.limit),
+        _median(outcome.limits.get(outcome.best_limit or "")),
         _number(outcome.against_limit),
     )
 

@@ -103,8 +103,8 @@ class Row:
 
     `contestants` maps labels, whose first word names the library, to its way of doing the work;
     that of "numpy" gives the results that all others must agree with; without it, the first peer
-    does. `work` is how much of it one run is. `limit` names an entry of `limits.LIMITS`. A row that
-    does not wait measures how long a call keeps its thread.
+    does. `work` is how much of it one run is. `limits` are names of `limits.LIMITS` and of
+    `hand_loops.HAND_LOOPS`. A row that does not wait measures how long a call keeps its thread.
     """
 
     name: str
@@ -114,6 +114,6 @@ class Row:
     unit: Unit = MICROSECONDS
     work: Callable[[Inputs, Results], float] = one
     agrees: Callable[[Results, Results], str | None] = close
-    limit: str | None = None
+    limits: Sequence[str] = ()
     waits: bool = True
     devices: Sequence[str] = field(default=("cuda", "host"))

@@ -79,6 +79,7 @@ SCAN = Row(
         "jax": _jax,
         **and_graphs(torch=_torch, cupy=_cupy),
     },
+    limits=("scan in one kernel",),
     unit=PER_ITERATION,
     work=lambda inputs, results: STEPS,
 )

@@ -64,7 +64,7 @@ def _row(name, title, inputs, ours, *, jax, torch, cupy, numpy=None):
         },
         unit=GIGABYTES,
         work=traffic,
-        limit="copy",
+        limits=("copy",),
     )
 
 

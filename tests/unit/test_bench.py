@@ -11,7 +11,9 @@ import pytest
 from bench import command, control_programs, kernels
 from bench.agreement import close
 from bench.grouping import Comparison, passes
+from bench.hand_loops import HAND_LOOPS
 from bench.library import Library
+from bench.limits import LIMITS
 from bench.measure import Contestant, contest
 from bench.outcome import Outcome
 from bench.play import play
@@ -57,7 +59,7 @@ def test_record_has_figures_and_ratios(finished):
     ours, theirs = (loop["contestants"][name]["median"] for name in ("tracegraph", "numpy"))
     assert loop["best_peer"] == "numpy"
     assert loop["times_best_peer"] == pytest.approx(theirs / ours)
-    assert (loop["unit"], loop["limit"], loop["failures"]) == ("µs/iteration", None, {})
+    assert (loop["unit"], loop["limits"], loop["failures"]) == ("µs/iteration", {}, {})
     assert plan["best_peer"] is None
 
 
@@ -107,6 +109,11 @@ def test_integers_agree_in_any_width_but_only_if_equal():
     assert "other elements" in close([np.int64([4])], [np.int64([3])])
 
 
+def test_limits_of_rows_are_known():
+    for row in ROWS.values():
+        assert {*row.limits} <= {*LIMITS, *HAND_LOOPS}
+
+
 def test_units():
     assert MICROSECONDS.figure(2e-3, 1000) == pytest.approx(2)
     assert GIGABYTES.figure(0.5, 1e9) == pytest.approx(2)
@@ -145,11 +152,13 @@ def test_best_peer_and_limit():
         return Contestant(label, id, id, 1e9, 0.0, [seconds] * 3)
 
     contestants = [timed("tracegraph", 2.0), timed("jax", 4.0), timed("torch graph", 1.0)]
+    limits = [timed("limit: slow", 0.8), timed("limit: copy", 0.5)]
     outcome = Outcome.of(
-        ROWS["sine"], ["f32[8]"], contestants, timed("copy", 0.5), {"cupy": "ImportError"}, [3e-8]
+        ROWS["sine"], ["f32[8]"], contestants, limits, {"cupy": "ImportError"}, [3e-8]
     )
     assert outcome.best_peer == "torch graph"
     assert outcome.against_peer == pytest.approx(0.5)
+    assert outcome.best_limit == "limit: copy"
     assert outcome.against_limit == pytest.approx(0.25)
     assert "left out: ImportError" in block(outcome)
     assert outcome.pace.median == pytest.approx(30)
@@ -178,7 +187,7 @@ def played(**contestants):
 
     row = replace(
         ROWS["cond"],
-        limit=None,
+        limits=(),
         contestants={label: prepare(result) for label, result in contestants.items()},
     )
     libraries = {label: Library(label, "", np.asarray, id) for label in contestants}
