@@ -70,6 +70,7 @@ PLAN_ROWS = tuple(
         inputs=_chain_inputs,
         contestants={"tracegraph": _plan(count), "jax": _lower_jax(count)},
         unit=PER_EQUATION,
+        computes=False,
         work=lambda inputs, results, count=count: count,
     )
     for count in COUNTS
@@ -109,6 +110,7 @@ MIXED_ROWS = tuple(
         inputs=_mixed_inputs,
         contestants={"tracegraph": _plan_mixed(count), "jax": _lower_mixed_jax(count)},
         unit=PER_EQUATION,
+        computes=False,
         work=lambda inputs, results, count=count: equations(count, inputs[-1]),
     )
     for count in (5, 50, 500, 5_000)
@@ -145,6 +147,7 @@ LOOP_ROWS = tuple(
         inputs=_control_inputs,
         contestants={"tracegraph": _plan_loops(count), "jax": _lower_loops_jax(count)},
         unit=PER_CONSTRUCT,
+        computes=False,
         work=lambda inputs, results, count=count: count,
     )
     for count in (10, 100, 1_000)

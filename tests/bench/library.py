@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from .elsewhere import Elsewhere
+
 
 class Unavailable(Exception):
     """A library, or a way of using it, that this machine or device does not have."""
@@ -24,6 +26,7 @@ class Library:
 
     `put` makes an array of it from NumPy's, `wait` returns when a result is computed, `read` makes
     a NumPy array of one. `begin` is called before the row whose inputs it gets is prepared.
+    Of a library in a process of its own, all but the name are that process's.
     """
 
     name: str
@@ -32,6 +35,12 @@ class Library:
     wait: Callable[[Any], object]
     read: Callable[[Any], np.ndarray] = np.asarray
     begin: Callable[[tuple[Any, ...]], object] = _nothing
+    elsewhere: Elsewhere | None = None
+
+    def results(self, result: Any) -> tuple[np.ndarray, ...]:
+        """All arrays of a result as NumPy's; they are waited for."""
+        self.wait(result)
+        return tuple(map(self.read, leaves(result)))
 
 
 def leaves(result: Any) -> Iterator[Any]:
@@ -77,6 +86,29 @@ def _jax(device: str) -> Library:
 
     jax.devices()  # raises where there is no device of the platform
     return Library("jax", jax.__version__, jax.numpy.asarray, jax.block_until_ready, begin=begin)
+
+
+COMMAND_BUFFERS = (
+    "FUSION,CUBLAS,CUBLASLT,CUDNN,COLLECTIVES,CONDITIONAL,WHILE,CUSTOM_CALL,DYNAMIC_SLICE_FUSION",
+    "FUSION,CUBLAS,CUBLASLT,CUDNN,COLLECTIVES,CONDITIONAL,WHILE",
+    "FUSION,CUBLAS,CONDITIONAL,WHILE",
+)
+"""What XLA may put into CUDA graphs; a version that does not know a name ends the process."""
+
+
+def _jax_with_command_buffers(device: str) -> Library:
+    if device == "host":
+        raise Unavailable("command buffers are for GPUs")
+    for kinds in COMMAND_BUFFERS:
+        flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_gpu_enable_command_buffer={kinds}"
+        try:
+            process = Elsewhere("jax", device, {"XLA_FLAGS": flags.strip()})
+        except RuntimeError as error:
+            failure = error
+        else:
+            version = f"{process.version} ({kinds})"
+            return Library("jax-cb", version, _nothing, _nothing, elsewhere=process)
+    raise failure
 
 
 def _torch(device: str) -> Library:
@@ -131,12 +163,13 @@ OPENERS: Mapping[str, Callable[[str], Library]] = {
     "tracegraph": _tracegraph,
     "numpy": _numpy,
     "jax": _jax,
+    "jax-cb": _jax_with_command_buffers,
     "torch": _torch,
     "cupy": _cupy,
     "warp": _warp,
 }
 
-PEERS = {"cuda": ("jax", "torch", "cupy", "warp"), "host": ("numpy", "jax", "torch")}
+PEERS = {"cuda": ("jax", "jax-cb", "torch", "cupy", "warp"), "host": ("numpy", "jax", "torch")}
 """Whom tracegraph is compared with unless told otherwise."""
 
 

@@ -31,20 +31,33 @@ def play(
     wanted = _reference(row, inputs)
     entered: dict[str, Entrant] = {}
     failures: dict[str, str] = {}
+    for name, library in libraries.items():
+        if library.elsewhere and library.elsewhere.library in row.contestants and row.computes:
+            try:
+                contestant, found = library.elsewhere.enter(name, row, inputs)
+                _compare(row, found, wanted)
+            except Exception as error:  # whatever one contestant does, the others go on
+                failures[name] = reason(error)
+            else:
+                entered[name] = Entrant(contestant, tuple)
+                wanted = found if wanted is None else wanted
     # Ours last: without NumPy the first peer's results count, and ours are held against them.
     for label, prepare in sorted(row.contestants.items(), key=lambda item: item[0] == OURS):
         library = libraries.get(library_of(label))
         if library is None:
             continue
         try:
-            entered[label], found = _enter(label, prepare, row, library, inputs, wanted)
+            contestant, found = prepared(label, prepare, row, library, inputs)
+            _compare(row, found, wanted)
         except Unavailable:
             continue
         except Exception as error:  # whatever one contestant does, the others go on
             failures[label] = reason(error)
         else:
+            entered[label] = Entrant(contestant, library.results)
             wanted = found if wanted is None else wanted
-    entrants = [entered[label] for label in row.contestants if label in entered]
+    order = (*row.contestants, *libraries)
+    entrants = sorted(entered.values(), key=lambda entrant: order.index(entrant.contestant.label))
     limits = _limits(row, device, inputs, wanted, failures)
     everyone = [entrant.contestant for entrant in (*entrants, *limits)]
     paces = contest(everyone, seconds, row.waits)
@@ -100,31 +113,15 @@ def _reference(row: Row, inputs: Inputs) -> Results | None:
     return tuple(map(np.asarray, leaves(row.contestants["numpy"](*inputs)())))
 
 
-def _enter(
-    label: str,
-    prepare: Prepare,
-    row: Row,
-    library: Library,
-    inputs: Inputs,
-    wanted: Results | None,
-) -> tuple[Entrant, Results]:
-    """A contestant that has run once, and its results, which are as wanted.
-
-    Raises:
-        Disagreement: they are not.
-    """
-    library.begin(inputs)
+def prepared(
+    label: str, prepare: Prepare, row: Row, library: Library, inputs: Inputs
+) -> tuple[Contestant, Results]:
+    """A contestant that has run once, and its results."""
+    library.begin(tuple(inputs))
     run = prepare(*(library.put(x) if isinstance(x, np.ndarray) else x for x in inputs))
     result, first = first_run(run, library.wait)
-
-    def read(result: Any) -> Results:
-        return tuple(map(library.read, leaves(result)))
-
-    found = read(result)
-    _compare(row, found, wanted)
-    return Entrant(
-        Contestant(label, run, library.wait, row.work(inputs, found), first), read
-    ), found
+    found = library.results(result)
+    return Contestant(label, run, library.wait, row.work(inputs, found), first), found
 
 
 def _check_again(entrant: Entrant, row: Row, wanted: Results | None) -> None:

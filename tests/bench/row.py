@@ -105,6 +105,7 @@ class Row:
     that of "numpy" gives the results that all others must agree with; without it, the first peer
     does. `work` is how much of it one run is. `limits` are names of `limits.LIMITS` and of
     `hand_loops.HAND_LOOPS`. A row that does not wait measures how long a call keeps its thread.
+    One that does not compute has no results, and its contestants run in this process alone.
     """
 
     name: str
@@ -116,4 +117,5 @@ class Row:
     agrees: Callable[[Results, Results], str | None] = close
     limits: Sequence[str] = ()
     waits: bool = True
+    computes: bool = True
     devices: Sequence[str] = field(default=("cuda", "host"))

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from bench import command, control_programs, kernels
 from bench.agreement import close
+from bench.elsewhere import Elsewhere
 from bench.grouping import Comparison, passes
 from bench.hand_loops import HAND_LOOPS
 from bench.library import Library
@@ -250,3 +251,36 @@ def test_planned_kernels_take_memory_that_is_known(make, dtype):
             assert isinstance(parameter, Workspace) or parameter in known
     assert work.buffers[-1].space == "output"
     assert work.nbytes >= 64 * 96 * np.dtype(dtype).itemsize
+
+
+@pytest.fixture
+def process():
+    elsewhere = Elsewhere("numpy", "host", {})
+    yield elsewhere
+    elsewhere.close()
+
+
+def test_a_library_in_another_process_takes_turns(process):
+    libraries = {
+        "tracegraph": Library("tracegraph", "", np.asarray, id),
+        "other": Library("other", process.version, id, id, elsewhere=process),
+    }
+    row, draw = ROWS["cond"], Draw.of("cond", 1, "host", "fixed")
+    outcome = play(row, draw, libraries, "host", 0.05)
+    assert outcome.figures.keys() == {"tracegraph", "other"}, outcome.failures
+    assert outcome.best_peer == "other"
+    assert outcome.figures["other"].samples > 1
+
+
+def test_another_process_tells_what_failed(process):
+    with pytest.raises(RuntimeError, match="KeyError"):
+        process.ask("prepare", "no such row", ())
+    assert process.ask("prepare", "cond", (np.ones(3, np.float32),))[1][0].shape == (3,)
+    process.close()
+    with pytest.raises(RuntimeError, match="ended"):
+        process.ask("run")
+
+
+def test_a_library_that_another_process_cannot_open():
+    with pytest.raises(RuntimeError, match="GPUs"):
+        Elsewhere("cupy", "host", {})
