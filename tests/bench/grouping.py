@@ -156,7 +156,7 @@ def _is_slower(ratio: float) -> bool:
 def _compare(chain: Chain, arguments: Arrays, device: str, seconds: float) -> Comparison:
     """Compile, check and time a program; one that seems slower is timed `REPEATS` times more."""
     traced = tracegraph.jit(chain, device=device).trace(*arguments)
-    plans = [lower(traced.optimized, fusion=fusion) for fusion in (True, False)]
+    plans = [lower(traced.optimized, device, fusion=fusion) for fusion in (True, False)]
     runs, results = [], []
     for plan in plans:
         executable = backend(device).compile(plan)

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from bench import command, control_programs, kernels
+from bench import command, control_programs, kernel_work
 from bench.agreement import close
 from bench.elsewhere import Elsewhere
 from bench.grouping import Comparison, passes
@@ -240,7 +240,9 @@ def test_constructs_of_random_programs_run(kind):
     assert np.isfinite(result).all()
 
 
-@pytest.mark.parametrize("make", [kernels.row_sums, kernels.layer_norm, kernels.standardise])
+@pytest.mark.parametrize(
+    "make", [kernel_work.row_sums, kernel_work.layer_norm, kernel_work.standardise]
+)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
 def test_planned_kernels_take_memory_that_is_known(make, dtype):
     work = make(dtype, 64, 96)
