@@ -20,7 +20,7 @@ from lowering.facts import nest_conditions, nest_size, nest_writes
 from lowering.grow import MAX_EXPRESSIONS, Growing
 from lowering.kernel import Nest, PrintNest, ReduceNest, RowNest, ScatterNest, Store
 from lowering.prune import without_dead
-from lowering.rows import join_rows
+from lowering.rows import agree, join_rows
 from lowering.stage import Block, KernelStage, Stage
 from tracegraph.ir import Source
 
@@ -165,6 +165,13 @@ def _small(nest: Nest) -> bool:
     return prod((*nest.space, *loop)) <= SMALL
 
 
+def _of_the_same_rows(first: Nest, second: Nest) -> bool:
+    """Whether both have the same rows; not if they have been tried point by point."""
+    if isinstance(first, ReduceNest):
+        return first.space != second.space and agree(first.space, second.space)
+    return isinstance(first, RowNest) and agree(first.space, second.space)
+
+
 def _merge_rows(first: Growing, second: Nest, needed: bool, kept: frozenset[Buffer]) -> bool:
     """Whether both can be one nest of passes over rows, which `first` then is.
 
@@ -172,8 +179,7 @@ def _merge_rows(first: Growing, second: Nest, needed: bool, kept: frozenset[Buff
     """
     if first.stores_any(nest_writes(second)):
         return False
-    of_one_space = isinstance(first.nest, RowNest) and first.nest.space == second.space
-    if not needed and not of_one_space:
+    if not needed and not _of_the_same_rows(first.nest, second):
         return False
     nest = first.whole()
     if nest_conditions(nest) & nest_conditions(second):

@@ -17,7 +17,7 @@ from lowering.facts import loads, nest_accumulated, nest_loads, nest_stores, of_
 from lowering.kernel import MapNest, Nest, Pass, ReduceNest, RowNest
 from lowering.stage import map_nest, space_index
 from tracegraph.scalar import Accumulated, Axis, Expr, Load
-from tracegraph.subexpressions import subexpressions
+from tracegraph.subexpressions import subexpressions, substitution
 
 MANY_ROWS = 512
 """Rows that keep a device busy when each is one block's: several passes need a row in one block."""
@@ -53,9 +53,7 @@ def join_rows(first: Nest, second: Nest, kept: Collection[Buffer] = ()) -> RowNe
         case MapNest(signals=()), ReduceNest():
             return _reduce_what_is_mapped(first, second, kept)
         case ((ReduceNest() | RowNest()), ReduceNest()):
-            rows = as_rows(first)
-            fits = rows.space == second.space and rows.loop == second.loop
-            return _append(rows, as_rows(second), kept) if fits else None
+            return _rows_after(as_rows(first), as_rows(second), kept)
         case ((ReduceNest() | RowNest()), MapNest()):
             return _map_after(as_rows(first), second, kept)
     return None
@@ -100,11 +98,18 @@ def _alignment_by_reads(first: MapNest, second: ReduceNest) -> dict[Expr, Expr] 
     return _bijection(axes, (*second.space, *second.loop))
 
 
+def _rows_after(rows: RowNest, second: RowNest, kept: Collection[Buffer]) -> RowNest | None:
+    """Rows, then rows of the same extents."""
+    axes = _alignment_by_extents(rows, second)
+    return None if axes is None else _append(rows, second, kept, axes)
+
+
 def _map_after(rows: RowNest, second: MapNest, kept: Collection[Buffer]) -> RowNest | None:
     """Rows, then a map over what they leave, or over their elements, which is a pass more."""
-    if second.space == rows.space:
-        last = RowNest(rows.space, rows.loop, (), second.stores, second.signals)
-        return _append(rows, of_same_expressions(last, second), kept)
+    last = RowNest(second.space, rows.loop, (), second.stores, second.signals)
+    axes = _alignment_by_extents(rows, last)
+    if axes is not None:
+        return _append(rows, of_same_expressions(last, second), kept, axes)
     if second.signals or prod(second.space) != prod((*rows.space, *rows.loop)):
         return None
     axes = _alignment_by_rows(rows, second)
@@ -112,6 +117,28 @@ def _map_after(rows: RowNest, second: MapNest, kept: Collection[Buffer]) -> RowN
         return None
     along = RowNest(rows.space, rows.loop, (Pass((), second.stores),), ())
     return _append(rows, of_same_expressions(along, second), kept, axes)
+
+
+def _alignment_by_extents(rows: RowNest, second: RowNest) -> dict[Expr, Expr] | None:
+    """Where the axes of other rows lie, as far as not at their own place, if the extents agree."""
+    if not (agree(second.space, rows.space) and agree(second.loop, rows.loop)):
+        return None
+    own, places = (_wide((*nest.space, *nest.loop)) for nest in (second, rows))
+    return {here: there for here, there in zip(own, places, strict=True) if here is not there}
+
+
+def agree(first: Sequence[int], second: Sequence[int]) -> bool:
+    """Whether extents are the same but for those of one element, such as `keepdims` leaves.
+
+    >>> agree((4, 1, 3), (4, 3))
+    True
+    """
+    return first == second or [n for n in first if n != 1] == [n for n in second if n != 1]
+
+
+def _wide(extents: tuple[int, ...], first: int = 0) -> list[Axis]:
+    """The axes, numbered from `first`, that have more than one element."""
+    return [a for a in space_index(extents, first) if isinstance(a, Axis)]
 
 
 def _alignment_by_rows(rows: RowNest, second: MapNest) -> dict[Expr, Expr] | None:
@@ -127,9 +154,8 @@ def _alignment_by_rows(rows: RowNest, second: MapNest) -> dict[Expr, Expr] | Non
         for here, there in zip(load.indices, places[load.buffer], strict=True):
             if axes.setdefault(here, there) is not there:
                 return None
-    unplaced = [a for a in space_index(second.space) if isinstance(a, Axis) and a not in axes]
-    loop = space_index(rows.loop, first=len(rows.space))
-    rest = [a for a in loop if isinstance(a, Axis) and a not in axes.values()]
+    unplaced = [a for a in _wide(second.space) if a not in axes]
+    rest = [a for a in _wide(rows.loop, len(rows.space)) if a not in axes.values()]
     if len(rest) != len(unplaced):
         return None
     axes.update(zip(unplaced, rest, strict=True))
@@ -198,6 +224,7 @@ def _forwarded(
 ) -> dict[Load, Expr] | None:
     """What stands for each load in `second` of what the rows store; None if one is elsewhere."""
     stores = {s.buffer: s for s in nest_stores(rows)}
+    moved = substitution(axes)
     values: dict[Load, Expr] = {}
     for load in nest_loads(second):
         store = stores.get(load.buffer)
@@ -205,7 +232,7 @@ def _forwarded(
             continue
         if load.guard is not None or store.guard is not None:
             return None
-        if tuple([axes.get(i, i) for i in load.indices]) != store.indices:
+        if tuple(map(moved, load.indices)) != store.indices:
             return None
         values[load] = store.value
     return values

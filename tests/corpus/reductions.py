@@ -28,6 +28,42 @@ def softmax(x):
     return e / e.sum(axis=-1, keepdims=True)
 
 
+def standardised(x, axis):
+    """Exact but for the root and the quotient, if the axis has a power of two of small integers."""
+    mean = x.mean(axis, keepdims=True)
+    deviation = np.sqrt(((x - mean) ** 2).mean(axis, keepdims=True) + 1)
+    return (x - mean) / deviation, mean, deviation
+
+
+@program(whole(6, 8), whole(8, 5), whole(3, 8, 4), whole(2, 4, 3, 2))
+def statistics_keep_their_axes(rows, columns, middle, pairs):
+    return (
+        standardised(rows, -1),
+        standardised(columns, 0),
+        standardised(middle, 1),
+        standardised(pairs, (1, 3)),
+    )
+
+
+@program(whole(3, 1, 8), whole(1, 8), whole(5, 1), whole(8, 1, 2), whole(1, 1))
+def statistics_keep_their_axes_beside_others_of_one_element(middle, first, last, columns, scalar):
+    return (
+        standardised(middle, 2),
+        standardised(middle, (1, 2)),
+        standardised(first, 1),
+        standardised(last, 1),
+        standardised(columns, 0),
+        standardised(scalar, 0),
+    )
+
+
+@program(whole(6, 8), whole(6, 8, seed=1), whole(6, 1, seed=2), whole(6, 8, seed=3))
+def layer_norm(x, weight, bias, flipped):
+    y, _, deviation = standardised(x, 1)
+    mirrored = y[::-1] * flipped  # of other rows than its own
+    return y * weight + np.abs(bias), mirrored, deviation[::-1] + bias
+
+
 @program(positive(6, 50), ulps=64)
 def variance_and_norm(x):
     return x.mean(axis=1), x.var(axis=1), x.std(), np.sqrt((x * x).sum(axis=0)), np.linalg.norm(x)

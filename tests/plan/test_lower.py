@@ -448,6 +448,80 @@ def test_softmax_is_three_passes_over_rows_of_one_kernel():
     assert plan.arena_bytes == 0
 
 
+def layer_norm(x, axis, keepdims):
+    centred = x - np.mean(x, axis, keepdims=True)
+    mean_square = np.mean(centred * centred, axis, keepdims=keepdims)
+    deviation = np.sqrt(mean_square + 1e-5)
+    return centred / (deviation if keepdims else np.expand_dims(deviation, axis))
+
+
+def rms_norm(x, axis, keepdims):
+    scale = np.sqrt(np.mean(x * x, axis, keepdims=keepdims) + 1e-5)
+    return x / (scale if keepdims else np.expand_dims(scale, axis))
+
+
+def log_softmax(x, axis, keepdims):
+    y = x - np.max(x, axis, keepdims=True)
+    total = np.log(np.sum(np.exp(y), axis, keepdims=keepdims))
+    return y - (total if keepdims else np.expand_dims(total, axis))
+
+
+def with_statistics(x, axis, keepdims):
+    mean, deviation = (each(x, axis, keepdims=keepdims) for each in (np.mean, np.std))
+    if keepdims:
+        return (x - mean) / deviation, mean, deviation
+    return (x - np.expand_dims(mean, axis)) / np.expand_dims(deviation, axis), mean, deviation
+
+
+@pytest.mark.parametrize("keepdims", [True, False])
+@pytest.mark.parametrize(
+    ("shape", "axis"),
+    [
+        ((1024, 64), -1),
+        ((400, 1024), 0),
+        ((8, 96, 64), 1),
+        ((1024, 1, 64), 2),
+        ((1024, 1, 64), (1, 2)),
+        ((1, 4096), 1),
+        ((32, 2, 32, 2), (1, 3)),
+    ],
+)
+@pytest.mark.parametrize("norm", [layer_norm, rms_norm, log_softmax, with_statistics])
+def test_a_norm_is_one_kernel_whether_its_statistics_keep_their_axes(norm, shape, axis, keepdims):
+    def affine(x, weight, bias):
+        result = norm(x, axis, keepdims)
+        y, *statistics = result if isinstance(result, tuple) else (result,)
+        return y * weight + bias, *statistics
+
+    along = ArrayType(F64, shape[-1:])
+    plan = plan_of(affine, ArrayType(F64, shape), along, along)
+    ((nest,),) = [node.kernel.nests for node in plan.graph.nodes]
+    assert isinstance(nest, RowNest)
+    assert plan.arena_bytes == 0
+
+
+def test_what_reads_no_rows_joins_them_whether_it_keeps_their_axes():
+    """Else the last map would read from two nests of one kernel, and could become part of none."""
+
+    def gated(x, gain):
+        total = np.sum(x, axis=1, keepdims=True)
+        gain = np.exp(gain)
+        y = x / total * gain
+        return y - np.max(y, axis=1, keepdims=True) * gain
+
+    plan = plan_of(gated, ArrayType(F64, (600, 64)), ArrayType(F64, (600, 1)))
+    assert kinds(plan) == {"KernelNode": 1}
+    assert plan.arena_bytes == 0
+
+
+def test_rows_that_are_read_backwards_are_not_joined():
+    def backwards(x):
+        mean = np.mean(x, axis=1, keepdims=True)
+        return x - mean, np.sin(mean[::-1])
+
+    assert kinds(plan_of(backwards, ArrayType(F64, (8, 3)))) == {"KernelNode": 2}
+
+
 def test_few_long_rows_are_not_left_to_one_block_each():
     plan = plan_of(softmax, ArrayType(F64, (2, 1 << 20)))
     nests = [nest for node in plan.graph.nodes for nest in node.kernel.nests]
