@@ -14,7 +14,7 @@ from functools import lru_cache
 from types import MappingProxyType
 
 from lowering.buffer import Buffer
-from lowering.facts import nest_reads, nest_writes
+from lowering.facts import nest_expressions, nest_reads, nest_writes
 from lowering.kernel import (
     Accumulator,
     MapNest,
@@ -30,7 +30,7 @@ from lowering.kernel import (
 from lowering.plan import Construct, LibraryNode, MatrixOperand, MemcpyNode
 from tracegraph.ir import Source
 from tracegraph.scalar import Axis, Expr, Load, const
-from tracegraph.subexpressions import substitution
+from tracegraph.subexpressions import Substitution, substitution
 
 _NO_BUFFERS: frozenset[Buffer] = frozenset()
 _NO_NAMES: Mapping[Buffer, Buffer] = MappingProxyType({})
@@ -192,26 +192,17 @@ def _mapped(nest: Nest, of: Callable[[Expr], Expr], names: Mapping[Buffer, Buffe
     return RowNest(nest.space, nest.loop, passes, stores, signals, nest.predicates)
 
 
-class _Renaming(dict[Expr, Expr]):
-    """Expressions with buffers replaced, as far as they have been asked for."""
-
-    def __init__(self, names: Mapping[Buffer, Buffer]) -> None:
-        self.names = names
-
-    def __missing__(self, expr: Expr) -> Expr:
-        found = expr.rebuilt(self.__getitem__)
-        if type(found) is Load and found.buffer in self.names:
-            found = Load.make(self.names[found.buffer], found.indices, found.guard)
-        self[expr] = found
-        return found
-
-
 def rename_in_nest(nest: Nest, names: Mapping[Buffer, Buffer]) -> Nest:
     """The nest with buffers replaced."""
     keys = names.keys()
     if keys.isdisjoint(nest_reads(nest)) and keys.isdisjoint(nest_writes(nest)):
         return nest
-    nest = _mapped(nest, _Renaming(names).__getitem__, names)
+    of = Substitution()
+    for expr in nest_expressions(nest):
+        found = of[expr]
+        if type(found) is Load and found.buffer in names:
+            of[expr] = Load.make(names[found.buffer], found.indices, found.guard)
+    nest = _mapped(nest, of.__getitem__, names)
     if nest.predicates:
         flags = (replace(p, flag=names.get(p.flag, p.flag)) for p in nest.predicates)
         nest = replace(nest, predicates=tuple(flags))

@@ -7,7 +7,7 @@
     }
 
 In a nest, `i0, i1, …` are the axes of its space and then of its loop, `acc0, …` the folded values,
-and `t0, …` expressions that are used more than once.
+and `t0, …` expressions that are used more than once, or are nested deeply.
 """
 
 from __future__ import annotations
@@ -71,6 +71,9 @@ from tracegraph.types import SHORT_NAMES
 Names = Mapping[Expr, str]
 
 _INDENT = "  "
+
+MAX_NESTING = 40
+"""Expressions in one another in one line: text is written by recursion over them."""
 
 
 def plan_text(plan: Plan) -> str:
@@ -168,7 +171,7 @@ def _matrix(operand: MatrixOperand) -> str:
 
 def _nest_lines(nest: Nest) -> Iterator[str]:
     yield _nest_head(nest)
-    names = _shared(nest_roots(nest))
+    names = _named(nest_roots(nest))
     body = [f"{name} = {_expression(expr, names)}" for expr, name in names.items()]
     numbers = count()
     if isinstance(nest, ReduceNest):
@@ -237,14 +240,21 @@ def _signal_text(signal: Signal, names: Names) -> str:
             return f"failure[{number}] unless {value}"
 
 
-def _shared(roots: tuple[Expr, ...]) -> dict[Expr, str]:
-    """Names of the values that are used more than once, operands before users."""
+def _named(roots: tuple[Expr, ...]) -> dict[Expr, str]:
+    """Names of the values that get lines of their own, operands before users."""
     order = subexpressions(roots)
     uses = Counter(roots)
     for expr in order:
         uses.update(expr.children)
-    shared = [e for e in order if uses[e] > 1 and isinstance(e, Apply | Select)]
-    return {expr: f"t{number}" for number, expr in enumerate(shared)}
+    names: dict[Expr, str] = {}
+    depth: dict[Expr, int] = {}  # down to what has a name
+    for expr in order:
+        depth[expr] = 1 + max((depth[child] for child in expr.children), default=0)
+        is_shared = uses[expr] > 1 and isinstance(expr, Apply | Select)
+        if is_shared or depth[expr] > MAX_NESTING:
+            names[expr] = f"t{len(names)}"
+            depth[expr] = 0
+    return names
 
 
 # -- expressions -------------------------------------------------------------------------------

@@ -11,12 +11,20 @@ from tracegraph.scalar import Expr
 class Substitution(dict[Expr, Expr]):
     """What some sub-expressions are replaced by, and all that has been made anew of it, so far.
 
-    It is no function that calls itself: such a one only the garbage collector would remove.
+    It is no function that calls itself: such a one only the garbage collector would remove. Nor
+    does it go down by recursion: expressions are deeper than Python's stack.
     """
 
     def __missing__(self, expr: Expr) -> Expr:
-        found = self[expr] = expr.rebuilt(self.__getitem__)
-        return found
+        waiting = [expr]
+        while waiting:
+            last = waiting[-1]
+            if below := [child for child in last.children if child not in self]:
+                waiting += below
+            else:
+                self[last] = last.rebuilt(self.__getitem__)
+                waiting.pop()
+        return self[expr]
 
 
 def substitution(replace: Mapping[Expr, Expr]) -> Callable[[Expr], Expr]:

@@ -27,7 +27,7 @@ from lowering.plan import (
     SwitchNode,
     WhileNode,
 )
-from lowering.text import expr_text, kernel_text, plan_text
+from lowering.text import MAX_NESTING, expr_text, kernel_text, plan_text
 from tracegraph.combiners import ADD, MAXIMUM
 from tracegraph.ir import Source
 from tracegraph.op import get
@@ -81,6 +81,18 @@ def test_value_expressions():
 
 def test_named_expressions_are_printed_by_name():
     assert expr_text(ap("add", X_IJ, X_IJ), {X_IJ: "t0"}) == "add(t0, t0)"
+
+
+def test_a_deep_expression_is_printed_in_several_lines():
+    deep = X_IJ
+    for _ in range(5000):
+        deep = ap("sin", deep)
+    nest = MapNest((4, 6), (Store(Y, (I, J), deep),))
+    lines = kernel_text(Kernel("deep", (nest,))).split("\n")
+    assert max(line.count("sin") for line in lines) <= MAX_NESTING + 1
+    assert sum(line.count("sin") for line in lines) == 5000
+    assert lines[3].startswith("    t1 = sin(sin(")
+    assert lines[3].endswith("sin(t0" + lines[3].count("sin") * ")")
 
 
 def test_kernel_with_every_kind_of_nest():

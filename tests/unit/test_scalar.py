@@ -115,6 +115,13 @@ def test_substitution_is_composition(outer: Pair, inner: Pair) -> None:
         assert evaluate(composed, point) == outer.value(moved)
 
 
+def test_substitution_needs_no_deep_stack() -> None:
+    deep, other = AXES[0], AXES[1]
+    for _ in range(5000):
+        deep, other = scalar.clamp(deep + 1, 0, 10**9), scalar.clamp(other + 1, 0, 10**9)
+    assert substitution({AXES[0]: AXES[1]})(deep) is other
+
+
 FLAT = Axis.make(0, 24)
 
 
