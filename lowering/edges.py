@@ -44,9 +44,11 @@ PROGRESS: Resource = "progress"
 """What shows progress writes, and every loop reads: a step is over when its inner loops are."""
 
 
-_RECENT = (1 << 4096) - 1
+REMEMBERED = 4096
 """How far back a dependence is remembered: masks of whole graphs would take quadratic memory. What
 is forgotten only costs a redundant edge, or memory that is not shared."""
+
+_RECENT = (1 << REMEMBERED) - 1
 
 
 class Access(NamedTuple):

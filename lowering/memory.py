@@ -8,29 +8,17 @@ work; the branches of a conditional exclude each other, hence always may share.
 
 from __future__ import annotations
 
-from bisect import insort
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from lowering.buffer import Buffer
-from lowering.edges import Order, order, precedes
+from lowering.edges import Order, order
+from lowering.gaps import Gaps
+from lowering.lifetimes import Life, Lifetimes
 from lowering.rounding import round_up
 from lowering.stage import Block, LoopStage, Stage, blocks
 
 ALIGNMENT = 256
 """Bytes; what the CUDA allocator gives, so that vector accesses and libraries are content."""
-
-
-@dataclass(slots=True)
-class _Life:
-    """When a buffer is in use (moments, both included), and the owner's stages that touch it."""
-
-    start: int
-    end: int
-    path: tuple[tuple[Block, int], ...]  # blocks around the owner, and where in each
-    owner: Block
-    stages: list[int] = field(default_factory=list)
 
 
 class Arrangement(NamedTuple):
@@ -54,7 +42,7 @@ class _Arranging:
     def __init__(self, root: Block) -> None:
         self.spans: dict[Stage, tuple[int, int]] = {}
         self.orders: dict[Block, Order] = {}
-        self.lives: dict[Buffer, _Life] = {}
+        self.lives: dict[Buffer, Life] = {}
         self._number(root, 0)
         self._collect(root, ())
 
@@ -94,56 +82,24 @@ class _Arranging:
         owner, position = path[depth]
         life = self.lives.get(buffer)
         if life is None:
-            self.lives[buffer] = _Life(start, end, path[:depth], owner, [position])
+            self.lives[buffer] = Life(start, end, path[:depth], owner, [position])
             return
         life.start, life.end = min(life.start, start), max(life.end, end)
-        life.stages.append(position)
+        if life.stages[-1] != position:
+            life.stages.append(position)
 
     def first_fit(self) -> Arrangement:
         offsets: dict[Buffer, int] = {}
+        places: dict[Life, tuple[int, int]] = {}  # offset and size
         total = alone = 0
-        active: list[tuple[int, int, Buffer]] = []  # start and end byte; by start
-        lives = self.lives
+        lives, lifetimes, gaps = self.lives, Lifetimes(self.orders), Gaps()
         for buffer in sorted(lives, key=lambda b: (lives[b].start, -b.type.nbytes, b.number)):
+            life = lives[buffer]
+            for over in lifetimes.begin(life):
+                gaps.free(*places[over])
             size = round_up(max(buffer.type.nbytes, 1), ALIGNMENT)
-            begin = lives[buffer].start
-            active = [
-                entry
-                for entry in active
-                if lives[entry[2]].end >= begin or not self._hands_over(entry[2], buffer)
-            ]
-            offset = 0
-            for start, end, _ in active:
-                if start - offset >= size:
-                    break
-                offset = max(offset, end)
-            insort(active, (offset, offset + size, buffer), key=lambda entry: entry[:2])
-            offsets[buffer] = offset
+            offset = gaps.take(size)
+            offsets[buffer], places[life] = offset, (offset, size)
             total = max(total, offset + size)
             alone += size
         return Arrangement(offsets, total, total < alone, self.orders)
-
-    def _hands_over(self, old: Buffer, new: Buffer) -> bool:
-        """Whether all use of `old`, which ends before, is surely over when `new` is first used."""
-        was, will = self.lives[old], self.lives[new]
-        if was.owner is will.owner:
-            return self._are_over(was.owner, was.stages, min(will.stages))
-        for (block, before), (other, now) in zip(_levels(was), _levels(will), strict=False):
-            if block is not other:
-                return True  # two branches of one conditional
-            after = min(now)
-            if len(before) > 1 or len(now) > 1 or before != now:
-                return self._are_over(block, before, after)
-        return False
-
-    def _are_over(self, block: Block, stages: Collection[int], after: int) -> bool:
-        """Whether the stages of a block at these positions are when the one `after` them starts."""
-        known = self.orders[block].ancestors
-        return all(precedes(known, position, after) for position in stages)
-
-
-def _levels(life: _Life) -> Iterator[tuple[Block, set[int]]]:
-    """For each block from the root to the owner, the positions at which the buffer is touched."""
-    for block, position in life.path:
-        yield block, {position}
-    yield life.owner, set(life.stages)
