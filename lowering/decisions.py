@@ -6,8 +6,10 @@ small kernels from one of many, and a short body from a long one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
+from operator import add
 from statistics import mean
 from typing import Literal
 
@@ -92,7 +94,7 @@ def decide_branch(node: ConditionalNode, costs: Costs, asked: Asked) -> Decision
         return Decision("predicated", asked.why)
     branches = [_leaves(graph) for graph in bodies(node)]
     as_node = mean(_as_node(costs, taken) for taken in branches)
-    predicated = mean(_predicated(costs, number, branches) for number in range(len(branches)))
+    predicated = mean(_predicated(costs, branches))
     if predicated < as_node:
         return Decision("predicated", f"saves about {as_node - predicated:.1f} µs")
     return Decision("conditional", "no gain without a node" if costs.branch else None)
@@ -102,15 +104,26 @@ def _as_node(costs: Costs, taken: Sequence[Leaf]) -> float:
     return costs.branch + costs.kernel_in_branch * len(taken) + work(costs, taken)
 
 
-def _predicated(costs: Costs, number: int, branches: Sequence[Sequence[Leaf]]) -> float:
-    """All branches beside each other, of which one runs."""
-    taken = branches[number]
-    others = [branch for i, branch in enumerate(branches) if i != number]
+def _predicated(costs: Costs, branches: Sequence[Sequence[Leaf]]) -> Iterator[float]:
+    """All branches beside each other, for each that may be the one that runs."""
     kernel = costs.kernel + costs.check
-    longest = kernel * max(map(len, others), default=0)
-    own = kernel * len(taken) + work(costs, taken)
-    beside = sum(costs.beside * len(other) + skipped(costs, other) for other in others)
-    return costs.fork + max(own, longest) + beside
+    own = [kernel * len(taken) + work(costs, taken) for taken in branches]
+    lengths = [kernel * len(branch) for branch in branches]
+    longest = _of_others(lengths, max, 0.0)
+    beside = _of_others(
+        [costs.beside * len(branch) + skipped(costs, branch) for branch in branches], add, 0.0
+    )
+    for taken, longest_other, others in zip(own, longest, beside, strict=True):
+        yield costs.fork + max(taken, longest_other) + others
+
+
+def _of_others(
+    values: Sequence[float], combine: Callable[[float, float], float], nothing: float
+) -> Iterator[float]:
+    """For each value, all the others combined: those before it with those after it."""
+    before = accumulate(values[:-1], combine, initial=nothing)
+    after = list(accumulate(values[:0:-1], combine, initial=nothing))
+    return map(combine, before, reversed(after))
 
 
 # -- loops -------------------------------------------------------------------------------------
