@@ -41,17 +41,16 @@ class Settings:
     dropped: frozenset[int] = frozenset()
 
 
-def setting(graph: Graph, condition: int) -> SetCondition | None:
-    """Where the kernels of a graph, those of bodies left out, set a condition."""
-    found = (
-        signal
-        for node in graph.nodes
-        if isinstance(node, KernelNode)
-        for nest in node.kernel.nests
-        for signal in nest_signals(nest)
-        if isinstance(signal, SetCondition) and signal.condition == condition
-    )
-    return next(found, None)
+def set_conditions(graph: Graph) -> dict[int, SetCondition]:
+    """Where the kernels of a graph, those of bodies left out, first set each condition."""
+    found: dict[int, SetCondition] = {}
+    for node in graph.nodes:
+        if isinstance(node, KernelNode):
+            for nest in node.kernel.nests:
+                for signal in nest_signals(nest):
+                    if isinstance(signal, SetCondition):
+                        found.setdefault(signal.condition, signal)
+    return found
 
 
 def with_settings(node: KernelNode, settings: Settings) -> KernelNode | None:

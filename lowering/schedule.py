@@ -30,8 +30,8 @@ from lowering.decisions import (
     decide_loop,
     loop_obstacle,
 )
-from lowering.guards import BOOL, Settings, branch, setting
-from lowering.kernel import Predicate
+from lowering.guards import BOOL, Settings, branch, set_conditions
+from lowering.kernel import Predicate, SetCondition
 from lowering.memory import ALIGNMENT
 from lowering.plan import (
     ConditionalNode,
@@ -100,14 +100,16 @@ class _Scheduling:
         """A graph or body, from the inside out."""
         flags: dict[int, Buffer] = {}
         dropped: set[int] = set()
+        conditional = [node for node in graph.nodes if isinstance(node, ConditionalNode)]
+        if not conditional:
+            return graph
+        known = set_conditions(graph)
         replaced: dict[Node, Graph] = {}
-        for node in graph.nodes:
+        for node in conditional:
             if isinstance(node, WhileNode):
                 replaced[node] = self._loop(node, dropped)
-            elif isinstance(node, ConditionalNode):
-                replaced[node] = self._branch(node, graph, flags, dropped)
-        if not replaced:
-            return graph
+            else:
+                replaced[node] = self._branch(node, known.get(node.condition), flags, dropped)
         dropped |= flags.keys()
         spliced = splice(graph, lambda node: replaced[node] if node in replaced else single(node))
         return settle(spliced, Settings(flags, frozenset(dropped)))
@@ -115,10 +117,13 @@ class _Scheduling:
     # -- branches
 
     def _branch(
-        self, old: ConditionalNode, graph: Graph, flags: dict[int, Buffer], dropped: set[int]
+        self,
+        old: ConditionalNode,
+        found: SetCondition | None,
+        flags: dict[int, Buffer],
+        dropped: set[int],
     ) -> Graph:
         node = with_bodies(old, [self._graph(body) for body in bodies(old)])
-        found = setting(graph, node.condition)
         obstacle = "its condition is set elsewhere" if found is None else branch_obstacle(node)
         asked = _asked(node.construct, self._choices.branches)
         if obstacle == NOTHING and asked.schedule != "conditional":
@@ -149,7 +154,7 @@ class _Scheduling:
 
     def _loop(self, old: WhileNode, dropped: set[int]) -> Graph:
         node = replace(old, body=self._graph(old.body))
-        found = setting(node.body, node.condition)
+        found = set_conditions(node.body).get(node.condition)
         obstacle = "its condition is set elsewhere" if found is None else loop_obstacle(node)
         asked = _asked(node.construct, self._choices.loops, self._choices.unroll)
         if obstacle is not None:
