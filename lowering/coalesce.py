@@ -77,12 +77,13 @@ def drop_copies(block: Block, sinks: Sequence[Buffer]) -> None:
 class Sharing:
     """Which buffers of a block go by another's name, and when the buffers of a name are in use.
 
-    Stages get the new names where they are looked at, and at the end all together, in `apply`.
+    Stages get the new names where those matter, and at the end all together, in `apply`.
     """
 
     def __init__(self, block: Block) -> None:
         self.block = block
         self.names: dict[Buffer, Buffer] = {}
+        self.called: dict[Buffer, set[Buffer]] = {}  # by each name, who goes by it now
         self.first_write: dict[Buffer, int] = {}
         self.last_write: dict[Buffer, int] = {}
         self.last_read: dict[Buffer, int] = {}
@@ -105,13 +106,18 @@ class Sharing:
         found = buffer
         while found in self.names:
             found = self.names[found]
-        if found is not buffer:
-            self.names[buffer] = found
+        while buffer is not found:  # nobody walks this way again
+            self.names[buffer], buffer = found, self.names[buffer]
         return found
 
     def rename(self, buffer: Buffer, name: Buffer) -> None:
         """Let a buffer go by another name, throughout the block."""
         self.names[buffer] = name
+        known, added = self.called.get(name, set()), self.called.pop(buffer, set())
+        known, added = (known, added) if len(known) >= len(added) else (added, known)
+        known |= added
+        known.add(buffer)
+        self.called[name] = known
         _merge(self.first_write, buffer, name, min)
         _merge(self.last_write, buffer, name, max)
         _merge(self.last_read, buffer, name, max)
@@ -139,6 +145,13 @@ class Sharing:
             self.renamed.add(position)
         return stage
 
+    def _with_names(self, position: int, names: Iterable[Buffer]) -> Stage:
+        """A stage in which whoever goes by these names does; renaming all each time takes long."""
+        touched = self.touched[position]
+        if any(not touched.isdisjoint(self.called.get(name, ())) for name in names):
+            return self._update(position)
+        return self.block.stages[position]
+
     def stay_equal(self, new: Buffer, old: Buffer, copy: int) -> bool:
         """Whether only the copy ever writes `new`, and nothing writes `old` from there on."""
         if not self.first_write[new] == self.last_write[new] == copy:
@@ -152,7 +165,7 @@ class Sharing:
             return False
         if self.last_read.get(old, -1) > first or self.last_write.get(old, -1) >= first:
             return False
-        return reads_in_place(self._update(first), new, old)
+        return reads_in_place(self._with_names(first, (new, old)), new, old)
 
 
 def _fixed(stage: Stage) -> frozenset[Buffer]:
