@@ -78,8 +78,13 @@ class Tracer(ArrayOperators):
     @property
     def atom(self) -> Atom:
         """The value that this tracer stands for now."""
-        if self.view is not None:
-            self._atom = views.current(self, self.view, self._atom)
+        return self._atom if self.view is None else views.current(self)
+
+    def follow(self, base: Atom) -> Atom:
+        """The value that a view stands for while its base stands for `base`."""
+        if self.view is not None and self.view.seen is not base:
+            self._atom = views.derived(self, self.view)
+            self.view.seen = base
         return self._atom
 
     def set_atom(self, atom: Atom) -> None:

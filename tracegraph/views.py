@@ -56,10 +56,14 @@ def strides_of(tracer: Tracer) -> Strides:
     view = tracer.view
     if view is None:
         return row_major(tracer.shape)
-    strides = view.strides
-    if strides is None:
-        strides = view.strides = _STRIDES[view.op.name](view.base, **view.attrs)
-    return strides
+    if view.strides is None:
+        unknown = [view]
+        while (below := unknown[-1].base.view) is not None and below.strides is None:
+            unknown.append(below)
+        for each in reversed(unknown):  # bases first: each needs its base's
+            each.strides = _STRIDES[each.op.name](each.base, **each.attrs)
+    assert view.strides is not None
+    return view.strides
 
 
 def attach(result: Tracer, base: Tracer) -> Tracer:
@@ -74,14 +78,21 @@ def attach(result: Tracer, base: Tracer) -> Tracer:
     return result
 
 
-def current(tracer: Tracer, view: View, atom: Atom) -> Atom:
-    """The value of a view now: `atom`, or derived anew if the base has moved on."""
-    base = view.base.atom
-    if base is view.seen:
-        return atom
+def current(tracer: Tracer) -> Atom:
+    """The value of a view now. Bases first: views of views may be deeper than Python's stack."""
+    chain = [tracer]
+    while (view := chain[-1].view) is not None:
+        chain.append(view.base)
+    atom = chain.pop().atom
+    for each in reversed(chain):
+        atom = each.follow(atom)
+    return atom
+
+
+def derived(tracer: Tracer, view: View) -> Atom:
+    """The value of a view, derived anew from its base."""
     operands = [tracer.owner.read(view.base), *view.indices]
     (fresh,) = tracer.owner.record(view.op, operands, view.attrs)
-    view.seen = base
     return fresh.atom
 
 
@@ -94,12 +105,13 @@ def root_of(tracer: Tracer) -> Tracer:
 
 def is_same_view(x: Tracer, y: Tracer) -> bool:
     """Whether two tracers are the same elements of the same base."""
-    if x is y or x.view is None or y.view is None:
-        return x is y
-    a, b = x.view, y.view
-    same_indices = len(a.indices) == len(b.indices) and all(map(is_, a.indices, b.indices))
-    same_step = a.op is b.op and a.attrs == b.attrs and same_indices
-    return same_step and is_same_view(a.base, b.base)
+    while x is not y and x.view is not None and y.view is not None:
+        a, b = x.view, y.view
+        same_indices = len(a.indices) == len(b.indices) and all(map(is_, a.indices, b.indices))
+        if a.op is not b.op or a.attrs != b.attrs or not same_indices:
+            return False
+        x, y = a.base, b.base
+    return x is y
 
 
 def check_writable(tracer: Tracer) -> None:
@@ -129,11 +141,16 @@ def check_writable(tracer: Tracer) -> None:
 
 def store(tracer: Tracer, atom: Atom) -> None:
     """Make `atom`, of the same type, the new value of a tracer and so of what it is a view of."""
-    view = tracer.view
-    if view is not None:
-        store(view.base, _PUT[view.op.name](view, atom))
-        view.seen = view.base.atom
+    views: list[tuple[Tracer, View, Atom]] = []
+    while (view := tracer.view) is not None:
+        views.append((tracer, view, atom))
+        atom = _PUT[view.op.name](view, atom)
+        tracer = view.base
     tracer.set_atom(atom)
+    for tracer, view, own in reversed(views):
+        view.seen = atom
+        tracer.set_atom(own)
+        atom = own
 
 
 def _record(view: View, name: str, operands: Sequence[Atom], **attrs: Any) -> Atom:

@@ -182,6 +182,21 @@ def test_chains_of_views_and_writes_equal_numpys(steps: list[tuple[str, bool]]) 
     assert_traced_equals_eager(f, X)
 
 
+def test_views_of_views_need_no_deep_stack() -> None:
+    def f(x: Any) -> Any:
+        y = x * 1
+        view = other = y
+        for _ in range(600):
+            view, other = view[::-1], other[::-1]
+        y[0] = -1
+        read = view + 0
+        view[1] = 5
+        other += view  # the same elements: NumPy needs no copy
+        return y, view, read, other.reshape(-1)
+
+    assert_traced_equals_eager(f, X)
+
+
 def set_first(x: Any) -> Any:
     x[0] = 1
     return x
