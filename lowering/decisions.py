@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from operator import add
 from statistics import mean
-from typing import Literal
+from typing import Literal, Protocol
 
 from lowering.costs import Costs, Leaf, bound, skipped, work
 from lowering.plan import (
@@ -129,6 +129,26 @@ def _of_others(
 # -- loops -------------------------------------------------------------------------------------
 
 
+class Copies(Protocol):
+    """What an iteration of several steps is made of."""
+
+    @property
+    def each(self) -> Graph:
+        """The nodes that each step has."""
+
+    @property
+    def once(self) -> Graph:
+        """Those that all have together."""
+
+    @property
+    def idle(self) -> Graph:
+        """Those that have something to do only where steps are skipped."""
+
+
+Iteration = Callable[[int, bool], Copies]
+"""An iteration of so many steps, and whether some of them may be skipped."""
+
+
 PRODUCT_LEAVES = "a product leaves its body"
 """Why a loop makes no steps past its end: a product cannot be skipped."""
 
@@ -145,7 +165,9 @@ def loop_obstacle(loop: WhileNode) -> str | None:
     return None if inner else NOTHING
 
 
-def decide_loop(loop: WhileNode, costs: Costs, asked: Asked, counted: bool) -> Decision:
+def decide_loop(
+    loop: WhileNode, costs: Costs, asked: Asked, counted: bool, iteration: Iteration
+) -> Decision:
     """How a loop runs that has no obstacle; `counted` if it must make no step past the end."""
     if asked.schedule == "conditional":
         return Decision("conditional", asked.why)
@@ -157,8 +179,8 @@ def decide_loop(loop: WhileNode, costs: Costs, asked: Asked, counted: bool) -> D
         steps = max(min(steps, loop.construct.max_steps), 1)
     as_node = costs.branch + steps * (costs.trip + _copy(costs, body))
     options = [
-        (_time(costs, body, steps, factor, known is not None), -factor)
-        for factor in _factors(len(body), known)
+        (_time(costs, iteration, steps, factor, known is not None), -factor)
+        for factor in _factors(iteration, known)
         if not counted or _unrolled(factor, known, "").counted
     ]
     if asked.schedule == "unrolled":
@@ -180,25 +202,36 @@ def _unrolled(factor: int, known: int | None, why: str) -> Decision:
     return Decision("unrolled", why, factor, counted)
 
 
-def _factors(nodes: int, known: int | None) -> Iterator[int]:
+def _factors(iteration: Iteration, known: int | None) -> Iterator[int]:
     """The steps that an iteration may make: powers of two, and the divisors of a known number."""
-    for factor in range(2, MOST_NODES // nodes + 1):
+    for factor in range(2, MOST_NODES + 1):
         if factor & (factor - 1) == 0 or (known is not None and known % factor == 0):
-            yield factor
+            made = iteration(factor, known is None or known % factor != 0)
+            together = len(made.once.nodes) + len(made.idle.nodes)
+            if factor * len(made.each.nodes) + together <= MOST_NODES:
+                yield factor
 
 
-def _time(costs: Costs, body: Sequence[Leaf], steps: int, factor: int, known: bool) -> float:
+def _time(costs: Costs, iteration: Iteration, steps: int, factor: int, known: bool) -> float:
     """A whole loop, of which an iteration makes `factor` steps."""
     copies = steps if known and steps <= factor else factor
-    updates = costs.update * (copies - 1) * bound(body)
+    skipping = not known or (steps > factor and steps % factor != 0)
+    made = iteration(copies, skipping)
+    body, once, idle = map(_leaves, (made.each, made.once, made.idle))
+    updates = costs.update * ((copies - 1) * bound(body) + bound(once) + bound(idle))
     if known and steps <= factor:
-        return steps * _copy(costs, body) + updates
+        return steps * _copy(costs, body) + _copy(costs, once) + updates
     trips = ceil_div(steps, factor) if known else steps / factor
     past_end = trips * factor - steps if known else (factor - 1) / 2
-    checked = costs.check * len(body) if not known or steps % factor else 0.0
+    checked = costs.check * len(body) if skipping else 0.0
     each = _copy(costs, body) + checked
-    past = (costs.kernel + costs.check) * len(body) + skipped(costs, body)
-    return costs.branch + trips * costs.trip + steps * each + past_end * past + updates
+    trip = costs.trip + _copy(costs, once) + _skipped(costs, idle)
+    past = _skipped(costs, body)
+    return costs.branch + trips * trip + steps * each + past_end * past + updates
+
+
+def _skipped(costs: Costs, nodes: Sequence[Leaf]) -> float:
+    return (costs.kernel + costs.check) * len(nodes) + skipped(costs, nodes)
 
 
 def _copy(costs: Costs, body: Sequence[Leaf]) -> float:

@@ -10,8 +10,9 @@ come first: what has no node any more may be inlined again. The results are the 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cache
 from itertools import count
 from typing import Any
 
@@ -48,10 +49,19 @@ from lowering.plan import (
     walk,
     with_bodies,
 )
+from lowering.rotation import rotation_of
 from lowering.rounding import round_up
 from lowering.splice import side_by_side, single, splice
 from lowering.staging import own_buffers
-from lowering.unroll import all_steps, counted_copies, predicated_copies, settle
+from lowering.unroll import (
+    PLACE,
+    Steps,
+    all_steps,
+    counted_copies,
+    predicated_copies,
+    settle,
+    steps_of,
+)
 from tracegraph.errors import UnschedulableError
 from tracegraph.types import ArrayType
 
@@ -160,19 +170,25 @@ class _Scheduling:
         if obstacle is not None:
             return single(self._hindered(node, obstacle, asked))
         counted = self._products_leave(node.body, old.body)
-        decision = decide_loop(node, self._costs, asked, counted)
+        iteration = self._iterations(node, old.body)
+        decision = decide_loop(node, self._costs, asked, counted, iteration)
         if decision.kind == "unrolled" and counted and not decision.counted:
             return single(self._hindered(node, PRODUCT_LEAVES, asked))
         if decision.kind == "conditional":
             return single(_explained(node, decision))
         if decision.steps == 0:
             dropped.add(node.condition)
-            return self._without_loop(node, decision)
+            known = node.construct
+            assert known is not None
+            assert known.steps is not None
+            return self._without_loop(node, self._placed(iteration(known.steps, False)), decision)
+        steps = self._placed(iteration(decision.steps, not decision.counted))
         if decision.counted:
-            body = counted_copies(node.body, node.condition, decision.steps)
+            body = counted_copies(steps)
         else:
             flags = [self._flag(BOOL) for _ in range(decision.steps)]
-            body = predicated_copies(node.body, node.condition, flags)
+            place = self._flag(PLACE) if steps.rotation.carries else None
+            body = predicated_copies(steps, flags, place)
         return single(_explained(replace(node, body=body), decision))
 
     def _products_leave(self, body: Graph, old: Graph) -> bool:
@@ -184,13 +200,34 @@ class _Scheduling:
         inside = _users(old) if targets else {}
         return any(b.space != "scratch" or self._users[b] > inside[b] for b in targets)
 
-    def _without_loop(self, node: WhileNode, decision: Decision) -> Graph:
+    def _iterations(self, node: WhileNode, old: Graph) -> Callable[[int, bool], Steps]:
+        """What iterations of a loop are made of, by their steps, and whether some may be skipped.
+
+        Which scratch nothing but the body touches is found in the `old` one.
+        """
+        local = {b for b, n in _users(old).items() if b.space == "scratch" and n == self._users[b]}
+
+        @cache
+        def step(skipping: bool) -> Steps:
+            rotation = rotation_of(node.body, local, self._offsets, skipping)
+            return steps_of(rotation, node.condition, skipping)
+
+        return lambda count, skipping: replace(step(skipping), count=count)
+
+    def _placed(self, steps: Steps) -> Steps:
+        """The steps, whose crowded buffers have got memory of their own."""
+        places = {b: self._own(b.type) for b in steps.rotation.crowded}
+        if not places:
+            return steps
+        rotation = steps.rotation.relocated(places)
+        return replace(steps_of(rotation, steps.condition, steps.skipping), count=steps.count)
+
+    def _without_loop(self, node: WhileNode, steps: Steps, decision: Decision) -> Graph:
         known = node.construct
         assert known is not None
-        assert known.steps is not None
         why = decision.why or known.why
         inlined = Inlined(replace(known, schedule="unrolled", why=why), 1, True, node.sources)
-        return all_steps(node.body, node.condition, known.steps, Part(inlined, 0))
+        return all_steps(steps, Part(inlined, 0))
 
     # -- both
 
@@ -205,11 +242,15 @@ class _Scheduling:
         return _explained(node, Decision("conditional", None if free else why))
 
     def _flag(self, dtype: np.dtype[Any]) -> Buffer:
-        """A new buffer of one element, at a place in the arena that nothing else ever has."""
-        flag = Buffer("scratch", next(self._numbers), ArrayType(dtype))
-        self._offsets[flag] = round_up(self._arena_bytes, ALIGNMENT)
-        self._arena_bytes = self._offsets[flag] + ALIGNMENT
-        return flag
+        """A new buffer of one element, as `_own`."""
+        return self._own(ArrayType(dtype))
+
+    def _own(self, type_: ArrayType) -> Buffer:
+        """A new buffer, at a place in the arena that nothing else ever has."""
+        buffer = Buffer("scratch", next(self._numbers), type_)
+        self._offsets[buffer] = round_up(self._arena_bytes, ALIGNMENT)
+        self._arena_bytes = self._offsets[buffer] + round_up(max(type_.nbytes, 1), ALIGNMENT)
+        return buffer
 
 
 def _asked(known: Construct | None, chosen: str | None, unroll: int | None = None) -> Asked:

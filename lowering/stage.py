@@ -222,15 +222,17 @@ def rename_in_stage(stage: Stage, names: Mapping[Buffer, Buffer]) -> None:
         case KernelStage():
             stage.nests = [rename_in_nest(n, names) for n in stage.nests]
         case NodeStage():
-            stage.node = _rename_in_node(stage.node, names)
+            stage.node = rename_in_node(stage.node, names)
         case _:
             for inner in blocks(stage):
                 rename(inner, names)
 
 
-def _rename_in_node(
+def rename_in_node(
     node: LibraryNode | MemcpyNode, names: Mapping[Buffer, Buffer]
 ) -> LibraryNode | MemcpyNode:
+    """The node with buffers replaced."""
+
     def of(buffer: Buffer) -> Buffer:
         return names.get(buffer, buffer)
 

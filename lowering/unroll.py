@@ -5,42 +5,112 @@
 
 A copy reads the flag of the one before and stores its own, so that no kernel reads a flag that it
 stores: its blocks start at different times. Where the number of steps is known, there are no flags.
+
+Carries that are not updated in place go round (see `lowering.rotation`). What is left to move then
+moves once, at the end: where copies may be skipped, from the place that the last one run has noted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from itertools import pairwise
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from lowering.buffer import Buffer
+from lowering.counters import counted, counting, without
 from lowering.facts import nest_stores
 from lowering.guards import Settings, guarded_node, with_nests, with_settings
-from lowering.kernel import MapNest, Predicate, Store
+from lowering.kernel import MapNest, Nest, Predicate, ReduceNest, RowNest, Store
 from lowering.plan import Graph, KernelNode, LibraryNode, Node, Part
+from lowering.rotation import Rotation
 from lowering.splice import in_order, single, splice
 from tracegraph.scalar import const
 
-
-def predicated_copies(body: Graph, condition: int, flags: Sequence[Buffer]) -> Graph:
-    """One copy for each flag; each that runs sets the condition."""
-    copies = [_storing(body, condition, flags[0])]
-    for before, flag in pairwise(flags):
-        copies.append(_following(_storing(body, condition, flag), before, flag))
-    return in_order(copies)
+PLACE = np.dtype(np.int32)
+"""Of the buffer that holds how far carries have gone round."""
 
 
-def counted_copies(body: Graph, condition: int, count: int) -> Graph:
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """What an iteration of so many steps is made of.
+
+    Each step is a copy of the body of `rotation`; but where none may be skipped, they have only
+    what is in `each`, and the last one counts for all in its `counters`.
+    """
+
+    rotation: Rotation
+    condition: int
+    skipping: bool
+    each: Graph
+    counters: frozenset[Node]
+    count: int = 1
+
+    @property
+    def once(self) -> Graph:
+        """What the steps have together."""
+        rotation = self.rotation
+        counters = [single(node) for node in rotation.body.nodes if node in self.counters]
+        return in_order([*counters, rotation.closing(rotation.moves(self.count))])
+
+    @property
+    def idle(self) -> Graph:
+        """What has something to do only where steps are skipped."""
+        rotation = self.rotation
+        some = self.skipping and rotation.carries and self.count % rotation.order == 0
+        return rotation.closing(rotation.moves(1)) if some else Graph((), frozenset())
+
+
+def steps_of(rotation: Rotation, condition: int, skipping: bool) -> Steps:
+    """An iteration of one step, which may be skipped or not."""
+    counters = frozenset[Node]() if skipping else counted(rotation.body, condition)
+    return Steps(rotation, condition, skipping, without(rotation.body, counters), counters)
+
+
+def predicated_copies(steps: Steps, flags: Sequence[Buffer], place: Buffer | None) -> Graph:
+    """One copy for each flag; each that runs sets the condition.
+
+    If the carries go round, the last one that runs leaves in `place` how far they have got.
+    """
+    rotation, condition = steps.rotation, steps.condition
+    order = rotation.order
+    copies = []
+    for step, flag in enumerate(flags):
+        copy = rotation.copy(settle(rotation.body, Settings({condition: flag})), step)
+        if place is not None:
+            copy = _noting(copy, flag, Store(place, (), const((step + 1) % order, PLACE)))
+        copies.append(_following(copy, flags[step - 1], flag) if step else copy)
+    if place is None:
+        return in_order(copies)
+    ends = range(1, min(order, len(flags) + 1))
+    moves = [nest for end in ends for nest in rotation.moves(end, (Predicate(place, end),))]
+    return in_order([*copies, rotation.closing(moves)])
+
+
+def counted_copies(steps: Steps) -> Graph:
     """Copies that all run, of which the last sets the condition."""
-    silent = without_condition(body, condition)
-    return in_order([*(_copy(silent) for _ in range(count - 1)), body])
+    rotation = steps.rotation
+    last = counting(rotation.body, steps.counters, steps.count)
+    return _in_turn(steps, rotation.copy(last, steps.count - 1))
 
 
-def all_steps(body: Graph, condition: int, count: int, part: Part) -> Graph:
+def all_steps(steps: Steps, part: Part) -> Graph:
     """A copy for each step of the loop."""
-    silent = without_condition(body, condition)
-    marked = Graph(tuple(_within(node, part) for node in silent.nodes), silent.edges)
-    return in_order([_copy(marked) for _ in range(count)])
+    rotation = steps.rotation
+    if steps.count == 0:
+        return Graph((), frozenset())
+    last = counting(rotation.body, steps.counters, steps.count)
+    silent = without_condition(last, steps.condition)
+    copies = _in_turn(steps, rotation.copy(silent, steps.count - 1))
+    return Graph(tuple(_within(node, part) for node in copies.nodes), copies.edges)
+
+
+def _in_turn(steps: Steps, last: Graph) -> Graph:
+    """Copies of what each step has, the last one, and the moves that are left."""
+    rotation, silent = steps.rotation, without_condition(steps.each, steps.condition)
+    turns = [rotation.copy(silent, n) for n in range(min(rotation.order, steps.count - 1))]
+    copies = [_copy(turns[n % rotation.order]) for n in range(steps.count - 1)]
+    return in_order([*copies, last, rotation.closing(rotation.moves(steps.count))])
 
 
 def without_condition(body: Graph, condition: int) -> Graph:
@@ -60,8 +130,21 @@ def settle(graph: Graph, settings: Settings) -> Graph:
     return splice(graph, settled)
 
 
-def _storing(body: Graph, condition: int, flag: Buffer) -> Graph:
-    return settle(body, Settings({condition: flag}))
+def _noting(body: Graph, flag: Buffer, note: Store) -> Graph:
+    """The body, of which what stores `flag` makes a further store."""
+
+    def noting(nest: Nest) -> Nest:
+        if not isinstance(nest, MapNest | ReduceNest | RowNest):
+            return nest
+        stores = any(store.buffer is flag for store in nest.stores)
+        return replace(nest, stores=(*nest.stores, note)) if stores else nest
+
+    def node_of(node: Node) -> Node:
+        if not isinstance(node, KernelNode):
+            return node
+        return with_nests(node, tuple(map(noting, node.kernel.nests)))
+
+    return Graph(tuple(map(node_of, body.nodes)), body.edges)
 
 
 def _following(body: Graph, before: Buffer, flag: Buffer) -> Graph:

@@ -260,7 +260,7 @@ def test_copies_that_each_call_gives_new_addresses_are_fewer() -> None:
     def factor(captured: bool) -> int:
         def run(x: Any, y: Any) -> Any:
             step = (lambda c: c * y) if captured else (lambda c: c * 2)
-            return while_loop(lambda c: c[0] < 9.0, step, x, max_steps=10, on_max_steps="stop")
+            return while_loop(lambda c: c[0] < 9.0, step, x, max_steps=8, on_max_steps="stop")
 
         return int(rows(plan_of(run, VECTOR, VECTOR))[0][1].removeprefix("unrolled x"))
 
