@@ -31,7 +31,8 @@ def place_carries(body: Block, carries: Mapping[Buffer, Buffer]) -> None:
     """Make a loop body leave each new value (key) where the next trip reads it (value).
 
     In place where that is safe; the others move at the end of the body, same shapes in one nest,
-    which reads all before it writes: permuted carries need no further memory.
+    which reads all before it writes: permuted carries need no further memory. Where the body is
+    copied, `lowering.rotation` does without these moves.
     """
     moves: list[tuple[Buffer, Buffer]] = []
     sharing = Sharing(body)

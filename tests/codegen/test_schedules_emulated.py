@@ -112,6 +112,28 @@ def test_no_block_sees_what_another_decides_in_the_same_launch(tmp_path: Path) -
             np.testing.assert_array_equal(result, x * 2.0**n)
 
 
+def smoothing(x: Any, n: Any) -> Any:
+    """One kernel of many blocks that reads what it may not write, and a chain of two carries."""
+
+    def body(i: Any, c: Any) -> Any:
+        return np.roll(c[0], 1) + c[1][::-1], c[0], c[3], c[2] + i
+
+    return tracegraph.fori_loop(0, n, body, (x, x * 2, x * 3, x * 4))
+
+
+def test_no_block_sees_what_the_next_copy_of_a_body_writes(tmp_path: Path) -> None:
+    x = np.arange(5000.0)
+    known: Any = {f"known_{n}": (lambda x, n=n: smoothing(x, n), (x,)) for n in (3, 6, 7, 12)}
+    named = {"any": (smoothing, (x, 3)), **known}
+    plans = EmulatedPlans(named, tmp_path, partial(scheduled, chosen=FORCED["unrolled"]))
+    for name, (function, _) in known.items():
+        result = plans.run(name, x, order=Random(name))
+        np.testing.assert_array_equal(result, function(x))
+    for n in range(8):
+        result = plans.run("any", x, np.int64(n), order=Random(n))
+        np.testing.assert_array_equal(result, smoothing(x, n))
+
+
 # -- every kind of nest ------------------------------------------------------------------------
 
 N, M = 19200, 64

@@ -63,6 +63,22 @@ def stencil_carry(x, n):
     return fori_loop(0, n, lambda i, c: np.roll(c, 1) - np.roll(c, -1) + c[::-1], x)
 
 
+for _steps in (9, 40, 41):
+
+    @program(whole(6), name=f"stencil_of_{_steps}_steps")
+    def known_stencil(x, steps=_steps):
+        return fori_loop(0, steps, lambda i, c: (np.roll(c, 1) + c[::-1]) % 7, x)
+
+
+@program(whole(6), 5)
+def chain_of_carries(x, n):
+    def body(i, c):
+        old, now, kept = c
+        return now, (np.roll(now, 1) + old[::-1] + i) % 7, kept
+
+    return fori_loop(0, 40, body, (x, x + 1, x)), fori_loop(0, n, body, (x, x + 1, x))
+
+
 @program(whole(3, 3), 4)
 def carry_read_by_a_transpose(x, n):
     return fori_loop(0, n, lambda i, c: np.sign(c.T) + x, x)

@@ -92,6 +92,12 @@ def last_of_each(x: Any, n: Any, **ways: Any) -> Any:
     return fori_loop(0, n, body, (x, x, x[0] * 0), **ways)
 
 
+def replaced_by_a_capture(x: Any, n: Any, **ways: Any) -> Any:
+    total = np.cumsum(x)
+    body = lambda i, c: (np.roll(c[0], 1) + c[1], total, c[1][::-1])  # noqa: E731
+    return fori_loop(0, n, body, (x, x, x), **ways)
+
+
 def crowded(x: Any, n: Any, **ways: Any) -> Any:
     """The new carry has the memory of what was needed before it, early in the body."""
 
@@ -162,6 +168,7 @@ PROGRAMS = [
     doubled,
     mixed,
     last_of_each,
+    replaced_by_a_capture,
     crowded,
     branching,
     in_a_branch,

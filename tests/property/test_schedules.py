@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 from corpus import CASES
@@ -11,7 +14,9 @@ from hypothesis import strategies as st
 from printing import Step, nests, outcome, printed
 from running import assert_case_agrees, eager
 
+from lowering.choices import Choices
 from lowering.features import Features
+from tracegraph import fori_loop, while_loop
 from tracegraph.testing import RandomProgram, assert_traced_equals_eager, programs
 
 
@@ -50,3 +55,44 @@ def test_prints_and_failures_are_those_of_the_eager_run(
     text, result = outcome(eager, function, x)
     runs = 1 if isinstance(result, str) else 2  # a failing run is the last
     assert outcome(on_host(FORCED[way]), function, x) == (text * runs, result)
+
+
+@st.composite
+def carrying(draw: st.DrawFn) -> tuple[Callable[[Any, Any], Any], int]:
+    """A loop of carries that move, are read at other points, or updated in place; and its steps."""
+    count = draw(st.integers(1, 4))
+    numbers = st.integers(0, count - 1)
+    rules = draw(
+        st.lists(st.tuples(numbers, numbers, st.integers(0, 4)), min_size=count, max_size=count)
+    )
+
+    def body(i: Any, carries: Any) -> Any:
+        def new(one: int, other: int, rule: int) -> Any:
+            x, y = carries[one], carries[other]
+            return (x, np.roll(x, 1), x + 1, x + y[::-1], np.cumsum(x)[::-1] % 7 + y)[rule]
+
+        return tuple(new(*rule) for rule in rules)
+
+    waits = draw(st.booleans())
+
+    def run(x: Any, n: Any) -> Any:
+        first = tuple(x * (k + 1) for k in range(count))
+        if not waits:
+            return fori_loop(0, n, body, first)
+        step = lambda c: (*body(0, c[:-1]), c[-1] + 1)  # noqa: E731
+        return while_loop(lambda c: c[-1] < n, step, (*first, 0))
+
+    return run, draw(st.integers(0, 11))
+
+
+@pytest.mark.parametrize("unroll", [2, 3, 4, None])
+@given(loop=carrying())
+def test_carries_that_take_turns_end_where_they_are_looked_for(
+    unroll: int | None, loop: tuple[Callable[[Any, Any], Any], int]
+) -> None:
+    function, n = loop
+    x = np.arange(5.0)
+    run = on_host(Choices(loops="unrolled", unroll=unroll))
+    for found in (run(function, x, np.int64(n)), run(lambda x: function(x, n), x)):
+        for new, old in zip(found, function(x, n), strict=True):
+            np.testing.assert_array_equal(new, old)
