@@ -1,13 +1,15 @@
 """Work captured into a CUDA graph by hand, for libraries whose users do that.
 
 A replay reads and writes the same memory each time: it takes no new arguments, and its results are
-overwritten by the next. It shows how far one gets where that is acceptable.
+overwritten by the next. It shows how far one gets where that is acceptable. What it reads is kept
+with it, in the function that was captured.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from .library import Unavailable
@@ -29,21 +31,23 @@ def torch_graph(run: Callable[[], Any]) -> Callable[[], Any]:
     with torch.cuda.graph(graph, stream=side):
         result = run()
 
-    def replay() -> Any:
-        graph.replay()
-        return result
+    return partial(_replayed, graph.replay, result, run)
 
-    return replay
+
+def _replayed(launch: Callable[[], Any], result: Any, captured: Callable[[], Any]) -> Any:
+    launch()
+    return result
 
 
 @dataclass(frozen=True)
 class CupyReplay:
-    """A captured graph, and the pool that all memory it uses was taken from."""
+    """A captured graph, the pool that its memory was taken from, and what was captured."""
 
     graph: Any
     stream: Any
     result: Any
     pool: Any
+    captured: Callable[[], Any]
 
     def __call__(self) -> Any:
         self.graph.launch(self.stream)
@@ -63,7 +67,7 @@ def cupy_graph(run: Callable[[], Any]) -> Callable[[], Any]:
         stream.begin_capture()
         result = run()
         graph = stream.end_capture()
-    return CupyReplay(graph, stream, result, pool)
+    return CupyReplay(graph, stream, result, pool, run)
 
 
 def warp_graph(run: Callable[[], Any]) -> Callable[[], Any]:
@@ -76,11 +80,7 @@ def warp_graph(run: Callable[[], Any]) -> Callable[[], Any]:
     with warp.ScopedCapture() as capture:
         result = run()
 
-    def replay() -> Any:
-        warp.capture_launch(capture.graph)
-        return result
-
-    return replay
+    return partial(_replayed, partial(warp.capture_launch, capture.graph), result, run)
 
 
 _CAPTURES = {"torch": torch_graph, "cupy": cupy_graph, "warp": warp_graph}
