@@ -44,11 +44,22 @@ SHORT = 1 << 14
 """Elements in all up to which a single block is quick enough, whatever the number of rows."""
 
 
-def join_rows(first: Nest, second: Nest, kept: Collection[Buffer] = ()) -> RowNest | None:
+def join_rows(
+    first: Nest, second: Nest, kept: Collection[Buffer] = ()
+) -> RowNest | ReduceNest | None:
     """Both as passes of one nest, `second` computed from what `first` stores; None if impossible.
 
     What is stored in a buffer of `kept` is read back by later passes; else it is computed again.
     """
+    rows = _joined(first, second, kept)
+    if rows is None or len(rows.passes) != 1 or rows.passes[0].stores:
+        return rows
+    # nothing but a fold, which blocks may share whatever its shape
+    (only,) = rows.passes
+    return ReduceNest(rows.space, rows.loop, only.accumulators, rows.stores, rows.signals)
+
+
+def _joined(first: Nest, second: Nest, kept: Collection[Buffer]) -> RowNest | None:
     match first, second:
         case MapNest(signals=()), ReduceNest():
             return _reduce_what_is_mapped(first, second, kept)

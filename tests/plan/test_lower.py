@@ -522,6 +522,18 @@ def test_rows_that_are_read_backwards_are_not_joined():
     assert kinds(plan_of(backwards, ArrayType(F64, (8, 3)))) == {"KernelNode": 2}
 
 
+@pytest.mark.parametrize("axis", [0, 1, (0, 1)])
+def test_a_fold_whose_epilogue_keeps_its_axes_is_still_shared_by_blocks(axis):
+    plan = plan_of(
+        lambda x: np.sqrt(np.mean(np.square(x), axis=axis, keepdims=True)),
+        ArrayType(F64, (5918, 167)),
+    )
+    (node,) = plan.graph.nodes
+    (nest,) = node.kernel.nests
+    assert isinstance(nest, ReduceNest)
+    assert plan.arena_bytes == 0
+
+
 def test_few_long_rows_are_not_left_to_one_block_each():
     plan = plan_of(softmax, ArrayType(F64, (2, 1 << 20)))
     nests = [nest for node in plan.graph.nodes for nest in node.kernel.nests]
