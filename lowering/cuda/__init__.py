@@ -1,6 +1,8 @@
 """The CUDA backend: a Plan becomes one CUDA graph.
 
     compile.py     kernel source -> cubin, by NVRTC with a disk cache
+    heap.py        device memory, and what is tried when there is not enough
+    holdings.py    how much of it is in use, by purpose
     memory.py      the pool of device memory, and the buffers that calls return
     device.py      what all executables on one GPU share
     lane.py        a stream, with the memory that is its own
@@ -29,6 +31,7 @@
     patching.py    addresses -> the parameters of kernel nodes
     replicas.py    executables of one graph, for addresses that come back
     quick.py       calls by a function written for the graph
+    export.py      a graph to give away
     executable.py  a Plan on a device, with an instance for each stream
 
 All of it speaks to the GPU through `interface.Driver`, which `lowering.driver` implements and which
