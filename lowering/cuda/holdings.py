@@ -34,7 +34,7 @@ class Holdings:
         self._living: set[_Entry] = set()
         self._dead: deque[_Entry] = deque()
         self._on_death = self._dead.append  # no Python code runs when memory dies
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a finalizer that runs under it may allocate
 
     def enter(self, memory: Allocation, purpose: Purpose, nbytes: int) -> None:
         """Count memory for as long as it lives."""
@@ -54,7 +54,10 @@ class Holdings:
             return dict(self._bytes)
 
     def _count_dead(self) -> None:
-        while self._dead:
-            entry = self._dead.popleft()
+        while True:
+            try:
+                entry = self._dead.popleft()
+            except IndexError:
+                return
             self._living.discard(entry)
             self._bytes[entry.purpose] -= entry.nbytes

@@ -45,6 +45,24 @@ def test_threads_may_take_and_free_at_once():
     assert holdings.held["arrays"] == 0
 
 
+def test_a_finalizer_that_runs_meanwhile_may_enter_memory():
+    holdings, kept = Holdings(), []
+
+    class Interrupted(set):
+        def add(self, entry):
+            super().add(entry)
+            if not kept:
+                kept.append(None)
+                kept.append(entered(holdings, "arenas", 5))
+
+    holdings._living = Interrupted()
+    work = threading.Thread(target=lambda: kept.append(entered(holdings, "arrays", 3)), daemon=True)
+    work.start()
+    work.join(timeout=30)
+    assert not work.is_alive()
+    assert holdings.held == {"arrays": 3, "arenas": 5, "constants": 0}
+
+
 def test_entering_memory_looks_at_none_that_is_alive():
     class Looked(set):
         def __iter__(self):
