@@ -15,7 +15,7 @@ from lowering.facts import nest_reads, nest_stores
 from lowering.guards import with_nests
 from lowering.kernel import MapNest, Nest, SetCondition
 from lowering.plan import Graph, KernelNode, Node
-from lowering.splice import single, splice
+from lowering.splice import EMPTY, single, splice
 from lowering.stage import map_nest
 from lowering.staging import own_buffers
 from tracegraph.scalar import Apply, Const, Load, const
@@ -35,7 +35,7 @@ def counted(body: Graph, condition: int) -> frozenset[Node]:
 
 def without(body: Graph, nodes: frozenset[Node]) -> Graph:
     """The body without some of its nodes."""
-    return splice(body, lambda n: Graph((), frozenset()) if n in nodes else single(n))
+    return splice(body, lambda n: EMPTY if n in nodes else single(n))
 
 
 def counting(body: Graph, nodes: frozenset[Node], steps: int) -> Graph:

@@ -25,7 +25,7 @@ from lowering.facts import nest_reads, nest_stores
 from lowering.guards import with_nests
 from lowering.kernel import Kernel, MapNest, Nest, Predicate, Store
 from lowering.plan import Graph, KernelNode, LibraryNode, Node
-from lowering.splice import single, splice
+from lowering.splice import EMPTY, single, splice
 from lowering.stage import rename_in_nest, rename_in_node, space_index
 from lowering.staging import own_buffers
 from tracegraph.scalar import Load
@@ -81,7 +81,7 @@ class Rotation:
     def closing(self, nests: Sequence[Nest]) -> Graph:
         """The node of these moves, if there are any."""
         if not nests:
-            return Graph((), frozenset())
+            return EMPTY
         assert self.moving is not None
         kernel = Kernel(self.moving.kernel.name, tuple(nests))
         return single(KernelNode(kernel, self.moving.sources))
@@ -255,7 +255,7 @@ def _without(body: Graph, moves: Set[Store]) -> Graph:
         if not isinstance(node, KernelNode) or not _moves_in(node, moves):
             return single(node)
         nests = tuple(n for n in (_stripped(nest, moves) for nest in node.kernel.nests) if n)
-        return single(with_nests(node, nests)) if nests else Graph((), frozenset())
+        return single(with_nests(node, nests)) if nests else EMPTY
 
     return splice(body, stripped)
 

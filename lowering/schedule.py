@@ -51,7 +51,7 @@ from lowering.plan import (
 )
 from lowering.rotation import rotation_of
 from lowering.rounding import round_up
-from lowering.splice import side_by_side, single, splice
+from lowering.splice import EMPTY, side_by_side, single, splice
 from lowering.staging import own_buffers
 from lowering.unroll import (
     PLACE,
@@ -138,7 +138,7 @@ class _Scheduling:
         asked = _asked(node.construct, self._choices.branches)
         if obstacle == NOTHING and asked.schedule != "conditional":
             dropped.add(node.condition)
-            return Graph((), frozenset())
+            return EMPTY
         if found is None or obstacle is not None:
             return single(self._hindered(node, obstacle, asked))
         decision = decide_branch(node, self._costs, asked)
@@ -212,7 +212,7 @@ class _Scheduling:
             rotation = rotation_of(node.body, local, self._offsets, skipping)
             return steps_of(rotation, node.condition, skipping)
 
-        return lambda count, skipping: replace(step(skipping), count=count)
+        return cache(lambda count, skipping: replace(step(skipping), count=count))
 
     def _placed(self, steps: Steps) -> Steps:
         """The steps, whose crowded buffers have got memory of their own."""

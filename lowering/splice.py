@@ -6,6 +6,9 @@ from collections.abc import Callable, Sequence
 
 from lowering.plan import Graph, Node
 
+EMPTY = Graph((), frozenset())
+"""The graph of no nodes."""
+
 
 def single(node: Node) -> Graph:
     """The graph of one node."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -24,14 +25,14 @@ from lowering.guards import Settings, guarded_node, with_nests, with_settings
 from lowering.kernel import MapNest, Nest, Predicate, ReduceNest, RowNest, Store
 from lowering.plan import Graph, KernelNode, LibraryNode, Node, Part
 from lowering.rotation import Rotation
-from lowering.splice import in_order, single, splice
+from lowering.splice import EMPTY, in_order, single, splice
 from tracegraph.scalar import const
 
 PLACE = np.dtype(np.int32)
 """Of the buffer that holds how far carries have gone round."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Steps:
     """What an iteration of so many steps is made of.
 
@@ -46,19 +47,19 @@ class Steps:
     counters: frozenset[Node]
     count: int = 1
 
-    @property
+    @cached_property
     def once(self) -> Graph:
         """What the steps have together."""
         rotation = self.rotation
         counters = [single(node) for node in rotation.body.nodes if node in self.counters]
         return in_order([*counters, rotation.closing(rotation.moves(self.count))])
 
-    @property
+    @cached_property
     def idle(self) -> Graph:
         """What has something to do only where steps are skipped."""
         rotation = self.rotation
         some = self.skipping and rotation.carries and self.count % rotation.order == 0
-        return rotation.closing(rotation.moves(1)) if some else Graph((), frozenset())
+        return rotation.closing(rotation.moves(1)) if some else EMPTY
 
 
 def steps_of(rotation: Rotation, condition: int, skipping: bool) -> Steps:
@@ -98,7 +99,7 @@ def all_steps(steps: Steps, part: Part) -> Graph:
     """A copy for each step of the loop."""
     rotation = steps.rotation
     if steps.count == 0:
-        return Graph((), frozenset())
+        return EMPTY
     last = counting(rotation.body, steps.counters, steps.count)
     silent = without_condition(last, steps.condition)
     copies = _in_turn(steps, rotation.copy(silent, steps.count - 1))
@@ -125,7 +126,7 @@ def settle(graph: Graph, settings: Settings) -> Graph:
         if not isinstance(node, KernelNode):
             return single(node)
         kept = with_settings(node, settings)
-        return single(kept) if kept is not None else Graph((), frozenset())
+        return single(kept) if kept is not None else EMPTY
 
     return splice(graph, settled)
 

@@ -17,7 +17,7 @@ from lowering.codegen.parameters import (
 from lowering.cuda.interface import HostAllocation
 from lowering.cuda.library import WORKSPACE_BYTES
 from lowering.cuda.mailbox import WORD
-from lowering.cuda.printing import RING_HEAD_BYTES, capacity
+from lowering.cuda.printing import ring_bytes
 from lowering.plan import LibraryNode, Node, Plan
 from lowering.slots import NodeSlots, Slot
 from tracegraph.ir import lines_of
@@ -78,7 +78,7 @@ class Keeping:
             case StopFlag():
                 return Slot("stop flag", 4)
             case PrintRing():
-                return Slot("print ring", RING_HEAD_BYTES + capacity())
+                return Slot("print ring", ring_bytes())
             case ConditionHandle() if self.conditions is not None:
                 return Slot("conditions", self.conditions.bytes.nbytes)
             case FailureWord() | StepCount():

@@ -65,7 +65,7 @@ class PrintRing:
         Raises:
             ValueError: that is not a number.
         """
-        return cls(driver.allocate_host(RING_HEAD_BYTES + capacity()))
+        return cls(driver.allocate_host(ring_bytes()))
 
     def add_site(self, format_: PrintFormat, record: Record) -> Site:
         """A new site. What it printed is lost once the site is collected."""
@@ -117,8 +117,8 @@ class PrintRing:
             )
 
 
-def capacity() -> int:
-    """The bytes of a ring: what the environment asks for, rounded up to a power of two.
+def ring_bytes() -> int:
+    """The bytes of a ring: its head, and what the environment asks for, up to a power of two.
 
     Raises:
         ValueError: the environment variable is not a positive number.
@@ -126,4 +126,4 @@ def capacity() -> int:
     asked = os.environ.get(SIZE_VARIABLE, str(DEFAULT_BYTES))
     if not asked.isdecimal():
         raise ValueError(f"{SIZE_VARIABLE} must be a number of bytes, not {asked!r}")
-    return power_of_two(max(int(asked), FEWEST_BYTES))
+    return RING_HEAD_BYTES + power_of_two(max(int(asked), FEWEST_BYTES))

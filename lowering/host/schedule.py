@@ -117,13 +117,8 @@ def _crossed_axis(instructions: Sequence[Instruction], extents: tuple[int, ...])
 def _fastest_axis(register: Register, extents: tuple[int, ...]) -> int | None:
     """The axis along which elements lie next to each other."""
     axes = [axis for axis in register.dims if extents[axis] > 1]
-    order = memory_order(register)
-    if order is not None:
-        return max(axes, key=lambda axis: order.index(register.dims[axis]), default=None)
-    if not isinstance(register, View):
-        return max(axes, default=None)
-    strides = {axis: abs(register.strides[register.dims[axis]]) for axis in axes}
-    return min(axes, key=strides.__getitem__, default=None)
+    order = memory_order(register) or range(len(register.shape))
+    return max(axes, key=lambda axis: order.index(register.dims[axis]), default=None)
 
 
 def _nbytes(register: Register) -> int:

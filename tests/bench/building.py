@@ -77,10 +77,14 @@ PLAN_ROWS = tuple(
 )
 
 
+def _seed(draw):
+    """Of the program: always the same, unless inputs are drawn at random."""
+    return int(draw.rng.integers(1 << 30)) if draw.random else 0
+
+
 def _mixed_inputs(draw):
-    seed = int(draw.rng.integers(1 << 30)) if draw.random else 0
     shapes = [EXTENT, EXTENT, (EXTENT, EXTENT), (EXTENT, EXTENT)]  # two vectors, two matrices
-    return [*(draw.uniform(shape, np.dtype("float32")) for shape in shapes), seed]
+    return [*(draw.uniform(shape, np.dtype("float32")) for shape in shapes), _seed(draw)]
 
 
 def _plan_mixed(count):
@@ -118,8 +122,7 @@ MIXED_ROWS = tuple(
 
 
 def _control_inputs(draw):
-    seed = int(draw.rng.integers(1 << 30)) if draw.random else 0
-    return [*(draw.uniform(EXTENT, np.dtype("float32")) for _ in range(2)), seed]
+    return [*(draw.uniform(EXTENT, np.dtype("float32")) for _ in range(2)), _seed(draw)]
 
 
 def _plan_loops(count):
