@@ -1,8 +1,9 @@
 """SlotTable: the owners of everything that the nodes of a graph point to.
 
 The driver copies argument values into a node and keeps no operand alive. A table holds the owners,
-and says of each node which of them it needs. The executable of the graph holds it, and whoever
-drops the executable releases the objects in it: memory in the order of the stream, behind launches.
+and says of each node which of them it needs. The graph keeps it alive, by a user object, and its
+executables hold the graph. Whoever drops the last of them releases the objects in the table: memory
+in the order of the stream, behind launches.
 """
 
 from __future__ import annotations

@@ -74,6 +74,11 @@ class RecordedGraph:
     tied: SlotTable | None = None
 
     @property
+    def definition(self) -> RecordedGraph:
+        """A tied graph is its own handle."""
+        return self
+
+    @property
     def edges(self) -> set[tuple[int, int]]:
         """Edges as positions in `nodes`."""
         return {
@@ -92,15 +97,23 @@ class RecordedGraph:
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class RecordedExecutable:
-    """An instantiated graph: it holds the definition, what its nodes point to, and their values."""
+    """An instantiated graph: it holds the graph, which has what both point to, and the values."""
 
     graph: RecordedGraph
-    slots: SlotTable | None
     closed: bool = False
     values: dict[RecordedNode, tuple[int, ...]] = field(init=False)
 
     def __post_init__(self) -> None:
         self.values = {node: node.added for node in self.graph.walk()}
+
+    @property
+    def slots(self) -> SlotTable | None:
+        """What it keeps alive."""
+        return self.graph.tied
+
+    def close(self) -> None:
+        """Let go of the graph."""
+        self.closed, self.graph = True, RecordedGraph()
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)

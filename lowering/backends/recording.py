@@ -325,17 +325,18 @@ class RecordingDriver:
         """Logged."""
         self._log("synchronize_capture_stream")
 
-    def instantiate(self, graph: RecordedGraph, slots: SlotTable) -> RecordedExecutable:
+    def instantiate(self, graph: RecordedGraph) -> RecordedExecutable:
         """Logged."""
         self._log("instantiate")
-        executable = RecordedExecutable(graph, slots)
+        executable = RecordedExecutable(graph)
         self.live_executables.add(executable)
         return executable
 
-    def tie(self, graph: RecordedGraph, slots: SlotTable) -> None:
+    def tie(self, graph: RecordedGraph, slots: SlotTable) -> RecordedGraph:
         """Logged; the graph, which executables hold, holds the slots."""
         self._log("tie")
         graph.tied = slots
+        return graph
 
     def release_tied(self, most: int = 0) -> None:
         """They go with the graph."""
@@ -367,7 +368,7 @@ class RecordingDriver:
     def close(self, executable: RecordedExecutable) -> None:
         """Logged."""
         self._log("close")
-        executable.closed, executable.slots = True, None
+        executable.close()
 
 
 class RecordingDevice(OpenDevice):

@@ -2,7 +2,7 @@
 
     new -> open           nodes are added, each together with its slots
     open <-> capturing    a library adds them, on the capture stream
-    open -> frozen        complete: neither nodes nor owners are added
+    open -> frozen        complete: neither nodes nor owners are added, and the graph owns those
     frozen -> instantiated
     instantiated -> instantiated  again, unless there are conditional nodes
     frozen -> given away  to others, with its owners
@@ -57,6 +57,8 @@ class Definition:
     def building(self) -> Iterator[Any]:
         """An empty graph to add nodes to; it is frozen at the end, or dropped if that fails.
 
+        From then on, the graph itself keeps the slots alive.
+
         Raises:
             EmittedTwiceError: it was built before.
             NotOpenError: a step failed meanwhile.
@@ -69,6 +71,7 @@ class Definition:
             yield self._graph
             self._require("open")
             self.slots.freeze()
+            self._graph = self.driver.tie(self._graph, self.slots)
             self._state = "frozen"
 
     def add_kernel(
@@ -150,11 +153,11 @@ class Definition:
         if self._state == "instantiated":
             if self._has_conditionals:
                 raise InstantiatedTwiceError(self.name)
-            return self.driver.instantiate(self._graph, self.slots)
+            return self.driver.instantiate(self._graph)
         if self._state != "frozen":
             raise UnfinishedError(self.name, self._state)
         with self._giving_up():
-            executable = self.driver.instantiate(self._graph, self.slots)
+            executable = self.driver.instantiate(self._graph)
         self._state = "instantiated"
         return executable
 
@@ -166,9 +169,7 @@ class Definition:
         """
         if self._state != "frozen":
             raise UnfinishedError(self.name, self._state)
-        with self._giving_up():
-            self.driver.tie(self._graph, self.slots)
-        graph = self._graph
+        graph = self._graph.definition
         self._drop("given away")
         return graph
 
@@ -180,7 +181,7 @@ class Definition:
         return UpdateError(self.name, str(node), str(reason))
 
     def close(self) -> None:
-        """Let go of everything; what the driver's graphs hold lives as long as they do."""
+        """Let go of everything; what executables point to lives as long as they do."""
         self._drop("closed")
 
     def _require(self, state: State) -> None:

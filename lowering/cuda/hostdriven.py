@@ -200,11 +200,16 @@ class _HostDriven:
         assert isinstance(last, Segment)
         return last
 
+    def tie(self, graph: CutGraph, slots: SlotTable) -> CutGraph:
+        for segment in graph.segments():
+            segment.graph = self._driver.tie(segment.graph, slots)
+        return graph
+
     # Running
 
-    def instantiate(self, graph: CutGraph, slots: SlotTable) -> CutGraph:
+    def instantiate(self, graph: CutGraph) -> CutGraph:
         for segment in graph.segments():
-            segment.executable = self._driver.instantiate(segment.graph, slots)
+            segment.executable = self._driver.instantiate(segment.graph)
             segment.launch = self._driver.launcher(segment.executable)
         return graph
 

@@ -79,6 +79,14 @@ class KernelNodeHandle(Protocol):
         """Let updates pass, for one parameter, what a word of others is then."""
 
 
+class TiedGraph(Protocol):
+    """A complete graph that keeps alive what its nodes point to."""
+
+    @property
+    def definition(self) -> Any:
+        """The graph, to give to others."""
+
+
 @dataclass(frozen=True, slots=True)
 class Launch:
     """What a kernel launch runs: the function, blocks, threads of a block, dynamic shared bytes."""
@@ -239,7 +247,7 @@ class Driver(Protocol):
         launch: Launch,
         values: Sequence[int],
     ) -> KernelNodeHandle:
-        """Add a kernel node. Nothing that it points to is kept alive: see `instantiate`."""
+        """Add a kernel node. Nothing that it points to is kept alive: see `tie`."""
 
     def add_conditional(
         self,
@@ -266,18 +274,19 @@ class Driver(Protocol):
     def synchronize_capture_stream(self) -> None:
         """Wait for work issued there outside a capture."""
 
-    def instantiate(self, graph: Any, slots: SlotTable) -> Any:
-        """An executable of the graph, which keeps `slots` alive until it is closed."""
+    def tie(self, graph: Any, slots: SlotTable) -> TiedGraph:
+        """Let a complete graph keep `slots` alive itself, wherever it goes, by a CUDA user object.
 
-    def tie(self, graph: Any, slots: SlotTable) -> None:
-        """Let a graph keep `slots` alive itself, wherever it goes: a CUDA user object has them.
-
-        They live until the graph, all executables and graphs that were made of it, and all launches
-        of those are gone, and `release_tied` is called.
+        They live until the result, the graph, all executables and graphs that were made of it, and
+        all launches of those are gone. If others had the graph, they are let go of by the
+        `release_tied` after that.
         """
 
     def release_tied(self, most: int = ...) -> None:
         """Release what graphs kept alive that are gone; at `most` so many are asked, in turns."""
+
+    def instantiate(self, graph: Any) -> Any:
+        """An executable of a tied graph, which it holds until it is closed."""
 
     def updater(self, executable: Any, kernel: Any) -> Callable[[], None]:
         """What gives a kernel node, by the handle from `add_kernel`, its parameters of then."""

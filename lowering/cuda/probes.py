@@ -51,7 +51,7 @@ def _instantiates(driver: Driver, kind: ConditionalKind, branches: int) -> bool:
     graph = driver.new_graph()
     condition, _ = driver.create_condition(graph)
     driver.add_conditional(graph, [], kind, condition, branches)
-    driver.close(driver.instantiate(graph, SlotTable()))
+    driver.close(driver.instantiate(driver.tie(graph, SlotTable())))
     return True
 
 
@@ -66,7 +66,7 @@ def _updates_bodies(driver: Driver, compile_: Callable[[str], Any]) -> bool:
     _, (body,) = driver.add_conditional(graph, [arm.node], "if", condition, 1)
     launch = Launch(driver.kernel(module, _STORE), _ONE, _ONE)
     store = driver.add_kernel(body, [], launch, [memory.pointer, 1])
-    executable = driver.instantiate(graph, slots)
+    executable = driver.instantiate(driver.tie(graph, slots))
     store.values[1] = 2
     driver.updater(executable, store)()
     driver.launcher(executable)()

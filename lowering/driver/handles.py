@@ -11,6 +11,7 @@ import numpy as np
 from cuda.bindings import driver
 
 from lowering.cuda.interface import SharedWords
+from lowering.driver.user_objects import TiedGraph
 from lowering.errors import ClosedGraphError
 
 
@@ -67,15 +68,14 @@ class CudaEvent:
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class CudaExecutableGraph:
-    """The handle of an executable graph, the definition it came from, and what both point to.
+    """The handle of an executable graph, and the graph it came from, which owns what both point to.
 
     It is destroyed when this object is collected: before what it points to. A closed one has no
     handle, which the driver refuses: so nothing is asked before a launch.
     """
 
-    definition: Any
-    slots: Any
     handle: Any
+    source: TiedGraph | None
     _destroy: weakref.finalize[..., Any] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -90,4 +90,4 @@ class CudaExecutableGraph:
     def close(self) -> None:
         """Destroy it, and let go of all that it points to. Once more does nothing."""
         self._destroy()
-        self.handle = self.definition = self.slots = None
+        self.handle = self.source = None

@@ -2,6 +2,7 @@
 
 import ctypes
 import gc
+import time
 import weakref
 
 import numpy as np
@@ -41,7 +42,7 @@ def filling(driver, fill, value, *memory):
     slots, graph = SlotTable(), driver.new_graph()
     slots.retain(*memory)
     kernel = driver.add_kernel(graph, [], fill, [memory[0].pointer, value])
-    return driver.instantiate(graph, slots), kernel
+    return driver.instantiate(driver.tie(graph, slots)), kernel
 
 
 def read(device, pointer):
@@ -82,21 +83,69 @@ def test_kernels_share_the_words_of_addresses(device, fill):
     driver.close(executable)
 
 
-def test_an_executable_holds_the_owners_of_its_nodes_when_its_graph_is_gone(device, fill):
+def graphs_of_a_fill(driver, fill, value):
+    """A tied graph that fills memory which it alone keeps, the address, and its slots, weakly."""
+    from lowering.slots import SlotTable
+
+    slots, graph, memory = SlotTable(), driver.new_graph(), driver.allocate(64)
+    slots.retain(memory)
+    driver.add_kernel(graph, [], fill, [memory.pointer, value])
+    return driver.tie(graph, slots), memory.pointer, weakref.ref(slots)
+
+
+def poison(driver, pointer):
+    """Memory in the place of what is free, where `pointer` is not."""
+    pieces = [driver.allocate(64) for _ in range(64)]
+    assert pointer not in {piece.pointer for piece in pieces}
+    return pieces
+
+
+def test_a_graph_holds_the_owners_of_its_nodes_for_its_executables(device, fill):
     driver = device.driver
-    memory = driver.allocate(64)
-    executable, _ = filling(driver, fill, 9, memory)
-    pointer, held = memory.pointer, weakref.ref(executable.slots)
-    executable.definition = None
-    del memory
+    tied, pointer, held = graphs_of_a_fill(driver, fill, 9)
+    executables = [driver.instantiate(tied) for _ in range(2)]
+    del tied
+    while executables:
+        gc.collect()
+        assert held() is not None
+        pieces = poison(driver, pointer)
+        driver.launcher(executables[-1])()
+        np.testing.assert_array_equal(read(device, pointer), 9)
+        driver.clear(pointer, 64)
+        driver.close(executables.pop())
+        del pieces
+    assert held() is None  # at once
+
+
+def test_a_graph_holds_the_owners_of_its_nodes_wherever_it_goes(device, fill):
+    """As the driver copies it, for somebody who has the handle alone."""
+    from cuda.bindings import driver as cuda  # noqa: TID251 - as other code would
+
+    from lowering.driver.checks import check
+
+    driver = device.driver
+    tied, pointer, held = graphs_of_a_fill(driver, fill, 7)
+    own = driver.instantiate(tied)
+    copy = check("cuGraphClone", cuda.cuGraphClone(tied.definition.handle))
+    driver.close(own)
+    del tied, own
     gc.collect()
+    driver.release_tied()
     assert held() is not None
-    poison = [driver.allocate(64) for _ in range(64)]
-    assert pointer not in {p.pointer for p in poison}
-    driver.launcher(executable)()
-    np.testing.assert_array_equal(read(device, pointer), 9)
-    driver.close(executable)
+    pieces = poison(driver, pointer)
+    executable = check("cuGraphInstantiate", cuda.cuGraphInstantiate(copy, 0))
+    check("cuGraphDestroy", cuda.cuGraphDestroy(copy))
+    check("cuGraphLaunch", cuda.cuGraphLaunch(executable, driver.stream))
+    np.testing.assert_array_equal(read(device, pointer), 7)
+    driver.release_tied()
+    assert held() is not None
+    check("cuGraphExecDestroy", cuda.cuGraphExecDestroy(executable))
+    deadline = time.monotonic() + 20
+    while held() is not None and time.monotonic() < deadline:
+        driver.release_tied()  # once the driver has called the destructor
+        time.sleep(0.001)
     assert held() is None
+    del pieces
 
 
 @pytest.mark.parametrize("raised", [KeyError, KeyboardInterrupt, GeneratorExit])
@@ -114,7 +163,7 @@ def test_an_exception_while_capturing_leaves_no_capture_open(device, fill, raise
             driver.capture(graph, [], fail)
     ends, kinds = driver.capture(graph, [], lambda: None)
     assert (ends, kinds) == ((), ())
-    driver.close(driver.instantiate(driver.new_graph(), SlotTable()))
+    driver.close(driver.instantiate(driver.tie(driver.new_graph(), SlotTable())))
 
 
 def test_a_product_is_captured_behind_its_dependencies(device, fill):
@@ -138,7 +187,7 @@ def test_a_product_is_captured_behind_its_dependencies(device, fill):
     ends, kinds = driver.capture(graph, [first.node], lambda: library.multiply(gemm))
     assert ends
     assert set(kinds) <= {"kernel", "memset"}
-    executable = driver.instantiate(graph, slots)
+    executable = driver.instantiate(driver.tie(graph, slots))
     driver.launcher(executable)()
     result = np.empty((4, 4))
     driver.copy_to_host(result, c)
@@ -195,7 +244,7 @@ def test_a_closed_graph_is_neither_launched_nor_updated(driver, fill):
 
     graph = driver.new_graph()
     kernel = driver.add_kernel(graph, [], fill, [0, 1])
-    executable = driver.instantiate(graph, SlotTable())
+    executable = driver.instantiate(driver.tie(graph, SlotTable()))
     driver.close(executable)
     with pytest.raises(ClosedGraphError):
         driver.launcher(executable)()

@@ -2,6 +2,7 @@
 
 import gc
 import threading
+import weakref
 from contextlib import suppress
 from typing import get_args
 
@@ -69,6 +70,34 @@ def test_a_definition_is_built_frozen_and_instantiated(driver, definition):
         assert definition.state == "instantiated"
         assert driver.count("instantiate") == count
     assert definition.size == 2
+
+
+def test_a_complete_graph_keeps_its_frozen_slots_alive_by_itself(driver):
+    slots = SlotTable()
+    definition = Definition(driver, slots, "step")
+    with definition.building() as graph:
+        add(definition, graph)
+        assert graph.tied is None
+    assert graph.tied is slots
+    assert slots.frozen
+    executable = definition.instantiate()
+    held = weakref.ref(slots)
+    definition.close()
+    driver.graphs.clear()
+    del slots, definition, graph
+    gc.collect()
+    assert held() is not None
+    driver.close(executable)
+    gc.collect()
+    assert held() is None
+
+
+def test_a_graph_that_cannot_be_tied_is_given_up(driver, definition):
+    driver.fail_at = 2  # behind "new_graph"
+    with pytest.raises(InjectedError), definition.building():
+        pass
+    assert definition.state == "given up"
+    assert driver.count("tie") == 1
 
 
 def test_with_conditional_nodes_it_is_instantiated_once(driver, definition):

@@ -36,8 +36,8 @@ class PartialDriver(RecordingDriver):
             raise RuntimeError("CUDA_ERROR_NOT_SUPPORTED")
         return super().add_conditional(graph, dependencies, kind, *rest)
 
-    def instantiate(self, graph: Any, slots: Any) -> RecordedExecutable:
-        executable = super().instantiate(graph, slots)
+    def instantiate(self, graph: Any) -> RecordedExecutable:
+        executable = super().instantiate(graph)
         self.passed = [list(n.values) for node in graph.nodes for b in node.bodies for n in b.nodes]
         return executable
 
@@ -68,6 +68,7 @@ def test_a_complete_device_has_every_feature(feature: Feature) -> None:
     driver = PartialDriver()
     assert Device(driver).supports(feature)
     assert not [e for e in driver.live_executables if not e.closed]
+    driver.graphs.clear()
     assert not driver.live_memory
 
 

@@ -20,6 +20,14 @@ class Owner:
     """Something that may be referred to weakly."""
 
 
+class Definition:
+    """A graph that is destroyed when it is collected."""
+
+    def __init__(self, driver, handle):
+        self.handle = handle
+        weakref.finalize(self, driver.destroy_graph, handle)
+
+
 class Driver:
     """Counts references to user objects as the driver does; the destructor is called for real."""
 
@@ -40,8 +48,14 @@ class Driver:
     def cuGraphRetainUserObject(self, graph, user_object, count, flags):
         if self.fails == "retain":
             return (FAILURE,)
-        self.graphs[graph] = user_object  # the reference is moved
+        assert (count, flags) == (1, 0)  # nothing is moved
+        self.graphs[graph] = user_object
+        self.references[user_object] += 1
         return (SUCCESS,)
+
+    def cuGraphReleaseUserObject(self, graph, user_object, count):
+        assert self.graphs.pop(graph) == user_object
+        return self.cuUserObjectRelease(user_object, count)
 
     def cuUserObjectRelease(self, user_object, count):
         self.references[user_object] -= count
@@ -52,11 +66,13 @@ class Driver:
         return (SUCCESS,)
 
     def copy(self, graph, copy):
-        self.graphs[copy] = self.graphs[graph]
-        self.references[self.graphs[copy]] += 1
+        if graph in self.graphs:
+            self.graphs[copy] = self.graphs[graph]
+            self.references[self.graphs[copy]] += 1
 
-    def drop(self, graph):
-        self.cuUserObjectRelease(self.graphs.pop(graph), 1)
+    def destroy_graph(self, graph):
+        if graph in self.graphs:
+            self.cuUserObjectRelease(self.graphs.pop(graph), 1)
 
 
 @pytest.fixture
@@ -66,10 +82,15 @@ def driver(monkeypatch):
     return fake
 
 
-def tied(objects, graph):
-    owner = Owner()
-    objects.tie(graph, owner)
-    return weakref.ref(owner)
+@pytest.fixture
+def tie(driver):
+    """Ties a graph by its name to an owner: what Python has of it, and the owner, weakly."""
+
+    def tied(objects, graph):
+        owner = Owner()
+        return objects.tie(Definition(driver, graph), owner), weakref.ref(owner)
+
+    return tied
 
 
 def alive(owner):
@@ -77,66 +98,129 @@ def alive(owner):
     return owner() is not None
 
 
-def test_owners_live_until_the_last_graph_is_gone_and_somebody_looks(driver):
+def test_owners_of_a_graph_that_never_left_go_with_it_at_once(driver, tie):
+    graph, owner = tie(UserObjects(), "graph")
+    assert alive(owner)
+    del graph
+    assert not alive(owner)
+
+
+def test_owners_live_until_the_last_graph_is_gone_and_somebody_looks(driver, tie):
     objects = UserObjects()
-    owner = tied(objects, "graph")
+    graph, owner = tie(objects, "graph")
     driver.copy("graph", "executable")
-    driver.drop("graph")
+    del graph
     objects.release()
     assert alive(owner)
-    driver.drop("executable")
+    driver.destroy_graph("executable")
     assert alive(owner)  # no Python ran for it
     objects.release()
     assert not alive(owner)
 
 
-def test_the_destructor_is_a_function_of_the_c_library(driver):
-    tied(UserObjects(), "graph")
+def test_a_graph_that_was_given_away_keeps_its_owners(driver, tie):
+    objects = UserObjects()
+    graph, owner = tie(objects, "graph")
+    given = graph.definition
+    del graph
+    objects.release()
+    assert alive(owner)
+    del given
+    objects.release()
+    assert not alive(owner)
+
+
+def test_an_executable_of_an_untied_graph_has_no_part_in_it(driver, tie):
+    objects = UserObjects()
+    graph, owner = tie(objects, "graph")
+    with graph.untied() as handle:
+        driver.copy(handle, "executable")
+        objects.release()
+        assert alive(owner)
+    assert "executable" not in driver.graphs
+    driver.copy("graph", "another")
+    del graph
+    assert alive(owner)
+    driver.destroy_graph("another")
+    objects.release()
+    assert not alive(owner)
+
+
+def test_a_graph_is_tied_again_when_instantiating_fails(driver, tie):
+    graph, owner = tie(UserObjects(), "graph")
+    with pytest.raises(KeyError), graph.untied():
+        raise KeyError
+    assert "graph" in driver.graphs
+    del graph
+    assert not alive(owner)
+
+
+def test_what_cannot_be_tied_again_keeps_its_owners(driver, tie, monkeypatch):
+    monkeypatch.setattr(checks, "_message", str)
+    graph, owner = tie(UserObjects(), "graph")
+    with pytest.raises(CudaMemoryError), graph.untied():
+        driver.fails = "retain"
+    assert alive(owner)  # executables made before point to it
+    del graph
+    assert not alive(owner)
+
+
+def test_the_destructor_is_a_function_of_the_c_library(driver, tie):
+    graph, _ = tie(UserObjects(), "graph")
     expected = ctypes.cast(ctypes.CDLL(None).sem_post, ctypes.c_void_p).value
     assert ctypes.cast(driver.destroy, ctypes.c_void_p).value == expected
+    del graph
 
 
-def test_semaphores_are_used_again_and_tell_their_owners_apart(driver):
+def test_semaphores_are_used_again_and_tell_their_owners_apart(driver, tie):
     objects = UserObjects()
     for _ in range(3):
-        owners = [tied(objects, graph) for graph in range(4)]
-        driver.drop(2)
+        made = [tie(objects, name) for name in range(4)]
+        owners = [owner for _, owner in made]
+        for name in range(4):
+            driver.copy(name, ("copy", name))
+        del made
+        driver.destroy_graph(("copy", 2))
         objects.release()
         assert [alive(owner) for owner in owners] == [True, True, False, True]
-        for graph in (0, 1, 3):
-            driver.drop(graph)
+        for name in (0, 1, 3):
+            driver.destroy_graph(("copy", name))
         objects.release()
         assert not any(map(alive, owners))
     assert len(driver.references) == 4
 
 
-def test_a_look_may_be_at_a_few_in_turns(driver, monkeypatch):
+def test_a_look_may_be_at_a_few_in_turns(driver, tie):
     objects = UserObjects()
-    owners = [tied(objects, graph) for graph in range(20)]
-    for graph in range(20):
-        driver.drop(graph)
+    made = [tie(objects, name) for name in range(20)]
+    living, owners = tie(objects, "living"), [owner for _, owner in made]
+    for name in range(20):
+        driver.copy(name, ("copy", name))
+    del made
+    for name in range(20):
+        driver.destroy_graph(("copy", name))
     left = []
     for _ in range(4):
         objects.release(6)
         left.append(sum(map(alive, owners)))
-    assert left == [14, 8, 2, 0]
+    assert left == [14, 8, 2, 0]  # no turn was that of a graph which Python has
+    del living
 
 
 @pytest.mark.parametrize("call", ["create", "retain"])
-def test_a_failure_leaves_no_user_object_and_no_owner(driver, call, monkeypatch):
+def test_a_failure_leaves_no_user_object_and_no_owner(driver, tie, call, monkeypatch):
     objects = UserObjects()
     monkeypatch.setattr(checks, "_message", str)  # the driver's own would be asked
     driver.fails, owner = call, Owner()
     left = weakref.ref(owner)
     with pytest.raises(CudaMemoryError, match="failed with CUDA_ERROR_OUT_OF_MEMORY"):
-        objects.tie("graph", owner)
+        objects.tie(Definition(driver, "graph"), owner)
     del owner
     objects.release()
     assert not alive(left)
     assert not driver.graphs
     assert not any(driver.references.values())
     driver.fails = None
-    later = tied(objects, "graph")
-    driver.drop("graph")
-    objects.release()
+    graph, later = tie(objects, "graph")
+    del graph
     assert not alive(later)
