@@ -17,7 +17,7 @@ from lowering.kernel import MapNest, Nest, SetCondition
 from lowering.plan import Graph, KernelNode, Node
 from lowering.splice import EMPTY, single, splice
 from lowering.stage import map_nest
-from lowering.staging import own_buffers
+from lowering.touched import own_buffers
 from tracegraph.scalar import Apply, Const, Load, const
 
 

@@ -2,7 +2,7 @@
 
 no else branches     an IF pair: the second on a condition that is set to the negation of the first
 no switch nodes      an IF chain: one condition per branch, set where the switch's was
-no body updates      bodies touch fixed memory only, which copies outside them fill and empty
+no body updates      bodies read the addresses of arguments and results from a table
 no conditional nodes the same nodes, which an executable leaves to the host to carry out
 """
 
@@ -31,7 +31,7 @@ from lowering.plan import (
     with_bodies,
 )
 from lowering.splice import in_order, single, splice
-from lowering.staging import bound_in_bodies, stage_bodies
+from lowering.tables import bound_in_bodies, with_table
 from tracegraph.op import get
 from tracegraph.scalar import Expr, apply, const
 
@@ -45,7 +45,7 @@ def needed(plan: Plan) -> tuple[Feature, ...]:
         "conditional_nodes": any(map(bodies, nodes)),
         "else_branches": any(isinstance(node, IfElseNode) for node in nodes),
         "switch_nodes": any(isinstance(node, SwitchNode) for node in nodes),
-        "body_updates": bool(bound_in_bodies(plan)),
+        "body_updates": bool(bound_in_bodies(plan)) and not plan.tabled,
     }
     return tuple(feature for feature, used in uses.items() if used)
 
@@ -55,7 +55,7 @@ def fit(plan: Plan, features: Features) -> Plan:
     if not features.conditional_nodes:
         return _explained(plan, "host-driven", "no conditional nodes here")
     if not features.body_updates and bound_in_bodies(plan):
-        plan = _explained(stage_bodies(plan), None, "arguments copied: no updates here")
+        plan = _explained(with_table(plan), None, "addresses by table: no updates here")
     if not features.else_branches:
         plan = split_else(plan)
     if not features.switch_nodes:

@@ -188,6 +188,7 @@ class Plan:
     over a donated input is that very buffer. `constants` pairs const
     buffers with their data; `offsets` places scratch buffers in an arena of `arena_bytes` (offsets
     are multiples of 256); `conditions` counts the conditions, at least one per conditional node.
+    Nodes in bodies read from a table where the inputs and outputs in `tabled` lie.
     """
 
     name: str
@@ -202,6 +203,7 @@ class Plan:
     failures: tuple[Failure, ...] = ()
     prints: tuple[PrintFormat, ...] = ()
     donations: tuple[Donation, ...] = ()
+    tabled: tuple[Buffer, ...] = ()
 
     @property
     def aliases(self) -> Mapping[int, int]:

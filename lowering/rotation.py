@@ -27,7 +27,7 @@ from lowering.kernel import Kernel, MapNest, Nest, Predicate, Store
 from lowering.plan import Graph, KernelNode, LibraryNode, Node
 from lowering.splice import EMPTY, single, splice
 from lowering.stage import rename_in_nest, rename_in_node, space_index
-from lowering.staging import own_buffers
+from lowering.touched import own_buffers
 from tracegraph.scalar import Load
 
 

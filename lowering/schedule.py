@@ -52,7 +52,7 @@ from lowering.plan import (
 from lowering.rotation import rotation_of
 from lowering.rounding import round_up
 from lowering.splice import EMPTY, side_by_side, single, splice
-from lowering.staging import own_buffers
+from lowering.touched import own_buffers
 from lowering.unroll import (
     PLACE,
     Steps,

@@ -14,7 +14,7 @@ from corpus import Case
 import tracegraph
 from lowering.host.executable import HostExecutable
 from lowering.lower import lower
-from lowering.staging import stage_bodies
+from lowering.tables import with_table
 from tracegraph import Array, interpret, tree
 from tracegraph.ir import Program
 from tracegraph.passes import optimize
@@ -90,9 +90,8 @@ def donated(function: Function, *arguments: Any) -> Any:
     """On the host, in the memory of the arguments; with nodes in orders that their edges allow."""
     positions = range(len(arguments))
     stage = lowered(function, *arguments, donated=positions)
-    plans = [stage.plan, stage_bodies(stage.plan)]
     results = []
-    for seed, plan in enumerate(plans):
+    for seed, plan in enumerate((stage.plan, with_table(stage.plan))):
         leaves = [np.array(leaf) for leaf in tree.leaves(arguments)]
         executable = HostExecutable(plan, poison=True, order=Random(seed))
         results.append(executable(leaves))

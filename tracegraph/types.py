@@ -48,11 +48,18 @@ def canonical_dtype(dtype: DTypeLike) -> np.dtype[Any]:
     known = _INSTANCES.get(dtype) if isinstance(dtype, np.dtype) else None
     if known is not None:
         return known
-    found = np.dtype(dtype).newbyteorder("=")
+    try:
+        found = np.dtype(dtype).newbyteorder("=")
+    except TypeError as error:  # a name that NumPy does not know, such as that of a library's own
+        raise _unsupported(dtype) from error
     if found not in SHORT_NAMES:
-        accepted = ", ".join(str(d) for d in SHORT_NAMES)
-        raise TypeError(f"dtype {found} is not supported; use one of {accepted}")
+        raise _unsupported(found)
     return _INSTANCES[found]
+
+
+def _unsupported(dtype: DTypeLike) -> TypeError:
+    accepted = ", ".join(str(d) for d in SHORT_NAMES)
+    return TypeError(f"dtype {dtype} is not supported; use one of {accepted}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,8 +55,15 @@ class Workspace:
     nbytes: int
 
 
+@dataclass(frozen=True, slots=True)
+class TableEntry:
+    """The address of 64 bits in device memory, which have the address of a buffer."""
+
+    buffer: Buffer
+
+
 Channel = StopFlag | FailureWord | StepCount | PrintRing | PrintSite
 """What connects a kernel with the host while it runs."""
 
-Parameter = Buffer | ConditionHandle | Channel | Workspace
+Parameter = Buffer | TableEntry | ConditionHandle | Channel | Workspace
 """What a kernel is launched with. A buffer is passed as its address."""

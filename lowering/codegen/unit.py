@@ -22,6 +22,7 @@ from lowering.codegen.parameters import (
     PrintSite,
     StepCount,
     StopFlag,
+    TableEntry,
     Workspace,
 )
 from lowering.codegen.plain import PlainNest, plain
@@ -70,6 +71,12 @@ class KernelCode:
     """Blocks that run together, where the device has clusters."""
 
     @property
+    def buffers(self) -> set[Buffer]:
+        """What the kernel reads or writes, whether it has the address or finds it in the table."""
+        by_table = {p.buffer for p in self.parameters if isinstance(p, TableEntry)}
+        return by_table | {p for p in self.parameters if isinstance(p, Buffer)}
+
+    @property
     def workspace_bytes(self) -> int:
         """Bytes of workspace that the node needs, 0 if none."""
         return sum(p.nbytes for p in self.parameters if isinstance(p, Workspace))
@@ -92,14 +99,18 @@ def unit_source(plan: Plan) -> Unit:
     names: dict[str, str] = {}
     kernels: dict[KernelNode, KernelCode] = {}
     functions: list[str] = []
-    written: dict[Kernel, tuple[str, KernelCode]] = {}  # copies of a loop's body share kernels
+    # copies of a loop's body share kernels
+    written: dict[tuple[Kernel, bool], tuple[str, KernelCode]] = {}
+    top = frozenset(plan.graph.nodes)
     loops = {node.condition for node in walk(plan.graph) if isinstance(node, WhileNode)}
     for node in walk(plan.graph):
         if not isinstance(node, KernelNode) or node in kernels:
             continue
-        if node.kernel not in written:
-            written[node.kernel] = kernel_text(node.kernel, plan.offsets, loops)
-        text, code = written[node.kernel]
+        tabled = () if node in top else plan.tabled
+        if (node.kernel, bool(tabled)) not in written:
+            found = kernel_text(node.kernel, plan.offsets, loops, tabled)
+            written[node.kernel, bool(tabled)] = found
+        text, code = written[node.kernel, bool(tabled)]
         if text not in names:
             prefix = f"{plan.name}_"  # keeps clear of the functions of C++
             name = prefix + node.kernel.name.removeprefix(prefix)
@@ -114,12 +125,16 @@ NAME = "KERNEL_NAME"
 
 
 def kernel_text(
-    kernel: Kernel, offsets: Mapping[Buffer, int], loops: Set[int]
+    kernel: Kernel,
+    offsets: Mapping[Buffer, int],
+    loops: Set[int],
+    tabled: Collection[Buffer] = (),
 ) -> tuple[str, KernelCode]:
     """The function of a kernel, called `NAME`, and how it is launched.
 
     `offsets` places scratch buffers: one that is only read, but overlaps another that is written,
-    is not declared free of aliases. `loops` are the conditions of while nodes.
+    is not declared free of aliases. `loops` are the conditions of while nodes. Addresses of what is
+    `tabled` are read from a table.
     """
     nests = tuple(widened(plain(nest)) for nest in kernel.nests)
     cluster = max(map(cluster_of, nests), default=1)
@@ -140,23 +155,33 @@ def kernel_text(
     names = _named(others)
     body = Body(pointers, names, loops)
     body.line("const int thread = int(threadIdx.x);")
+    declared: list[str] = []
+    parameters: list[Parameter] = []
+    for buffer, name in pointers.items():
+        pointer = _pointer(buffer, name, written, offsets)
+        if buffer in tabled:
+            body.line(f"{pointer} = ({c_type(buffer.type.dtype)}*)*t{name};")
+            declared.append(f"const tg_u64* t{name}")
+            parameters.append(TableEntry(buffer))
+        else:
+            declared.append(pointer)
+            parameters.append(buffer)
     if shared:
         body.line("extern __shared__ __align__(16) unsigned char shared[];")
     blocks = _write_nests(body, nests, shapes, cluster)
 
-    declared = [_pointer(buffer, pointers[buffer], written, offsets) for buffer in buffers]
     declared += [f"{_SPELLING[type(parameter)][0]} {names[parameter]}" for parameter in others]
-    parameters: tuple[Parameter, ...] = (*buffers, *others)
+    parameters += others
     if workspace:
         declared.append("unsigned char* workspace")
-        parameters = (*parameters, Workspace(workspace))
+        parameters.append(Workspace(workspace))
     resident = resident_blocks(nests, threads, cluster)
     bounds = f"__launch_bounds__({threads}{f', {resident}' if resident > 1 else ''})"
     attribute = f"TG_CLUSTER({cluster}) " if cluster > 1 else ""
     head = f'extern "C" __global__ void {attribute}{bounds}'
     text = f"{head}\n{NAME}({', '.join(declared)}) {{\n{body.text}}}\n"
     grid, block = (max(blocks, 1), 1, 1), (threads, 1, 1)  # a grid of nothing cannot be launched
-    return text, KernelCode(NAME, parameters, grid, block, shared, cluster)
+    return text, KernelCode(NAME, tuple(parameters), grid, block, shared, cluster)
 
 
 _Working = (ReduceShape, ScanShape)

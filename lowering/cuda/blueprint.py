@@ -13,6 +13,7 @@ from lowering.cuda.device import OpenDevice
 from lowering.cuda.hostdriven import STORED_CONDITIONS
 from lowering.cuda.memory import interned, size_class
 from lowering.cuda.placement import Constants, upload
+from lowering.cuda.table import table_source
 from lowering.cuda.values import ValueSlot, load_source, value_slots
 from lowering.features import Features, probed
 from lowering.ladder import fit, needed
@@ -82,7 +83,7 @@ def draw(plan: Plan, device: OpenDevice) -> Blueprint:
 
 def small_inputs(plan: Plan, unit: Unit) -> dict[Buffer, ValueSlot]:
     """The inputs that may be passed by value, among those that some kernel reads."""
-    read = {buffer for code in unit.kernels.values() for buffer in code.parameters}
+    read = {buffer for code in unit.kernels.values() for buffer in code.buffers}
     read |= {node.source_buffer for node in walk(plan.graph) if isinstance(node, MemcpyNode)}
     # what outputs are written over is memory of its own in any case
     return value_slots([b for b in plan.inputs if b in read and b not in plan.outputs])
@@ -94,6 +95,7 @@ def plan_source(plan: Plan, unit: Unit) -> str:
     parts = (
         unit.source,
         load_source(list(small_inputs(plan, unit).values())),
+        table_source(plan.tabled),
         COPY_SOURCE if copies else "",
     )
     return "\n".join(part for part in parts if part)

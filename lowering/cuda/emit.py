@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Any
 
 from lowering.buffer import Buffer
-from lowering.codegen import ConditionHandle, Parameter, Unit, Workspace
+from lowering.codegen import ConditionHandle, Parameter, TableEntry, Unit, Workspace
 from lowering.codegen.parameters import Channel, PrintSite
 from lowering.cuda.capture import capture, lines
 from lowering.cuda.copies import COPY_KERNEL, COPY_THREADS, copy_grid
@@ -24,6 +24,7 @@ from lowering.cuda.interface import ConditionalKind, Driver, KernelNodeHandle, L
 from lowering.cuda.keeping import Keeping
 from lowering.cuda.library import WORKSPACE_BYTES, gemm_of
 from lowering.cuda.placement import Placement
+from lowering.cuda.table import TABLE_KERNEL, entries, part_words, parts, table_bytes
 from lowering.cuda.values import LOAD_KERNEL, ValueSlot, parameter_count, slots_bytes
 from lowering.plan import (
     ConditionalNode,
@@ -67,6 +68,14 @@ class _Cell:
     bound: Buffer | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Root:
+    """A root node that writes what other nodes read: values of small inputs, or addresses."""
+
+    kernel: KernelNodeHandle
+    writes: frozenset[Buffer | TableEntry]
+
+
 @dataclass(slots=True)
 class _State:
     unit: Unit
@@ -77,7 +86,7 @@ class _State:
     placement: Placement
     channels: Mapping[Channel, int]
     values: Mapping[Buffer, ValueSlot]
-    load: KernelNodeHandle | None = None
+    roots: list[_Root] = field(default_factory=list)
     conditions: dict[int, tuple[Any, int]] = field(default_factory=dict)
     users: defaultdict[Buffer, list[tuple[KernelNodeHandle, int]]] = field(
         default_factory=lambda: defaultdict(list)
@@ -111,10 +120,10 @@ def emit(
     state = _State(unit, module, driver, definition, keeping, placement, channels, values)
     with definition.building() as graph:
         placement.slots.retain(module, driver.stored_conditions)
-        if values:
-            state.load = _add_load(state, graph)
+        load = _add_load(state, graph) if values else None
+        _add_table(state, graph, plan)
         _emit_graph(state, graph, plan.graph, top=True)
-    return Emitted(dict(state.users), state.load)
+    return Emitted(dict(state.users), load)
 
 
 def _emit_graph(state: _State, graph: Any, source: Graph, top: bool) -> None:
@@ -128,12 +137,9 @@ def _emit_graph(state: _State, graph: Any, source: Graph, top: bool) -> None:
     ends: list[tuple[Any, ...]] = []
     for position, node in enumerate(source.nodes):
         dependencies = [end for before in sorted(predecessors[position]) for end in ends[before]]
-        if (
-            top
-            and state.load is not None
-            and not state.values.keys().isdisjoint(_used(state, node))
-        ):
-            dependencies.append(state.load.node)
+        if top and state.roots:
+            used = _used(state, node)
+            dependencies += [r.kernel.node for r in state.roots if not r.writes.isdisjoint(used)]
         ends.append(_emit_node(state, graph, node, dependencies))
 
 
@@ -194,10 +200,10 @@ def _cell(state: _State, node: Node, parameter: Parameter) -> _Cell:
     """What a node passes for a parameter."""
     match parameter:
         case Buffer():
-            address = state.placement.addresses.get(parameter)
-            bound = parameter if parameter.space in ("input", "output") else None
-            owned = address is not None and parameter.type.nbytes > 0  # an empty array has nothing
-            return _Cell(address or 0, owned, bound)
+            return _address(state, parameter)
+        case TableEntry(buffer=buffer):
+            offset = entries(state.keeping.plan.tabled)[buffer]
+            return _Cell(state.placement.table_address + offset, True)
         case Workspace():
             return _Cell(state.placement.workspaces[node], True)
         case ConditionHandle(condition=condition):
@@ -210,6 +216,14 @@ def _cell(state: _State, node: Node, parameter: Parameter) -> _Cell:
         f"the kernel at {lines(node)} sets condition {parameter.condition}, whose node is in a "
         "body inside; it must be set in the graph or body that holds the node"
     )
+
+
+def _address(state: _State, buffer: Buffer) -> _Cell:
+    """The address of a buffer, as far as it is known."""
+    address = state.placement.addresses.get(buffer)
+    bound = buffer if buffer.space in ("input", "output") else None
+    owned = address is not None and buffer.type.nbytes > 0  # an empty array has nothing
+    return _Cell(address or 0, owned, bound)
 
 
 def _add(
@@ -248,7 +262,25 @@ def _add_load(state: _State, graph: Any) -> KernelNodeHandle:
         and not state.values.keys().isdisjoint(_used(state, node))
     ]
     slots = state.keeping.load(LOAD_KERNEL, slots_bytes(small), readers)
-    return _add(state, graph, [], Launch(kernel, (1, 1, 1), (1, 1, 1)), cells, slots)
+    load = _add(state, graph, [], Launch(kernel, (1, 1, 1), (1, 1, 1)), cells, slots)
+    by_table = (TableEntry(buffer) for buffer in state.values)
+    state.roots.append(_Root(load, frozenset((*state.values, *by_table))))
+    return load
+
+
+def _add_table(state: _State, graph: Any, plan: Plan) -> None:
+    """The root nodes that write the table of addresses."""
+    if not plan.tabled:
+        return
+    kernel = state.driver.kernel(state.module, TABLE_KERNEL)
+    slots = state.keeping.table(TABLE_KERNEL, table_bytes(plan.tabled))
+    words, offsets = part_words(plan.tabled), entries(plan.tabled)
+    for part in parts(plan.tabled):
+        start = _Cell(state.placement.table_address + offsets[part[0]], True)
+        unused = [_Cell(0)] * (words - len(part))
+        cells = [start, *(_address(state, buffer) for buffer in part), *unused]
+        root = _add(state, graph, [], Launch(kernel, (1, 1, 1), (1, 1, 1)), cells, slots)
+        state.roots.append(_Root(root, frozenset(map(TableEntry, part))))
 
 
 def _add_library(
@@ -294,15 +326,14 @@ def library_order(graph: Graph) -> frozenset[tuple[int, int]]:
     return frozenset(pairwise(users))
 
 
-def _used(state: _State, node: Node) -> set[Buffer]:
-    """The buffers that a node and its bodies touch."""
+def _used(state: _State, node: Node) -> set[Buffer | TableEntry]:
+    """The buffers that a node and its bodies touch, and entries of the table."""
     match node:
         case KernelNode():
-            return {p for p in state.unit.kernels[node].parameters if isinstance(p, Buffer)}
+            parameters = state.unit.kernels[node].parameters
+            return {p for p in parameters if isinstance(p, Buffer | TableEntry)}
         case MemcpyNode():
             return {node.target, node.source_buffer}
         case LibraryNode():
             return {node.left.buffer, node.right.buffer, node.target.buffer}
-    return {
-        buffer for body in bodies(node) for inner in body.nodes for buffer in _used(state, inner)
-    }
+    return {used for body in bodies(node) for inner in body.nodes for used in _used(state, inner)}

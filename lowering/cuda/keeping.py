@@ -13,12 +13,14 @@ from lowering.codegen.parameters import (
     PrintRing,
     StepCount,
     StopFlag,
+    TableEntry,
 )
 from lowering.cuda.interface import HostAllocation
 from lowering.cuda.library import WORKSPACE_BYTES
 from lowering.cuda.mailbox import WORD
 from lowering.cuda.printing import ring_bytes
-from lowering.plan import LibraryNode, Node, Plan
+from lowering.cuda.table import table_bytes
+from lowering.plan import LibraryNode, Node, Plan, bodies
 from lowering.slots import NodeSlots, Slot
 from tracegraph.ir import lines_of
 
@@ -47,6 +49,12 @@ class Keeping:
         lines = lines_of([source for node in readers for source in node.sources])
         return NodeSlots("kernel", name, lines, slots)
 
+    def table(self, name: str, nbytes: int) -> NodeSlots:
+        """The slots of a kernel that writes addresses, which nodes in bodies read."""
+        slots = (Slot("module", self.code_bytes), Slot("address table", nbytes))
+        inside = [node for node in self.plan.graph.nodes if bodies(node)]
+        return NodeSlots("kernel", name, lines_of([s for n in inside for s in n.sources]), slots)
+
     def library(self, node: LibraryNode) -> NodeSlots:
         """The slots of a captured product."""
         slots = [Slot("library handle", 0), Slot("library workspace", WORKSPACE_BYTES)]
@@ -73,6 +81,8 @@ class Keeping:
             case Buffer(space=space, number=number, type=type_) if parameter in self.operands:
                 what = "argument" if space == "input" else "result"
                 return Slot(f"{what} {number} {type_}", type_.nbytes)
+            case TableEntry():
+                return Slot("address table", table_bytes(self.plan.tabled))
             case Workspace(nbytes=nbytes):
                 return Slot("workspace", nbytes)
             case StopFlag():

@@ -1,4 +1,4 @@
-"""Where a Plan's fixed memory lies: arena, constants, workspaces, and the slots of small inputs."""
+"""Where a Plan's fixed memory lies: arena, constants, workspaces, small inputs, the table."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from lowering.cuda.interface import Allocation, Event
 from lowering.cuda.lane import Lane
 from lowering.cuda.library import WORKSPACE_BYTES
 from lowering.cuda.memory import Lease
+from lowering.cuda.table import table_bytes
 from lowering.cuda.values import ValueSlot, slots_bytes
 from lowering.memory import ALIGNMENT
 from lowering.plan import LibraryNode, Node, Plan, walk
@@ -45,6 +46,7 @@ class Placement:
     addresses: Mapping[Buffer, int]
     workspaces: Mapping[Node, int]
     values_address: int
+    table_address: int
     library_workspace: int
     slots: SlotTable
     memory: tuple[Allocation, ...]
@@ -89,7 +91,8 @@ def place(
     Raises:
         OutOfMemoryError: the device has not enough memory.
     """
-    size = round_up(slots_bytes(list(values.values())), ALIGNMENT)
+    table = round_up(slots_bytes(list(values.values())), ALIGNMENT)
+    size = table + round_up(table_bytes(plan.tabled), ALIGNMENT)
     workspaces: dict[Node, int] = {}
     for node, code in unit.kernels.items():
         if code.workspace_bytes:
@@ -116,6 +119,7 @@ def place(
         addresses=addresses,
         workspaces={node: base + offset for node, offset in workspaces.items()},
         values_address=base,
+        table_address=base + table,
         library_workspace=arena_base + scratch,
         slots=slots,
         memory=tuple(piece for piece in (arena, memory, constants.memory) if piece is not None),

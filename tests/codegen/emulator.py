@@ -20,7 +20,7 @@ from host_functions import HOST_FUNCTIONS
 
 from lowering.buffer import Buffer
 from lowering.codegen import ConditionHandle, KernelCode, Unit, Workspace
-from lowering.codegen.parameters import Channel, StopFlag
+from lowering.codegen.parameters import Channel, StopFlag, TableEntry
 from lowering.plan import KernelNode
 
 COMPILER = shutil.which("g++")
@@ -275,6 +275,7 @@ class Emulator:
         self._library = ctypes.CDLL(str(library))
         self._unit = unit
         self._workspaces: dict[KernelNode, np.ndarray[Any, Any]] = {}
+        self._table: list[np.ndarray[Any, Any]] = []
         self.stop = np.zeros(1, np.uint32)
         self.channels: Mapping[Channel, int] = {}
 
@@ -335,6 +336,10 @@ class Emulator:
                 return int(self._workspaces[node].ctypes.data)
             case StopFlag():
                 return int(self.stop.ctypes.data)
+            case TableEntry(buffer=buffer):
+                entry = np.full(1, memory.address(buffer), np.uint64)
+                self._table.append(entry)
+                return int(entry.ctypes.data)
             case _ if parameter in self.channels:
                 return self.channels[parameter]
         return memory.address(parameter)

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import tracegraph
+from lowering import choices
+from tracegraph.errors import UpdateError
 
 
 def on_device(x):
@@ -273,6 +275,32 @@ def test_a_closed_executable_raises_and_the_others_go_on():
     np.testing.assert_array_equal(np.asarray(kept), x + 1)
     with pytest.raises(RuntimeError, match="closed"):
         compiled(x)
+
+
+def looped(x):
+    return tracegraph.while_loop(lambda y: y[0] < 100, lambda y: y * 2, x)
+
+
+@pytest.mark.parametrize("function", [lambda x: x + 1, looped], ids=["straight", "in a body"])
+def test_an_update_that_the_driver_refuses_is_told_and_the_next_call_works(function):
+    x, y = on_device(np.full(1000, 2.0)), on_device(np.full(1000, 5.0))
+    with choices.override(loops="conditional"):
+        compiled = tracegraph.jit(function, device="cuda").lower(x).compile()
+    np.testing.assert_array_equal(np.asarray(compiled(x)), np.asarray(function(np.full(1000, 2.0))))
+    definition = compiled.executable._home.definition
+    kernels = [kernel for kernel, node in definition._kernels.items() if node.name]
+    grids = [kernel.params.gridDimX for kernel in kernels]
+    for kernel in kernels:
+        kernel.params.gridDimX = 0  # no kernel can be launched so
+    with pytest.raises(
+        UpdateError, match=r"kernel node \w+ at .*test_gpu_calls\.py.*INVALID_VALUE"
+    ):
+        compiled(y)
+    for kernel, grid in zip(kernels, grids, strict=True):
+        kernel.params.gridDimX = grid
+    for array, value in ((x, 2.0), (y, 5.0), (x, 2.0)):
+        want = np.asarray(function(np.full(1000, value)))
+        np.testing.assert_array_equal(np.asarray(compiled(array)), want)
 
 
 def test_dropping_a_function_frees_its_memory_later_calls_are_right():

@@ -13,10 +13,10 @@ from running import assert_case_agrees
 
 import tracegraph
 from lowering import choices, ladder
+from lowering.cuda import table
 from lowering.cuda.device import open_device
 from lowering.features import Feature, Features, override
 from lowering.plan import IfNode, bodies, walk
-from lowering.staging import bound_in_bodies
 from tracegraph.testing import RandomProgram, assert_traced_equals_eager, programs
 
 MISSING: dict[str, dict[str, bool]] = {
@@ -93,7 +93,7 @@ def test_missing_features_are_replaced_in_the_plan_that_runs() -> None:
     lowered = tracegraph.jit(everything, device="cuda").lower(x, 3)
     with override(else_branches=False, switch_nodes=False, body_updates=False):
         compiled = lowered.compile()
-    assert bound_in_bodies(compiled.plan) == ()
+    assert compiled.plan.tabled
     assert sum(isinstance(node, IfNode) for node in walk(compiled.plan.graph)) == 5
     assert "IF chain" in compiled.explain()
     np.testing.assert_array_equal(np.asarray(compiled(x, 3)), everything(x, 3))
@@ -108,6 +108,26 @@ def test_arguments_may_move_without_a_new_build(step: str) -> None:
             moved = tracegraph.asarray(x, device="cuda")
             np.testing.assert_array_equal(np.asarray(run(moved, n)), everything(x, n))
         assert run.stats()["builds"] == 1
+
+
+def test_a_long_table_of_addresses_moves_with_its_arguments(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(table, "MOST", 7)
+
+    def total(*arguments: Any) -> Any:
+        *parts, n = arguments
+        return tracegraph.fori_loop(0, n, lambda i, c: sum(parts, c), parts[-1])
+
+    with override(body_updates=False):
+        run = tracegraph.jit(total, device="cuda")
+        for shift in range(3):
+            parts = [np.full(3000, float(k + shift)) for k in range(20)]
+            moved = [tracegraph.asarray(part, device="cuda") for part in parts]
+            np.testing.assert_array_equal(np.asarray(run(*moved, 2)), total(*parts, 2))
+        assert run.stats()["builds"] == 1
+        assert run.stats()["bytes_copied"] == 0
+        assert len(run.lower(*parts, 2).compile().plan.tabled) > 7
 
 
 def test_a_product_in_a_loop_that_the_host_drives() -> None:

@@ -11,7 +11,7 @@ from lowering import explain
 from lowering.buffer import Buffer
 from lowering.facts import nest_writes
 from lowering.plan import Donation, LibraryNode, MemcpyNode, Plan, WhileNode, walk
-from lowering.staging import bound_in_bodies, stage_bodies
+from lowering.tables import bound_in_bodies, with_table
 from tracegraph import ArrayType
 
 VECTOR = ArrayType("float64", (8,))
@@ -155,15 +155,12 @@ def test_explain_and_memory_tell_what_became_of_donations() -> None:
     assert lowered.bytes == 64 + 64 + 8 + 8
 
 
-def test_where_bodies_take_no_updates_the_argument_is_copied_in_and_out() -> None:
+def test_where_bodies_take_no_updates_the_argument_is_in_the_table() -> None:
     plan = plan_of(halve, VECTOR, COUNT, donated=(0, 1))
     assert set(bound_in_bodies(plan)) == set(plan.inputs)
-    staged = stage_bodies(plan)
-    assert bound_in_bodies(staged) == ()
-    copies = [n for n in staged.graph.nodes if isinstance(n, MemcpyNode)]
-    assert [copy.source_buffer for copy in copies[:2]] == list(plan.inputs)
-    assert [copy.target for copy in copies[2:]] == list(plan.inputs)
-    assert staged.aliases == plan.aliases
+    tabled = with_table(plan)
+    assert set(tabled.tabled) == set(plan.inputs)
+    assert tabled.aliases == plan.aliases
 
 
 def test_a_graph_without_nodes_runs() -> None:

@@ -15,6 +15,8 @@ from running import assert_case_agrees, lowered
 
 import tracegraph
 from lowering import ladder
+from lowering.buffer import Buffer
+from lowering.codegen import TableEntry, unit_source
 from lowering.facts import nest_conditions
 from lowering.features import Features, declared, override, probed
 from lowering.host.executable import HostExecutable
@@ -30,9 +32,12 @@ from lowering.plan import (
     walk,
 )
 from lowering.report import explain
-from lowering.staging import bound_in_bodies, stage_bodies
+from lowering.splice import in_order, single
+from lowering.tables import bound_in_bodies, with_table
+from lowering.touched import own_buffers
 from tracegraph import tree
 from tracegraph.testing import RandomProgram, assert_traced_equals_eager, programs
+from tracegraph.types import ArrayType
 
 STEPS = {
     "no_else": Features(else_branches=False),
@@ -129,23 +134,41 @@ def test_an_empty_branch_gets_no_node() -> None:
     assert tests[0].then.nodes
 
 
-def test_bodies_leave_arguments_alone_where_they_take_no_updates() -> None:
+def test_bodies_find_arguments_by_a_table_where_they_take_no_updates() -> None:
     def loop(x: Any, y: Any, n: Any) -> Any:
         return tracegraph.fori_loop(0, n, lambda i, c: c + y * x.sum(), x) + y
 
     plan = plan_of(loop, np.ones(40), np.ones(40), 3)
-    assert {b.space for b in bound_in_bodies(plan)} >= {"input"}
-    staged = stage_bodies(plan)
-    assert bound_in_bodies(staged) == ()
-    copies = {n.source_buffer for n in staged.graph.nodes if isinstance(n, MemcpyNode)} & set(
-        plan.inputs
-    )
-    assert copies == set(bound_in_bodies(plan)) & set(plan.inputs)
-    ends = [staged.offsets[b] + b.type.nbytes for b in staged.offsets]
-    assert max(ends) <= staged.arena_bytes
-    fresh = staged.offsets.keys() - plan.offsets.keys()
-    assert all(staged.offsets[b] >= plan.arena_bytes for b in fresh)
-    assert len({b.number for b in staged.offsets}) == len(staged.offsets)
+    tabled = bound_in_bodies(plan)
+    assert {b.space for b in tabled} >= {"input"}
+    rewritten = ladder.fit(plan, Features(body_updates=False))
+    assert rewritten.tabled == tabled
+    assert "body_updates" not in ladder.needed(rewritten)
+    assert f"addresses by table in bodies: {', '.join(map(str, tabled))}" in str(rewritten)
+    unit = unit_source(rewritten)
+    inside = {n for node in rewritten.graph.nodes for b in bodies(node) for n in walk(b)}
+    for node, code in unit.kernels.items():
+        direct = {p for p in code.parameters if isinstance(p, Buffer)} & set(tabled)
+        entries = {p.buffer for p in code.parameters if isinstance(p, TableEntry)}
+        assert entries <= set(tabled)
+        assert not (direct if node in inside else entries)
+        assert code.buffers >= set(own_buffers(node)) & set(tabled)
+
+
+def test_copies_in_bodies_are_kernels_that_find_addresses_by_the_table() -> None:
+    x, y = (Buffer("input", number, ArrayType("float32", (2, 3))) for number in range(2))
+    out = Buffer("output", 0, x.type)
+    inner = IfNode(1, single(MemcpyNode(out, y)))
+    outer = IfNode(0, in_order([single(MemcpyNode(out, x)), single(inner)]))
+    graph = in_order([single(MemcpyNode(out, x)), single(outer)])
+    plan = Plan("copies", graph, (x, y), (out,), (), {}, 0, 2)
+    rewritten = with_table(plan)
+    assert rewritten.tabled == (x, y, out)
+    kinds = [type(node) for node in walk(rewritten.graph)]
+    assert kinds == [MemcpyNode, IfNode, KernelNode, IfNode, KernelNode]
+    copies = [node for node in walk(rewritten.graph) if isinstance(node, KernelNode)]
+    assert [set(own_buffers(copy)) for copy in copies] == [{out, x}, {out, y}]
+    assert rewritten.graph.edges == plan.graph.edges
 
 
 def test_a_plan_that_needs_nothing_is_not_rewritten() -> None:
@@ -171,9 +194,9 @@ def test_the_table_of_control_flow_says_which_way_was_taken() -> None:
     assert table.count("IF pair") == 2
     assert table.count("IF chain") == 3
     assert "no ELSE here" in table
-    copied = explain(ladder.fit(plan, Features(body_updates=False)))
-    assert copied.count("arguments copied") == 2
-    assert copied.count("SWITCH node") == 1
+    tabled = explain(ladder.fit(plan, Features(body_updates=False)))
+    assert tabled.count("addresses by table") == 2
+    assert tabled.count("SWITCH node") == 1
 
 
 def test_what_a_plan_needs() -> None:

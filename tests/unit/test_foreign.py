@@ -63,5 +63,5 @@ def test_a_foreign_array_of_a_dtype_that_arrays_cannot_have_is_refused():
     foreign = Foreign(TABLE)
     foreign.dtype = "foreign.quantized8"
     foreign.__dlpack_device__ = lambda: (2, 0)
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match=r"quantized8 is not supported; use one of bool, int8"):
         tracegraph.jit(lambda x: x + foreign, device="host")(TABLE)
