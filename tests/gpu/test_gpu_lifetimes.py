@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -147,6 +148,37 @@ def test_a_product_runs_when_only_its_executable_is_left():
     held = poison()
     np.testing.assert_allclose(np.asarray(compiled(x)), x @ x.T, rtol=1e-10, atol=1e-10)
     del held
+
+
+def cycle():
+    """A function that a loop reports to, and that refers to what reports."""
+    seen = []
+
+    def told(step, total):
+        seen.append((compiled, step))
+
+    run = tracegraph.jit(lambda x: fori_loop(0, 3, lambda i, x: x + 1, x, progress=told))
+    compiled = run.lower(tracegraph.asarray(np.zeros(N), device="cuda")).compile()
+    np.testing.assert_array_equal(np.asarray(compiled(np.zeros(N))), np.full(N, 3.0))
+    assert seen
+    return weakref.ref(compiled.executable), weakref.ref(told)
+
+
+def test_an_executable_that_its_own_callback_refers_to_is_collected():
+    gc.collect()
+    tracegraph.memory_stats()
+    before = owners_of_graphs()
+    found = cycle()
+    gc.collect()
+    assert [each() for each in found] == [None, None]
+    assert owners_of_graphs() == before
+
+
+def owners_of_graphs():
+    """How many slot tables graphs keep alive."""
+    from lowering.cuda.device import open_device
+
+    return len(open_device(0).driver._user_objects._owners)
 
 
 def test_a_launch_in_flight_outlives_its_executable_and_its_function():
