@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import inspect
 import threading
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, TypedDict, overload
@@ -14,7 +15,7 @@ from tracegraph import memory, tree
 from tracegraph import ops as _ops  # noqa: F401 - registers the op records
 from tracegraph.backend import Compiler
 from tracegraph.creation import canonical_device
-from tracegraph.dispatch import MISS, Entry, make_entry, no_entry
+from tracegraph.dispatch import MISS, MOST_NESTED, Entry, make_entry, no_entry
 from tracegraph.errors import ClosedError, OutOfMemoryError
 from tracegraph.ir import Program
 from tracegraph.living import Living
@@ -58,8 +59,9 @@ class Jitted:
         self._signature = signature
         self._device = None if device is None else canonical_device(device)
         self._residents: dict[tuple[CallKey, str], Resident] = {}
-        # The same for calls that `direct_call` knows; `_entry` is that of the last call.
+        # The same for calls that `direct_call` knows, and a few more; `_entry` is the last call's.
         self._entries: dict[DirectKey, Entry] = {}
+        self._nested: deque[Entry] = deque(maxlen=MOST_NESTED)
         self._entry: Entry = no_entry
         self._traces = self._builds = self._evictions = 0
         self._past = dict.fromkeys(COUNTS, 0)  # counts of what a reset has made it forget
@@ -72,10 +74,9 @@ class Jitted:
         """Run the function; inside another one that is being traced, as a part of that."""
         if outermost and innermost.trace is not None:
             return self._fun(*args, **kwargs)
-        if not kwargs:
-            result = self._entry(args)
-            if result is not MISS:
-                return result
+        result = self._entry(args, kwargs)
+        if result is not MISS:
+            return result
         return self._run(args, kwargs)
 
     def launch(self, *args: Any, **kwargs: Any) -> Any:
@@ -86,9 +87,8 @@ class Jitted:
         direct = direct_call(args) if not kwargs else None
         key = None if direct is None else direct[0]
         del direct  # its leaves would count as further owners of what is donated
-        entry = None if key is None else self._entries.get(key)
-        if entry is not None:
-            result = entry(args)
+        for entry in self._known(key):
+            result = entry(args, kwargs)
             if result is not MISS:
                 self._entry = entry
                 return result
@@ -100,9 +100,10 @@ class Jitted:
             if compiled is None:
                 continue
             resident.used = next(ticks)
-            if key is not None and not call.key.static and compiled.accepts(call):
-                made = make_entry(args, key, resident, compiled, self._signature.function)
-                self._entry = self._entries[key] = made
+            if not call.key.static and compiled.accepts(call):
+                function = self._signature.function
+                made = make_entry(args, kwargs, call.passed, resident, compiled, function)
+                self._enter(made, key)
             try:
                 return compiled.run(call)
             except ClosedError:
@@ -111,6 +112,23 @@ class Jitted:
             except OutOfMemoryError as error:
                 self._blame(error)
                 raise
+
+    def _known(self, key: DirectKey | None) -> Sequence[Entry]:
+        """The entries that a call may be of, which has such a direct key, or none."""
+        if key is None:
+            return tuple(self._nested)
+        entry = self._entries.get(key)
+        return () if entry is None else (entry,)
+
+    def _enter(self, entry: Entry | None, key: DirectKey | None) -> None:
+        """Recognise calls from now on, which have such a direct key, or none."""
+        if entry is None:
+            return
+        if key is None:
+            self._nested.append(entry)
+        else:
+            self._entries[key] = entry
+        self._entry = entry
 
     def _build(self, key: CallKey, device: str) -> Resident:
         with self._lock:
@@ -158,6 +176,7 @@ class Jitted:
             residents = list(self._residents.values())
             self._residents.clear()
             self._entries.clear()
+            self._nested.clear()
             self._entry = no_entry
             with ExitStack() as each:
                 for resident in residents:

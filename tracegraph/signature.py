@@ -20,7 +20,9 @@ from tracegraph.types import ArrayType, canonical_type
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 _NUMBER_CLASSES = frozenset({bool, float, complex})
-_LEAF_CLASSES = frozenset({np.ndarray, Array, bool, int, float, complex})
+
+LEAF_CLASSES = frozenset({np.ndarray, Array, bool, int, float, complex})
+"""The classes of leaves that `direct_call` knows."""
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
@@ -56,15 +58,17 @@ class Call(NamedTuple):
     leaves: list[Any]
 
 
-def direct_call(args: tuple[Any, ...]) -> tuple[DirectKey, list[Any]] | None:
-    """The key of a call with positional leaves only, and its leaves; None for any other call.
+def direct_call(passed: Iterable[Any]) -> tuple[DirectKey, list[Any]] | None:
+    """The key of leaves, as they were passed, and as an executable takes them.
+
+    None if there is something else among them.
 
     All that `Signature.bind` tells apart, such a key tells apart. It is found more quickly, but it
     is worth something only where `bind` has once accepted a call with the same one.
     """
     key: list[Any] = []
     leaves: list[Any] = []
-    for x in args:
+    for x in passed:
         kind = type(x)
         if kind is Array:
             key.append(x.placement)
@@ -148,7 +152,7 @@ class Signature:
         static: tuple[StaticValue, ...] = ()
         if self.static:
             args, kwargs, static = self._split(args, kwargs)
-        if not kwargs and _LEAF_CLASSES.issuperset(map(type, args)):  # the usual case, and quicker
+        if not kwargs and LEAF_CLASSES.issuperset(map(type, args)):  # the usual case, and quicker
             passed, structure = list(args), _flat_structure(len(args))
         else:
             passed, structure = tree.flatten((args, kwargs))

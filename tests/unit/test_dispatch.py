@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -145,3 +147,106 @@ def test_threads_that_call_with_two_kinds_of_arguments():
     assert not wrong
     assert f.stats()["launches"] == 16000
     assert f.stats()["traces"] == 2
+
+
+def total(state, *more, scale=1.0, **named):
+    parts = [*tracegraph.tree.leaves(state), *tracegraph.tree.leaves((more, named))]
+    return sum(parts, np.zeros(2)) * scale
+
+
+X, Y, Z = (np.array([10.0**k, k]) for k in range(3))
+
+NESTED = [
+    ((X,), {}),
+    (((X, Y),), {}),
+    (((Y, X),), {}),
+    (([X, Y],), {}),
+    (((X, [Y, 2.0]), Z), {}),
+    (((X, (Y, 2.0)), Z), {}),
+    (((X, None), Z), {}),
+    (((X, Z), None), {}),
+    (({"b": X, "a": Y},), {}),
+    (({"a": X, "b": Y},), {}),
+    (({"a": X, "c": Y},), {}),
+    (({2: X, "b": Y, (1, 2): Z},), {}),
+    (({"a": X, "b": {}},), {}),
+    (({"a": X, "b": ()},), {}),
+    (({"a": X, "b": {"c": 3, "d": [Y]}},), {"scale": 2.0}),
+    ((X,), {"scale": 2.0}),
+    ((X,), {"scale": 2}),
+    ((X, Y), {"scale": 2.0, "other": {"x": 1.0}}),
+    ((), {"state": X}),
+    ((), {"scale": 3.0, "state": (X, Y)}),
+]
+"""Arguments that lie otherwise, have other keys, or other values."""
+
+
+@pytest.mark.parametrize("repeats", [1, 3])
+def test_calls_with_nested_and_named_arguments_are_told_apart(repeats):
+    f = tracegraph.jit(total, device="host")
+    for _ in range(2):
+        for args, kwargs in NESTED:
+            for _ in range(repeats):
+                np.testing.assert_array_equal(
+                    np.asarray(f(*args, **kwargs)), total(*args, **kwargs)
+                )
+    assert f.stats()["launches"] == 2 * repeats * len(NESTED)
+    # one for each but those whose values differ alone
+    assert f.stats()["traces"] == len({f._signature.bind(a, k).key for a, k in NESTED}) > 15
+
+
+@pytest.mark.parametrize(("args", "kwargs"), NESTED)
+def test_a_repeated_call_with_nested_arguments_is_recognised(args, kwargs, monkeypatch):
+    f = tracegraph.jit(total, device="host")
+    f(*args, **kwargs)
+    monkeypatch.setattr(f, "_run", None)  # what a call that is not recognised comes to
+    named = dict(reversed(kwargs.items()))
+    np.testing.assert_array_equal(np.asarray(f(*args, **named)), total(*args, **kwargs))
+
+
+def test_the_last_few_kinds_of_nested_calls_are_recognised(monkeypatch):
+    f = tracegraph.jit(total, device="host")
+    for _ in range(2):
+        for args, kwargs in NESTED[1:5]:
+            f(*args, **kwargs)
+    monkeypatch.setattr(f, "_signature", None)
+    for args, kwargs in NESTED[1:5]:
+        np.testing.assert_array_equal(np.asarray(f(*args, **kwargs)), total(*args, **kwargs))
+
+
+def test_classes_of_others_are_traced_as_before():
+    class Pair(NamedTuple):
+        first: Any
+        second: Any
+
+    f = tracegraph.jit(lambda pair, x: pair.first * x + pair.second, device="host")
+    for k in range(3):
+        pair = Pair(np.full(2, float(k)), OrderedDict(a=1)["a"])
+        np.testing.assert_array_equal(np.asarray(f(pair, 2.0)), np.full(2, 2.0 * k + 1))
+    assert f.stats()["traces"] == 1
+    g = tracegraph.jit(lambda named: named["a"] - named["b"], device="host")
+    for _ in range(3):
+        np.testing.assert_array_equal(np.asarray(g(OrderedDict(b=X, a=Y))), Y - X)
+        np.testing.assert_array_equal(np.asarray(g({"b": X, "a": Y})), Y - X)
+
+
+@pytest.mark.parametrize("leaves", [MOST_LEAVES, MOST_LEAVES + 1])
+def test_any_number_of_nested_arguments(leaves):
+    f = tracegraph.jit(total, device="host")
+    state = [np.full(2, float(i)) for i in range(leaves)]
+    for _ in range(3):
+        np.testing.assert_array_equal(np.asarray(f(state)), total(state))
+        np.testing.assert_array_equal(np.asarray(f(*state)), total(*state))
+    assert f.stats()["traces"] == 2
+
+
+def test_nested_arrays_that_are_donated_are_invalid_after_each_call():
+    f = tracegraph.jit(lambda state: (state[0] + 1, state[1]["v"] * 2), donate_argnums=0)
+    for _ in range(3):
+        x, v = (tracegraph.asarray(np.ones(3), device="host") for _ in range(2))
+        first, second = f((x, {"v": v}))
+        np.testing.assert_array_equal(np.asarray(first), np.full(3, 2.0))
+        np.testing.assert_array_equal(np.asarray(second), np.full(3, 2.0))
+        for array in (x, v):
+            with pytest.raises(errors.DonatedArrayError):
+                np.asarray(array)
