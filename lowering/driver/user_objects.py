@@ -82,7 +82,6 @@ class UserObjects:
 
     def tie(self, definition: GraphDefinition, owners: Any) -> TiedGraph:
         """Let a graph, and whatever is made of it, keep `owners` alive."""
-        self.release()
         semaphore = self._semaphore()
         destroy = driver.CUhostFn(ctypes.cast(_libc().sem_post, ctypes.c_void_p).value)
         try:
