@@ -89,7 +89,7 @@ def work(costs: Costs, nodes: Iterable[Leaf]) -> float:
     """What nodes do for some time, besides being nodes: moving memory, and multiplying."""
     total = 0.0
     for node in nodes:
-        total += costs.megabyte * sum(b.nbytes for b in _traffic(node)) / 1e6
+        total += costs.megabyte * sum([nbytes for _, nbytes in _traffic(node)]) / 1e6
         if isinstance(node, LibraryNode):
             total += costs.gigaflop * 2e-9 * node.batch * node.m * node.n * node.k
     return total
@@ -111,39 +111,38 @@ def skipped(costs: Costs, nodes: Iterable[Leaf]) -> float:
 
 def bound(nodes: Iterable[Leaf]) -> int:
     """How many nodes hold addresses that differ from call to call."""
-    return sum(any(a.buffer.space in ("input", "output") for a in _traffic(n)) for n in nodes)
+    return sum([any(b.space in _OF_CALLS for b, _ in _traffic(node)) for node in nodes])
 
 
-@dataclass(frozen=True, slots=True)
-class _Access:
-    buffer: Buffer
-    nbytes: int
+_OF_CALLS = ("input", "output")
 
 
-def _traffic(node: Leaf) -> Iterable[_Access]:
+def _traffic(node: Leaf) -> list[tuple[Buffer, int]]:
+    """What a node reads and writes, and how many bytes of it."""
     match node:
         case KernelNode(kernel=kernel):
-            yield from _kernel_traffic(kernel)
+            return _kernel_traffic(kernel)
         case LibraryNode():
-            for operand in (node.left, node.right, node.target):
-                yield _Access(operand.buffer, operand.buffer.type.nbytes)
+            buffers = [node.left.buffer, node.right.buffer, node.target.buffer]
         case MemcpyNode():
-            yield _Access(node.source_buffer, node.source_buffer.type.nbytes)
-            yield _Access(node.target, node.target.type.nbytes)
+            buffers = [node.source_buffer, node.target]
+    return [(buffer, buffer.type.nbytes) for buffer in buffers]
 
 
-def _kernel_traffic(kernel: Kernel) -> Iterable[_Access]:
+def _kernel_traffic(kernel: Kernel) -> list[tuple[Buffer, int]]:
     """What each nest reads and writes: at most an element of each buffer at each point."""
+    traffic = []
     for nest in kernel.nests:
         points = _points(nest)
         for buffer in (*nest_reads(nest), *nest_writes(nest)):
             once = points * buffer.type.dtype.itemsize
-            yield _Access(buffer, min(buffer.type.nbytes, once))
+            traffic.append((buffer, min(buffer.type.nbytes, once)))
+    return traffic
 
 
 def _points(nest: Nest) -> int:
     """The points of a nest, each step of its loop counted."""
     if isinstance(nest, PrintNest):
         return sum(prod(a.shape) for a in nest.arguments)
-    loop = nest.loop if isinstance(nest, ReduceNest | RowNest) else ()
+    loop = nest.loop if isinstance(nest, (ReduceNest, RowNest)) else ()
     return prod(nest.space) * prod(loop)

@@ -6,7 +6,7 @@ Where steps follow each other that no condition divides, only the last one asks 
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from lowering.facts import nest_reads, nest_stores
 from lowering.guards import with_nests
 from lowering.kernel import MapNest, Nest, SetCondition
 from lowering.plan import Graph, KernelNode, Node
-from lowering.splice import EMPTY, single, splice
+from lowering.splice import with_nodes
 from lowering.stage import map_nest
 from lowering.touched import own_buffers
 from tracegraph.scalar import Apply, Const, Load, const
@@ -23,19 +23,26 @@ from tracegraph.scalar import Apply, Const, Load, const
 
 def counted(body: Graph, condition: int) -> frozenset[Node]:
     """The kernels of a body that count its steps, and may set its condition, and nothing else."""
+    nodes = [node for node in body.nodes if _may_count(node)]
+    if not nodes:
+        return frozenset()
     users = Counter(buffer for node in body.nodes for buffer in set(own_buffers(node)))
 
-    def counts(node: Node) -> bool:
-        return isinstance(node, KernelNode) and all(
-            _step(nest, condition, users) is not None for nest in node.kernel.nests
-        )
+    def counts(node: KernelNode) -> bool:
+        return all(_step(nest, condition, users) is not None for nest in node.kernel.nests)
 
-    return frozenset(filter(counts, body.nodes))
+    return frozenset(filter(counts, nodes))
+
+
+def _may_count(node: Node) -> TypeGuard[KernelNode]:
+    return type(node) is KernelNode and all(
+        type(nest) is MapNest and not nest.space for nest in node.kernel.nests
+    )
 
 
 def without(body: Graph, nodes: frozenset[Node]) -> Graph:
     """The body without some of its nodes."""
-    return splice(body, lambda n: EMPTY if n in nodes else single(n))
+    return with_nodes(body, [None if n in nodes else n for n in body.nodes]) if nodes else body
 
 
 def counting(body: Graph, nodes: frozenset[Node], steps: int) -> Graph:

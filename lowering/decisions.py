@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from itertools import accumulate
 from operator import add
 from statistics import mean
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from lowering.costs import Costs, Leaf, bound, skipped, work
 from lowering.plan import (
@@ -146,7 +147,10 @@ class Copies(Protocol):
 
 
 Iteration = Callable[[int, bool], Copies]
-"""An iteration of so many steps, and whether some of them may be skipped."""
+"""An iteration of so many steps, and whether some of them may be skipped.
+
+Graphs that are the same for several numbers of steps are best the same object: each is costed once.
+"""
 
 
 PRODUCT_LEAVES = "a product leaves its body"
@@ -171,15 +175,16 @@ def decide_loop(
     """How a loop runs that has no obstacle; `counted` if it must make no step past the end."""
     if asked.schedule == "conditional":
         return Decision("conditional", asked.why)
-    body, known = _leaves(loop.body), loop.construct.steps if loop.construct else None
+    known = loop.construct.steps if loop.construct else None
     if asked.schedule == "unrolled" and asked.unroll is not None:
         return _unrolled(asked.unroll, known, asked.why)
     steps = TYPICAL_STEPS if known is None else known
     if known is None and loop.construct and loop.construct.max_steps is not None:
         steps = max(min(steps, loop.construct.max_steps), 1)
-    as_node = costs.branch + steps * (costs.trip + _copy(costs, body))
+    weigh = cache(partial(_weight, costs))  # most iterations share what they are made of
+    as_node = costs.branch + steps * (costs.trip + weigh(loop.body).copy)
     options = [
-        (_time(costs, iteration, steps, factor, known is not None), -factor)
+        (_time(costs, weigh, iteration, steps, factor, known is not None), -factor)
         for factor in _factors(iteration, known)
         if not counted or _unrolled(factor, known, "").counted
     ]
@@ -212,32 +217,51 @@ def _factors(iteration: Iteration, known: int | None) -> Iterator[int]:
                 yield factor
 
 
-def _time(costs: Costs, iteration: Iteration, steps: int, factor: int, known: bool) -> float:
+class _Weight(NamedTuple):
+    """What the nodes of a graph take when they run, when they are skipped, and when addresses move;
+    and how many there are.
+    """
+
+    copy: float
+    skipped: float
+    bound: int
+    nodes: int
+
+
+def _weight(costs: Costs, graph: Graph) -> _Weight:
+    leaves = _leaves(graph)
+    return _Weight(
+        costs.kernel * len(leaves) + work(costs, leaves),
+        (costs.kernel + costs.check) * len(leaves) + skipped(costs, leaves),
+        bound(leaves),
+        len(leaves),
+    )
+
+
+def _time(
+    costs: Costs,
+    weigh: Callable[[Graph], _Weight],
+    iteration: Iteration,
+    steps: int,
+    factor: int,
+    known: bool,
+) -> float:
     """A whole loop, of which an iteration makes `factor` steps."""
     copies = steps if known and steps <= factor else factor
     skipping = not known or (steps > factor and steps % factor != 0)
     made = iteration(copies, skipping)
-    body, once, idle = map(_leaves, (made.each, made.once, made.idle))
-    updates = costs.update * ((copies - 1) * bound(body) + bound(once) + bound(idle))
+    body, once, idle = weigh(made.each), weigh(made.once), weigh(made.idle)
+    updates = costs.update * ((copies - 1) * body.bound + once.bound + idle.bound)
     if known and steps <= factor:
-        return steps * _copy(costs, body) + _copy(costs, once) + updates
+        return steps * body.copy + once.copy + updates
     trips = ceil_div(steps, factor) if known else steps / factor
     past_end = trips * factor - steps if known else (factor - 1) / 2
-    checked = costs.check * len(body) if skipping else 0.0
-    each = _copy(costs, body) + checked
-    trip = costs.trip + _copy(costs, once) + _skipped(costs, idle)
-    past = _skipped(costs, body)
-    return costs.branch + trips * trip + steps * each + past_end * past + updates
-
-
-def _skipped(costs: Costs, nodes: Sequence[Leaf]) -> float:
-    return (costs.kernel + costs.check) * len(nodes) + skipped(costs, nodes)
-
-
-def _copy(costs: Costs, body: Sequence[Leaf]) -> float:
-    return costs.kernel * len(body) + work(costs, body)
+    checked = costs.check * body.nodes if skipping else 0.0
+    each = body.copy + checked
+    trip = costs.trip + once.copy + idle.skipped
+    return costs.branch + trips * trip + steps * each + past_end * body.skipped + updates
 
 
 def _leaves(graph: Graph) -> list[Leaf]:
     """The nodes of a graph that has no conditional nodes."""
-    return [n for n in graph.nodes if isinstance(n, KernelNode | LibraryNode | MemcpyNode)]
+    return [n for n in graph.nodes if isinstance(n, (KernelNode, LibraryNode, MemcpyNode))]

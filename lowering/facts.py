@@ -20,7 +20,7 @@ from lowering.kernel import (
     Signal,
     Store,
 )
-from tracegraph.record import record
+from tracegraph.record import altered, record
 from tracegraph.scalar import Accumulated, Expr, Load
 from tracegraph.subexpressions import subexpressions
 
@@ -78,6 +78,14 @@ def facts_of(nest: Nest) -> Facts:
 def of_same_expressions(nest: _N, other: Nest) -> _N:
     """A new nest, of which what is known of another holds: both have the same parts, in order."""
     object.__setattr__(nest, "facts", facts_of(other))
+    return nest
+
+
+def also_reading(nest: _N, other: Nest, flag: Buffer) -> _N:
+    """A new nest, the same as another but for a flag that it reads first."""
+    known: Facts | None = other.facts
+    if known is not None:
+        object.__setattr__(nest, "facts", altered(known, reads=known.reads | {flag}))
     return nest
 
 

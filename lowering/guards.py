@@ -6,12 +6,13 @@ A flag holds what a condition was set to: it is stored where the condition was s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from operator import is_
 
 import numpy as np
 
 from lowering.buffer import Buffer
-from lowering.facts import nest_signals, nest_stores
+from lowering.facts import also_reading, nest_signals, nest_stores
 from lowering.kernel import (
     Kernel,
     MapNest,
@@ -24,6 +25,7 @@ from lowering.kernel import (
 )
 from lowering.plan import Graph, KernelNode, Node, Part
 from tracegraph.op import get
+from tracegraph.record import altered
 from tracegraph.scalar import Expr, apply, const
 
 BOOL = np.dtype(np.bool_)
@@ -55,18 +57,21 @@ def set_conditions(graph: Graph) -> dict[int, SetCondition]:
 
 def with_settings(node: KernelNode, settings: Settings) -> KernelNode | None:
     """The node with its conditions stored or dropped; None if it has nothing left to do."""
-    nests = tuple(_set(nest, settings) for nest in node.kernel.nests)
-    kept = tuple(nest for nest in nests if nest is not None)
+    nests = [set_in_nest(nest, settings) for nest in node.kernel.nests]
+    if all(map(is_, nests, node.kernel.nests)):  # most are
+        return node
+    kept = tuple([nest for nest in nests if nest is not None])
     return with_nests(node, kept) if kept else None
 
 
 def with_nests(node: KernelNode, nests: tuple[Nest, ...]) -> KernelNode:
     """The node with other nests in its kernel."""
-    return replace(node, kernel=Kernel(node.kernel.name, nests))
+    return KernelNode(Kernel(node.kernel.name, nests), node.sources, node.within)
 
 
-def _set(nest: Nest, settings: Settings) -> Nest | None:
-    if not isinstance(nest, MapNest | ReduceNest | RowNest):
+def set_in_nest(nest: Nest, settings: Settings) -> Nest | None:
+    """The nest with its conditions stored or dropped; None if it has nothing left to do."""
+    if not isinstance(nest, (MapNest, ReduceNest, RowNest)) or not nest.signals:
         return nest
     signals, stores = [], list(nest.stores)
     for signal in nest.signals:
@@ -76,9 +81,9 @@ def _set(nest: Nest, settings: Settings) -> Nest | None:
             stores.append(Store(flag, (), _as(flag.type.dtype, signal.value)))
         if condition not in settings.dropped:
             signals.append(signal)
-    if stores == list(nest.stores) and len(signals) == len(nest.signals):
+    if len(stores) == len(nest.stores) and len(signals) == len(nest.signals):
         return nest
-    nest = replace(nest, stores=tuple(stores), signals=tuple(signals))
+    nest = altered(nest, stores=tuple(stores), signals=tuple(signals))
     return nest if nest_stores(nest) or nest.signals else None
 
 
@@ -91,12 +96,14 @@ def _as(dtype: np.dtype[np.generic], value: Expr) -> Expr:
 
 def guarded(nest: Nest, predicate: Predicate) -> Nest:
     """The nest, run only if a predicate holds as well."""
-    return replace(nest, predicates=(predicate, *nest.predicates))
+    return also_reading(
+        altered(nest, predicates=(predicate, *nest.predicates)), nest, predicate.flag
+    )
 
 
 def guarded_node(node: KernelNode, predicate: Predicate) -> KernelNode:
     """The node, all of whose nests run only if a predicate holds as well."""
-    return with_nests(node, tuple(guarded(nest, predicate) for nest in node.kernel.nests))
+    return with_nests(node, tuple([guarded(nest, predicate) for nest in node.kernel.nests]))
 
 
 def branch(graph: Graph, predicate: Predicate, part: Part) -> Graph:
@@ -104,6 +111,7 @@ def branch(graph: Graph, predicate: Predicate, part: Part) -> Graph:
 
     def inlined(node: Node) -> Node:
         assert isinstance(node, KernelNode)
-        return replace(guarded_node(node, predicate), within=(part, *node.within))
+        kernel = guarded_node(node, predicate).kernel
+        return KernelNode(kernel, node.sources, (part, *node.within))
 
     return Graph(tuple(map(inlined, graph.nodes)), graph.edges)

@@ -17,7 +17,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import lcm
+from operator import is_
 
 from lowering.buffer import Buffer
 from lowering.coalesce import is_own_point
@@ -31,7 +33,7 @@ from lowering.touched import own_buffers
 from tracegraph.scalar import Load
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Rotation:
     """A body without moves, and the rounds in which its buffers go.
 
@@ -47,15 +49,19 @@ class Rotation:
     crowded: tuple[Buffer, ...] = ()
     moving: KernelNode | None = None
 
-    @property
+    @cached_property
     def order(self) -> int:
         """After how many steps all buffers lie where they did."""
-        return lcm(*map(len, _rounds(self.following)))
+        return lcm(*map(len, self._rings))
+
+    @cached_property
+    def _rings(self) -> list[list[Buffer]]:
+        return _rounds(self.following)
 
     def names(self, steps: int) -> dict[Buffer, Buffer]:
         """Where a copy after so many steps has what the first one has in a buffer, if elsewhere."""
         names = {}
-        for ring in _rounds(self.following):
+        for ring in self._rings:
             for place, buffer in enumerate(ring):
                 other = ring[(place + steps) % len(ring)]
                 if other is not buffer:
@@ -65,7 +71,7 @@ class Rotation:
     def copy(self, graph: Graph, steps: int) -> Graph:
         """A graph as it is after so many steps, of nodes of its own: a node is one launch."""
         names = self.names(steps)
-        return Graph(tuple(_renamed(node, names) for node in graph.nodes), graph.edges)
+        return Graph(tuple([_renamed(node, names) for node in graph.nodes]), graph.edges)
 
     def moves(self, steps: int, predicates: tuple[Predicate, ...] = ()) -> tuple[Nest, ...]:
         """What brings the carries home after so many steps: it reads all before it writes."""
@@ -274,7 +280,9 @@ def _renamed(node: Node, names: Mapping[Buffer, Buffer]) -> Node:
     if isinstance(node, LibraryNode):
         return replace(rename_in_node(node, names))
     assert isinstance(node, KernelNode)
-    old = node.kernel
-    nests = tuple(rename_in_nest(nest, names) for nest in old.nests)
-    same = all(new is nest for new, nest in zip(nests, old.nests, strict=True))
-    return replace(node, kernel=old if same else Kernel(old.name, nests))
+    kernel = node.kernel
+    if names:
+        nests = tuple([rename_in_nest(nest, names) for nest in kernel.nests])
+        if not all(map(is_, nests, kernel.nests)):
+            kernel = Kernel(kernel.name, nests)
+    return KernelNode(kernel, node.sources, node.within)

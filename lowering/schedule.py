@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from itertools import count
 from typing import Any
 
@@ -63,6 +63,7 @@ from lowering.unroll import (
     steps_of,
 )
 from tracegraph.errors import UnschedulableError
+from tracegraph.record import altered
 from tracegraph.types import ArrayType
 
 
@@ -181,8 +182,9 @@ class _Scheduling:
             known = node.construct
             assert known is not None
             assert known.steps is not None
-            return self._without_loop(node, self._placed(iteration(known.steps, False)), decision)
-        steps = self._placed(iteration(decision.steps, not decision.counted))
+            steps = self._placed(iteration(known.steps, False), known.steps)
+            return self._without_loop(node, steps, decision)
+        steps = self._placed(iteration(decision.steps, not decision.counted), decision.steps)
         if decision.counted:
             body = counted_copies(steps)
         else:
@@ -203,24 +205,32 @@ class _Scheduling:
     def _iterations(self, node: WhileNode, old: Graph) -> Callable[[int, bool], Steps]:
         """What iterations of a loop are made of, by their steps, and whether some may be skipped.
 
-        Which scratch nothing but the body touches is found in the `old` one.
+        Those that leave the carries at the same place are the same. Which scratch nothing but the
+        body touches is found in the `old` one.
         """
         local = {b for b, n in _users(old).items() if b.space == "scratch" and n == self._users[b]}
 
+        called = any(isinstance(each, LibraryNode) for each in node.body.nodes)
+        rotation = cache(partial(rotation_of, node.body, local, self._offsets))
+
         @cache
         def step(skipping: bool) -> Steps:
-            rotation = rotation_of(node.body, local, self._offsets, skipping)
-            return steps_of(rotation, node.condition, skipping)
+            # to a body without calls it makes no difference
+            return steps_of(rotation(skipping and called), node.condition, skipping)
 
-        return cache(lambda count, skipping: replace(step(skipping), count=count))
+        @cache
+        def reached(place: int, skipping: bool) -> Steps:
+            return altered(step(skipping), count=place)
 
-    def _placed(self, steps: Steps) -> Steps:
-        """The steps, whose crowded buffers have got memory of their own."""
+        return lambda count, skipping: reached(count % step(skipping).rotation.order, skipping)
+
+    def _placed(self, steps: Steps, count: int) -> Steps:
+        """So many of the steps, whose crowded buffers have got memory of their own."""
         places = {b: self._own(b.type) for b in steps.rotation.crowded}
-        if not places:
-            return steps
-        rotation = steps.rotation.relocated(places)
-        return replace(steps_of(rotation, steps.condition, steps.skipping), count=steps.count)
+        if places:
+            rotation = steps.rotation.relocated(places)
+            steps = steps_of(rotation, steps.condition, steps.skipping)
+        return altered(steps, count=count)
 
     def _without_loop(self, node: WhileNode, steps: Steps, decision: Decision) -> Graph:
         known = node.construct

@@ -17,10 +17,21 @@ def single(node: Node) -> Graph:
 
 def splice(graph: Graph, replacement: Callable[[Node], Graph]) -> Graph:
     """The graph with each node replaced by a graph, between what came before it and after it."""
+    return _spliced(graph, [replacement(node) for node in graph.nodes])
+
+
+def with_nodes(graph: Graph, nodes: Sequence[Node | None]) -> Graph:
+    """The graph with each node replaced by another one, or by none."""
+    if None in nodes:
+        return _spliced(graph, [EMPTY if node is None else single(node) for node in nodes])
+    return Graph(tuple(filter(None, nodes)), graph.edges)
+
+
+def _spliced(graph: Graph, parts: Sequence[Graph]) -> Graph:
     before: list[set[int]] = [set() for _ in graph.nodes]
     for i, j in graph.edges:
         before[j].add(i)
-    return _joined([replacement(node) for node in graph.nodes], before)
+    return _joined(parts, before)
 
 
 def in_order(graphs: Sequence[Graph]) -> Graph:

@@ -13,19 +13,19 @@ moves once, at the end: where copies may be skipped, from the place that the las
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from lowering.buffer import Buffer
 from lowering.counters import counted, counting, without
-from lowering.facts import nest_stores
-from lowering.guards import Settings, guarded_node, with_nests, with_settings
+from lowering.guards import Settings, guarded, set_in_nest, with_nests, with_settings
 from lowering.kernel import MapNest, Nest, Predicate, ReduceNest, RowNest, Store
 from lowering.plan import Graph, KernelNode, LibraryNode, Node, Part
 from lowering.rotation import Rotation
-from lowering.splice import EMPTY, in_order, single, splice
+from lowering.splice import EMPTY, in_order, single, with_nodes
+from tracegraph.record import altered
 from tracegraph.scalar import const
 
 PLACE = np.dtype(np.int32)
@@ -73,14 +73,14 @@ def predicated_copies(steps: Steps, flags: Sequence[Buffer], place: Buffer | Non
 
     If the carries go round, the last one that runs leaves in `place` how far they have got.
     """
-    rotation, condition = steps.rotation, steps.condition
+    rotation = steps.rotation
     order = rotation.order
+    turns = [rotation.copy(rotation.body, n) for n in range(min(order, len(flags)))]
     copies = []
     for step, flag in enumerate(flags):
-        copy = rotation.copy(settle(rotation.body, Settings({condition: flag})), step)
-        if place is not None:
-            copy = _noting(copy, flag, Store(place, (), const((step + 1) % order, PLACE)))
-        copies.append(_following(copy, flags[step - 1], flag) if step else copy)
+        note = None if place is None else Store(place, (), const((step + 1) % order, PLACE))
+        before = flags[step - 1] if step else None
+        copies.append(_checked(turns[step % order], steps.condition, flag, note, before))
     if place is None:
         return in_order(copies)
     ends = range(1, min(order, len(flags) + 1))
@@ -103,14 +103,15 @@ def all_steps(steps: Steps, part: Part) -> Graph:
     last = counting(rotation.body, steps.counters, steps.count)
     silent = without_condition(last, steps.condition)
     copies = _in_turn(steps, rotation.copy(silent, steps.count - 1))
-    return Graph(tuple(_within(node, part) for node in copies.nodes), copies.edges)
+    return Graph(tuple([_within(node, part) for node in copies.nodes]), copies.edges)
 
 
 def _in_turn(steps: Steps, last: Graph) -> Graph:
     """Copies of what each step has, the last one, and the moves that are left."""
     rotation, silent = steps.rotation, without_condition(steps.each, steps.condition)
-    turns = [rotation.copy(silent, n) for n in range(min(rotation.order, steps.count - 1))]
-    copies = [_copy(turns[n % rotation.order]) for n in range(steps.count - 1)]
+    order = rotation.order
+    turns = [rotation.copy(silent, n) for n in range(min(order, steps.count - 1))]
+    copies = [_copy(turns[n % order]) for n in range(steps.count - 1)]
     return in_order([*copies, last, rotation.closing(rotation.moves(steps.count))])
 
 
@@ -121,54 +122,47 @@ def without_condition(body: Graph, condition: int) -> Graph:
 
 def settle(graph: Graph, settings: Settings) -> Graph:
     """The graph with its conditions stored or dropped, those of bodies left out."""
-
-    def settled(node: Node) -> Graph:
-        if not isinstance(node, KernelNode):
-            return single(node)
-        kept = with_settings(node, settings)
-        return single(kept) if kept is not None else EMPTY
-
-    return splice(graph, settled)
+    kept = [with_settings(n, settings) if type(n) is KernelNode else n for n in graph.nodes]
+    return with_nodes(graph, kept)
 
 
-def _noting(body: Graph, flag: Buffer, note: Store) -> Graph:
-    """The body, of which what stores `flag` makes a further store."""
+def _checked(
+    body: Graph, condition: int, flag: Buffer, note: Store | None, before: Buffer | None
+) -> Graph:
+    """A copy of a body: what sets the condition stores the `flag`, and makes the store `note`.
 
-    def noting(nest: Nest) -> Nest:
-        if not isinstance(nest, MapNest | ReduceNest | RowNest):
-            return nest
-        stores = any(store.buffer is flag for store in nest.stores)
-        return replace(nest, stores=(*nest.stores, note)) if stores else nest
+    Unless it is the first one, it runs if the flag `before` is set, and else clears its own.
+    """
+    settings = Settings({condition: flag})
+    goes_on = None if before is None else Predicate(before, True)
 
     def node_of(node: Node) -> Node:
         if not isinstance(node, KernelNode):
-            return node
-        return with_nests(node, tuple(map(noting, node.kernel.nests)))
+            return altered(node)
+        nests: list[Nest] = []
+        stored = False
+        for nest in node.kernel.nests:
+            settled = set_in_nest(nest, settings)
+            assert settled is not None  # nothing is dropped
+            if settled is not nest:
+                stored = True
+                assert isinstance(settled, (MapNest, ReduceNest, RowNest))
+                if note is not None:
+                    settled = altered(settled, stores=(*settled.stores, note))
+            nests.append(settled if goes_on is None else guarded(settled, goes_on))
+        if stored and before is not None:
+            cleared = Store(flag, (), const(False, flag.type.dtype))
+            nests.append(MapNest((), (cleared,), (), (Predicate(before, False),)))
+        return with_nests(node, tuple(nests))
 
     return Graph(tuple(map(node_of, body.nodes)), body.edges)
 
 
-def _following(body: Graph, before: Buffer, flag: Buffer) -> Graph:
-    """A copy of a body that stores `flag`, run if the flag of the copy before is set."""
-    goes_on, is_over = Predicate(before, True), Predicate(before, False)
-    cleared = Store(flag, (), const(False, flag.type.dtype))
-
-    def following(node: Node) -> Node:
-        if not isinstance(node, KernelNode):
-            return node
-        nests = guarded_node(node, goes_on).kernel.nests
-        if any(store.buffer is flag for nest in node.kernel.nests for store in nest_stores(nest)):
-            nests = (*nests, MapNest((), (cleared,), (), (is_over,)))
-        return with_nests(node, nests)
-
-    return Graph(tuple(map(following, body.nodes)), body.edges)
-
-
 def _copy(graph: Graph) -> Graph:
     """The same, of nodes of its own: a node is one launch."""
-    return Graph(tuple(replace(node) for node in graph.nodes), graph.edges)
+    return Graph(tuple([altered(node) for node in graph.nodes]), graph.edges)
 
 
 def _within(node: Node, part: Part) -> Node:
     assert isinstance(node, KernelNode | LibraryNode)
-    return replace(node, within=(part, *node.within))
+    return altered(node, within=(part, *node.within))

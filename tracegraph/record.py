@@ -7,8 +7,11 @@ sees to it that no field of a record is assigned to.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TypeVar, dataclass_transform
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from functools import cache
+from operator import attrgetter
+from typing import Any, TypeVar, dataclass_transform
 
 _T = TypeVar("_T")
 
@@ -17,3 +20,24 @@ _T = TypeVar("_T")
 def record(cls: type[_T]) -> type[_T]:
     """A dataclass with slots, whose instances are compared by identity and do not change."""
     return dataclass(slots=True, eq=False)(cls)
+
+
+def altered(item: _T, **new: Any) -> _T:
+    """A dataclass of two fields or more with some of them replaced.
+
+    That is `dataclasses.replace`, which takes three times as long: it looks at every field anew.
+    """
+    cls: Any = type(item)
+    places, values_of = _fields(cls)
+    values = [*values_of(item)]
+    for name, value in new.items():
+        values[places[name]] = value
+    altered: _T = cls(*values)
+    return altered
+
+
+@cache
+def _fields(cls: Any) -> tuple[Mapping[str, int], Callable[[Any], tuple[Any, ...]]]:
+    """The places of the fields among the arguments of a class, and what reads all of them."""
+    names = [each.name for each in fields(cls) if each.init]
+    return {name: place for place, name in enumerate(names)}, attrgetter(*names)
