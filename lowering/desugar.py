@@ -21,6 +21,7 @@ import numpy as np
 from tracegraph import op as ops
 from tracegraph.ir import Atom, Eqn, Literal, Program, Region, Value, has_regions
 from tracegraph.op import Control, Op
+from tracegraph.record import altered
 from tracegraph.types import ArrayType
 
 _COUNTER = ArrayType(np.dtype(np.int64))
@@ -120,7 +121,8 @@ class _Builder:
         return self.renamed.get(atom, atom) if isinstance(atom, Value) else atom
 
     def resolve_all(self, atoms: Sequence[Atom]) -> tuple[Atom, ...]:
-        return tuple(map(self.resolve, atoms))
+        known = self.renamed
+        return tuple([known.get(a, a) if isinstance(a, Value) else a for a in atoms])
 
     def emit(
         self, name: str, *operands: Atom, origin: Eqn, attrs: Mapping[str, Any] | None = None
@@ -144,18 +146,19 @@ class _Builder:
     def copy(self, eqn: Eqn) -> None:
         outputs = tuple(Value(v.type) for v in eqn.outputs)
         self.renamed.update(zip(eqn.outputs, outputs, strict=True))
-        self.eqns.append(replace(eqn, operands=self.resolve_all(eqn.operands), outputs=outputs))
+        operands = self.resolve_all(eqn.operands)
+        self.eqns.append(Eqn(eqn.op, operands, outputs, eqn.attrs, eqn.regions, eqn.source))
 
     def add(self, eqn: Eqn) -> None:
         if not self.renamed.keys().isdisjoint(eqn.operands):
-            eqn = replace(eqn, operands=self.resolve_all(eqn.operands))
+            eqn = altered(eqn, operands=self.resolve_all(eqn.operands))
         if not eqn.regions:
             self.eqns.append(eqn)
             if self.checked and eqn.op.name == "require":
                 self._hold(eqn.operands[1], eqn)
             return
         checked = (self.checked or _may_wait(eqn)) and any(map(_has_check, eqn.regions))
-        eqn = replace(eqn, regions=tuple([_region(r, checked) for r in eqn.regions]))
+        eqn = altered(eqn, regions=tuple([_region(r, checked) for r in eqn.regions]))
         held = Value(_HELD)
         if checked and "carry" in eqn.attrs:
             eqn = _carrying(eqn, held)

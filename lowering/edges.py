@@ -8,7 +8,7 @@ already.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from lowering.buffer import Buffer
@@ -118,8 +118,11 @@ def edges(known: Order, offsets: Mapping[Buffer, int]) -> frozenset[tuple[int, i
 
     `offsets` places buffers in the arena, where some may share memory.
     """
-    accesses = _by_pieces(known.accesses, offsets)
-    return known.edges if accesses is known.accesses else _order(accesses)[0]
+    accesses = known.accesses
+    if len(accesses) < 2:
+        return known.edges
+    pieces = _by_pieces(accesses, offsets)
+    return known.edges if pieces is accesses else _order(pieces)[0]
 
 
 def precedes(ancestors: Sequence[int], earlier: int, later: int) -> bool:
@@ -168,7 +171,8 @@ def _conflicts(
 def _by_pieces(accesses: Sequence[Touched], offsets: Mapping[Buffer, int]) -> Sequence[Touched]:
     """The accesses with placed buffers replaced by the pieces of the arena that they lie on.
 
-    The pieces end wherever some buffer starts or ends, so that buffers share all of one or nothing.
+    They stay as they are if no two of the buffers share memory. The pieces end wherever some buffer
+    starts or ends, so that buffers share all of one or nothing.
     """
     touched = frozenset[Resource]().union(*(a.reads | a.writes for a in accesses))
     spans = {
@@ -176,7 +180,7 @@ def _by_pieces(accesses: Sequence[Touched], offsets: Mapping[Buffer, int]) -> Se
         for r in touched
         if isinstance(r, Buffer) and r in offsets
     }
-    if not spans:
+    if not _meet(spans.values()):
         return accesses
     cuts = sorted({end for span in spans.values() for end in span})
     position = {cut: k for k, cut in enumerate(cuts)}
@@ -190,3 +194,13 @@ def _by_pieces(accesses: Sequence[Touched], offsets: Mapping[Buffer, int]) -> Se
         return frozenset([piece for r in resources for piece in pieces.get(r, (r,))])
 
     return [Access(on_pieces(a.reads), on_pieces(a.writes)) for a in accesses]
+
+
+def _meet(spans: Iterable[tuple[int, int]]) -> bool:
+    """Whether some of the spans, from a start to an end, have a part in common."""
+    end = 0
+    for first, last in sorted(spans):
+        if first < end:
+            return True
+        end = last
+    return False

@@ -51,11 +51,16 @@ def _joined(graphs: Sequence[Graph], before: Sequence[set[int]]) -> Graph:
     ends: list[set[int]] = []  # for each graph, the nodes that must be over when it is
     for part, earlier in zip(graphs, before, strict=True):
         first = len(nodes)
-        awaited: set[int] = set().union(*(ends[i] for i in earlier))
-        inside = {(i + first, j + first) for i, j in part.edges}
-        positions = range(first, first + len(part.nodes))
-        roots = set(positions) - {j for _, j in inside}
+        awaited: set[int] = set().union(*[ends[i] for i in earlier])
         nodes += part.nodes
-        edges |= inside | {(end, root) for end in awaited for root in roots}
-        ends.append(set(positions) - {i for i, _ in inside} if positions else awaited)
+        if len(part.nodes) < 2:  # most
+            edges.update([(end, first) for end in awaited if part.nodes])
+            ends.append({first} if part.nodes else awaited)
+            continue
+        inside = [(i + first, j + first) for i, j in part.edges]
+        positions = range(first, len(nodes))
+        roots = set(positions).difference([j for _, j in inside])
+        edges.update(inside)
+        edges.update([(end, root) for end in awaited for root in roots])
+        ends.append(set(positions).difference([i for i, _ in inside]))
     return Graph(tuple(nodes), frozenset(edges))

@@ -30,7 +30,7 @@ from lowering.kernel import (
 from lowering.plan import Construct, LibraryNode, MatrixOperand, MemcpyNode
 from tracegraph.ir import Source
 from tracegraph.scalar import Axis, Expr, Load, const
-from tracegraph.subexpressions import Substitution, substitution
+from tracegraph.subexpressions import substitution
 
 _NO_BUFFERS: frozenset[Buffer] = frozenset()
 _NO_NAMES: Mapping[Buffer, Buffer] = MappingProxyType({})
@@ -197,12 +197,19 @@ def rename_in_nest(nest: Nest, names: Mapping[Buffer, Buffer]) -> Nest:
     keys = names.keys()
     if keys.isdisjoint(nest_reads(nest)) and keys.isdisjoint(nest_writes(nest)):
         return nest
-    of = Substitution()
+    new: dict[Expr, Expr] = {}  # what is another one than before
+
+    def of(expr: Expr) -> Expr:
+        return new.get(expr, expr)
+
     for expr in nest_expressions(nest):
-        found = of[expr]
-        if type(found) is Load and found.buffer in names:
-            of[expr] = Load.make(names[found.buffer], found.indices, found.guard)
-    nest = _mapped(nest, of.__getitem__, names)
+        children = expr.children
+        made = expr.rebuilt(of) if children and not new.keys().isdisjoint(children) else expr
+        if type(made) is Load and made.buffer in names:
+            made = Load.make(names[made.buffer], made.indices, made.guard)
+        if made is not expr:
+            new[expr] = made
+    nest = _mapped(nest, of, names)
     if nest.predicates:
         flags = (replace(p, flag=names.get(p.flag, p.flag)) for p in nest.predicates)
         nest = replace(nest, predicates=tuple(flags))

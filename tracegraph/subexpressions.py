@@ -19,7 +19,14 @@ class Substitution(dict[Expr, Expr]):
         waiting = [expr]
         while waiting:
             last = waiting[-1]
-            if below := [child for child in last.children if child not in self]:
+            below = []
+            for child in last.children:
+                if child not in self:
+                    if child.children:
+                        below.append(child)
+                    else:
+                        self[child] = child
+            if below:
                 waiting += below
             else:
                 self[last] = last.rebuilt(self.__getitem__)
