@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,6 +10,8 @@ import numpy as np
 
 from tracegraph import errors, tree
 from tracegraph.op import get
+from tracegraph.parameters import parameter_names
+from tracegraph.record import altered
 from tracegraph.regions import Traced, Tree, Types, join, take_apart
 from tracegraph.trace import Trace
 from tracegraph.types import ArrayType
@@ -20,10 +21,7 @@ Function = Callable[..., Any]
 
 def parameter_name(function: Function, position: int = 0) -> str:
     """What a function calls one of its parameters, for paths in errors: `state`."""
-    try:
-        names = list(inspect.signature(function).parameters)
-    except (TypeError, ValueError):  # some callables have no signature
-        names = []
+    names = parameter_names(function)
     return names[position] if position < len(names) else "carry"
 
 
@@ -92,7 +90,7 @@ def traced_until_stable(
     while True:
         traced = trace_body(types)
         _check_structure(construct, function, carry.structure, traced.structure.children()[0], name)
-        given = replace(carry, types=types)
+        given = altered(carry, types=types)
         joined = _joined(construct, function, given, traced.types[: len(types)], name)
         if joined == types:
             return traced, types

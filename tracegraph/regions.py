@@ -16,6 +16,8 @@ from tracegraph import errors, tree
 from tracegraph.effects import TOKEN
 from tracegraph.ir import Atom, Eqn, Literal, Region, Value
 from tracegraph.op import get
+from tracegraph.parameters import takes
+from tracegraph.record import altered
 from tracegraph.trace import Trace, current_trace, recorder, trace_region, user_source
 from tracegraph.tracer import Tracer
 from tracegraph.types import ArrayType, result_type, type_of
@@ -67,6 +69,8 @@ def require_callable(
     for parameter, value in functions.items():
         if not callable(value):
             raise errors.NotCallableError(construct, parameter, value)
+        if takes(value, len(arguments)):
+            continue
         try:
             signature = inspect.signature(value)
         except (TypeError, ValueError):  # some callables have no signature
@@ -153,7 +157,7 @@ def unify_captures(traced: Sequence[Traced]) -> tuple[tuple[Region, ...], tuple[
         own = len(t.region.params) - len(t.captures)
         stand_ins = dict(zip(t.captures, t.region.params[own:], strict=True))
         trailing = (stand_ins.get(atom) or Value(atom.type) for atom in captures)
-        return replace(t.region, params=(*t.region.params[:own], *trailing))
+        return altered(t.region, params=(*t.region.params[:own], *trailing))
 
     return tuple(widened(t) for t in traced), captures
 
@@ -189,4 +193,4 @@ def cast_results(region: Region, types: Sequence[ArrayType]) -> Region:
         return eqns[-1].outputs[0]
 
     results = tuple(converted(a, t) for a, t in zip(region.results, types, strict=True))
-    return replace(region, eqns=(*region.eqns, *eqns), results=results)
+    return altered(region, eqns=(*region.eqns, *eqns), results=results)

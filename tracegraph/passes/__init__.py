@@ -1,6 +1,6 @@
 """Passes: Program -> Program, each giving the same results bit for bit."""
 
-from tracegraph.ir import Program, has_regions
+from tracegraph.ir import Program, Region, has_regions
 from tracegraph.passes.captures import tidy_captures
 from tracegraph.passes.cse import cse, new_cse_rule
 from tracegraph.passes.dce import dce
@@ -35,12 +35,13 @@ def optimize(program: Program) -> Program:
     }
     """
     program = dce(program)
+    tidied, inlined, ruled = set[Region](), set[Region](), set[Region]()
     while True:
         before = program
         nested = has_regions(program.body)
         if nested:
-            program = inline(tidy_captures(program))
-        program = rewrite(program, _new_rule)
+            program = inline(tidy_captures(program, tidied), inlined)
+        program = rewrite(program, _new_rule, settled=ruled)
         if program is not before:
             program = dce(program)
         # what has no regions is done: a rule sees operands that all rules have been applied to

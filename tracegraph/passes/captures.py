@@ -15,9 +15,12 @@ from tracegraph.ir import Atom, Eqn, Literal, Program, Region, Value
 from tracegraph.passes.rewrite import Defs, Replacement, map_atoms, rewrite, substitute
 
 
-def tidy_captures(program: Program) -> Program:
-    """The program with regions that capture each value once, no literals, and no constant carry."""
-    return rewrite(program, lambda: _tidy)
+def tidy_captures(program: Program, settled: set[Region] | None = None) -> Program:
+    """The program with regions that capture each value once, no literals, and no constant carry.
+
+    `settled` is as in `rewrite`.
+    """
+    return rewrite(program, lambda: _tidy, only_regions=True, settled=settled)
 
 
 def _tidy(eqn: Eqn, defs: Defs) -> Replacement | None:

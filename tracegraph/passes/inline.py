@@ -17,9 +17,12 @@ from tracegraph.passes.rewrite import (
 )
 
 
-def inline(program: Program) -> Program:
-    """The program without branches that a literal selects, and without loops never entered."""
-    return rewrite(program, lambda: by_name(_RULES))
+def inline(program: Program, settled: set[Region] | None = None) -> Program:
+    """The program without branches that a literal selects, and without loops never entered.
+
+    `settled` is as in `rewrite`.
+    """
+    return rewrite(program, lambda: by_name(_RULES), only_regions=True, settled=settled)
 
 
 def _cond(eqn: Eqn, defs: Defs) -> Replacement | None:

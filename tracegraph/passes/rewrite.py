@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import is_
 
-from tracegraph.ir import Atom, Eqn, Program, Region, Value
+from tracegraph.ir import Atom, Eqn, Program, Region, Value, has_regions
+from tracegraph.record import altered
 
 Defs = Mapping[Value, Eqn]
 
@@ -22,15 +23,33 @@ class Replacement:
 Rule = Callable[[Eqn, Defs], Replacement | None]
 
 
-def rewrite(program: Program, new_rule: Callable[[], Rule]) -> Program:
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    new_rule: Callable[[], Rule]
+    only_regions: bool
+    settled: set[Region]
+
+
+def rewrite(
+    program: Program,
+    new_rule: Callable[[], Rule],
+    *,
+    only_regions: bool = False,
+    settled: set[Region] | None = None,
+) -> Program:
     """The program with a rule applied to each equation, in nested regions too.
 
     A rule takes an equation, its operands being final, and the equations that define the values
     so far; it returns a replacement, or None to keep the equation, which is also kept if the
     replacement has other types. Each region gets its own rule from `new_rule`, so that a rule may
     remember what it has seen there. A program that no rule changes is returned as it is.
+
+    With `only_regions`, the rule keeps every equation without regions, and asks for none. The
+    regions that are `settled` are known to be left as they are by the rule, and are not looked at;
+    those found now are added. What becomes of a region depends on nothing around it.
     """
-    body = _rewrite_region(program.body, new_rule)
+    walk = _Walk(new_rule, only_regions, set() if settled is None else settled)
+    body = _rewrite_region(program.body, walk)
     return program if body is program.body else replace(program, body=body)
 
 
@@ -80,8 +99,10 @@ def map_atoms(atoms: Sequence[Atom], env: Mapping[Value, Atom]) -> list[Atom]:
     return [env.get(a, a) if isinstance(a, Value) else a for a in atoms]
 
 
-def _rewrite_region(region: Region, new_rule: Callable[[], Rule]) -> Region:
-    rule = new_rule()
+def _rewrite_region(region: Region, walk: _Walk) -> Region:
+    if region in walk.settled or (walk.only_regions and not has_regions(region)):
+        return region
+    rule = walk.new_rule()
     env: dict[Value, Atom] = {}
     defs: dict[Value, Eqn] = {}
     eqns: list[Eqn] = []
@@ -89,9 +110,12 @@ def _rewrite_region(region: Region, new_rule: Callable[[], Rule]) -> Region:
         if env:
             eqn = substitute(eqn, env)
         if eqn.regions:
-            inner = tuple(_rewrite_region(r, new_rule) for r in eqn.regions)
-            if any(new is not old for new, old in zip(inner, eqn.regions, strict=True)):
-                eqn = replace(eqn, regions=inner)
+            inner = tuple([_rewrite_region(r, walk) for r in eqn.regions])
+            if not all(map(is_, inner, eqn.regions)):
+                eqn = altered(eqn, regions=inner)
+        elif walk.only_regions:
+            eqns.append(eqn)
+            continue
         found = rule(eqn, defs)
         if found is None or not _same_types(found.atoms, eqn.outputs):
             eqns.append(eqn)
@@ -106,6 +130,7 @@ def _rewrite_region(region: Region, new_rule: Callable[[], Rule]) -> Region:
             for value in kept.outputs:
                 defs[value] = kept
     if not env and all(map(is_, eqns, region.eqns)) and len(eqns) == len(region.eqns):
+        walk.settled.add(region)
         return region
     return Region(region.params, tuple(eqns), tuple(map_atoms(region.results, env)))
 
