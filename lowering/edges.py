@@ -16,12 +16,11 @@ from lowering.facts import (
     Facts,
     facts_of,
     is_ordered,
-    nest_conditions,
     nest_reads,
     nest_signals,
     nest_writes,
 )
-from lowering.kernel import Nest, PrintNest, Publish
+from lowering.kernel import Nest, PrintNest, Publish, SetCondition
 from lowering.stage import (
     BranchStage,
     KernelStage,
@@ -88,15 +87,16 @@ def nest_access(nest: Nest) -> Touched:
     """The resources that a nest touches."""
     if not nest_signals(nest) and not isinstance(nest, PrintNest):
         return facts_of(nest)
-    reads: set[Resource] = set(nest_reads(nest))
-    writes: set[Resource] = set(nest_writes(nest))
-    writes.update(("condition", number) for number in nest_conditions(nest))
-    if any(isinstance(signal, Publish) for signal in nest_signals(nest)):
-        reads.add(EFFECTS)
-        writes.add(PROGRESS)
-    if is_ordered(nest):
-        writes.add(EFFECTS)
-    return Access(frozenset(reads), frozenset(writes))
+    reads: frozenset[Resource] = nest_reads(nest)
+    signals = nest_signals(nest)
+    also: list[Resource] = [("condition", s.condition) for s in signals if type(s) is SetCondition]
+    if len(also) < len(signals) or not signals:  # it prints, checks or shows progress
+        if any(isinstance(signal, Publish) for signal in signals):
+            reads |= {EFFECTS}
+            also.append(PROGRESS)
+        if is_ordered(nest):
+            also.append(EFFECTS)
+    return Access(reads, frozenset((*nest_writes(nest), *also)))
 
 
 class Order(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import TypeVar
 
@@ -78,6 +78,30 @@ def facts_of(nest: Nest) -> Facts:
 def of_same_expressions(nest: _N, other: Nest) -> _N:
     """A new nest, of which what is known of another holds: both have the same parts, in order."""
     object.__setattr__(nest, "facts", facts_of(other))
+    return nest
+
+
+def of_renamed(
+    nest: _N, other: Nest, of: Callable[[Expr], Expr], names: Mapping[Buffer, Buffer]
+) -> _N:
+    """A new nest, that is another one with buffers renamed, and its expressions replaced.
+
+    They stand in the same order, unless two buffers have become one.
+    """
+    known = facts_of(other)
+    reads = frozenset([names.get(buffer, buffer) for buffer in known.reads])
+    if len(reads) == len(known.reads):
+        loads = [e for e in map(of, known.loads) if type(e) is Load]
+        writes = frozenset([names.get(buffer, buffer) for buffer in known.writes])
+        facts = Facts(
+            tuple(map(of, known.roots)),
+            tuple(map(of, known.expressions)),
+            tuple(loads),
+            known.accumulated,
+            reads,
+            writes,
+        )
+        object.__setattr__(nest, "facts", facts)
     return nest
 
 

@@ -70,8 +70,18 @@ class Rotation:
 
     def copy(self, graph: Graph, steps: int) -> Graph:
         """A graph as it is after so many steps, of nodes of its own: a node is one launch."""
-        names = self.names(steps)
-        return Graph(tuple([_renamed(node, names) for node in graph.nodes]), graph.edges)
+        names, known = self._renaming(steps % self.order)
+        return Graph(tuple([_renamed(node, names, known) for node in graph.nodes]), graph.edges)
+
+    def _renaming(self, place: int) -> tuple[dict[Buffer, Buffer], dict[Nest, Nest]]:
+        """The names after so many steps of a round, and the nests that have got them so far."""
+        if place not in self._renamings:
+            self._renamings[place] = (self.names(place), {})
+        return self._renamings[place]
+
+    @cached_property
+    def _renamings(self) -> dict[int, tuple[dict[Buffer, Buffer], dict[Nest, Nest]]]:
+        return {}
 
     def moves(self, steps: int, predicates: tuple[Predicate, ...] = ()) -> tuple[Nest, ...]:
         """What brings the carries home after so many steps: it reads all before it writes."""
@@ -96,7 +106,9 @@ class Rotation:
         """The same, with other buffers for those that are crowded."""
         if not places:
             return self
-        body = Graph(tuple(_renamed(node, places) for node in self.body.nodes), self.body.edges)
+        known: dict[Nest, Nest] = {}
+        nodes = tuple([_renamed(node, places, known) for node in self.body.nodes])
+        body = Graph(nodes, self.body.edges)
         of = {b: places.get(b, b) for b in self.following}
         following = {of[b]: of[other] for b, other in self.following.items()}
         return replace(self, body=body, following=following, crowded=())
@@ -115,6 +127,8 @@ def rotation_of(
             write where a carry is then.
     """
     moves = _moves(body, local)
+    if not moves:
+        return Rotation(body, {})
     calls = [node for node in body.nodes if isinstance(node, LibraryNode)]
     called = {b for node in calls for b in own_buffers(node)}
     made = {node.target.buffer for node in calls}
@@ -146,6 +160,9 @@ def _moves(body: Graph, local: Collection[Buffer]) -> dict[Buffer, tuple[Buffer,
     Each with what moves there, and the store that does. That is another one of these, or made in
     the same step and not after the move; and no two get the same.
     """
+    copies = [list(_copies(node)) for node in body.nodes]
+    if not any(copies):
+        return {}
     stores: Counter[Buffer] = Counter()
     last_write: dict[Buffer, int] = {}
     last_read: dict[Buffer, int] = {}
@@ -158,7 +175,7 @@ def _moves(body: Graph, local: Collection[Buffer]) -> dict[Buffer, tuple[Buffer,
     found: dict[Buffer, tuple[Buffer, Store]] = {}
     made: set[Buffer] = set()  # what moves, and is whole by then
     for position, node in enumerate(body.nodes):
-        for nest, store, source in _copies(node):
+        for nest, store, source in copies[position]:
             target = store.buffer
             beside = any(target in nest_reads(n) for n in _nests(node) if n is not nest)
             if stores[target] == 1 and last_read.get(target, -1) <= position and not beside:
@@ -275,14 +292,17 @@ def _stripped(nest: Nest, moves: Set[Store]) -> Nest | None:
     return replace(nest, stores=stores) if stores or nest.signals else None
 
 
-def _renamed(node: Node, names: Mapping[Buffer, Buffer]) -> Node:
-    """The node, anew, with buffers replaced."""
+def _renamed(node: Node, names: Mapping[Buffer, Buffer], known: dict[Nest, Nest]) -> Node:
+    """The node, anew, with buffers replaced. What nests become is looked up, or added."""
     if isinstance(node, LibraryNode):
         return replace(rename_in_node(node, names))
     assert isinstance(node, KernelNode)
     kernel = node.kernel
     if names:
-        nests = tuple([rename_in_nest(nest, names) for nest in kernel.nests])
+        for nest in kernel.nests:
+            if nest not in known:
+                known[nest] = rename_in_nest(nest, names)
+        nests = tuple([known[nest] for nest in kernel.nests])
         if not all(map(is_, nests, kernel.nests)):
             kernel = Kernel(kernel.name, nests)
     return KernelNode(kernel, node.sources, node.within)

@@ -14,7 +14,7 @@ from functools import lru_cache
 from types import MappingProxyType
 
 from lowering.buffer import Buffer
-from lowering.facts import nest_expressions, nest_reads, nest_writes
+from lowering.facts import nest_expressions, nest_reads, nest_writes, of_renamed
 from lowering.kernel import (
     Accumulator,
     MapNest,
@@ -29,6 +29,7 @@ from lowering.kernel import (
 )
 from lowering.plan import Construct, LibraryNode, MatrixOperand, MemcpyNode
 from tracegraph.ir import Source
+from tracegraph.record import altered
 from tracegraph.scalar import Axis, Expr, Load, const
 from tracegraph.subexpressions import substitution
 
@@ -85,6 +86,8 @@ class Block:
 
 def blocks(stage: Stage) -> Sequence[Block]:
     """The blocks inside a stage."""
+    if type(stage) is KernelStage:  # most are
+        return ()
     match stage:
         case BranchStage(branches=branches):
             return branches
@@ -108,28 +111,28 @@ def space_index(space: tuple[int, ...], first: int = 0) -> tuple[Expr, ...]:
 
 def stage_reads(stage: Stage) -> frozenset[Buffer]:
     """Buffers that a stage reads, bodies included."""
+    if type(stage) is KernelStage:  # most are
+        reads = [nest_reads(nest) for nest in stage.nests]
+        return reads[0] if len(reads) == 1 else _NO_BUFFERS.union(*reads)
     match stage:
-        case KernelStage(nests=nests):
-            reads = map(nest_reads, nests)
-            return next(reads) if len(nests) == 1 else _NO_BUFFERS.union(*reads)
         case NodeStage(node=LibraryNode() as node):
             return frozenset((node.left.buffer, node.right.buffer))
         case NodeStage(node=MemcpyNode() as node):
             return frozenset((node.source_buffer,))
-    return _NO_BUFFERS.union(*(stage_reads(s) for b in blocks(stage) for s in b.stages))
+    return _NO_BUFFERS.union(*[stage_reads(s) for b in blocks(stage) for s in b.stages])
 
 
 def stage_writes(stage: Stage) -> frozenset[Buffer]:
     """Buffers that a stage writes, bodies included."""
+    if type(stage) is KernelStage:
+        writes = [nest_writes(nest) for nest in stage.nests]
+        return writes[0] if len(writes) == 1 else _NO_BUFFERS.union(*writes)
     match stage:
-        case KernelStage(nests=nests):
-            writes = map(nest_writes, nests)
-            return next(writes) if len(nests) == 1 else _NO_BUFFERS.union(*writes)
         case NodeStage(node=LibraryNode() as node):
             return frozenset((node.target.buffer,))
         case NodeStage(node=MemcpyNode() as node):
             return frozenset((node.target,))
-    return _NO_BUFFERS.union(*(stage_writes(s) for b in blocks(stage) for s in b.stages))
+    return _NO_BUFFERS.union(*[stage_writes(s) for b in blocks(stage) for s in b.stages])
 
 
 def walk(block: Block) -> Iterator[Stage]:
@@ -182,7 +185,7 @@ def _mapped(nest: Nest, of: Callable[[Expr], Expr], names: Mapping[Buffer, Buffe
     if isinstance(nest, PrintNest):
         return replace(nest, arguments=tuple(replace(a, value=of(a.value)) for a in nest.arguments))
     stores = stores_of(nest.stores)
-    signals = tuple([replace(s, value=of(s.value)) for s in nest.signals])
+    signals = tuple([altered(s, value=of(s.value)) for s in nest.signals])
     if isinstance(nest, MapNest):
         return MapNest(nest.space, stores, signals, nest.predicates)
     if isinstance(nest, ReduceNest):
@@ -209,11 +212,11 @@ def rename_in_nest(nest: Nest, names: Mapping[Buffer, Buffer]) -> Nest:
             made = Load.make(names[made.buffer], made.indices, made.guard)
         if made is not expr:
             new[expr] = made
-    nest = _mapped(nest, of, names)
+    renamed = _mapped(nest, of, names)
     if nest.predicates:
         flags = (replace(p, flag=names.get(p.flag, p.flag)) for p in nest.predicates)
-        nest = replace(nest, predicates=tuple(flags))
-    return nest
+        renamed = altered(renamed, predicates=tuple(flags))
+    return of_renamed(renamed, nest, of, names)
 
 
 def rename(block: Block, names: Mapping[Buffer, Buffer]) -> None:
