@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from math import prod
+from operator import attrgetter
 
-from lowering.buffer import Buffer
 from lowering.facts import nest_reads, nest_writes
-from lowering.kernel import Kernel, Nest, PrintNest, ReduceNest, RowNest
+from lowering.kernel import Nest, PrintNest, ReduceNest, RowNest
 from lowering.plan import KernelNode, LibraryNode, MemcpyNode
+from lowering.touched import own_buffers
 
 Leaf = KernelNode | LibraryNode | MemcpyNode
 """A node without bodies."""
@@ -89,7 +90,7 @@ def work(costs: Costs, nodes: Iterable[Leaf]) -> float:
     """What nodes do for some time, besides being nodes: moving memory, and multiplying."""
     total = 0.0
     for node in nodes:
-        total += costs.megabyte * sum([nbytes for _, nbytes in _traffic(node)]) / 1e6
+        total += costs.megabyte * _traffic(node) / 1e6
         if isinstance(node, LibraryNode):
             total += costs.gigaflop * 2e-9 * node.batch * node.m * node.n * node.k
     return total
@@ -111,33 +112,33 @@ def skipped(costs: Costs, nodes: Iterable[Leaf]) -> float:
 
 def bound(nodes: Iterable[Leaf]) -> int:
     """How many nodes hold addresses that differ from call to call."""
-    return sum([any(b.space in _OF_CALLS for b, _ in _traffic(node)) for node in nodes])
+    return sum([not _OF_CALLS.isdisjoint(map(_space, own_buffers(node))) for node in nodes])
 
 
-_OF_CALLS = ("input", "output")
+_OF_CALLS = frozenset({"input", "output"})
+_space = attrgetter("space")
 
 
-def _traffic(node: Leaf) -> list[tuple[Buffer, int]]:
-    """What a node reads and writes, and how many bytes of it."""
+def _traffic(node: Leaf) -> int:
+    """How many bytes a node reads and writes."""
     match node:
         case KernelNode(kernel=kernel):
-            return _kernel_traffic(kernel)
+            return sum(map(_nest_traffic, kernel.nests))
         case LibraryNode():
-            buffers = [node.left.buffer, node.right.buffer, node.target.buffer]
+            operands = (node.left, node.right, node.target)
+            return sum([operand.buffer.type.nbytes for operand in operands])
         case MemcpyNode():
-            buffers = [node.source_buffer, node.target]
-    return [(buffer, buffer.type.nbytes) for buffer in buffers]
+            return node.source_buffer.type.nbytes + node.target.type.nbytes
 
 
-def _kernel_traffic(kernel: Kernel) -> list[tuple[Buffer, int]]:
-    """What each nest reads and writes: at most an element of each buffer at each point."""
-    traffic = []
-    for nest in kernel.nests:
-        points = _points(nest)
-        for buffer in (*nest_reads(nest), *nest_writes(nest)):
-            once = points * buffer.type.dtype.itemsize
-            traffic.append((buffer, min(buffer.type.nbytes, once)))
-    return traffic
+def _nest_traffic(nest: Nest) -> int:
+    """What a nest reads and writes: at most an element of each buffer at each point."""
+    points, total = _points(nest), 0
+    for buffers in (nest_reads(nest), nest_writes(nest)):
+        for buffer in buffers:
+            type_ = buffer.type
+            total += type_.nbytes if type_.size < points else points * type_.dtype.itemsize
+    return total
 
 
 def _points(nest: Nest) -> int:

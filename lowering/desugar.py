@@ -193,11 +193,9 @@ class _Builder:
         condition, body = eqn.regions
         carry = eqn.attrs["carry"]
         (first,) = self.inline(condition, eqn.operands)
-        inner = _Builder()
-        params = tuple(Value(p.type) for p in body.params)
-        new = inner.inline(body, params)
-        (again,) = inner.inline(condition, (*new, *params[carry:]))
-        rotated = Region(params, tuple(inner.eqns), (*new, again))
+        inner = _Builder(body.eqns)
+        (again,) = inner.inline(condition, (*body.results, *body.params[carry:]))
+        rotated = Region(body.params, tuple(inner.eqns), (*body.results, again))
         self._loop(eqn, first, eqn.operands, rotated, eqn.outputs)
 
     def _loop(

@@ -10,10 +10,9 @@ come first: what has no node any more may be inlined again. The results are the 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from functools import cache, partial
-from itertools import count
+from itertools import chain, count
 from typing import Any
 
 import numpy as np
@@ -49,7 +48,7 @@ from lowering.plan import (
     walk,
     with_bodies,
 )
-from lowering.rotation import rotation_of
+from lowering.rotation import Rotation, rotation_of
 from lowering.rounding import round_up
 from lowering.splice import EMPTY, side_by_side, single, splice
 from lowering.touched import own_buffers
@@ -96,7 +95,8 @@ class _Scheduling:
         self._plan = plan
         self._costs = costs
         self._choices = choices
-        self._users = _users(plan.graph)
+        self._touched = {node: frozenset(own_buffers(node)) for node in walk(plan.graph)}
+        self._users = Counter(chain.from_iterable(self._touched.values()))
         self._numbers = count(1 + max((b.number for b in plan.offsets), default=-1))
         self._offsets = dict(plan.offsets)
         self._arena_bytes = plan.arena_bytes
@@ -199,7 +199,7 @@ class _Scheduling:
         Inner loops may have gone from the body, and left theirs; what is counted is the `old` one.
         """
         targets = [node.target.buffer for node in body.nodes if isinstance(node, LibraryNode)]
-        inside = _users(old) if targets else {}
+        inside = self._inside(old) if targets else {}
         return any(b.space != "scratch" or self._users[b] > inside[b] for b in targets)
 
     def _iterations(self, node: WhileNode, old: Graph) -> Callable[[int, bool], Steps]:
@@ -208,21 +208,30 @@ class _Scheduling:
         Those that leave the carries at the same place are the same. Which scratch nothing but the
         body touches is found in the `old` one.
         """
-        local = {b for b, n in _users(old).items() if b.space == "scratch" and n == self._users[b]}
-
+        users = self._users
+        inside = self._inside(old).items()
+        local = {b for b, n in inside if b.space == "scratch" and n == users[b]}
         called = any(isinstance(each, LibraryNode) for each in node.body.nodes)
-        rotation = cache(partial(rotation_of, node.body, local, self._offsets))
+        rotations: dict[bool, Rotation] = {}
+        steps: dict[bool, Steps] = {}
+        reached: dict[tuple[int, bool], Steps] = {}
 
-        @cache
-        def step(skipping: bool) -> Steps:
-            # to a body without calls it makes no difference
-            return steps_of(rotation(skipping and called), node.condition, skipping)
+        def iteration(count: int, skipping: bool) -> Steps:
+            if skipping not in steps:
+                wary = skipping and called  # to a body without calls it makes no difference
+                if wary not in rotations:
+                    rotations[wary] = rotation_of(node.body, local, self._offsets, wary)
+                steps[skipping] = steps_of(rotations[wary], node.condition, skipping)
+            place = count % steps[skipping].rotation.order
+            if (place, skipping) not in reached:
+                reached[place, skipping] = altered(steps[skipping], count=place)
+            return reached[place, skipping]
 
-        @cache
-        def reached(place: int, skipping: bool) -> Steps:
-            return altered(step(skipping), count=place)
+        return iteration
 
-        return lambda count, skipping: reached(count % step(skipping).rotation.order, skipping)
+    def _inside(self, body: Graph) -> Counter[Buffer]:
+        """How many nodes of a body, those inside included, touch each buffer, as `_users`."""
+        return Counter(chain.from_iterable([self._touched[node] for node in walk(body)]))
 
     def _placed(self, steps: Steps, count: int) -> Steps:
         """So many of the steps, whose crowded buffers have got memory of their own."""
@@ -277,8 +286,3 @@ def _explained(node: ConditionalNode, decision: Decision) -> Node:
         return node
     schedule = known.schedule if decision.steps == 1 else f"unrolled x{decision.steps}"
     return replace(node, construct=replace(known, schedule=schedule, why=decision.why))
-
-
-def _users(graph: Graph) -> Mapping[Buffer, int]:
-    """How many nodes of a graph, those of bodies included, touch each buffer."""
-    return Counter(buffer for node in walk(graph) for buffer in set(own_buffers(node)))

@@ -51,10 +51,12 @@ def _joined(graphs: Sequence[Graph], before: Sequence[set[int]]) -> Graph:
     ends: list[set[int]] = []  # for each graph, the nodes that must be over when it is
     for part, earlier in zip(graphs, before, strict=True):
         first = len(nodes)
-        awaited: set[int] = set().union(*[ends[i] for i in earlier])
+        over = [ends[i] for i in earlier]
+        awaited = over[0] if len(over) == 1 else set[int]().union(*over)
         nodes += part.nodes
         if len(part.nodes) < 2:  # most
-            edges.update([(end, first) for end in awaited if part.nodes])
+            if part.nodes:
+                edges.update([(end, first) for end in awaited])
             ends.append({first} if part.nodes else awaited)
             continue
         inside = [(i + first, j + first) for i, j in part.edges]

@@ -13,7 +13,7 @@ def own_buffers(node: Node) -> Iterable[Buffer]:
     """The buffers that a node touches, those of its bodies left out."""
     match node:
         case KernelNode(kernel=kernel):
-            return set().union(*(nest_reads(n) | nest_writes(n) for n in kernel.nests))
+            return frozenset().union(*[nest_reads(n) | nest_writes(n) for n in kernel.nests])
         case MemcpyNode(target=target, source_buffer=source):
             return (target, source)
         case LibraryNode(left=left, right=right, target=result):

@@ -186,24 +186,28 @@ def _record(
 
 def _joined(construct: str, named: Mapping[str, Function], branches: Sequence[Traced]) -> Types:
     """The types in which the results of all branches meet."""
-    roles, labels = list(named), [f"{r} {errors.function_text(f)}" for r, f in named.items()]
     structures = [branch.structure for branch in branches]
-    pairs = list(zip(labels, structures, strict=True))
     if any(structure != structures[0] for structure in structures):
+        pairs = list(zip(_labels(named), structures, strict=True))
         differing = [pair for pair in pairs if pair[1] != structures[0]]
         problem = "the branches must return one structure"
         raise errors.StructureError(construct, problem, [pairs[0], *differing], "result")
-    types: list[ArrayType] = []
-    mismatches = []
-    paths = tree.paths(branches[0].structure, "result")
-    for path, *leaf in zip(paths, *(branch.types for branch in branches), strict=True):
-        met = join(*leaf)
-        if met is None:
-            mismatches.append((path, list(zip(roles, leaf, strict=True))))
-        else:
-            types.append(met)
-    if mismatches:
+    leaves = list(zip(*[branch.types for branch in branches], strict=True))
+    joined = [join(*leaf) for leaf in leaves]
+    types = tuple([met for met in joined if met is not None])
+    if len(types) < len(joined):
+        paths = tree.paths(structures[0], "result")
+        mismatches = [
+            (path, list(zip(named, leaf, strict=True)))
+            for path, leaf, met in zip(paths, leaves, joined, strict=True)
+            if met is None
+        ]
         raise errors.LeafMismatchError(
-            construct, "the branches must return the same types", labels, mismatches
+            construct, "the branches must return the same types", _labels(named), mismatches
         )
-    return tuple(types)
+    return types
+
+
+def _labels(named: Mapping[str, Function]) -> list[str]:
+    """What errors call the branches."""
+    return [f"{role} {errors.function_text(function)}" for role, function in named.items()]
