@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import TypeVar
 
@@ -82,20 +82,20 @@ def of_same_expressions(nest: _N, other: Nest) -> _N:
 
 
 def of_renamed(
-    nest: _N, other: Nest, of: Callable[[Expr], Expr], names: Mapping[Buffer, Buffer]
+    nest: _N, other: Nest, new: Mapping[Expr, Expr], names: Mapping[Buffer, Buffer]
 ) -> _N:
-    """A new nest, that is another one with buffers renamed, and its expressions replaced.
+    """A new nest, that is another one with buffers renamed, so that some expressions are new.
 
     They stand in the same order, unless two buffers have become one.
     """
     known = facts_of(other)
     reads = frozenset([names.get(buffer, buffer) for buffer in known.reads])
     if len(reads) == len(known.reads):
-        loads = [e for e in map(of, known.loads) if type(e) is Load]
+        loads = [e for each in known.loads if type(e := new.get(each, each)) is Load]
         writes = frozenset([names.get(buffer, buffer) for buffer in known.writes])
         facts = Facts(
-            tuple(map(of, known.roots)),
-            tuple(map(of, known.expressions)),
+            tuple([new.get(expr, expr) for expr in known.roots]),
+            tuple([new.get(expr, expr) for expr in known.expressions]),
             tuple(loads),
             known.accumulated,
             reads,
@@ -186,12 +186,14 @@ def nest_accumulated(nest: Nest) -> tuple[Accumulated, ...]:
 
 def nest_reads(nest: Nest) -> frozenset[Buffer]:
     """Buffers that a nest reads, its flags too; a combining scatter reads its target."""
-    return facts_of(nest).reads
+    known: Facts = nest.facts or facts_of(nest)
+    return known.reads
 
 
 def nest_writes(nest: Nest) -> frozenset[Buffer]:
     """Buffers that a nest stores to."""
-    return facts_of(nest).writes
+    known: Facts = nest.facts or facts_of(nest)
+    return known.writes
 
 
 def nest_conditions(nest: Nest) -> set[int]:

@@ -83,7 +83,11 @@ def set_in_nest(nest: Nest, settings: Settings) -> Nest | None:
             signals.append(signal)
     if len(stores) == len(nest.stores) and len(signals) == len(nest.signals):
         return nest
-    nest = altered(nest, stores=tuple(stores), signals=tuple(signals))
+    parts = tuple(stores), tuple(signals)
+    if type(nest) is MapNest:  # most are
+        nest = MapNest(nest.space, *parts, nest.predicates)
+    else:
+        nest = altered(nest, stores=parts[0], signals=parts[1])
     return nest if nest_stores(nest) or nest.signals else None
 
 
@@ -96,9 +100,12 @@ def _as(dtype: np.dtype[np.generic], value: Expr) -> Expr:
 
 def guarded(nest: Nest, predicate: Predicate) -> Nest:
     """The nest, run only if a predicate holds as well."""
-    return also_reading(
-        altered(nest, predicates=(predicate, *nest.predicates)), nest, predicate.flag
-    )
+    predicates = (predicate, *nest.predicates)
+    if type(nest) is MapNest:  # most are
+        new: Nest = MapNest(nest.space, nest.stores, nest.signals, predicates)
+    else:
+        new = altered(nest, predicates=predicates)
+    return also_reading(new, nest, predicate.flag)
 
 
 def guarded_node(node: KernelNode, predicate: Predicate) -> KernelNode:

@@ -174,7 +174,7 @@ def _alignment_by_rows(rows: RowNest, second: MapNest) -> dict[Expr, Expr] | Non
 
 
 def _bijection(axes: Mapping[Expr, Expr], extents: tuple[int, ...]) -> dict[Expr, Expr] | None:
-    """The map of axes to axes, if it is one to one between axes of equal extents."""
+    """The map of axes to others, if with those that stay it is one to one, and extents equal."""
     pairs: dict[Expr, Expr] = {}
     for here, there in axes.items():
         if isinstance(here, Axis) and isinstance(there, Axis) and here.extent == there.extent:
@@ -182,7 +182,9 @@ def _bijection(axes: Mapping[Expr, Expr], extents: tuple[int, ...]) -> dict[Expr
         elif isinstance(here, Axis) or isinstance(there, Axis):
             return None
     wide = sum(extent != 1 for extent in extents)
-    return pairs if len(set(pairs.values())) == len(pairs) == wide else None
+    if not len(set(pairs.values())) == len(pairs) == wide:
+        return None
+    return {here: there for here, there in pairs.items() if here is not there}
 
 
 def _append(

@@ -63,7 +63,7 @@ from lowering.unroll import (
 )
 from tracegraph.errors import UnschedulableError
 from tracegraph.record import altered
-from tracegraph.types import ArrayType
+from tracegraph.types import ArrayType, scalar_type
 
 
 def costs_of(device: str) -> Costs:
@@ -262,7 +262,7 @@ class _Scheduling:
 
     def _flag(self, dtype: np.dtype[Any]) -> Buffer:
         """A new buffer of one element, as `_own`."""
-        return self._own(ArrayType(dtype))
+        return self._own(scalar_type(dtype))
 
     def _own(self, type_: ArrayType) -> Buffer:
         """A new buffer, at a place in the arena that nothing else ever has."""

@@ -168,6 +168,8 @@ def map_stores(
 
 def map_nest(nest: Nest, replacement: Mapping[Expr, Expr]) -> Nest:
     """The nest with sub-expressions replaced."""
+    if not replacement:
+        return nest
     return _mapped(nest, substitution(replacement), _NO_NAMES)
 
 
@@ -180,14 +182,16 @@ def _mapped(nest: Nest, of: Callable[[Expr], Expr], names: Mapping[Buffer, Buffe
     def folds_of(accumulators: Sequence[Accumulator]) -> tuple[Accumulator, ...]:
         return tuple([Accumulator(a.combiner, of(a.value), a.arg) for a in accumulators])
 
+    if type(nest) is MapNest:  # most are
+        signals = tuple([altered(s, value=of(s.value)) for s in nest.signals])
+        return MapNest(nest.space, stores_of(nest.stores), signals, nest.predicates)
     if isinstance(nest, (ScanNest, ScatterNest)):
-        return replace(nest, store=stores_of((nest.store,))[0])
+        return altered(nest, store=stores_of((nest.store,))[0])
     if isinstance(nest, PrintNest):
         return replace(nest, arguments=tuple(replace(a, value=of(a.value)) for a in nest.arguments))
+    assert isinstance(nest, (ReduceNest, RowNest))
     stores = stores_of(nest.stores)
     signals = tuple([altered(s, value=of(s.value)) for s in nest.signals])
-    if isinstance(nest, MapNest):
-        return MapNest(nest.space, stores, signals, nest.predicates)
     if isinstance(nest, ReduceNest):
         folds = folds_of(nest.accumulators)
         return ReduceNest(nest.space, nest.loop, folds, stores, signals, nest.predicates)
@@ -201,13 +205,14 @@ def rename_in_nest(nest: Nest, names: Mapping[Buffer, Buffer]) -> Nest:
     if keys.isdisjoint(nest_reads(nest)) and keys.isdisjoint(nest_writes(nest)):
         return nest
     new: dict[Expr, Expr] = {}  # what is another one than before
+    known, untouched = new.get, new.keys().isdisjoint
 
     def of(expr: Expr) -> Expr:
-        return new.get(expr, expr)
+        return known(expr, expr)
 
     for expr in nest_expressions(nest):
         children = expr.children
-        made = expr.rebuilt(of) if children and not new.keys().isdisjoint(children) else expr
+        made = expr.rebuilt(of) if children and not untouched(children) else expr
         if type(made) is Load and made.buffer in names:
             made = Load.make(names[made.buffer], made.indices, made.guard)
         if made is not expr:
@@ -216,7 +221,7 @@ def rename_in_nest(nest: Nest, names: Mapping[Buffer, Buffer]) -> Nest:
     if nest.predicates:
         flags = (replace(p, flag=names.get(p.flag, p.flag)) for p in nest.predicates)
         renamed = altered(renamed, predicates=tuple(flags))
-    return of_renamed(renamed, nest, of, names)
+    return of_renamed(renamed, nest, new, names)
 
 
 def rename(block: Block, names: Mapping[Buffer, Buffer]) -> None:

@@ -138,7 +138,7 @@ def _checked(
 
     def node_of(node: Node) -> Node:
         if not isinstance(node, KernelNode):
-            return altered(node)
+            return _again(node)
         nests: list[Nest] = []
         stored = False
         for nest in node.kernel.nests:
@@ -160,7 +160,13 @@ def _checked(
 
 def _copy(graph: Graph) -> Graph:
     """The same, of nodes of its own: a node is one launch."""
-    return Graph(tuple([altered(node) for node in graph.nodes]), graph.edges)
+    return Graph(tuple([_again(node) for node in graph.nodes]), graph.edges)
+
+
+def _again(node: Node) -> Node:
+    if type(node) is KernelNode:  # most are
+        return KernelNode(node.kernel, node.sources, node.within)
+    return altered(node)
 
 
 def _within(node: Node, part: Part) -> Node:

@@ -17,7 +17,7 @@ from tracegraph import limits
 from tracegraph.interpret import run_region
 from tracegraph.ir import Region
 from tracegraph.op import Control, Op, register
-from tracegraph.types import ArrayType
+from tracegraph.types import ArrayType, scalar_type
 
 Arrays = tuple[np.ndarray[Any, Any], ...]
 Types = tuple[ArrayType, ...]
@@ -35,6 +35,9 @@ def _agree(what: str, got: Sequence[ArrayType], needed: Sequence[ArrayType]) -> 
 
 def _takes(role: str, region: Region, types: Sequence[ArrayType]) -> None:
     _agree(f"parameters of {role}", [p.type for p in region.params], types)
+
+
+_TRUTH = scalar_type(np.dtype(np.bool_))
 
 
 def _count(regions: Sequence[Region], needed: int) -> None:
@@ -64,7 +67,7 @@ def _cond_type(
     schedule: str | None = None,
 ) -> Types:
     _count(regions, 2)
-    _agree("the predicate", [pred], [ArrayType(np.dtype(np.bool_))])
+    _agree("the predicate", [pred], [_TRUTH])
     return _branch_types(regions, captures)
 
 
@@ -104,7 +107,7 @@ def _while_type(
     condition, body = regions
     _takes("the condition", condition, operands)
     _takes("the body", body, operands)
-    _agree("the result of the condition", condition.result_types, [ArrayType(np.dtype(np.bool_))])
+    _agree("the result of the condition", condition.result_types, [_TRUTH])
     _agree("results of the body", body.result_types, operands[:carry])
     for name, count in (("trip_count", trip_count), ("max_steps", max_steps)):
         if count is not None and count < 0:
