@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from itertools import accumulate
 from operator import add
-from statistics import mean
+from statistics import fmean
 from typing import Literal, NamedTuple, Protocol
 
 from lowering.costs import Costs, Leaf, bound, skipped, work
@@ -94,8 +94,8 @@ def decide_branch(node: ConditionalNode, costs: Costs, asked: Asked) -> Decision
     if asked.schedule == "predicated":
         return Decision("predicated", asked.why)
     branches = [_leaves(graph) for graph in bodies(node)]
-    as_node = mean(_as_node(costs, taken) for taken in branches)
-    predicated = mean(_predicated(costs, branches))
+    as_node = fmean([_as_node(costs, taken) for taken in branches])
+    predicated = fmean(list(_predicated(costs, branches)))
     if predicated < as_node:
         return Decision("predicated", f"saves about {as_node - predicated:.1f} µs")
     return Decision("conditional", "no gain without a node" if costs.branch else None)

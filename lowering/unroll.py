@@ -51,8 +51,11 @@ class Steps:
     def once(self) -> Graph:
         """What the steps have together."""
         rotation = self.rotation
+        closing = rotation.closing(rotation.moves(self.count))
+        if not self.counters:
+            return closing
         counters = [single(node) for node in rotation.body.nodes if node in self.counters]
-        return in_order([*counters, rotation.closing(rotation.moves(self.count))])
+        return in_order([*counters, closing])
 
     @cached_property
     def idle(self) -> Graph:
