@@ -90,7 +90,7 @@ def traced_until_stable(
     while True:
         traced = trace_body(types)
         _check_structure(construct, function, carry.structure, traced.structure.children()[0], name)
-        given = altered(carry, types=types)
+        given = carry if types is carry.types else altered(carry, types=types)
         joined = _joined(construct, function, given, traced.types[: len(types)], name)
         if joined == types:
             return traced, types

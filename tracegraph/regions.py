@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import is_
 from typing import Any
 
 from tracegraph import errors, tree
@@ -154,6 +155,8 @@ def unify_captures(traced: Sequence[Traced]) -> tuple[tuple[Region, ...], tuple[
     captures = tuple(dict.fromkeys(atom for t in traced for atom in t.captures))
 
     def widened(t: Traced) -> Region:
+        if t.captures == captures:
+            return t.region
         own = len(t.region.params) - len(t.captures)
         stand_ins = dict(zip(t.captures, t.region.params[own:], strict=True))
         trailing = (stand_ins.get(atom) or Value(atom.type) for atom in captures)
@@ -170,6 +173,8 @@ def join(*types: ArrayType) -> ArrayType | None:
     >>> join(ArrayType("int32"), ArrayType("float32")) is None
     True
     """
+    if all(t is types[0] for t in types) and not types[0].weak:  # most are
+        return types[0]
     strong = [t for t in types if not t.weak]
     if any(t.shape != types[0].shape for t in types) or len(set(strong)) > 1:
         return None
@@ -192,5 +197,7 @@ def cast_results(region: Region, types: Sequence[ArrayType]) -> Region:
         eqns.append(Eqn(op, (atom,), (Value(type_),), attrs, source=user_source()))
         return eqns[-1].outputs[0]
 
-    results = tuple(converted(a, t) for a, t in zip(region.results, types, strict=True))
+    results = tuple([converted(a, t) for a, t in zip(region.results, types, strict=True)])
+    if all(map(is_, results, region.results)):
+        return region
     return altered(region, eqns=(*region.eqns, *eqns), results=results)
