@@ -10,7 +10,7 @@ import numpy as np
 
 from tracegraph import errors, tree
 from tracegraph.op import get
-from tracegraph.parameters import parameter_names
+from tracegraph.parameters import parameters_of
 from tracegraph.record import altered
 from tracegraph.regions import Traced, Tree, Types, join, take_apart
 from tracegraph.trace import Trace
@@ -21,7 +21,7 @@ Function = Callable[..., Any]
 
 def parameter_name(function: Function, position: int = 0) -> str:
     """What a function calls one of its parameters, for paths in errors: `state`."""
-    names = parameter_names(function)
+    names = parameters_of(function).all
     return names[position] if position < len(names) else "carry"
 
 

@@ -1,32 +1,58 @@
 """What a function calls its parameters, and how many arguments it takes.
 
-A signature takes ten microseconds to make, which is most of what a small loop's checks take. Of a
-plain function, its code tells the same.
+A signature takes ten microseconds to make, longer than to plan a small program. The code of a plain
+function tells the same.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from inspect import CO_VARARGS, CO_VARKEYWORDS
 from types import CodeType, FunctionType
-from typing import Any
+from typing import Any, NamedTuple, TypeGuard
 
-_OTHERS = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
-def parameter_names(function: Callable[..., Any]) -> Sequence[str]:
-    """The names of a function's parameters, in order; none if it does not tell.
+class Parameters(NamedTuple):
+    """Names of parameters: those taken by position, `*rest`, whether there is `**any`, and all."""
 
-    >>> parameter_names(lambda state, *rest: state)
-    ('state', 'rest')
-    """
-    code = _plain_code(function)
-    if code is not None:
-        return code.co_varnames[: code.co_argcount]
+    positional: tuple[str, ...] = ()
+    rest: str | None = None
+    any_keyword: bool = False
+    all: tuple[str, ...] = ()
+
+
+def parameters_of(fun: Callable[..., Any]) -> Parameters:
+    """The parameters, or none where Python cannot tell (some built-in functions)."""
+    if _is_plain(fun):
+        return _of_code(fun.__code__)
     try:
-        return tuple(inspect.signature(function).parameters)
-    except (TypeError, ValueError):  # some callables have no signature
-        return ()
+        parameters = inspect.signature(fun).parameters.values()
+    except (TypeError, ValueError):
+        return Parameters()
+    variadic = [p.name for p in parameters if p.kind is inspect.Parameter.VAR_POSITIONAL]
+    return Parameters(
+        tuple(p.name for p in parameters if p.kind in _POSITIONAL),
+        variadic[0] if variadic else None,
+        any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters),
+        tuple(p.name for p in parameters),
+    )
+
+
+def _of_code(code: CodeType) -> Parameters:
+    """The same as `inspect.signature` finds."""
+    names, count = code.co_varnames, code.co_argcount
+    last = count + code.co_kwonlyargcount
+    rest, any_keyword = bool(code.co_flags & CO_VARARGS), bool(code.co_flags & CO_VARKEYWORDS)
+    variadic = names[last : last + rest + any_keyword]
+    return Parameters(
+        names[:count],
+        variadic[0] if rest else None,
+        any_keyword,
+        (*names[:count], *variadic[:rest], *names[count:last], *variadic[rest:]),
+    )
 
 
 def takes(function: Callable[..., Any], count: int) -> bool:
@@ -35,16 +61,14 @@ def takes(function: Callable[..., Any], count: int) -> bool:
     >>> takes(lambda x, y=0: x, 1), takes(lambda x: x, 2)
     (True, False)
     """
-    code = _plain_code(function)
-    if code is None:
+    if not _is_plain(function):
         return False
-    optional = len(function.__defaults__ or ())
+    code, optional = function.__code__, len(function.__defaults__ or ())
+    if code.co_flags & (CO_VARARGS | CO_VARKEYWORDS) or code.co_kwonlyargcount:
+        return False
     return code.co_argcount - optional <= count <= code.co_argcount
 
 
-def _plain_code(function: Callable[..., Any]) -> CodeType | None:
-    """The code of a function that has ordinary parameters only, and no other signature given."""
-    if type(function) is not FunctionType or function.__dict__:
-        return None
-    code = function.__code__
-    return None if code.co_flags & _OTHERS or code.co_kwonlyargcount else code
+def _is_plain(function: Callable[..., Any]) -> TypeGuard[FunctionType]:
+    """Whether nothing says otherwise than the code of a function what it takes."""
+    return type(function) is FunctionType and not function.__dict__

@@ -6,8 +6,6 @@ import inspect
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from inspect import CO_VARARGS, CO_VARKEYWORDS
-from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,9 +13,8 @@ import numpy as np
 from tracegraph import argument, errors, tree
 from tracegraph.argument import LeafKey
 from tracegraph.array import Array
+from tracegraph.parameters import Parameters, parameters_of
 from tracegraph.types import ArrayType, canonical_type
-
-_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 _NUMBER_CLASSES = frozenset({bool, float, complex})
 
@@ -114,7 +111,7 @@ class Signature:
         if not callable(fun):
             raise TypeError(f"jit takes a function, got {fun!r}")
         function = describe(fun)
-        parameters = _parameters(fun)
+        parameters = parameters_of(fun)
         names, rest = parameters.positional, parameters.rest or "args"
         if _is_empty(static_argnums) and _is_empty(static_argnames) and _is_empty(donate_argnums):
             return cls(function, names, rest, frozenset(), frozenset())
@@ -312,47 +309,7 @@ def describe(fun: Callable[..., Any]) -> str:
     return f"{name} ({file}:{code.co_firstlineno})"
 
 
-class _Parameters(NamedTuple):
-    """Names of parameters: those taken by position, `*rest`, whether there is `**any`, and all."""
-
-    positional: tuple[str, ...] = ()
-    rest: str | None = None
-    any_keyword: bool = False
-    all: tuple[str, ...] = ()
-
-
-def _parameters(fun: Callable[..., Any]) -> _Parameters:
-    """The parameters, or none where Python cannot tell (some built-in functions)."""
-    if isinstance(fun, FunctionType) and not fun.__dict__:  # nothing says otherwise than its code
-        return _parameters_of_code(fun.__code__)
-    try:
-        parameters = inspect.signature(fun).parameters.values()
-    except (TypeError, ValueError):
-        return _Parameters()
-    variadic = [p.name for p in parameters if p.kind is inspect.Parameter.VAR_POSITIONAL]
-    return _Parameters(
-        tuple(p.name for p in parameters if p.kind in _POSITIONAL),
-        variadic[0] if variadic else None,
-        any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters),
-        tuple(p.name for p in parameters),
-    )
-
-
-def _parameters_of_code(code: CodeType) -> _Parameters:
-    """The same as `inspect.signature` finds, which takes longer than to plan a small program."""
-    names, count = code.co_varnames, code.co_argcount
-    last = count + code.co_kwonlyargcount
-    rest, any_keyword = bool(code.co_flags & CO_VARARGS), bool(code.co_flags & CO_VARKEYWORDS)
-    variadic = names[last : last + rest + any_keyword]
-    return _Parameters(
-        names[:count],
-        variadic[0] if rest else None,
-        any_keyword,
-        (*names[:count], *variadic[:rest], *names[count:last], *variadic[rest:]),
-    )
-
-
-def _require_parameter(name: str, parameters: _Parameters, function: str) -> None:
+def _require_parameter(name: str, parameters: Parameters, function: str) -> None:
     if name in parameters.all or parameters.any_keyword:
         return
     raise ValueError(

@@ -6,14 +6,14 @@ import dataclasses
 import inspect
 import threading
 from contextvars import copy_context
-from functools import partial, wraps
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 from fake_device import FakeBuffer, FakeCompiler
 
-from tracegraph import errors, signature, tree
+from tracegraph import errors, tree
 from tracegraph.array import Array
 from tracegraph.creation import asarray
 from tracegraph.jit import jit, make_program
@@ -188,34 +188,6 @@ def test_unhashable_static_is_named() -> None:
 def test_options_are_checked_when_decorating(options: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         jit(lambda x, y: x, **options)
-
-
-@wraps(lambda x, y: x)
-def _wrapped(*args: Any) -> Any:
-    return args[0]
-
-
-@pytest.mark.parametrize(
-    "function",
-    [
-        lambda: 0,
-        lambda x, /, y, z=1: x,
-        lambda x, *rest, **others: x,
-        lambda *, k, j=2: k,
-        lambda x, *rest, k, **others: [local := x, local],
-        _wrapped,
-        partial(_wrapped, 1),
-        "".join,
-    ],
-)
-def test_parameters_are_what_python_says_they_are(function: Any) -> None:
-    found = signature._parameters(function)
-    wanted = inspect.signature(function).parameters.values()
-    assert found.all == tuple(p.name for p in wanted)
-    assert found.positional == tuple(p.name for p in wanted if "POSITIONAL_" in p.kind.name)
-    rest = [p.name for p in wanted if p.kind is p.VAR_POSITIONAL]
-    assert found.rest == (rest[0] if rest else None)
-    assert found.any_keyword == any(p.kind is p.VAR_KEYWORD for p in wanted)
 
 
 def test_only_callables_are_jitted() -> None:

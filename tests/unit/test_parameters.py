@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tracegraph.parameters import parameter_names, takes
+from tracegraph.parameters import Parameters, parameters_of, takes
 
 
 class Bound:
@@ -38,6 +38,8 @@ FUNCTIONS: list[Callable[..., Any]] = [
     lambda x, *, y=0: (x, y),
     lambda *args: args,
     lambda x, **options: (x, options),
+    lambda x, *rest, k, **options: [local := x, local],
+    "".join,
     functools.partial(plain, 1),
     Bound().method,
     Bound(),
@@ -45,8 +47,14 @@ FUNCTIONS: list[Callable[..., Any]] = [
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_names_are_those_of_the_signature(function: Callable[..., Any]) -> None:
-    assert tuple(parameter_names(function)) == tuple(inspect.signature(function).parameters)
+def test_parameters_are_what_python_says_they_are(function: Callable[..., Any]) -> None:
+    found = parameters_of(function)
+    wanted = inspect.signature(function).parameters.values()
+    assert found.all == tuple(p.name for p in wanted)
+    assert found.positional == tuple(p.name for p in wanted if "POSITIONAL_" in p.kind.name)
+    rest = [p.name for p in wanted if p.kind is p.VAR_POSITIONAL]
+    assert found.rest == (rest[0] if rest else None)
+    assert found.any_keyword == any(p.kind is p.VAR_KEYWORD for p in wanted)
 
 
 @pytest.mark.parametrize("count", range(4))
@@ -63,4 +71,4 @@ def test_plain_functions_need_no_signature() -> None:
 
 
 def test_a_builtin_may_have_no_names() -> None:
-    assert parameter_names(max) == ()
+    assert parameters_of(max) == Parameters()
