@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from math import prod
 from typing import Any, TypeVar
 
@@ -18,6 +19,7 @@ from lowering.buffer import Buffer
 from lowering.host import functions, windows
 from lowering.host.arena import Array
 from lowering.host.offsets import offset_function
+from lowering.host.pieces import Pieces, pieces_of
 from lowering.host.place import Place, place
 from lowering.host.registers import (
     Instruction,
@@ -86,6 +88,7 @@ class Evaluator:
         self.instructions: list[Instruction] = []
         self._registers: dict[Expr, Register] = {}
         self._axes: dict[Expr, frozenset[int]] = {}
+        self._pieced: dict[Load, Pieces | None] = {}
 
     # -- shapes ---------------------------------------------------------------------------------
 
@@ -135,6 +138,8 @@ class Evaluator:
         if not isinstance(expr, Load):
             return expr.children
         if self._is_zero(expr):
+            return ()
+        if self._pieces(expr) is not None:
             return ()
         where = self._load_place(expr)
         if self._is_shifted(expr, where):
@@ -252,6 +257,11 @@ class Evaluator:
     def _is_zero(self, load: Load) -> bool:
         return load.guard is FALSE or load.buffer.type.size == 0
 
+    def _pieces(self, load: Load) -> Pieces | None:
+        if load not in self._pieced:
+            self._pieced[load] = pieces_of(load, self.extents, self.axes_of)
+        return self._pieced[load]
+
     def _load_place(self, load: Load) -> Place:
         where = place(load.buffer, load.indices, self.extents, self.axes_of)
         guard = _guard(load)
@@ -280,6 +290,14 @@ class Evaluator:
     def _load(self, load: Load) -> Register:
         if self._is_zero(load):
             return static(np.zeros((), load.dtype))
+        pieces = self._pieces(load)
+        if pieces is not None:
+            axes = self.axes_of(load)
+            joined = Temporary(load.dtype, self.mesh(axes), {a: a for a in axes}, pieces.order)
+            made = Instruction("write", pieces.copy(), pieces.sources, joined)
+            made = replace(made, whole_axes=pieces.axes, flat=pieces.ranged)
+            self.instructions.append(made)
+            return joined
         where, guard = self._load_place(load), _guard(load)
         if self._is_shifted(load, where):
             return self.shifted_window(load.buffer, where)

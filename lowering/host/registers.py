@@ -16,6 +16,7 @@ import numpy as np
 
 from lowering.buffer import Buffer
 from lowering.host.arena import Array
+from lowering.strides import row_major_strides
 
 
 @dataclass(slots=True, eq=False)
@@ -84,6 +85,19 @@ def memory_order(register: Register) -> tuple[int, ...] | None:
     return (*flat, *sorted(ranked, key=lambda dim: -strides[dim]))
 
 
+def is_range(register: Register) -> bool:
+    """Whether the elements lie next to each other, in the order of memory."""
+    if not isinstance(register, View):
+        return isinstance(register, Temporary)
+    order = memory_order(register) or range(len(register.shape))
+    dense = row_major_strides(tuple(register.shape[dim] for dim in order))
+    size = register.dtype.itemsize
+    return all(
+        register.shape[dim] == 1 or register.strides[dim] == step * size
+        for dim, step in zip(order, dense, strict=True)
+    )
+
+
 def static(array: Array, axes: tuple[int, ...] = ()) -> Static:
     """A register of a known array; it varies along `axes`, dimension i being axis i."""
     return Static(array.dtype, array.shape, {axis: axis for axis in axes}, array)
@@ -109,6 +123,7 @@ class Instruction:
     `elementwise`: the output may be the memory of an input of the same layout.
     `keeps`: elements that the output held before stay, or are read.
     `whole_axes`: those along which a part of the output needs more than that part of the inputs.
+    `flat`: it takes the output for one range of elements, in the order of that output's memory.
     """
 
     kind: Literal["write", "assign", "effect"]
@@ -118,3 +133,4 @@ class Instruction:
     elementwise: bool = False
     keeps: bool = False
     whole_axes: tuple[int, ...] = ()
+    flat: bool = False

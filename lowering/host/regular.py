@@ -7,19 +7,25 @@ change. Both are substitutions: the folding of index expressions does the rest.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise, product
 from math import prod
 
-from lowering.facts import nest_expressions
+from lowering.facts import nest_expressions, nest_loads, nest_reads, nest_roots, nest_writes
+from lowering.host.pieces import wraps
+from lowering.host.turning import cut_points
 from lowering.kernel import MapNest, Nest, ReduceNest, RowNest
 from lowering.stage import map_nest
-from tracegraph.scalar import Axis, Clamp, Compare, Expr, FloorDiv, Mod, affine
+from tracegraph.scalar import Apply, Axis, Expr, FloorDiv, Load, Mod, Select
 from tracegraph.subexpressions import subexpressions
 
 FEW_PARTS = 4
 """Parts into which a nest of any size may be cut: no more calls than masks would need."""
+
+CALL, APART, ROW, BYTE = 0.4, 0.5, 0.008, 0.0001
+"""Microseconds, about: of a call, of one on what is not one range of memory, of each row of that,
+and of each byte that is copied."""
 
 MANY_PARTS = 32
 PART_ELEMENTS = 1 << 12
@@ -73,18 +79,20 @@ def _split(nest: Nest, axis: Axis, divisor: int) -> Nest:
 # -- cutting the space -------------------------------------------------------------------------
 
 
-def _cut(nest: Nest) -> Iterator[Nest]:
-    ends = [{0, extent} for extent in nest.space]
-    for expr in nest_expressions(nest):
-        for axis, point in _turning_points(expr):
-            if 0 < point < axis.extent:
-                ends[axis.number].add(point)
+def _cut(nest: MapNest) -> Iterator[Nest]:
+    ends = cut_points(nest_expressions(nest), nest.space)
+    wrapping = [load for load in nest_loads(nest) if wraps(load, nest.space) is not None]
+    if wrapping:
+        others = subexpressions(nest_roots(nest), set(wrapping))
+        fewer = cut_points(others, nest.space)
+        if _copies_pay(nest, ends, fewer, wrapping):
+            ends = fewer
     parts = prod(len(points) - 1 for points in ends)
     few = parts <= FEW_PARTS or parts <= min(MANY_PARTS, prod(nest.space) // PART_ELEMENTS)
     if parts == 1 or not few:
         yield nest
         return
-    for box in product(*(pairwise(sorted(points)) for points in ends)):
+    for box in product(*map(pairwise, ends)):
         moved: dict[Expr, Expr] = {}
         for axis in _axes(nest):
             start, stop = box[axis.number]
@@ -97,26 +105,42 @@ def _axes(nest: Nest) -> list[Axis]:
     return [e for e in nest_expressions(nest) if isinstance(e, Axis)]
 
 
-def _turning_points(expr: Expr) -> Iterator[tuple[Axis, int]]:
-    """Where along an axis an expression of that axis alone begins to follow another rule."""
-    match expr:
-        case Compare(relation=relation, left=left, right=right):
-            thresholds = (0, 1) if relation == "==" else (0,)
-            yield from _crossings(left - right, thresholds)
-        case Clamp(operand=operand, low=low, high=high):
-            yield from _crossings(operand, (low, high))
-        case FloorDiv(operand=operand, divisor=divisor) | Mod(operand=operand, divisor=divisor):
-            yield from _crossings(operand, (-divisor, 0, divisor, 2 * divisor))
+# -- copying what wraps around instead ---------------------------------------------------------
 
 
-def _crossings(operand: Expr, thresholds: tuple[int, ...]) -> Iterator[tuple[Axis, int]]:
-    """The points from which factor · axis + offset is at a threshold or past it."""
-    found, axes = affine(operand), [e for e in subexpressions((operand,)) if isinstance(e, Axis)]
-    if found is None or len(axes) != 1:
-        return
-    (factor,), offset = found[0].values(), found[1]
-    for threshold in thresholds:
-        if factor > 0:
-            yield axes[0], -((offset - threshold) // factor)
-        else:
-            yield axes[0], (offset - threshold) // -factor + 1
+def _copies_pay(
+    nest: MapNest,
+    ends: Sequence[Sequence[int]],
+    fewer: Sequence[Sequence[int]],
+    wrapping: Sequence[Load],
+) -> bool:
+    """Whether calls on fewer parts save more than it costs to copy loads that wrap around."""
+    copied = 0.0
+    for load in wrapping:
+        pieces = wraps(load, nest.space)
+        assert pieces is not None
+        copied += CALL * prod(len(each) - 1 for each in pieces)
+        copied += BYTE * prod(nest.space) * load.dtype.itemsize
+    return _time_of_calls(nest, fewer) + copied < _time_of_calls(nest, ends)
+
+
+def _time_of_calls(nest: MapNest, ends: Sequence[Sequence[int]]) -> float:
+    """What calls on the parts of a nest take, besides what they take for each element."""
+    calls = sum(isinstance(e, Apply | Select) for e in nest_expressions(nest))
+    calls += sum(isinstance(store.value, Load) for store in nest.stores)
+    boxes = [tuple(b - a for a, b in box) for box in product(*map(pairwise, ends))]
+    times = [CALL + _time_of_rows(own, nest.space) for own in boxes]
+    touched = nest_reads(nest) | nest_writes(nest)
+    if len(boxes) > 1 and all(buffer.type.shape in ((), nest.space) for buffer in touched):
+        largest = max(range(len(boxes)), key=lambda k: prod(boxes[k]))
+        times[largest] = CALL  # `hull` makes a range of its rows
+    return calls * sum(times)
+
+
+def _time_of_rows(own: tuple[int, ...], space: tuple[int, ...]) -> float:
+    """What a call takes longer on a part of an array than on the same number of neighbours."""
+    last = max((axis for axis, n in enumerate(space) if own[axis] < n), default=0)
+    rows = prod(own[:last])
+    if rows == 1:
+        return 0.0
+    return APART + (ROW * rows if prod(own[last:]) > 1 else 0.0)

@@ -8,7 +8,15 @@ from dataclasses import replace
 
 from lowering.buffer import Buffer
 from lowering.host import functions
-from lowering.host.registers import Instruction, Late, Register, Temporary, View, memory_order
+from lowering.host.registers import (
+    Instruction,
+    Late,
+    Register,
+    Temporary,
+    View,
+    is_range,
+    memory_order,
+)
 
 Overlaps = Callable[[Buffer, Buffer], bool]
 """Whether two buffers share memory."""
@@ -75,6 +83,10 @@ def _may_forward(
     assert target.buffer is not None
     if (value.shape, value.dtype) != (target.shape, target.dtype):
         return False
+    if instructions[made].flat and not is_range(target):
+        return False
+    if memory_order(value) != memory_order(target) and not _is_copy(instructions[made]):
+        return False  # one call along the memory of what is read, and a copy, take less time
     first = made + 1 if instructions[made].elementwise else made
     later = {_read_buffer(r) for i in instructions[first:] for r in i.inputs}
     return not any(b is not None and overlaps(b, target.buffer) for b in later)
@@ -122,9 +134,10 @@ def write_early(instructions: Sequence[Instruction], overlaps: Overlaps) -> list
             made = makers[value]
             first = made + 1 if instructions[made].elementwise else made
             busy = _within(reads, first, end + 1, target, overlaps)
-            if same_layout(value, target) and not (
-                busy or _within(writes, first, end, target, overlaps)
-            ):
+            fits = same_layout(value, target)
+            if instructions[made].flat:
+                fits = fits and is_range(target)
+            if fits and not (busy or _within(writes, first, end, target, overlaps)):
                 places[value] = target
                 break
     placed = [_placed(each, places) for each in instructions]

@@ -1,0 +1,62 @@
+"""Views that calls read against the grain: copied once where more than one call would read them.
+
+NumPy's loops are vectorised for elements that follow each other; those of a reversed view take up
+to ten times as long. A call that reads along one axis of memory and writes along another starts an
+inner loop for each short row, or misses the cache at each element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+
+from lowering.host import functions
+from lowering.host.registers import Instruction, Register, Temporary, View, memory_order
+
+FEWEST = 2
+"""Calls that read a view for which a copy pays."""
+
+LEAST_ELEMENTS = 256
+"""Elements of such a view: with fewer, a call takes longer than all of them."""
+
+
+def straighten(instructions: Sequence[Instruction]) -> list[Instruction]:
+    """The instructions, with a copy of each view that several of them read against the grain."""
+    readers: dict[View, list[int]] = {}
+    for position, each in enumerate(instructions):
+        for register in dict.fromkeys(each.inputs):
+            if isinstance(register, View) and _is_against(register, each):
+                readers.setdefault(register, []).append(position)
+    result = list(instructions)
+    copies: list[tuple[int, Instruction]] = []
+    for view, positions in readers.items():
+        if len(positions) < FEWEST:
+            continue
+        outputs = [result[p].output for p in positions]
+        orders = {memory_order(output) for output in outputs if output is not None}
+        order = orders.pop() if len(orders) == 1 else memory_order(view)
+        copy = Temporary(view.dtype, view.shape, view.dims, order)
+        for position in positions:
+            each = result[position]
+            inputs = tuple(copy if r is view else r for r in each.inputs)
+            result[position] = replace(each, inputs=inputs)
+        made = Instruction("write", functions.store, (view,), copy, elementwise=True)
+        copies.append((positions[0], made))
+    for position, made in sorted(copies, key=lambda copy: -copy[0]):
+        result.insert(position, made)
+    return result
+
+
+def _is_against(view: View, reader: Instruction) -> bool:
+    if prod(view.shape) < LEAST_ELEMENTS or reader.output is None or reader.kind != "write":
+        return False
+    if isinstance(reader.function, np.ufunc) and min(view.strides) < 0:
+        return True
+    return _crosses(view, reader.output) and reader.function is functions.store
+
+
+def _crosses(view: View, output: Register) -> bool:
+    return view.shape == output.shape and memory_order(view) != memory_order(output)
