@@ -11,6 +11,7 @@ import numpy as np
 from lowering.host import functions
 from lowering.host.arena import Array
 from lowering.host.frame import Frame
+from lowering.host.pieces import Joined
 from lowering.host.registers import Condition, Instruction, Method, Register, Temporary
 from lowering.host.scalars import scalar_lines
 from lowering.host.schedule import Schedule, block_shape
@@ -97,6 +98,9 @@ class _Binder:
         if instruction.kind == "assign" or instruction in self._allocating:
             self._source.line(f"{out} = {call}")
             return
+        if isinstance(function, Joined):
+            self._write_pieces(function, names, out)
+            return
         exact = _written(self._source, function, names, out)
         lines = scalar_lines(instruction, self._frame, names, out, exact)
         arrays = self._frame.arrays((*names, out))
@@ -106,6 +110,20 @@ class _Binder:
             self._source.call(exact, function, *arrays)
         elif not lines:
             self._source.line(exact)
+
+    def _write_pieces(self, joined: Joined, names: Sequence[str], out: str) -> None:
+        """A line for each piece. The places in an array that never moves are known now."""
+        known = self._frame.arrays((out,))
+        for number, name in enumerate(names):
+            if not known:
+                self._source.line(f"{joined.place_text(number, out, self._source)} = {name}")
+                continue
+            target = self._frame.fixed(joined.place(number, *known))
+            text, arrays = f"{target}[...] = {name}", self._frame.arrays((name, target))
+            if arrays:
+                self._source.call(text, functions.store, *arrays)
+            else:
+                self._source.line(text)
 
     def _name(self, register: Register, whole: bool) -> str:
         axis = self._schedule.axis

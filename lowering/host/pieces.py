@@ -6,7 +6,6 @@ each part, and parts do not lie next to each other in memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise, product
 from math import prod
@@ -15,6 +14,7 @@ from lowering.host import windows
 from lowering.host.arena import Array
 from lowering.host.place import AxesOf, place
 from lowering.host.registers import View, memory_order
+from lowering.host.source import Source
 from lowering.host.turning import cut_points
 from lowering.strides import row_major_strides
 from tracegraph.scalar import TRUE, Axis, Expr, FloorDiv, Load, Mod
@@ -43,18 +43,36 @@ class Pieces:
     order: tuple[int, ...] | None
     ranged: bool = False
 
-    def copy(self) -> Callable[..., None]:
+    def copy(self) -> Joined:
         """A function (*pieces, out)."""
-        targets, ranged, order = self.targets, self.ranged, self.order
+        return Joined(self.targets, self.order, self.ranged)
 
-        def joined(*arrays: Array) -> None:
-            *sources, out = arrays
-            target = flat(out, order) if ranged else out
-            for index, source in zip(targets, sources, strict=True):
-                target[index] = source
-                target = out
 
-        return joined
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """The copy of pieces to their places in one array, as a function (*pieces, out)."""
+
+    targets: tuple[tuple[slice, ...], ...]
+    order: tuple[int, ...] | None
+    ranged: bool
+
+    def __call__(self, *arrays: Array) -> None:
+        """Copy."""
+        *sources, out = arrays
+        for number, source in enumerate(sources):
+            self.place(number, out)[...] = source
+
+    def place(self, number: int, out: Array) -> Array:
+        """The view of an array that a piece goes to."""
+        whole = _flat(out, self.order) if self.ranged and not number else out
+        return whole[self.targets[number]]
+
+    def place_text(self, number: int, out: str, source: Source) -> str:
+        """The same of an array that has a name, as text."""
+        if self.ranged and not number:
+            ordered = out if self.order is None else f"{out}.transpose({self.order})"
+            out = f"{ordered}.reshape(-1)"
+        return f"{out}[{source.name(self.targets[number])}]"
 
 
 def wraps(load: Load, extents: tuple[int, ...]) -> list[list[int]] | None:
@@ -120,6 +138,6 @@ def _with_range(pieces: Pieces, largest: int, shape: tuple[int, ...]) -> Pieces:
     )
 
 
-def flat(array: Array, order: tuple[int, ...] | None) -> Array:
+def _flat(array: Array, order: tuple[int, ...] | None) -> Array:
     """The elements of an array that is a range, in the order of memory."""
     return (array if order is None else array.transpose(order)).reshape(-1)

@@ -23,9 +23,12 @@ from tracegraph.subexpressions import subexpressions
 FEW_PARTS = 4
 """Parts into which a nest of any size may be cut: no more calls than masks would need."""
 
-CALL, APART, ROW, BYTE = 0.4, 0.5, 0.008, 0.0001
-"""Microseconds, about: of a call, of one on what is not one range of memory, of each row of that,
-and of each byte that is copied."""
+CALL, APART, ROW = 0.4, 0.5, 0.008
+"""Microseconds, about: of a call, more of one on what is not one range of memory, and of each row
+of that."""
+
+CACHED_BYTES, CACHED, UNCACHED = 1 << 18, 0.00003, 0.0001
+"""What fits a cache, and microseconds for each byte that is copied within it, and beyond it."""
 
 MANY_PARTS = 32
 PART_ELEMENTS = 1 << 12
@@ -115,12 +118,14 @@ def _copies_pay(
     wrapping: Sequence[Load],
 ) -> bool:
     """Whether calls on fewer parts save more than it costs to copy loads that wrap around."""
-    copied = 0.0
+    stored, copied = {store.value for store in nest.stores}, 0.0
     for load in wrapping:
         pieces = wraps(load, nest.space)
         assert pieces is not None
         copied += CALL * prod(len(each) - 1 for each in pieces)
-        copied += BYTE * prod(nest.space) * load.dtype.itemsize
+        if load not in stored:
+            nbytes = prod(nest.space) * load.dtype.itemsize
+            copied += nbytes * (CACHED if nbytes <= CACHED_BYTES else UNCACHED)
     return _time_of_calls(nest, fewer) + copied < _time_of_calls(nest, ends)
 
 

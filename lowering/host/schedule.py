@@ -109,7 +109,7 @@ def _crossed_axis(instructions: Sequence[Instruction], extents: tuple[int, ...])
         if each.output is None or _nbytes(each.output) < 4 * BLOCK_BYTES:
             continue
         axis = _fastest_axis(each.output, extents)
-        read = [r for r in each.inputs if isinstance(r, View) and axis in r.dims]
+        read = [r for r in each.inputs if isinstance(r, View | Temporary) and axis in r.dims]
         crosses = any(_fastest_axis(r, extents) != axis for r in read)
         if axis is not None and crosses and all(_keeps(i, axis) for i in instructions):
             return axis

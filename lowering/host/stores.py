@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from lowering.buffer import Buffer
 from lowering.host import functions
+from lowering.host.pieces import Joined
 from lowering.host.registers import (
     Instruction,
     Late,
@@ -132,12 +133,13 @@ def write_early(instructions: Sequence[Instruction], overlaps: Overlaps) -> list
             if not isinstance(value, Temporary) or last[value] != position or value in seen:
                 continue
             made = makers[value]
+            if isinstance(instructions[made].function, Joined):
+                continue  # places in an array that never moves need not be looked up in each call
             first = made + 1 if instructions[made].elementwise else made
             busy = _within(reads, first, end + 1, target, overlaps)
-            fits = same_layout(value, target)
-            if instructions[made].flat:
-                fits = fits and is_range(target)
-            if fits and not (busy or _within(writes, first, end, target, overlaps)):
+            if same_layout(value, target) and not (
+                busy or _within(writes, first, end, target, overlaps)
+            ):
                 places[value] = target
                 break
     placed = [_placed(each, places) for each in instructions]
