@@ -97,6 +97,8 @@ def choose_block(
     length = max(1, extents[axis] // blocks)
     if axis == _fastest_axis(largest, extents):  # a call takes as long for a short run as for a few
         length = max(length, RUN_BYTES // largest.dtype.itemsize)
+        if 4 * length > extents[axis]:  # a long rest of short runs, or few blocks: no gain
+            return None, 1
     return (axis, length) if length < extents[axis] else (None, 1)
 
 
