@@ -31,7 +31,7 @@ from lowering.host.registers import (
     memory_order,
     static,
 )
-from lowering.kernel import Predicate
+from lowering.kernel import Predicate, Store
 from tracegraph.op import Elementwise
 from tracegraph.scalar import (
     FALSE,
@@ -81,10 +81,14 @@ class Evaluator:
         extents: tuple[int, ...],
         predicates: tuple[Predicate, ...] = (),
         spare: frozenset[Buffer] = frozenset(),
+        accesses: Sequence[Load | Store] = (),
     ) -> None:
         self.extents = extents
         self.predicates = predicates
         self.spare = spare
+        self._accesses = accesses
+        self._orders: list[tuple[int, ...] | None] = []  # the one, once it has been asked for
+        self._rank = sum(extent > 1 for extent in extents)
         self.instructions: list[Instruction] = []
         self._registers: dict[Expr, Register] = {}
         self._axes: dict[Expr, frozenset[int]] = {}
@@ -109,13 +113,36 @@ class Evaluator:
         self, dtype: np.dtype[Any], axes: Iterable[int], inputs: Iterable[Register] = ()
     ) -> Temporary:
         """A new intermediate value that varies along `axes`, laid out as the `inputs` of its shape
-        are, if they agree.
+        are, if they agree, or else as most of what the nest loads and stores.
         """
         chosen = sorted(axes)
         shape = self.mesh(chosen)
         orders = {memory_order(register) for register in inputs if register.shape == shape}
-        order = orders.pop() if len(orders) == 1 else None
+        if len(orders) == 1:
+            order = orders.pop()
+        else:
+            order = self._order() if len(chosen) == self._rank else None
         return Temporary(dtype, shape, {axis: axis for axis in chosen}, order)
+
+    def _order(self) -> tuple[int, ...] | None:
+        """The order of memory of most loads and stores that vary along all axes; where there are
+        none, the longest axis is the innermost, for calls take long for short runs.
+        """
+        if not self._orders:
+            self._orders.append(self._most_common_order())
+        return self._orders[0]
+
+    def _most_common_order(self) -> tuple[int, ...] | None:
+        found: list[tuple[int, ...] | None] = []
+        for access in self._accesses:
+            where = place(access.buffer, access.indices, self.extents, self.axes_of)
+            if len(where.strides) == self._rank and where.fits(access.buffer.type.size):
+                window = windows.window(access.buffer, where, self.extents)
+                found.append(memory_order(window))
+        if found:
+            return max(found, key=found.count)
+        order = tuple(sorted(range(len(self.extents)), key=self.extents.__getitem__))
+        return None if order == tuple(range(len(order))) else order
 
     # -- values ---------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from math import prod
 import numpy as np
 
 from lowering.buffer import Buffer
-from lowering.facts import nest_expressions
+from lowering.facts import nest_expressions, nest_loads, nest_stores
 from lowering.host import functions, windows
 from lowering.host.arena import Array
 from lowering.host.effects import teller
@@ -35,7 +35,7 @@ from lowering.kernel import (
     Store,
 )
 from lowering.plan import Plan
-from tracegraph.scalar import FALSE, TRUE, Apply, Expr
+from tracegraph.scalar import FALSE, TRUE, Apply, Expr, Load
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,8 @@ def _run_of(nest: Nest, runs: list[tuple[Evaluator, set[Expr]]]) -> Evaluator:
     for run, seen in runs:
         if (run.extents, run.predicates) == (extents, nest.predicates) and seen & applied:
             return run
-    runs.append((Evaluator(extents, nest.predicates), applied))
+    accesses: list[Load | Store] = [*nest_loads(nest), *nest_stores(nest)]
+    runs.append((Evaluator(extents, nest.predicates, accesses=accesses), applied))
     return runs[-1][0]
 
 
