@@ -14,7 +14,7 @@ import numpy as np
 
 from lowering.buffer import Buffer
 from lowering.host.arena import Array
-from lowering.host.registers import Condition, Late, Register, Static, View
+from lowering.host.registers import Condition, Late, Register, Static, View, is_range, memory_order
 from lowering.host.source import Source
 from lowering.strides import row_major_strides
 
@@ -97,7 +97,14 @@ class Frame:
 
     def _viewed(self, view: View, name: str) -> str:
         if view.shape and is_all(view):
-            return f"{name}.reshape({view.shape})"  # takes half the time of the other
+            return f"{name}.reshape({view.shape})"  # takes half the time of the last
+        order = memory_order(view)
+        if order is not None and is_range(view) and prod(view.shape) == view.buffer.type.size:
+            shape = tuple(view.shape[dim] for dim in order)
+            if shape != view.buffer.type.shape:
+                name = f"{name}.reshape({shape})"
+            axes = tuple(order.index(dim) for dim in range(len(order)))
+            return f"{name}.T" if axes == (1, 0) else f"{name}.transpose({axes})"
         array, dtype = self.source.name(np.ndarray), self.source.name(view.dtype)
         return f"{array}({view.shape}, {dtype}, {name}, {view.offset}, {view.strides})"
 
