@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from lowering.facts import loads, nest_accumulators
 from lowering.kernel import RowNest, Store
 from lowering.strides import offset_in
@@ -9,6 +11,12 @@ from tracegraph.scalar import Load, affine
 
 VECTOR_BYTES = 16
 """The most that one access moves."""
+
+SECTOR_BYTES = 32
+"""What memory moves at least, however few of these bytes an access wants."""
+
+LEAST_RUN = 16
+"""Elements along an axis from which tiles turn in shared memory, in a map of its own."""
 
 WORD_BYTES = 4
 """What one register holds, and what an access is to move at least."""
@@ -43,3 +51,26 @@ def loop_is_contiguous(nest: RowNest) -> bool:
         if 0 < nbytes <= VECTOR_BYTES:
             return False
     return True
+
+
+def crossed(nest: RowNest) -> dict[Load | Store, int]:
+    """The accesses of which neighbouring threads touch elements in sectors of their own, and the
+    bytes of these elements, although they lie next to each other along another axis.
+    """
+    extents, rank = (*nest.space, *nest.loop), len(nest.space)
+    axes = range(rank, len(extents)) if loop_is_contiguous(nest) else range(rank)
+    across = max((axis for axis in axes if extents[axis] > 1), default=None)
+    found: dict[Load | Store, int] = {}
+    if across is None or extents[across] < LEAST_RUN:
+        return found
+    for access in row_accesses(nest):
+        position = affine(offset_in(access.buffer.type.shape, access.indices))
+        if position is None:
+            continue
+        strides, _ = position
+        size = access.buffer.type.dtype.itemsize
+        runs = [a for a, step in strides.items() if abs(step) == 1 and extents[a] >= LEAST_RUN]
+        far = abs(strides.get(across, 0)) * size >= SECTOR_BYTES
+        if far and runs:
+            found[access] = size * prod(extents[axis] for axis in strides)
+    return found

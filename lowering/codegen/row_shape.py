@@ -38,7 +38,7 @@ def reduce_shape(nest: RowNest, threads: int, cluster: int = 1) -> ReduceShape:
     tiles = ceil_div(points, outputs)
     splits = 1
     if once and 0 < tiles < FULL_DEVICE:
-        splits = _splits(steps, lanes, tiles)
+        splits = _splits(steps, lanes, tiles, bool(nest.passes[0].stores))
     workspace = 0
     if splits > 1:
         workspace = told_offsets(accumulators, points * splits, tiles)[-1]
@@ -49,10 +49,15 @@ def reduce_shape(nest: RowNest, threads: int, cluster: int = 1) -> ReduceShape:
     return replace(shape, shared_bytes=shared + PLACE_BYTES * (splits > 1))
 
 
-def _splits(steps: int, lanes: int, tiles: int) -> int:
-    """The blocks that share the loop of each tile of outputs."""
+def _splits(steps: int, lanes: int, tiles: int, stores: bool) -> int:
+    """The blocks that share the loop of each tile of outputs.
+
+    Where steps store, one block waits for memory at each: no load may pass the store before it.
+    """
     splits = steps // (lanes * STEPS_PER_LANE)
-    if 1 < splits * tiles < SMALL_DEVICE:  # they are few, and have told each other soon
+    if not stores and splits <= 1:
+        return 1
+    if splits * tiles < SMALL_DEVICE:  # they are few, and have told each other soon
         splits = min(steps // (lanes * FEWEST_STEPS_PER_LANE), ceil_div(SMALL_DEVICE, tiles))
     return max(1, min(splits, FULL_DEVICE // tiles))
 
