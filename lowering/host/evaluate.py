@@ -363,7 +363,8 @@ class Evaluator:
             self._assign(functions.gathered(*layout), inputs, gathered)
             return gathered
         source = windows.rows(buffer, where, extents)
-        output = self.temporary(load.dtype, axes)
+        # in no other order: what `take` fills must be row-major
+        output = Temporary(load.dtype, self.mesh(axes), axes)
         made = Instruction("write", functions.taken(*layout), (source, positions), output)
         self.instructions.append(made)
         return output

@@ -64,7 +64,8 @@ def kernel_runs(
         parts = regular_nests(given)
         if len(parts) > 1 and (spare := whole_targets(given, overlaps)):
             largest = max(parts, key=lambda part: prod(part.space))
-            first.append(Evaluator(largest.space, largest.predicates, spare))
+            own = _accesses(largest)
+            first.append(Evaluator(largest.space, largest.predicates, spare, own))
             _append(first[-1], largest, plan)
             parts.remove(largest)
         for nest in parts:
@@ -83,9 +84,13 @@ def _run_of(nest: Nest, runs: list[tuple[Evaluator, set[Expr]]]) -> Evaluator:
     for run, seen in runs:
         if (run.extents, run.predicates) == (extents, nest.predicates) and seen & applied:
             return run
-    accesses: list[Load | Store] = [*nest_loads(nest), *nest_stores(nest)]
-    runs.append((Evaluator(extents, nest.predicates, accesses=accesses), applied))
-    return runs[-1][0]
+    made = Evaluator(extents, nest.predicates, accesses=_accesses(nest))
+    runs.append((made, applied))
+    return made
+
+
+def _accesses(nest: Nest) -> list[Load | Store]:
+    return [*nest_loads(nest), *nest_stores(nest)]
 
 
 def _append(run: Evaluator, nest: Nest, plan: Plan) -> None:

@@ -78,7 +78,9 @@ class Joined:
 def wraps(load: Load, extents: tuple[int, ...]) -> list[list[int]] | None:
     """Along each axis, where the pieces of a load begin and end; None if it has not a few."""
     below = subexpressions(load.indices)
-    if load.guard not in (None, TRUE) or not any(isinstance(e, FloorDiv | Mod) for e in below):
+    if load.guard not in (None, TRUE) or any(isinstance(e, Load) for e in below):
+        return None
+    if not any(isinstance(e, FloorDiv | Mod) for e in below):
         return None
     ends = cut_points(below, extents)
     return ends if 1 < prod(len(each) - 1 for each in ends) <= MOST_PIECES else None

@@ -50,7 +50,7 @@ def schedule(run: Evaluator, overlaps: Overlaps, workspace: Workspace) -> Schedu
 
     `overlaps` tells of two buffers whether they share memory.
     """
-    instructions = straighten(save_reads(run.instructions, overlaps))
+    instructions = straighten(save_reads(run.instructions, overlaps), overlaps)
     instructions = forward_stores(instructions, overlaps)
     instructions, extents = write_early(instructions, overlaps), run.extents
     ranges = as_ranges(instructions, extents, run.spare) if run.spare else None

@@ -29,7 +29,7 @@ def save_reads(instructions: Sequence[Instruction], overlaps: Overlaps) -> list[
     written: list[Buffer] = []
     first = 0  # where the first store stands
     for each in instructions:
-        stored = _stored_buffer(each)
+        stored = stored_buffer(each)
         if stored is None:
             result.append(each)
             continue
@@ -47,7 +47,7 @@ def save_reads(instructions: Sequence[Instruction], overlaps: Overlaps) -> list[
     return result
 
 
-def _stored_buffer(instruction: Instruction) -> Buffer | None:
+def stored_buffer(instruction: Instruction) -> Buffer | None:
     """The buffer that an instruction writes to."""
     return _read_buffer(instruction.output) if instruction.kind == "write" else None
 
@@ -115,7 +115,7 @@ def write_early(instructions: Sequence[Instruction], overlaps: Overlaps) -> list
         last.update(dict.fromkeys(each.inputs, position))
         for read in filter(None, map(_read_buffer, each.inputs)):
             reads.setdefault(read, []).append(position)
-        written = _stored_buffer(each)
+        written = stored_buffer(each)
         if written is not None:
             writes.setdefault(written, []).append(position)
         if each.kind == "assign":

@@ -15,6 +15,7 @@ import numpy as np
 
 from lowering.host import functions
 from lowering.host.registers import Instruction, Register, Temporary, View, memory_order
+from lowering.host.stores import Overlaps, stored_buffer
 
 FEWEST = 2
 """Calls that read a view for which a copy pays."""
@@ -23,8 +24,11 @@ LEAST_ELEMENTS = 256
 """Elements of such a view: with fewer, a call takes longer than all of them."""
 
 
-def straighten(instructions: Sequence[Instruction]) -> list[Instruction]:
-    """The instructions, with a copy of each view that several of them read against the grain."""
+def straighten(instructions: Sequence[Instruction], overlaps: Overlaps) -> list[Instruction]:
+    """The instructions, with a copy of each view that several of them read against the grain.
+
+    Not of one that changes from one of them to the next.
+    """
     readers: dict[View, list[int]] = {}
     for position, each in enumerate(instructions):
         for register in dict.fromkeys(each.inputs):
@@ -33,6 +37,10 @@ def straighten(instructions: Sequence[Instruction]) -> list[Instruction]:
     result = list(instructions)
     copies: list[tuple[int, Instruction]] = []
     for view, positions in readers.items():
+        between = instructions[positions[0] : positions[-1]]
+        written = [stored_buffer(each) for each in between]
+        if any(buffer is not None and overlaps(buffer, view.buffer) for buffer in written):
+            continue
         if len(positions) < FEWEST:
             continue
         outputs = [result[p].output for p in positions]

@@ -12,11 +12,22 @@ from row_cases import softmax
 
 from lowering.buffer import Buffer
 from lowering.codegen import ConditionHandle, KernelCode, Workspace, unit_source
-from lowering.kernel import MapNest, ScanNest, ScatterNest, SetCondition
+from lowering.kernel import (
+    MapNest,
+    Nest,
+    Pass,
+    ReduceNest,
+    RowNest,
+    ScanNest,
+    ScatterNest,
+    SetCondition,
+    Store,
+)
 from lowering.plan import KernelNode
 from lowering.preamble import preamble
+from lowering.stage import space_index
 from tracegraph.combiners import ADD
-from tracegraph.scalar import AsIndex, const
+from tracegraph.scalar import AsIndex, Load, const
 from tracegraph.types import ArrayType
 
 
@@ -160,6 +171,24 @@ def test_workspace_is_asked_for_where_blocks_share_a_loop() -> None:
     assert code.workspace_bytes >= 4 + 8 * splits
     small = node("small", reduction(buffer("float64", 100), out, (), ADD))
     assert unit_source(plan(small)).kernels[small].workspace_bytes == 0
+
+
+def test_more_blocks_share_a_loop_of_which_steps_store() -> None:
+    """A lane waits for memory at each: loads do not pass a store."""
+    size = 4147
+    x, out, copy = buffer("float32", size), buffer("float32"), buffer("float32", size)
+    fold = reduction(x, out, (), ADD)
+    assert isinstance(fold, ReduceNest)
+    (step,) = space_index((size,))
+    stores = (Store(copy, (step,), Load.make(x, (step,))),)
+    both = RowNest((), (size,), (Pass(fold.accumulators, stores),), fold.stores)
+
+    def blocks(nest: Nest) -> int:
+        kernel = node("total", nest)
+        return unit_source(plan(kernel)).kernels[kernel].grid[0]
+
+    assert blocks(fold) == 1
+    assert blocks(both) == 4
 
 
 def test_equal_kernels_share_a_function() -> None:

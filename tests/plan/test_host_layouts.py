@@ -6,15 +6,23 @@ import numpy as np
 import pytest
 
 import tracegraph
+from lowering.buffer import Buffer
 from lowering.host import functions
 from lowering.host.arena import Workspace
 from lowering.host.nests import kernel_runs
-from lowering.host.registers import Temporary, View, memory_order
+from lowering.host.pieces import Joined
+from lowering.host.registers import Instruction, Temporary, View, memory_order
 from lowering.host.schedule import RUN_BYTES, schedule
+from lowering.host.straight import straighten
+from tracegraph.types import ArrayType
 
 
 def apart(one, other):
     return one is other
+
+
+def ones(*shape):
+    return np.ones(shape, np.float32)
 
 
 def runs_of(function, *arguments):
@@ -54,13 +62,124 @@ def test_what_is_vectorised_forwards_alone_reads_no_reversed_view():
     assert isinstance(sine.inputs[0], Temporary)
 
 
+def steps_of(function, *arguments):
+    """The instructions of all nests, as they are scheduled."""
+    runs = runs_of(function, *arguments)
+    found = [schedule(run, apart, Workspace()) for run in runs]
+    return [made for each in found for made in (*each.before, *each.each)]
+
+
+def shapes_of(steps, ufunc):
+    return [made.output.shape for made in steps if made.function is ufunc]
+
+
+def test_what_wraps_around_is_copied_once_where_several_calls_read_it():
+    def function(x, y):
+        rolled = np.roll(x, 1, axis=1)
+        return np.sin(rolled) * y, np.tanh(rolled - y)
+
+    steps = steps_of(function, *(np.ones((40, 30), np.float32) for _ in range(2)))
+    (copy,) = [made for made in steps if isinstance(made.function, Joined)]
+    assert copy.function.ranged
+    for ufunc in (np.sin, np.multiply, np.subtract, np.tanh):
+        assert shapes_of(steps, ufunc) == [(40, 30)]
+
+
+def test_what_wraps_around_in_a_fold_is_not_looked_up():
+    steps = steps_of(lambda x: np.sum(np.roll(x, 1, axis=0), axis=1), np.ones((40, 30)))
+    assert isinstance(steps[0].function, Joined)
+
+
+def test_large_arrays_are_cut_rather_than_copied():
+    def stencil(u):
+        return np.roll(u, 1, 0) + np.roll(u, -1, 0) + np.roll(u, 1, 1) + np.roll(u, -1, 1) - 4 * u
+
+    runs = runs_of(stencil, np.ones((512, 512), np.float32))
+    assert len(runs) == 9
+    assert not any(isinstance(i.function, Joined) for run in runs for i in run.instructions)
+
+
+def test_a_copy_by_ranges_goes_to_no_array_with_gaps():
+    """It takes the output for one range."""
+
+    def function(x):
+        return np.concatenate([np.roll(x, 1, axis=1), x], axis=1), np.roll(x, 1, axis=1).T
+
+    x = np.arange(600.0).reshape(20, 30)
+    results = tracegraph.jit(function, device="host")(x)
+    for found, expected in zip(results, function(x), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_no_call_writes_across_what_it_reads():
+    """A result in another order is a copy, and not what the other values are made of."""
+
+    def function(x, y):
+        z = x * y
+        return z.T, z - np.mean(z, axis=0, keepdims=True)
+
+    for made in steps_of(function, *(np.ones((300, 40), np.float32) for _ in range(2))):
+        orders = {memory_order(r) for r in (*made.inputs, made.output) if r.shape == (40, 300)}
+        assert len(orders) < 2 or made.function is functions.store
+
+
+def test_values_of_rows_and_columns_lie_as_what_is_stored():
+    def function(row, column):
+        product = np.where(row > column, row, column)
+        return product, np.sum(product, axis=0)
+
+    steps = steps_of(function, np.ones((1, 900)), np.ones((50, 1)))
+    large = [made.output for made in steps if made.output.shape == (900, 50)]
+    assert large
+    assert {memory_order(output) for output in large} == {(1, 0)}
+
+
+def test_columns_that_are_only_folded_have_their_longest_axis_innermost():
+    steps = steps_of(lambda row, column: np.sum(row * column, axis=0), ones(1, 9000), ones(5, 1))
+    assert [memory_order(m.output) for m in steps if m.function is np.multiply] == [(1, 0)]
+
+
+@pytest.mark.parametrize("reads", [1, 2])
+def test_a_reversed_view_that_several_calls_read_is_copied(reads):
+    def function(x, y):
+        reversed_ = x[::-1]
+        return (reversed_ + y, reversed_ * y)[:reads]
+
+    steps = steps_of(function, ones(900), ones(900))
+    assert sum(made.function is functions.store for made in steps) == (reads > 1)
+
+
+def test_a_reversed_view_of_what_changes_is_not_copied():
+    output = Temporary(np.dtype(float), (900,), {0: 0})
+    buffer = Buffer("scratch", 0, ArrayType(np.dtype(float), (900,)))
+    back = View(output.dtype, (900,), {0: 0}, buffer, (-8,), 8 * 899)
+    whole = View(output.dtype, (900,), {0: 0}, buffer, (8,), 0)
+    reads = [Instruction("write", np.sin, (back,), output) for _ in range(2)]
+    store = Instruction("write", functions.store, (output,), whole)
+    assert straighten([reads[0], store, reads[1]], apart) == [reads[0], store, reads[1]]
+    assert len(straighten([*reads, store], apart)) == 4
+
+
+def test_blocks_along_the_axis_of_memory_are_not_few():
+    """Of few, the last would be short runs."""
+    (run,) = runs_of(centred, np.ones((512, 2500), np.float32))
+    assert schedule(run, apart, Workspace()).axis is None
+
+
 @pytest.mark.parametrize("shape", [(1, 1), (1, 40), (40, 1), (7, 9), (300, 200), (1100, 1300)])
 def test_results_do_not_depend_on_the_layout(shape):
     x = np.random.default_rng(0).random(shape)
 
     def function(x):
         centred = x.T[::-1] - np.mean(x, axis=0)[::-1, None]
-        return np.exp(centred), np.sum(centred * centred, axis=1), np.cumsum(centred, axis=0)
+        rolled = np.roll(np.roll(centred, 1, axis=0), -1, axis=1)[:, ::-1]
+        return (
+            np.exp(centred),
+            np.sum(centred * centred, axis=1),
+            np.cumsum(centred, axis=0),
+            (np.tanh(rolled) + rolled * centred).T,
+            np.max(np.roll(x, 2, axis=1) + x, axis=0),
+        )
 
     for found, expected in zip(
         tracegraph.jit(function, device="host")(x), function(x), strict=True

@@ -16,6 +16,7 @@ from lowering.kernel import MapNest, ReduceNest, RowNest, ScatterNest
 from lowering.plan import KernelNode, LibraryNode, Plan, WhileNode, walk
 from tracegraph import ArrayType
 
+F32 = np.float32
 F64 = np.float64
 
 
@@ -538,6 +539,40 @@ def test_few_long_rows_are_not_left_to_one_block_each():
     plan = plan_of(softmax, ArrayType(F64, (2, 1 << 20)))
     nests = [nest for node in plan.graph.nodes for nest in node.kernel.nests]
     assert all(len(nest.passes) == 1 for nest in nests if isinstance(nest, RowNest))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "shape", "nodes"),
+    [
+        (F32, (5918, 167), 2),
+        (F32, (600, 167), 1),  # so little that a kernel more takes longer
+        (F32, (60_000, 12), 1),  # no tiles turn
+        (F64, (2000, 167), 1),  # a sector is four elements rather than eight
+    ],
+)
+def test_rows_do_not_store_much_across_memory(dtype, shape, nodes):
+    def function(x):
+        y = np.tanh(x)
+        return y, np.max(y, axis=1), np.sin(y).T
+
+    assert kinds(plan_of(function, ArrayType(dtype, shape))) == {"KernelNode": nodes}
+
+
+def test_an_update_that_reads_across_memory_is_not_made_by_rows():
+    def function(x, y):
+        z = x.T + y
+        return z, np.sum(z, axis=1)
+
+    types = ArrayType(F32, (2000, 1500)), ArrayType(F32, (1500, 2000))
+    assert kinds(plan_of(function, *types)) == {"KernelNode": 2}
+
+
+@pytest.mark.parametrize(("size", "nodes"), [(1024, 1), (8192, 1), (8193, 2), (16_000, 2)])
+def test_one_block_makes_as_many_passes_as_take_less_than_kernels(size, nodes):
+    def function(x):
+        return x - np.mean(x)
+
+    assert kinds(plan_of(function, ArrayType(F32, (size,)))) == {"KernelNode": nodes}
 
 
 @pytest.mark.parametrize(
