@@ -105,9 +105,11 @@ def _fill_by_words(
     with body.block(f"if ({test})"):
         parts.fill(words, block)
     with body.block("else"):
-        both = parts.declare({load: f"tg_straddle<{size}>" for load, size in sizes.items()})
-        parts.fill(both, straddle)
-        parts.fill(words, within)
+        # one load after the other: with all of them, registers would be for the rare case
+        for load, size in sizes.items():
+            both = parts.declare({load: f"tg_straddle<{size}>"})
+            parts.fill(both, straddle)
+            parts.fill({load: words[load]}, within)
     parts.fill(arrays, elements, addressed=False)
 
 
