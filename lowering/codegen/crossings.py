@@ -15,13 +15,21 @@ from tracegraph.scalar import Axis, Load, affine
 
 LEAST_EXTENT = 16
 LEAST_POINTS = 1 << 16
-LARGE_POINTS = 1 << 22  # of which there are enough of the largest tiles
+LARGE_POINTS = 1 << 27  # of which there are enough of the largest tiles
 TILE_BYTES = 256  # of a run of memory that a block loads or stores at once
 MOST_SIDE, LEAST_SIDE = 64, 32
 SHARED_BYTES = 48 << 10
 BANK_BYTES = 4
 WORD = 4  # bytes that an access is to move at least
 SECTOR = 32  # bytes that memory reads and writes as one
+BYTES_IN_FLIGHT = 80 << 10
+"""What the blocks of a multiprocessor are to load at a time of tiles that lie anywhere in sectors.
+
+A warp's access takes two lines of the cache then, of which there are few beside the tiles of many
+blocks: so each block loads all of its tile before it keeps any, and has registers for it.
+"""
+MOST_RESIDENT, MOST_RESIDENT_NARROW = 4, 5
+"""What that many blocks leave to a thread is enough to compute with; narrow elements need less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +38,8 @@ class Crossing:
 
     A tile is a square of `side` by `side` points over both axes; sheared ones reach over to up to
     `overhang` points more along `stored`. Each staged load has one in shared memory, in which the
-    elements along `loaded` follow each other.
+    elements along `loaded` follow each other. If it is `skewed`, its runs in memory begin anywhere
+    in a sector.
     """
 
     stored: int
@@ -39,6 +48,7 @@ class Crossing:
     leaders: tuple[Store, Load]
     side: int
     overhang: int
+    skewed: bool
 
     def row(self, load: Load) -> int:
         """Elements from one row of a tile to the next, such that a column meets all banks."""
@@ -46,8 +56,19 @@ class Crossing:
 
     def offsets(self) -> list[int]:
         """Where each load's tile begins in shared memory, and where the last one ends."""
-        rows = self.side + self.overhang + (self.overhang > 0)
+        rows = self.side + self.overhang
         return offsets_of(rows * self.row(load) * load.dtype.itemsize for load in self.loads)
+
+    @property
+    def resident(self) -> int:
+        """How many blocks a multiprocessor should run at a time; 1 if the compiler may choose."""
+        if not (self.skewed or self.overhang):
+            return 1
+        load = self.leaders[1]
+        beside = self.sector(self.loaded) if self.skewed else 0
+        elements = (self.side + self.overhang) * (self.side + beside)
+        most = MOST_RESIDENT if load.dtype.itemsize >= WORD else MOST_RESIDENT_NARROW
+        return max(1, min(most, round(BYTES_IN_FLIGHT / (elements * load.dtype.itemsize))))
 
     def anchored(self, axis: int) -> bool:
         """Whether tiles are to begin where the leader's runs along an axis begin a sector: those of
@@ -98,10 +119,11 @@ def crossing(nest: MapNest) -> Crossing | None:
     sides = [side]
     if 2 * side * widest <= TILE_BYTES and 2 * side <= most and prod(nest.space) >= LARGE_POINTS:
         sides = [2 * side, side]
-    leaders, width = (largest, leader), word_of(nest.stores, stored)
-    straight = _anchored(largest, stored) or begins_aligned(largest, stored, width)
-    overhang = 0 if straight else width - 1
-    found = (Crossing(stored, loaded, staged, leaders, side, overhang) for side in sides)
+    leaders = largest, leader
+    overhang = _sector(largest) if _runs_anywhere(largest, stored) else 0
+    # what lies beside a run in its sectors is memory of the leader, and not of other loads
+    skewed = len(staged) == 1 and _runs_anywhere(leader, loaded)
+    found = (Crossing(stored, loaded, staged, leaders, side, overhang, skewed) for side in sides)
     return next((each for each in found if each.offsets()[-1] <= SHARED_BYTES), None)
 
 
@@ -121,6 +143,12 @@ def begins_aligned(access: Load | Store, axis: int, width: int) -> bool:
     strides, offset = found
     others = (stride for other, stride in strides.items() if other != axis)
     return not any(number % width for number in (*others, offset))
+
+
+def _runs_anywhere(access: Load | Store, axis: int) -> bool:
+    """Whether an access runs along an axis from places that may be anywhere in a sector, each."""
+    straight = _anchored(access, axis) or begins_aligned(access, axis, _sector(access))
+    return (_strides(access) or {}).get(axis) == 1 and not straight
 
 
 def _anchored(access: Load | Store, axis: int) -> bool:

@@ -3,10 +3,10 @@
 A run is the points of a tile that follow each other in memory. Where runs begin off alignment, each
 perhaps by another distance, their words begin where memory's do.
 
-Where stores are off alignment, tiles are sheared: each run that is stored begins with a word, and
-ends where that of the next tile begins. Loads must have all of a run: the points before the first
-and after the last of its words make up one word together; they are its rim, and are loaded one by
-one.
+Where stores are off alignment, tiles are sheared: each run that is stored begins with a sector, and
+ends where that of the next tile begins. To write a part of a sector costs more than to load a tile
+that is larger by one. Loads must have all of a run: they begin with the sector that it begins in,
+and what they miss at its end is its rim.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ from lowering.rounding import ceil_div
 from tracegraph.scalar import Load, affine
 
 WORDS_IN_FLIGHT = 16
-"""Words that a thread loads before it keeps the first."""
+"""Words that a thread loads before it keeps the first, or stores in one round of a loop."""
+
+SKEWED_IN_FLIGHT = 36
+"""The same of loads in skewed runs: all of a tile's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,7 @@ class Tile:
 
 @dataclass(frozen=True, slots=True)
 class Skew:
-    """How far behind a word's begin the runs of a tile begin: the first by `first` points, each
+    """How far behind a sector's begin the runs of a tile begin: the first by `first` points, each
     other by `step` more than the one before it, modulo `width`.
     """
 
@@ -84,39 +87,42 @@ class Skew:
     def of(self, run: str) -> str:
         """The skew of a run, as text."""
         if self.step == 0:
-            return self.first
+            return f"({self.first} & {self.width - 1})"
         return f"({self.first} + ({run}) * {self.step} & {self.width - 1})"
 
     def head(self, run: str) -> str:
-        """The points of a run before its first word, as text."""
+        """The points of a run before its first sector, as text."""
         return f"(-{self.of(run)} & {self.width - 1})"
 
+    def within(self, width: int) -> Skew:
+        """How far behind words of a width the runs begin."""
+        return Skew(self.first, self.step % width, width)
 
-def declare_skew(
-    body: Body, tile: Tile, leader: Load | Store, axis: int, width: int
-) -> Skew | None:
-    """The skew of a flat access's runs along an axis; None if all begin with a word."""
+
+def declare_skew(body: Body, tile: Tile, leader: Load | Store, axis: int) -> Skew:
+    """The skew, in sectors, of a flat access's runs along an axis."""
     crossing = tile.crossing
-    if width == 1 or crossing.anchored(axis) or begins_aligned(leader, axis, width):
-        return None
-    name, size = body.fresh(), leader.buffer.type.dtype.itemsize
+    name, sector = body.fresh(), crossing.sector(axis)
     with body.scope():
         for number in (crossing.stored, crossing.loaded):
             body.bind(axes_of(tile.space)[number], f"{tile.name(number)}_start")
         compute(body, leader.indices)
         place = f"{body.pointers[leader.buffer]} + {index(body, leader.indices[0])}"
-    body.line(f"const int {name} = int(tg_u64({place}) / {size} & {width - 1});")
+    size = leader.buffer.type.dtype.itemsize
+    body.line(f"const int {name} = int(tg_u64({place}) / {size} & {sector - 1});")
     across = crossing.loaded if axis == crossing.stored else crossing.stored
     strides, _ = affine(leader.indices[0]) or ({}, 0)
-    return Skew(name, strides.get(across, 0) % width, width)
+    return Skew(name, strides.get(across, 0) % sector, sector)
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """Words of `width` points in runs along an axis; neighbouring threads take neighbouring ones.
+    """Words of `width` points in as many `runs` along an axis; neighbouring threads take
+    neighbouring ones.
 
-    Those of one access, the `leader`, are aligned. A thread's begin at place `column` of their
-    runs, the first of which is `run`.
+    Those of one access, the `leader`, are aligned. With a skew, the first of a run begins where its
+    sector does: before the tile if they are loaded, and else in it. A thread's first word is in a
+    run called `run`, and is at `column` of the words there.
     """
 
     tile: Tile
@@ -124,62 +130,123 @@ class Words:
     axis: int
     width: int
     skew: Skew | None
+    runs: int
     column: str
     run: str
 
     @property
     def parts(self) -> int:
-        """How many words a thread takes."""
-        return self.tile.side**2 // (self.tile.threads * self.width)
+        """How many words a thread takes, or some threads do."""
+        return ceil_div(self.runs * self.tile.side, self.tile.threads * self.width)
 
     @property
     def apart(self) -> int:
-        """How many runs lie from one word of a thread to its next; 0 if not even one."""
+        """How many runs lie from one turn of a thread to its next; 0 if not even one."""
         return self.tile.threads * self.width // self.tile.side
+
+    @property
+    def alike(self) -> int:
+        """How many words a thread takes in a turn: those of all runs that begin as the first one
+        does in a sector, so that their places are computed once; 1 if all of the thread's do.
+        """
+        if not 0 < self.apart < self.period:
+            return 1
+        whole = self.period % self.apart == 0 and self.runs % self.period == 0
+        return self.runs // self.period if whole else 1
+
+    @property
+    def period(self) -> int:
+        """How many runs lie from one to the next that begins alike in a sector."""
+        return 0 if self.skew is None else self.skew.width
+
+    @property
+    def turns(self) -> int:
+        """How many times a thread takes words that are alike."""
+        return self.parts // self.alike
+
+    @property
+    def exact(self) -> bool:
+        """Whether all threads take as many words."""
+        return self.runs * self.tile.side % (self.tile.threads * self.width) == 0
 
     @property
     def anew(self) -> bool:
         """Whether the place of each word is computed anew, where points are words and runs begin
-        anywhere in a sector.
+        anywhere in a sector, but words do not.
 
         That takes more instructions and registers, so that fewer blocks run at a time and loads
         come apart: on an H200, float32 then moves 84 % of what a copy moves, and else 71 %.
         """
-        return self.tile.odd and self.leader.buffer.type.dtype.itemsize >= WORD
+        size = self.leader.buffer.type.dtype.itemsize
+        return self.tile.odd and self.skew is None and size >= WORD and self.exact
 
     @property
     def batch(self) -> int:
-        """How many words a thread loads before it keeps the first."""
-        return min(self.parts, WORDS_IN_FLIGHT)
+        """How many turns' words a thread loads before it keeps the first."""
+        most = WORDS_IN_FLIGHT if self.skew is None else SKEWED_IN_FLIGHT
+        return _divisor(self.turns, most // self.alike)
+
+    def declare_place(self, body: Body, begin: str) -> tuple[str, str]:
+        """The place in its run, and the run, of word number `part` from the turn `begin` on.
+
+        Declares `turn`; its `first` run, which begins in a sector as all of the turn do; and the
+        word's `column` in a tile, if it is loaded and runs are skewed.
+        """
+        tile = self.tile
+        body.line(f"const int turn = {begin} + part / {self.alike};")
+        if self.anew:
+            number = f"(turn * {tile.threads} + thread)"
+            return f"{number} % {tile.side}", f"{number} / {tile.side}"
+        column, first = self.column, f"{self.run} + turn * {self.apart}"
+        if self.apart == 0:
+            each = tile.side // tile.threads
+            column, first = f"{column} + turn % {each} * {tile.threads}", f"turn / {each}"
+        body.line(f"const int first = {first};")
+        run = f"first + part % {self.alike} * {self.period}" if self.alike > 1 else "first"
+        if self.skew is None:
+            return column, run
+        if self.axis == tile.crossing.stored:
+            return f"{column} + {self.skew.head('first')}", run
+        # who would load what lies before the tile loads the first word: branches cost more
+        word = f"{column} / {self.width} - {self.skew.of('first')} / {self.width}"
+        body.line(f"const int word = {word}, column = (word > 0 ? word : 0) * {self.width};")
+        return f"column - {self.skew.within(self.width).of('first')}", run
+
+    def tests(self) -> list[str]:
+        """The tests that there is a word."""
+        run = "stored_place" if self.axis == self.tile.crossing.loaded else "loaded_place"
+        return [] if self.exact else [f"{run} < {self.runs}"]
 
 
 def word_widths(tile: Tile, loads: Iterable[Load], stores: Iterable[Store]) -> tuple[int, int]:
     """The points of the words by which loads and stores of a whole tile are made.
 
-    All words of a thread are to begin at the same place of their runs, however these begin.
+    All words of a thread are to begin at the same place of a word as their runs do.
     """
     crossing = tile.crossing
     widths = word_of(loads, crossing.loaded), word_of(stores, crossing.stored)
     apart = [tile.threads * width // tile.side for width in widths]
-    steady = all(number and number % max(widths) == 0 for number in apart)
-    return widths if steady else (1, 1)
+    if not all(number and number % max(widths) == 0 for number in apart):
+        return 1, 1
+    leader, width = crossing.leader(crossing.loaded), widths[0]
+    straight = crossing.anchored(crossing.loaded) or begins_aligned(leader, crossing.loaded, width)
+    return (width if straight or crossing.skewed else 1), widths[1]
 
 
 def declare_words(
-    body: Body, tile: Tile, leader: Load | Store, axis: int, width: int, skew: Skew | None
+    body: Body,
+    tile: Tile,
+    leader: Load | Store,
+    axis: int,
+    width: int,
+    skew: Skew | None,
 ) -> Words:
     """Declare where the words of a thread begin."""
     column, run = body.fresh(), body.fresh()
     per_run = tile.side // width
     body.line(f"const int {column} = thread % {per_run} * {width}, {run} = thread / {per_run};")
-    if skew is not None:
-        first, column = column, body.fresh()
-        text = f"{first} + {skew.head(run)}"
-        if axis == tile.crossing.loaded:
-            # a thread that has the rim instead of a word loads its neighbour's: branches cost more
-            text = f"{text} - ({text} > {tile.side - width} ? {width} : 0)"
-        body.line(f"const int {column} = {text};")
-    return Words(tile, leader, axis, width, skew, column, run)
+    runs = tile.side + (tile.crossing.overhang if axis == tile.crossing.loaded else 0)
+    return Words(tile, leader, axis, width, skew, runs, column, run)
 
 
 def word_test(body: Body, words: Words, access: Load | Store) -> dict[Buffer, str]:
@@ -195,27 +262,19 @@ def word_test(body: Body, words: Words, access: Load | Store) -> dict[Buffer, st
 
 @contextmanager
 def each_word(
-    body: Body, words: Words, parts: int, begin: str = "", tests: Iterable[str] = ()
+    body: Body, words: Words, parts: int, begin: str = "0", tests: Iterable[str] = ()
 ) -> Iterator[None]:
     """Text that runs for each `part` of a thread's words that passes the tests, with both axes
     bound to where it begins.
     """
     tile = words.tile
-    body.line(f"#pragma unroll {min(parts, WORDS_IN_FLIGHT)}")
+    most = WORDS_IN_FLIGHT if words.axis == tile.crossing.stored else parts
+    body.line(f"#pragma unroll {_divisor(parts, most)}")
     with body.block(f"for (int part = 0; part < {parts}; ++part)"):
-        number = f"({begin}part)" if begin else "part"
-        column, run = words.column, f"{words.run} + {number} * {words.apart}"
-        if words.anew:
-            place = body.fresh()
-            body.line(f"const int {place} = {number} * {tile.threads} + thread;")
-            column, run = f"{place} % {tile.side}", f"{place} / {tile.side}"
-        elif words.apart == 0:
-            turns = tile.side // tile.threads
-            column = f"{column} + {number} % {turns} * {tile.threads}"
-            run = f"{number} / {turns}"
+        place, run = words.declare_place(body, begin)
         along_stored = words.axis == tile.crossing.stored
-        _bind_point(body, tile, *((column, run) if along_stored else (run, column)))
-        with _test(body, tests):
+        _bind_point(body, tile, *((place, run) if along_stored else (run, place)))
+        with _test(body, [*words.tests(), *tests]):
             yield
 
 
@@ -236,12 +295,17 @@ class Points:
 
 
 def rim(words: Words, skew: Skew) -> Points:
-    """The points of runs along the loaded axis that no word has."""
+    """The last words of skewed runs that are loaded: as many as may begin before the tile. Where
+    fewer do, the last is loaded more than once.
+    """
     side, width = words.tile.side, words.width
-    run, item = f"point / {width}", f"point % {width}"
-    head = skew.head(run)
-    place = f"{item} + ({item} < {head} ? 0 : {side - width})"
-    return Points(side * width, run, place, (f"{head} != 0",))
+    count = skew.width // width
+    run = f"point / {count}"
+    within = skew.within(width).of(run)
+    word = f"{side // width} + point % {count} - {skew.of(run)} / {width}"
+    last = f"({side - 1} + {within}) / {width}"
+    place = f"({word} < {last} ? {word} : {last}) * {width} - {within}"
+    return Points(words.runs * count, run, place, ())
 
 
 def overhang(tile: Tile) -> Points:
@@ -282,3 +346,12 @@ def _test(body: Body, tests: Iterable[str]) -> Iterator[None]:
     text = " && ".join(tests)
     with body.block(f"if ({text})") if text else body.scope():
         yield
+
+
+def _divisor(number: int, most: int) -> int:
+    """The greatest divisor that is `most` at most; 1 if there is none.
+
+    >>> _divisor(32, 18), _divisor(36, 18)
+    (16, 18)
+    """
+    return max((n for n in range(1, most + 1) if number % n == 0), default=1)

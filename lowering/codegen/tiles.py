@@ -80,13 +80,26 @@ class Turn:
         width = self.stored.width
         if width == 1:
             return stored_place
-        apart = self.tile.side // width + (0 if self.shear is None else 1)
-        return f"(({stored_place}) % {width} * {apart} + ({stored_place}) / {width})"
+        apart = (self.tile.side + self.tile.crossing.overhang) // width
+        place, shift = f"({stored_place})", width.bit_length() - 1
+        return f"(({place} & {width - 1}) * {apart} + ({place} >> {shift}))"
+
+    def row_of_part(self, first_row: str) -> str:
+        """The row of the run of a word that is loaded, from that of the thread's first word on."""
+        words, width = self.loaded, self.stored.width
+        if words.anew or not words.apart or words.apart % width or words.period % width:
+            return self.row("stored_place")
+        row = f"{first_row} + turn * {words.apart // width}"
+        if words.alike > 1:
+            row = f"{row} + part % {words.alike} * {words.period // width}"
+        return row
 
     def column(self, stored_place: str) -> str:
         """The column of the tiles, which begin as far behind a word as runs do in memory."""
         skew = self.loaded.skew
-        return "loaded_place" if skew is None else f"loaded_place + {skew.of(stored_place)}"
+        if skew is None or self.loaded.width == 1:
+            return "loaded_place"
+        return f"loaded_place + {skew.within(self.loaded.width).of(stored_place)}"
 
     def element(self, number: int, stored_place: str) -> str:
         """An element of a load's tile, as text."""
@@ -106,12 +119,12 @@ def _write_turn(body: Body, nest: MapNest, tile: Tile) -> None:
     largest, load = crossing.leaders
     store, load = stores[nest.stores.index(largest)], _flat_load(flat, load)
     load_width, store_width = word_widths(tile, crossing.loads, nest.stores)
-    shear = declare_skew(body, tile, store, crossing.stored, store_width)
+    shear = declare_skew(body, tile, store, crossing.stored) if crossing.overhang else None
     skew = None
     if tile.cut:
         load_width, store_width = 1, 1
-    else:
-        skew = declare_skew(body, tile, load, crossing.loaded, load_width)
+    elif crossing.skewed:
+        skew = declare_skew(body, tile, load, crossing.loaded)
     turn = Turn(
         tuple(loads),
         declare_words(body, tile, load, crossing.loaded, load_width, skew),
@@ -127,35 +140,49 @@ def _write_turn(body: Body, nest: MapNest, tile: Tile) -> None:
 def _load_tile(body: Body, turn: Turn) -> None:
     """Load the tile a word a thread at a time, and many words before the first of them is kept."""
     words, tile = turn.loaded, turn.tile
-    single = [rim(words, words.skew)] if words.skew is not None else []
-    single += [overhang(tile)] if turn.shear is not None else []
-    kept = [(points, _load_points(body, turn, points)) for points in single]
-    batch = words.batch
-    names = [body.fresh() for _ in turn.loads]
+    behind = None if words.skew is None else rim(words, words.skew)
+    kept: list[str] = []
+    if behind is not None:
+        kept = _declare_words(body, turn, behind.parts(tile))
+        with each_point(body, tile, behind, tile.inside()):
+            _load_words(body, turn, kept)
+    count = words.batch * words.alike
     first_row = body.fresh()
     body.line(f"const int {first_row} = {turn.row(words.run)};")
     body.line("#pragma unroll 1")
-    with body.block(f"for (int begin = 0; begin < {words.parts}; begin += {batch})"):
-        for load, name in zip(turn.loads, names, strict=True):
-            body.line(f"{pack(load, words.width)} {name}[{batch}];")
-        with each_word(body, words, batch, "begin + ", tile.inside()):
-            for load, name in zip(turn.loads, names, strict=True):
-                _load_word(body, words, load, f"{name}[part]")
+    with body.block(f"for (int begin = 0; begin < {words.turns}; begin += {words.batch})"):
+        names = _declare_words(body, turn, count)
+        with each_word(body, words, count, "begin", tile.inside()):
+            _load_words(body, turn, names)
         # what lies outside is kept, too, and never used
-        with each_word(body, words, batch, "begin + "):
-            row = turn.row("stored_place")
-            if words.apart and not words.anew:
-                row = f"({first_row} + (begin + part) * {words.apart // turn.stored.width})"
-            column = turn.column("stored_place")
-            if words.skew is not None:
-                column = f"{column} & {-words.width}"  # as it is, but only so a compiler knows
-            for number, (load, name) in enumerate(zip(turn.loads, names, strict=True)):
-                place = f"tile{number} + {row} * {tile.crossing.row(load)} + ({column})"
-                body.line(f"*reinterpret_cast<{pack(load, words.width)}*>({place}) = {name}[part];")
-    for points, arrays in kept:
-        with each_point(body, tile, points):
-            for number, name in enumerate(arrays):
-                body.line(f"{turn.element(number, 'stored_place')} = {name}[part];")
+        with each_word(body, words, count, "begin"):
+            column = "loaded_place" if words.skew is None else "column"
+            _keep_words(body, turn, names, turn.row_of_part(first_row), column)
+    if behind is not None:
+        with each_point(body, tile, behind):
+            _keep_words(body, turn, kept, turn.row("stored_place"), turn.column("stored_place"))
+
+
+def _declare_words(body: Body, turn: Turn, count: int) -> list[str]:
+    names = [body.fresh() for _ in turn.loads]
+    for load, name in zip(turn.loads, names, strict=True):
+        body.line(f"{pack(load, turn.loaded.width)} {name}[{count}];")
+    return names
+
+
+def _load_words(body: Body, turn: Turn, names: list[str]) -> None:
+    for load, name in zip(turn.loads, names, strict=True):
+        _load_word(body, turn.loaded, load, f"{name}[part]")
+
+
+def _keep_words(body: Body, turn: Turn, names: list[str], row: str, column: str) -> None:
+    width = turn.loaded.width
+    if turn.loaded.skew is not None:
+        column = f"({column}) & {-width}"  # as it is, but only so a compiler knows
+    for number, (load, name) in enumerate(zip(turn.loads, names, strict=True)):
+        length = turn.tile.crossing.row(load)
+        place = f"tile{number} + ({row}) * {length} + ({column})"
+        body.line(f"*reinterpret_cast<{pack(load, width)}*>({place}) = {name}[part];")
 
 
 def _load_word(body: Body, words: Words, load: Load, target: str) -> None:
@@ -166,18 +193,6 @@ def _load_word(body: Body, words: Words, load: Load, target: str) -> None:
     else:
         compute(body, [load])
         body.line(f"{target}.items[0] = {value(body, load)};")
-
-
-def _load_points(body: Body, turn: Turn, points: Points) -> list[str]:
-    """Load single points; returns the names of the arrays that they are in."""
-    names = [body.fresh() for _ in turn.loads]
-    for load, name in zip(turn.loads, names, strict=True):
-        body.line(f"{c_type(load.dtype)} {name}[{points.parts(turn.tile)}];")
-    with each_point(body, turn.tile, points, turn.tile.inside()):
-        compute(body, turn.loads)
-        for load, name in zip(turn.loads, names, strict=True):
-            body.line(f"{name}[part] = {value(body, load)};")
-    return names
 
 
 def _store_tile(body: Body, turn: Turn) -> None:

@@ -176,6 +176,9 @@ def kernel_text(
         declared.append("unsigned char* workspace")
         parameters.append(Workspace(workspace))
     resident = resident_blocks(nests, threads, cluster)
+    match shapes:
+        case [TileShape(crossing=only)]:
+            resident = only.resident
     bounds = f"__launch_bounds__({threads}{f', {resident}' if resident > 1 else ''})"
     attribute = f"TG_CLUSTER({cluster}) " if cluster > 1 else ""
     head = f'extern "C" __global__ void {attribute}{bounds}'

@@ -131,7 +131,9 @@ CASES = {
     "float32_67x131": transpose("float32", 67, 131),
     "float16_300x17": transpose("float16", 300, 17),
     "float16_259x131": transpose("float16", 259, 131),  # rows begin off alignment, by turns
+    "float16_261x277": transpose("float16", 261, 277),  # tiles past which there is a sector
     "int8_256x129": transpose("int8", 256, 129),
+    "int8_133x323": transpose("int8", 133, 323),
     **{f"order_{o}": permutation(o) for o in [(0, 3, 2, 1), (3, 0, 2, 1), (2, 0, 3, 1)]},
     "sum_with_the_transpose": sum_with_the_transpose(),
     "padded_and_reversed": padded_and_reversed(),
@@ -177,19 +179,32 @@ def test_tiles_compile_for_gpus(arch: str, unit: Unit) -> None:
 
 def test_tiles_of_narrow_elements_are_large_and_moved_by_words(unit: Unit) -> None:
     code = unit.kernels[CASES["float16_259x131"].node]
-    assert code.shared_bytes == _tile_bytes(128, 2, 2)
+    assert code.shared_bytes == _tile_bytes(128, 16, 2)
     text = text_of(unit, CASES["float16_259x131"].node)
     assert "*reinterpret_cast<const tg_pack<tg_half, 2>*>(p0" in text
     assert "*reinterpret_cast<tg_pack<tg_half, 2>*>(p1" in text
 
 
+def test_few_blocks_load_whole_tiles_that_lie_anywhere_in_sectors(unit: Unit) -> None:
+    bounds = {
+        name: unit.source.split(f"\n{unit.kernels[CASES[name].node].name}(")[0].splitlines()[-1]
+        for name in ("float16_64x128", "float16_261x277", "float32_261x257", "float64_261x257")
+    }
+    assert [text.partition("__launch_bounds__")[2] for text in bounds.values()] == [
+        "(256)",
+        "(256, 2)",
+        "(256, 4)",
+        "(256, 4)",
+    ]
+
+
 def test_tiles_are_small_where_large_ones_do_not_fit(unit: Unit) -> None:
     code = unit.kernels[CASES["narrowed_and_added"].node]
-    assert code.shared_bytes == _tile_bytes(64, 2, 2) + _tile_bytes(64, 2, 1)
+    assert code.shared_bytes == _tile_bytes(64, 32, 2) + _tile_bytes(64, 32, 1)
 
 
 def _tile_bytes(side: int, width: int, size: int) -> int:
-    """The shared memory of a tile that is stored by words of `width` points, off alignment."""
+    """The shared memory of a tile that is stored by sectors of `width` points, off alignment."""
     nbytes = (side + width) * (side + 4 // size) * size
     return -(-nbytes // 16) * 16
 
@@ -211,8 +226,8 @@ def test_tiles_begin_where_runs_begin_a_sector(unit: Unit) -> None:
     aligned, odd = (CASES[f"float32_{shape}"].node for shape in ("64x128", "261x257"))
     assert unit.kernels[aligned].grid == (2 * 3, 1, 1)
     assert unit.kernels[odd].grid == (5 * 5, 1, 1)
-    assert "& 7)" in text_of(unit, aligned)
-    assert "& 7)" not in text_of(unit, odd)
+    assert "int(tg_u64(p1 + 0) / 4 & 7)" in text_of(unit, aligned)
+    assert "int(tg_u64(p1 + 0) / 4 & 7)" not in text_of(unit, odd)
 
 
 def test_maps_without_a_crossing_have_no_tile() -> None:
