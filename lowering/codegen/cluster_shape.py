@@ -12,7 +12,7 @@ from itertools import product
 from math import prod
 
 from lowering.codegen.plain import PlainNest
-from lowering.codegen.row_shape import row_width, steps_kept, widest
+from lowering.codegen.row_shape import row_width, steps_kept, steps_of_lane, widest
 from lowering.codegen.shapes import FULL_DEVICE
 from lowering.contiguity import WORD_BYTES, loop_is_contiguous
 from lowering.kernel import RowNest
@@ -20,6 +20,10 @@ from lowering.rounding import ceil_div, power_of_two, round_up, share_of
 from lowering.rows import MOST_CLUSTER, most_shares
 
 MOST_ROW_THREADS = 1024  # of a block that has rows to itself
+MOST_WIDE_THREADS = 256
+"""The same where elements are wide: more would leave too few registers to each, or be one block."""
+WIDE_RESIDENT = 3
+"""Blocks of so many threads that run at a time. Left alone, compilers choose to spill for more."""
 CLUSTERS = (2, 4, MOST_CLUSTER)
 THREADS = (256, 512)  # of a block of a cluster
 REGISTERS = 1 << 16  # of a multiprocessor
@@ -55,15 +59,32 @@ def resident_blocks(nests: Sequence[PlainNest], threads: int, cluster: int) -> i
     """The blocks that each multiprocessor should run at a time, for which the compiler has to save
     registers. 1 if any will do.
     """
-    rows = [_Row.of(nest) for nest in nests if isinstance(nest, RowNest) and _is_long(nest)]
-    return max(min((row.resident(cluster, threads) for row in rows), default=1), 1)
+    rows = [nest for nest in nests if isinstance(nest, RowNest)]
+    long = [_Row.of(nest).resident(cluster, threads) for nest in rows if _is_long(nest)]
+    if not long and threads == MOST_WIDE_THREADS and any(map(_keeps_most, rows)):
+        return WIDE_RESIDENT
+    return max(min(long, default=1), 1)
+
+
+def most_row_threads(nest: RowNest) -> int:
+    """The most threads of a block that has contiguous rows of several passes to itself."""
+    return MOST_ROW_THREADS if widest(nest) <= WORD_BYTES else MOST_WIDE_THREADS
+
+
+def _keeps_most(nest: RowNest) -> bool:
+    """Whether lanes keep more than half of the eight-byte elements that they may."""
+    if len(nest.passes) == 1 or widest(nest) != 8 or not loop_is_contiguous(nest):
+        return False
+    steps = prod(nest.loop)
+    lanes = min(MOST_WIDE_THREADS, power_of_two(ceil_div(steps, steps_of_lane(nest, 1))))
+    return steps_kept(nest) // 2 < ceil_div(steps, lanes) <= steps_kept(nest)
 
 
 def _is_long(nest: RowNest) -> bool:
     """Whether several passes are made over rows that one block cannot keep."""
     if len(nest.passes) == 1 or not prod(nest.space):
         return False
-    return prod(nest.loop) > MOST_ROW_THREADS * steps_kept(nest) and loop_is_contiguous(nest)
+    return prod(nest.loop) > most_row_threads(nest) * steps_kept(nest) and loop_is_contiguous(nest)
 
 
 def _cluster(nest: RowNest) -> tuple[int, int]:

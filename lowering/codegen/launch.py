@@ -10,7 +10,12 @@ from math import prod
 
 from lowering.codegen import shapes
 from lowering.codegen.cells import PLACE_BYTES, cell_bytes, told_offsets
-from lowering.codegen.cluster_shape import MOST_ROW_THREADS, cluster_of, cluster_threads
+from lowering.codegen.cluster_shape import (
+    MOST_ROW_THREADS,
+    cluster_of,
+    cluster_threads,
+    most_row_threads,
+)
 from lowering.codegen.crossings import Crossing, crossing
 from lowering.codegen.plain import PlainNest
 from lowering.codegen.row_shape import reduce_shape, steps_kept
@@ -23,7 +28,7 @@ from lowering.codegen.shapes import (
     Shape,
     TileShape,
 )
-from lowering.contiguity import VECTOR_BYTES, loop_is_contiguous
+from lowering.contiguity import VECTOR_BYTES, WORD_BYTES, loop_is_contiguous
 from lowering.facts import loads, nest_accumulators
 from lowering.kernel import (
     Accumulator,
@@ -41,6 +46,9 @@ from tracegraph.scalar import Load
 MOST_THREADS = 256
 FEWEST_THREADS = 32
 VECTORS_PER_THREAD = 2
+FEW_WIDE = 8
+"""Points for each thread that runs, below which elements of eight bytes are no vectors: on an H200,
+sines of 2**20 float64 take 4.4 us then, and else 5.0."""
 SHARED_LIMIT = 48 << 10
 LONG_WALK = 64
 MOST_WALKERS = 4096
@@ -89,6 +97,8 @@ def map_shape(nest: MapNest, threads: int) -> MapShape:
     accesses: list[Load | Store] = [*nest.stores, *loads([store.value for store in nest.stores])]
     widest = max(access.buffer.type.dtype.itemsize for access in accesses)
     width = max(VECTOR_BYTES // widest, 1)
+    if widest > WORD_BYTES and points < FEW_WIDE * shapes.MANY_THREADS:
+        width = 1
     each = width if points < width * shapes.MANY_THREADS else width * VECTORS_PER_THREAD
     if any(store.buffer.space == "input" for store in nest.stores):
         points += width - 1  # the first group may begin before the first point
@@ -159,5 +169,7 @@ def _most_row_threads(nest: RowNest) -> int:
     if cluster_of(nest) > 1:
         return cluster_threads(nest)
     lanes = power_of_two(ceil_div(prod(nest.loop), steps_kept(nest)))
-    neighbours = 1 if loop_is_contiguous(nest) else min(32, power_of_two(prod(nest.space)))
+    if loop_is_contiguous(nest):
+        return min(max(lanes, MOST_THREADS), most_row_threads(nest))
+    neighbours = min(32, power_of_two(prod(nest.space)))
     return min(max(lanes * neighbours, MOST_THREADS), MOST_ROW_THREADS)

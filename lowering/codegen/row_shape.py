@@ -8,7 +8,7 @@ from math import prod
 from lowering.codegen import shapes
 from lowering.codegen.cells import PLACE_BYTES, cells_of, told_offsets
 from lowering.codegen.shapes import FULL_DEVICE, ReduceShape
-from lowering.contiguity import VECTOR_BYTES, loop_is_contiguous, row_accesses
+from lowering.contiguity import VECTOR_BYTES, WORD_BYTES, loop_is_contiguous, row_accesses
 from lowering.facts import nest_accumulators
 from lowering.kernel import RowNest
 from lowering.rounding import ceil_div, power_of_two
@@ -17,7 +17,8 @@ STEPS_PER_LANE = 16  # loop steps below which a further split costs more than it
 FEWEST_STEPS_PER_LANE = 4  # the same where there are less than SMALL_DEVICE blocks
 SMALL_DEVICE = 64
 STEPS_KEPT = 16  # loop steps of which a lane may keep values in registers from pass to pass
-STEP_BYTES = 64  # of one value of all these steps, at most: registers for more leave few threads
+STEP_BYTES = 128  # of one value of all these steps, at most: registers for more leave few threads
+LONG_WIDE = 512  # steps of rows of which a lane takes as many as it may keep, if they are wide
 
 
 def reduce_shape(nest: RowNest, threads: int, cluster: int = 1) -> ReduceShape:
@@ -27,7 +28,7 @@ def reduce_shape(nest: RowNest, threads: int, cluster: int = 1) -> ReduceShape:
     adjacent = loop_is_contiguous(nest)
     width = row_width(nest) if adjacent else 1
     if adjacent:
-        each = max(4, width) if once else _steps_of_lane(nest, width)
+        each = max(4, width) if once else steps_of_lane(nest, width)
         lanes = min(threads, power_of_two(ceil_div(steps, each)))
     else:
         neighbours = min(32, power_of_two(points), threads)
@@ -67,11 +68,14 @@ def steps_kept(nest: RowNest) -> int:
     return min(STEPS_KEPT, STEP_BYTES // widest(nest))
 
 
-def _steps_of_lane(nest: RowNest, width: int) -> int:
+def steps_of_lane(nest: RowNest, width: int) -> int:
     """The steps that a lane should have at least of a row of several passes: two vectors, or, where
     narrow elements are taken one by one, as many as two vectors have; for folding lanes costs, too.
     """
-    large = prod(nest.space) * prod(nest.loop) >= shapes.LARGE_ROWS
+    size, steps = prod(nest.space) * prod(nest.loop), prod(nest.loop)
+    if widest(nest) > WORD_BYTES and steps >= LONG_WIDE and size >= 4 * shapes.LARGE_ROWS:
+        return steps_kept(nest)
+    large = size >= shapes.LARGE_ROWS
     together = VECTOR_BYTES // widest(nest) if large else width
     return max(8, min(2 * max(width, together), steps_kept(nest)))
 

@@ -130,6 +130,7 @@ OWN = {
         )
     },
     **{f"softmax_{d}_long": softmax_of_rows(d, 1, 300_000) for d in ("float16", "float32")},
+    **{f"softmax_float64_{n}": softmax_of_rows("float64", 3, n) for n in (520, 3000, 4096, 5001)},
 }
 
 
@@ -253,3 +254,17 @@ def test_vectors_compile_for_gpus(
     monkeypatch.setenv("TRACEGRAPH_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(shapes, "LARGE_ROWS", 2)
     assert cubin(unit_source(plan(*(ALL[n].node for n in (*names, *long)))).source, arch).code
+
+
+def test_few_blocks_keep_wide_rows(unit: Unit) -> None:
+    """Left alone, a compiler would spill registers for one block more."""
+    heads = {}
+    for name in ("softmax_float64_520", "softmax_float64_3000", "softmax_float64_5001"):
+        code = unit.kernels[OWN[name].node]
+        (head,) = unit.source.split(f"\n{code.name}(")[0].splitlines()[-1:]
+        heads[name] = head.removeprefix('extern "C" __global__ void '), code.block[0]
+    assert heads == {
+        "softmax_float64_520": ("__launch_bounds__(256, 3)", 256),
+        "softmax_float64_3000": ("__launch_bounds__(256, 3)", 256),
+        "softmax_float64_5001": ("TG_CLUSTER(2) __launch_bounds__(256, 5)", 256),
+    }
