@@ -15,7 +15,8 @@ from tracegraph.scalar import Axis, Load, affine
 
 LEAST_EXTENT = 16
 LEAST_POINTS = 1 << 16
-LARGE_POINTS = 1 << 27  # of which there are enough of the largest tiles
+LARGE_POINTS = 1 << 22  # of which there are enough of large tiles
+LARGEST_POINTS = 1 << 27  # the same of those that are TILE_BYTES wide of narrow elements
 TILE_BYTES = 256  # of a run of memory that a block loads or stores at once
 MOST_SIDE, LEAST_SIDE = 64, 32
 SHARED_BYTES = 48 << 10
@@ -117,7 +118,8 @@ def crossing(nest: MapNest) -> Crossing | None:
     side = max(LEAST_SIDE, min(MOST_SIDE, TILE_BYTES // widest))
     most = min(nest.space[stored], nest.space[loaded])
     sides = [side]
-    if 2 * side * widest <= TILE_BYTES and 2 * side <= most and prod(nest.space) >= LARGE_POINTS:
+    enough = LARGE_POINTS if 2 * side * widest < TILE_BYTES else LARGEST_POINTS
+    if 2 * side * widest <= TILE_BYTES and 2 * side <= most and prod(nest.space) >= enough:
         sides = [2 * side, side]
     leaders = largest, leader
     overhang = _sector(largest) if _runs_anywhere(largest, stored) else 0

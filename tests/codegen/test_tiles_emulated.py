@@ -151,6 +151,7 @@ def unit() -> Iterator[Unit]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(crossings, "LEAST_POINTS", 1)
         patch.setattr(crossings, "LARGE_POINTS", 1)
+        patch.setattr(crossings, "LARGEST_POINTS", 1)
         yield unit_source(plan(*(case.node for case in CASES.values())))
 
 
@@ -215,6 +216,7 @@ def test_few_threads_turn_tiles_by_elements(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(crossings, "LEAST_POINTS", 1)
         patch.setattr(crossings, "LARGE_POINTS", 1)
+        patch.setattr(crossings, "LARGEST_POINTS", 1)
         patch.setattr(launch, "MOST_THREADS", 32)
         unit = unit_source(plan(case.node))
     assert unit.kernels[case.node].block == (32, 1, 1)

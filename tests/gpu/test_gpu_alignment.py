@@ -59,6 +59,7 @@ def kernels_of(names, vectors):
         patch.setattr(launch, "VECTORS_PER_THREAD", vectors)
         patch.setattr(crossings, "LEAST_POINTS", 1)
         patch.setattr(crossings, "LARGE_POINTS", 1)
+        patch.setattr(crossings, "LARGEST_POINTS", 1)
         return Kernels(unit_source(plan(*(CASES[name].node for name in names))))
 
 
