@@ -172,7 +172,8 @@ def _scans() -> None:
         ((40, 6), 0, "float64", MULTIPLY, 0.0),
         ((3, 5, 4), 1, "bfloat16", ADD, 0.0),
         ((2, 2000), 1, "float16", ADD, 0.0),
-        ((2, 2500), 1, "float64", ADD, 1e-13),  # a block a line
+        ((5, 300), 1, "float32", ADD, 1e-5),  # a block a line
+        ((2, 2500), 1, "float64", ADD, 1e-13),
         ((1024, 3), 0, "int64", ADD, 0.0),
         ((1025,), 0, "complex128", ADD, 1e-13),
         ((5000,), 0, "uint8", MULTIPLY, 0.0),

@@ -249,6 +249,19 @@ def scan(size: int, dtype: str) -> KernelNode:
     return node("scan", ScanNest((size,), 0, ADD, store(out, (i,), load(x, i))))
 
 
+@pytest.mark.parametrize(
+    ("shape", "blocks"),
+    [((255, 255), 1), ((22, 256), 22), ((2048, 716), 2048), ((4096, 716), 16)],
+)
+def test_lines_that_a_thread_would_walk_for_long_have_a_block_each_if_they_are_few(
+    shape: tuple[int, int], blocks: int
+) -> None:
+    x, out = buffer("float32", *shape), buffer("float32", *shape)
+    at = axes(*shape)
+    running = node("scan", ScanNest(shape, 1, ADD, store(out, at, load(x, *at))))
+    assert unit_source(plan(running)).kernels[running].grid == (blocks, 1, 1)
+
+
 def test_the_end_of_a_scans_last_share_need_not_fit_an_int() -> None:
     # 2048 shares of 2**20 steps, the last of which has less
     assert "const tg_i64 end = tg_i64(split) * 1048576" in functions(scan(2**31 - 100_000, "int8"))
