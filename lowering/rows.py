@@ -50,6 +50,9 @@ all blocks share the work, a fold that takes half a microsecond longer: in that 
 110 KB, three accesses to 9,000 elements of four bytes.
 """
 
+FEWEST_ACROSS = 1 << 13
+"""Points below which a dozen accesses across memory cost less than a kernel."""
+
 BLOCK_COLUMNS = 32
 """Neighbouring columns that a block has, where rows run across memory."""
 
@@ -89,13 +92,22 @@ def _crosses_more(rows: RowNest, first: Nest, second: Nest) -> bool:
     `SECTOR_BYTES` / size as many bytes, where the kernel, besides being one, writes and reads them
     once more.
     """
+    if prod((*rows.space, *rows.loop)) < FEWEST_ACROSS:
+        return False
+    time = _crossing(rows)
+    if time <= CUDA.kernel:
+        return False
+    apart = [_crossing(as_rows(n)) for n in (first, second) if isinstance(n, ReduceNest | RowNest)]
+    return time - sum(apart) > CUDA.kernel
+
+
+def _crossing(rows: RowNest) -> float:
+    """Microseconds that rows take longer for what they access across memory."""
     time = 0.0
-    for nest, sign in ((rows, 1), (first, -1), (second, -1)):
-        if isinstance(nest, ReduceNest | RowNest):
-            for access, nbytes in crossed(as_rows(nest)).items():
-                times = SECTOR_BYTES / access.buffer.type.dtype.itemsize - 1 - 2
-                time += sign * CUDA.megabyte * 1e-6 * nbytes * max(times, 0)
-    return time > CUDA.kernel
+    for access, nbytes in crossed(rows).items():
+        times = SECTOR_BYTES / access.buffer.type.dtype.itemsize - 1 - 2
+        time += CUDA.megabyte * 1e-6 * nbytes * max(times, 0)
+    return time
 
 
 def as_rows(nest: ReduceNest | RowNest) -> RowNest:
@@ -353,9 +365,11 @@ def _renumbered(rows: RowNest, order: list[int]) -> RowNest:
 def _fits_blocks(rows: RowNest) -> bool:
     """Whether several passes over the rows at once are quicker than one kernel after the other."""
     outputs, steps = prod(rows.space), prod(rows.loop)
+    together = steps * min(outputs, BLOCK_COLUMNS)
+    if outputs * steps <= SHORT and together <= SHORT_BLOCK:
+        return True
     adjacent = loop_is_contiguous(rows)
-    own = steps if adjacent else steps * min(outputs, BLOCK_COLUMNS)
-    if outputs * steps <= SHORT and own <= SHORT_BLOCK:
+    if adjacent and outputs * steps <= SHORT and steps <= SHORT_BLOCK:
         return True
     if not adjacent:
         return outputs >= (MANY_ROWS if steps <= KEPT_COLUMN else MANY_COLUMNS)

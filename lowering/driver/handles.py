@@ -70,7 +70,8 @@ class CudaEvent:
 class CudaExecutableGraph:
     """The handle of an executable graph, and the graph it came from, which owns what both point to.
 
-    It is destroyed when this object is collected: before what it points to. A closed one has no
+    It is destroyed when this object is collected: before what it points to, for what destroys it
+    holds the graph until then, in whichever order a cycle of garbage is found. A closed one has no
     handle, which the driver refuses: so nothing is asked before a launch.
     """
 
@@ -79,7 +80,7 @@ class CudaExecutableGraph:
     _destroy: weakref.finalize[..., Any] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self._destroy = weakref.finalize(self, driver.cuGraphExecDestroy, self.handle)
+        self._destroy = weakref.finalize(self, _destroy, self.handle, self.source)
         self._destroy.atexit = False  # the process's end frees it anyhow, and waits for nothing
 
     def require_open(self) -> None:
@@ -91,3 +92,8 @@ class CudaExecutableGraph:
         """Destroy it, and let go of all that it points to. Once more does nothing."""
         self._destroy()
         self.handle = self.source = None
+
+
+def _destroy(handle: Any, source: TiedGraph) -> None:
+    """Destroy an executable, of whose graph nobody lets go before."""
+    driver.cuGraphExecDestroy(handle)

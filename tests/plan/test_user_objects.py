@@ -4,13 +4,15 @@ import ctypes
 import gc
 import threading
 import weakref
+from types import SimpleNamespace
 
 import pytest
 
 pytest.importorskip("cuda.bindings")
 
-from lowering.driver import checks, user_objects
+from lowering.driver import checks, handles, user_objects
 from lowering.driver.checks import SUCCESS, CudaMemoryError
+from lowering.driver.handles import CudaExecutableGraph
 from lowering.driver.user_objects import UserObjects
 
 FAILURE = user_objects.driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY
@@ -224,3 +226,22 @@ def test_a_failure_leaves_no_user_object_and_no_owner(driver, tie, call, monkeyp
     graph, later = tie(objects, "graph")
     del graph
     assert not alive(later)
+
+
+def test_executables_go_before_what_they_point_to(driver, tie, monkeypatch):
+    """Also where all are found at once to be garbage: nothing is said of the order in a cycle."""
+    gone = []
+    monkeypatch.setattr(handles, "driver", SimpleNamespace(cuGraphExecDestroy=gone.append))
+    objects = UserObjects()
+    for number in range(20):
+        graph, owner = tie(objects, number)
+        weakref.finalize(owner(), gone.append, f"owner of {number}")
+        executable = CudaExecutableGraph(number, graph)
+        cycle = [executable, graph]
+        cycle.append(cycle)
+    del graph, executable, cycle
+    gc.collect()
+    assert sorted(map(str, gone)) == sorted(
+        [*map(str, range(20)), *(f"owner of {i}" for i in range(20))]
+    )
+    assert all(gone.index(i) < gone.index(f"owner of {i}") for i in range(20))
