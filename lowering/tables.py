@@ -6,7 +6,7 @@ stands at the top, where its parameters are updated as those of any node.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Set
 from dataclasses import replace
 
 from lowering.buffer import Buffer
@@ -37,11 +37,11 @@ def bound_in_bodies(plan: Plan) -> tuple[Buffer, ...]:
 def with_table(plan: Plan) -> Plan:
     """The Plan, whose bodies find inputs and outputs by a table."""
     tabled = bound_in_bodies(plan)
-    nodes = tuple(_with_copies(node, tabled) for node in plan.graph.nodes)
+    nodes = tuple(_with_copies(node, frozenset(tabled)) for node in plan.graph.nodes)
     return replace(plan, graph=Graph(nodes, plan.graph.edges), tabled=tabled)
 
 
-def _with_copies(node: Node, tabled: Collection[Buffer]) -> Node:
+def _with_copies(node: Node, tabled: Set[Buffer]) -> Node:
     """A node, in whose bodies kernels copy what has its address in the table."""
     if not isinstance(node, ConditionalNode):
         return node
@@ -57,7 +57,7 @@ def _with_copies(node: Node, tabled: Collection[Buffer]) -> Node:
     )
 
 
-def _copy(node: Node, tabled: Collection[Buffer]) -> Node:
+def _copy(node: Node, tabled: Set[Buffer]) -> Node:
     match node:
         case MemcpyNode(target=target, source_buffer=source, sources=sources):
             if target in tabled or source in tabled:

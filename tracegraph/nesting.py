@@ -82,8 +82,7 @@ class Taking:
     def _sequence(self, nest: Nest, name: str) -> None:
         names = self._names(len(nest.items))
         self.lines.append(f"[{', '.join(names)}] = {name}")
-        for item, inner in zip(nest.items, names, strict=True):
-            self._item(item, inner)
+        self._items(nest, names)
 
     def _dict(self, nest: Nest, name: str) -> None:
         number, names = len(self.known), self._names(len(nest.items))
@@ -95,8 +94,11 @@ class Taking:
         self.known.append(f"[{', '.join(keys)}] = keys[{number}]; k{number} = {{*keys[{number}]}}")
         self.lines.append(f"if {name}.keys() != k{number}: return MISS")
         self.lines += [f"{x} = {name}[{key}]" for x, key in zip(names, keys, strict=True)]
-        for item, inner in zip(nest.items, names, strict=True):
-            self._item(item, inner)
+        self._items(nest, names)
+
+    def _items(self, nest: Nest, names: list[str]) -> None:
+        for item, name in zip(nest.items, names, strict=True):
+            self._item(item, name)
 
     def _names(self, count: int) -> list[str]:
         start, self._taken = self._taken, self._taken + count

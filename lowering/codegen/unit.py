@@ -101,12 +101,12 @@ def unit_source(plan: Plan) -> Unit:
     functions: list[str] = []
     # copies of a loop's body share kernels
     written: dict[tuple[Kernel, bool], tuple[str, KernelCode]] = {}
-    top = frozenset(plan.graph.nodes)
+    top, by_table = frozenset(plan.graph.nodes), frozenset(plan.tabled)
     loops = {node.condition for node in walk(plan.graph) if isinstance(node, WhileNode)}
     for node in walk(plan.graph):
         if not isinstance(node, KernelNode) or node in kernels:
             continue
-        tabled = () if node in top else plan.tabled
+        tabled = frozenset[Buffer]() if node in top else by_table
         if (node.kernel, bool(tabled)) not in written:
             found = kernel_text(node.kernel, plan.offsets, loops, tabled)
             written[node.kernel, bool(tabled)] = found
@@ -128,7 +128,7 @@ def kernel_text(
     kernel: Kernel,
     offsets: Mapping[Buffer, int],
     loops: Set[int],
-    tabled: Collection[Buffer] = (),
+    tabled: Set[Buffer] = frozenset(),
 ) -> tuple[str, KernelCode]:
     """The function of a kernel, called `NAME`, and how it is launched.
 

@@ -16,6 +16,7 @@
     watching.py    the thread that shows progress
     placement.py   where a Plan's fixed memory lies
     values.py      small inputs, passed by value through one root kernel
+    table.py       addresses by a table, where bodies take no new ones
     copies.py      kernels that copy
     library.py     matrix products as cuBLAS calls
     probes.py      what the device's graphs can do, found by trying

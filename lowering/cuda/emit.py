@@ -86,6 +86,7 @@ class _State:
     placement: Placement
     channels: Mapping[Channel, int]
     values: Mapping[Buffer, ValueSlot]
+    table: Mapping[Buffer, int]
     roots: list[_Root] = field(default_factory=list)
     conditions: dict[int, tuple[Any, int]] = field(default_factory=dict)
     users: defaultdict[Buffer, list[tuple[KernelNodeHandle, int]]] = field(
@@ -117,7 +118,8 @@ def emit(
     operands = placement.addresses.keys() & calls_bind - values.keys()
     driver = definition.driver
     keeping = Keeping(plan, code_bytes, operands, driver.stored_conditions)
-    state = _State(unit, module, driver, definition, keeping, placement, channels, values)
+    table = entries(plan.tabled)
+    state = _State(unit, module, driver, definition, keeping, placement, channels, values, table)
     with definition.building() as graph:
         placement.slots.retain(module, driver.stored_conditions)
         load = _add_load(state, graph) if values else None
@@ -202,8 +204,7 @@ def _cell(state: _State, node: Node, parameter: Parameter) -> _Cell:
         case Buffer():
             return _address(state, parameter)
         case TableEntry(buffer=buffer):
-            offset = entries(state.keeping.plan.tabled)[buffer]
-            return _Cell(state.placement.table_address + offset, True)
+            return _Cell(state.placement.table_address + state.table[buffer], True)
         case Workspace():
             return _Cell(state.placement.workspaces[node], True)
         case ConditionHandle(condition=condition):
@@ -274,9 +275,9 @@ def _add_table(state: _State, graph: Any, plan: Plan) -> None:
         return
     kernel = state.driver.kernel(state.module, TABLE_KERNEL)
     slots = state.keeping.table(TABLE_KERNEL, table_bytes(plan.tabled))
-    words, offsets = part_words(plan.tabled), entries(plan.tabled)
+    words = part_words(plan.tabled)
     for part in parts(plan.tabled):
-        start = _Cell(state.placement.table_address + offsets[part[0]], True)
+        start = _Cell(state.placement.table_address + state.table[part[0]], True)
         unused = [_Cell(0)] * (words - len(part))
         cells = [start, *(_address(state, buffer) for buffer in part), *unused]
         root = _add(state, graph, [], Launch(kernel, (1, 1, 1), (1, 1, 1)), cells, slots)

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from lowering.cuda.holdings import Holdings, Purpose
-from lowering.cuda.interface import Allocation, Driver, Event
+from lowering.cuda.interface import LOOKED_AT, Allocation, Driver, Event
 from lowering.cuda.timeline import Timeline
 from tracegraph import residents
 from tracegraph.errors import OutOfMemoryError
@@ -29,9 +29,6 @@ class Clearable(Protocol):
 
 MOST_NAMED = 5
 """Functions that an OutOfMemoryError names."""
-
-EXPORTS_LOOKED_AT = 8
-"""How many exported graphs an allocation asks whether they are gone, in turns."""
 
 
 class Heap:
@@ -69,7 +66,7 @@ class Heap:
             OutOfMemoryError: the device has not enough, though all that is not in use was freed.
         """
         driver = driver or self.timeline.driver
-        driver.release_tied(EXPORTS_LOOKED_AT)
+        driver.release_tied(LOOKED_AT)
         memory = self.relieved(partial(driver.allocate, nbytes), nbytes)
         self.holdings.enter(memory, purpose, nbytes)
         return memory

@@ -17,6 +17,9 @@ import numpy as np
 from lowering.cuda.turns import CaptureTurns
 from lowering.slots import SlotTable
 
+LOOKED_AT = 8
+"""How many graphs that others have, or had, a build or an allocation asks whether they are gone."""
+
 ConditionalKind = Literal["if", "if_else", "switch", "while"]
 
 

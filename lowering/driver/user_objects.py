@@ -21,12 +21,10 @@ from typing import Any
 from cuda.bindings import driver
 from cuda.core.graph import GraphDefinition
 
+from lowering.cuda.interface import LOOKED_AT
 from lowering.driver.checks import check
 
 _NO_SYNC = driver.CUuserObject_flags.CU_USER_OBJECT_NO_DESTRUCTOR_SYNC
-
-_LOOKED_AT = 8
-"""How many graphs that others have, or had, a build asks whether they are gone, in turns."""
 
 _SEMAPHORE_BYTES = 64
 """More than a ``sem_t`` has in any C library."""
@@ -85,7 +83,7 @@ class UserObjects:
 
     def tie(self, definition: GraphDefinition, owners: Any) -> TiedGraph:
         """Let a graph, and whatever is made of it, keep `owners` alive."""
-        self.release(_LOOKED_AT)
+        self.release(LOOKED_AT)
         semaphore = self._semaphore()
         destroy = driver.CUhostFn(ctypes.cast(_libc().sem_post, ctypes.c_void_p).value)
         try:
