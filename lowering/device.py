@@ -57,6 +57,13 @@ def reset() -> None:
         raise failures[0]
 
 
+def trim() -> None:
+    """Wait for all work on GPUs, and give back what is kept for later there."""
+    cuda = sys.modules.get("lowering.cuda.device")  # absent, no GPU was opened
+    for device in cuda.open_devices() if cuda else ():
+        device.trim()
+
+
 def create_stream(device: str) -> DeviceStream | None:
     """A new stream of a GPU; None on devices of other kinds, whose backends have no streams.
 

@@ -59,7 +59,7 @@ class UnfinishedError(BuildStateError):
 
 
 class InstantiatedTwiceError(BuildStateError):
-    """A definition was to be instantiated a second time; with conditional nodes it cannot be."""
+    """A definition was to be instantiated again; with conditional or memory nodes it cannot be."""
 
     def __init__(self, name: str) -> None:
         super().__init__(

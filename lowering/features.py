@@ -3,7 +3,8 @@
 else_branches       an IF node with a second body for false
 switch_nodes        SWITCH nodes
 body_updates        new parameters for kernel nodes inside bodies of an executable graph
-conditional_nodes   IF and WHILE nodes, on which the three above build
+memory_nodes        nodes that allocate memory for the launch, and free it
+conditional_nodes   IF and WHILE nodes, on which the first three build
 
 Each can be declared missing, for tests and against a faulty driver: by `override`, or in the
 environment variable TRACEGRAPH_FEATURES, as in ``TRACEGRAPH_FEATURES="no-else,no-switch"``.
@@ -20,24 +21,28 @@ from typing import Literal, get_args
 
 VARIABLE = "TRACEGRAPH_FEATURES"
 
-Feature = Literal["conditional_nodes", "else_branches", "switch_nodes", "body_updates"]
+Feature = Literal[
+    "conditional_nodes", "else_branches", "switch_nodes", "body_updates", "memory_nodes"
+]
 
 _WORDS: Mapping[str, Feature] = {
     "no-conditional-nodes": "conditional_nodes",
     "no-else": "else_branches",
     "no-switch": "switch_nodes",
     "no-body-updates": "body_updates",
+    "no-memory-nodes": "memory_nodes",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """What graphs may hold and do. Without conditional nodes the others do not matter."""
+    """What graphs may hold and do. Without conditional nodes those in bodies do not matter."""
 
     conditional_nodes: bool = True
     else_branches: bool = True
     switch_nodes: bool = True
     body_updates: bool = True
+    memory_nodes: bool = True
 
 
 _overridden: ContextVar[Mapping[Feature, bool]] = ContextVar(

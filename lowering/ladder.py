@@ -3,6 +3,7 @@
 no else branches     an IF pair: the second on a condition that is set to the negation of the first
 no switch nodes      an IF chain: one condition per branch, set where the switch's was
 no body updates      bodies read the addresses of arguments and results from a table
+no memory nodes      scratch is kept between launches
 no conditional nodes the same nodes, which an executable leaves to the host to carry out
 """
 
@@ -46,6 +47,7 @@ def needed(plan: Plan) -> tuple[Feature, ...]:
         "else_branches": any(isinstance(node, IfElseNode) for node in nodes),
         "switch_nodes": any(isinstance(node, SwitchNode) for node in nodes),
         "body_updates": bool(bound_in_bodies(plan)) and not plan.tabled,
+        "memory_nodes": plan.per_launch,
     }
     return tuple(feature for feature, used in uses.items() if used)
 
@@ -53,7 +55,10 @@ def needed(plan: Plan) -> tuple[Feature, ...]:
 def fit(plan: Plan, features: Features) -> Plan:
     """The Plan for a device that has these features."""
     if not features.conditional_nodes:
+        plan = _kept(plan, "the host drives the loops")
         return _explained(plan, "host-driven", "no conditional nodes here")
+    if not features.memory_nodes:
+        plan = _kept(plan, "no memory nodes here")
     if not features.body_updates and bound_in_bodies(plan):
         plan = _explained(with_table(plan), None, "addresses by table: no updates here")
     if not features.else_branches:
@@ -86,6 +91,11 @@ def chain_switches(plan: Plan) -> Plan:
             ]
             rewriting.chains[node] = _occupied(tuple(zip(tests, node.branches, strict=True)))
     return rewriting.plan(plan)
+
+
+def _kept(plan: Plan, why: str) -> Plan:
+    """The Plan, whose scratch is kept between launches; why, if it was not to be."""
+    return replace(plan, per_launch=False, kept_because=why) if plan.per_launch else plan
 
 
 def _explained(plan: Plan, schedule: str | None, why: str) -> Plan:

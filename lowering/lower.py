@@ -22,6 +22,7 @@ from lowering.schedule import costs_of, schedule
 from lowering.stage import Block, BranchStage, KernelStage, LoopStage, NodeStage, Stage
 from tracegraph.ir import Program, Value
 from tracegraph.scalar import Apply
+from tracegraph.scratch import Scratch
 
 
 def lower(
@@ -30,6 +31,7 @@ def lower(
     donated: Sequence[int] = (),
     *,
     fusion: bool = True,
+    scratch: Scratch = "kept",
 ) -> Plan:
     """The Plan of a verified program, for a device such as ``"host"`` or ``"cuda:0"``.
 
@@ -41,7 +43,8 @@ def lower(
     Raises:
         UnschedulableError: the user pinned a schedule that is not possible.
     """
-    return schedule(plan_of(program, donated, fusion=fusion), costs_of(device))
+    plan = schedule(plan_of(program, donated, fusion=fusion), costs_of(device))
+    return replace(plan, per_launch=True) if scratch == "per_launch" else plan
 
 
 def plan_of(program: Program, donated: Sequence[int] = (), *, fusion: bool = True) -> Plan:

@@ -189,6 +189,9 @@ class Plan:
     buffers with their data; `offsets` places scratch buffers in an arena of `arena_bytes` (offsets
     are multiples of 256); `conditions` counts the conditions, at least one per conditional node.
     Nodes in bodies read from a table where the inputs and outputs in `tabled` lie.
+
+    With `per_launch`, each launch allocates the arena, and frees it at its end. `kept_because` says
+    why it does not, if that was asked for.
     """
 
     name: str
@@ -204,6 +207,8 @@ class Plan:
     prints: tuple[PrintFormat, ...] = ()
     donations: tuple[Donation, ...] = ()
     tabled: tuple[Buffer, ...] = ()
+    per_launch: bool = False
+    kept_because: str = ""
 
     @property
     def aliases(self) -> Mapping[int, int]:

@@ -41,6 +41,12 @@ def memory(plan: Plan) -> dict[str, int]:
     }
 
 
+def bytes_held(plan: Plan) -> int:
+    """Bytes of constants, and of scratch if that is kept between calls."""
+    found = memory(plan)
+    return found["constants"] + (0 if plan.per_launch else found["scratch"])
+
+
 def source(plan: Plan) -> str:
     """CUDA C++ text of the kernels; no GPU is needed for it."""
     from lowering.backends.cuda import CudaBackend  # the rest of this file needs nothing of CUDA
@@ -53,7 +59,8 @@ def explain(plan: Plan) -> str:
 
     The steps of a loop are `?` where they depend on data. The nodes are those of each body, all
     levels counted; of a loop or branch without a node of its own, those that it became. Nesting is
-    shown by indentation. Then what became of each donated argument.
+    shown by indentation. Then what became of each donated argument, and of scratch that was to be
+    allocated by each launch.
     """
     rows = [_COLUMNS, *_rows(plan.graph.nodes, 0, 0)]
     nodes = tuple(walk(plan.graph))
@@ -61,7 +68,7 @@ def explain(plan: Plan) -> str:
     title = f"{plan.name}: {len(nodes)} nodes, {conditional} of them conditional"
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-    return "\n".join((title, *(lines if len(rows) > 1 else ()), *_donations(plan)))
+    return "\n".join((title, *(lines if len(rows) > 1 else ()), *_donations(plan), *_scratch(plan)))
 
 
 def _donations(plan: Plan) -> Iterator[str]:
@@ -72,6 +79,13 @@ def _donations(plan: Plan) -> Iterator[str]:
         else:
             what = f"overwritten by output[{donation.output}]"
         yield f"donated {source} {source.type}: {what}"
+
+
+def _scratch(plan: Plan) -> Iterator[str]:
+    if plan.per_launch:
+        yield "scratch: allocated and freed by each launch"
+    elif plan.kept_because:
+        yield f"scratch: kept between launches: {plan.kept_because}"
 
 
 def _rows(nodes: Sequence[Node], depth: int, level: int) -> Iterator[tuple[str, ...]]:

@@ -30,7 +30,8 @@ class Slot:
 class NodeSlots:
     """What one node keeps alive.
 
-    `kind` is ``"kernel"``, ``"library"`` or that of a conditional, `lines` are the user's.
+    `kind` is ``"kernel"``, ``"library"``, ``"memory"`` or that of a conditional, `lines` are the
+    user's.
     """
 
     kind: str
@@ -83,10 +84,11 @@ class SlotTable:
     1
     """
 
-    __slots__ = ("__weakref__", "_frozen", "_nodes", "_owners")
+    __slots__ = ("__weakref__", "_frozen", "_granted", "_nodes", "_owners")
 
     def __init__(self) -> None:
         self._owners: tuple[Any, ...] = ()
+        self._granted: tuple[Any, ...] = ()
         self._nodes: list[NodeSlots] = []
         self._frozen = False
 
@@ -102,17 +104,27 @@ class SlotTable:
             if owner is not None and owner not in self:
                 self._owners += (owner,)
 
+    def grant(self, memory: Any) -> None:
+        """Let nodes point to memory that the graph itself allocates; so there is none to hold.
+
+        Raises:
+            FrozenSlotsError: the table is frozen.
+        """
+        if self._frozen:
+            raise FrozenSlotsError
+        self._granted += (memory,)
+
     def attach(self, node: NodeSlots, addresses: Iterable[int] = ()) -> None:
         """Enter a node that is being added, and points to `addresses`.
 
         Raises:
             FrozenSlotsError: the table is frozen.
-            UnownedAddressError: no owner's memory has one of the addresses.
+            UnownedAddressError: one of the addresses is in no owner's memory, nor granted.
         """
         if self._frozen:
             raise FrozenSlotsError
         for address in addresses:
-            if not any(_covers(owner, address) for owner in self._owners):
+            if not any(_covers(m, address) for m in (*self._owners, *self._granted)):
                 raise UnownedAddressError(str(node), address)
         self._nodes.append(node)
 

@@ -86,7 +86,8 @@ def plan_text(plan: Plan) -> str:
     lines += [f"{_INDENT}{buffer}: {buffer.type}" for buffer, _ in plan.constants]
     placed = sorted(plan.offsets.items(), key=lambda item: (item[1], item[0].number))
     lines += [f"{_INDENT}{buffer}: {buffer.type} @ {offset}" for buffer, offset in placed]
-    lines.append(f"{_INDENT}arena: {plan.arena_bytes} bytes, conditions: {plan.conditions}")
+    held = " in each launch" if plan.per_launch else ""
+    lines.append(f"{_INDENT}arena: {plan.arena_bytes} bytes{held}, conditions: {plan.conditions}")
     if plan.tabled:
         lines.append(f"{_INDENT}addresses by table in bodies: {', '.join(map(str, plan.tabled))}")
     lines += [_INDENT + line for line in _effect_lines(plan)]

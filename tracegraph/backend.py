@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from numpy.typing import NDArray
 
 from tracegraph.ir import Program
+from tracegraph.scratch import Scratch
 from tracegraph.types import ArrayType
 
 if TYPE_CHECKING:
@@ -135,11 +136,21 @@ class Backend(Protocol):
 class Compiler(Protocol):
     """Program -> Plan -> Executable, and views of a Plan."""
 
-    def lower(self, program: Program, device: str, donated: Sequence[int] = ()) -> Any:
+    def lower(
+        self,
+        program: Program,
+        device: str,
+        donated: Sequence[int] = (),
+        *,
+        scratch: Scratch = "kept",
+    ) -> Any:
         """The Plan of a program for a device; it may write outputs over the inputs `donated`."""
 
     def backend(self, device: str) -> Backend:
         """The backend of a device."""
+
+    def trim(self) -> None:
+        """Wait for all work, and give back memory that is kept for later."""
 
     def reset(self) -> None:
         """Wait for all work, close all executables, and give back memory that is not in use."""
@@ -152,6 +163,9 @@ class Compiler(Protocol):
 
     def memory(self, plan: Any) -> Mapping[str, int]:
         """Bytes of arguments, outputs, scratch and constants."""
+
+    def bytes_held(self, plan: Any) -> int:
+        """Those of the scratch and constants that are kept between calls."""
 
     def explain(self, plan: Any) -> str:
         """A table of every loop and branch."""

@@ -20,6 +20,7 @@ from tracegraph.errors import ClosedError, OutOfMemoryError
 from tracegraph.ir import Program
 from tracegraph.living import Living
 from tracegraph.residents import COUNTS, Resident, ticks
+from tracegraph.scratch import Scratch, checked
 from tracegraph.signature import Call, CallKey, DirectKey, Signature, direct_call
 from tracegraph.stages import Compiled, Lowered, Traced, flat_results
 from tracegraph.trace import innermost, outermost, trace_program
@@ -32,9 +33,10 @@ class Stats(TypedDict):
     `traces` and `builds`: how often it was traced, and compiled; the graph that another stream gets
     at its first call is no build. `launches`: runs, on all streams. `updates`: moved addresses that
     were patched into a graph. `bytes_copied`: from arguments that could not be read in place.
-    `bytes_held`: constants of all its plans, and their scratch, as one stream needs it. `retraces`:
-    for each build after the first, what had changed since the build before. `evictions`: how often
-    an executable was closed because memory was short; each is built again, which `builds` counts.
+    `bytes_held`: constants of all its plans, and their scratch, as one stream needs it, where it is
+    kept. `retraces`: for each build after the first, what had changed since the build before.
+    `evictions`: how often an executable was closed because memory was short; each is built again,
+    which `builds` counts.
     """
 
     traces: int
@@ -53,11 +55,14 @@ class Jitted:
     Made by `tracegraph.jit`. Threads may call it concurrently.
     """
 
-    def __init__(self, fun: Callable[..., Any], signature: Signature, device: str | None) -> None:
+    def __init__(
+        self, fun: Callable[..., Any], signature: Signature, device: str | None, scratch: Scratch
+    ) -> None:
         functools.update_wrapper(self, fun)
         self._fun = fun
         self._signature = signature
         self._device = None if device is None else canonical_device(device)
+        self._scratch = scratch
         self._residents: dict[tuple[CallKey, str], Resident] = {}
         # The same for calls that `direct_call` knows, and a few more; `_entry` is the last call's.
         self._entries: dict[DirectKey, Entry] = {}
@@ -199,7 +204,7 @@ class Jitted:
 
     def _trace(self, key: CallKey, device: str) -> Traced:
         with self._lock:
-            traced = trace_call(self._fun, self._signature, key, device)
+            traced = trace_call(self._fun, self._signature, key, device, self._scratch)
             self._traces += 1
             return traced
 
@@ -224,14 +229,13 @@ class Jitted:
             residents = tuple(self._residents.values())
             counts = [self._past, *(resident.stats() for resident in residents)]
             launches, updates, bytes_copied = (sum(c[name] for c in counts) for name in COUNTS)
-            held = [r.compiled.memory for r in residents if r.compiled is not None]
             return Stats(
                 traces=self._traces,
                 builds=self._builds,
                 launches=launches,
                 updates=updates,
                 bytes_copied=bytes_copied,
-                bytes_held=sum(m["scratch"] + m["constants"] for m in held),
+                bytes_held=sum(r.compiled.bytes_held for r in residents if r.compiled is not None),
                 retraces=tuple(self._retraces),
                 evictions=self._evictions + sum(r.evictions for r in residents),
             )
@@ -289,6 +293,7 @@ def jit(
     static_argnames: str | Iterable[str] = (),
     donate_argnums: int | Iterable[int] = (),
     device: str | None = None,
+    scratch: Scratch = "kept",
 ) -> Jitted: ...
 @overload
 def jit(
@@ -298,6 +303,7 @@ def jit(
     static_argnames: str | Iterable[str] = (),
     donate_argnums: int | Iterable[int] = (),
     device: str | None = None,
+    scratch: Scratch = "kept",
 ) -> Callable[[Callable[..., Any]], Jitted]: ...
 def jit(
     fun: Callable[..., Any] | None = None,
@@ -306,6 +312,7 @@ def jit(
     static_argnames: str | Iterable[str] = (),
     donate_argnums: int | Iterable[int] = (),
     device: str | None = None,
+    scratch: Scratch = "kept",
 ) -> Jitted | Callable[[Callable[..., Any]], Jitted]:
     """Compile a pure function of arrays into one graph, on its first call with given types.
 
@@ -319,10 +326,14 @@ def jit(
             after the call, and results live in their memory where that is possible.
         device: ``"host"``, ``"cuda"`` or ``"cuda:1"``; without it, that of the Arrays passed, or
             else a GPU if there is one.
+        scratch: ``"kept"``: what the function computes on the way lies in memory that is held
+            between calls; on a GPU, all functions on a stream share it. ``"per_launch"``: each
+            launch allocates it and frees it at its end, so that an idle function holds none.
 
     Raises:
         TypeError: `fun` is not callable.
-        ValueError: an option names no parameter, or one is both static and donated.
+        ValueError: an option names no parameter, one is both static and donated, or `scratch` is
+            something else.
 
     >>> import numpy as np
     >>> @jit
@@ -338,11 +349,12 @@ def jit(
             static_argnames=static_argnames,
             donate_argnums=donate_argnums,
             device=device,
+            scratch=scratch,
         )
     if isinstance(fun, (staticmethod, classmethod)):
         raise TypeError(f"apply jit below @{type(fun).__name__}, to the function itself")
     signature = Signature.of(fun, static_argnums, static_argnames, donate_argnums)
-    return Jitted(fun, signature, device)
+    return Jitted(fun, signature, device, checked(scratch))
 
 
 def make_program(fun: Callable[..., Any]) -> Callable[..., Program]:
@@ -364,7 +376,13 @@ def make_program(fun: Callable[..., Any]) -> Callable[..., Program]:
     return program
 
 
-def trace_call(fun: Callable[..., Any], signature: Signature, key: CallKey, device: str) -> Traced:
+def trace_call(
+    fun: Callable[..., Any],
+    signature: Signature,
+    key: CallKey,
+    device: str,
+    scratch: Scratch = "kept",
+) -> Traced:
     """Trace `fun` for the types of a call."""
     out_structure: list[tree.Structure] = []
 
@@ -379,7 +397,7 @@ def trace_call(fun: Callable[..., Any], signature: Signature, key: CallKey, devi
 
     name = getattr(fun, "__name__", type(fun).__name__)
     program = trace_program(flat, signature.types(key), name, path)
-    return Traced(program, key, out_structure[0], signature, device, compiler)
+    return Traced(program, key, out_structure[0], signature, device, scratch, compiler)
 
 
 def _device_of(call: Call) -> str:

@@ -84,7 +84,8 @@ def memory_stats(device: str | None = None) -> dict[str, int]:
 
     ``arrays``: Arrays and arguments of calls in flight. ``cached``: freed, and kept for the next
     arrays. ``arenas``: scratch, which executables share. ``constants``: constants, counters and
-    values of executables. ``graph_bytes``: code and node parameters of graphs; what the driver adds
+    values of executables. ``graph_memory``: what the driver keeps for launches that allocate their
+    scratch. ``graph_bytes``: code and node parameters of graphs; what the driver adds
     is not known. ``high_water``: the most that arrays, cached, arenas and constants together have
     ever been. ``graphs`` is the number of executables. A GPU also has ``free`` and ``total``, the
     bytes of the whole device, of which other programs hold some.
@@ -106,6 +107,22 @@ def memory_stats(device: str | None = None) -> dict[str, int]:
 
     chosen = default_device() if device is None else canonical_device(device)
     return dict(compiler().backend(chosen).memory_stats())
+
+
+def trim() -> None:
+    """Wait for all work on GPUs, and give back memory that is kept for later there.
+
+    That is memory of arrays that are gone, and scratch of launches that have ended, of functions
+    jitted with ``scratch="per_launch"``. Executables stay.
+
+    Raises:
+        Exception: what reading a result of the work that was waited for raises.
+
+    >>> trim()
+    """
+    from tracegraph.jit import compiler
+
+    compiler().trim()
 
 
 def reset() -> None:

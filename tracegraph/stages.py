@@ -23,6 +23,7 @@ from tracegraph.backend import Compiler, Executable
 from tracegraph.donated import Donated
 from tracegraph.exported import ExportedGraph
 from tracegraph.ir import Program
+from tracegraph.scratch import Scratch
 from tracegraph.signature import Call, CallKey, Signature
 from tracegraph.tracer import Tracer
 from tracegraph.types import ArrayType
@@ -45,6 +46,7 @@ class Traced:
     out_structure: tree.Structure = field(repr=False)
     signature: Signature = field(repr=False)
     device: str
+    scratch: Scratch
     compiler: Callable[[], Compiler] = field(repr=False)
 
     @property
@@ -60,7 +62,8 @@ class Traced:
             UnschedulableError: a loop or branch has a `schedule` that is not possible.
         """
         donated = self.signature.donated_leaves(self.key.structure)
-        return Lowered(self, self.compiler().lower(self.optimized, self.device, donated))
+        plan = self.compiler().lower(self.optimized, self.device, donated, scratch=self.scratch)
+        return Lowered(self, plan)
 
     def __str__(self) -> str:
         return str(self.program)
@@ -159,6 +162,11 @@ class Compiled:
         graph = self.executable.stats().get("graph_bytes", 0)
         return {**self.lowered.traced.compiler().memory(self.plan), "graph": graph}
 
+    @property
+    def bytes_held(self) -> int:
+        """Bytes of constants, and of scratch if that is kept between calls."""
+        return self.lowered.traced.compiler().bytes_held(self.plan)
+
     def explain(self) -> str:
         """A table of every loop and branch: the line it comes from, its schedule, its nodes."""
         return self.lowered.traced.compiler().explain(self.plan)
@@ -213,8 +221,9 @@ class Compiled:
         not contiguous, are copied now, and so are donated ones: launches write over the copies, and
         each goes on from what the one before has left. One launch may be in flight at a time.
 
-        The graph owns all that it points to. A graph with loops or branches cannot become a child
-        of another one, and has one executable at a time: CUDA's rules.
+        The graph owns all that it points to. A graph with loops or branches, or scratch that each
+        launch allocates, cannot become a child of another one, and has one executable at a time:
+        CUDA's rules.
 
         >>> import numpy as np
         >>> from tracegraph import jit

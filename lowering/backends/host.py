@@ -33,6 +33,7 @@ class HostBackend:
             "arrays": 0,
             "cached": 0,
             **self._held(),
+            "graph_memory": 0,
             "graph_bytes": 0,
             "graphs": sum(not e.closed for e in self._executables),
             "high_water": self._high_water,

@@ -66,12 +66,13 @@ class RecordedNode:
 class RecordedGraph:
     """A graph or a body, its nodes in the order they were added, and its conditions.
 
-    `tied` is what the graph itself keeps alive.
+    `tied` is what the graph itself keeps alive, `allocated` the bytes that its launches allocate.
     """
 
     nodes: list[RecordedNode] = field(default_factory=list)
     conditions: list[int] = field(default_factory=list)
     tied: SlotTable | None = None
+    allocated: int = 0
 
     @property
     def definition(self) -> RecordedGraph:
@@ -120,6 +121,15 @@ class RecordedExecutable:
 class RecordedMemory:
     """Memory that does not exist, at an address that is used once."""
 
+    pointer: int
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RecordedGraphMemory:
+    """Memory that launches of a graph have."""
+
+    node: RecordedNode
     pointer: int
     nbytes: int
 

@@ -20,6 +20,7 @@ from lowering.backends.recorded import (
     RecordedEvent,
     RecordedExecutable,
     RecordedGraph,
+    RecordedGraphMemory,
     RecordedHostMemory,
     RecordedMemory,
     RecordedNode,
@@ -33,6 +34,7 @@ from lowering.cuda.interface import (
     Event,
     ForeignArray,
     Gemm,
+    GraphMemory,
     Launch,
     ThreadState,
 )
@@ -95,6 +97,7 @@ class RecordingDriver:
         self._handles = itertools.count(100)
         self._conditions = itertools.count(1000)
         self._captured: list[Gemm] | None = None
+        self._kept_for_graphs: dict[int, int] = {}  # by stream
 
     def _log(self, operation: str, *detail: Any) -> int:
         """Enter a call; its position."""
@@ -146,12 +149,18 @@ class RecordingDriver:
         return memory
 
     def trim(self) -> None:
-        """Freed memory is never kept."""
+        """Freed memory is never kept, but that of graphs' launches."""
+        self._log("trim")
+        self._kept_for_graphs.clear()
+
+    def graph_memory(self) -> int:
+        """What launches on all streams have used since memory was trimmed, each stream its own."""
+        return sum(self._kept_for_graphs.values())
 
     def memory_info(self) -> tuple[int, int]:
         """What is not allocated, and all there is."""
         used = sum(m.nbytes for m in self.live_memory if isinstance(m, RecordedMemory))
-        return self.memory - used, self.memory
+        return self.memory - used - self.graph_memory(), self.memory
 
     def allocate_host(self, nbytes: int) -> RecordedHostMemory:
         """Memory that Python can read and write."""
@@ -263,6 +272,24 @@ class RecordingDriver:
         graph.nodes.append(node)
         return node
 
+    def add_memory(self, graph: RecordedGraph, nbytes: int) -> RecordedGraphMemory:
+        """A node that no other one stands before."""
+        self._log("add_memory", nbytes)
+        node = RecordedNode("memory", f"allocate {nbytes}", ())
+        graph.nodes.append(node)
+        return RecordedGraphMemory(node, next(self._addresses) << 32, nbytes)
+
+    def add_free(
+        self,
+        graph: RecordedGraph,
+        dependencies: Sequence[RecordedNode],
+        memory: GraphMemory,
+    ) -> None:
+        """A node behind the last ones."""
+        self._log("add_free", memory.nbytes)
+        graph.nodes.append(RecordedNode("memory", f"free {memory.nbytes}", tuple(dependencies)))
+        graph.allocated += memory.nbytes
+
     def add_conditional(
         self,
         graph: RecordedGraph,
@@ -364,6 +391,11 @@ class RecordingDriver:
         if executable.closed:
             raise ClosedGraphError
         self._log("launch")
+        allocated, kept = executable.graph.allocated, self._kept_for_graphs
+        if allocated > kept.get(self.stream, 0):
+            kept[self.stream] = allocated
+            if self.memory_info()[0] < 0:
+                raise MemoryError("the launch found no memory, and took all that there is")
 
     def close(self, executable: RecordedExecutable) -> None:
         """Logged."""

@@ -4,7 +4,7 @@
     open <-> capturing    a library adds them, on the capture stream
     open -> frozen        complete: neither nodes nor owners are added, and the graph owns those
     frozen -> instantiated
-    instantiated -> instantiated  again, unless there are conditional nodes
+    instantiated -> instantiated  again, unless there are conditional or memory nodes
     frozen -> given away  to others, with its owners
     any -> given up       by a failure: the graph is dropped, and its owners with it
     any -> closed         with the executable
@@ -18,7 +18,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
 
-from lowering.cuda.interface import ConditionalKind, Driver, KernelNodeHandle, Launch
+from lowering.cuda.interface import (
+    ConditionalKind,
+    Driver,
+    GraphMemory,
+    KernelNodeHandle,
+    Launch,
+)
 from lowering.errors import (
     EmittedTwiceError,
     ForeignNodeError,
@@ -44,7 +50,7 @@ class Definition:
         self._state: State = "new"
         self._graph: Any = None
         self._kernels: dict[KernelNodeHandle, NodeSlots] = {}
-        self._has_conditionals = False
+        self._single = False  # CUDA allows one executable of graphs with some kinds of nodes
         self.size = 0
         """The number of nodes, those of bodies too."""
 
@@ -97,6 +103,36 @@ class Definition:
         self.size += 1
         return handle
 
+    def add_memory(self, graph: Any, nbytes: int, node: NodeSlots) -> GraphMemory:
+        """Add a node that allocates memory for each launch, to which other nodes may point.
+
+        Raises:
+            NotOpenError: no nodes can be added now.
+            MemoryError: there are not as many addresses.
+        """
+        self._require("open")
+        with self._giving_up():
+            self.slots.attach(node)
+            memory = self.driver.add_memory(graph, nbytes)
+            self.slots.grant(memory)
+        self._single = True
+        self.size += 1
+        return memory
+
+    def add_free(
+        self, graph: Any, dependencies: Sequence[Any], memory: GraphMemory, node: NodeSlots
+    ) -> None:
+        """Add the node that frees it, behind all that use it.
+
+        Raises:
+            NotOpenError: no nodes can be added now.
+        """
+        self._require("open")
+        with self._giving_up():
+            self.slots.attach(node)
+            self.driver.add_free(graph, dependencies, memory)
+        self.size += 1
+
     def add_conditional(
         self,
         graph: Any,
@@ -115,7 +151,7 @@ class Definition:
         with self._giving_up():
             self.slots.attach(node)
             added = self.driver.add_conditional(graph, dependencies, kind, condition, branches)
-        self._has_conditionals = True
+        self._single = True
         self.size += 1
         return added
 
@@ -147,11 +183,11 @@ class Definition:
         """An executable of the driver; the first, or one more.
 
         Raises:
-            InstantiatedTwiceError: there is one, and there are conditional nodes.
+            InstantiatedTwiceError: there is one, and there are conditional or memory nodes.
             UnfinishedError: it is not frozen.
         """
         if self._state == "instantiated":
-            if self._has_conditionals:
+            if self._single:
                 raise InstantiatedTwiceError(self.name)
             return self.driver.instantiate(self._graph)
         if self._state != "frozen":

@@ -11,6 +11,7 @@ from typing import Any
 from lowering.cuda.arena import Arenas
 from lowering.cuda.compile import cubin
 from lowering.cuda.ending import finish
+from lowering.cuda.graph_memory import GraphMemory
 from lowering.cuda.heap import Heap
 from lowering.cuda.interface import Driver
 from lowering.cuda.lane import Lane
@@ -33,6 +34,7 @@ class OpenDevice:
         self.driver = driver
         self.timeline = Timeline(driver)
         self.heap = Heap(self.timeline)
+        self.graph_memory = GraphMemory(self.heap)
         self.pool = Pool(self.heap)
         self.home = Lane(self, driver, self.timeline, self.pool, Arenas(self.heap, driver))
         self.lanes = Lanes(self)
@@ -72,12 +74,18 @@ class OpenDevice:
             "cached": cached,
             "arenas": held["arenas"],
             "constants": held["constants"],
+            "graph_memory": self.driver.graph_memory(),
             "graph_bytes": sum(e.stats()["graph_bytes"] for e in executables),
             "graphs": len(executables),
             "high_water": self.heap.holdings.high_water,
             "free": free,
             "total": total,
         }
+
+    def trim(self) -> None:
+        """Wait for all work, and give back what is kept for later; raises what waiting does."""
+        self.driver.activate()
+        self.heap.trim()
 
     def reset(self) -> None:
         """Wait for all work, close all executables, and give back what is not in use.

@@ -1,6 +1,7 @@
 """Plan to graph: every node of a Plan becomes nodes of a CUDA graph, behind the same edges.
 
 A kernel, copy or conditional node is one node; a library node is as many as the library captures.
+The memory node of scratch that each launch allocates is there before: all others stand behind it.
 Each is added together with its slots, which say what the node keeps alive. Kernel parameters that
 only a call knows, the addresses of inputs and outputs that have no place, are left null and listed
 in `Emitted.users`.
@@ -21,9 +22,9 @@ from lowering.cuda.capture import capture, lines
 from lowering.cuda.copies import COPY_KERNEL, COPY_THREADS, copy_grid
 from lowering.cuda.definition import Definition
 from lowering.cuda.interface import ConditionalKind, Driver, KernelNodeHandle, Launch
-from lowering.cuda.keeping import Keeping
+from lowering.cuda.keeping import Keeping, freeing
 from lowering.cuda.library import WORKSPACE_BYTES, gemm_of
-from lowering.cuda.placement import Placement
+from lowering.cuda.placement import Placement, outside
 from lowering.cuda.table import TABLE_KERNEL, entries, part_words, parts, table_bytes
 from lowering.cuda.values import LOAD_KERNEL, ValueSlot, parameter_count, slots_bytes
 from lowering.plan import (
@@ -102,17 +103,18 @@ def emit(
     placement: Placement,
     channels: Mapping[Channel, int],
     definition: Definition,
+    graph: Any,
     code_bytes: int,
 ) -> Emitted:
-    """Build the graph of `plan` in `definition` from the kernels in `module`, of `code_bytes`.
+    """Add the nodes of `plan` to the `graph` of `definition`, by the kernels in `module`, of
+    `code_bytes`.
 
-    `channels` has what kernels get to speak with the host; its memory is in the placement's slots,
-    which are the definition's.
+    `channels` has what kernels get to speak with the host; its memory is in the definition's slots.
 
     Raises:
         ValueError: the Plan asks for what a CUDA graph cannot hold; the message names the user's
             line.
-        EmittedTwiceError: the definition has a graph already.
+        FrozenSlotsError: the definition is complete.
     """
     calls_bind = {*plan.inputs, *plan.outputs}
     operands = placement.addresses.keys() & calls_bind - values.keys()
@@ -120,29 +122,37 @@ def emit(
     keeping = Keeping(plan, code_bytes, operands, driver.stored_conditions)
     table = entries(plan.tabled)
     state = _State(unit, module, driver, definition, keeping, placement, channels, values, table)
-    with definition.building() as graph:
-        placement.slots.retain(module, driver.stored_conditions)
-        load = _add_load(state, graph) if values else None
-        _add_table(state, graph, plan)
-        _emit_graph(state, graph, plan.graph, top=True)
+    definition.slots.retain(module, driver.stored_conditions)
+    load = _add_load(state, graph) if values else None
+    _add_table(state, graph, plan)
+    leaves = _emit_graph(state, graph, plan.graph, top=True)
+    scratch = placement.scratch
+    if scratch is not None:
+        definition.add_free(graph, leaves, scratch, freeing(scratch.nbytes))
     return Emitted(dict(state.users), load)
 
 
-def _emit_graph(state: _State, graph: Any, source: Graph, top: bool) -> None:
-    """Add the nodes of one graph or body, in the order that the Plan has them in."""
+def _emit_graph(state: _State, graph: Any, source: Graph, top: bool) -> list[Any]:
+    """Add the nodes of one graph or body, in the order that the Plan has them in; the last ones."""
     for node in source.nodes:
         if isinstance(node, ConditionalNode):
             state.conditions[node.condition] = state.driver.create_condition(graph)
-    predecessors = defaultdict(set)
+    predecessors: defaultdict[int, set[int]] = defaultdict(set)
     for before, after in source.edges | library_order(source):
         predecessors[after].add(before)
+    scratch = state.placement.scratch
+    first = [scratch.node] if top and scratch is not None else []
     ends: list[tuple[Any, ...]] = []
     for position, node in enumerate(source.nodes):
         dependencies = [end for before in sorted(predecessors[position]) for end in ends[before]]
+        if not predecessors[position]:
+            dependencies += first
         if top and state.roots:
             used = _used(state, node)
             dependencies += [r.kernel.node for r in state.roots if not r.writes.isdisjoint(used)]
         ends.append(_emit_node(state, graph, node, dependencies))
+    followed = {position for before in predecessors.values() for position in before}
+    return [end for position, last in enumerate(ends) if position not in followed for end in last]
 
 
 def _emit_node(state: _State, graph: Any, node: Node, dependencies: list[Any]) -> tuple[Any, ...]:
@@ -295,13 +305,14 @@ def _add_library(
     driver, library = state.driver, state.driver.library()
     gemm = gemm_of(node, addresses.__getitem__)
     workspace = state.placement.library_workspace
-    state.placement.slots.retain(library)
+    state.definition.slots.retain(library)
     with driver.captures.turn():
         if warm_up is not None:
-            spare = {**addresses, node.target.buffer: warm_up.pointer + WORKSPACE_BYTES}
+            spare = warm_up.pointer + WORKSPACE_BYTES  # for all: nobody looks at what comes out
+            moved = {**addresses, **dict.fromkeys(outside(state.keeping.plan, node), spare)}
             library.use_workspace(warm_up.pointer, WORKSPACE_BYTES)
             driver.synchronize()
-            library.multiply(gemm_of(node, spare.__getitem__))
+            library.multiply(gemm_of(node, moved.__getitem__))
             driver.synchronize_capture_stream()
         library.use_workspace(workspace, WORKSPACE_BYTES)
         return capture(

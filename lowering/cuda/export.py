@@ -21,6 +21,7 @@ from lowering.cuda.interface import Allocation
 from lowering.cuda.lane import Lane
 from lowering.cuda.memory import CudaBuffer, interned
 from lowering.cuda.placement import place
+from lowering.slots import SlotTable
 from tracegraph.errors import ExportError
 from tracegraph.exported import ExportedGraph
 
@@ -48,18 +49,20 @@ def export(blueprint: Blueprint, lane: Lane, arguments: Sequence[Any]) -> Export
     channels = _silent(blueprint)
     operands, results = _operands(blueprint, lane, arguments)
     plan, unit = blueprint.plan, blueprint.unit
-    placement = place(plan, unit, {}, blueprint.constants, lane, share=False)
-    slots = placement.slots
+    slots = SlotTable()
     slots.retain(*operands.values())
     fixed = {buffer: operand.pointer for buffer, operand in operands.items()}
-    placement = replace(placement, addresses={**placement.addresses, **fixed})
     words = {}
     if channels:
         flag = _lowered_flag(lane)
         slots.retain(flag)
         words = dict.fromkeys(channels, flag.pointer)
     definition = Definition(lane.driver, slots, plan.name)
-    emit(plan, unit, blueprint.module, {}, placement, words, definition, blueprint.code_bytes)
+    with definition.building() as graph:
+        placement = place(plan, unit, {}, blueprint.constants, lane, definition, graph, share=False)
+        placement = replace(placement, addresses={**placement.addresses, **fixed})
+        module, code_bytes = blueprint.module, blueprint.code_bytes
+        emit(plan, unit, module, {}, placement, words, definition, graph, code_bytes)
     lane.timeline.settle()  # what arguments, constants and memory of earlier calls wait for
     for argument in arguments:
         if isinstance(argument, CudaBuffer):

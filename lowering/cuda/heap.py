@@ -105,6 +105,7 @@ class Heap:
         named = [(name, size) for size, name in largest[:MOST_NAMED]]
         device = f"cuda:{driver.ordinal}"
         held = {str(purpose): size for purpose, size in self.holdings.held.items()}
+        held["graph memory"] = driver.graph_memory()
         return OutOfMemoryError(device, nbytes, free, total, held, named, what)
 
     def _relief(self) -> Iterator[None]:

@@ -24,7 +24,7 @@ from lowering.cuda.replicas import MOST, Replicas
 from lowering.cuda.timeline import Timeline
 from lowering.cuda.values import Values
 from lowering.holding import holding
-from lowering.slots import SlotReport
+from lowering.slots import SlotReport, SlotTable
 from tracegraph.donated import Donated
 from tracegraph.errors import ClosedError
 
@@ -71,20 +71,28 @@ class Instance:
         graphs = host_driven(lane.driver, plan.conditions) if self._host_driven else lane.driver
         # Between the parts of a launch that the host drives, others may launch.
         share = not self._host_driven
-        placement = place(plan, unit, values, blueprint.constants, lane, share=share)
-        self._effects, channels = connect(plan, unit, lane.timeline, placement.slots)
-        self.definition = Definition(graphs, placement.slots, plan.name)
-        emitted = emit(
-            plan,
-            unit,
-            blueprint.module,
-            values,
-            placement,
-            channels,
-            self.definition,
-            blueprint.code_bytes,
-        )
+        self.definition = definition = Definition(graphs, SlotTable(), plan.name)
+        with definition.building() as graph:
+            placement = place(
+                plan, unit, values, blueprint.constants, lane, definition, graph, share=share
+            )
+            self._effects, channels = connect(plan, unit, lane.timeline, definition.slots)
+            emitted = emit(
+                plan,
+                unit,
+                blueprint.module,
+                values,
+                placement,
+                channels,
+                definition,
+                graph,
+                blueprint.code_bytes,
+            )
         self.memory: tuple[Allocation, ...] = placement.memory
+        scratch = placement.scratch
+        self._need = None
+        if scratch is not None:
+            self._need = self._device.graph_memory.enter(lane.timeline, scratch.nbytes)
         fixed, buffers = placement.addresses, (*plan.inputs, *blueprint.fresh)
         loaded = Values([] if emitted.load is None else emitted.load.values)
         self.inputs = [
@@ -95,7 +103,8 @@ class Instance:
         self._aliases = tuple(plan.aliases.items())
         first = [fixed.get(buffer, 0) for buffer in buffers]
         patches = Patches(buffers, emitted.users, first, emitted.load)
-        most = 1 if plan.conditions or self._host_driven else MOST
+        single = plan.conditions or self._host_driven or scratch is not None
+        most = 1 if single else MOST
         waits = self._device.timeline.loops_in_flight
         self.replicas = Replicas(self.definition, patches, loaded, first, most, waits)
 
@@ -108,8 +117,9 @@ class Instance:
 
     @property
     def plain(self) -> bool:
-        """Whether its launches are heard of no more, and write to memory of their own."""
-        return not (self._loops or self._effects or self._host_driven or self._aliases)
+        """Whether its launches need no care before and after, and write to memory of their own."""
+        needs = self._loops or self._effects or self._host_driven or self._aliases or self._need
+        return not needs
 
     @property
     def timeline(self) -> Timeline:
@@ -164,6 +174,8 @@ class Instance:
             results.insert(output, arguments[number])
         if addresses != replicas.current.bound or replicas.values.stale:
             replicas.update(addresses)
+        if self._need is not None:
+            self._device.graph_memory.make_room(self._need)
         borrowed = bound is not None and bound.borrowed
         if self._unheard and not borrowed and not timeline.flights:
             self._start(donated)
@@ -259,6 +271,6 @@ class Instance:
 
     def close(self) -> None:
         """Free the graph and its memory, which nothing in flight uses. Needs the lock."""
-        self.memory = ()
+        self.memory, self._need = (), None
         self.definition.close()
         self.replicas.close()

@@ -82,6 +82,22 @@ class KernelNodeHandle(Protocol):
         """Let updates pass, for one parameter, what a word of others is then."""
 
 
+class GraphMemory(Protocol):
+    """Memory that each launch of a graph has from a node on until another one frees it."""
+
+    @property
+    def pointer(self) -> int:
+        """The address, in all launches; a multiple of 256."""
+
+    @property
+    def nbytes(self) -> int:
+        """The size."""
+
+    @property
+    def node(self) -> Any:
+        """The node that allocates it, as a dependency of others."""
+
+
 class TiedGraph(Protocol):
     """A complete graph that keeps alive what its nodes point to."""
 
@@ -174,7 +190,13 @@ class Driver(Protocol):
         """Device memory of at least one byte; raises MemoryError when there is not enough."""
 
     def trim(self) -> None:
-        """Give memory that was freed, and that the stream has passed, back to the device."""
+        """Give memory that was freed, and that the stream has passed, back to the device.
+
+        Also what is kept for the launches of graphs that allocate.
+        """
+
+    def graph_memory(self) -> int:
+        """The bytes that are kept for the launches of graphs that allocate, or are in use there."""
 
     def memory_info(self) -> tuple[int, int]:
         """The bytes of the device that are free, and all of them."""
@@ -251,6 +273,18 @@ class Driver(Protocol):
         values: Sequence[int],
     ) -> KernelNodeHandle:
         """Add a kernel node. Nothing that it points to is kept alive: see `tie`."""
+
+    def add_memory(self, graph: Any, nbytes: int) -> GraphMemory:
+        """Add a node that allocates memory, of at least one byte, for the launch.
+
+        Such a graph can have one executable, and no part in another graph.
+
+        Raises:
+            MemoryError: there are not as many addresses. Whether there is memory, launches find.
+        """
+
+    def add_free(self, graph: Any, dependencies: Sequence[Any], memory: GraphMemory) -> None:
+        """Add the node that frees it."""
 
     def add_conditional(
         self,

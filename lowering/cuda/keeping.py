@@ -25,6 +25,16 @@ from lowering.slots import NodeSlots, Slot
 from tracegraph.ir import lines_of
 
 
+def allocation(nbytes: int) -> NodeSlots:
+    """The slots of a node that allocates memory: it holds none."""
+    return NodeSlots("memory", f"allocate {nbytes:,} B", "")
+
+
+def freeing(nbytes: int) -> NodeSlots:
+    """The slots of the node that frees it."""
+    return NodeSlots("memory", f"free {nbytes:,} B", "")
+
+
 @dataclass(frozen=True, slots=True)
 class Keeping:
     """Names what the nodes of a Plan keep; its kernels are `code_bytes` of code.
@@ -57,7 +67,9 @@ class Keeping:
 
     def library(self, node: LibraryNode) -> NodeSlots:
         """The slots of a captured product."""
-        slots = [Slot("library handle", 0), Slot("library workspace", WORKSPACE_BYTES)]
+        slots = [Slot("library handle", 0)]
+        if not self.plan.per_launch:
+            slots.append(Slot("library workspace", WORKSPACE_BYTES))
         slots += self._memory([node.left.buffer, node.right.buffer, node.target.buffer])
         batch = f"{node.batch} x " if node.batch > 1 else ""
         name = f"product {batch}{node.m}x{node.k}x{node.n}"
@@ -75,7 +87,7 @@ class Keeping:
     def _slot(self, parameter: Parameter) -> Slot | None:
         match parameter:
             case Buffer(space="scratch"):
-                return Slot("arena", self.plan.arena_bytes)
+                return None if self.plan.per_launch else Slot("arena", self.plan.arena_bytes)
             case Buffer(space="const", number=number, type=type_):
                 return Slot(f"constant {number} {type_}", type_.nbytes)
             case Buffer(space=space, number=number, type=type_) if parameter in self.operands:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from lowering.buffer import Buffer
 from lowering.codegen import Unit
+from lowering.cuda.definition import Definition
 from lowering.cuda.device import OpenDevice
-from lowering.cuda.interface import Allocation, Event
+from lowering.cuda.interface import Allocation, Event, GraphMemory
+from lowering.cuda.keeping import allocation
 from lowering.cuda.lane import Lane
 from lowering.cuda.library import WORKSPACE_BYTES
 from lowering.cuda.memory import Lease
@@ -19,7 +22,6 @@ from lowering.cuda.values import ValueSlot, slots_bytes
 from lowering.memory import ALIGNMENT
 from lowering.plan import LibraryNode, Node, Plan, walk
 from lowering.rounding import round_up
-from lowering.slots import SlotTable
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,8 +41,9 @@ class Placement:
     """Addresses that never change, for the graph of one stream.
 
     `addresses` has scratch and const buffers, and small inputs at their slots; `workspaces` the
-    workspace of each kernel node that has one. All of it is in `slots`, and listed in `memory`.
-    `warm_up`, a workspace and room for any product's target, is for use outside the graph.
+    workspace of each kernel node that has one. What is held of it is in the graph's slots, and
+    listed in `memory`; `scratch` is what each launch allocates instead. `warm_up`, a workspace and
+    room for any of the buffers `outside`, is for use outside the graph.
     """
 
     addresses: Mapping[Buffer, int]
@@ -48,7 +51,7 @@ class Placement:
     values_address: int
     table_address: int
     library_workspace: int
-    slots: SlotTable
+    scratch: GraphMemory | None
     memory: tuple[Allocation, ...]
     warm_up: Lease | None
 
@@ -79,16 +82,19 @@ def place(
     values: Mapping[Buffer, ValueSlot],
     constants: Constants,
     lane: Lane,
+    definition: Definition,
+    graph: Any,
     *,
     share: bool,
 ) -> Placement:
     """Allocate what the graph for one stream needs beside the constants; clear counters and values.
 
-    With `share`, scratch lies in an arena that other graphs of the stream use, too: a launch must
-    then be over before another one starts. Kernels' workspaces keep their counters between
-    launches, and are never shared.
+    With `share`, scratch that is kept lies in an arena that other graphs of the stream use, too: a
+    launch must then be over before another one starts. Kernels' workspaces keep their counters
+    between launches, and are never shared.
 
     Raises:
+        FrozenSlotsError: the definition is complete.
         OutOfMemoryError: the device has not enough memory.
     """
     table = round_up(slots_bytes(list(values.values())), ALIGNMENT)
@@ -99,15 +105,18 @@ def place(
             workspaces[node], size = size, size + round_up(code.workspace_bytes, ALIGNMENT)
 
     products = [node for node in walk(plan.graph) if isinstance(node, LibraryNode)]
-    scratch = round_up(plan.arena_bytes, ALIGNMENT)
-    arena_bytes = scratch + (WORKSPACE_BYTES if products else 0)
-    allocate_arena = lane.arenas.shared if share else lane.arenas.private
-    arena = allocate_arena(arena_bytes) if arena_bytes else None
+    library_offset = round_up(plan.arena_bytes, ALIGNMENT)
+    arena_bytes = library_offset + (WORKSPACE_BYTES if products else 0)
+    arena = scratch = None
+    if arena_bytes and plan.per_launch:
+        scratch = definition.add_memory(graph, arena_bytes, allocation(arena_bytes))
+    elif arena_bytes:
+        arena = (lane.arenas.shared if share else lane.arenas.private)(arena_bytes)
     memory = lane.device.heap.allocate(size, "constants", lane.driver) if size else None
-    slots = SlotTable()
-    slots.retain(arena, memory, constants.memory)
+    definition.slots.retain(arena, memory, constants.memory)
     base = memory.pointer if memory else 0
-    arena_base = arena.pointer if arena else 0
+    lies_in = arena or scratch
+    arena_base = lies_in.pointer if lies_in else 0
     if size:
         lane.driver.clear(base, size)
     if constants.ready is not None and not lane.is_home:
@@ -120,19 +129,25 @@ def place(
         workspaces={node: base + offset for node, offset in workspaces.items()},
         values_address=base,
         table_address=base + table,
-        library_workspace=arena_base + scratch,
-        slots=slots,
+        library_workspace=arena_base + library_offset,
+        scratch=scratch,
         memory=tuple(piece for piece in (arena, memory, constants.memory) if piece is not None),
-        warm_up=_warm_up(products, lane),
+        warm_up=_warm_up(plan, products, lane),
     )
 
 
-def _warm_up(products: Sequence[LibraryNode], lane: Lane) -> Lease | None:
-    """Memory that products run in once, not in the arena: another thread may launch meanwhile.
+def outside(plan: Plan, node: LibraryNode) -> list[Buffer]:
+    """The buffers that a product cannot have in their places when it runs outside the graph.
 
-    They do so for the first graph, that of the device's own stream.
+    Another thread may launch meanwhile, and scratch that launches allocate is there in them alone.
     """
+    read = (node.left.buffer, node.right.buffer) if plan.per_launch else ()
+    return [node.target.buffer, *(buffer for buffer in read if buffer.space == "scratch")]
+
+
+def _warm_up(plan: Plan, products: Sequence[LibraryNode], lane: Lane) -> Lease | None:
+    """Memory that products run in once, for the first graph, that of the device's own stream."""
     if not products or not lane.is_home:
         return None
-    target = max(node.target.buffer.type.nbytes for node in products)
-    return lane.pool.take(WORKSPACE_BYTES + target)
+    most = max(buffer.type.nbytes for node in products for buffer in outside(plan, node))
+    return lane.pool.take(WORKSPACE_BYTES + most)

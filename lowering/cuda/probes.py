@@ -41,6 +41,8 @@ def supports(feature: Feature, driver: Driver, compile_: Callable[[str], Any]) -
                 return _instantiates(driver, "switch", 2)
             case "body_updates":
                 return _updates_bodies(driver, compile_)
+            case "memory_nodes":
+                return _allocates(driver)
     except MemoryError:
         raise
     except Exception:
@@ -51,6 +53,15 @@ def _instantiates(driver: Driver, kind: ConditionalKind, branches: int) -> bool:
     graph = driver.new_graph()
     condition, _ = driver.create_condition(graph)
     driver.add_conditional(graph, [], kind, condition, branches)
+    driver.close(driver.instantiate(driver.tie(graph, SlotTable())))
+    return True
+
+
+def _allocates(driver: Driver) -> bool:
+    """Whether a graph that allocates and frees memory is instantiated; it is not launched."""
+    graph = driver.new_graph()
+    memory = driver.add_memory(graph, 8)
+    driver.add_free(graph, [memory.node], memory)
     driver.close(driver.instantiate(driver.tie(graph, SlotTable())))
     return True
 

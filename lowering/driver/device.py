@@ -28,6 +28,7 @@ from lowering.cuda.interface import (
     ConditionalKind,
     Event,
     ForeignArray,
+    GraphMemory,
     Launch,
     Library,
     ThreadState,
@@ -39,6 +40,7 @@ from lowering.driver.handles import (
     CudaEvent,
     CudaExecutableGraph,
     DeviceAllocation,
+    GraphMemoryNode,
     KernelNode,
     PinnedAllocation,
 )
@@ -131,6 +133,13 @@ class CudaDriver:
         """Shrink the device's pool to what is in use: cuda.core lets it keep what was freed."""
         pool = check("cuDeviceGetMemPool", driver.cuDeviceGetMemPool(self._handle))
         check("cuMemPoolTrimTo", driver.cuMemPoolTrimTo(pool, 0))
+        check("cuDeviceGraphMemTrim", driver.cuDeviceGraphMemTrim(self._handle))
+
+    def graph_memory(self) -> int:
+        """As the driver has reserved it."""
+        reserved = driver.CUgraphMem_attribute.CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT
+        answer = driver.cuDeviceGetGraphMemAttribute(self._handle, reserved)
+        return int(check("cuDeviceGetGraphMemAttribute", answer))
 
     def memory_info(self) -> tuple[int, int]:
         """As the driver sees it: what the device's pool keeps is not free."""
@@ -278,6 +287,29 @@ class CudaDriver:
             ),
         )
         return KernelNode(node, cells, addresses, params)
+
+    def add_memory(self, graph: GraphDefinition, nbytes: int) -> GraphMemoryNode:
+        """Add an allocation from the device's memory for graphs, first of all nodes."""
+        params = driver.CUDA_MEM_ALLOC_NODE_PARAMS()
+        params.poolProps.allocType = driver.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+        params.poolProps.location.type = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+        params.poolProps.location.id = self.ordinal
+        params.bytesize = nbytes
+        node = check(
+            "cuGraphAddMemAllocNode", driver.cuGraphAddMemAllocNode(graph.handle, None, 0, params)
+        )
+        return GraphMemoryNode(node, int(params.dptr), nbytes)
+
+    def add_free(
+        self, graph: GraphDefinition, dependencies: Sequence[Any], memory: GraphMemory
+    ) -> None:
+        """Add a node that frees it."""
+        check(
+            "cuGraphAddMemFreeNode",
+            driver.cuGraphAddMemFreeNode(
+                graph.handle, list(dependencies), len(dependencies), memory.pointer
+            ),
+        )
 
     def add_conditional(
         self,

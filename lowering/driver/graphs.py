@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from cuda.bindings import driver
@@ -17,7 +18,10 @@ _MEMORY_TYPE = driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE
 
 
 def depend(graph: GraphDefinition, node: Any, dependencies: Sequence[Any]) -> None:
-    """Add the edges into a new node of cuda.core, in one call; without them, no node stays."""
+    """Add the edges into a new node of cuda.core, in one call; without them, no node stays.
+
+    A graph with memory nodes lets none go: it has to be dropped as a whole, as definitions are.
+    """
     if dependencies:
         count = len(dependencies)
         try:
@@ -28,7 +32,8 @@ def depend(graph: GraphDefinition, node: Any, dependencies: Sequence[Any]) -> No
                 ),
             )
         except BaseException:
-            node.destroy()
+            with suppress(Exception):
+                node.destroy()
             raise
 
 

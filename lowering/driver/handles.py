@@ -56,6 +56,15 @@ class KernelNode:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class GraphMemoryNode:
+    """A node that allocates memory for each launch, and the addresses that it reserves."""
+
+    node: Any
+    pointer: int
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class CudaEvent:
     """An event of cuda.core, which is destroyed when it is collected."""
 

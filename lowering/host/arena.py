@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import mmap
+import sys
 from bisect import insort
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,11 +20,27 @@ POISON = 0xCB
 """What unwritten memory is filled with in debug runs: no index, and no plausible float."""
 
 
+_PRIVATE = getattr(mmap, "MAP_PRIVATE", 0) | getattr(mmap, "MAP_ANONYMOUS", 0)
+_NOT_NEEDED = getattr(mmap, "MADV_FREE" if sys.platform == "darwin" else "MADV_DONTNEED", None)
+
+RETURNABLE = _NOT_NEEDED is not None
+"""Whether memory can be given to the system, and its addresses kept; not on Windows."""
+
+
 def aligned_bytes(size: int) -> Array:
     """`size` uninitialised bytes whose address is a multiple of `ALIGNMENT`."""
     raw = np.empty(size + ALIGNMENT, np.uint8)
     start = -raw.ctypes.data % ALIGNMENT
     return raw[start : start + size]
+
+
+def returnable_bytes(size: int) -> tuple[Array, Callable[[], None]]:
+    """The same, and what gives the memory behind them to the system until they are used again."""
+    assert _NOT_NEEDED is not None, "whoever asks has looked"
+    if not size:
+        return aligned_bytes(0), lambda: None
+    mapping = mmap.mmap(-1, size, _PRIVATE)  # at the begin of a page; shared ones keep their bytes
+    return np.frombuffer(mapping, np.uint8), partial(mapping.madvise, _NOT_NEEDED)
 
 
 class Workspace:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextvars import Context
+from dataclasses import replace
 from random import Random
 from threading import Lock, get_ident
 from typing import Any
@@ -14,7 +15,13 @@ import numpy as np
 from lowering.buffer import Buffer
 from lowering.closing import held_if_free
 from lowering.holding import holding
-from lowering.host.arena import Array, Workspace, aligned_bytes
+from lowering.host.arena import (
+    RETURNABLE,
+    Array,
+    Workspace,
+    aligned_bytes,
+    returnable_bytes,
+)
 from lowering.host.graph import kernel_schedules
 from lowering.host.keeping import slots
 from lowering.host.program import Body, PlanWriter
@@ -38,11 +45,14 @@ class HostExecutable:
     """
 
     def __init__(self, plan: Plan, *, poison: bool = False, order: Random | None = None) -> None:
+        if plan.per_launch and not RETURNABLE:
+            plan = replace(plan, per_launch=False, kept_because="no madvise on this system")
         self.plan = plan
         self._lock = Lock()
         self._holding = holding(self._lock)
         self._launches = 0
-        self._arena = aligned_bytes(plan.arena_bytes)
+        self._give_back: list[Callable[[], None]] = []
+        self._arena = self._bytes(plan.arena_bytes)
         self._wanted = [(t.shape, t.dtype) for t in plan.in_types]
         self._written = tuple(plan.aliases.values())  # inputs that outputs are written over
         # NumPy keeps its error state in the context: entering one costs less than np.errstate. It
@@ -51,7 +61,7 @@ class HostExecutable:
         self._quiet.run(np.seterr, all="ignore")
         needed = Workspace()
         schedules = self._quiet.run(kernel_schedules, plan, self._overlap, needed)
-        self._workspace = aligned_bytes(needed.size)
+        self._workspace = self._bytes(needed.size)
         memory = (self._arena, self._workspace)
         writer = PlanWriter(plan, schedules, self._memory(), self._workspace, order)
         self._copied = writer.copied
@@ -96,6 +106,8 @@ class HostExecutable:
                 results: Sequence[Array] = self._quiet.run(self._body, arguments, check_time)
             finally:
                 self._caller = None
+                for give_back in self._give_back:
+                    give_back()
             return results
 
     def _launch_inside(self, arguments: Sequence[Any], donated: Donated | None) -> Sequence[Array]:
@@ -157,6 +169,7 @@ class HostExecutable:
     def _close(self) -> None:
         self._body = self._inner = None
         self._arena = self._workspace = np.empty(0, np.uint8)
+        self._give_back = []
 
     @property
     def closed(self) -> bool:
@@ -166,6 +179,8 @@ class HostExecutable:
     def pieces(self) -> Mapping[Hashable, int]:
         """The memory it holds; constants are the Plan's."""
         inner = {} if self._inner is None else self._inner.pieces()
+        if self.plan.per_launch:
+            return inner
         return {("host", id(self)): self._arena.nbytes + self._workspace.nbytes, **inner}
 
     def _checked(self, arguments: Sequence[Any]) -> list[Array]:
@@ -197,6 +212,14 @@ class HostExecutable:
                 f"was made for {type_}: reshape it, or compile for its type"
             )
         return array
+
+    def _bytes(self, size: int) -> Array:
+        """Memory to work in, which is given back after each call if the plan says so."""
+        if not self.plan.per_launch:
+            return aligned_bytes(size)
+        found, give_back = returnable_bytes(size)
+        self._give_back.append(give_back)
+        return found
 
     def _memory(self) -> Mapping[Buffer, Array]:
         """The arrays of the buffers that keep their address."""

@@ -26,13 +26,14 @@ def slots(plan: Plan) -> SlotReport:
     """The arena and the constants of a Plan, by node."""
     nodes = tuple(_node_slots(plan, node) for node in walk(plan.graph))
     constants = sum(buffer.type.nbytes for buffer, _ in plan.constants)
-    return SlotReport(plan.name, nodes, plan.arena_bytes + constants)
+    return SlotReport(plan.name, nodes, constants + (0 if plan.per_launch else plan.arena_bytes))
 
 
 def _node_slots(plan: Plan, node: Node) -> NodeSlots:
     kind, name, buffers = _described(node)
     order = sorted(buffers, key=lambda buffer: (buffer.space, buffer.number))
-    kept = dict.fromkeys(_slot(plan, b) for b in order if b.space in ("const", "scratch"))
+    spaces = ("const",) if plan.per_launch else ("const", "scratch")
+    kept = dict.fromkeys(_slot(plan, b) for b in order if b.space in spaces)
     return NodeSlots(kind, name, lines_of(node.sources), tuple(kept))
 
 

@@ -28,6 +28,8 @@ STEPS = (
     "new_graph",
     "create_condition",
     "add_kernel",
+    "add_memory",
+    "add_free",
     "add_conditional",
     "capture",
     "library",
@@ -69,9 +71,9 @@ class Failing:
 
         return called
 
-    def build(self, fail_at=0):
+    def build(self, scratch, fail_at=0):
         self.made, self.fail_at = [], fail_at
-        return tracegraph.jit(program, device="cuda").lower(X, 3).compile()
+        return tracegraph.jit(program, device="cuda", scratch=scratch).lower(X, 3).compile()
 
 
 class Calls:
@@ -137,11 +139,12 @@ def is_capturing():
     return status != driver.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE
 
 
-def test_a_build_that_fails_at_any_call_of_the_driver_leaves_nothing(failing):
-    compiled = failing.build()
+@pytest.mark.parametrize("scratch", ["kept", "per_launch"])
+def test_a_build_that_fails_at_any_call_of_the_driver_leaves_nothing(failing, scratch):
+    compiled = failing.build(scratch)
     np.testing.assert_array_equal(np.asarray(compiled(X, 3)), expected())
     before = held()
-    other = failing.build()
+    other = failing.build(scratch)
     again = list(failing.made)
     del other
     assert {"cuGraphAddKernelNode", "cuGraphInstantiate", "cuGraphRetainUserObject"} <= {*again}
@@ -149,8 +152,9 @@ def test_a_build_that_fails_at_any_call_of_the_driver_leaves_nothing(failing):
     assert held() == before
     for number, name in enumerate(again, 1):
         with pytest.raises(RuntimeError, match=rf"^{name}|{name} failed with"):
-            failing.build(fail_at=number)
+            failing.build(scratch, fail_at=number)
         assert not is_capturing(), name
         assert held() == before, name
-    np.testing.assert_array_equal(np.asarray(failing.build()(X, 3)), expected())
+    assert ("cuGraphAddMemFreeNode" in again) == (scratch == "per_launch")
+    np.testing.assert_array_equal(np.asarray(failing.build(scratch)(X, 3)), expected())
     np.testing.assert_array_equal(np.asarray(compiled(X, 3)), expected())

@@ -197,4 +197,9 @@ def effects(callback=None):
     )
 
 
-ALL = (diamond, small_input, nested_loops, products, effects)
+def products_per_launch():
+    """The same products, in scratch that each launch allocates."""
+    return replace(products(), per_launch=True)
+
+
+ALL = (diamond, small_input, nested_loops, products, products_per_launch, effects)

@@ -130,17 +130,20 @@ def test_a_definition_is_not_built_twice():
     assert definition.state == "frozen"
 
 
-def test_a_plan_is_not_emitted_twice_into_one_definition():
+def test_a_plan_is_not_emitted_into_a_definition_that_is_complete():
     backend = RecordingBackend()
     plan = diamond()
     unit = unit_source(plan)
     constants = upload(plan, backend.device)
-    placement = place(plan, unit, {}, constants, backend.device.home, share=True)
-    definition = Definition(backend.device.driver, placement.slots, plan.name)
-    emit(plan, unit, "module", {}, placement, {}, definition, 0)
-    with pytest.raises(EmittedTwiceError):
-        emit(plan, unit, "module", {}, placement, {}, definition, 0)
-    assert len(backend.device.driver.graphs) == 1
+    home = backend.device.home
+    definition = Definition(backend.device.driver, SlotTable(), plan.name)
+    with definition.building() as graph:
+        placement = place(plan, unit, {}, constants, home, definition, graph, share=True)
+        emit(plan, unit, "module", {}, placement, {}, definition, graph, 0)
+    with pytest.raises(FrozenSlotsError):
+        emit(plan, unit, "module", {}, placement, {}, definition, graph, 0)
+    assert len(graph.nodes) == len(plan.graph.nodes)
+    assert definition.state == "frozen"
 
 
 def test_nodes_are_added_only_while_it_is_open(definition):

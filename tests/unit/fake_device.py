@@ -11,6 +11,7 @@ import numpy as np
 from tracegraph import interpret
 from tracegraph.donated import Donated
 from tracegraph.ir import Program
+from tracegraph.scratch import Scratch
 from tracegraph.types import ArrayType
 
 
@@ -111,7 +112,14 @@ class FakeCompiler:
     def __init__(self) -> None:
         self.backends: dict[str, FakeBackend] = {}
 
-    def lower(self, program: Program, device: str, donated: Sequence[int] = ()) -> Program:
+    def lower(
+        self,
+        program: Program,
+        device: str,
+        donated: Sequence[int] = (),
+        *,
+        scratch: Scratch = "kept",
+    ) -> Program:
         return program
 
     def backend(self, device: str) -> FakeBackend:
@@ -119,6 +127,9 @@ class FakeCompiler:
 
     def reset(self) -> None:
         raise AssertionError("nothing is reset by itself")
+
+    def trim(self) -> None:
+        raise AssertionError("nothing is trimmed by itself")
 
     def create_stream(self, device: str) -> None:
         return None
@@ -129,6 +140,9 @@ class FakeCompiler:
     def memory(self, plan: Program) -> dict[str, int]:
         outputs = sum(t.nbytes for t in plan.out_types)
         return {"arguments": 0, "outputs": outputs, "scratch": 0, "constants": 0}
+
+    def bytes_held(self, plan: Program) -> int:
+        return 0
 
     def explain(self, plan: Program) -> str:
         return plan.name
