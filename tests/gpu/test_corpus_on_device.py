@@ -32,7 +32,14 @@ def _given_away(leaf: Any) -> Any:
     return tracegraph.asarray(leaf, device="cuda") if isinstance(leaf, np.ndarray) else leaf
 
 
-WAYS = {"plain": on_device, "donated": donated}
+def with_scratch_of_its_own(function: Any, *arguments: Any) -> Any:
+    """In scratch that each launch allocates, twice."""
+    jitted = tracegraph.jit(function, scratch="per_launch", device="cuda")
+    jitted(*arguments)
+    return jitted(*arguments)
+
+
+WAYS = {"plain": on_device, "donated": donated, "per launch": with_scratch_of_its_own}
 
 
 @pytest.mark.parametrize("way", WAYS)
