@@ -14,7 +14,7 @@ from tracegraph.tracer import Tracer
 from tracegraph.types import ArrayType, canonical_dtype
 
 if TYPE_CHECKING:
-    from tracegraph.jit import Jitted
+    from tracegraph.jitted import Jitted
 
 
 def asarray(x: Any, dtype: DTypeLike | None = None, *, device: str | None = None) -> Any:

@@ -102,8 +102,8 @@ def memory_stats(device: str | None = None) -> dict[str, int]:
     >>> memory_stats("host")["cached"]
     0
     """
+    from tracegraph.compiler import compiler, default_device
     from tracegraph.creation import canonical_device
-    from tracegraph.jit import compiler, default_device
 
     chosen = default_device() if device is None else canonical_device(device)
     return dict(compiler().backend(chosen).memory_stats())
@@ -120,7 +120,7 @@ def trim() -> None:
 
     >>> trim()
     """
-    from tracegraph.jit import compiler
+    from tracegraph.compiler import compiler
 
     compiler().trim()
 
@@ -141,7 +141,8 @@ def reset() -> None:
     >>> int(double(4)), tracegraph.reset(), int(double(4)), double.stats()["builds"]
     (8, None, 8, 2)
     """
-    from tracegraph.jit import compiler, forget_builds
+    from tracegraph.compiler import compiler
+    from tracegraph.jitted import forget_builds
 
     try:
         forget_builds()

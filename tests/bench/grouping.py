@@ -24,7 +24,7 @@ import tracegraph
 from lowering import backend
 from lowering.lower import lower
 from tracegraph import ArrayType, make_program
-from tracegraph.jit import default_device
+from tracegraph.compiler import default_device
 
 from .measure import Contestant, contest
 
