@@ -91,16 +91,18 @@ def of_renamed(
     known = facts_of(other)
     reads = frozenset([names.get(buffer, buffer) for buffer in known.reads])
     if len(reads) == len(known.reads):
-        loads = [e for each in known.loads if type(e := new.get(each, each)) is Load]
         writes = frozenset([names.get(buffer, buffer) for buffer in known.writes])
-        facts = Facts(
-            tuple([new.get(expr, expr) for expr in known.roots]),
-            tuple([new.get(expr, expr) for expr in known.expressions]),
-            tuple(loads),
-            known.accumulated,
-            reads,
-            writes,
-        )
+        if not new:  # only what it writes has other names
+            facts = altered(known, reads=reads, writes=writes)
+        else:
+            facts = Facts(
+                tuple([new.get(expr, expr) for expr in known.roots]),
+                tuple([new.get(expr, expr) for expr in known.expressions]),
+                tuple([e for each in known.loads if type(e := new.get(each, each)) is Load]),
+                known.accumulated,
+                reads,
+                writes,
+            )
         object.__setattr__(nest, "facts", facts)
     return nest
 

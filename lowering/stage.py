@@ -202,9 +202,24 @@ def _mapped(nest: Nest, of: Callable[[Expr], Expr], names: Mapping[Buffer, Buffe
 def rename_in_nest(nest: Nest, names: Mapping[Buffer, Buffer]) -> Nest:
     """The nest with buffers replaced."""
     keys = names.keys()
-    if keys.isdisjoint(nest_reads(nest)) and keys.isdisjoint(nest_writes(nest)):
+    reads = not keys.isdisjoint(nest_reads(nest))
+    if not reads and keys.isdisjoint(nest_writes(nest)):
         return nest
-    new: dict[Expr, Expr] = {}  # what is another one than before
+    new = _renamed_loads(nest, names) if reads else {}
+
+    def of(expr: Expr) -> Expr:
+        return new.get(expr, expr)
+
+    renamed = _mapped(nest, of, names)
+    if nest.predicates:
+        flags = (replace(p, flag=names.get(p.flag, p.flag)) for p in nest.predicates)
+        renamed = altered(renamed, predicates=tuple(flags))
+    return of_renamed(renamed, nest, new, names)
+
+
+def _renamed_loads(nest: Nest, names: Mapping[Buffer, Buffer]) -> dict[Expr, Expr]:
+    """What becomes of those expressions of a nest that are others with buffers replaced."""
+    new: dict[Expr, Expr] = {}
     known, untouched = new.get, new.keys().isdisjoint
 
     def of(expr: Expr) -> Expr:
@@ -217,11 +232,7 @@ def rename_in_nest(nest: Nest, names: Mapping[Buffer, Buffer]) -> Nest:
             made = Load.make(names[made.buffer], made.indices, made.guard)
         if made is not expr:
             new[expr] = made
-    renamed = _mapped(nest, of, names)
-    if nest.predicates:
-        flags = (replace(p, flag=names.get(p.flag, p.flag)) for p in nest.predicates)
-        renamed = altered(renamed, predicates=tuple(flags))
-    return of_renamed(renamed, nest, new, names)
+    return new
 
 
 def rename(block: Block, names: Mapping[Buffer, Buffer]) -> None:
