@@ -98,9 +98,10 @@ class Sharing:
             for buffer in writes:
                 self.first_write.setdefault(buffer, position)
                 self.last_write[buffer] = position
-            self.touched.append(reads | writes)
+            touched = reads | writes
+            self.touched.append(touched)
             if not isinstance(stage, KernelStage):
-                self.fixed |= _fixed(stage)
+                self.fixed |= _fixed(stage) if isinstance(stage, BranchStage) else touched
 
     def name(self, buffer: Buffer) -> Buffer:
         """What a buffer is called by now."""

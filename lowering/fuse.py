@@ -49,6 +49,8 @@ class _Kernel:
 
 def fuse(block: Block, kept: Collection[Buffer] = ()) -> None:
     """Merge the nests of a block's kernels, in place. `kept` are buffers that are stored anyway."""
+    if len(block.stages) < 2:
+        return
     merged = _Merged(frozenset(kept))
     waiting = block.stages[::-1]
     block.stages = []  # what has been merged goes: fewer objects for garbage collections to visit

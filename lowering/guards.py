@@ -6,7 +6,7 @@ A flag holds what a condition was set to: it is stored where the condition was s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from operator import is_
 
 import numpy as np
@@ -25,13 +25,13 @@ from lowering.kernel import (
 )
 from lowering.plan import Graph, KernelNode, Node, Part
 from tracegraph.op import get
-from tracegraph.record import altered
+from tracegraph.record import altered, record
 from tracegraph.scalar import Expr, apply, const
 
 BOOL = np.dtype(np.bool_)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Settings:
     """What becomes of the places where conditions are set.
 

@@ -15,16 +15,16 @@ def prune(block: Block) -> None:
     """Drop stores to scratch that is never read, then what only they needed, to the end."""
     readers: dict[Buffer, int] = {}
     writers: dict[Buffer, list[KernelStage]] = {}
-    pending: list[KernelStage] = []
     for stage in walk(block):
         if isinstance(stage, KernelStage):
-            pending.append(stage)
             for nest in stage.nests:
                 _count(readers, nest_reads(nest))
                 for buffer in nest_writes(nest):
                     writers.setdefault(buffer, []).append(stage)
         elif not blocks(stage):
             _count(readers, stage_reads(stage))
+    unread = [b for b in writers if b.space == "scratch" and b not in readers]
+    pending = [stage for buffer in unread for stage in writers[buffer]]
     while pending:
         for buffer in _prune_kernel(pending.pop(), readers):
             readers[buffer] -= 1

@@ -285,7 +285,8 @@ def _forwarded(
             continue
         if load.guard is not None or store.guard is not None:
             return None
-        if tuple(map(moved, load.indices)) != store.indices:
+        indices = tuple(map(moved, load.indices)) if axes else load.indices
+        if indices != store.indices:
             return None
         values[load] = store.value
     return values

@@ -16,6 +16,8 @@ class Substitution(dict[Expr, Expr]):
     """
 
     def __missing__(self, expr: Expr) -> Expr:
+        if not expr.children:
+            return expr
         waiting = [expr]
         while waiting:
             last = waiting[-1]

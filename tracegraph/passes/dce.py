@@ -108,6 +108,8 @@ _CONTROL: dict[str, Callable[[Eqn, list[int]], Eqn]] = {
 
 def _live_carries(body: Region, carry: int, needed: set[int], others: Iterable[Atom]) -> list[int]:
     """Which carries are needed, or feed one that is, or one of the `others`, in some iteration."""
+    if len(needed) == carry:
+        return list(range(carry))
     index = {param: i for i, param in enumerate(body.params[:carry])}
     defs = {value: eqn for eqn in body.eqns for value in eqn.outputs}
     live, seen = set(needed), set[Value]()
