@@ -144,7 +144,7 @@ class _Builder:
         return inner.resolve_all(region.results)
 
     def copy(self, eqn: Eqn) -> None:
-        outputs = tuple(Value(v.type) for v in eqn.outputs)
+        outputs = tuple([Value(v.type) for v in eqn.outputs])
         self.renamed.update(zip(eqn.outputs, outputs, strict=True))
         operands = self.resolve_all(eqn.operands)
         self.eqns.append(Eqn(eqn.op, operands, outputs, eqn.attrs, eqn.regions, eqn.source))

@@ -85,10 +85,10 @@ def access(stage: Stage) -> Touched:
 
 def nest_access(nest: Nest) -> Touched:
     """The resources that a nest touches."""
-    if not nest_signals(nest) and not isinstance(nest, PrintNest):
+    signals = nest_signals(nest)
+    if not signals and not isinstance(nest, PrintNest):
         return facts_of(nest)
     reads: frozenset[Resource] = nest_reads(nest)
-    signals = nest_signals(nest)
     also: list[Resource] = [("condition", s.condition) for s in signals if type(s) is SetCondition]
     if len(also) < len(signals) or not signals:  # it prints, checks or shows progress
         if any(isinstance(signal, Publish) for signal in signals):

@@ -123,7 +123,7 @@ class _Scheduling:
                 replaced[node] = self._branch(node, known.get(node.condition), flags, dropped)
         dropped |= flags.keys()
         spliced = splice(graph, lambda node: replaced[node] if node in replaced else single(node))
-        return settle(spliced, Settings(flags, frozenset(dropped)))
+        return settle(spliced, Settings(flags, frozenset(dropped))) if dropped else spliced
 
     # -- branches
 

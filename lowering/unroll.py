@@ -173,5 +173,7 @@ def _again(node: Node) -> Node:
 
 
 def _within(node: Node, part: Part) -> Node:
-    assert isinstance(node, KernelNode | LibraryNode)
+    if type(node) is KernelNode:  # most are
+        return KernelNode(node.kernel, node.sources, (part, *node.within))
+    assert isinstance(node, LibraryNode)
     return altered(node, within=(part, *node.within))
