@@ -7,7 +7,6 @@ forwarded in a register.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence, Set
-from dataclasses import replace
 
 from lowering.facts import (
     Facts,
@@ -21,6 +20,7 @@ from lowering.facts import (
 )
 from lowering.kernel import Accumulator, MapNest, Nest, ReduceNest, Signal, Store
 from lowering.stage import map_nest, map_stores, space_index
+from tracegraph.record import altered
 from tracegraph.scalar import Accumulated, Expr
 from tracegraph.subexpressions import subexpressions, substitution
 
@@ -87,7 +87,7 @@ class Growing:
         if not values:
             return self._join(size, (), second.stores, second.signals)
         of = substitution(values)
-        signals = [replace(signal, value=of(signal.value)) for signal in second.signals]
+        signals = [altered(signal, value=of(signal.value)) for signal in second.signals]
         own_point = space_index(first.space)
         stores = [
             Store(store.buffer, own_point, of(store.value))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from lowering.buffer import Buffer
 from lowering.kernel import Kernel
 from tracegraph.effects import Failure, Monitor, PrintFormat
 from tracegraph.ir import Source
-from tracegraph.record import record
+from tracegraph.record import altered, record
 from tracegraph.types import ArrayType
 
 
@@ -115,7 +115,7 @@ class LibraryNode:
     within: tuple[Part, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class IfNode:
     """Runs `then` if the condition is non-zero."""
 
@@ -125,7 +125,7 @@ class IfNode:
     construct: Construct | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class IfElseNode:
     """Runs `then` if the condition is non-zero, `otherwise` if not."""
 
@@ -136,7 +136,7 @@ class IfElseNode:
     construct: Construct | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class SwitchNode:
     """Runs the branch whose number the condition holds."""
 
@@ -146,7 +146,7 @@ class SwitchNode:
     construct: Construct | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class WhileNode:
     """Runs the body as long as the condition is non-zero; it is set before the node and by the
     body.
@@ -254,13 +254,13 @@ def with_bodies(node: ConditionalNode, graphs: Sequence[Graph]) -> ConditionalNo
     """The node with other bodies, in the order of `bodies`."""
     match node:
         case IfNode():
-            return replace(node, then=graphs[0])
+            return altered(node, then=graphs[0])
         case IfElseNode():
-            return replace(node, then=graphs[0], otherwise=graphs[1])
+            return altered(node, then=graphs[0], otherwise=graphs[1])
         case SwitchNode():
-            return replace(node, branches=tuple(graphs))
+            return altered(node, branches=tuple(graphs))
         case WhileNode():
-            return replace(node, body=graphs[0])
+            return altered(node, body=graphs[0])
 
 
 def walk(graph: Graph) -> Iterator[Node]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
 
 from lowering.buffer import Buffer
 from lowering.facts import nest_reads, nest_stores, nest_writes
 from lowering.kernel import MapNest, Nest, Pass, PrintNest, ReduceNest, RowNest, Store
 from lowering.stage import Block, KernelStage, blocks, stage_reads, walk
+from tracegraph.record import altered
 
 
 def prune(block: Block) -> None:
@@ -81,5 +81,5 @@ def without_dead(nest: Nest, alive: Callable[[Store], bool]) -> Nest | None:
         passes = tuple([Pass(p.accumulators, tuple(filter(alive, p.stores))) for p in nest.passes])
         nest = RowNest(nest.space, nest.loop, passes, stores, nest.signals, nest.predicates)
     else:
-        nest = replace(nest, stores=stores)
+        nest = altered(nest, stores=stores)
     return nest if nest_stores(nest) or nest.signals else None

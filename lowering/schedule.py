@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import chain, count
 from typing import Any
 
@@ -103,7 +102,7 @@ class _Scheduling:
 
     def scheduled(self) -> Plan:
         graph = self._graph(self._plan.graph)
-        return replace(
+        return altered(
             self._plan, graph=graph, offsets=self._offsets, arena_bytes=self._arena_bytes
         )
 
@@ -151,7 +150,7 @@ class _Scheduling:
         why = decision.why or known.why
         graphs = bodies(node)
         inlined = Inlined(
-            replace(known, schedule="predicated", why=why), len(graphs), False, node.sources
+            altered(known, schedule="predicated", why=why), len(graphs), False, node.sources
         )
         values = range(len(graphs)) if switch else (True, False)
         return side_by_side(
@@ -164,7 +163,7 @@ class _Scheduling:
     # -- loops
 
     def _loop(self, old: WhileNode, dropped: set[int]) -> Graph:
-        node = replace(old, body=self._graph(old.body))
+        node = altered(old, body=self._graph(old.body))
         found = set_conditions(node.body).get(node.condition)
         obstacle = "its condition is set elsewhere" if found is None else loop_obstacle(node)
         asked = _asked(node.construct, self._choices.loops, self._choices.unroll)
@@ -191,7 +190,7 @@ class _Scheduling:
             flags = [self._flag(BOOL) for _ in range(decision.steps)]
             place = self._flag(PLACE) if steps.rotation.carries else None
             body = predicated_copies(steps, flags, place)
-        return single(_explained(replace(node, body=body), decision))
+        return single(_explained(altered(node, body=body), decision))
 
     def _products_leave(self, body: Graph, old: Graph) -> bool:
         """Whether something outside of a body sees what its products write.
@@ -245,7 +244,7 @@ class _Scheduling:
         known = node.construct
         assert known is not None
         why = decision.why or known.why
-        inlined = Inlined(replace(known, schedule="unrolled", why=why), 1, True, node.sources)
+        inlined = Inlined(altered(known, schedule="unrolled", why=why), 1, True, node.sources)
         return all_steps(steps, Part(inlined, 0))
 
     # -- both
@@ -285,4 +284,4 @@ def _explained(node: ConditionalNode, decision: Decision) -> Node:
     if known is None or decision.why is None:
         return node
     schedule = known.schedule if decision.steps == 1 else f"unrolled x{decision.steps}"
-    return replace(node, construct=replace(known, schedule=schedule, why=decision.why))
+    return altered(node, construct=altered(known, schedule=schedule, why=decision.why))
