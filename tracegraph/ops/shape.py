@@ -62,8 +62,8 @@ def _reshape_element(
     (x,) = operands
     position: list[Expr] = [const(0)] * x.type.ndim
     for group, other in _equal_products(x.type.shape, out.shape):
-        flat: Expr = const(0)
-        for axis in other:
+        flat = index[other[0]]
+        for axis in other[1:]:
             flat = flat * out.shape[axis] + index[axis]
         for axis in reversed(group[1:]):
             position[axis] = flat % x.type.shape[axis]
