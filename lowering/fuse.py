@@ -50,7 +50,7 @@ class _Kernel:
 def fuse(block: Block, kept: Collection[Buffer] = ()) -> None:
     """Merge the nests of a block's kernels, in place. `kept` are buffers that are stored anyway."""
     if len(block.stages) < 2:
-        return
+        return  # nothing to merge with; what is never read `prune` drops
     merged = _Merged(frozenset(kept))
     waiting = block.stages[::-1]
     block.stages = []  # what has been merged goes: fewer objects for garbage collections to visit
