@@ -173,7 +173,5 @@ def _again(node: Node) -> Node:
 
 
 def _within(node: Node, part: Part) -> Node:
-    if type(node) is KernelNode:  # most are
-        return KernelNode(node.kernel, node.sources, (part, *node.within))
-    assert isinstance(node, LibraryNode)
+    assert isinstance(node, KernelNode | LibraryNode)
     return altered(node, within=(part, *node.within))
