@@ -144,6 +144,19 @@ class Evaluator:
         order = tuple(sorted(range(len(self.extents)), key=self.extents.__getitem__))
         return None if order == tuple(range(len(order))) else order
 
+    def places(self) -> list[tuple[Buffer, Place]] | None:
+        """Where the nest's loads and stores lie that are of one piece; None if data enters into
+        where one lies.
+        """
+        found: list[tuple[Buffer, Place]] = []
+        for access in self._accesses:
+            where = place(access.buffer, access.indices, self.extents, self.axes_of)
+            if where.fits(access.buffer.type.size):
+                found.append((access.buffer, where))
+            elif not isinstance(access, Load) or self._pieces(access) is None:
+                return None
+        return found
+
     # -- values ---------------------------------------------------------------------------------
 
     @contextmanager

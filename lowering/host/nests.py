@@ -13,6 +13,7 @@ from lowering.buffer import Buffer
 from lowering.facts import nest_expressions, nest_loads, nest_stores
 from lowering.host import functions, windows
 from lowering.host.arena import Array
+from lowering.host.axes import axes_order, in_order, may_turn, renumbered
 from lowering.host.effects import teller
 from lowering.host.evaluate import Evaluator
 from lowering.host.hull import whole_targets
@@ -57,101 +58,130 @@ def kernel_runs(
 
     Nests that loop over the same extents and compute the same values share one evaluation.
     """
-    runs: list[tuple[Evaluator, set[Expr]]] = []
+    runs: list[_Run] = []
     first: list[Evaluator] = []
     prints: list[Evaluator] = []
     for given in kernel.nests:
         parts = regular_nests(given)
         if len(parts) > 1 and (spare := whole_targets(given, overlaps)):
             largest = max(parts, key=lambda part: prod(part.space))
-            own = _accesses(largest)
-            first.append(Evaluator(largest.space, largest.predicates, spare, own))
-            _append(first[-1], largest, plan)
+            run = _new_run(largest, spare)
+            first.append(run.evaluator)
+            _append(run, largest, plan)
             parts.remove(largest)
         for nest in parts:
             if isinstance(nest, PrintNest):
                 prints.extend(print_runs(nest, plan.prints[nest.site]))
             elif 0 not in nest.space:
                 _append(_run_of(nest, runs), nest, plan)
-    return [*first, *(run for run, _ in runs), *prints]
+    return [*first, *(run.evaluator for run in runs), *prints]
 
 
-def _run_of(nest: Nest, runs: list[tuple[Evaluator, set[Expr]]]) -> Evaluator:
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """An evaluation of nests over these extents, their axes in this order, and the values that it
+    computes of those of the first.
+    """
+
+    evaluator: Evaluator
+    order: tuple[int, ...]
+    extents: tuple[int, ...]
+    applied: set[Expr]
+
+
+def _run_of(nest: Nest, runs: list[_Run]) -> _Run:
     """The evaluation that a nest shares with an earlier one, or a new one."""
-    loop = nest.loop if isinstance(nest, ReduceNest | RowNest) else ()
-    extents = (*nest.space, *loop)
-    applied: set[Expr] = {e for e in nest_expressions(nest) if isinstance(e, Apply)}
-    for run, seen in runs:
-        if (run.extents, run.predicates) == (extents, nest.predicates) and seen & applied:
+    extents, applied = _extents(nest), _applied(nest)
+    for run in runs:
+        alike = (run.extents, run.evaluator.predicates) == (extents, nest.predicates)
+        if alike and run.applied & applied and (in_order(run.order) or may_turn(nest)):
             return run
-    made = Evaluator(extents, nest.predicates, accesses=_accesses(nest))
-    runs.append((made, applied))
-    return made
+    runs.append(_new_run(nest))
+    return runs[-1]
+
+
+def _new_run(nest: Nest, spare: frozenset[Buffer] = frozenset()) -> _Run:
+    extents = _extents(nest)
+    made = Evaluator(extents, nest.predicates, spare, _accesses(nest))
+    order = axes_order(nest, made)
+    if not in_order(order):
+        turned, own = tuple(extents[axis] for axis in order), _accesses(renumbered(nest, order))
+        made = Evaluator(turned, nest.predicates, spare, own)
+    return _Run(made, order, extents, _applied(nest))
+
+
+def _extents(nest: Nest) -> tuple[int, ...]:
+    return (*nest.space, *(nest.loop if isinstance(nest, ReduceNest | RowNest) else ()))
+
+
+def _applied(nest: Nest) -> set[Expr]:
+    return {e for e in nest_expressions(nest) if isinstance(e, Apply)}
 
 
 def _accesses(nest: Nest) -> list[Load | Store]:
     return [*nest_loads(nest), *nest_stores(nest)]
 
 
-def _append(run: Evaluator, nest: Nest, plan: Plan) -> None:
+def _append(into: _Run, nest: Nest, plan: Plan) -> None:
+    nest, run, rank = renumbered(nest, into.order), into.evaluator, len(nest.space)
+    loop = sorted(into.order.index(axis) for axis in range(rank, len(run.extents)))
     match nest:
-        case MapNest(space=space, stores=stores, signals=signals):
-            _finish(run, stores, signals, plan, len(space))
-        case ReduceNest(space=space, stores=stores, signals=signals):
-            values = [_fold(run, each, len(space)) for each in nest.accumulators]
+        case MapNest(stores=stores, signals=signals):
+            _finish(run, stores, signals, plan, rank)
+        case ReduceNest(stores=stores, signals=signals):
+            values = [_fold(run, each, loop) for each in nest.accumulators]
             with run.accumulators(values):
-                _finish(run, stores, signals, plan, len(space))
+                _finish(run, stores, signals, plan, rank)
         case RowNest():
-            _rows(run, nest, plan)
+            _rows(run, nest, plan, loop)
         case ScanNest():
-            _scan(run, nest)
+            _scan(run, nest, into.order.index(nest.axis))
         case ScatterNest():
             _scatter(run, nest)
 
 
-def _rows(run: Evaluator, nest: RowNest, plan: Plan) -> None:
+def _rows(run: Evaluator, nest: RowNest, plan: Plan, loop: Sequence[int]) -> None:
     rank, values = len(nest.space), list[Register]()
     with ExitStack() as known:
         for each in nest.passes:
-            folded = [_fold(run, a, rank) for a in each.accumulators]
+            folded = [_fold(run, a, loop) for a in each.accumulators]
             _finish(run, each.stores, (), plan, len(run.extents))
             values += folded
             known.enter_context(run.accumulators(values))
         _finish(run, nest.stores, nest.signals, plan, rank)
 
 
-def _fold(run: Evaluator, accumulator: Accumulator, rank: int) -> Register:
-    """The register of an accumulator's final value."""
+def _fold(run: Evaluator, accumulator: Accumulator, loop: Sequence[int]) -> Register:
+    """The register of an accumulator's final value over the axes of the loop."""
     combiner, dtype = accumulator.combiner, accumulator.value.dtype
     result = np.dtype(np.int64) if accumulator.arg else dtype
-    if prod(run.extents[rank:]) == 0:
+    if any(run.extents[axis] == 0 for axis in loop):
         return static(np.asarray(combiner.identity(dtype), dtype))
     value = run.value(accumulator.value)
-    loop = [axis for axis in range(rank, len(run.extents)) if run.extents[axis] > 1]
-    if not loop:
+    along = [axis for axis in loop if run.extents[axis] > 1]
+    if not along:
         return static(np.zeros((), result)) if accumulator.arg else value
-    value = run.spread(value, loop)
-    kept = [axis for axis in value.dims if axis < rank]
+    value = run.spread(value, along)
+    kept = [axis for axis in value.dims if axis not in loop]
     function = (
-        functions.positioned(combiner.ufunc, rank)
+        functions.positioned(combiner.ufunc, len(run.extents) - len(loop))
         if accumulator.arg
-        else functions.folded(combiner.ufunc, dtype, tuple(loop) if kept else None)
+        else functions.folded(combiner.ufunc, dtype, tuple(along) if kept else None)
     )
     output = run.temporary(result, kept)
     run.instructions.append(Instruction("write", function, (value,), output))
     return output
 
 
-def _scan(run: Evaluator, nest: ScanNest) -> None:
+def _scan(run: Evaluator, nest: ScanNest, axis: int) -> None:
     rank = len(nest.space)
     target = _target(run, nest.store, rank)
     value = run.value(nest.store.value)
-    if nest.space[nest.axis] > 1:
-        value = run.spread(value, [nest.axis])
-        function = functions.accumulated(nest.combiner.ufunc, value.dtype, nest.axis)
+    if run.extents[axis] > 1:
+        value = run.spread(value, [axis])
+        function = functions.accumulated(nest.combiner.ufunc, value.dtype, axis)
         running = run.temporary(value.dtype, value.dims)
-        axes = (nest.axis,)
-        made = Instruction("write", function, (value,), running, whole_axes=axes)
+        made = Instruction("write", function, (value,), running, whole_axes=(axis,))
         run.instructions.append(made)
         value = running
     guard = _guard(nest.store)

@@ -1,0 +1,86 @@
+"""The axes of a nest in the order in which the arrays that calls bring have them.
+
+Such an array is then taken as it is. In another order it is seen through a view, which each call
+makes anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from lowering.buffer import Buffer
+from lowering.facts import nest_expressions
+from lowering.host import windows
+from lowering.host.evaluate import Evaluator
+from lowering.host.frame import is_whole
+from lowering.host.place import Place
+from lowering.host.registers import View, memory_order
+from lowering.kernel import MapNest, Nest, ReduceNest, RowNest, ScanNest
+from lowering.stage import map_nest
+from tracegraph.scalar import Axis, Expr
+
+
+def axes_order(nest: Nest, run: Evaluator) -> tuple[int, ...]:
+    """The axes from the first to the last; as they are, where that takes as few views.
+
+    `run` evaluates the nest with its axes as they are. They stay so where positions are found by
+    data, or counted.
+    """
+    extents, given = run.extents, tuple(range(len(run.extents)))
+    places = run.places() if may_turn(nest) and 0 not in extents else None
+    if places is None:
+        return given
+    full = [each for each in places if len(each[1].strides) == sum(n > 1 for n in extents)]
+    windows_of_all = (windows.window(buffer, where, extents) for buffer, where in full)
+    orders = dict.fromkeys(filter(None, map(memory_order, windows_of_all)))
+    brought = [each for each in places if each[0].space in ("input", "output")]
+    return min((given, *orders), key=lambda order: _views(brought, extents, order))
+
+
+def in_order(order: Sequence[int]) -> bool:
+    """Whether these are axes as they are."""
+    return all(axis == place for place, axis in enumerate(order))
+
+
+def renumbered(nest: Nest, order: Sequence[int]) -> Nest:
+    """The nest with expressions over axes in this order; its space and loop stay as they are."""
+    if in_order(order):
+        return nest
+    axes = [e for e in nest_expressions(nest) if isinstance(e, Axis)]
+    moved: dict[Expr, Expr] = {
+        axis: Axis.make(order.index(axis.number), axis.extent)
+        for axis in axes
+        if order[axis.number] != axis.number
+    }
+    return map_nest(nest, moved)
+
+
+def may_turn(nest: Nest) -> bool:
+    """Whether its axes may be in another order: no position is counted, no store is repeated."""
+    match nest:
+        case MapNest() | ScanNest():
+            return True
+        case ReduceNest(accumulators=folds):
+            return not any(fold.arg for fold in folds)
+        case RowNest(passes=passes):
+            return not any(fold.arg for each in passes for fold in each.accumulators)
+    return False
+
+
+def _views(
+    places: Sequence[tuple[Buffer, Place]], extents: tuple[int, ...], order: tuple[int, ...]
+) -> int:
+    """How many windows are not the arrays of their buffers."""
+    turned = tuple(extents[axis] for axis in order)
+    found = [windows.window(buffer, _turned(where, order), turned) for buffer, where in places]
+    return len({_key(view) for view in found if not is_whole(view)})
+
+
+def _turned(where: Place, order: tuple[int, ...]) -> Place:
+    strides = {order.index(axis): stride for axis, stride in where.strides.items()}
+    return replace(where, strides=dict(sorted(strides.items())))
+
+
+def _key(view: View) -> object:
+    return view.buffer, view.shape, view.strides, view.offset
