@@ -15,6 +15,7 @@ import numpy as np
 from lowering.buffer import Buffer
 from lowering.host.arena import Array
 from lowering.host.registers import Condition, Late, Register, Static, View, is_range, memory_order
+from lowering.host.slicing import slices_of
 from lowering.host.source import Source
 from lowering.strides import row_major_strides
 
@@ -105,6 +106,9 @@ class Frame:
                 name = f"{name}.reshape({shape})"
             axes = tuple(order.index(dim) for dim in range(len(order)))
             return f"{name}.T" if axes == (1, 0) else f"{name}.transpose({axes})"
+        index = slices_of(view)
+        if index is not None:
+            return f"{name}[{self.source.name(index)}]"
         array, dtype = self.source.name(np.ndarray), self.source.name(view.dtype)
         return f"{array}({view.shape}, {dtype}, {name}, {view.offset}, {view.strides})"
 
