@@ -197,11 +197,12 @@ def folded(
 ) -> Callable[[Array, Array], object] | Method:
     """A function (values, out) that folds over `axes`, which stay as extents of 1; None: over all.
 
-    Sums and products of 16-bit floats are folded in float32 and rounded once.
+    Sums and products of 16-bit floats are folded in float32 and rounded once. Else NumPy folds in
+    the dtype of the output, and sooner where it is not told so.
     """
     keep = axes is not None
     if not (_is_half(dtype) and ufunc in (np.add, np.multiply)):
-        return Method(ufunc, "reduce", (axes, dtype), (keep,))
+        return Method(ufunc, "reduce", (axes, None), (True,) if keep else ())
     wide = np.dtype(np.float32)
 
     def fold_wide(value: Array, out: Array) -> None:
@@ -227,6 +228,6 @@ def positioned(ufunc: np.ufunc, kept: int) -> Callable[[Array, Array], object]:
     return position
 
 
-def accumulated(ufunc: np.ufunc, dtype: np.dtype[Any], axis: int) -> Method:
+def accumulated(ufunc: np.ufunc, axis: int) -> Method:
     """A function (values, out) that folds along an axis and keeps every partial result."""
-    return Method(ufunc, "accumulate", (axis, dtype))
+    return Method(ufunc, "accumulate", (axis, None))

@@ -179,7 +179,7 @@ def _scan(run: Evaluator, nest: ScanNest, axis: int) -> None:
     value = run.value(nest.store.value)
     if run.extents[axis] > 1:
         value = run.spread(value, [axis])
-        function = functions.accumulated(nest.combiner.ufunc, value.dtype, axis)
+        function = functions.accumulated(nest.combiner.ufunc, axis)
         running = run.temporary(value.dtype, value.dims)
         made = Instruction("write", function, (value,), running, whole_axes=(axis,))
         run.instructions.append(made)
