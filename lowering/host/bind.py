@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -13,7 +15,7 @@ from lowering.host.arena import Array
 from lowering.host.frame import Frame
 from lowering.host.pieces import Joined
 from lowering.host.registers import Condition, Instruction, Method, Register, Temporary
-from lowering.host.scalars import scalar_lines
+from lowering.host.scalars import scalar_lines, scalar_value
 from lowering.host.schedule import Schedule, block_shape
 from lowering.host.source import Source
 
@@ -55,6 +57,8 @@ class _Binder:
         self._cuts: dict[Register, _Cut] = {}
         # What a block makes anew has the extent of the block already.
         self._uncut = {i.output for i in schedule.each if i.kind == "assign"}
+        self._tested = _only_tested(schedule.each)
+        self._told: dict[Register, str] = {}  # values of these, as expressions
 
     def write(self) -> None:
         schedule = self._schedule
@@ -85,15 +89,24 @@ class _Binder:
             for register in instruction.inputs:
                 self._frame.read_directly(register)
         if isinstance(output, Condition):
-            value = self._frame.number(instruction.inputs[0], names[0])
+            value = self._told.pop(instruction.inputs[0], None)
+            if value is None:
+                value = self._frame.number(instruction.inputs[0], names[0])
             self._source.line(f"{self._frame.name(output)} = {value}")
             return
+        if output in self._tested and isinstance(output, Temporary):
+            value = scalar_value(instruction, self._frame, names)
+            if value is not None:
+                self._told[output] = value
+                return
         call = f"{self._source.name(function)}({', '.join(names)})"
         if output is None:
             self._source.line(call)
             return
         out = self._name(output, whole)
-        if instruction in self._allocating and len(output.shape) > 1:  # one axis has one order
+        if instruction in self._allocating and function is functions.store:
+            call = f"{names[0]}.copy()"
+        elif instruction in self._allocating and len(output.shape) > 1:  # one axis has one order
             call = f'{call[:-1]}, order="C")'
         if instruction.kind == "assign" or instruction in self._allocating:
             self._source.line(f"{out} = {call}")
@@ -144,6 +157,18 @@ class _Binder:
             array = _laid_out(shape, register, self._workspace, start)
             self._temporaries[register] = self._frame.fixed(array)
         return self._temporaries[register]
+
+
+def _only_tested(instructions: Sequence[Instruction]) -> set[Register | None]:
+    """What nothing but the next instruction reads, as a condition."""
+    readers = Counter(register for each in instructions for register in set(each.inputs))
+    return {
+        made.output
+        for made, tested in pairwise(instructions)
+        if isinstance(tested.output, Condition)
+        and tested.inputs == (made.output,)
+        and readers[tested.inputs[0]] == 1
+    }
 
 
 def _laid_out(shape: tuple[int, ...], register: Temporary, workspace: Array, start: int) -> Array:

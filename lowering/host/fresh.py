@@ -1,4 +1,4 @@
-"""Results that the ufunc which fills them first may allocate itself.
+"""Results that the ufunc or copy which fills them first may allocate itself.
 
 That costs less than an empty array that is filled afterwards.
 """
@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from lowering.buffer import Buffer
+from lowering.host import functions
 from lowering.host.frame import is_whole
 from lowering.host.functions import yields
 from lowering.host.registers import Instruction, Late, Register, View
@@ -111,7 +112,12 @@ def _seen_in_part(plan: Plan, schedules: Mapping[KernelNode, Sequence[Schedule]]
 def _makes(instruction: Instruction) -> bool:
     """Whether the result of the bare call is the array that the output should be."""
     function, output = instruction.function, instruction.output
-    if not (isinstance(function, np.ufunc) and isinstance(output, View) and output.shape):
+    if not isinstance(output, View):
+        return False
+    if function is functions.store:
+        value = instruction.inputs[0]
+        return (value.shape, value.dtype) == (output.shape, output.dtype)
+    if not (isinstance(function, np.ufunc) and output.shape):
         return False
     shape = np.broadcast_shapes(*(register.shape for register in instruction.inputs))
     dtypes = [register.dtype for register in instruction.inputs]

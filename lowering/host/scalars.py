@@ -43,14 +43,7 @@ def scalar_lines(
     `names` are those of the inputs, `out` is that of the output, and `exact` the same by NumPy.
     None, if Python has no such operation.
     """
-    registers = (*instruction.inputs, instruction.output)
-    if any(r is None or r.shape or isinstance(r, Late) for r in registers):
-        return []
-    operands = [
-        frame.number(register, name) if _is_number(register.dtype) else ""
-        for register, name in zip(instruction.inputs, names, strict=True)
-    ]
-    found = _computation(instruction, operands)
+    found = _value(instruction, frame, names)
     if found is None:
         return []
     value, refused = found
@@ -58,11 +51,32 @@ def scalar_lines(
     return [line] if not refused else ["try:", f"    {line}", f"except {refused}:", f"    {exact}"]
 
 
+def scalar_value(instruction: Instruction, frame: Frame, names: list[str]) -> str | None:
+    """The result of such an instruction as an expression, if Python never refuses to compute it."""
+    value, refused = _value(instruction, frame, names) or ("", "")
+    return value if value and not refused else None
+
+
+def _value(instruction: Instruction, frame: Frame, names: list[str]) -> tuple[str, str] | None:
+    registers = (*instruction.inputs, instruction.output)
+    if any(r is None or r.shape or isinstance(r, Late) for r in registers):
+        return None
+    operands = [
+        frame.number(register, name) if _is_number(register.dtype) else ""
+        for register, name in zip(instruction.inputs, names, strict=True)
+    ]
+    return _computation(instruction, operands)
+
+
 def _computation(instruction: Instruction, operands: list[str]) -> tuple[str, str] | None:
     """The expression in Python, and the errors it may raise, where its result is the same."""
     function, dtypes = instruction.function, {r.dtype for r in instruction.inputs}
     assert instruction.output is not None
     result = instruction.output.dtype
+    if function is functions.where:
+        alike = all(register.dtype == result for register in instruction.inputs[1:])
+        chosen = "{1} if {0} else {2}".format(*operands)
+        return (chosen, "") if alike and all(operands) and _is_number(result) else None
     if len(dtypes) != 1 or not all(operands) or not _is_number(result):
         return None
     (dtype,) = dtypes

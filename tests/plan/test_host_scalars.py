@@ -33,6 +33,15 @@ def test_bits_are_those_of_numpy(operation, dtype):
             assert result.tobytes() == expected.tobytes() or np.isnan(expected)
 
 
+@pytest.mark.parametrize("dtype", EXTREMES)
+def test_choices_are_those_of_numpy(dtype):
+    jitted = tracegraph.jit(lambda x, y: np.where(x == y, x, y), device="host")
+    for x in np.array(EXTREMES[dtype], dtype):
+        for y in np.array(EXTREMES[dtype], dtype):
+            result = np.asarray(jitted(np.asarray(x), np.asarray(y)))
+            assert result.tobytes() == np.where(x == y, x, y).tobytes()
+
+
 def test_a_counter_that_leaves_its_range_wraps_round():
     jitted = tracegraph.jit(
         lambda n: tracegraph.while_loop(lambda n: n > 0, lambda n: n + np.int8(1), n),

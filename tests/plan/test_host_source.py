@@ -61,6 +61,8 @@ def test_branches_make_the_result_themselves_if_all_of_them_do(text_of):
     assert "o0 = cos(a0)\n" in text
     assert "empty" not in text
     text = text_of(lambda x: choose(x, lambda x: x), X[0])
+    assert "o0 = a0.copy()\n" in text
+    text = text_of(lambda x: choose(x, lambda x: np.where(x > 0.5, x, 0.0)), X[0])
     assert "o0 = empty((4,)" in text
     assert "sin(a0, o0)\n" in text
 
@@ -96,6 +98,22 @@ def test_a_loop_of_numbers_is_pythons(text_of):
     assert "    while c0:\n" in text
     assert "multiply(" in text, "for what Python leaves to NumPy"
     assert text.index("try:") < text.index("multiply(")
+
+
+def test_a_condition_that_nothing_else_reads_is_an_expression(text_of):
+    text = text_of(lambda x: tracegraph.cond(np.sum(x) < 0.5, np.sin, np.cos, x), X[0])
+    assert "[()] < 0.5\n    if c0:\n" in text
+
+
+def test_a_result_that_is_also_a_condition_is_stored():
+    def function(x):
+        small = np.sum(x) < 0.5
+        return small, tracegraph.cond(small, np.sin, np.cos, x)
+
+    for x in (X[0] - 1, X[0]):
+        found = tracegraph.jit(function, device="host")(x)
+        assert bool(found[0]) == (np.sum(x) < 0.5)
+        np.testing.assert_array_equal(found[1], np.sin(x) if found[0] else np.cos(x))
 
 
 def test_integers_that_leave_their_range_in_a_loop_wrap_round():
