@@ -12,6 +12,7 @@ import numpy as np
 from lowering.buffer import Buffer
 from lowering.facts import nest_expressions, nest_loads, nest_stores
 from lowering.host import functions, windows
+from lowering.host.apart import apart
 from lowering.host.arena import Array
 from lowering.host.axes import axes_order, in_order, may_turn, renumbered
 from lowering.host.effects import teller
@@ -63,7 +64,9 @@ def kernel_runs(
     prints: list[Evaluator] = []
     for given in kernel.nests:
         parts = regular_nests(given)
-        if len(parts) > 1 and (spare := whole_targets(given, overlaps)):
+        if len(parts) == 1:
+            parts = apart(parts[0], overlaps)
+        elif spare := whole_targets(given, overlaps):
             largest = max(parts, key=lambda part: prod(part.space))
             run = _new_run(largest, spare)
             first.append(run.evaluator)

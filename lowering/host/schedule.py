@@ -21,6 +21,9 @@ from lowering.kernel import Predicate
 BLOCK_BYTES = 1 << 18
 """About what each intermediate value of a block takes: several fit a second-level cache."""
 
+LARGE_BYTES = 4 * BLOCK_BYTES
+"""About what the largest value of a nest takes that is run in blocks."""
+
 RUN_BYTES = 1 << 12
 """Bytes next to each other that a block has at least, if it does not have all of them."""
 
@@ -108,7 +111,7 @@ def _crossed_axis(instructions: Sequence[Instruction], extents: tuple[int, ...])
     Such arrays are worked on in strips, so that lines of the one that is read stay in the cache.
     """
     for each in instructions:
-        if each.output is None or _nbytes(each.output) < 4 * BLOCK_BYTES:
+        if each.output is None or _nbytes(each.output) < LARGE_BYTES:
             continue
         axis = _fastest_axis(each.output, extents)
         read = [r for r in each.inputs if isinstance(r, View | Temporary) and axis in r.dims]

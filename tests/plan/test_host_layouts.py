@@ -185,3 +185,14 @@ def test_results_do_not_depend_on_the_layout(shape):
         tracegraph.jit(function, device="host")(x), function(x), strict=True
     ):
         np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(("size", "nests"), [(600, 2), (60, 1)])
+def test_large_arrays_are_turned_one_after_the_other(size, nests):
+    """Strips of all of them would not fit the cache."""
+
+    def function(x, y):
+        return x.T, np.sin(y).T, np.sin(y).T - 1.0
+
+    runs = runs_of(function, ones(size, size), ones(size, size))
+    assert len(runs) == nests

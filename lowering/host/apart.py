@@ -1,0 +1,67 @@
+"""Large maps that turn arrays: what they compute of different arrays is done one after the other.
+
+A strip of an array that is read across fits the cache, and those of several arrays do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+
+from lowering.facts import nest_loads, nest_stores
+from lowering.host import windows
+from lowering.host.evaluate import Evaluator
+from lowering.host.registers import memory_order
+from lowering.host.schedule import LARGE_BYTES
+from lowering.host.stores import Overlaps
+from lowering.kernel import MapNest, Nest, Store
+from tracegraph.scalar import Apply, Expr, Load
+from tracegraph.subexpressions import subexpressions
+
+
+def apart(nest: Nest, overlaps: Overlaps) -> list[Nest]:
+    """Nests that together do what `nest` does, no two of which load or compute the same."""
+    if not isinstance(nest, MapNest) or nest.signals or len(nest.stores) < 2:
+        return [nest]
+    largest = max(store.buffer.type.dtype.itemsize for store in nest.stores)
+    if prod(nest.space) * largest < LARGE_BYTES or not _turns(nest):
+        return [nest]
+    groups: list[tuple[list[Store], set[Expr]]] = []
+    for store in nest.stores:
+        roots = (store.value, *store.indices, *(() if store.guard is None else (store.guard,)))
+        found: set[Expr] = {e for e in subexpressions(roots) if isinstance(e, Load | Apply)}
+        own = ([store], found)
+        others = list[tuple[list[Store], set[Expr]]]()
+        for group in groups:
+            if _are_bound(group, own, overlaps):
+                own = ([*group[0], *own[0]], group[1] | own[1])
+            else:
+                others.append(group)
+        groups = [*others, own]
+    return [replace(nest, stores=tuple(stores)) for stores, _ in groups]
+
+
+def _turns(nest: MapNest) -> bool:
+    """Whether arrays lie in memory in different orders of the axes."""
+    run = Evaluator(nest.space, accesses=[*nest_loads(nest), *nest_stores(nest)])
+    places = run.places() or []
+    full = [each for each in places if len(each[1].strides) == sum(n > 1 for n in nest.space)]
+    found = (windows.window(buffer, where, nest.space) for buffer, where in full)
+    return len(set(map(memory_order, found))) > 1
+
+
+def _are_bound(
+    one: tuple[Sequence[Store], set[Expr]],
+    other: tuple[Sequence[Store], set[Expr]],
+    overlaps: Overlaps,
+) -> bool:
+    """Whether they load or compute the same, or one writes where the other does, or reads."""
+    written = [[store.buffer for store in stores] for stores, _ in (one, other)]
+    read = [[e.buffer for e in found if isinstance(e, Load)] for _, found in (one, other)]
+    return bool(one[1] & other[1]) or any(
+        overlaps(mine, theirs)
+        for k in (0, 1)
+        for mine in written[k]
+        for theirs in (*written[1 - k], *read[1 - k])
+    )
