@@ -18,6 +18,7 @@ from lowering.host.place import Place
 from lowering.host.registers import View, memory_order
 from lowering.kernel import MapNest, Nest, ReduceNest, RowNest, ScanNest
 from lowering.stage import map_nest
+from lowering.strides import row_major_strides
 from tracegraph.scalar import Axis, Expr
 
 
@@ -35,6 +36,8 @@ def axes_order(nest: Nest, run: Evaluator) -> tuple[int, ...]:
     windows_of_all = (windows.window(buffer, where, extents) for buffer, where in full)
     orders = dict.fromkeys(filter(None, map(memory_order, windows_of_all)))
     brought = [each for each in places if each[0].space in ("input", "output")]
+    as_brought = (_order_in(buffer, where, extents) for buffer, where in brought)
+    orders.update(dict.fromkeys(filter(None, as_brought)))
     return min((given, *orders), key=lambda order: _views(brought, extents, order))
 
 
@@ -66,6 +69,19 @@ def may_turn(nest: Nest) -> bool:
         case RowNest(passes=passes):
             return not any(fold.arg for each in passes for fold in each.accumulators)
     return False
+
+
+def _order_in(buffer: Buffer, where: Place, extents: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The order in which the axes are those of a buffer, axes of one element among them."""
+    units = [axis for axis, extent in enumerate(extents) if extent == 1]
+    along = {stride: axis for axis, stride in where.strides.items()}
+    shape, order = buffer.type.shape, list[int]()
+    for extent, stride in zip(shape, row_major_strides(shape), strict=True):
+        if extent > 1:
+            order.append(along.get(stride, -1))
+        elif units:
+            order.append(units.pop(0))
+    return tuple(order) if sorted(order) == [*range(len(extents))] else None
 
 
 def _views(

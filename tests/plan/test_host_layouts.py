@@ -192,7 +192,7 @@ def test_large_arrays_are_turned_one_after_the_other(size, nests):
     """Strips of all of them would not fit the cache."""
 
     def function(x, y):
-        return x.T, np.sin(y).T, np.sin(y).T - 1.0
+        return x.T, np.sin(y).T
 
     runs = runs_of(function, ones(size, size), ones(size, size))
     assert len(runs) == nests
