@@ -12,6 +12,7 @@ from dataclasses import replace
 from itertools import pairwise, product
 from math import prod
 
+from lowering.buffer import Buffer
 from lowering.facts import nest_expressions, nest_loads, nest_reads, nest_roots, nest_writes
 from lowering.host.pieces import wraps
 from lowering.host.turning import cut_points
@@ -26,6 +27,9 @@ FEW_PARTS = 4
 CALL, APART, ROW = 0.4, 0.5, 0.008
 """Microseconds, about: of a call, more of one on what is not one range of memory, and of each row
 of that."""
+
+COPY, VIEW = 0.2, 0.1
+"""Microseconds of a copy, and of a window of what is not at the same place in each call."""
 
 CACHED_BYTES, CACHED, UNCACHED = 1 << 18, 0.00003, 0.0001
 """What fits a cache, and microseconds for each byte that is copied within it, and beyond it."""
@@ -122,7 +126,8 @@ def _copies_pay(
     for load in wrapping:
         pieces = wraps(load, nest.space)
         assert pieces is not None
-        copied += CALL * prod(len(each) - 1 for each in pieces)
+        each_piece = COPY + VIEW * _moves(load.buffer)
+        copied += each_piece * prod(len(each) - 1 for each in pieces)
         if load not in stored:
             nbytes = prod(nest.space) * load.dtype.itemsize
             copied += nbytes * (CACHED if nbytes <= CACHED_BYTES else UNCACHED)
@@ -139,7 +144,13 @@ def _time_of_calls(nest: MapNest, ends: Sequence[Sequence[int]]) -> float:
     if len(boxes) > 1 and all(buffer.type.shape in ((), nest.space) for buffer in touched):
         largest = max(range(len(boxes)), key=lambda k: prod(boxes[k]))
         times[largest] = CALL  # `hull` makes a range of its rows
-    return calls * sum(times)
+    views = len(boxes) * sum(map(_moves, touched)) if len(boxes) > 1 else 0
+    return calls * sum(times) + VIEW * views
+
+
+def _moves(buffer: Buffer) -> bool:
+    """Whether it is an array that a call brings or makes."""
+    return buffer.space in ("input", "output")
 
 
 def _time_of_rows(own: tuple[int, ...], space: tuple[int, ...]) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from math import prod
 
 from lowering.buffer import Buffer
 from lowering.host import functions
@@ -18,6 +19,9 @@ from lowering.host.registers import (
     is_range,
     memory_order,
 )
+
+SMALL_BYTES = 1 << 13
+"""Bytes that NumPy copies while Python looks up a few places in an array."""
 
 Overlaps = Callable[[Buffer, Buffer], bool]
 """Whether two buffers share memory."""
@@ -86,11 +90,19 @@ def _may_forward(
         return False
     if instructions[made].flat and not is_range(target):
         return False
+    if isinstance(instructions[made].function, Joined) and _is_small_result(target):
+        return False
     if memory_order(value) != memory_order(target) and not _is_copy(instructions[made]):
         return False  # one call along the memory of what is read, and a copy, take less time
     first = made + 1 if instructions[made].elementwise else made
     later = {_read_buffer(r) for i in instructions[first:] for r in i.inputs}
     return not any(b is not None and overlaps(b, target.buffer) for b in later)
+
+
+def _is_small_result(target: View | Late) -> bool:
+    """Whether a copy takes less time than to look up places in an array that each call makes."""
+    size = prod(target.shape) * target.dtype.itemsize
+    return target.buffer is not None and target.buffer.space == "output" and size <= SMALL_BYTES
 
 
 def _renamed(instruction: Instruction, old: Register, new: Register) -> Instruction:
