@@ -15,7 +15,7 @@ from lowering.host.arena import Array
 from lowering.host.frame import Frame
 from lowering.host.pieces import Joined
 from lowering.host.registers import Condition, Instruction, Method, Register, Temporary
-from lowering.host.scalars import scalar_lines, scalar_value
+from lowering.host.scalars import is_number, scalar_lines, scalar_value
 from lowering.host.schedule import Schedule, block_shape
 from lowering.host.source import Source
 
@@ -131,12 +131,23 @@ class _Binder:
             if not known:
                 self._source.line(f"{joined.place_text(number, out, self._source)} = {name}")
                 continue
-            target = self._frame.fixed(joined.place(number, *known))
+            place = joined.place(number, *known)
+            if place.size == 1 and is_number(place.dtype):
+                self._write_number(name, place)
+                continue
+            target = self._frame.fixed(place)
             text, arrays = f"{target}[...] = {name}", self._frame.arrays((name, target))
             if arrays:
                 self._source.call(text, functions.store, *arrays)
             else:
                 self._source.line(text)
+
+    def _write_number(self, name: str, place: Array) -> None:
+        """A line that copies the one element of an array."""
+        for array in self._frame.arrays((name,)):
+            name = self._frame.fixed(array.reshape(()))
+        target = self._frame.place(self._frame.fixed(place.reshape(())))
+        self._source.line(f"{target} = {self._frame.element(name)}")
 
     def _name(self, register: Register, whole: bool) -> str:
         axis = self._schedule.axis

@@ -121,6 +121,10 @@ class Frame:
         """The element of an array without axes, as a Python number."""
         if isinstance(register, Static) and math.isfinite(value := register.array.item()):
             return repr(value)
+        return self.element(name)
+
+    def element(self, name: str) -> str:
+        """The same of an array of this name."""
         return f"{name}.item()" if name not in self._arrays else f"{self._cell(name)}[()]"
 
     def place(self, name: str) -> str:

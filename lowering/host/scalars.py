@@ -62,7 +62,7 @@ def _value(instruction: Instruction, frame: Frame, names: list[str]) -> tuple[st
     if any(r is None or r.shape or isinstance(r, Late) for r in registers):
         return None
     operands = [
-        frame.number(register, name) if _is_number(register.dtype) else ""
+        frame.number(register, name) if is_number(register.dtype) else ""
         for register, name in zip(instruction.inputs, names, strict=True)
     ]
     return _computation(instruction, operands)
@@ -76,8 +76,8 @@ def _computation(instruction: Instruction, operands: list[str]) -> tuple[str, st
     if function is functions.where:
         alike = all(register.dtype == result for register in instruction.inputs[1:])
         chosen = "{1} if {0} else {2}".format(*operands)
-        return (chosen, "") if alike and all(operands) and _is_number(result) else None
-    if len(dtypes) != 1 or not all(operands) or not _is_number(result):
+        return (chosen, "") if alike and all(operands) and is_number(result) else None
+    if len(dtypes) != 1 or not all(operands) or not is_number(result):
         return None
     (dtype,) = dtypes
     if function is functions.store or function is functions.convert:
@@ -110,5 +110,6 @@ def _conversion(
     return None
 
 
-def _is_number(dtype: np.dtype[Any]) -> bool:
+def is_number(dtype: np.dtype[Any]) -> bool:
+    """Whether Python has its values."""
     return dtype.kind in "biu" or dtype in _FLOATS
