@@ -14,7 +14,8 @@ from math import prod
 
 from lowering.buffer import Buffer
 from lowering.facts import nest_expressions, nest_loads, nest_reads, nest_roots, nest_writes
-from lowering.host.pieces import wraps
+from lowering.host.evaluate import Evaluator
+from lowering.host.pieces import pieces_of, wraps
 from lowering.host.turning import cut_points
 from lowering.kernel import MapNest, Nest, ReduceNest, RowNest
 from lowering.stage import map_nest
@@ -88,7 +89,8 @@ def _split(nest: Nest, axis: Axis, divisor: int) -> Nest:
 
 def _cut(nest: MapNest) -> Iterator[Nest]:
     ends = cut_points(nest_expressions(nest), nest.space)
-    wrapping = [load for load in nest_loads(nest) if wraps(load, nest.space) is not None]
+    axes_of = Evaluator(nest.space).axes_of
+    wrapping = [load for load in nest_loads(nest) if pieces_of(load, nest.space, axes_of)]
     if wrapping:
         others = subexpressions(nest_roots(nest), set(wrapping))
         fewer = cut_points(others, nest.space)
