@@ -14,6 +14,7 @@ from lowering.host.pieces import Joined
 from lowering.host.registers import Instruction, Temporary, View, memory_order
 from lowering.host.schedule import RUN_BYTES, schedule
 from lowering.host.straight import straighten
+from lowering.host.turned import read_turned
 from tracegraph.types import ArrayType
 
 
@@ -88,6 +89,15 @@ def test_what_wraps_around_is_copied_once_where_several_calls_read_it():
 def test_what_wraps_around_in_a_fold_is_not_looked_up():
     steps = steps_of(lambda x: np.sum(np.roll(x, 1, axis=0), axis=1), np.ones((40, 30)))
     assert isinstance(steps[0].function, Joined)
+
+
+def test_what_wraps_around_twice_is_not_looked_up():
+    def function(x, y):
+        x = x + np.max(x, axis=1, keepdims=True)
+        return np.roll((np.roll(x, 1, axis=1) + y) * x, 1, axis=1) + y
+
+    steps = steps_of(function, ones(4, 3748), ones(4, 1))
+    assert not any(made.kind == "assign" for made in steps)
 
 
 def test_large_arrays_are_cut_rather_than_copied():
@@ -196,3 +206,42 @@ def test_large_arrays_are_turned_one_after_the_other(size, nests):
 
     runs = runs_of(function, ones(size, size), ones(size, size))
     assert len(runs) == nests
+
+
+def test_what_is_made_of_a_turned_value_reads_the_stored_copy():
+    def function(x):
+        turned = np.roll(x.T, 1, axis=1)
+        return turned, turned * 2.0, turned * turned
+
+    x = np.random.default_rng(0).random((7, 2055)).astype(np.float32)
+    copies = [made for made in steps_of(function, x) if made.function is functions.store]
+    assert len(copies) == 1
+    for found, expected in zip(
+        tracegraph.jit(function, device="host")(x), function(x), strict=True
+    ):
+        np.testing.assert_array_equal(np.asarray(found), expected)
+
+
+@pytest.mark.parametrize("disturbed", [False, True])
+def test_a_value_is_stored_early_only_where_nothing_is_disturbed(disturbed):
+    shape, dtype = (40, 300), np.dtype(np.float32)
+    dims, strides = {0: 0, 1: 1}, (1200, 4)
+
+    def target(number):
+        return View(
+            dtype, shape, dims, Buffer("output", number, ArrayType(dtype, shape)), strides, 0
+        )
+
+    value, double = (Temporary(dtype, shape, dims, (1, 0)) for _ in range(2))
+    first, second = target(0), target(1)
+    other = View(dtype, shape, dims, first.buffer if disturbed else second.buffer, strides, 0)
+    steps = [
+        Instruction("write", functions.store, (target(2),), value, True),
+        Instruction("write", np.add, (value, value), double, True),
+        Instruction("write", np.sin, (other,), Temporary(dtype, shape, dims), True),
+        Instruction("write", functions.store, (double,), second, True),
+        Instruction("write", functions.store, (value,), first, True),
+    ]
+    found = read_turned(steps, apart)
+    assert (found == steps) == disturbed
+    assert disturbed or [made.output for made in found[:2]] == [value, first]
