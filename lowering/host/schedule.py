@@ -25,9 +25,6 @@ BLOCK_BYTES = 1 << 18
 LARGE_BYTES = 4 * BLOCK_BYTES
 """About what the largest value of a nest takes that is run in blocks."""
 
-RUN_BYTES = 1 << 12
-"""Bytes next to each other that a block has at least, if it does not have all of them."""
-
 STRIP = 32
 """Elements of a strip: two cache lines of 32-bit numbers."""
 
@@ -95,14 +92,13 @@ def choose_block(
     if len(written) < 2:
         return None, 1
     axes = [axis for axis in largest.dims if all(_keeps(i, axis) for i in instructions)]
+    if sum(extents[axis] > 1 for axis in largest.dims) > 1:  # many short runs take longer than one
+        fastest = _fastest_axis(largest, extents)
+        axes = [axis for axis in axes if axis != fastest]
     if blocks < 4 or not axes:
         return None, 1
     axis = next((a for a in axes if extents[a] >= blocks), max(axes, key=extents.__getitem__))
     length = max(1, extents[axis] // blocks)
-    if axis == _fastest_axis(largest, extents):  # a call takes as long for a short run as for a few
-        length = max(length, RUN_BYTES // largest.dtype.itemsize)
-        if 4 * length > extents[axis]:  # a long rest of short runs, or few blocks: no gain
-            return None, 1
     return (axis, length) if length < extents[axis] else (None, 1)
 
 

@@ -12,7 +12,7 @@ from lowering.host.arena import Workspace
 from lowering.host.nests import kernel_runs
 from lowering.host.pieces import Joined
 from lowering.host.registers import Instruction, Temporary, View, memory_order
-from lowering.host.schedule import RUN_BYTES, schedule
+from lowering.host.schedule import schedule
 from lowering.host.straight import straighten
 from lowering.host.turned import read_turned
 from tracegraph.types import ArrayType
@@ -48,12 +48,13 @@ def test_columns_are_worked_on_in_the_order_of_memory():
     assert {memory_order(r) for r in large} == {None}
 
 
-def test_blocks_of_columns_have_runs_of_some_length():
-    x = np.ones((512, 20_000), np.float32)
-    (run,) = runs_of(centred, x)
-    found = schedule(run, apart, Workspace())
-    assert found.axis is not None
-    assert found.length * x.itemsize >= RUN_BYTES
+def test_blocks_have_whole_lines():
+    (columns,) = runs_of(centred, np.ones((512, 20_000), np.float32))
+    assert schedule(columns, apart, Workspace()).axis is None
+    (rows,) = runs_of(lambda x: 2 * x - x.mean(axis=1, keepdims=True), np.ones((512, 20_000)))
+    assert schedule(rows, apart, Workspace()).length < 512
+    (line,) = runs_of(lambda x: np.sin(x) + x, np.ones(1 << 20))
+    assert schedule(line, apart, Workspace()).length < 1 << 20
 
 
 def test_what_is_vectorised_forwards_alone_reads_no_reversed_view():
