@@ -11,7 +11,7 @@ from typing import Any
 from lowering.cuda.arena import Arenas
 from lowering.cuda.compile import cubin
 from lowering.cuda.ending import finish
-from lowering.cuda.graph_memory import GraphMemory
+from lowering.cuda.graph_memory import GraphMemoryPool
 from lowering.cuda.heap import Heap
 from lowering.cuda.interface import Driver
 from lowering.cuda.lane import Lane
@@ -34,7 +34,7 @@ class OpenDevice:
         self.driver = driver
         self.timeline = Timeline(driver)
         self.heap = Heap(self.timeline)
-        self.graph_memory = GraphMemory(self.heap)
+        self.graph_memory = GraphMemoryPool(self.heap)
         self.pool = Pool(self.heap)
         self.home = Lane(self, driver, self.timeline, self.pool, Arenas(self.heap, driver))
         self.lanes = Lanes(self)

@@ -31,7 +31,7 @@ class Need:
     nbytes: int
 
 
-class GraphMemory:
+class GraphMemoryPool:
     """The memory of one device that the launches of graphs allocate. Threads may use it at will."""
 
     def __init__(self, heap: Heap) -> None:

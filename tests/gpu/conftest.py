@@ -1,9 +1,12 @@
 """Everything in this folder needs a GPU, and is skipped where there is none."""
 
+import gc
 from functools import cache
 from pathlib import Path
 
 import pytest
+
+import tracegraph
 
 FOLDER = Path(__file__).parent
 
@@ -18,6 +21,17 @@ def missing():
     except Exception as error:
         return f"no usable GPU: {error}"
     return None
+
+
+@pytest.fixture
+def fresh():
+    """Nothing is left of other tests, nor of this one."""
+    gc.collect()
+    tracegraph.reset()
+    yield
+    tracegraph.memory.set_budget(None)
+    gc.collect()
+    tracegraph.reset()
 
 
 def pytest_collection_modifyitems(items):

@@ -1,6 +1,5 @@
 """Donated arguments on a device: updated in place, within loops too, and never under a reader."""
 
-import gc
 import threading
 
 import numpy as np
@@ -12,14 +11,7 @@ from tracegraph.errors import DonatedArrayError, StoppedError, TimeLimitError
 MIB = 1 << 20
 
 
-@pytest.fixture(autouse=True)
-def fresh():
-    """Nothing is left of other tests, nor of this one."""
-    gc.collect()
-    tracegraph.reset()
-    yield
-    gc.collect()
-    tracegraph.reset()
+pytestmark = pytest.mark.usefixtures("fresh")
 
 
 def held():

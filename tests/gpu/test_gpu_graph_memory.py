@@ -1,7 +1,5 @@
 """Scratch that each launch allocates: right results, nothing held by idle functions, and room."""
 
-import gc
-
 import numpy as np
 import pytest
 
@@ -13,14 +11,7 @@ MIB, GIB = 1 << 20, 1 << 30
 MATRIX = np.random.default_rng(5).integers(0, 3, (128, 128)).astype(float)
 
 
-@pytest.fixture(autouse=True)
-def fresh():
-    """Nothing is left of other tests, nor of this one."""
-    gc.collect()
-    tracegraph.reset()
-    yield
-    gc.collect()
-    tracegraph.reset()
+pytestmark = pytest.mark.usefixtures("fresh")
 
 
 def stats():

@@ -13,15 +13,7 @@ from tracegraph.errors import OutOfMemoryError
 MIB = 1 << 20
 
 
-@pytest.fixture(autouse=True)
-def fresh():
-    """Nothing is left of other tests, nor of this one."""
-    gc.collect()
-    tracegraph.reset()
-    yield
-    memory.set_budget(None)
-    gc.collect()
-    tracegraph.reset()
+pytestmark = pytest.mark.usefixtures("fresh")
 
 
 def stats():
