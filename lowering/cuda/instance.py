@@ -89,10 +89,10 @@ class Instance:
                 blueprint.code_bytes,
             )
         self.memory: tuple[Allocation, ...] = placement.memory
-        scratch = placement.scratch
-        self._need = None
+        scratch, pool = placement.scratch, self._device.graph_memory
+        self.make_room: Callable[[], None] | None = None
         if scratch is not None:
-            self._need = self._device.graph_memory.enter(lane.timeline, scratch.nbytes)
+            self.make_room = partial(pool.make_room, pool.enter(lane.timeline, scratch.nbytes))
         fixed, buffers = placement.addresses, (*plan.inputs, *blueprint.fresh)
         loaded = Values([] if emitted.load is None else emitted.load.values)
         self.inputs = [
@@ -117,9 +117,8 @@ class Instance:
 
     @property
     def plain(self) -> bool:
-        """Whether its launches need no care before and after, and write to memory of their own."""
-        needs = self._loops or self._effects or self._host_driven or self._aliases or self._need
-        return not needs
+        """Whether its launches are heard of no more, and write to memory of their own."""
+        return not (self._loops or self._effects or self._host_driven or self._aliases)
 
     @property
     def timeline(self) -> Timeline:
@@ -174,8 +173,8 @@ class Instance:
             results.insert(output, arguments[number])
         if addresses != replicas.current.bound or replicas.values.stale:
             replicas.update(addresses)
-        if self._need is not None:
-            self._device.graph_memory.make_room(self._need)
+        if self.make_room is not None:
+            self.make_room()
         borrowed = bound is not None and bound.borrowed
         if self._unheard and not borrowed and not timeline.flights:
             self._start(donated)
@@ -271,6 +270,6 @@ class Instance:
 
     def close(self) -> None:
         """Free the graph and its memory, which nothing in flight uses. Needs the lock."""
-        self.memory, self._need = (), None
+        self.memory, self.make_room = (), None
         self.definition.close()
         self.replicas.close()

@@ -72,11 +72,13 @@ def _factory_of(instance: Instance, home: bool) -> Callable[..., Call] | None:
     results = len(instance.outputs)
     if not instance.plain or len(numbers) + results > MOST_ARRAYS:
         return None
-    return _factory(numbers, results, home)
+    return _factory(numbers, results, home, instance.make_room is not None)
 
 
 @lru_cache(256)
-def _factory(numbers: tuple[bool, ...], results: int, home: bool) -> Callable[..., Call]:
+def _factory(
+    numbers: tuple[bool, ...], results: int, home: bool, needs_room: bool
+) -> Callable[..., Call]:
     """A function (instance, elsewhere) -> the call of a graph.
 
     `numbers` says of each argument whether it may be one, and `results` how many there are.
@@ -92,6 +94,7 @@ def _factory(numbers: tuple[bool, ...], results: int, home: bool) -> Callable[..
         made=_each(_MADE, range(results)),
         addresses=_each("p{i}, ", range(len(numbers))) + _each("q{i}, ", range(results)),
         stale=" or values.stale" if any(numbers) else "",
+        room=_ROOM if needs_room else "",
         start=_START if home else _START_AWAY + _each(_MARKED, range(results)),
         results=_each("r{i}, ", range(results)),
     )
@@ -120,7 +123,7 @@ def factory(instance, elsewhere):
     flights, hold, record = timeline.flights, timeline.hold, timeline.driver.record
     holding, allocate, definition = instance.holding, instance.allocate, instance.definition
     replicas, held = instance.replicas, timeline.held
-    values = replicas.values
+    values, make_room = replicas.values, instance.make_room
 {known}
     def launch(arguments, donated=None):
 {choice}
@@ -135,7 +138,7 @@ def factory(instance, elsewhere):
             replica = replicas.current
             if addresses != replica.bound{stale}:
                 replica = replicas.update(addresses)
-{start}
+{room}{start}
             instance.launches += 1
         return [{results}]
     return launch
@@ -189,6 +192,10 @@ _MADE = """\
             r{i}.flight = None
             r{i}.timeline = timeline
             r{i}.type = type{i}
+"""
+
+_ROOM = """\
+            make_room()
 """
 
 _START = """\

@@ -67,6 +67,10 @@ def everything(x: Any, n: Any) -> Any:
     return tracegraph.fori_loop(0, n, body, x)
 
 
+using_all = tracegraph.jit(everything, device="cuda", scratch="per_launch")
+"""A function of all features."""
+
+
 @pytest.mark.parametrize("feature", get_args(Feature))
 def test_a_probe_says_what_happens(feature: Feature) -> None:
     """What the probe finds is what a graph that uses the feature does."""
@@ -74,7 +78,7 @@ def test_a_probe_says_what_happens(feature: Feature) -> None:
     answer = device.supports(feature)
     assert device.supports(feature) is answer
     with override(**{feature: True}):
-        compiled = tracegraph.jit(everything, device="cuda").lower(np.ones(500), 3)
+        compiled = using_all.lower(np.ones(500), 3)
         assert feature in ladder.needed(compiled.plan)
         if answer:
             result = compiled.compile()(np.ones(500), 3)
@@ -83,7 +87,7 @@ def test_a_probe_says_what_happens(feature: Feature) -> None:
 
 def test_a_probed_executable_uses_what_the_device_has() -> None:
     device = open_device(0)
-    compiled = tracegraph.jit(everything, device="cuda").lower(np.ones(500), 3).compile()
+    compiled = using_all.lower(np.ones(500), 3).compile()
     found: Features = compiled.executable.features
     assert all(getattr(found, f) == device.supports(f) for f in get_args(Feature))
 
@@ -97,6 +101,16 @@ def test_missing_features_are_replaced_in_the_plan_that_runs() -> None:
     assert sum(isinstance(node, IfNode) for node in walk(compiled.plan.graph)) == 5
     assert "IF chain" in compiled.explain()
     np.testing.assert_array_equal(np.asarray(compiled(x, 3)), everything(x, 3))
+
+
+def test_scratch_is_kept_where_launches_cannot_allocate_it() -> None:
+    with override(memory_nodes=False):
+        compiled = using_all.lower(np.ones(500), 3).compile()
+    assert not compiled.plan.per_launch
+    assert compiled.explain().endswith("kept between launches: no memory nodes here")
+    np.testing.assert_array_equal(
+        np.asarray(compiled(np.ones(500), 3)), everything(np.ones(500), 3)
+    )
 
 
 @pytest.mark.parametrize("step", MISSING)

@@ -6,6 +6,7 @@ import sys
 import threading
 import weakref
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -30,7 +31,13 @@ from lowering.cuda.instance import Instance
 from lowering.cuda.patching import Patches
 from tracegraph.errors import ClosedError
 
-PLANS = (diamond, small_input, fan, nested_loops, products, effects)
+
+def diamond_per_launch():
+    """Scratch that each launch allocates, for which there has to be room."""
+    return replace(diamond(), per_launch=True)
+
+
+PLANS = (diamond, diamond_per_launch, small_input, fan, nested_loops, products, effects)
 
 
 class Caller:
