@@ -27,7 +27,7 @@ class OpenDevice:
     """What all executables on one device share.
 
     `home` is the lane of the device's own stream, one of `lanes`. `printing` is the last use of the
-    print ring, into which one program prints at a time.
+    print ring, into which one program prints at a time, and `looping` that of WHILE nodes.
     """
 
     def __init__(self, driver: Driver) -> None:
@@ -39,6 +39,7 @@ class OpenDevice:
         self.home = Lane(self, driver, self.timeline, self.pool, Arenas(self.heap, driver))
         self.lanes = Lanes(self)
         self.printing = LastUse(self.timeline)
+        self.looping = LastUse(self.timeline)
         self.name = f"cuda:{driver.ordinal}"
         self._kernels: dict[str, Any] = {}
         self._features: dict[Feature, bool] = {}

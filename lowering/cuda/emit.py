@@ -138,7 +138,7 @@ def _emit_graph(state: _State, graph: Any, source: Graph, top: bool) -> list[Any
         if isinstance(node, ConditionalNode):
             state.conditions[node.condition] = state.driver.create_condition(graph)
     predecessors: defaultdict[int, set[int]] = defaultdict(set)
-    for before, after in source.edges | library_order(source):
+    for before, after in source.edges | one_by_one(source):
         predecessors[after].add(before)
     scratch = state.placement.scratch
     first = [scratch.node] if top and scratch is not None else []
@@ -327,15 +327,24 @@ def _add_library(
         )
 
 
-def library_order(graph: Graph) -> frozenset[tuple[int, int]]:
-    """Edges that run one node with library work after the other: they share one workspace."""
-    users = [
+def one_by_one(graph: Graph) -> frozenset[tuple[int, int]]:
+    """Edges that let nodes follow one another which must not run at the same time.
+
+    Library work shares one workspace. WHILE nodes side by side may end in
+    CUDA_ERROR_LAUNCH_FAILED, as those of several launches do: see `lowering.cuda.instance`.
+    """
+    chains = (_having(graph, kind) for kind in (LibraryNode, WhileNode))
+    return frozenset(edge for chain in chains for edge in pairwise(chain))
+
+
+def _having(graph: Graph, kind: type[Node]) -> list[int]:
+    """The positions of nodes that are of a kind, or have one in a body."""
+    return [
         position
         for position, node in enumerate(graph.nodes)
-        if isinstance(node, LibraryNode)
-        or any(isinstance(inner, LibraryNode) for body in bodies(node) for inner in walk(body))
+        if isinstance(node, kind)
+        or any(isinstance(inner, kind) for body in bodies(node) for inner in walk(body))
     ]
-    return frozenset(pairwise(users))
 
 
 def _used(state: _State, node: Node) -> set[Buffer | TableEntry]:

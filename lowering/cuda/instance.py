@@ -1,9 +1,15 @@
-"""Instance: the graph of a Plan for one stream, and the calls that run it there."""
+"""Instance: the graph of a Plan for one stream, and the calls that run it there.
+
+Launches of several streams run at the same time, but for those that print, and those with WHILE
+nodes: two WHILE nodes that run at a time end in CUDA_ERROR_LAUNCH_FAILED now and then (driver
+580.159 on an H200, in plain CUDA, too), after which the process can do nothing more on the device.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
@@ -61,6 +67,8 @@ class Instance:
         device.timeline.settle_loops()
         self._loops = blueprint.loops
         self._prints = bool(blueprint.plan.prints)
+        self._turns = [device.printing] if self._prints else []
+        self._turns += [device.looping] if self._loops else []
         self._host_driven = not blueprint.features.conditional_nodes
         self._build(blueprint)
         # Behind a launch of such a graph, nobody but the stream knows of it.
@@ -192,18 +200,21 @@ class Instance:
     def _start_in_order(
         self, bound: Bound | None, results: Results, donated: Donated | None
     ) -> None:
-        """Launch behind what the arguments wait for; programs that print take turns."""
+        """Launch behind what the arguments wait for; some programs take turns."""
         flight = None if bound is None else bound.flight
         borrowed = () if bound is None else bound.borrowed
-        if not self._prints:
+        if not self._turns:
             self._start_marked(borrowed, flight, results, donated)
             return
-        timeline, printing = self._lane.timeline, self._device.printing
+        timeline = self._lane.timeline
         timeline.make_room()  # lest others wait for it
-        with printing.turn(timeline):
+        with ExitStack() as mine:
+            for turns in self._turns:
+                mine.enter_context(turns.turn(timeline))
             end = self._start_marked(borrowed, flight, results, donated)
             if end is not None:
-                printing.leave(end)
+                for turns in self._turns:
+                    turns.leave(end)
 
     def _start_marked(
         self,

@@ -155,3 +155,17 @@ def test_arrays_that_products_in_a_body_read_can_move():
         np.testing.assert_allclose(np.asarray(power(*there, n)), expected, rtol=1e-8, atol=1e-10)
     assert power.stats()["builds"] == 1
     assert power.stats()["bytes_copied"] == 0
+
+
+def test_loops_that_do_not_need_each_other_are_launched_many_times():
+    """WHILE nodes side by side ended in CUDA_ERROR_LAUNCH_FAILED after 200 to 15,000 launches."""
+
+    def added(x, n, what):
+        return fori_loop(0, n, lambda i, y: y + what, x, schedule="conditional")
+
+    f = tracegraph.jit(lambda x, n: [added(x, n - k, k + 1) for k in range(3)], device="cuda")
+    x = tracegraph.asarray(np.zeros(3), device="cuda")
+    for _ in range(20_000):
+        results = f(x, 3)
+    for result, expected in zip(results, (3.0, 4.0, 3.0), strict=True):
+        np.testing.assert_array_equal(np.asarray(result), expected)

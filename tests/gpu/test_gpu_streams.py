@@ -93,25 +93,44 @@ def test_scratch_is_not_shared_by_streams():
     assert f.stats()["builds"] == 1
 
 
-def test_streams_run_at_the_same_time(produce):
-    """Two streams end sooner than one after the other: an event in one tells of the other."""
+def two_and_one(function, x):
+    """Two calls on a stream and one on another, and whether the last ended before the second."""
     cuda = pytest.importorskip("cuda.core")
     streams = [tracegraph.Stream() for _ in range(2)]
-    x = zeros()
     for stream in streams:
         with tracegraph.stream(stream):
-            produce(x).synchronize()
+            function(x).synchronize()
     raw = [cuda.Stream.from_handle(stream.__cuda_stream__()[1]) for stream in streams]
     with tracegraph.stream(streams[0]):
-        first = produce(produce(x))
+        first = function(function(x))
     with tracegraph.stream(streams[1]):
-        second = produce(x)
+        second = function(x)
     ends = [stream.record() for stream in raw]
     while not ends[1].is_done:
         pass
-    assert not ends[0].is_done
-    for result, steps in ((first, 2 * STEPS), (second, STEPS)):
-        np.testing.assert_array_equal(np.asarray(result), 1.0 * steps)
+    overtook = not ends[0].is_done
+    return np.asarray(first), np.asarray(second), overtook
+
+
+def test_streams_run_at_the_same_time():
+    def chain(x):
+        for _ in range(1000):
+            x = tracegraph.numpy.cumsum(x)[::-1] % 7
+        return x
+
+    f, x = tracegraph.jit(chain, device="cuda"), on_device(np.arange(4096.0))
+    twice, once, overtook = two_and_one(f, x)
+    assert overtook
+    np.testing.assert_array_equal(once, np.asarray(f(x)))
+    np.testing.assert_array_equal(twice, np.asarray(f(f(x))))
+
+
+def test_while_nodes_of_several_streams_take_turns(produce):
+    """Two of them at a time may end in CUDA_ERROR_LAUNCH_FAILED."""
+    twice, once, overtook = two_and_one(produce, zeros())
+    assert not overtook
+    np.testing.assert_array_equal(once, 1.0 * STEPS)
+    np.testing.assert_array_equal(twice, 2.0 * STEPS)
 
 
 def test_loops_in_flight_on_several_streams_many_times():

@@ -1,12 +1,14 @@
 """The graph of a traced program has the nodes, edges and nesting of its Plan."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
 import lowering
 import tracegraph
 from lowering.backends.recording import RecordingBackend, RecordingDriver
-from lowering.cuda.emit import library_order
+from lowering.cuda.emit import one_by_one
 from lowering.plan import (
     IfElseNode,
     KernelNode,
@@ -32,7 +34,7 @@ def assert_mirrors(recorded, graph, offset=0):
     nodes = recorded.nodes[offset:]
     assert [node.kind for node in nodes] == [KINDS[type(node)] for node in graph.nodes]
     edges = {(i - offset, j - offset) for i, j in recorded.edges if i >= offset}
-    assert edges == graph.edges | library_order(graph)
+    assert edges == graph.edges | one_by_one(graph)
     for node, planned in zip(nodes, graph.nodes, strict=True):
         assert len(node.bodies) == len(bodies(planned))
         for body, planned_body in zip(node.bodies, bodies(planned), strict=True):
@@ -128,3 +130,45 @@ def test_arrays_that_products_in_a_loop_read_can_move(backend):
         assert found == given
     assert f.stats()["builds"] == 1
     assert backend.device.driver.count("begin_capture") == 2
+
+
+def loops_side_by_side(x, n):
+    """A loop, one in a branch, and one with a loop inside: none needs what another one makes."""
+
+    def double(x):
+        return tracegraph.while_loop(lambda y: y[0] < n, lambda y: y * 2, x)
+
+    def rows(i, y):
+        return double(y) + i
+
+    return (
+        double(x),
+        tracegraph.cond(n > 3, double, lambda x: x, x + 1, schedule="conditional"),
+        tracegraph.fori_loop(0, n, rows, x + 2),
+        np.cumsum(x),
+    )
+
+
+def behind(node):
+    """A node and all that it waits for."""
+    found = {node}
+    for before in node.dependencies:
+        found |= behind(before)
+    return found
+
+
+def test_while_nodes_follow_one_another():
+    plan = tracegraph.jit(loops_side_by_side, device="cuda").lower(np.ones(8), 5).plan
+    driver = RecordingDriver()
+    RecordingBackend(driver).compile(plan)
+    nodes = driver.graphs[0].nodes
+    looping = [n for n in nodes if n.kind == "while" or any("while" in kinds(b) for b in n.bodies)]
+    assert [node.kind for node in looping] == ["while", "if_else", "while"]
+    for before, after in pairwise(looping):
+        assert before in behind(after)
+    alone = [node for node in nodes if node.kind == "kernel" and "cumsum" not in node.name]
+    assert any(not behind(node) & {*looping} for node in alone)
+
+
+def kinds(graph):
+    return {node.kind for node in graph.walk()}

@@ -90,6 +90,25 @@ def test_streams_do_not_wait_for_each_other(backend, device, driver):
     assert "wait" not in {call.operation for call in driver.calls[start:]}
 
 
+def test_while_nodes_of_several_streams_take_turns(backend, driver):
+    loop, other = backend.compile(nested_loops()), backend.compile(diamond())
+    for stream in (8, 9):
+        run(loop, stream), run(other, stream)
+    start = len(driver.calls)
+    for each in driver.streams:
+        each.busy = True
+    for stream, another in ((8, 9), (9, 8), (9, 8), (8, 9)):
+        run(loop, stream), run(other, another)
+    said = [(call.operation, call.stream) for call in driver.calls[start:]]
+    turns = [each for each in said if each[0] in ("launch", "wait")]
+    assert turns == [
+        ("launch", 8), ("launch", 9),
+        ("wait", 9), ("launch", 9), ("launch", 8),
+        ("launch", 9), ("launch", 8),
+        ("wait", 8), ("launch", 8), ("launch", 9),
+    ]  # fmt: skip
+
+
 def test_what_is_shared_is_waited_for_once(backend, driver):
     executable = backend.compile(small_input())  # uploads a constant
     (upload,) = (i for i, call in enumerate(driver.calls) if call.operation == "record")
