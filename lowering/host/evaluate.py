@@ -161,14 +161,18 @@ class Evaluator:
 
     @contextmanager
     def accumulators(self, values: Sequence[Register]) -> Iterator[None]:
-        """Within, `Accumulated` expressions stand for these registers."""
-        registers, axes = dict(self._registers), dict(self._axes)
+        """Within, `Accumulated` expressions stand for these registers.
+
+        What expressions vary along may have been asked before, when these stood for nothing.
+        """
+        before = self._registers, self._axes, self._pieced
+        self._registers, self._axes, self._pieced = dict(self._registers), {}, {}
         for number, register in enumerate(values):
             expr = Accumulated.make(number, register.dtype)
             self._registers[expr] = register
             self._axes[expr] = frozenset(register.dims)
         yield
-        self._registers, self._axes = registers, axes
+        self._registers, self._axes, self._pieced = before
 
     def value(self, expr: Expr) -> Register:
         """The register that holds an expression."""

@@ -16,7 +16,7 @@ from lowering.host.hull import as_ranges
 from lowering.host.registers import Instruction, Register, Temporary, View, memory_order
 from lowering.host.stores import Overlaps, forward_stores, same_layout, save_reads, write_early
 from lowering.host.straight import straighten
-from lowering.host.turned import read_turned
+from lowering.host.transposed import read_transposed
 from lowering.kernel import Predicate
 
 BLOCK_BYTES = 1 << 18
@@ -52,7 +52,7 @@ def schedule(run: Evaluator, overlaps: Overlaps, workspace: Workspace) -> Schedu
     `overlaps` tells of two buffers whether they share memory.
     """
     instructions = straighten(save_reads(run.instructions, overlaps), overlaps)
-    instructions = forward_stores(read_turned(instructions, overlaps), overlaps)
+    instructions = forward_stores(read_transposed(instructions, overlaps), overlaps)
     instructions, extents = write_early(instructions, overlaps), run.extents
     ranges = as_ranges(instructions, extents, run.spare) if run.spare else None
     if ranges is not None:

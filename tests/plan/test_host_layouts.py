@@ -14,7 +14,7 @@ from lowering.host.pieces import Joined
 from lowering.host.registers import Instruction, Temporary, View, memory_order
 from lowering.host.schedule import schedule
 from lowering.host.straight import straighten
-from lowering.host.turned import read_turned
+from lowering.host.transposed import read_transposed
 from tracegraph.types import ArrayType
 
 
@@ -243,6 +243,6 @@ def test_a_value_is_stored_early_only_where_nothing_is_disturbed(disturbed):
         Instruction("write", functions.store, (double,), second, True),
         Instruction("write", functions.store, (value,), first, True),
     ]
-    found = read_turned(steps, apart)
+    found = read_transposed(steps, apart)
     assert (found == steps) == disturbed
     assert disturbed or [made.output for made in found[:2]] == [value, first]

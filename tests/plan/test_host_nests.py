@@ -276,6 +276,21 @@ def test_several_accumulators_and_an_expression_of_them():
     np.testing.assert_allclose(found, (X * X).sum(1) / X.max(1))
 
 
+@pytest.mark.parametrize("factor", [1, 2])
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("x", [[[7], [3]], [[7, 3], [0, -4]], [[1, 0]]])
+def test_gathers_where_folds_say(x, axis, factor):
+    """Their axes are asked for before the folds are known, to choose the order of axes."""
+
+    def rows(x):
+        total = (x * factor).sum(axis=axis, dtype=x.dtype)
+        return total, x[np.clip(total, 0, len(x) - 1)]
+
+    x = np.array(x, np.int8)
+    for found, expected in zip(tracegraph.jit(rows, device="host")(x), rows(x), strict=True):
+        np.testing.assert_array_equal(np.asarray(found), expected)
+
+
 def test_position_of_the_first_extreme_or_nan():
     x = np.array([[[1.0, 5, 2], [5, 0, 0]], [[0, np.nan, 9], [np.nan, 1, 1]]])
 

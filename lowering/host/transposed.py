@@ -14,11 +14,11 @@ from lowering.host.registers import Instruction, Register, Temporary, View, memo
 from lowering.host.stores import Overlaps
 
 
-def read_turned(instructions: Sequence[Instruction], overlaps: Overlaps) -> list[Instruction]:
+def read_transposed(instructions: Sequence[Instruction], overlaps: Overlaps) -> list[Instruction]:
     """The instructions, values stored before they are used where the copy is what to read."""
     result = list(instructions)
     for store in instructions:
-        target = _turned(store)
+        target = _transposed(store)
         for user in [] if target is None else result:
             assert target is not None
             if _fits(user, store.inputs[0], target, result):
@@ -27,7 +27,7 @@ def read_turned(instructions: Sequence[Instruction], overlaps: Overlaps) -> list
     return result
 
 
-def _turned(store: Instruction) -> View | None:
+def _transposed(store: Instruction) -> View | None:
     """Where an instruction stores a temporary in another order of memory."""
     target = store.output
     if store.function is not functions.store or not isinstance(target, View):
@@ -48,7 +48,7 @@ def _fits(
     if {register for register in user.inputs if register.shape == value.shape} != {value}:
         return False
     readers = [each for each in instructions if user.output in each.inputs]
-    stored = _turned(readers[0]) if len(readers) == 1 else None
+    stored = _transposed(readers[0]) if len(readers) == 1 else None
     return stored is not None and memory_order(stored) == memory_order(target)
 
 
@@ -69,15 +69,15 @@ def _read_stored(
     output = user.output
     assert output is not None
     order = memory_order(target)
-    turned = Temporary(output.dtype, output.shape, output.dims, order)
+    transposed = Temporary(output.dtype, output.shape, output.dims, order)
     inputs = tuple(target if register is store.inputs[0] else register for register in user.inputs)
     result = list[Instruction]()
     for each in instructions:
         if each is user:
             result += [store] if at > used else []
-            result.append(replace(user, inputs=inputs, output=turned))
+            result.append(replace(user, inputs=inputs, output=transposed))
         elif output in each.inputs:
-            result.append(replace(each, inputs=(turned,)))
+            result.append(replace(each, inputs=(transposed,)))
         elif each is not store or at < used:
             result.append(each)
     return result
