@@ -52,6 +52,10 @@ class RecordedNode:
         """A kernel node is its own handle."""
         return self
 
+    def behind(self) -> set[RecordedNode]:
+        """The node and all that it waits for."""
+        return {self}.union(*(before.behind() for before in self.dependencies))
+
     def share(self, position: int, words: SharedWords, number: int) -> None:
         """From its next update on, the value at a position is a word of others."""
         self.shared[position] = words, number

@@ -11,10 +11,11 @@
     flight.py      a launch with loops
     printing.py    the ring through which programs print
     mailbox.py     words by which kernels report failures and count steps
-    last_use.py    whose turn it is to print
+    last_use.py    whose turn it is to print, or to run WHILE nodes
     effects.py     what an executable reports, and the memory that it takes
     watching.py    the thread that shows progress
     placement.py   where a Plan's fixed memory lies
+    graph_memory.py  room for launches that allocate their scratch
     values.py      small inputs, passed by value through one root kernel
     table.py       addresses by a table, where bodies take no new ones
     copies.py      kernels that copy

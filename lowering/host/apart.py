@@ -10,9 +10,7 @@ from dataclasses import replace
 from math import prod
 
 from lowering.facts import nest_loads, nest_stores
-from lowering.host import windows
 from lowering.host.evaluate import Evaluator
-from lowering.host.registers import memory_order
 from lowering.host.schedule import LARGE_BYTES
 from lowering.host.stores import Overlaps
 from lowering.kernel import MapNest, Nest, Store
@@ -45,10 +43,7 @@ def apart(nest: Nest, overlaps: Overlaps) -> list[Nest]:
 def _turns(nest: MapNest) -> bool:
     """Whether arrays lie in memory in different orders of the axes."""
     run = Evaluator(nest.space, accesses=[*nest_loads(nest), *nest_stores(nest)])
-    places = run.places() or []
-    full = [each for each in places if len(each[1].strides) == sum(n > 1 for n in nest.space)]
-    found = (windows.window(buffer, where, nest.space) for buffer, where in full)
-    return len(set(map(memory_order, found))) > 1
+    return run.places() is not None and len(set(run.orders())) > 1
 
 
 def _are_bound(

@@ -15,7 +15,7 @@ from lowering.host import windows
 from lowering.host.evaluate import Evaluator
 from lowering.host.frame import is_whole
 from lowering.host.place import Place
-from lowering.host.registers import View, memory_order
+from lowering.host.registers import View
 from lowering.kernel import MapNest, Nest, ReduceNest, RowNest, ScanNest
 from lowering.stage import map_nest
 from lowering.strides import row_major_strides
@@ -32,9 +32,7 @@ def axes_order(nest: Nest, run: Evaluator) -> tuple[int, ...]:
     places = run.places() if may_turn(nest) and 0 not in extents else None
     if places is None:
         return given
-    full = [each for each in places if len(each[1].strides) == sum(n > 1 for n in extents)]
-    windows_of_all = (windows.window(buffer, where, extents) for buffer, where in full)
-    orders = dict.fromkeys(filter(None, map(memory_order, windows_of_all)))
+    orders = dict.fromkeys(filter(None, run.orders()))
     brought = [each for each in places if each[0].space in ("input", "output")]
     as_brought = (_order_in(buffer, where, extents) for buffer, where in brought)
     orders.update(dict.fromkeys(filter(None, as_brought)))

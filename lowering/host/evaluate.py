@@ -133,16 +133,21 @@ class Evaluator:
         return self._orders[0]
 
     def _most_common_order(self) -> tuple[int, ...] | None:
+        found = self.orders()
+        if found:
+            return max(found, key=found.count)
+        order = tuple(sorted(range(len(self.extents)), key=self.extents.__getitem__))
+        return None if order == tuple(range(len(order))) else order
+
+    def orders(self) -> list[tuple[int, ...] | None]:
+        """The order of memory of each load and store of one piece that varies along all axes."""
         found: list[tuple[int, ...] | None] = []
         for access in self._accesses:
             where = place(access.buffer, access.indices, self.extents, self.axes_of)
             if len(where.strides) == self._rank and where.fits(access.buffer.type.size):
                 window = windows.window(access.buffer, where, self.extents)
                 found.append(memory_order(window))
-        if found:
-            return max(found, key=found.count)
-        order = tuple(sorted(range(len(self.extents)), key=self.extents.__getitem__))
-        return None if order == tuple(range(len(order))) else order
+        return found
 
     def places(self) -> list[tuple[Buffer, Place]] | None:
         """Where the nest's loads and stores lie that are of one piece; None if data enters into

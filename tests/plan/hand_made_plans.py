@@ -203,3 +203,8 @@ def products_per_launch():
 
 
 ALL = (diamond, small_input, nested_loops, products, products_per_launch, effects)
+
+
+def arguments_of(executable):
+    """Arrays of zeros, as the executable takes them."""
+    return [np.zeros(type_.shape, type_.dtype) for type_ in executable.plan.in_types]

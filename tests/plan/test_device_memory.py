@@ -4,7 +4,7 @@ import gc
 
 import numpy as np
 import pytest
-from hand_made_plans import VECTOR, diamond, nested_loops, products, small_input
+from hand_made_plans import VECTOR, arguments_of, diamond, nested_loops, products, small_input
 
 import lowering
 import tracegraph
@@ -84,10 +84,6 @@ def test_a_larger_need_gets_a_new_arena_and_the_old_one_lives_as_long_as_its_use
     del late, large
     gc.collect()
     assert stats()["arenas"] == 0
-
-
-def arguments_of(executable):
-    return [np.zeros(type_.shape, type_.dtype) for type_ in executable.plan.in_types]
 
 
 def test_launches_that_the_host_drives_have_scratch_of_their_own():

@@ -4,7 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hand_made_plans import VECTOR, diamond, nested_loops, products, products_per_launch
+from hand_made_plans import (
+    VECTOR,
+    arguments_of,
+    diamond,
+    nested_loops,
+    products,
+    products_per_launch,
+)
 
 import lowering
 import tracegraph
@@ -25,18 +32,6 @@ def per_launch(plan):
     return replace(plan, per_launch=True)
 
 
-def arguments_of(executable):
-    return [np.zeros(type_.shape, type_.dtype) for type_ in executable.plan.in_types]
-
-
-def behind(node):
-    """A node and all that it waits for."""
-    found = {node}
-    for before in node.dependencies:
-        found |= behind(before)
-    return found
-
-
 # ---- the graph ----
 
 
@@ -51,8 +46,8 @@ def test_all_that_uses_scratch_stands_between_the_nodes_that_allocate_and_free_i
     assert [node.kind for node in between] == [
         "kernel", "library", "library", "kernel", "while", "kernel",
     ]  # fmt: skip
-    assert all(allocate in behind(node) for node in between)
-    assert behind(free) == {allocate, *between, free}
+    assert all(allocate in node.behind() for node in between)
+    assert free.behind() == {allocate, *between, free}
     assert [node for node in between if allocate in node.dependencies] == [between[0], between[3]]
 
 

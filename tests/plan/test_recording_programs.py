@@ -149,14 +149,6 @@ def loops_side_by_side(x, n):
     )
 
 
-def behind(node):
-    """A node and all that it waits for."""
-    found = {node}
-    for before in node.dependencies:
-        found |= behind(before)
-    return found
-
-
 def test_while_nodes_follow_one_another():
     plan = tracegraph.jit(loops_side_by_side, device="cuda").lower(np.ones(8), 5).plan
     driver = RecordingDriver()
@@ -165,9 +157,9 @@ def test_while_nodes_follow_one_another():
     looping = [n for n in nodes if n.kind == "while" or any("while" in kinds(b) for b in n.bodies)]
     assert [node.kind for node in looping] == ["while", "if_else", "while"]
     for before, after in pairwise(looping):
-        assert before in behind(after)
+        assert before in after.behind()
     alone = [node for node in nodes if node.kind == "kernel" and "cumsum" not in node.name]
-    assert any(not behind(node) & {*looping} for node in alone)
+    assert any(not node.behind() & {*looping} for node in alone)
 
 
 def kinds(graph):

@@ -6,7 +6,16 @@ import weakref
 
 import numpy as np
 import pytest
-from hand_made_plans import ALL, VECTOR, diamond, effects, nested_loops, products, small_input
+from hand_made_plans import (
+    ALL,
+    VECTOR,
+    arguments_of,
+    diamond,
+    effects,
+    nested_loops,
+    products,
+    small_input,
+)
 
 import lowering
 import tracegraph
@@ -32,10 +41,6 @@ def device(backend):
 @pytest.fixture
 def driver(device):
     return device.driver
-
-
-def arguments_of(executable):
-    return [np.zeros(type_.shape, type_.dtype) for type_ in executable.plan.in_types]
 
 
 def run(executable, stream, arguments=None):
