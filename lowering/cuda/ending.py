@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable
 
 from lowering.cuda.timeline import Timeline
-from tracegraph.errors import TimeLimitError
+from tracegraph.errors import DeviceLostError, TimeLimitError
 from tracegraph.limits import time_limit
 
 EXIT_SECONDS = 10.0
@@ -39,12 +39,16 @@ def finish(home: Timeline) -> None:
         errors.append(error)
     try:
         home.stop(SystemExit())
+    except DeviceLostError:
+        pass  # nothing is left to be stopped, and nobody to read results
     except BaseException as error:
         errors.append(error)
     for timeline in timelines:
         errors += timeline.last_words()
     if cut:
         _tell_of_cut(name for flight, name in flights if flight.stopped is not None)
+    lost = [error for error in errors if isinstance(error, DeviceLostError)]
+    errors = [error for error in errors if error not in lost[1:]]  # each program says so anew
     if errors:
         raise errors[0] if len(errors) == 1 else BaseExceptionGroup("at exit", errors)
 

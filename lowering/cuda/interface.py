@@ -220,7 +220,11 @@ class Driver(Protocol):
         """Copy into a contiguous host array and wait for it."""
 
     def synchronize(self) -> None:
-        """Wait for the stream."""
+        """Wait for the stream.
+
+        Raises:
+            DeviceLostError: something that was launched has failed, as whatever is asked then says.
+        """
 
     def record(self) -> Event:
         """Mark the stream's present end."""

@@ -22,7 +22,7 @@ from lowering.cuda.interface import KernelNodeHandle
 from lowering.cuda.patching import Patches, Update, Updates
 from lowering.cuda.values import Values
 from lowering.errors import ClosedGraphError
-from tracegraph.errors import ClosedError
+from tracegraph.errors import ClosedError, DeviceLostError
 
 MOST = 4
 """Two results that are assigned to the names of two arguments come back after four calls."""
@@ -168,6 +168,8 @@ class Replicas:
         try:
             for update in updates:
                 update()
+        except DeviceLostError:
+            raise
         except RuntimeError as reason:
             kernel = replica.updates.kernel(update)
             raise self._definition.update_error(kernel, reason) from reason

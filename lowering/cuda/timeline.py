@@ -24,6 +24,7 @@ from lowering.cuda.printing import PrintRing
 from lowering.cuda.stopping import StopFlag
 from lowering.cuda.watching import Watcher
 from tracegraph import limits
+from tracegraph.errors import DeviceLostError
 
 LONGEST_SLEEP = 1e-3
 SLEEP_SHARE = 1 / 64
@@ -256,6 +257,8 @@ class Timeline:
                 pause = min(elapsed * SLEEP_SHARE, LONGEST_SLEEP) - WAKING_SECONDS
                 if pause > 0:
                     time.sleep(pause)
+        except DeviceLostError:
+            raise  # nothing is left to be stopped
         except BaseException as reason:
             self.stop(reason)
             raise

@@ -2,14 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from cuda.bindings import driver
 
+from tracegraph.errors import DeviceLostError
+
+_T = TypeVar("_T")
+
 SUCCESS = driver.CUresult.CUDA_SUCCESS
 _OUT_OF_MEMORY = driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY
+_LOST = frozenset(
+    f"CUDA_ERROR_{name}"
+    for name in (
+        "CONTAINED",
+        "EXTERNAL_DEVICE",
+        "HARDWARE_STACK_ERROR",
+        "ILLEGAL_ADDRESS",
+        "ILLEGAL_INSTRUCTION",
+        "INVALID_ADDRESS_SPACE",
+        "INVALID_PC",
+        "LAUNCH_FAILED",
+        "LAUNCH_TIMEOUT",
+        "MISALIGNED_ADDRESS",
+        "MPS_CLIENT_TERMINATED",
+        "TENSOR_MEMORY_LEAK",
+    )
+)
+"""After these, every call of the driver fails, until the process has ended."""
 
 
 class CudaError(RuntimeError):
@@ -34,14 +56,38 @@ def check(operation: str, answer: tuple[Any, ...]) -> Any:
     """The values of a driver call's `answer`: none, one, or a tuple.
 
     Raises:
+        DeviceLostError: something that was launched before has failed on the device.
         CudaMemoryError: the device, or the driver, has not enough memory for it.
         CudaError: the call did not succeed for another reason.
     """
     result, *values = answer
     if result != SUCCESS:
+        if result.name in _LOST:
+            raise DeviceLostError(result.name)
         kind = CudaMemoryError if result == _OUT_OF_MEMORY else CudaError
         raise kind(result.name, _message(result), operation)
     return values[0] if len(values) == 1 else tuple(values) or None
+
+
+def by_core(call: Callable[[], _T]) -> _T:
+    """What a call of cuda.core returns.
+
+    Raises:
+        DeviceLostError: something that was launched before has failed on the device.
+        Exception: one of cuda.core's own, for another reason.
+    """
+    try:
+        return call()
+    except Exception as error:
+        _check_lost(error)
+        raise
+
+
+def _check_lost(error: Exception) -> None:
+    """Raise DeviceLostError if that is why cuda.core raised an error: it may not say so."""
+    result, *_ = driver.cuMemGetInfo()
+    if result.name in _LOST:
+        raise DeviceLostError(result.name) from error
 
 
 @contextmanager
@@ -50,6 +96,7 @@ def scarce(what: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
+        _check_lost(error)
         if isinstance(error, MemoryError) or "OUT_OF_MEMORY" not in str(error):
             raise
         raise MemoryError(what) from error

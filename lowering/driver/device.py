@@ -34,7 +34,7 @@ from lowering.cuda.interface import (
     ThreadState,
 )
 from lowering.cuda.turns import CaptureTurns
-from lowering.driver.checks import SUCCESS, check, scarce
+from lowering.driver.checks import SUCCESS, by_core, check, scarce
 from lowering.driver.graphs import captured, depend, is_known, parameter_cells
 from lowering.driver.handles import (
     CudaEvent,
@@ -106,7 +106,7 @@ class CudaDriver:
 
     def record(self) -> CudaEvent:
         """Record a new event."""
-        return CudaEvent(self._stream.record())
+        return CudaEvent(by_core(self._stream.record))
 
     def wait(self, event: Event) -> None:
         """Wait on the device."""
@@ -207,7 +207,7 @@ class CudaDriver:
 
     def synchronize(self) -> None:
         """Wait for the launch stream."""
-        self._stream.sync()
+        by_core(self._stream.sync)
 
     def foreign(self, array: object) -> ForeignArray | None:
         """View another library's array; the launch stream waits for its producer's."""

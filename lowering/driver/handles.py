@@ -11,6 +11,7 @@ import numpy as np
 from cuda.bindings import driver
 
 from lowering.cuda.interface import SharedWords
+from lowering.driver.checks import by_core
 from lowering.driver.user_objects import TiedGraph
 from lowering.errors import ClosedGraphError
 
@@ -72,7 +73,7 @@ class CudaEvent:
 
     def __call__(self) -> bool:
         """Whether it has been passed."""
-        return bool(self.event.is_done)
+        return by_core(lambda: bool(self.event.is_done))
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)

@@ -1,6 +1,8 @@
 """Whatever driver call fails in a build, nothing is left behind, and the next build works."""
 
 import gc
+import subprocess
+import sys
 from functools import wraps
 
 import numpy as np
@@ -158,3 +160,48 @@ def test_a_build_that_fails_at_any_call_of_the_driver_leaves_nothing(failing, sc
     assert ("cuGraphAddMemFreeNode" in again) == (scratch == "per_launch")
     np.testing.assert_array_equal(np.asarray(failing.build(scratch)(X, 3)), expected())
     np.testing.assert_array_equal(np.asarray(compiled(X, 3)), expected())
+
+
+LOST = """
+import numpy as np
+import tracegraph
+
+
+class Claimed:
+    \"\"\"Four elements that say they are 64 gigabytes.\"\"\"
+
+    def __init__(self):
+        self.memory = tracegraph.asarray(np.zeros(4, np.float32), device="cuda")
+        self.__cuda_array_interface__ = {
+            **self.memory.__cuda_array_interface__, "shape": (1 << 34,)
+        }
+
+
+total = tracegraph.jit(LOOP, device="cuda")
+result = total(Claimed())
+told = []
+for wait in (result.synchronize, lambda: np.asarray(result), lambda: total(np.ones(1 << 10, np.float32))):
+    try:
+        wait()
+    except tracegraph.errors.DeviceLostError as error:
+        told.append(error.reason)
+print(told)
+"""
+
+SUM = "lambda x: x.sum()"
+SUM_IN_A_LOOP = """lambda x: tracegraph.while_loop(
+    lambda y: y < 3, lambda y: y + abs(x.sum()) + 1, np.float32(0), schedule="conditional"
+)"""
+
+
+@pytest.mark.parametrize("function", [SUM, SUM_IN_A_LOOP], ids=["sum", "sum_in_a_loop"])
+def test_a_device_that_is_lost_is_told_by_whatever_comes_next(function):
+    run = subprocess.run(
+        [sys.executable, "-c", LOST.replace("LOOP", function)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.strip() == str(["CUDA_ERROR_ILLEGAL_ADDRESS"] * 3)
+    assert "Traceback" not in run.stderr

@@ -3,15 +3,17 @@ without end."""
 
 import threading
 import time
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 from hand_made_plans import VECTOR, effects, nested_loops
 
+from lowering.backends.recorded import RecordedEvent
 from lowering.backends.recording import RecordingBackend, RecordingDriver
 from lowering.cuda import ending
 from lowering.cuda.printing import HEAD
-from tracegraph.errors import StepLimitError, StoppedError
+from tracegraph.errors import DeviceLostError, StepLimitError, StoppedError
 
 
 @pytest.fixture
@@ -157,3 +159,20 @@ def test_a_device_that_fails_does_not_keep_the_process(backend, short, monkeypat
         monkeypatch.setattr(backend.device.driver, operation, fail)
     with pytest.raises(BaseException, match=r"lost|at exit"):
         ending.finish(backend.device.timeline)
+
+
+@pytest.mark.parametrize("programs", [0, 1, 2])
+def test_a_lost_device_is_told_once_if_programs_have_something_to_say(
+    backend, monkeypatch, programs
+):
+    def fail(event):
+        raise DeviceLostError("CUDA_ERROR_LAUNCH_FAILED")
+
+    launch(backend, nested_loops())
+    kept = [launch(backend, effects()) for _ in range(programs)]
+    assert bool(kept) == backend.device.timeline.unheard
+    monkeypatch.setattr(RecordedEvent, "__call__", fail)
+    told = pytest.raises(DeviceLostError) if programs else nullcontext()
+    with told:
+        ending.finish(backend.device.timeline)
+    assert backend.device.driver.count("raise_flag") == 0

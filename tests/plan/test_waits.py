@@ -5,6 +5,7 @@ import pytest
 from lowering.backends.recording import RecordingDriver
 from lowering.cuda import timeline
 from lowering.cuda.timeline import SLEEP_SHARE, WAKING_SECONDS, Timeline
+from tracegraph.errors import DeviceLostError
 
 POLL = 1e-6
 
@@ -52,6 +53,27 @@ def wait(clock, end):
     waiting.launch(lambda: None, None, True, None)
     waiting.settle()
     assert not waiting.flights
+
+
+class LostDriver(RecordingDriver):
+    """One whose device fails in the first launch."""
+
+    def record(self):
+        super().record()
+        return self._fail
+
+    def _fail(self):
+        raise DeviceLostError("CUDA_ERROR_LAUNCH_FAILED")
+
+
+def test_nothing_is_stopped_on_a_device_that_is_lost():
+    waiting = Timeline(LostDriver())
+    waiting._new_flight()
+    for wait in (waiting.settle, waiting.wait):
+        with pytest.raises(DeviceLostError, match="CUDA_ERROR_LAUNCH_FAILED") as caught:
+            wait()
+        assert caught.value.__context__ is None
+    assert waiting.driver.count("raise_flag") == 0
 
 
 @pytest.mark.parametrize("end", [5e-5, 1e-3, 3e-3, 5e-3, 0.02, 0.3])

@@ -39,7 +39,10 @@ def test_a_traceback_names_the_public_module() -> None:
 
 
 def test_errors_are_pickled_by_their_public_name() -> None:
-    error = errors.OutOfMemoryError("cuda:0", 3, 1, 2, {"arrays": 1}, [("solve", 1)])
-    pickled = pickle.dumps(error)
-    assert b"tracegraph.errors.running" not in pickled
-    assert str(pickle.loads(pickled)) == str(error)
+    for error in (
+        errors.OutOfMemoryError("cuda:0", 3, 1, 2, {"arrays": 1}, [("solve", 1)]),
+        errors.DeviceLostError("CUDA_ERROR_LAUNCH_FAILED"),
+    ):
+        pickled = pickle.dumps(error)
+        assert b"tracegraph.errors.running" not in pickled
+        assert str(pickle.loads(pickled)) == str(error)

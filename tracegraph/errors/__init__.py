@@ -42,6 +42,7 @@ from tracegraph.errors.programs import (
 )
 from tracegraph.errors.running import (
     ClosedError,
+    DeviceLostError,
     ExportError,
     OutOfMemoryError,
     StepLimitError,
@@ -82,6 +83,7 @@ __all__ = [
     "ClosedError",
     "ConditionError",
     "ControlFlowError",
+    "DeviceLostError",
     "DonatedArrayError",
     "EffectInConditionError",
     "EscapedTracerError",

@@ -42,6 +42,27 @@ class StoppedError(RuntimeError):
         )
 
 
+class DeviceLostError(RuntimeError):
+    """A device failed while it ran what had been launched; the process can use it no more.
+
+    Attributes:
+        reason: the driver's name of the failure, such as ``"CUDA_ERROR_ILLEGAL_ADDRESS"``.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return (
+            f"the device failed in a launch ({self.reason}): what this process has there is lost, "
+            "and it can run nothing more on it; start the process anew. It may be that an array of "
+            "another library was larger than its memory, or freed too early. Where other processes "
+            "use the same GPU, it may be a fault of the driver with loops: let them take turns, or "
+            "set TRACEGRAPH_FEATURES=no-conditional-nodes"
+        )
+
+
 class ClosedError(RuntimeError):
     """An executable was called after it had been closed."""
 
