@@ -39,13 +39,18 @@ class CudaError(RuntimeError):
 
     Attributes:
         name: the driver's name of the error, such as ``"CUDA_ERROR_INVALID_VALUE"``.
+        message: what the driver says about it.
         operation: the driver function that was called.
     """
 
     def __init__(self, name: str, message: str, operation: str) -> None:
-        super().__init__(f"{operation} failed with {name}: {message}")
+        super().__init__(name, message, operation)
         self.name = name
+        self.message = message
         self.operation = operation
+
+    def __str__(self) -> str:
+        return f"{self.operation} failed with {self.name}: {self.message}"
 
 
 class CudaMemoryError(CudaError, MemoryError):

@@ -180,7 +180,11 @@ class Claimed:
 total = tracegraph.jit(LOOP, device="cuda")
 result = total(Claimed())
 told = []
-for wait in (result.synchronize, lambda: np.asarray(result), lambda: total(np.ones(1 << 10, np.float32))):
+for wait in (
+    result.synchronize,
+    lambda: np.asarray(result),
+    lambda: total(np.ones(1 << 10, np.float32)),
+):
     try:
         wait()
     except tracegraph.errors.DeviceLostError as error:

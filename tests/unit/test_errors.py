@@ -39,10 +39,25 @@ def test_a_traceback_names_the_public_module() -> None:
 
 
 def test_errors_are_pickled_by_their_public_name() -> None:
-    for error in (
+    pickled = pickle.dumps(errors.ClosedError("solve"))
+    assert b"tracegraph.errors.running" not in pickled
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
         errors.OutOfMemoryError("cuda:0", 3, 1, 2, {"arrays": 1}, [("solve", 1)]),
         errors.DeviceLostError("CUDA_ERROR_LAUNCH_FAILED"),
-    ):
-        pickled = pickle.dumps(error)
-        assert b"tracegraph.errors.running" not in pickled
-        assert str(pickle.loads(pickled)) == str(error)
+        errors.TimeLimitError(3.0),
+        errors.ArgumentTypesError("solve", "x: f32[3], now f64[3]"),
+        errors.ImmutableArrayError(),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_errors_come_out_of_other_processes_as_they_were(error: Exception) -> None:
+    error.add_note("seen in a worker")
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is type(error)
+    assert str(again) == str(error)
+    assert again.args == error.args
+    assert vars(again) == vars(error)

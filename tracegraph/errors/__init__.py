@@ -3,6 +3,8 @@
 All are imported from here, and say so: users never see the files behind.
 """
 
+import copyreg
+
 from tracegraph.errors.calls import (
     ArgumentTypesError,
     DonatedArrayError,
@@ -32,6 +34,7 @@ from tracegraph.errors.control import (
     StructureError,
     UnschedulableError,
 )
+from tracegraph.errors.pickling import by_content
 from tracegraph.errors.prints import (
     PrintArgumentError,
     PrintFormatError,
@@ -141,3 +144,4 @@ for _name in __all__:
     _value = globals()[_name]
     if isinstance(_value, type):
         _value.__module__ = __name__
+        copyreg.pickle(_value, by_content)

@@ -50,17 +50,14 @@ class DeviceLostError(RuntimeError):
     """
 
     def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
-
-    def __str__(self) -> str:
-        return (
-            f"the device failed in a launch ({self.reason}): what this process has there is lost, "
-            "and it can run nothing more on it; start the process anew. It may be that an array of "
+        super().__init__(
+            f"the device failed in a launch ({reason}): what this process has there is lost, and "
+            "it can run nothing more on it; start the process anew. It may be that an array of "
             "another library was larger than its memory, or freed too early. Where other processes "
             "use the same GPU, it may be a fault of the driver with loops: let them take turns, or "
             "set TRACEGRAPH_FEATURES=no-conditional-nodes"
         )
+        self.reason = reason
 
 
 class ClosedError(RuntimeError):
@@ -114,7 +111,7 @@ class OutOfMemoryError(MemoryError):
         functions: Sequence[tuple[str, int]],
         what: str = "",
     ) -> None:
-        super().__init__(device, nbytes, free, total, held, functions, what)
+        super().__init__()
         self.what = what or f"{nbytes:,} bytes"
         self.device, self.nbytes, self.free, self.total = device, nbytes, free, total
         self.held, self.functions = held, functions
