@@ -177,7 +177,7 @@ class Claimed:
         }
 
 
-total = tracegraph.jit(LOOP, device="cuda")
+total = tracegraph.jit(FUNCTION, device="cuda")
 result = total(Claimed())
 told = []
 for wait in (
@@ -201,7 +201,7 @@ SUM_IN_A_LOOP = """lambda x: tracegraph.while_loop(
 @pytest.mark.parametrize("function", [SUM, SUM_IN_A_LOOP], ids=["sum", "sum_in_a_loop"])
 def test_a_device_that_is_lost_is_told_by_whatever_comes_next(function):
     run = subprocess.run(
-        [sys.executable, "-c", LOST.replace("LOOP", function)],
+        [sys.executable, "-c", LOST.replace("FUNCTION", function)],
         capture_output=True,
         text=True,
         timeout=120,
