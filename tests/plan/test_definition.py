@@ -412,6 +412,20 @@ def test_a_graph_is_not_updated_by_a_node_of_another(driver):
     driver.launcher(executable)()
 
 
+def test_a_graph_is_not_updated_by_one_of_another_topology(driver):
+    definition, kernel = built(driver)
+    larger = Definition(driver, SlotTable(), "larger")
+    with larger.building() as graph:
+        condition, _ = driver.create_condition(graph)
+        _, (body,) = larger.add_conditional(graph, [], "while", condition, 1, NODE)
+        inner = add(larger, body)
+    executable = definition.instantiate()
+    with pytest.raises(ForeignNodeError):
+        driver.updater(executable, inner)()
+    driver.updater(executable, kernel)()
+    driver.launcher(executable)()
+
+
 def test_every_error_of_a_state_is_one_class():
     for error in (ClosedGraphError(), NestedCaptureError(), FrozenSlotsError()):
         assert isinstance(error, BuildStateError)

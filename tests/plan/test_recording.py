@@ -5,6 +5,7 @@ import weakref
 
 import numpy as np
 import pytest
+from foreign_arrays import Foreign
 from hand_made_plans import (
     SCALAR,
     VECTOR,
@@ -203,17 +204,6 @@ def test_a_large_host_array_is_copied_once_per_call():
     executable([1, np.ones(1000)[::-1]])
     assert driver.count("copy_to_device") == before + 2
     assert executable.stats()["bytes_copied"] == 16000
-
-
-class Foreign:
-    def __init__(self, pointer, strides=None, typestr="<f8", shape=(1000,)):
-        self.__cuda_array_interface__ = {
-            "version": 3,
-            "shape": shape,
-            "typestr": typestr,
-            "data": (pointer, False),
-            "strides": strides,
-        }
 
 
 def test_a_foreign_array_is_used_in_place_at_an_offset_and_packed_if_strided():

@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from foreign_arrays import Foreign
 
 import lowering
 import tracegraph
@@ -112,6 +113,18 @@ def test_an_array_that_is_passed_twice_goes_to_the_graph_for_two(backend):
         addresses = [argument.data.pointer for argument in given]
         assert [value for value in node.values if value in addresses] == addresses
     assert f.stats()["builds"] == 1
+
+
+def test_views_that_overlap_go_to_the_graph_for_views_that_do_not(backend):
+    f = tracegraph.jit(lambda x, y: x * 2 + y, device="cuda:0")
+    start = 0x7000000
+    for pointers in [(start, start + 8000), (start, start + 8), (start + 8, start)] * 2:
+        f(*map(Foreign, pointers))
+        (graph,) = backend.device.driver.graphs
+        (node,) = graph.nodes
+        assert [value for value in node.values if value in pointers] == list(pointers)
+    assert f.stats()["builds"] == 1
+    assert f.stats()["bytes_copied"] == 0
 
 
 def test_arrays_that_products_in_a_loop_read_can_move(backend):
