@@ -6,17 +6,10 @@ attributes and notes they have.
 
 from __future__ import annotations
 
+import copyreg
 from typing import Any
 
 
 def by_content(error: BaseException) -> tuple[Any, ...]:
-    """What `copyreg` takes to make an error anew."""
-    return _made, (type(error), error.args, vars(error))
-
-
-def _made(
-    class_: type[BaseException], args: tuple[Any, ...], attributes: dict[str, Any]
-) -> BaseException:
-    error = class_.__new__(class_, *args)
-    vars(error).update(attributes)
-    return error
+    """What `copyreg` takes to make an error anew, without the ``__init__`` of its class."""
+    return copyreg.__newobj__, (type(error), *error.args), vars(error)  # type: ignore[attr-defined]

@@ -111,7 +111,7 @@ class OutOfMemoryError(MemoryError):
         functions: Sequence[tuple[str, int]],
         what: str = "",
     ) -> None:
-        super().__init__()
+        super().__init__(device, nbytes, free, total, held, functions, what)
         self.what = what or f"{nbytes:,} bytes"
         self.device, self.nbytes, self.free, self.total = device, nbytes, free, total
         self.held, self.functions = held, functions
