@@ -6,7 +6,7 @@ Internal to tracegraph, which imports it when a function is first compiled.
 from lowering.device import backend, create_stream, default_device, reset, trim
 from lowering.graphviz import dot
 from lowering.lower import lower
-from lowering.report import bytes_held, explain, memory, source
+from lowering.report import explain, memory, source
 
 # tracegraph compares it with its own version, to know this package from another of the name.
 TRACEGRAPH_VERSION = "0.1.0"
@@ -14,7 +14,6 @@ TRACEGRAPH_VERSION = "0.1.0"
 __all__ = [
     "TRACEGRAPH_VERSION",
     "backend",
-    "bytes_held",
     "create_stream",
     "default_device",
     "dot",

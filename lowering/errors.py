@@ -68,6 +68,16 @@ class InstantiatedTwiceError(BuildStateError):
         )
 
 
+class NotInstantiatedError(BuildStateError):
+    """An executable was to be updated by a definition that has none, or none any more."""
+
+    def __init__(self, name: str, state: str) -> None:
+        super().__init__(
+            f"the graph of {name} has no executable to update: it is {state}; update between its "
+            "instantiation and its end"
+        )
+
+
 class NestedCaptureError(BuildStateError):
     """A capture was begun on a stream that is being captured."""
 

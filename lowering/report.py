@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from lowering.plan import (
     ConditionalNode,
@@ -32,7 +32,10 @@ _COLUMNS = ("line", "construct", "steps", "schedule", "nodes", "why")
 
 
 def memory(plan: Plan) -> dict[str, int]:
-    """Bytes by purpose: arguments, outputs that are not written over one, scratch, constants."""
+    """Bytes by purpose: arguments, outputs that are not written over one, scratch, constants.
+
+    What a device needs besides, such as the workspace of a library, executables know.
+    """
     return {
         "arguments": sum(b.type.nbytes for b in plan.inputs),
         "outputs": sum(b.type.nbytes for b in plan.outputs if b.space == "output"),
@@ -41,10 +44,9 @@ def memory(plan: Plan) -> dict[str, int]:
     }
 
 
-def bytes_held(plan: Plan) -> int:
-    """Bytes of constants, and of scratch if that is kept between calls."""
-    found = memory(plan)
-    return found["constants"] + (0 if plan.per_launch else found["scratch"])
+def bytes_held(plan: Plan, needed: Mapping[str, int]) -> int:
+    """Of the bytes that a run of a Plan needs, by purpose, those that are kept between calls."""
+    return needed["constants"] + (0 if plan.per_launch else needed["scratch"])
 
 
 def source(plan: Plan) -> str:

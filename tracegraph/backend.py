@@ -104,10 +104,18 @@ class Executable(Protocol):
         """What each node keeps alive, without keeping it alive; it prints as a table."""
 
     def stats(self) -> Mapping[str, int]:
-        """Counts since compilation: launches, updates (of moved addresses), bytes_copied.
+        """Counts since compilation: launches, updates (of moved addresses), bytes_copied."""
 
-        Where it has a graph, also graph_bytes: its code and node parameters.
+    def memory(self) -> Mapping[str, int]:
+        """Bytes of scratch, constants and graph, as one stream needs them.
+
+        Scratch is what a run works in, and constants what else the nodes point to; the graph's are
+        code and node parameters.
         """
+
+    @property
+    def bytes_held(self) -> int:
+        """Those of the scratch and constants that are kept between calls."""
 
     def pieces(self) -> Mapping[Hashable, int]:
         """The bytes of each piece of memory that it holds; a shared piece has one key for all."""
@@ -162,10 +170,7 @@ class Compiler(Protocol):
         """CUDA C++ text of the kernels."""
 
     def memory(self, plan: Any) -> Mapping[str, int]:
-        """Bytes of arguments, outputs, scratch and constants."""
-
-    def bytes_held(self, plan: Any) -> int:
-        """Those of the scratch and constants that are kept between calls."""
+        """Bytes of arguments, outputs, scratch and constants, as the Plan has them."""
 
     def explain(self, plan: Any) -> str:
         """A table of every loop and branch."""

@@ -89,12 +89,15 @@ class Lowered:
 
     @property
     def bytes(self) -> int:
-        """All memory that a run needs: arguments, outputs, scratch and constants."""
+        """All memory that the plan asks for: arguments, outputs, scratch and constants."""
         return sum(self.memory.values())
 
     @property
     def memory(self) -> Mapping[str, int]:
-        """Bytes of arguments, outputs, scratch and constants."""
+        """Bytes of arguments, outputs, scratch and constants, as planned.
+
+        What a device adds, such as the workspace of a library, is known once it is compiled.
+        """
         return self.traced.compiler().memory(self.plan)
 
     @property
@@ -157,15 +160,15 @@ class Compiled:
     def memory(self) -> Mapping[str, int]:
         """Bytes of arguments, outputs, scratch, constants, and of the graph's code and parameters.
 
-        What the driver adds to a graph is not known.
+        Scratch includes workspaces, such as that of a library; constants, what else the nodes point
+        to, such as small arguments. What the driver adds to a graph is not known.
         """
-        graph = self.executable.stats().get("graph_bytes", 0)
-        return {**self.lowered.traced.compiler().memory(self.plan), "graph": graph}
+        return {**self.lowered.traced.compiler().memory(self.plan), **self.executable.memory()}
 
     @property
     def bytes_held(self) -> int:
         """Bytes of constants, and of scratch if that is kept between calls."""
-        return self.lowered.traced.compiler().bytes_held(self.plan)
+        return self.executable.bytes_held
 
     def explain(self) -> str:
         """A table of every loop and branch: the line it comes from, its schedule, its nodes."""

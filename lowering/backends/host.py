@@ -43,7 +43,7 @@ class HostBackend:
         present = [e for e in self._executables if not e.closed]
         return {
             "arenas": sum(sum(e.pieces().values()) for e in present),
-            "constants": sum(data.nbytes for e in present for _, data in e.plan.constants),
+            "constants": sum(e.memory()["constants"] for e in present),
         }
 
     def reset(self) -> None:

@@ -39,11 +39,7 @@ from lowering.cuda.interface import (
     ThreadState,
 )
 from lowering.cuda.turns import CaptureTurns
-from lowering.errors import (
-    ClosedGraphError,
-    ForeignNodeError,
-    NestedCaptureError,
-)
+from lowering.errors import ClosedGraphError, NestedCaptureError
 from lowering.features import Feature
 from lowering.plan import Plan
 from lowering.slots import SlotTable
@@ -376,8 +372,6 @@ class RecordingDriver:
         """Logged with the parameter values."""
         if executable.closed:
             raise ClosedGraphError
-        if kernel not in executable.graph.walk():
-            raise ForeignNodeError(f"the kernel node {kernel.name}")
         kernel.read_shared()
         self._log("update_kernel", kernel.name, *kernel.values)
         executable.values[kernel] = tuple(kernel.values)

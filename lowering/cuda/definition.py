@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
+from weakref import WeakSet
 
 from lowering.cuda.interface import (
     ConditionalKind,
@@ -29,6 +30,7 @@ from lowering.errors import (
     EmittedTwiceError,
     ForeignNodeError,
     InstantiatedTwiceError,
+    NotInstantiatedError,
     NotOpenError,
     UnfinishedError,
 )
@@ -50,6 +52,7 @@ class Definition:
         self._state: State = "new"
         self._graph: Any = None
         self._kernels: dict[KernelNodeHandle, NodeSlots] = {}
+        self._executables: WeakSet[Any] = WeakSet()
         self._single = False  # CUDA allows one executable of graphs with some kinds of nodes
         self.size = 0
         """The number of nodes, those of bodies too."""
@@ -189,13 +192,29 @@ class Definition:
         if self._state == "instantiated":
             if self._single:
                 raise InstantiatedTwiceError(self.name)
-            return self.driver.instantiate(self._graph)
-        if self._state != "frozen":
-            raise UnfinishedError(self.name, self._state)
-        with self._giving_up():
             executable = self.driver.instantiate(self._graph)
-        self._state = "instantiated"
+        elif self._state == "frozen":
+            with self._giving_up():
+                executable = self.driver.instantiate(self._graph)
+            self._state = "instantiated"
+        else:
+            raise UnfinishedError(self.name, self._state)
+        self._executables.add(executable)
         return executable
+
+    def updater(self, executable: Any, kernel: KernelNodeHandle) -> Callable[[], None]:
+        """What gives a kernel node of this graph, in an executable of it, its parameters of then.
+
+        Raises:
+            NotInstantiatedError: there is no executable of this graph.
+            ForeignNodeError: the node, or the executable, belongs to another one.
+        """
+        if self._state != "instantiated":
+            raise NotInstantiatedError(self.name, self._state)
+        node = self._kernels.get(kernel)
+        if node is None or executable not in self._executables:
+            raise ForeignNodeError("a kernel node" if node is None else str(node))
+        return self.driver.updater(executable, kernel)
 
     def give_away(self) -> Any:
         """The graph, which others instantiate and launch; it keeps the slots alive by itself.
@@ -211,10 +230,7 @@ class Definition:
 
     def update_error(self, kernel: KernelNodeHandle, reason: Exception) -> Exception:
         """What to raise when the driver refused to update a kernel node, for a `reason`."""
-        node = self._kernels.get(kernel)
-        if node is None:
-            return ForeignNodeError("a kernel node")
-        return UpdateError(self.name, str(node), str(reason))
+        return UpdateError(self.name, str(self._kernels[kernel]), str(reason))
 
     def close(self) -> None:
         """Let go of everything; what executables point to lives as long as they do."""
@@ -236,5 +252,6 @@ class Definition:
     def _drop(self, state: State) -> None:
         self._graph, self._state = None, state
         self._kernels.clear()
+        self._executables.clear()
         self.slots = SlotTable()
         self.slots.freeze()

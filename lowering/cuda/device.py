@@ -76,7 +76,7 @@ class OpenDevice:
             "arenas": held["arenas"],
             "constants": held["constants"],
             "graph_memory": self.driver.graph_memory(),
-            "graph_bytes": sum(e.stats()["graph_bytes"] for e in executables),
+            "graph_bytes": sum(e.memory()["graph"] for e in executables),
             "graphs": len(executables),
             "high_water": self.heap.holdings.high_water,
             "free": free,

@@ -19,6 +19,7 @@ from lowering.cuda.lane import Lane
 from lowering.cuda.memory import CudaBuffer, interned
 from lowering.cuda.quick import Call, away_call, closed_call, home_call
 from lowering.plan import Plan
+from lowering.report import bytes_held
 from lowering.slots import SlotReport
 from tracegraph.donated import Donated
 from tracegraph.errors import ClosedError
@@ -49,6 +50,7 @@ class CudaExecutable:
         self._past: Counter[str] = Counter()  # counts of graphs whose streams were left
         self._blueprint: Blueprint | None = blueprint  # None once it is closed
         self._home = _instance(blueprint, device.home)
+        self._needed = self._home.needed
         self._instances = {device.home: self._home}
         self._calls: dict[Lane, Call] = {device.home: self._home.launch}
         self.launch: Call = home_call(self._home, WeakMethod(self._launch))
@@ -134,19 +136,25 @@ class CudaExecutable:
             return idle
 
     def stats(self) -> Mapping[str, int]:
-        """Launches, node updates and bytes copied since compilation, and the bytes of its graphs.
+        """Launches, node updates and bytes copied since compilation."""
+        counts = Counter(self._past)
+        for instance in list(self._instances.values()):
+            counts.update(_counts(instance))
+        return {name: counts[name] for name in _COUNTS}
+
+    def memory(self) -> Mapping[str, int]:
+        """Bytes of scratch and constants, as one stream needs them, and of all its graphs.
 
         Those are of code and node parameters; what the driver adds is not known.
         """
-        counts = Counter(self._past)
-        instances = list(self._instances.values())
-        for instance in instances:
-            counts.update(_counts(instance))
-        parameters = self._parameter_bytes * sum(len(i.replicas) for i in instances)
-        return {
-            **{name: counts[name] for name in _COUNTS},
-            "graph_bytes": self._code_bytes + parameters,
-        }
+        replicas = sum(len(i.replicas) for i in list(self._instances.values()))
+        graph = self._code_bytes + self._parameter_bytes * replicas
+        return {**self._needed, "graph": graph}
+
+    @property
+    def bytes_held(self) -> int:
+        """As `Executable.bytes_held`."""
+        return 0 if self.closed else bytes_held(self.plan, self._needed)
 
     def pieces(self) -> Mapping[Hashable, int]:
         """The memory it holds: its own, the arenas that it may share, and the graphs'."""
@@ -154,7 +162,7 @@ class CudaExecutable:
             return {}
         memory = [piece for i in list(self._instances.values()) for piece in i.memory]
         found: dict[Hashable, int] = {(self._device.name, m.pointer): m.nbytes for m in memory}
-        return {**found, (self._device.name, id(self)): self.stats()["graph_bytes"]}
+        return {**found, (self._device.name, id(self)): self.memory()["graph"]}
 
     @property
     def slots(self) -> SlotReport:

@@ -91,7 +91,7 @@ class Conditional:
     bodies: tuple[CutGraph, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class CutGraph:
     """A graph or a body as parts that run one after the other."""
 

@@ -97,6 +97,7 @@ class Instance:
                 blueprint.code_bytes,
             )
         self.memory: tuple[Allocation, ...] = placement.memory
+        self.needed = placement.needed
         scratch, pool = placement.scratch, self._device.graph_memory
         self.make_room: Callable[[], None] | None = None
         if scratch is not None:

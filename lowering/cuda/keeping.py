@@ -22,6 +22,7 @@ from lowering.cuda.printing import ring_bytes
 from lowering.cuda.table import table_bytes
 from lowering.plan import LibraryNode, Node, Plan, bodies
 from lowering.slots import NodeSlots, Slot
+from tracegraph.errors.wording import function_text
 from tracegraph.ir import lines_of
 
 
@@ -80,9 +81,19 @@ class Keeping:
         return NodeSlots(kind, "-", lines_of(node.sources))
 
     def _memory(self, parameters: Iterable[Parameter]) -> list[Slot]:
-        """One slot for each piece of fixed memory."""
+        """One slot for each piece of fixed memory, and for each function that is told of it."""
+        parameters = tuple(parameters)
         found = (self._slot(parameter) for parameter in parameters)
-        return list(dict.fromkeys(slot for slot in found if slot is not None))
+        told = (self._told(p.monitor) for p in parameters if isinstance(p, StepCount))
+        return list(dict.fromkeys(slot for slot in (*found, *told) if slot is not None))
+
+    def _told(self, monitor: int) -> Slot | None:
+        """The function that is told of steps: the executable keeps it, and launches in flight.
+
+        The graph does not: a function may refer to the executable, and both would stay for good.
+        """
+        callback = self.plan.monitors[monitor].callback
+        return None if callback is None else Slot(f"callback {function_text(callback)}", 0)
 
     def _slot(self, parameter: Parameter) -> Slot | None:
         match parameter:

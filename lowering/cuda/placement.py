@@ -42,8 +42,9 @@ class Placement:
 
     `addresses` has scratch and const buffers, and small inputs at their slots; `workspaces` the
     workspace of each kernel node that has one. What is held of it is in the graph's slots, and
-    listed in `memory`; `scratch` is what each launch allocates instead. `warm_up`, a workspace and
-    room for any of the buffers `outside`, is for use outside the graph.
+    listed in `memory`; `scratch` is what each launch allocates instead. `needed` are the bytes of
+    both, ``"scratch"`` and ``"constants"``. `warm_up`, a workspace and room for any of the buffers
+    `outside`, is for use outside the graph.
     """
 
     addresses: Mapping[Buffer, int]
@@ -53,6 +54,7 @@ class Placement:
     library_workspace: int
     scratch: GraphMemory | None
     memory: tuple[Allocation, ...]
+    needed: Mapping[str, int]
     warm_up: Lease | None
 
 
@@ -132,6 +134,10 @@ def place(
         library_workspace=arena_base + library_offset,
         scratch=scratch,
         memory=tuple(piece for piece in (arena, memory, constants.memory) if piece is not None),
+        needed={
+            "scratch": arena_bytes,
+            "constants": sum(p.nbytes for p in (memory, constants.memory) if p is not None),
+        },
         warm_up=_warm_up(plan, products, lane),
     )
 

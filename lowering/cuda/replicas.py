@@ -153,9 +153,10 @@ class Replicas:
         return replica
 
     def _instantiated(self) -> Replica:
-        driver, executable = self._definition.driver, self._definition.instantiate()
-        updates = self._patches.of(partial(driver.updater, executable))
-        return Replica(executable, driver.launcher(executable), updates, self._first)
+        definition, executable = self._definition, self._definition.instantiate()
+        updates = self._patches.of(partial(definition.updater, executable))
+        start = definition.driver.launcher(executable)
+        return Replica(executable, start, updates, self._first)
 
     def _write(self, replica: Replica, addresses: list[int]) -> None:
         """Update the nodes that have other addresses, or other values than those written last."""

@@ -13,6 +13,7 @@ from tracegraph.errors import DeviceLostError
 _T = TypeVar("_T")
 
 SUCCESS = driver.CUresult.CUDA_SUCCESS
+NOT_READY = driver.CUresult.CUDA_ERROR_NOT_READY
 _OUT_OF_MEMORY = driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY
 _LOST = frozenset(
     f"CUDA_ERROR_{name}"
@@ -67,8 +68,7 @@ def check(operation: str, answer: tuple[Any, ...]) -> Any:
     """
     result, *values = answer
     if result != SUCCESS:
-        if result.name in _LOST:
-            raise DeviceLostError(result.name)
+        _require_device(result)
         kind = CudaMemoryError if result == _OUT_OF_MEMORY else CudaError
         raise kind(result.name, _message(result), operation)
     return values[0] if len(values) == 1 else tuple(values) or None
@@ -83,16 +83,20 @@ def by_core(call: Callable[[], _T]) -> _T:
     """
     try:
         return call()
-    except Exception as error:
-        _check_lost(error)
+    except Exception:
+        _require_device()
         raise
 
 
-def _check_lost(error: Exception) -> None:
-    """Raise DeviceLostError if that is why cuda.core raised an error: it may not say so."""
-    result, *_ = driver.cuMemGetInfo()
+def _require_device(result: Any = None) -> None:
+    """Raise DeviceLostError if a driver call's `result` says so, or, without one, the driver does.
+
+    Errors of cuda.core may not say why a call failed; so any other call is made.
+    """
+    if result is None:
+        result, *_ = driver.cuMemGetInfo()
     if result.name in _LOST:
-        raise DeviceLostError(result.name) from error
+        raise DeviceLostError(result.name)
 
 
 @contextmanager
@@ -101,7 +105,7 @@ def scarce(what: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        _check_lost(error)
+        _require_device()
         if isinstance(error, MemoryError) or "OUT_OF_MEMORY" not in str(error):
             raise
         raise MemoryError(what) from error

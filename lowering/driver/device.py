@@ -106,7 +106,8 @@ class CudaDriver:
 
     def record(self) -> CudaEvent:
         """Record a new event."""
-        return CudaEvent(by_core(self._stream.record))
+        event = by_core(self._stream.record)
+        return CudaEvent(event, event.handle)
 
     def wait(self, event: Event) -> None:
         """Wait on the device."""
@@ -116,7 +117,7 @@ class CudaDriver:
         """Let a stream wait."""
         assert isinstance(event, CudaEvent), "events come from this driver"
         handle = driver.CUstream(stream)
-        check("cuStreamWaitEvent", driver.cuStreamWaitEvent(handle, event.event.handle, 0))
+        check("cuStreamWaitEvent", driver.cuStreamWaitEvent(handle, event.handle, 0))
 
     # Memory
 

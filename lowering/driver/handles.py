@@ -11,7 +11,7 @@ import numpy as np
 from cuda.bindings import driver
 
 from lowering.cuda.interface import SharedWords
-from lowering.driver.checks import by_core
+from lowering.driver.checks import NOT_READY, check
 from lowering.driver.user_objects import TiedGraph
 from lowering.errors import ClosedGraphError
 
@@ -67,13 +67,18 @@ class GraphMemoryNode:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CudaEvent:
-    """An event of cuda.core, which is destroyed when it is collected."""
+    """An event of cuda.core, which is destroyed when it is collected, and its handle."""
 
     event: Any
+    handle: Any
 
     def __call__(self) -> bool:
         """Whether it has been passed."""
-        return by_core(lambda: bool(self.event.is_done))
+        answer = driver.cuEventQuery(self.handle)
+        if answer[0] == NOT_READY:
+            return False
+        check("cuEventQuery", answer)
+        return True
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)

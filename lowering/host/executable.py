@@ -26,6 +26,7 @@ from lowering.host.graph import kernel_schedules
 from lowering.host.keeping import slots
 from lowering.host.program import Body, PlanWriter
 from lowering.plan import Plan, WhileNode, walk
+from lowering.report import bytes_held
 from lowering.slots import SlotReport
 from tracegraph import limits
 from tracegraph.donated import Donated
@@ -62,6 +63,7 @@ class HostExecutable:
         needed = Workspace()
         schedules = self._quiet.run(kernel_schedules, plan, self._overlap, needed)
         self._workspace = self._bytes(needed.size)
+        self._scratch_bytes = plan.arena_bytes + needed.size
         memory = (self._arena, self._workspace)
         writer = PlanWriter(plan, schedules, self._memory(), self._workspace, order)
         self._copied = writer.copied
@@ -175,6 +177,16 @@ class HostExecutable:
     def closed(self) -> bool:
         """Whether it was closed."""
         return self._body is None
+
+    def memory(self) -> Mapping[str, int]:
+        """As `Executable.memory`; there is no graph."""
+        constants = sum(data.nbytes for _, data in self.plan.constants)
+        return {"scratch": self._scratch_bytes, "constants": constants, "graph": 0}
+
+    @property
+    def bytes_held(self) -> int:
+        """As `Executable.bytes_held`."""
+        return 0 if self.closed else bytes_held(self.plan, self.memory())
 
     def pieces(self) -> Mapping[Hashable, int]:
         """The memory it holds; constants are the Plan's."""

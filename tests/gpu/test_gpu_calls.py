@@ -50,6 +50,19 @@ def test_one_build_for_an_array_passed_twice_and_for_two():
     assert stats["bytes_copied"] == 0
 
 
+def test_one_build_for_views_that_overlap():
+    f = tracegraph.jit(lambda x, y: x * 2 + y, device="cuda")
+    base = np.arange(4000.0)
+    owner = on_device(base)
+    for starts in [(0, 1), (1, 0), (7, 7), (500, 0), (3, 1002), (3, 2500)]:
+        views = [View(owner, start, (1000,)) for start in starts]
+        x, y = (base[start : start + 1000] for start in starts)
+        np.testing.assert_array_equal(np.asarray(f(*views)), x * 2 + y)
+    stats = f.stats()
+    assert (stats["traces"], stats["builds"], stats["launches"]) == (1, 1, 6)
+    assert stats["bytes_copied"] == 0
+
+
 def test_results_are_fed_back():
     f = tracegraph.jit(lambda x: x + 1, device="cuda")
     x = on_device(np.zeros(5000))
@@ -129,6 +142,7 @@ def test_large_host_arrays_are_copied_and_may_change_afterwards():
     for i, result in enumerate(results):
         np.testing.assert_array_equal(np.asarray(result), i + 1.0)
     assert f.stats()["bytes_copied"] == 4 * x.nbytes
+    assert f.stats()["builds"] == 1
 
 
 def test_views_at_an_offset_are_read_in_place_and_strided_ones_packed():

@@ -2,6 +2,7 @@
 
 import ctypes
 import gc
+import threading
 import time
 import weakref
 
@@ -139,12 +140,15 @@ def test_a_graph_holds_the_owners_of_its_nodes_wherever_it_goes(device, fill):
     np.testing.assert_array_equal(read(device, pointer), 7)
     driver.release_tied()
     assert held() is not None
+    released_by = []
+    weakref.finalize(held(), lambda: released_by.append(threading.get_ident()))
     check("cuGraphExecDestroy", cuda.cuGraphExecDestroy(executable))
     deadline = time.monotonic() + 20
     while held() is not None and time.monotonic() < deadline:
         driver.release_tied()  # once the driver has called the destructor
         time.sleep(0.001)
     assert held() is None
+    assert released_by == [threading.get_ident()]  # and not a thread of the driver
     del pieces
 
 
@@ -252,14 +256,58 @@ def test_a_closed_graph_is_neither_launched_nor_updated(driver, fill):
         driver.updater(executable, kernel)()
 
 
-def test_an_executable_is_not_updated_by_a_node_of_another_graph(device, fill):
-    driver = device.driver
-    memory, other = driver.allocate(64), driver.new_graph()
-    executable, _ = filling(driver, fill, 5, memory)
-    first = driver.add_kernel(other, [], fill, [0, 1])
-    foreign = driver.add_kernel(other, [first.node], fill, [0, 1])
-    with pytest.raises(RuntimeError, match="cuGraphExecKernelNodeSetParams failed"):
-        driver.updater(executable, foreign)()
+def defined(driver, fill, pointer, values, looped=False):
+    """A definition whose kernels, one after the other, fill memory with the values; and those."""
+    from lowering.cuda.definition import Definition
+    from lowering.slots import NodeSlots, SlotTable
+
+    definition, node = Definition(driver, SlotTable(), "filling"), NodeSlots("kernel", "fill", "")
+    kernels, before = [], []
+    with definition.building() as graph:
+        if looped:
+            condition, _ = driver.create_condition(graph)
+            definition.add_conditional(graph, [], "if", condition, 1, node)
+        for value in values:
+            words, owned = [pointer, value], [False, False]
+            kernels.append(definition.add_kernel(graph, before, fill, words, owned, node))
+            before = [kernels[-1].node]
+    return definition, kernels
+
+
+@pytest.mark.parametrize("looped", [False, True], ids=["same_topology", "another_topology"])
+def test_an_executable_is_not_updated_by_a_node_of_another_graph(device, fill, looped):
+    from lowering.errors import ForeignNodeError
+
+    driver, memory = device.driver, device.driver.allocate(64)
+    definition, (kernel,) = defined(driver, fill, memory.pointer, [5])
+    other, foreign = defined(driver, fill, memory.pointer, [6, 7], looped)
+    executable, theirs = definition.instantiate(), other.instantiate()
+    for node in foreign:
+        with pytest.raises(RuntimeError, match="cuGraphExecKernelNodeSetParams failed"):
+            driver.updater(executable, node)()  # what the driver says
+        with pytest.raises(ForeignNodeError, match="does not belong to the graph"):
+            definition.updater(executable, node)
+        with pytest.raises(ForeignNodeError, match="the kernel node fill does not belong"):
+            other.updater(executable, node)
+    driver.launcher(executable)()
+    np.testing.assert_array_equal(read(device, memory.pointer), 5)
+    kernel.values[1] = 8
+    definition.updater(executable, kernel)()
+    driver.launcher(executable)()
+    np.testing.assert_array_equal(read(device, memory.pointer), 8)
+    driver.close(executable)
+    driver.close(theirs)
+
+
+def test_an_executable_is_not_updated_by_a_graph_that_is_closed(device, fill):
+    from lowering.errors import NotInstantiatedError
+
+    driver, memory = device.driver, device.driver.allocate(64)
+    definition, (kernel,) = defined(driver, fill, memory.pointer, [5])
+    executable = definition.instantiate()
+    definition.close()
+    with pytest.raises(NotInstantiatedError, match="it is closed"):
+        definition.updater(executable, kernel)
     driver.launcher(executable)()
     np.testing.assert_array_equal(read(device, memory.pointer), 5)
     driver.close(executable)

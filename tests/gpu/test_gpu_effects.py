@@ -1,9 +1,9 @@
 """Prints and progress from a device are those of the eager run."""
 
-import os
-import subprocess
-import sys
+import gc
 import threading
+import time
+import weakref
 from contextlib import redirect_stdout
 from io import StringIO
 
@@ -11,6 +11,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given
+from processes import end_of
 from running import eager
 
 import tracegraph
@@ -136,11 +137,8 @@ with warnings.catch_warnings(record=True) as caught:
     f(x).synchronize()
 print([str(w.message)[:18] for w in caught])
 """
-    environment = {**os.environ, "TRACEGRAPH_PRINT_BUFFER_BYTES": "4096"}
-    done = subprocess.run(
-        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.stdout == "small 0.0\n['1 prints were lost']\n", done.stderr
+    code, printed, errors = end_of(script, TRACEGRAPH_PRINT_BUFFER_BYTES="4096")
+    assert (code, printed) == (0, "small 0.0\n['1 prints were lost']\n"), errors
 
 
 def test_prints_that_nobody_waits_for_appear_at_the_end():
@@ -148,10 +146,7 @@ def test_prints_that_nobody_waits_for_appear_at_the_end():
 import tracegraph
 tracegraph.jit(lambda x: tracegraph.debug.print("bye {}", x))(3)
 """
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=False
-    )
-    assert (done.stdout, done.stderr) == ("bye 3\n", "")
+    assert end_of(script) == (0, "bye 3\n", "")
 
 
 def test_progress_is_told_rising_counts_while_the_loop_runs():
@@ -189,6 +184,37 @@ def test_the_last_count_is_told_before_the_wait_returns():
         count(np.zeros(1000), float(n)).synchronize()
         assert seen[-1] == n
         seen.clear()
+
+
+def test_a_callback_that_nothing_else_refers_to_is_told_of_a_launch_in_flight():
+    seen, steps = [], 100_000
+
+    class Told:
+        def __call__(self, step, total):
+            seen.append((step, threading.current_thread()))
+
+    def run(x):
+        callback = Told()
+        references.append(weakref.ref(callback))
+        return fori_loop(0, steps, lambda i, x: x + 1, x, progress=callback, schedule="conditional")
+
+    references = []
+    compiled = tracegraph.jit(run, device="cuda").lower(np.zeros(1000)).compile()
+    result = compiled(np.zeros(1000))
+    del compiled
+    gc.collect()
+    assert references[-1]() is not None
+    while not seen:
+        time.sleep(0.001)
+    np.testing.assert_array_equal(np.asarray(result), steps)
+    assert seen[-1][0] == steps
+    threads = {thread for _, thread in seen}
+    assert {thread.name for thread in threads} <= {"MainThread", "tracegraph-progress"}
+    assert not any(isinstance(thread, threading._DummyThread) for thread in threads)  # the driver's
+    del result
+    gc.collect()
+    tracegraph.memory_stats()
+    assert references[-1]() is None
 
 
 def test_the_total_is_known_where_the_trip_count_is():

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
-
-import tracegraph
+from processes import end_of
 
 PRELUDE = """
 import numpy as np
@@ -48,23 +42,13 @@ x = np.zeros(1000)
 """
 
 
-def end_of(script: str) -> tuple[int, str, str]:
+def end_after(script: str) -> tuple[int, str, str]:
     """The exit code, the output and the errors of a process."""
-    root = Path(tracegraph.__file__).parents[1]
-    path = os.pathsep.join([str(root), *filter(None, [os.environ.get("PYTHONPATH")])])
-    ran = subprocess.run(
-        [sys.executable, "-c", PRELUDE + script],
-        env=os.environ | {"PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    return ran.returncode, ran.stdout, ran.stderr
+    return end_of(PRELUDE + script)
 
 
 def test_an_endless_loop_that_prints() -> None:
-    code, out, err = end_of("prints(x)")
+    code, out, err = end_after("prints(x)")
     assert code == 0
     assert out.startswith("x is 0.0\nx is 1.0\nx is 2.0\n")
     lines = [line for line in err.splitlines() if line.startswith("tracegraph: ")]
@@ -73,14 +57,14 @@ def test_an_endless_loop_that_prints() -> None:
 
 
 def test_an_endless_loop_with_a_bar() -> None:
-    code, out, err = end_of("shows(x)")
+    code, out, err = end_after("shows(x)")
     assert (code, out) == (0, "")
     assert "rising" in err
     assert "tracegraph: shows still ran 1 s" in err
 
 
 def test_an_endless_loop_on_another_stream() -> None:
-    code, out, err = end_of(
+    code, out, err = end_after(
         """
 with tracegraph.stream(tracegraph.Stream()):
     shows(x)
@@ -91,7 +75,7 @@ with tracegraph.stream(tracegraph.Stream()):
 
 
 def test_an_endless_loop_behind_an_exception() -> None:
-    code, _, err = end_of("prints(x)\nraise ValueError('of the script')")
+    code, _, err = end_after("prints(x)\nraise ValueError('of the script')")
     assert code == 1
     assert "ValueError: of the script" in err
     assert "tracegraph: prints still ran" in err
@@ -99,10 +83,10 @@ def test_an_endless_loop_behind_an_exception() -> None:
 
 @pytest.mark.parametrize("before", ["", "raise SystemExit(3)"])
 def test_a_loop_that_ends_in_time_prints_all(before: str) -> None:
-    code, out, err = end_of("counts(x, 2000)\n" + before)
+    code, out, err = end_after("counts(x, 2000)\n" + before)
     assert (code, err) == (3 if before else 0, "")
     assert out.splitlines() == [f"i is {i}" for i in range(2000)]
 
 
 def test_loops_that_report_nothing_end_without_a_word() -> None:
-    assert end_of("silent(x)") == (0, "", "")
+    assert end_after("silent(x)") == (0, "", "")

@@ -1,15 +1,14 @@
 """Whatever driver call fails in a build, nothing is left behind, and the next build works."""
 
 import gc
-import subprocess
-import sys
 from functools import wraps
 
 import numpy as np
 import pytest
+from processes import end_of
 
 import tracegraph
-from tracegraph import cond, fori_loop
+from tracegraph import cond, debug, fori_loop
 
 TABLE = np.random.default_rng(3).integers(0, 3, (64, 64)).astype(float)
 X = np.eye(64)
@@ -73,9 +72,13 @@ class Failing:
 
         return called
 
-    def build(self, scratch, fail_at=0):
+    def run(self, step, fail_at=0):
+        """Take a step of which this call is to fail."""
         self.made, self.fail_at = [], fail_at
-        return tracegraph.jit(program, device="cuda", scratch=scratch).lower(X, 3).compile()
+        try:
+            return step()
+        finally:
+            self.fail_at = 0
 
 
 class Calls:
@@ -103,6 +106,22 @@ class Calls:
 def program(x, n):
     y = fori_loop(0, n, lambda i, y: (y @ TABLE) % 7 + x, x, schedule="conditional")
     return cond(n > 2, lambda y: y + TABLE, lambda y: -y, y, schedule="conditional")
+
+
+def telling(x, n):
+    def step(i, y):
+        debug.print("{}", i)
+        return (y @ TABLE) % 7 + x
+
+    def told(step, total):
+        pass
+
+    y = fori_loop(0, n, step, x, schedule="conditional", progress=told)
+    return y + TABLE
+
+
+def build(function=program, **options):
+    return tracegraph.jit(function, device="cuda", **options).lower(X, 3).compile()
 
 
 def expected():
@@ -141,25 +160,71 @@ def is_capturing():
     return status != driver.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE
 
 
-@pytest.mark.parametrize("scratch", ["kept", "per_launch"])
-def test_a_build_that_fails_at_any_call_of_the_driver_leaves_nothing(failing, scratch):
-    compiled = failing.build(scratch)
-    np.testing.assert_array_equal(np.asarray(compiled(X, 3)), expected())
+def assert_nothing_is_left(failing, step):
+    """Let a step fail at each of its calls of the driver: what is held is as before. The calls."""
+    failing.run(step)
     before = held()
-    other = failing.build(scratch)
-    again = list(failing.made)
-    del other
-    assert {"cuGraphAddKernelNode", "cuGraphInstantiate", "cuGraphRetainUserObject"} <= {*again}
-    assert {"add_conditional", "cuStreamBeginCaptureToGraph", "cuStreamEndCapture"} <= {*again}
+    failing.run(step)
+    made = list(failing.made)
+    assert {"cuGraphAddKernelNode", "cuGraphRetainUserObject", "add_conditional"} <= {*made}
+    assert {"cuStreamBeginCaptureToGraph", "cuStreamEndCapture"} <= {*made}
     assert held() == before
-    for number, name in enumerate(again, 1):
+    for number, name in enumerate(made, 1):
         with pytest.raises(RuntimeError, match=rf"^{name}|{name} failed with"):
-            failing.build(scratch, fail_at=number)
+            failing.run(step, fail_at=number)
         assert not is_capturing(), name
         assert held() == before, name
-    assert ("cuGraphAddMemFreeNode" in again) == (scratch == "per_launch")
-    np.testing.assert_array_equal(np.asarray(failing.build(scratch)(X, 3)), expected())
+    return made
+
+
+BUILDS = {
+    "kept": {},
+    "per_launch": {"scratch": "per_launch"},
+    "telling": {"function": telling},
+}
+
+
+@pytest.mark.parametrize("name", BUILDS)
+def test_a_build_that_fails_at_any_call_of_the_driver_leaves_nothing(failing, name):
+    options = BUILDS[name]
+    compiled = build(**options)
     np.testing.assert_array_equal(np.asarray(compiled(X, 3)), expected())
+    made = assert_nothing_is_left(failing, lambda: build(**options))
+    assert "cuGraphInstantiate" in made
+    assert ("cuGraphAddMemFreeNode" in made) == (name == "per_launch")
+    assert ("allocate_host" in made) == (name == "telling")
+    np.testing.assert_array_equal(np.asarray(build(**options)(X, 3)), expected())
+    np.testing.assert_array_equal(np.asarray(compiled(X, 3)), expected())
+
+
+def test_an_export_that_fails_at_any_call_of_the_driver_leaves_nothing(failing):
+    from cuda.core import Device
+
+    compiled = build()
+    x = tracegraph.asarray(X, device="cuda")
+    assert_nothing_is_left(failing, lambda: compiled.export_graph(x, 3))
+    exported = compiled.export_graph(x, 3)
+    exported.definition.instantiate().launch(Device(0).create_stream())
+    Device(0).sync()
+    np.testing.assert_array_equal(np.asarray(exported.results), expected())
+    np.testing.assert_array_equal(np.asarray(compiled(X, 3)), expected())
+
+
+@pytest.mark.parametrize("function", [program, telling])
+def test_a_first_call_on_a_stream_that_fails_at_any_call_of_the_driver_leaves_nothing(
+    failing, function
+):
+    compiled = build(function)
+    x = tracegraph.asarray(X, device="cuda")
+
+    def call():
+        with tracegraph.stream(tracegraph.Stream()):
+            return np.asarray(compiled(x, 3))
+
+    made = assert_nothing_is_left(failing, call)
+    assert {"cuGraphInstantiate", "cuGraphLaunch"} <= {*made}
+    np.testing.assert_array_equal(call(), expected())
+    np.testing.assert_array_equal(np.asarray(compiled(x, 3)), expected())
 
 
 LOST = """
@@ -200,12 +265,7 @@ SUM_IN_A_LOOP = """lambda x: tracegraph.while_loop(
 
 @pytest.mark.parametrize("function", [SUM, SUM_IN_A_LOOP], ids=["sum", "sum_in_a_loop"])
 def test_a_device_that_is_lost_is_told_by_whatever_comes_next(function):
-    run = subprocess.run(
-        [sys.executable, "-c", LOST.replace("FUNCTION", function)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert run.returncode == 0, run.stderr
-    assert run.stdout.strip() == str(["CUDA_ERROR_ILLEGAL_ADDRESS"] * 3)
-    assert "Traceback" not in run.stderr
+    code, printed, errors = end_of(LOST.replace("FUNCTION", function))
+    assert code == 0, errors
+    assert printed.strip() == str(["CUDA_ERROR_ILLEGAL_ADDRESS"] * 3)
+    assert "Traceback" not in errors

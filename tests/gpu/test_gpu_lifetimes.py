@@ -1,16 +1,15 @@
 """What a graph points to outlives every Python reference, and goes with the graph."""
 
 import gc
-import os
 import subprocess
 import sys
 import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 import pytest
+from processes import SECONDS, environment
 
 import tracegraph
 from tracegraph import cond, fori_loop
@@ -110,14 +109,30 @@ def test_constants_outlive_all_references_to_them(make, use):
 
 
 def test_arguments_are_held_until_their_launch_has_run():
+    """The argument is read at the end of a loop, when all that others write has been written."""
     cupy = pytest.importorskip("cupy")
-    slow = tracegraph.jit(lambda x: fori_loop(0, 2000, lambda i, x: x + 1, x), device="cuda")
-    slow(cupy.zeros(N)).synchronize()
-    result = slow(cupy.zeros(N))
-    cupy.get_default_memory_pool().free_all_blocks()
-    held = [cupy.full(N, cupy.nan) for _ in range(8)]
-    np.testing.assert_array_equal(np.asarray(result), np.full(N, 2000.0))
-    del held
+    other, steps = cupy.cuda.Stream(non_blocking=True), 20_000
+
+    @tracegraph.jit(device="cuda")
+    def late(x, table):
+        return fori_loop(0, steps, lambda i, x: x + 1, x, schedule="conditional") + table
+
+    x = tracegraph.asarray(np.zeros(N), device="cuda")
+    with other:
+        table = cupy.arange(N, dtype=cupy.float64)
+        late(x, table).synchronize()
+        result = late(x, table)
+        pointer = table.data.ptr
+        del table
+        gc.collect()
+        poisoned = [cupy.full(N, cupy.nan) for _ in range(8)]
+        other.synchronize()
+    ours = cupy.cuda.ExternalStream(result.__cuda_array_interface__["stream"])
+    assert not ours.done
+    assert pointer not in {array.data.ptr for array in poisoned}
+    np.testing.assert_array_equal(np.asarray(result), steps + np.arange(float(N)))
+    with other:
+        assert pointer in {cupy.empty(N).data.ptr for _ in range(2)}  # let go of by the wait
 
 
 def test_results_outlive_their_executable_and_its_function():
@@ -150,7 +165,22 @@ def test_a_product_runs_when_only_its_executable_is_left():
     del held
 
 
-def cycle():
+class Model:
+    """An object with an array, and with a function that refers to the object."""
+
+    def __init__(self):
+        self.table = tracegraph.asarray(np.arange(float(N)), device="cuda")
+        self.run = tracegraph.jit(lambda x: x + self.table, device="cuda")
+
+
+def object_cycle():
+    model = Model()
+    np.testing.assert_array_equal(np.asarray(model.run(np.ones(N))), np.arange(N) + 1.0)
+    (resident,) = model.run._residents.values()
+    return weakref.ref(resident.compiled.executable), weakref.ref(model)
+
+
+def callback_cycle():
     """A function that a loop reports to, and that refers to what reports."""
     seen = []
 
@@ -164,7 +194,8 @@ def cycle():
     return weakref.ref(compiled.executable), weakref.ref(told)
 
 
-def test_an_executable_that_its_own_callback_refers_to_is_collected():
+@pytest.mark.parametrize("cycle", [object_cycle, callback_cycle])
+def test_an_executable_that_refers_to_itself_is_collected(cycle):
     gc.collect()
     tracegraph.memory_stats()
     before = owners_of_graphs()
@@ -274,7 +305,7 @@ thread.join()
 """,
 }
 
-PROCESSES, AT_ONCE, SECONDS = 100, 8, 120
+PROCESSES, AT_ONCE = 100, 8
 
 DEVICE = threading.Lock()
 """Held for a process that uses the GPU: with driver 580, one in some thirty processes ended in
@@ -283,11 +314,9 @@ CUDA_ERROR_LAUNCH_FAILED when a dozen of them ran WHILE nodes at once, tracegrap
 
 def end_of(script):
     """Exit code, output and errors; what takes time, the imports, comes before its turn."""
-    root = Path(tracegraph.__file__).parents[1]
-    path = os.pathsep.join([str(root), *filter(None, [os.environ.get("PYTHONPATH")])])
     with subprocess.Popen(
         [sys.executable, "-c", PRELUDE + script],
-        env=os.environ | {"PYTHONPATH": path},
+        env=environment(),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -3,6 +3,7 @@
 Producers run for long, so that whoever does not wait for them reads what was there before.
 """
 
+import contextlib
 import gc
 import threading
 
@@ -274,6 +275,39 @@ def test_streams_of_pytorch(produce, double):
         np.testing.assert_array_equal(np.asarray(result), 3.0 * STEPS + 1)
         with tracegraph.stream(other):
             np.testing.assert_array_equal(np.asarray(double(result)), 6.0 * STEPS + 2)
+
+
+class Described:
+    """An array that says on which stream it is written, and offers no DLPack."""
+
+    def __init__(self, array, stream):
+        self.array = array
+        described = array.__cuda_array_interface__
+        self.__cuda_array_interface__ = {**described, "version": 3, "stream": stream}
+
+
+def test_the_stream_of_the_cuda_array_interface_is_waited_for(produce, double):
+    torch = pytest.importorskip("torch")
+    cupy = pytest.importorskip("cupy")
+    side, other = torch.cuda.Stream(), cupy.cuda.Stream(non_blocking=True)
+    x = zeros()
+    double(x).synchronize()
+    for chosen in (None, side):
+        given = torch.zeros(4096, device="cuda")
+        torch.cuda.synchronize()
+        with torch.cuda.stream(side):
+            torch.cuda._sleep(50_000_000)
+            given += 1
+        result = double(Described(given, side.cuda_stream))
+        assert not side.query()  # it is the device that waits
+        np.testing.assert_array_equal(np.asarray(result), 2.0)
+        with tracegraph.stream(chosen) if chosen else contextlib.nullcontext():
+            made = produce(x)
+        stream = made.__cuda_array_interface__["stream"]
+        assert chosen is None or stream == side.cuda_stream
+        with other:
+            taken = cupy.asarray(Described(made, stream)) * 2
+        np.testing.assert_array_equal(cupy.asnumpy(taken, stream=other), 2.0 * STEPS)
 
 
 def test_streams_of_cupy(produce, double):

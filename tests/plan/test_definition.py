@@ -9,6 +9,7 @@ from typing import get_args
 import pytest
 from hand_made_plans import VECTOR, diamond, products, small_input
 
+from lowering.backends.recorded import RecordedGraphMemory, RecordedNode
 from lowering.backends.recording import InjectedError, RecordingBackend, RecordingDriver
 from lowering.codegen import unit_source
 from lowering.cuda.definition import Definition, State
@@ -24,6 +25,7 @@ from lowering.errors import (
     FrozenSlotsError,
     InstantiatedTwiceError,
     NestedCaptureError,
+    NotInstantiatedError,
     NotOpenError,
     UnfinishedError,
     UnownedAddressError,
@@ -34,6 +36,7 @@ from tracegraph.errors import ClosedError, UpdateError
 LAUNCH = Launch("kernel", (1, 1, 1), (1, 1, 1))
 NODE = NodeSlots("kernel", "kernel", "model.py:7")
 PRODUCT = NodeSlots("library", "product", "model.py:8")
+MEMORY = RecordedGraphMemory(RecordedNode("memory", "allocate 256", ()), 4096, 256)
 
 
 @pytest.fixture
@@ -119,7 +122,7 @@ def test_without_room_for_another_executable_the_first_goes_on(driver, definitio
     with pytest.raises(InjectedError):
         definition.instantiate()
     assert definition.state == "instantiated"
-    driver.updater(executable, kernel)()
+    definition.updater(executable, kernel)()
     driver.launcher(executable)()
 
 
@@ -171,31 +174,34 @@ def test_it_is_not_instantiated_before_it_is_complete(definition):
     definition.instantiate()
 
 
+ADDING = ("add_kernel", "add_conditional", "add_memory", "add_free", "capture")
+
 TURNS = {
     "building": "new",
-    "add_kernel": "open",
-    "add_conditional": "open",
-    "capture": "open",
+    **dict.fromkeys(ADDING, "open"),
     "instantiate": "frozen",
     "give_away": "frozen",
+    "updater": "instantiated",
 }
 """The state that each step is taken in, of a definition with conditional nodes."""
 
 OUT_OF_TURN = {
-    **dict.fromkeys(["add_kernel", "add_conditional", "capture"], (NotOpenError, "it is {}")),
+    **dict.fromkeys(ADDING, (NotOpenError, "it is {}")),
     **dict.fromkeys(["instantiate", "give_away"], (UnfinishedError, "it is {}")),
+    "updater": (NotInstantiatedError, "it is {}"),
     "building": (EmittedTwiceError, "is emitted already"),
     ("instantiate", "instantiated"): (InstantiatedTwiceError, "is instantiated already"),
 }
 
 
 def in_state(state, definition, act):
-    """Act on the graph of a definition that is in a state."""
+    """Act on the graph of a definition that is in a state, and on its executable, if it has one."""
     if state == "new":
         return act(definition.driver.new_graph())
     with suppress(InjectedError), definition.building() as graph:
         condition, _ = definition.driver.create_condition(graph)
         definition.add_conditional(graph, [], "if", condition, 1, NODE)
+        add(definition, graph)
         if state == "open":
             return act(graph)
         if state == "capturing":
@@ -204,7 +210,7 @@ def in_state(state, definition, act):
             raise InjectedError
     match state:
         case "instantiated":
-            definition.instantiate()
+            return act(graph, definition.instantiate())
         case "given away":
             definition.give_away()
         case "closed":
@@ -212,7 +218,7 @@ def in_state(state, definition, act):
     return act(graph)
 
 
-def take(step, definition, graph):
+def take(step, definition, graph, executable):
     match step:
         case "building":
             with definition.building():
@@ -222,8 +228,14 @@ def take(step, definition, graph):
         case "add_conditional":
             condition, _ = definition.driver.create_condition(graph)
             definition.add_conditional(graph, [], "if", condition, 1, NODE)
+        case "add_memory":
+            definition.add_memory(graph, MEMORY.nbytes, NODE)
+        case "add_free":
+            definition.add_free(graph, [], MEMORY, NODE)
         case "capture":
             definition.capture(graph, [], lambda: None, PRODUCT, [])
+        case "updater":
+            definition.updater(executable, graph.nodes[-1] if executable else None)()
         case _:
             getattr(definition, step)()
 
@@ -231,15 +243,15 @@ def take(step, definition, graph):
 @pytest.mark.parametrize("state", get_args(State))
 @pytest.mark.parametrize("step", TURNS)
 def test_each_step_is_taken_in_its_turn_or_refused_by_name(driver, definition, step, state):
-    def act(graph):
+    def act(graph, executable=None):
         assert definition.state == state
         if state == TURNS[step]:
-            take(step, definition, graph)
+            take(step, definition, graph, executable)
             return
         error, told = OUT_OF_TURN.get((step, state)) or OUT_OF_TURN[step]
         instantiated, graphs = driver.count("instantiate"), len(driver.graphs)
         with pytest.raises(error, match=told.format(state)):
-            take(step, definition, graph)
+            take(step, definition, graph, executable)
         assert definition.state == state
         assert (driver.count("instantiate"), len(driver.graphs)) == (instantiated, graphs)
 
@@ -404,11 +416,22 @@ def test_a_graph_is_not_updated_by_a_node_of_another(driver):
     definition, kernel = built(driver)
     other, foreign = built(driver, "other")
     executable = definition.instantiate()
-    with pytest.raises(ForeignNodeError) as refused:
-        driver.updater(executable, foreign)()
-    assert isinstance(definition.update_error(foreign, refused.value), ForeignNodeError)
-    assert isinstance(other.update_error(foreign, refused.value), UpdateError)
-    driver.updater(executable, kernel)()
+    other.instantiate()
+    with pytest.raises(ForeignNodeError, match=r"^a kernel node does"):
+        definition.updater(executable, foreign)
+    with pytest.raises(ForeignNodeError, match=r"^the kernel node kernel at model\.py:7 does"):
+        other.updater(executable, foreign)
+    definition.updater(executable, kernel)()
+    driver.launcher(executable)()
+    assert driver.count("update_kernel") == 1
+
+
+def test_a_graph_is_not_updated_by_one_that_is_closed(driver):
+    definition, kernel = built(driver)
+    executable = definition.instantiate()
+    definition.close()
+    with pytest.raises(NotInstantiatedError, match=r"step has no executable .* it is closed"):
+        definition.updater(executable, kernel)
     driver.launcher(executable)()
 
 
@@ -421,8 +444,11 @@ def test_a_graph_is_not_updated_by_one_of_another_topology(driver):
         inner = add(larger, body)
     executable = definition.instantiate()
     with pytest.raises(ForeignNodeError):
-        driver.updater(executable, inner)()
-    driver.updater(executable, kernel)()
+        definition.updater(executable, inner)
+    larger.instantiate()
+    with pytest.raises(ForeignNodeError):
+        larger.updater(executable, inner)
+    definition.updater(executable, kernel)()
     driver.launcher(executable)()
 
 

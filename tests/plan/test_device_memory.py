@@ -1,6 +1,7 @@
 """Device memory: one arena for all executables, eviction, running out, and starting over."""
 
 import gc
+import weakref
 
 import numpy as np
 import pytest
@@ -133,6 +134,23 @@ def test_a_donated_array_is_the_memory_of_the_next_result(device):
     assert device.memory_stats()["arrays"] + device.memory_stats()["cached"] == 2 * size_class(800)
 
 
+def test_an_object_that_its_own_function_refers_to_is_collected(device):
+    class Model:
+        def __init__(self):
+            self.table = np.arange(100.0)
+            self.run = tracegraph.jit(lambda x: x + self.table, device="cuda")
+
+    model = Model()
+    model.run(array(device))
+    found = weakref.ref(model)
+    assert len(device.driver.live_executables) == 1
+    device.driver.graphs.clear()
+    del model
+    gc.collect()
+    assert found() is None
+    assert len(device.driver.live_executables) == 0
+
+
 # ---- figures ----
 
 
@@ -148,10 +166,29 @@ def test_what_is_held_is_told_by_purpose(device):
     held = sum(stats[name] for name in ("arrays", "cached", "arenas", "constants"))
     assert stats["high_water"] == held
     assert stats["total"] - stats["free"] == held
-    assert stats["graph_bytes"] == next(iter(f._residents.values())).compiled.memory["graph"] > 0
+    compiled = next(iter(f._residents.values())).compiled
+    assert stats["graph_bytes"] == compiled.memory["graph"] > 0
+    assert stats["constants"] == compiled.memory["constants"]
+    assert f.stats()["bytes_held"] == compiled.memory["scratch"] + compiled.memory["constants"]
     del y
     assert device.memory_stats()["arrays"] == 0
     assert device.memory_stats()["high_water"] == held
+
+
+@pytest.mark.parametrize("scratch", ["kept", "per_launch"])
+def test_the_workspace_of_a_library_is_scratch(device, scratch):
+    device.driver.memory = 1 << 30
+    f = tracegraph.jit(lambda x: (x @ x) @ x, device="cuda", scratch=scratch)
+    lowered = f.lower(tracegraph.ArrayType(np.float32, (16, 16)))
+    compiled = lowered.compile()
+    needed = compiled.memory
+    assert needed["scratch"] == lowered.memory["scratch"] + WORKSPACE_BYTES
+    stats, kept = device.memory_stats(), scratch == "kept"
+    assert stats["arenas"] == (size_class(needed["scratch"]) if kept else 0)
+    assert stats["constants"] == needed["constants"]
+    assert compiled.bytes_held == needed["constants"] + (needed["scratch"] if kept else 0)
+    compiled.close()
+    assert compiled.bytes_held == 0
 
 
 # ---- budget ----

@@ -173,6 +173,17 @@ def test_what_kernels_tell_the_host_is_kept():
     assert {"mailbox", "print ring", "stop flag", "module", "arena"} <= kept
 
 
+def test_the_function_that_is_told_of_progress_is_named_where_steps_are_counted():
+    def told(step, total):
+        pass
+
+    executable, _, _ = build(effects(told))
+    (node,) = [n for n in executable.slots.nodes if any("callback" in s.what for s in n.slots)]
+    line = told.__code__.co_firstlineno
+    assert Slot(f"callback told (test_lifetimes.py:{line})", 0) in node.slots
+    assert "mailbox" in {slot.what for slot in node.slots}
+
+
 def test_the_print_ring_is_told_with_its_bytes():
     executable, driver, _ = build(effects())
     (told,) = {

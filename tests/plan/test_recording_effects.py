@@ -276,6 +276,37 @@ def test_a_callback_sees_counts_rise_and_its_error_is_raised_by_the_wait(monkeyp
     result.synchronize()
 
 
+def test_a_callback_that_nothing_else_refers_to_is_told_of_a_launch_in_flight(monkeypatch):
+    monkeypatch.setattr(watching, "INTERVAL", 0.001)
+    seen = []
+
+    class Told:
+        def __call__(self, step, total):
+            seen.append((step, threading.current_thread().name))
+
+    callback = Told()
+    bench, told = Bench(callback), weakref.ref(callback)
+    words = bench.words()
+    bench.driver.busy = True
+    (result,) = bench.loop([bench.array()])
+    del callback, bench.loop
+    bench.driver.graphs.clear()
+    gc.collect()
+    assert told() is not None
+    words[1] = 2
+    while not seen:
+        time.sleep(0.001)
+    bench.driver.busy = False
+    words[1] = 5
+    result.synchronize()
+    assert seen[0] == (2, "tracegraph-progress")
+    assert seen[-1][0] == 5
+    del result
+    bench.plain([bench.array()])
+    gc.collect()
+    assert told() is None
+
+
 def test_a_callback_may_launch_while_another_thread_does(monkeypatch):
     monkeypatch.setattr(watching, "INTERVAL", 0.001)
     told, meanwhile, over = (threading.Event() for _ in range(3))

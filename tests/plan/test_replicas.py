@@ -188,13 +188,13 @@ def test_all_are_closed():
     call = Called(diamond())
     x, y = call.buffer(), call.buffer()
     call.until_there_are(2, x, y)
-    one = call.executable.stats()["graph_bytes"]
+    one = call.executable.memory()["graph"]
     assert len(call.driver.live_executables) == 2
     call.executable.close()
     assert call.driver.count("close") == 2
     with pytest.raises(ClosedError, match="diamond"):
         call(x)
-    assert one > Called(diamond()).executable.stats()["graph_bytes"]
+    assert one > Called(diamond()).executable.memory()["graph"]
 
 
 def test_all_go_with_the_function():

@@ -136,7 +136,7 @@ def test_executables_share_the_scratch_of_a_stream_and_streams_share_none(backen
     assert arenas[2] == arenas[3]
     assert len(set.union(*arenas)) == 3
     held = {**one.pieces(), **other.pieces()}
-    graphs = [one.stats()["graph_bytes"], other.stats()["graph_bytes"]]
+    graphs = [one.memory()["graph"], other.memory()["graph"]]
     assert sum(held.values()) == 3 * ARENA + sum(graphs)
     assert graphs[0] > graphs[1]
 

@@ -82,6 +82,13 @@ class FakeExecutable:
     def stats(self) -> Mapping[str, int]:
         return {"launches": self.launches, "updates": 0, "bytes_copied": 0}
 
+    def memory(self) -> Mapping[str, int]:
+        return {"scratch": 0, "constants": 0, "graph": 1000}
+
+    @property
+    def bytes_held(self) -> int:
+        return 0
+
     def pieces(self) -> Mapping[Hashable, int]:
         return {id(self): 1000}
 
@@ -140,9 +147,6 @@ class FakeCompiler:
     def memory(self, plan: Program) -> dict[str, int]:
         outputs = sum(t.nbytes for t in plan.out_types)
         return {"arguments": 0, "outputs": outputs, "scratch": 0, "constants": 0}
-
-    def bytes_held(self, plan: Program) -> int:
-        return 0
 
     def explain(self, plan: Program) -> str:
         return plan.name

@@ -6,8 +6,6 @@ import copy
 import gc
 import operator
 import pickle
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from fake_device import FakeBuffer, FakeCompiler
+from processes import end_of
 
 from tracegraph import dlpack, errors
 from tracegraph.array import Array
@@ -492,9 +491,7 @@ def test_what_is_exported_may_outlive_the_interpreter(taken: bool) -> None:
         x = Array(FakeBuffer(np.ones(3), "cuda:0"))
         _thread.kept = np.from_dlpack(x) if {taken} else x.__dlpack__(stream=-1)
     """
-    command = [sys.executable, "-c", textwrap.dedent(code)]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (run.returncode, run.stderr) == (0, "")
+    assert end_of(textwrap.dedent(code)) == (0, "", "")
 
 
 def test_device_capsule_refuses_what_it_cannot_do() -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from processes import end_of
 
 import lowering
 import tracegraph as tg
@@ -175,9 +174,9 @@ def test_a_strangers_lowering_is_refused(tmp_path: Path, stranger: str, fact: st
         "import tracegraph\n"
         "tracegraph.jit(lambda x: x)(1.0)\n"
     )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert run.returncode != 0
-    assert re.search(rf"ImportError: .*{fact}", run.stderr)
+    exit_code, _, errors = end_of(code)
+    assert exit_code != 0
+    assert re.search(rf"ImportError: .*{fact}", errors)
 
 
 def test_import_loads_neither_cuda_nor_lowering() -> None:
@@ -186,11 +185,7 @@ def test_import_loads_neither_cuda_nor_lowering() -> None:
         "print(*sorted({m.partition('.')[0] for m in sys.modules} & "
         "{'cuda', 'nvmath', 'lowering', 'scipy', 'torch', 'cupy'}))"
     )
-    root = str(Path(__file__).parents[2])
-    run = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root
-    )
-    assert run.stdout.split() == []
+    assert end_of(code) == (0, "\n", "")
 
 
 def test_public_names_exist() -> None:
