@@ -287,7 +287,7 @@ def test_an_executable_is_not_updated_by_a_node_of_another_graph(device, fill, l
             driver.updater(executable, node)()  # what the driver says
         with pytest.raises(ForeignNodeError, match="does not belong to the graph"):
             definition.updater(executable, node)
-        with pytest.raises(ForeignNodeError, match="the kernel node fill does not belong"):
+        with pytest.raises(ForeignNodeError, match=r"the kernel node fill .* does not belong"):
             other.updater(executable, node)
     driver.launcher(executable)()
     np.testing.assert_array_equal(read(device, memory.pointer), 5)

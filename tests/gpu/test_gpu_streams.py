@@ -290,14 +290,14 @@ def test_the_stream_of_the_cuda_array_interface_is_waited_for(produce, double):
     torch = pytest.importorskip("torch")
     cupy = pytest.importorskip("cupy")
     side, other = torch.cuda.Stream(), cupy.cuda.Stream(non_blocking=True)
-    x = zeros()
-    double(x).synchronize()
-    for chosen in (None, side):
-        given = torch.zeros(4096, device="cuda")
+    x, given = zeros(), torch.zeros(4096, device="cuda")
+    for chosen in (None, side, None):
+        given.zero_()
+        double(Described(given, 1)).synchronize()
         torch.cuda.synchronize()
         with torch.cuda.stream(side):
-            torch.cuda._sleep(50_000_000)
-            given += 1
+            torch.cuda._sleep(200_000_000)
+            given.fill_(1)
         result = double(Described(given, side.cuda_stream))
         assert not side.query()  # it is the device that waits
         np.testing.assert_array_equal(np.asarray(result), 2.0)
