@@ -53,7 +53,8 @@ class Definition:
         self._graph: Any = None
         self._kernels: dict[KernelNodeHandle, NodeSlots] = {}
         self._executables: WeakSet[Any] = WeakSet()
-        self._single = False  # CUDA allows one executable of graphs with some kinds of nodes
+        self.single = False
+        """Whether it may have one executable only: CUDA asks so of some kinds of nodes."""
         self.size = 0
         """The number of nodes, those of bodies too."""
 
@@ -118,7 +119,7 @@ class Definition:
             self.slots.attach(node)
             memory = self.driver.add_memory(graph, nbytes)
             self.slots.grant(memory)
-        self._single = True
+        self.single = True
         self.size += 1
         return memory
 
@@ -154,7 +155,7 @@ class Definition:
         with self._giving_up():
             self.slots.attach(node)
             added = self.driver.add_conditional(graph, dependencies, kind, condition, branches)
-        self._single = True
+        self.single = True
         self.size += 1
         return added
 
@@ -190,7 +191,7 @@ class Definition:
             UnfinishedError: it is not frozen.
         """
         if self._state == "instantiated":
-            if self._single:
+            if self.single:
                 raise InstantiatedTwiceError(self.name)
             executable = self.driver.instantiate(self._graph)
         elif self._state == "frozen":

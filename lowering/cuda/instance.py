@@ -112,8 +112,7 @@ class Instance:
         self._aliases = tuple(plan.aliases.items())
         first = [fixed.get(buffer, 0) for buffer in buffers]
         patches = Patches(buffers, emitted.users, first, emitted.load)
-        single = plan.conditions or self._host_driven or scratch is not None
-        most = 1 if single else MOST
+        most = 1 if definition.single else MOST
         waits = self._device.timeline.loops_in_flight
         self.replicas = Replicas(self.definition, patches, loaded, first, most, waits)
 
