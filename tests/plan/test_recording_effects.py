@@ -286,9 +286,10 @@ def test_a_callback_that_nothing_else_refers_to_is_told_of_a_launch_in_flight(mo
 
     callback = Told()
     bench, told = Bench(callback), weakref.ref(callback)
-    words = bench.words()
+    words, before = bench.words(), set(threading.enumerate())
     bench.driver.busy = True
     (result,) = bench.loop([bench.array()])
+    (thread,) = set(threading.enumerate()) - before
     del callback, bench.loop
     bench.driver.graphs.clear()
     gc.collect()
@@ -302,6 +303,7 @@ def test_a_callback_that_nothing_else_refers_to_is_told_of_a_launch_in_flight(mo
     assert seen[0] == (2, "tracegraph-progress")
     assert seen[-1][0] == 5
     del result
+    thread.join(10)  # it may be looking still
     bench.plain([bench.array()])
     gc.collect()
     assert told() is None
