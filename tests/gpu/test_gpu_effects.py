@@ -211,6 +211,8 @@ def test_a_callback_that_nothing_else_refers_to_is_told_of_a_launch_in_flight():
     threads = {thread for _, thread in seen}
     assert {thread.name for thread in threads} <= {"MainThread", "tracegraph-progress"}
     assert not any(isinstance(thread, threading._DummyThread) for thread in threads)  # the driver's
+    for thread in threads - {threading.main_thread()}:
+        thread.join(10)  # it may be looking still
     del result
     gc.collect()
     tracegraph.memory_stats()
