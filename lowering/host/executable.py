@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextvars import Context
 from dataclasses import replace
+from functools import partial
 from random import Random
-from threading import Lock, get_ident
 from typing import Any
 
 import numpy as np
 
 from lowering.buffer import Buffer
 from lowering.closing import held_if_free
-from lowering.holding import holding
 from lowering.host.arena import (
     RETURNABLE,
     Array,
@@ -24,13 +22,13 @@ from lowering.host.arena import (
 )
 from lowering.host.graph import kernel_schedules
 from lowering.host.keeping import slots
-from lowering.host.program import Body, PlanWriter
-from lowering.plan import Plan, WhileNode, walk
+from lowering.host.program import PlanWriter
+from lowering.host.running import Call, Running
+from lowering.plan import Plan
 from lowering.report import bytes_held
 from lowering.slots import SlotReport
-from tracegraph import limits
 from tracegraph.donated import Donated
-from tracegraph.errors import ClosedError, ExportError
+from tracegraph.errors import ExportError
 from tracegraph.exported import ExportedGraph
 from tracegraph.types import ArrayType
 
@@ -49,29 +47,25 @@ class HostExecutable:
         if plan.per_launch and not RETURNABLE:
             plan = replace(plan, per_launch=False, kept_because="no madvise on this system")
         self.plan = plan
-        self._lock = Lock()
-        self._holding = holding(self._lock)
-        self._launches = 0
         self._give_back: list[Callable[[], None]] = []
         self._arena = self._bytes(plan.arena_bytes)
         self._wanted = [(t.shape, t.dtype) for t in plan.in_types]
-        self._written = tuple(plan.aliases.values())  # inputs that outputs are written over
         # NumPy keeps its error state in the context: entering one costs less than np.errstate. It
         # is a new one, lest callbacks see what was being traced when the plan was compiled.
-        self._quiet = Context()
-        self._quiet.run(np.seterr, all="ignore")
+        quiet = Context()
+        quiet.run(np.seterr, all="ignore")
         needed = Workspace()
-        schedules = self._quiet.run(kernel_schedules, plan, self._overlap, needed)
+        schedules = quiet.run(kernel_schedules, plan, self._overlap, needed)
         self._workspace = self._bytes(needed.size)
         self._scratch_bytes = plan.arena_bytes + needed.size
         memory = (self._arena, self._workspace)
         writer = PlanWriter(plan, schedules, self._memory(), self._workspace, order)
         self._copied = writer.copied
-        self._body: Body | None = writer.function(memory if poison else None)
-        self._limited = any(isinstance(node, WhileNode) for node in walk(plan.graph))
-        self._tells = bool(plan.monitors)
-        self._caller: int | None = None  # the thread of a call that tells its user of progress
-        self._inner: HostExecutable | None = None  # for calls from there
+        body, another = writer.function(memory if poison else None), partial(HostExecutable, plan)
+        self._running = Running(plan, body, quiet, writer.copied, self._give_back, another)
+        self.launch: Call = self._running.quickest()
+        """The same as a call, of ndarrays of the right dtypes and shapes, and of numbers for any
+        scalar."""
 
     def __call__(self, arguments: Sequence[Any], donated: Donated | None = None) -> Sequence[Array]:
         """Run on one array or number per input; the results are new arrays, or donated ones.
@@ -85,98 +79,46 @@ class HostExecutable:
         """
         return self.launch(self._checked(arguments), donated)
 
-    def launch(self, arguments: Sequence[Any], donated: Donated | None = None) -> Sequence[Array]:
-        """The same of ndarrays of the right dtypes and shapes, and of numbers for any scalar.
-
-        Raises:
-            ClosedError: the executable was closed.
-            TimeLimitError: the time was up while a loop ran.
-            Exception: what the program's checks raise.
-        """
-        if self._tells and self._caller == get_ident():
-            return self._launch_inside(arguments, donated)
-        check_time = _time_check() if self._limited else None
-        with self._holding:
-            if self._body is None:
-                raise ClosedError(self.plan.name)
-            self._launches += 1
-            if self._written:
-                arguments = self._writable(arguments, donated)
-            if self._tells:
-                self._caller = get_ident()
-            try:
-                results: Sequence[Array] = self._quiet.run(self._body, arguments, check_time)
-            finally:
-                self._caller = None
-                for give_back in self._give_back:
-                    give_back()
-            return results
-
-    def _launch_inside(self, arguments: Sequence[Any], donated: Donated | None) -> Sequence[Array]:
-        """A call by a function that a running call tells of its progress, in other memory."""
-        if self._body is None:
-            raise ClosedError(self.plan.name)
-        if self._inner is None:
-            self._inner = HostExecutable(self.plan)
-        results = self._inner.launch(arguments, donated)
-        self._launches += 1
-        return results
-
-    def _writable(self, arguments: Sequence[Any], donated: Donated | None) -> list[Array]:
-        """The arguments, those that are written over as copies unless their own memory may be."""
-        found, spent = list(arguments), False
-        for number in self._written:
-            argument = arguments[number]
-            if donated is not None and number in donated.owned and _is_plain(argument):
-                spent = True
-            else:
-                found[number] = self._copied.contiguous(argument, self._wanted[number][1])
-        for number in self._written:
-            found[number].flags.writeable = True
-        if donated is not None:
-            donated.spent = spent
-        return found
-
     def export_graph(self, arguments: Sequence[Any]) -> ExportedGraph:
         """There is none: this raises ExportError."""
         raise ExportError(self.plan.name, 'it runs on the host; compile it for device="cuda"')
 
     def stats(self) -> dict[str, int]:
         """Launches so far, addresses updated (none on the host), bytes of arguments copied."""
-        copied = self._copied.nbytes
-        if self._inner is not None:
-            copied += self._inner.stats()["bytes_copied"]
-        return {"launches": self._launches, "updates": 0, "bytes_copied": copied}
+        copied, inner = self._copied.nbytes, self._running.inner
+        if inner is not None:
+            copied += inner.stats()["bytes_copied"]
+        return {"launches": self._running.launches, "updates": 0, "bytes_copied": copied}
 
     @property
     def slots(self) -> SlotReport:
         """The arrays that each node works on and that are held between calls."""
-        return SlotReport(self.plan.name, (), 0) if self._body is None else slots(self.plan)
+        return SlotReport(self.plan.name, (), 0) if self.closed else slots(self.plan)
 
     def close(self) -> None:
         """Free the memory; later calls raise. Closing twice does nothing."""
-        if self._caller == get_ident():
+        if self._running.is_caller:
             self._close()  # the call that runs holds what it works in
             return
-        with self._lock:
+        with self._running.lock:
             self._close()
 
     def close_idle(self) -> bool:
         """Close, unless a call is running; whether it is closed."""
-        with held_if_free([self._lock]) as idle:
+        with held_if_free([self._running.lock]) as idle:
             if idle:
                 self._close()
             return idle
 
     def _close(self) -> None:
-        self._body = self._inner = None
+        self._running.close()
         self._arena = self._workspace = np.empty(0, np.uint8)
         self._give_back = []
 
     @property
     def closed(self) -> bool:
         """Whether it was closed."""
-        return self._body is None
+        return self._running.closed
 
     def memory(self) -> Mapping[str, int]:
         """As `Executable.memory`; there is no graph."""
@@ -190,7 +132,7 @@ class HostExecutable:
 
     def pieces(self) -> Mapping[Hashable, int]:
         """The memory it holds; constants are the Plan's."""
-        inner = {} if self._inner is None else self._inner.pieces()
+        inner = {} if self._running.inner is None else self._running.inner.pieces()
         if self.plan.per_launch:
             return inner
         return {("host", id(self)): self._arena.nbytes + self._workspace.nbytes, **inner}
@@ -250,25 +192,3 @@ class HostExecutable:
             return one is other
         first, second = offsets[one], offsets[other]
         return first < second + other.type.nbytes and second < first + one.type.nbytes
-
-
-def _is_plain(argument: Any) -> bool:
-    """Whether it is an array of memory of its own, in row-major order."""
-    if type(argument) is not np.ndarray:
-        return False
-    flags = argument.flags
-    return flags.owndata and flags.c_contiguous and flags.aligned
-
-
-def _time_check() -> Callable[[], None] | None:
-    """What loops call at every step: the caller's time limit, which the plan does not see."""
-    deadline = limits.deadline()
-    if deadline is None:
-        return None
-    exceeded = limits.exceeded()
-
-    def check() -> None:
-        if time.monotonic() >= deadline:
-            raise exceeded
-
-    return check

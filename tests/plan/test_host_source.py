@@ -186,7 +186,7 @@ def test_what_a_function_was_made_for_is_freed_with_it():
     executable([data])
     gc.disable()
     try:
-        body = weakref.ref(executable._body)
+        body = weakref.ref(executable._running.body)
         executable.close()
         if not getattr(sys, "_is_gil_enabled", lambda: True)():
             gc.collect()  # without the GIL, functions wait for it
