@@ -106,15 +106,18 @@ class Watcher:
         self._driver.activate()
         while True:
             time.sleep(INTERVAL)
-            with self._lock:
-                watches = list(self._watches.values())
-            for watch in watches:
-                with self._showing:
-                    self._look(watch)
+            self._look_at_all()  # which leaves no reference behind while this sleeps
             with self._lock:
                 if not self._watches:
                     self._thread = None
                     return
+
+    def _look_at_all(self) -> None:
+        with self._lock:
+            watches = list(self._watches.values())
+        for watch in watches:
+            with self._showing:
+                self._look(watch)
 
     def _look(self, watch: _Watch) -> None:
         if self._close_passed(watch) or self._watches.get(watch.effects) is not watch:

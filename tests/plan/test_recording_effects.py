@@ -309,6 +309,36 @@ def test_a_callback_that_nothing_else_refers_to_is_told_of_a_launch_in_flight(mo
     assert told() is None
 
 
+def test_the_thread_keeps_no_callback_while_it_sleeps(monkeypatch):
+    naps, wake = iter(range(2)), threading.Event()
+    asleep = threading.Event()
+
+    def sleep(seconds):
+        if next(naps) == 1:
+            asleep.set()
+            assert wake.wait(10)
+
+    monkeypatch.setattr(watching, "time", SimpleNamespace(sleep=sleep))
+
+    class Told:
+        def __call__(self, step, total):
+            pass
+
+    bench = Bench(Told())
+    told = weakref.ref(bench.loop.plan.monitors[0].callback)
+    bench.driver.busy = True
+    (result,) = bench.loop([bench.array()])
+    assert asleep.wait(10)  # behind its first look
+    bench.driver.busy = False
+    result.synchronize()
+    del result, bench.loop
+    bench.driver.graphs.clear()
+    bench.plain([bench.array()])
+    gc.collect()
+    assert told() is None
+    wake.set()
+
+
 def test_a_callback_may_launch_while_another_thread_does(monkeypatch):
     monkeypatch.setattr(watching, "INTERVAL", 0.001)
     told, meanwhile, over = (threading.Event() for _ in range(3))
