@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 import tracegraph
+from lowering.rounding import ceil_div
 
+from .capture import warp_graph
 from .own import eager, jitted
 from .row import Row
 
@@ -63,6 +65,31 @@ def _cupy(x):
     return lambda: positive(x) if x.sum() > 0 else negative(x)
 
 
+def _warp(x):
+    import warp
+
+    from .warp_kernels import TILE, add_sum, cosine_scaled, is_positive, sine_scaled
+
+    y, total = warp.empty_like(x), warp.zeros(1, dtype=x.dtype)
+    condition = warp.zeros(1, dtype=warp.int32)
+    blocks = ceil_div(x.size, int(TILE))
+
+    def positive():
+        warp.launch(sine_scaled, x.shape, [x, y])
+
+    def negative():
+        warp.launch(cosine_scaled, x.shape, [x, y])
+
+    def run():
+        total.zero_()
+        warp.launch_tiled(add_sum, dim=[blocks], inputs=[x, total], block_dim=int(TILE))
+        warp.launch(is_positive, 1, [total, condition])
+        warp.capture_if(condition, positive, negative)
+        return y
+
+    return warp_graph(run)
+
+
 COND = Row(
     name="cond",
     title="cond on the sign of a sum, a call and its result",
@@ -73,6 +100,7 @@ COND = Row(
         "jax": _jax,
         "torch": _torch,
         "cupy": _cupy,
+        "warp graph": _warp,
     },
     limits=("launch",),
 )

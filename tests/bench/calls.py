@@ -111,6 +111,21 @@ def _many_cupy(*arrays):
     return lambda: [f(x) for x in arrays]
 
 
+def _many_warp(*arrays):
+    import warp
+
+    from .warp_kernels import twice_and_one
+
+    results = [warp.empty_like(x) for x in arrays]
+
+    def run():
+        for x, y in zip(arrays, results, strict=True):
+            warp.launch(twice_and_one, x.shape, [x, y])
+        return results
+
+    return run
+
+
 MANY_ARRAYS = Row(
     name="many_arrays",
     title=f"{MANY} arrays in, {MANY} out, a call and its results",
@@ -119,7 +134,7 @@ MANY_ARRAYS = Row(
         "tracegraph": jitted(_each),
         "numpy": eager(_each),
         "jax": _many_jax,
-        **and_graphs(torch=_many_torch, cupy=_many_cupy),
+        **and_graphs(torch=_many_torch, cupy=_many_cupy, warp=_many_warp),
     },
     limits=("launch",),
 )

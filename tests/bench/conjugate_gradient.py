@@ -10,6 +10,7 @@ import numpy as np
 import tracegraph
 
 from .agreement import relative_difference
+from .capture import warp_graph
 from .own import eager, jitted
 from .row import PER_ITERATION, Row, steps_taken
 
@@ -112,10 +113,26 @@ def _cupy(a, b, limit):
     return run
 
 
+def _warp(a, b, limit):
+    import warp
+    from warp.optim.linear import cg
+
+    x = warp.empty_like(b)
+    settings = {"atol": np.sqrt(limit), "tol": 0.0, "maxiter": MOST_STEPS, "check_every": 0}
+    solve = cg(a, b, x, **settings, run=False)
+
+    def run():
+        x.zero_()
+        steps, _, _ = solve()
+        return x, steps
+
+    return warp_graph(run)
+
+
 def _agrees(found, wanted):
     """Rounding may end the iteration some steps earlier or later, within the residual allowed."""
     difference = relative_difference(found[0], wanted[0])
-    steps, expected = int(found[1]), int(wanted[1])
+    steps, expected = found[1].item(), wanted[1].item()
     if difference > 100 * RESIDUAL:
         return f"the solution differs by {difference:.1e}"
     if abs(steps - expected) > 0.1 * expected:
@@ -133,6 +150,7 @@ CG = Row(
         "jax": _jax,
         "torch": _torch,
         "cupy": _cupy,
+        "warp graph": _warp,
     },
     unit=PER_ITERATION,
     work=steps_taken,

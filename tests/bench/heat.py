@@ -8,7 +8,7 @@ import numpy as np
 
 import tracegraph
 
-from .capture import and_graphs
+from .capture import and_graphs, warp_graph
 from .own import eager, jitted
 from .repeat import repeated
 from .row import PER_ITERATION, Row
@@ -77,6 +77,24 @@ def _cupy(u):
     return run
 
 
+def _warp(u):
+    import warp
+
+    from .warp_kernels import diffuse
+
+    old, new = warp.empty_like(u), warp.empty_like(u)
+
+    def run():
+        warp.copy(old, u)
+        buffers = old, new
+        for _ in range(STEPS):
+            warp.launch(diffuse, u.shape, [*buffers])
+            buffers = buffers[::-1]
+        return buffers[0]
+
+    return warp_graph(run)
+
+
 HEAT = Row(
     name="heat",
     title=f"heat equation, 5-point stencil by roll, {STEPS} steps",
@@ -86,6 +104,7 @@ HEAT = Row(
         "numpy": eager(_numpy),
         "jax": _jax,
         **and_graphs(torch=_torch, cupy=_cupy),
+        "warp graph": _warp,
     },
     limits=("heat in one kernel",),
     unit=PER_ITERATION,

@@ -6,6 +6,7 @@ import numpy as np
 
 import tracegraph
 
+from .capture import warp_graph
 from .own import eager, jitted
 from .row import PER_ITERATION, Row, steps_taken
 
@@ -111,11 +112,34 @@ def _cupy(x, y):
     return run
 
 
+def _warp(x, y):
+    import warp
+
+    from .warp_kernels import any_inside, escape
+
+    re, im = warp.empty_like(x), warp.empty_like(y)
+    counts = warp.empty(x.shape, dtype=warp.int32)
+    inside, step, condition = (warp.zeros(1, dtype=warp.int32) for _ in range(3))
+
+    def advance():
+        warp.launch(escape, x.shape, [x, y, re, im, counts, inside])
+        warp.launch(any_inside, 1, [inside, step, MOST_STEPS, condition])
+
+    def run():
+        for array in (re, im, counts, step):
+            array.zero_()
+        condition.fill_(1)  # all points begin at 0
+        warp.capture_while(condition, advance)
+        return counts, step
+
+    return warp_graph(run)
+
+
 def _agrees(found, wanted):
     if found[0].shape != wanted[0].shape:
         return f"has shape {found[0].shape}, not {wanted[0].shape}"
-    if int(found[1]) != int(wanted[1]):
-        return f"took {int(found[1])} steps, not {int(wanted[1])}"
+    if found[1].item() != wanted[1].item():
+        return f"took {found[1].item()} steps, not {wanted[1].item()}"
     differing = np.mean(found[0] != wanted[0])
     if differing > POINTS_ON_EDGE:
         return f"counts differ at {differing:.1%} of all points"
@@ -132,6 +156,7 @@ MANDELBROT = Row(
         "jax": _jax,
         "torch": _torch,
         "cupy": _cupy,
+        "warp graph": _warp,
     },
     limits=("mandelbrot in one kernel",),
     unit=PER_ITERATION,

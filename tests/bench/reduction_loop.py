@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 import tracegraph
+from lowering.rounding import ceil_div
 
 from .capture import warp_graph
 from .own import eager, jitted
@@ -92,7 +93,7 @@ def _warp(x, threshold):
     no_factor, factor, limit = (warp.array([v], dtype=x.dtype) for v in (1.0, FACTOR, threshold))
     steps = warp.zeros(1, dtype=warp.int64)
     condition = warp.zeros(1, dtype=warp.int32)
-    blocks = -(-x.size // int(TILE))
+    blocks = ceil_div(x.size, int(TILE))
 
     def advance(by):
         warp.launch_tiled(scale_and_sum, dim=[blocks], inputs=[y, by, total], block_dim=int(TILE))

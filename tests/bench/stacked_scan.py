@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 import tracegraph
+from lowering.rounding import ceil_div
 
-from .capture import and_graphs
+from .capture import and_graphs, warp_graph
 from .own import eager, jitted
 from .row import PER_ITERATION, Row
 
@@ -69,6 +70,26 @@ def _cupy(x):
     return run
 
 
+def _warp(x):
+    import warp
+
+    from .warp_kernels import TILE, sum_and_scale
+
+    y, sums = warp.empty_like(x), warp.empty(STEPS, dtype=x.dtype)
+    factor = warp.array([FACTOR], dtype=x.dtype)
+    blocks = ceil_div(x.size, int(TILE))
+
+    def run():
+        warp.copy(y, x)
+        sums.zero_()
+        for i in range(STEPS):
+            inputs = [y, factor, sums, i]
+            warp.launch_tiled(sum_and_scale, dim=[blocks], inputs=inputs, block_dim=int(TILE))
+        return y, sums
+
+    return warp_graph(run)
+
+
 SCAN = Row(
     name="scan",
     title=f"scan with a sum as its output, {STEPS} steps",
@@ -78,6 +99,7 @@ SCAN = Row(
         "numpy": eager(_numpy),
         "jax": _jax,
         **and_graphs(torch=_torch, cupy=_cupy),
+        "warp graph": _warp,
     },
     limits=("scan in one kernel",),
     unit=PER_ITERATION,

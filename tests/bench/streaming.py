@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from lowering.rounding import ceil_div
+
 from .own import eager, jitted
 from .row import GIGABYTES, Row, traffic
 
@@ -50,7 +52,7 @@ def _compiled_torch(function):
     return prepare
 
 
-def _row(name, title, inputs, ours, *, jax, torch, cupy, numpy=None):
+def _row(name, title, inputs, ours, *, jax, torch, cupy, warp, numpy=None):
     return Row(
         name=name,
         title=title,
@@ -61,6 +63,7 @@ def _row(name, title, inputs, ours, *, jax, torch, cupy, numpy=None):
             "jax": _compiled_jax(jax),
             "torch": _compiled_torch(torch),
             "cupy": cupy,
+            "warp": warp,
         },
         unit=GIGABYTES,
         work=traffic,
@@ -82,6 +85,20 @@ def _sine_cupy(a):
     return lambda: f(a)
 
 
+def _sine_warp(a):
+    import warp
+
+    from .warp_kernels import sine_and_square
+
+    y = warp.empty_like(a)
+
+    def run():
+        warp.launch(sine_and_square, a.shape, [a, y])
+        return y
+
+    return run
+
+
 SINE = _row(
     "sine",
     "sin(a)*1.5 + a*a",
@@ -90,6 +107,7 @@ SINE = _row(
     jax=_sine,
     torch=_sine,
     cupy=_sine_cupy,
+    warp=_sine_warp,
 )
 
 
@@ -104,6 +122,22 @@ def _squares_cupy(a):
     return lambda: f(a)
 
 
+def _squares_warp(a):
+    import warp
+
+    from .warp_kernels import LARGE_TILE, add_squares
+
+    total = warp.empty(1, dtype=a.dtype)
+    blocks = ceil_div(a.size, int(LARGE_TILE))
+
+    def run():
+        total.zero_()
+        warp.launch_tiled(add_squares, dim=[blocks], inputs=[a, total], block_dim=256)
+        return total
+
+    return run
+
+
 SUM_OF_SQUARES = _row(
     "sum",
     "sum(a*a)",
@@ -112,6 +146,7 @@ SUM_OF_SQUARES = _row(
     jax=_squares,
     torch=_squares,
     cupy=_squares_cupy,
+    warp=_squares_warp,
 )
 
 
@@ -141,6 +176,20 @@ def _softmax_cupy(x):
     return run
 
 
+def _softmax_warp(x):
+    import warp
+
+    from .warp_kernels import softmax_of
+
+    y, softmax = warp.empty_like(x), softmax_of(x.shape[1])
+
+    def run():
+        warp.launch_tiled(softmax, dim=[x.shape[0]], inputs=[x, y], block_dim=256)
+        return y
+
+    return run
+
+
 SOFTMAX = _row(
     "softmax",
     "softmax of each row",
@@ -149,7 +198,25 @@ SOFTMAX = _row(
     jax=_softmax_jax,
     torch=lambda torch, x: torch.softmax(x, -1),
     cupy=_softmax_cupy,
+    warp=_softmax_warp,
 )
+
+
+def _column_sums_warp(x):
+    import warp
+
+    from .warp_kernels import ROWS, add_rows
+
+    rows, columns = x.shape
+    sums = warp.empty(columns, dtype=x.dtype)
+
+    def run():
+        sums.zero_()
+        warp.launch(add_rows, (ceil_div(rows, int(ROWS)), columns), [x, sums])
+        return sums
+
+    return run
+
 
 COLUMN_SUMS = _row(
     "column_sums",
@@ -159,6 +226,7 @@ COLUMN_SUMS = _row(
     jax=lambda jnp, x: jnp.sum(x, axis=0),
     torch=lambda torch, x: torch.sum(x, 0),
     cupy=lambda x: lambda: x.sum(axis=0),
+    warp=_column_sums_warp,
 )
 
 
@@ -173,6 +241,21 @@ def _transpose_cupy(x):
     return run
 
 
+def _transpose_warp(x):
+    import warp
+
+    from .warp_kernels import SIDE, transpose_plus_one
+
+    tiles = [ceil_div(n, int(SIDE)) for n in x.shape]
+    y = warp.empty(x.shape[::-1], dtype=x.dtype)
+
+    def run():
+        warp.launch_tiled(transpose_plus_one, dim=tiles, inputs=[x, y], block_dim=256)
+        return y
+
+    return run
+
+
 TRANSPOSE = _row(
     "transpose",
     "x.T + 1, row by row in memory",
@@ -182,11 +265,24 @@ TRANSPOSE = _row(
     jax=lambda jnp, x: x.T + 1,
     torch=lambda torch, x: (x.T + 1).contiguous(),
     cupy=_transpose_cupy,
+    warp=_transpose_warp,
 )
 
 
 def _cumsum_inputs(draw):
     return [draw.uniform(draw.size(1 << 24, 1 << 22), draw.dtype("float32", "float64"))]
+
+
+def _cumsum_warp(x):
+    import warp
+
+    y = warp.empty_like(x)
+
+    def run():
+        warp.utils.array_scan(x, y, inclusive=True)
+        return y
+
+    return run
 
 
 CUMSUM = _row(
@@ -197,6 +293,7 @@ CUMSUM = _row(
     jax=lambda jnp, x: jnp.cumsum(x),
     torch=lambda torch, x: torch.cumsum(x, 0),
     cupy=lambda x: lambda: x.cumsum(),
+    warp=_cumsum_warp,
 )
 
 ROWS = (SINE, SUM_OF_SQUARES, SOFTMAX, COLUMN_SUMS, TRANSPOSE, CUMSUM)
