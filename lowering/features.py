@@ -4,6 +4,7 @@ else_branches       an IF node with a second body for false
 switch_nodes        SWITCH nodes
 body_updates        new parameters for kernel nodes inside bodies of an executable graph
 memory_nodes        nodes that allocate memory for the launch, and free it
+programmatic_edges  kernels that are put on the device before those that they wait for have ended
 conditional_nodes   IF and WHILE nodes, on which the first three build
 
 Each can be declared missing, for tests and against a faulty driver: by `override`, or in the
@@ -22,7 +23,12 @@ from typing import Literal, get_args
 VARIABLE = "TRACEGRAPH_FEATURES"
 
 Feature = Literal[
-    "conditional_nodes", "else_branches", "switch_nodes", "body_updates", "memory_nodes"
+    "conditional_nodes",
+    "else_branches",
+    "switch_nodes",
+    "body_updates",
+    "memory_nodes",
+    "programmatic_edges",
 ]
 
 _WORDS: Mapping[str, Feature] = {
@@ -31,6 +37,7 @@ _WORDS: Mapping[str, Feature] = {
     "no-switch": "switch_nodes",
     "no-body-updates": "body_updates",
     "no-memory-nodes": "memory_nodes",
+    "no-programmatic-edges": "programmatic_edges",
 }
 
 
@@ -43,6 +50,7 @@ class Features:
     switch_nodes: bool = True
     body_updates: bool = True
     memory_nodes: bool = True
+    programmatic_edges: bool = True
 
 
 _overridden: ContextVar[Mapping[Feature, bool]] = ContextVar(
@@ -95,10 +103,12 @@ def declared() -> dict[Feature, bool]:
 def probed(wanted: Iterable[Feature], supports: Callable[[Feature], bool]) -> Features:
     """The features, of which only those `wanted` and not declared are asked of the device.
 
-    Those that nobody wants are taken to be there. Without conditional nodes, no other is asked.
+    Those that nobody wants are taken to be there. Without conditional nodes, others of graphs that
+    have them are not asked.
     """
     found = declared()
     for feature in wanted:
-        if found.get("conditional_nodes", True) and feature not in found:
+        asked = feature == "programmatic_edges" or found.get("conditional_nodes", True)
+        if asked and feature not in found:
             found[feature] = supports(feature)
     return Features(**found)

@@ -4,6 +4,7 @@ no else branches     an IF pair: the second on a condition that is set to the ne
 no switch nodes      an IF chain: one condition per branch, set where the switch's was
 no body updates      bodies read the addresses of arguments and results from a table
 no memory nodes      scratch is kept between launches
+no programmatic edges  kernels are put on the device when those before them have ended
 no conditional nodes the same nodes, which an executable leaves to the host to carry out
 """
 
@@ -48,6 +49,7 @@ def needed(plan: Plan) -> tuple[Feature, ...]:
         "switch_nodes": any(isinstance(node, SwitchNode) for node in nodes),
         "body_updates": bool(bound_in_bodies(plan)) and not plan.tabled,
         "memory_nodes": plan.per_launch,
+        "programmatic_edges": any(isinstance(node, KernelNode) for node in nodes),
     }
     return tuple(feature for feature, used in uses.items() if used)
 

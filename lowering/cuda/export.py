@@ -62,7 +62,8 @@ def export(blueprint: Blueprint, lane: Lane, arguments: Sequence[Any]) -> Export
         placement = place(plan, unit, {}, blueprint.constants, lane, definition, graph, share=False)
         placement = replace(placement, addresses={**placement.addresses, **fixed})
         module, code_bytes = blueprint.module, blueprint.code_bytes
-        emit(plan, unit, module, {}, placement, words, definition, graph, code_bytes)
+        early = blueprint.features.programmatic_edges
+        emit(plan, unit, module, {}, placement, words, definition, graph, code_bytes, early=early)
     lane.timeline.settle()  # what arguments, constants and memory of earlier calls wait for
     for argument in arguments:
         if isinstance(argument, CudaBuffer):

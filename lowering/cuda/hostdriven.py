@@ -165,10 +165,11 @@ class _HostDriven:
         dependencies: Sequence[CutNode],
         launch: Launch,
         values: Sequence[int],
+        early: Sequence[CutNode] = (),
     ) -> CutKernel:
         segment = self._open_segment(graph)
-        before = _within(segment, dependencies)
-        added = self._driver.add_kernel(segment.graph, before, launch, values)
+        before, primaries = _within(segment, dependencies), _within(segment, early)
+        added = self._driver.add_kernel(segment.graph, before, launch, values, primaries)
         return CutKernel(segment, added)
 
     def capture(

@@ -95,6 +95,7 @@ class Instance:
                 definition,
                 graph,
                 blueprint.code_bytes,
+                early=blueprint.features.programmatic_edges,
             )
         self.memory: tuple[Allocation, ...] = placement.memory
         self.needed = placement.needed

@@ -275,8 +275,13 @@ class Driver(Protocol):
         dependencies: Sequence[Any],
         launch: Launch,
         values: Sequence[int],
+        early: Sequence[Any] = (),
     ) -> KernelNodeHandle:
-        """Add a kernel node. Nothing that it points to is kept alive: see `tie`."""
+        """Add a kernel node. Nothing that it points to is kept alive: see `tie`.
+
+        The nodes `early` are further dependencies, kernels, for whose end the kernel waits itself:
+        it may be put on the device before.
+        """
 
     def add_memory(self, graph: Any, nbytes: int) -> GraphMemory:
         """Add a node that allocates memory, of at least one byte, for the launch.

@@ -1,7 +1,8 @@
 """Finding out by trying what the graphs of a device can do.
 
 A node that cannot be added or instantiated, or an update without effect, is a feature that is
-missing; why does not matter, there is another way.
+missing; why does not matter, there is another way. Programmatic edges need no try: code for older
+devices does not wait, whatever a driver says to the edges.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from lowering.cuda.interface import ConditionalKind, Driver, Launch
 from lowering.features import Feature
 from lowering.preamble import preamble
 from lowering.slots import SlotTable
+
+FIRST_WAITING = 90
+"""The compute capability, times ten, from which on kernels can wait for those before them."""
 
 _ONE = (1, 1, 1)
 _ARM, _STORE = "tracegraph_probe_arm", "tracegraph_probe_store"
@@ -43,6 +47,8 @@ def supports(feature: Feature, driver: Driver, compile_: Callable[[str], Any]) -
                 return _updates_bodies(driver, compile_)
             case "memory_nodes":
                 return _allocates(driver)
+            case "programmatic_edges":  # where kernels can wait for each other, by the manual
+                return int(driver.arch.removeprefix("sm_")) >= FIRST_WAITING
     except MemoryError:
         raise
     except Exception:

@@ -45,5 +45,5 @@ def table_source(tabled: Sequence[Buffer]) -> str:
     stores = "".join(f"  table[{number}] = a{number};\n" for number in numbers)
     return (
         f'extern "C" __global__ void __launch_bounds__(1) {TABLE_KERNEL}('
-        f"\n    unsigned long long* table{parameters}) {{\n{stores}}}\n"
+        f"\n    unsigned long long* table{parameters}) {{\n  tg_launch_dependents();\n{stores}}}\n"
     )

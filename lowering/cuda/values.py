@@ -86,5 +86,5 @@ def load_source(slots: Sequence[ValueSlot]) -> str:
     stores = "".join(f"  slots[{word}] = v{number};\n" for number, word in places)
     return (
         f'extern "C" __global__ void __launch_bounds__(1) {LOAD_KERNEL}('
-        f"\n    unsigned long long* slots{parameters}) {{\n{stores}}}\n"
+        f"\n    unsigned long long* slots{parameters}) {{\n  tg_launch_dependents();\n{stores}}}\n"
     )

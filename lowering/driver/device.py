@@ -267,6 +267,7 @@ class CudaDriver:
         dependencies: Sequence[Any],
         launch: Launch,
         values: Sequence[int],
+        early: Sequence[Any] = (),
     ) -> KernelNode:
         """Add a kernel node.
 
@@ -287,6 +288,7 @@ class CudaDriver:
                 graph.handle, list(dependencies) or None, len(dependencies), params
             ),
         )
+        depend(graph, node, early, early=True)
         return KernelNode(node, cells, addresses, params)
 
     def add_memory(self, graph: GraphDefinition, nbytes: int) -> GraphMemoryNode:
@@ -335,7 +337,7 @@ class CudaDriver:
             case "while":
                 node = graph.while_loop(condition)
                 bodies = (node.body,)
-        depend(graph, node, dependencies)
+        depend(graph, node.handle, dependencies)
         return node.handle, bodies
 
     def capture(

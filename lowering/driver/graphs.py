@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import cache
 from typing import Any
 
 from cuda.bindings import driver
@@ -17,24 +18,37 @@ _THREAD_LOCAL = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
 _MEMORY_TYPE = driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE
 
 
-def depend(graph: GraphDefinition, node: Any, dependencies: Sequence[Any]) -> None:
-    """Add the edges into a new node of cuda.core, in one call; without them, no node stays.
+def depend(
+    graph: GraphDefinition, node: Any, dependencies: Sequence[Any], *, early: bool = False
+) -> None:
+    """Add the edges into a new node, in one call; without them, no node stays. `early` ones are
+    programmatic: from kernels to a kernel, which may be put on the device before those have ended.
 
     A graph with memory nodes lets none go: it has to be dropped as a whole, as definitions are.
     """
     if dependencies:
         count = len(dependencies)
+        kinds = [_programmatic()] * count if early else None
         try:
             check(
                 "cuGraphAddDependencies",
                 driver.cuGraphAddDependencies(
-                    graph.handle, list(dependencies), [node.handle] * count, None, count
+                    graph.handle, list(dependencies), [node] * count, kinds, count
                 ),
             )
         except BaseException:
             with suppress(Exception):
-                node.destroy()
+                check("cuGraphDestroyNode", driver.cuGraphDestroyNode(node))
             raise
+
+
+@cache
+def _programmatic() -> Any:
+    """What an edge has that is programmatic."""
+    edge = driver.CUgraphEdgeData()
+    edge.from_port = driver.CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC
+    edge.type = driver.CUgraphDependencyType.CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC
+    return edge
 
 
 def parameter_cells(

@@ -94,10 +94,11 @@ class EmulatedDriver(RecordingDriver):
         dependencies: Sequence[RecordedNode],
         launch: Launch,
         values: Sequence[int],
+        early: Sequence[RecordedNode] = (),
     ) -> RecordedNode:
         module, name = launch.kernel
         module.counts[name] = len(values)
-        return super().add_kernel(graph, dependencies, launch, values)
+        return super().add_kernel(graph, dependencies, launch, values, early)
 
     def _launch(self, executable: RecordedExecutable) -> None:
         super()._launch(executable)

@@ -13,6 +13,7 @@ from lowering.cuda import compile as compiling
 from lowering.cuda.copies import COPY_SOURCE, PACK_AXES, PACK_SOURCE, pack_values
 from lowering.cuda.interface import ForeignArray
 from lowering.cuda.values import load_source, value_slots
+from lowering.preamble import preamble
 from tracegraph.types import ArrayType
 
 nvrtc = pytest.importorskip("cuda.bindings.nvrtc")
@@ -175,8 +176,9 @@ def test_the_kernels_that_copy_and_load_compile(directory):
         Buffer("input", i, ArrayType(dtype, shape))
         for i, (dtype, shape) in enumerate([("float32", ()), ("int8", (5,)), ("float64", (32,))])
     ]
-    source = COPY_SOURCE + PACK_SOURCE + load_source(list(value_slots(inputs).values()))
+    source = preamble() + COPY_SOURCE + load_source(list(value_slots(inputs).values()))
     assert compiling.cubin(source, "sm_90").code
+    assert compiling.cubin(PACK_SOURCE, "sm_90").code  # which belongs to no Plan
 
 
 def test_small_inputs_have_aligned_slots_and_stop_at_the_limit():

@@ -46,6 +46,8 @@ def negation(size: int, dtype: str = "float32") -> KernelNode:
 MAP = """\
 extern "C" __global__ void __launch_bounds__(64)
 test_axpy(const float* __restrict__ p0, const float* __restrict__ p1, float* p2) {
+  tg_wait_for_primaries();
+  tg_launch_dependents();
   const int thread = int(threadIdx.x);
   const int block = int(blockIdx.x);
   const int point = block * 64 + thread;
@@ -72,6 +74,8 @@ def test_a_map_uses_the_linear_index_and_computes_shared_work_once() -> None:
 REDUCTION = """\
 extern "C" __global__ void __launch_bounds__(32)
 test_total(const tg_half* __restrict__ p0, tg_half* p1) {
+  tg_wait_for_primaries();
+  tg_launch_dependents();
   const int thread = int(threadIdx.x);
   const int block = int(blockIdx.x);
   const int lane = thread % 4;
@@ -99,6 +103,15 @@ test_total(const tg_half* __restrict__ p0, tg_half* p1) {
 def test_a_reduction_of_float16_folds_in_float() -> None:
     x, out = buffer("float16", 2, 16), buffer("float16", 2)
     assert functions(node("total", reduction(x, out, (0,), ADD))) == REDUCTION
+
+
+def test_small_kernels_alone_let_the_next_one_be_launched_at_once() -> None:
+    for size, blocks, lets in ((16 * 256, 16, True), (17 * 256, 17, False)):
+        kernel = negation(size)
+        assert unit_source(plan(kernel)).kernels[kernel].grid[0] == blocks
+        text = functions(kernel)
+        assert text.count("tg_wait_for_primaries();") == 1
+        assert text.count("tg_launch_dependents();") == lets
 
 
 def test_a_kernel_that_sets_a_condition_takes_its_handle_after_the_buffers() -> None:

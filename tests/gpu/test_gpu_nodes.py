@@ -121,3 +121,36 @@ def test_empty_arrays():
     assert np.asarray(got).shape == (0, 3)
     total = tracegraph.jit(lambda x: np.sum(x, axis=0), device="cuda")(np.zeros((0, 3)))
     np.testing.assert_array_equal(np.asarray(total), np.zeros(3))
+
+
+def twice_summed(x):
+    """Running sums of running sums: two kernels of one thread that works, for halves in order."""
+    return np.cumsum(np.cumsum(x, dtype=x.dtype), dtype=x.dtype)
+
+
+def test_a_kernel_waits_for_a_slow_one_that_let_it_be_launched():
+    summed = tracegraph.jit(twice_summed, device="cuda")
+    first = [tracegraph.asarray(np.zeros(2000, np.float16), device="cuda") for _ in range(2)]
+    first[1] = first[1].at[0].set(1)
+    expected = np.arange(1, 2001)
+    for number in range(100):
+        which = number % 2
+        np.testing.assert_array_equal(np.asarray(summed(first[which])), expected * which)
+
+
+def test_the_edges_of_kernels_are_programmatic_unless_told_otherwise(monkeypatch):
+    from cuda.bindings import driver  # noqa: TID251 - asks, and changes nothing
+
+    def kinds():
+        compiled = tracegraph.jit(twice_summed, device="cuda").lower(x).compile()
+        handle = compiled.export_graph(x).definition.handle
+        _, *_, count = driver.cuGraphGetEdges(handle)
+        error, _, _, edges, _ = driver.cuGraphGetEdges(handle, count)
+        assert error == driver.CUresult.CUDA_SUCCESS
+        assert len(edges) == 1
+        return [driver.CUgraphDependencyType(int(edge.type)).name for edge in edges]
+
+    x = np.ones(100, np.float16)
+    assert kinds() == ["CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC"]
+    monkeypatch.setenv("TRACEGRAPH_FEATURES", "no-programmatic-edges")
+    assert kinds() == ["CU_GRAPH_DEPENDENCY_TYPE_DEFAULT"]

@@ -173,9 +173,13 @@ def test_copies_in_bodies_are_kernels_that_find_addresses_by_the_table() -> None
 
 def test_a_plan_that_needs_nothing_is_not_rewritten() -> None:
     plan = plan_of(lambda x: np.sin(x), np.ones(3))
-    assert ladder.needed(plan) == ()
+    assert ladder.needed(plan) == ("programmatic_edges",)
     nothing = Features(
-        conditional_nodes=True, else_branches=False, switch_nodes=False, body_updates=False
+        conditional_nodes=True,
+        else_branches=False,
+        switch_nodes=False,
+        body_updates=False,
+        programmatic_edges=False,
     )
     assert ladder.fit(plan, nothing) is plan
 

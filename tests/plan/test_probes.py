@@ -84,12 +84,21 @@ def test_a_complete_device_has_every_feature(feature: Feature) -> None:
         (["switch"], {"switch_nodes"}),
         (["if_else", "switch"], {"else_branches", "switch_nodes"}),
         (["memory"], {"memory_nodes"}),
-        (["if", "if_else", "switch", "while"], {*ALL} - {"memory_nodes"}),
+        (["if", "if_else", "switch", "while"], {*ALL} - {"memory_nodes", "programmatic_edges"}),
     ],
 )
 def test_what_is_refused_is_missing(refused: list[str], missing: set[Feature]) -> None:
     device = Device(PartialDriver(refused))
     assert {feature for feature in ALL if not device.supports(feature)} == missing
+
+
+@pytest.mark.parametrize(
+    ("arch", "waits"), [("sm_75", False), ("sm_89", False), ("sm_90", True), ("sm_100", True)]
+)
+def test_edges_are_programmatic_where_code_can_wait(arch: str, waits: bool) -> None:
+    driver = PartialDriver()
+    driver.arch = arch
+    assert Device(driver).supports("programmatic_edges") == waits
 
 
 @pytest.mark.parametrize("updates", ["refused", "ignored"])

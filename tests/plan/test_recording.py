@@ -42,6 +42,23 @@ def test_nodes_and_edges_are_the_plans():
     assert driver.count("instantiate") == 1
 
 
+def test_edges_between_kernels_alone_are_programmatic():
+    for example in (diamond(), products(), nested_loops(), small_input()):
+        _, driver, _ = build(example)
+        for node in driver.graphs[0].walk():
+            kernels = {before for before in node.dependencies if before.kind == "kernel"}
+            assert node.early == (kernels if node.kind == "kernel" else set())
+
+
+def test_without_programmatic_edges_there_are_the_same_of_the_other_kind():
+    for options in ({"lacks": ["programmatic_edges"]}, {}):
+        driver = RecordingDriver()
+        RecordingBackend(driver, **options).compile(diamond())
+        (graph,) = driver.graphs
+        assert graph.edges == diamond().graph.edges
+        assert any(node.early for node in graph.nodes) == (not options)
+
+
 def test_conditionals_nest_as_in_the_plan_and_conditions_belong_to_their_graph():
     _, driver, _ = build(nested_loops())
     (top,) = driver.graphs

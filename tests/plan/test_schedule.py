@@ -442,7 +442,7 @@ def test_schedules_set_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_device_needs_less_where_branches_are_predicated() -> None:
     assert "else_branches" in ladder.needed(bare(choose, FLAG, VECTOR))
-    assert ladder.needed(plan_of(choose, FLAG, VECTOR)) == ()
+    assert ladder.needed(plan_of(choose, FLAG, VECTOR)) == ("programmatic_edges",)
 
 
 def test_the_host_may_drive_what_is_unrolled() -> None:
