@@ -20,10 +20,11 @@ Leaf = KernelNode | LibraryNode | MemcpyNode
 class Costs:
     """What a device takes, in µs.
 
-    Fitted to medians on one H200 (driver 580.159, CUDA 13.0), whole graphs with launch and wait:
-    one kernel 5.9; an IF node with 1, 3, 8 kernels in each branch 14.8, 17.0, 23.3; the same
-    kernels predicated 7.4, 10.1, 16.2; a WHILE node around 1, 2, 4, 8, 16 predicated copies of two
-    kernels 5.4, 3.7, 2.8, 2.4, 2.1 for each copy; an update 0.4 on the CPU; a billion operations of
+    Fitted to medians on one H200 (driver 580.159, CUDA 13.0): a graph of one kernel 5.9, launch and
+    wait included; each further kernel of up to 8 blocks 0.6 to 0.7, of 64 to 512 blocks 0.8 to 0.9;
+    a call with an IF node and 1, 3, 8 running sums in each branch 17.6, 20.2, 27.4, with the same
+    predicated 10.5, 13.6, 23.1; a step of a WHILE loop of two running sums, with 1, 2, 4, 8, 16 of
+    them in an iteration, 5.4, 3.6, 2.8, 2.5, 2.3; an update 0.4 on the CPU; a billion operations of
     a product of matrices 19 to 26 of float32, 16 to 19 of float64, 1 to 7 of float16.
 
     Args:
@@ -55,8 +56,8 @@ class Costs:
 
 
 CUDA = Costs(
-    kernel=0.87,
-    kernel_in_branch=1.22,
+    kernel=0.7,
+    kernel_in_branch=0.9,
     check=0.08,
     branch=7.7,
     fork=0.24,
