@@ -60,8 +60,11 @@ def _tracegraph(device: str) -> Library:
 
     def wait(result: Any) -> None:
         # One launch computes all: to wait for one is to wait for all.
-        for array in list(leaves(result))[-1:]:
-            array.synchronize()
+        while isinstance(result, (tuple, list)):
+            if not result:
+                return
+            result = result[-1]
+        result.synchronize()
 
     def put(x: np.ndarray) -> Any:
         return tracegraph.asarray(x, device=device)
