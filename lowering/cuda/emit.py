@@ -1,7 +1,7 @@
 """Plan to graph: every node of a Plan becomes nodes of a CUDA graph, behind the same edges.
 
 Edges between kernels are programmatic: a kernel is put on the device while those that it waits for
-run, and waits for their end itself. That of a chain of small ones takes 0.6 us instead of 0.85.
+run, and waits for their end itself. In a chain of small ones, each takes 0.6 µs then, not 0.85.
 
 A kernel, copy or conditional node is one node; a library node is as many as the library captures.
 The memory node of scratch that each launch allocates is there before: all others stand behind it.
