@@ -16,7 +16,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeGuard, TypeVar
 
 import numpy as np
 
@@ -453,9 +453,20 @@ def modulo(expr: Expr, divisor: int) -> Expr:
     limits = bounds(expr)
     if limits is not None and limits[0] // divisor == limits[1] // divisor:
         return expr - limits[0] // divisor * divisor
-    if type(expr) is Mod and expr.divisor % divisor == 0:
+    if _is_rest(expr, divisor):
         return modulo(expr.operand, divisor)
+    if type(expr) is Sum and any([_is_rest(term, divisor) for term, _ in expr.terms]):
+        # what is rolled twice is rolled once
+        terms: list[tuple[Expr | int, int]] = [
+            (t.operand if _is_rest(t, divisor) else t, f) for t, f in expr.terms
+        ]
+        return modulo(linear(terms, expr.offset), divisor)
     return Mod.make(expr, divisor)
+
+
+def _is_rest(expr: Expr, divisor: int) -> TypeGuard[Mod]:
+    """Whether it is a rest that taking another one makes needless."""
+    return type(expr) is Mod and expr.divisor % divisor == 0
 
 
 def _split(expr: Expr, divisor: int) -> tuple[Expr | None, Expr]:

@@ -139,6 +139,8 @@ FLAT = Axis.make(0, 24)
         ((FLAT * 6 + 5) // 3, FLAT * 2 + 1),
         (FLAT // 24, scalar.const(0)),
         (FLAT % 24, FLAT),
+        (((FLAT + 5) % 24 + 7) % 24, (FLAT + 12) % 24),
+        ((FLAT % 12 * 2 + 3) % 4, (FLAT * 2 + 3) % 4),
         (23 - (23 - FLAT), FLAT),
         (scalar.as_index(scalar.as_value(FLAT, np.dtype(np.int8))), FLAT),
     ],
