@@ -455,7 +455,7 @@ def modulo(expr: Expr, divisor: int) -> Expr:
         return expr - limits[0] // divisor * divisor
     if _is_rest(expr, divisor):
         return modulo(expr.operand, divisor)
-    if type(expr) is Sum and any([_is_rest(term, divisor) for term, _ in expr.terms]):
+    if type(expr) is Sum and any(_is_rest(t, divisor) for t, _ in expr.terms):
         # what is rolled twice is rolled once
         terms: list[tuple[Expr | int, int]] = [
             (t.operand if _is_rest(t, divisor) else t, f) for t, f in expr.terms

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from tracegraph import errors, tree
+from tracegraph import collector, errors, tree
 from tracegraph.array import Array
 from tracegraph.assembling import Assemble, Results, assembler, results_of
 from tracegraph.backend import Compiler, Executable
@@ -62,7 +62,9 @@ class Traced:
             UnschedulableError: a loop or branch has a `schedule` that is not possible.
         """
         donated = self.signature.donated_leaves(self.key.structure)
-        plan = self.compiler().lower(self.optimized, self.device, donated, scratch=self.scratch)
+        lower = self.compiler().lower
+        with collector.paused():
+            plan = lower(self.optimized, self.device, donated, scratch=self.scratch)
         return Lowered(self, plan)
 
     def __str__(self) -> str:
