@@ -4,7 +4,10 @@ from typing import Any
 
 import warp as wp
 
-TILE = wp.constant(256)
+TILE = wp.constant(256)  # elements of a block
+LARGE_TILE = wp.constant(4096)  # the same of large arrays
+SIDE = wp.constant(32)  # of a square tile
+ROWS = wp.constant(128)  # of one column that a thread adds up
 
 
 @wp.kernel
@@ -154,9 +157,6 @@ def sine_and_square(x: wp.array(dtype=Any), y: wp.array(dtype=Any)):
     y[i] = wp.sin(x[i]) * type(x[i])(1.5) + x[i] * x[i]
 
 
-LARGE_TILE = wp.constant(4096)
-
-
 @wp.kernel
 def add_squares(x: wp.array(dtype=Any), total: wp.array(dtype=Any)):
     """One large tile a block: the sum of its squares added to the total."""
@@ -180,9 +180,6 @@ def softmax_of(columns: int):
     return softmax
 
 
-ROWS = wp.constant(128)
-
-
 @wp.kernel
 def add_rows(x: wp.array2d(dtype=Any), sums: wp.array(dtype=Any)):
     """One column a thread: the sum of some of its rows added to its total."""
@@ -191,9 +188,6 @@ def add_rows(x: wp.array2d(dtype=Any), sums: wp.array(dtype=Any)):
     for row in range(part * ROWS + 1, wp.min((part + 1) * ROWS, x.shape[0])):
         total += x[row, column]
     wp.atomic_add(sums, column, total)
-
-
-SIDE = wp.constant(32)
 
 
 @wp.kernel
