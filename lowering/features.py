@@ -4,7 +4,8 @@ else_branches       an IF node with a second body for false
 switch_nodes        SWITCH nodes
 body_updates        new parameters for kernel nodes inside bodies of an executable graph
 memory_nodes        nodes that allocate memory for the launch, and free it
-programmatic_edges  kernels that are put on the device before those that they wait for have ended
+programmatic_edges  kernels that are put on the device before those that they wait for have ended:
+                    known by the compute capability
 conditional_nodes   IF and WHILE nodes, on which the first three build
 
 Each can be declared missing, for tests and against a faulty driver: by `override`, or in the

@@ -1,11 +1,11 @@
 """Plans for devices whose graphs lack something: the same program, by other nodes.
 
-no else branches     an IF pair: the second on a condition that is set to the negation of the first
-no switch nodes      an IF chain: one condition per branch, set where the switch's was
-no body updates      bodies read the addresses of arguments and results from a table
-no memory nodes      scratch is kept between launches
-no programmatic edges  kernels are put on the device when those before them have ended
-no conditional nodes the same nodes, which an executable leaves to the host to carry out
+no else branches       an IF pair: the second on the negation of the first one's condition
+no switch nodes        an IF chain: one condition per branch, set where the switch's was
+no body updates        bodies read the addresses of arguments and results from a table
+no memory nodes        scratch is kept between launches
+no programmatic edges  the same nodes, with plain edges
+no conditional nodes   the same nodes, which an executable leaves to the host to carry out
 """
 
 from __future__ import annotations
