@@ -438,7 +438,7 @@ def floor_divide(expr: Expr, divisor: int) -> Expr:
         return whole + floor_divide(rest, divisor)
     if type(expr) is FloorDiv:
         return floor_divide(expr.operand, expr.divisor * divisor)
-    if type(expr) is Mod and expr.divisor % divisor == 0:
+    if _is_rest_of_multiple(expr, divisor):
         return modulo(floor_divide(expr.operand, divisor), expr.divisor // divisor)
     return FloorDiv.make(expr, divisor)
 
@@ -453,19 +453,19 @@ def modulo(expr: Expr, divisor: int) -> Expr:
     limits = bounds(expr)
     if limits is not None and limits[0] // divisor == limits[1] // divisor:
         return expr - limits[0] // divisor * divisor
-    if _is_rest(expr, divisor):
+    if _is_rest_of_multiple(expr, divisor):
         return modulo(expr.operand, divisor)
-    if type(expr) is Sum and any(_is_rest(t, divisor) for t, _ in expr.terms):
+    if type(expr) is Sum and any(_is_rest_of_multiple(t, divisor) for t, _ in expr.terms):
         # what is rolled twice is rolled once
         terms: list[tuple[Expr | int, int]] = [
-            (t.operand if _is_rest(t, divisor) else t, f) for t, f in expr.terms
+            (t.operand if _is_rest_of_multiple(t, divisor) else t, f) for t, f in expr.terms
         ]
         return modulo(linear(terms, expr.offset), divisor)
     return Mod.make(expr, divisor)
 
 
-def _is_rest(expr: Expr, divisor: int) -> TypeGuard[Mod]:
-    """Whether it is a rest that taking another one makes needless."""
+def _is_rest_of_multiple(expr: Expr, divisor: int) -> TypeGuard[Mod]:
+    """Whether it is the rest by a multiple of the divisor."""
     return type(expr) is Mod and expr.divisor % divisor == 0
 
 
