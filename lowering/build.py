@@ -99,8 +99,11 @@ class RegionBuilder:
         self.region = region
         self.sinks = sinks
         self.block = Block()
-        fusion = context.fusion
-        self.grouping = group.group(region, len(sinks)) if fusion else group.apart(region)
+        self.grouping = (
+            group.group(region, len(sinks), context.costs)
+            if context.fusion
+            else group.apart(region)
+        )
         self.bindings: dict[Value, Binding] = dict(bind)
         self.memo: dict[tuple[Atom, tuple[Expr, ...], Expr | None], Expr] = {}
         self.accumulators: list[Accumulator] | None = None

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from lowering.buffer import Buffer, Space
+from lowering.costs import Costs
 from lowering.plan import MemcpyNode
 from lowering.stage import NodeStage
 from tracegraph.effects import Failure, Monitor, PrintFormat
@@ -18,9 +19,11 @@ _T = TypeVar("_T")
 class Context:
     """What is numbered across a whole Plan, and the inputs that library calls read from scratch.
 
-    Without `fusion`, each equation that computes anything has a kernel of its own.
+    `costs` are those of the device. Without `fusion`, each equation that computes anything has a
+    kernel of its own.
     """
 
+    costs: Costs
     fusion: bool = True
     counts: dict[Space, int] = field(default_factory=dict)
     conditions: int = 0

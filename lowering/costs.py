@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import prod
+from math import inf, prod
 from operator import attrgetter
 
 from lowering.facts import nest_reads, nest_writes
@@ -40,6 +40,10 @@ class Costs:
         block: a block of a kernel that is skipped.
         megabyte: reading or writing one, from 4.2 TB/s.
         gigaflop: a billion operations of a product.
+        again: what an op may take, in units of `Elementwise.cost`, to be done again for each use of
+            its result, rather than once and stored.
+        anywhere: what a value may take, in the same units, to be computed in the order in which a
+            gather or a roll reads its elements.
     """
 
     kernel: float
@@ -53,6 +57,8 @@ class Costs:
     block: float
     megabyte: float
     gigaflop: float
+    again: float
+    anywhere: float
 
 
 CUDA = Costs(
@@ -67,6 +73,8 @@ CUDA = Costs(
     block=0.0006,
     megabyte=0.24,
     gigaflop=20.0,
+    again=1,
+    anywhere=inf,
 )
 
 HOST = Costs(
@@ -81,8 +89,12 @@ HOST = Costs(
     block=0.0,
     megabyte=100.0,
     gigaflop=1e4,
+    again=0,
+    anywhere=0,
 )
-"""Where Python decides about branches and loops, their nodes are free: only that matters here."""
+"""Where Python decides about branches and loops, their nodes are free: only that matters here.
+
+Each op is a call on arrays, so that it is done once, and forwards through memory."""
 
 POINTS_PER_BLOCK = 512
 

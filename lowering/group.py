@@ -1,8 +1,9 @@
 """Which values of a region get memory, and which are computed where they are used.
 
 A value is *inlined* into the kernels that use it unless that would repeat work: it is *stored* if
-kernels, or several index maps of one kernel, would each compute it anew. Views are never stored. A
-reduction is *fused* into the kernel of the one value that uses it point by point.
+kernels, or several index maps of one kernel, would each compute it anew. What may be repeated is a
+matter of the device's costs. Views are never stored. A reduction is *fused* into the kernel of the
+one value that uses it point by point.
 
 The analysis follows each use down to a `Site`: the kernel (root) that will evaluate the value, and
 by which index map. One site means that inlining costs nothing. Where a region has one space, all is
@@ -15,6 +16,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from lowering.costs import Costs
 from tracegraph.ir import Atom, Eqn, Literal, Region, Value
 from tracegraph.op import (
     Contraction,
@@ -65,6 +67,8 @@ class Site(NamedTuple):
     root: Hashable
     index_map: Hashable  # None: the root's own point
     points: int
+    anywhere: bool = False
+    """Whether neighbours are evaluated far from each other."""
 
 
 @dataclass(slots=True)
@@ -77,11 +81,11 @@ class Grouping:
     """Whether all that is computed will be in a single kernel."""
 
 
-def group(region: Region, sinks: int) -> Grouping:
+def group(region: Region, sinks: int, costs: Costs) -> Grouping:
     """Decide for every value of the region. The first `sinks` results are stored by kernels of
     their own; the remaining results (conditions) are stored values.
     """
-    return _of_one_kernel(region, sinks) or _Analysis(region, sinks).run()
+    return _of_one_kernel(region, sinks) or _Analysis(region, sinks, costs).run()
 
 
 def apart(region: Region) -> Grouping:
@@ -145,9 +149,10 @@ def _of_one_kernel(region: Region, sinks: int) -> Grouping | None:
 
 
 class _Analysis:
-    def __init__(self, region: Region, sinks: int) -> None:
+    def __init__(self, region: Region, sinks: int, costs: Costs) -> None:
         self.region = region
         self.sinks = sinks
+        self.costs = costs
         self.producer = {v: eqn for eqn in region.eqns for v in eqn.outputs}
         # ordered: what becomes of a program must not depend on addresses
         self.sites: dict[Atom, dict[Site, None]] = {v: {} for v in self.producer}
@@ -272,14 +277,17 @@ class _Analysis:
                 for site in sites:
                     known[site] = None
             else:
+                anywhere = isinstance(form, Indexed) and form.scattered
                 for site in sites:
-                    known[_mapped(site, atom, (eqn, k))] = None
+                    known[_mapped(site, atom, (eqn, k), anywhere)] = None
 
     def _must_store(self, eqn: Eqn, out: Value, sites: Sequence[Site]) -> bool:
         if is_free(eqn):
             return False
+        if self.cost[out] > self.costs.anywhere and any(site.anywhere for site in sites):
+            return True
         if len(sites) > 1:
-            if own_cost(eqn) > 1:
+            if own_cost(eqn) > self.costs.again:
                 return True
             inputs = [a for a in eqn.operands if isinstance(a, Value)]
             return len(inputs) > 1 or _is_folded_too(sites)
@@ -324,5 +332,6 @@ def _scalar_or(atom: Atom, index_map: Hashable) -> Hashable:
     return "scalar" if atom.type.size == 1 else index_map
 
 
-def _mapped(site: Site, atom: Atom, through: Hashable) -> Site:
-    return Site(site.root, _scalar_or(atom, (site.index_map, through)), site.points)
+def _mapped(site: Site, atom: Atom, through: Hashable, anywhere: bool) -> Site:
+    index_map = _scalar_or(atom, (site.index_map, through))
+    return Site(site.root, index_map, site.points, site.anywhere or anywhere)

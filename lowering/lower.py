@@ -10,6 +10,7 @@ from itertools import count
 
 from lowering.build import Binding, RegionBuilder
 from lowering.context import Context
+from lowering.costs import Costs
 from lowering.desugar import desugar
 from lowering.donation import overwrite
 from lowering.edges import edges
@@ -43,16 +44,19 @@ def lower(
     Raises:
         UnschedulableError: the user pinned a schedule that is not possible.
     """
-    plan = schedule(plan_of(program, donated, fusion=fusion), costs_of(device))
+    costs = costs_of(device)
+    plan = schedule(plan_of(program, costs, donated, fusion=fusion), costs)
     return replace(plan, per_launch=True) if scratch == "per_launch" else plan
 
 
-def plan_of(program: Program, donated: Sequence[int] = (), *, fusion: bool = True) -> Plan:
+def plan_of(
+    program: Program, costs: Costs, donated: Sequence[int] = (), *, fusion: bool = True
+) -> Plan:
     """The Plan with a node for each loop and branch."""
     body = desugar(program).body
     if program.effects:
         body = replace(body, results=body.results[:-1])  # the token: nothing to hand out
-    context = Context(fusion)
+    context = Context(costs, fusion)
     n_inputs = len(program.inputs)
     inputs = tuple([context.buffer("input", p.type) for p in body.params[:n_inputs]])
     constants = tuple([context.buffer("const", p.type) for p in body.params[n_inputs:]])

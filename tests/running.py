@@ -65,6 +65,13 @@ def in_random_order(function: Function, *arguments: Any) -> Any:
     return _the_same(stage, [executable(tree.leaves(arguments)) for executable in orders])
 
 
+def planned_for_cuda(function: Function, *arguments: Any) -> Any:
+    """What a GPU would run, on the host: kernels, schedules and edges are other ones."""
+    stage = lowered(function, *arguments)
+    executable = HostExecutable(lower(stage.traced.optimized, "cuda"), poison=True, order=Random(0))
+    return _the_same(stage, [executable(tree.leaves(arguments))])
+
+
 def unfused(function: Function, *arguments: Any) -> Any:
     """On the host, with a kernel for each equation: merging them must have saved nodes."""
     stage = lowered(function, *arguments)
@@ -117,6 +124,7 @@ WAYS: dict[str, Function] = {
     "poisoned": poisoned,
     "in_random_order": in_random_order,
     "donated": donated,
+    "planned_for_cuda": planned_for_cuda,
     "unfused": unfused,
 }
 

@@ -64,11 +64,13 @@ class Indexed:
     """One result element by re-indexing: views, selections, gathers, generated values.
 
     `element(index, operands, out, **attrs)` returns the scalar expression of result element
-    `index`. `view` says that the result merely renames elements of operand 0.
+    `index`. `view` says that the result merely renames elements of operand 0, `scattered` that
+    neighbours in the result may be anywhere in an operand.
     """
 
     element: Callable[..., Expr]
     view: bool = False
+    scattered: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import pytest
 
 import tracegraph
 from lowering import group
+from lowering.costs import CUDA, HOST
 from lowering.facts import nest_reads, nest_size, nest_writes
 from lowering.grow import MAX_EXPRESSIONS
 from lowering.kernel import MapNest, ReduceNest, RowNest, ScatterNest
@@ -18,6 +19,7 @@ from tracegraph import ArrayType
 
 F32 = np.float32
 F64 = np.float64
+INDEX = np.array([7, 0, 3, 3, 1, 6, 2, 5])
 
 
 def plan_of(function, *arguments) -> Plan:
@@ -69,10 +71,25 @@ def test_what_a_map_of_one_space_shares_is_not_stored_to_be_forwarded():
         return shared - x, shared * y, shared > 0
 
     region = tracegraph.jit(step).trace(vector(), vector()).optimized.body
-    assert group.group(region, 3).stored == set()
-    assert group.group(region, 2).stored == {region.results[2]}, "a condition is read by a signal"
+    assert group.group(region, 3, CUDA).stored == set()
+    condition = {region.results[2]}
+    assert group.group(region, 2, CUDA).stored == condition, "a condition is read by a signal"
     deep = tracegraph.jit(lambda x: reduce(np.multiply, [x] * 150)).trace(vector()).optimized.body
-    assert len(group.group(deep, 1).stored) == 2, "kernels are built by recursion"
+    assert len(group.group(deep, 1, CUDA).stored) == 2, "kernels are built by recursion"
+
+
+@pytest.mark.parametrize("moved", [lambda t: np.roll(t, 3), lambda t: t[INDEX]])
+def test_the_host_computes_forwards_and_once(moved):
+    """Where an op is a call, two gathers take longer than one, and what is done twice twice."""
+
+    def function(x, y):
+        shared = x * 2
+        return moved(shared + y), shared - y
+
+    region = tracegraph.jit(function).trace(vector(), vector()).optimized.body
+    shared, total = (eqn.outputs[0] for eqn in region.eqns[:2])
+    assert group.group(region, 2, HOST).stored == {shared, total}
+    assert group.group(region, 2, CUDA).stored == set()
 
 
 def _apart(x, p):
@@ -119,7 +136,7 @@ def test_views_of_views_are_no_deeper_than_what_is_computed():
         return x
 
     region = tracegraph.jit(deep).trace(ArrayType(F64, (8, 12))).optimized.body
-    assert not group.group(region, 1).is_one_kernel
+    assert not group.group(region, 1, CUDA).is_one_kernel
     plan_of(deep, ArrayType(F64, (8, 12)))
 
 

@@ -31,13 +31,13 @@ def everything(x, n):
 
 
 EXPECTED = """\
-everything: 25 nodes, 8 of them conditional
+everything: 26 nodes, 8 of them conditional
 line               construct   steps   schedule      nodes  why
 test_report.py:22  fori_loop   10      WHILE node    4      takes any body
 test_report.py:20    cond      -       IF/ELSE node  1+1    takes any body
 test_report.py:23  fori_loop   ?       WHILE node    2      takes any body
 test_report.py:24  while_loop  ?       WHILE node    1      takes any body
-test_report.py:25  while_loop  <= 100  WHILE node    1      takes any body
+test_report.py:25  while_loop  <= 100  WHILE node    2      takes any body
 test_report.py:28  scan        8       WHILE node    1      takes any body
 test_report.py:29  map         8       WHILE node    3      takes any body
 test_report.py:30  switch      -       SWITCH node   1+1+1  takes any body"""

@@ -57,7 +57,7 @@ roll = register(
         "Elements moved up along axes by shifts; what leaves at one end enters at the other.",
         _roll_type,
         lambda x, *, shifts, axes: np.roll(x, shifts, axes) if axes else np.array(x),
-        Indexed(_roll_element),
+        Indexed(_roll_element, scattered=True),
         _roll_samples,
     )
 )

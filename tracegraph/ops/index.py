@@ -102,7 +102,7 @@ gather = register(
         "Elements at index arrays along the axes dims; negative indices wrap once, then clamp.",
         _gather_type,
         _gather_reference,
-        Indexed(_gather_element),
+        Indexed(_gather_element, scattered=True),
         _gather_samples,
     )
 )
