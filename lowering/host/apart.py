@@ -1,17 +1,14 @@
-"""Large maps that turn arrays: what they compute of different arrays is done one after the other.
+"""Maps that compute different things: each is run by itself.
 
-A strip of an array that is read across fits the cache, and those of several arrays do not.
+So each goes through memory as suits it, and is cut where its own loads wrap around. Strips of one
+array that is read across fit the cache, and those of several arrays do not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import prod
 
-from lowering.facts import nest_loads, nest_stores
-from lowering.host.evaluate import Evaluator
-from lowering.host.schedule import LARGE_BYTES
 from lowering.host.stores import Overlaps
 from lowering.kernel import MapNest, Nest, Store
 from tracegraph.scalar import Apply, Expr, Load
@@ -21,9 +18,6 @@ from tracegraph.subexpressions import subexpressions
 def apart(nest: Nest, overlaps: Overlaps) -> list[Nest]:
     """Nests that together do what `nest` does, no two of which load or compute the same."""
     if not isinstance(nest, MapNest) or nest.signals or len(nest.stores) < 2:
-        return [nest]
-    largest = max(store.buffer.type.dtype.itemsize for store in nest.stores)
-    if prod(nest.space) * largest < LARGE_BYTES or not _turns(nest):
         return [nest]
     groups: list[tuple[list[Store], set[Expr]]] = []
     for store in nest.stores:
@@ -38,12 +32,6 @@ def apart(nest: Nest, overlaps: Overlaps) -> list[Nest]:
                 others.append(group)
         groups = [*others, own]
     return [replace(nest, stores=tuple(stores)) for stores, _ in groups]
-
-
-def _turns(nest: MapNest) -> bool:
-    """Whether arrays lie in memory in different orders of the axes."""
-    run = Evaluator(nest.space, accesses=[*nest_loads(nest), *nest_stores(nest)])
-    return run.places() is not None and len(set(run.orders())) > 1
 
 
 def _are_bound(

@@ -14,7 +14,14 @@ from lowering.host import functions
 from lowering.host.arena import Array
 from lowering.host.frame import Frame
 from lowering.host.pieces import Joined
-from lowering.host.registers import Condition, Instruction, Method, Register, Temporary
+from lowering.host.registers import (
+    Condition,
+    Instruction,
+    Method,
+    Mirrored,
+    Register,
+    Temporary,
+)
 from lowering.host.scalars import is_number, scalar_lines, scalar_value
 from lowering.host.schedule import Schedule, block_shape
 from lowering.host.source import Source
@@ -53,7 +60,7 @@ class _Binder:
         self._frame = frame
         self._source = frame.source
         self._workspace = workspace
-        self._temporaries: dict[Temporary, str] = {}
+        self._temporaries: dict[Temporary | Mirrored, str] = {}
         self._cuts: dict[Register, _Cut] = {}
         # What a block makes anew has the extent of the block already.
         self._uncut = {i.output for i in schedule.each if i.kind == "assign"}
@@ -154,18 +161,21 @@ class _Binder:
         if whole or axis is None or axis not in register.dims or register in self._uncut:
             return self._whole_name(register)
         if register not in self._cuts:
-            source, local = self._whole_name(register), isinstance(register, Temporary)
+            local = isinstance(register, Temporary | Mirrored)
+            source = self._whole_name(register)
             variable = self._source.variable()
             self._cuts[register] = _Cut(source, variable, register.dims[axis], local)
         return self._cuts[register].variable
 
     def _whole_name(self, register: Register) -> str:
-        if not isinstance(register, Temporary):
+        if not isinstance(register, Temporary | Mirrored):
             return self._frame.name(register)
         if register not in self._temporaries:
-            shape = block_shape(register, self._schedule.axis, self._schedule.length)
-            start = self._schedule.starts[register]
-            array = _laid_out(shape, register, self._workspace, start)
+            base = register.base if isinstance(register, Mirrored) else register
+            shape = block_shape(base, self._schedule.axis, self._schedule.length)
+            array = _laid_out(shape, base, self._workspace, self._schedule.starts[base])
+            if isinstance(register, Mirrored):
+                array = np.flip(array, tuple(register.along))
             self._temporaries[register] = self._frame.fixed(array)
         return self._temporaries[register]
 

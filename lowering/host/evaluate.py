@@ -60,8 +60,7 @@ FOLD_LIMIT = 1 << 17
 """Elements up to which an array that no buffer enters is kept instead of computed in each run."""
 
 CALLED = 8
-"""Cost of functions whose loops NumPy has vectorised for strides that are not negative alone: a
-reversed view takes up to twenty times as long as a copy of it."""
+"""Cost of functions whose loops NumPy has vectorised for strides that are not negative alone."""
 
 _T = TypeVar("_T")
 
@@ -206,12 +205,11 @@ class Evaluator:
                 return self._load(expr)
             case Apply(op=op, args=args, dtype=dtype, attrs=attrs):
                 registers = tuple(map(self.value, args))
-                if isinstance(op.form, Elementwise) and op.form.cost >= CALLED:
-                    registers = tuple(map(self._forwards, registers))
                 function, elementwise = functions.of_op(
                     op, tuple(r.dtype for r in registers), dtype, dict(attrs)
                 )
-                return self.write(function, registers, dtype, elementwise)
+                called = isinstance(op.form, Elementwise) and op.form.cost >= CALLED
+                return self.write(function, registers, dtype, elementwise, forwards=called)
             case Select(predicate=predicate, chosen=chosen, other=other):
                 registers = tuple(map(self.value, (predicate, chosen, other)))
                 return self.write(functions.where, registers, expr.dtype, elementwise=False)
@@ -265,6 +263,7 @@ class Evaluator:
         inputs: tuple[Register, ...],
         dtype: np.dtype[Any],
         elementwise: bool = True,
+        forwards: bool = False,
     ) -> Register:
         """A register with function(*inputs), element by element over the axes of the inputs."""
         axes = frozenset().union(*(r.dims for r in inputs))
@@ -278,14 +277,9 @@ class Evaluator:
                 function(*operands, array)
             return static(array, tuple(sorted(axes)))
         output = self.temporary(dtype, axes, inputs)
-        self.instructions.append(Instruction("write", function, inputs, output, elementwise))
+        made = Instruction("write", function, inputs, output, elementwise, forwards)
+        self.instructions.append(made)
         return output
-
-    def _forwards(self, register: Register) -> Register:
-        """The same elements, none of which lies before the one that precedes it."""
-        if not isinstance(register, View) or min(register.strides, default=0) >= 0:
-            return register
-        return self.write(functions.store, (register,), register.dtype)
 
     def spread(self, register: Register, axes: Iterable[int]) -> Register:
         """The register repeated along further axes."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from lowering.host.arena import Array
 from lowering.host.offsets import Offset
-from lowering.host.registers import Method
+from lowering.host.registers import Instruction, Method
 from lowering.strides import row_major_strides
 from tracegraph.op import Op
 
@@ -33,6 +33,20 @@ def of_op(
         convert(np.asarray(reference(*arrays[:-1], **attrs)), arrays[-1])
 
     return computed, True
+
+
+def is_pointwise(instruction: Instruction) -> bool:
+    """Whether it computes every element from those at the same place, whatever numbers they are:
+    powers of integers may raise.
+    """
+    function = instruction.function
+    known = isinstance(function, np.ufunc) and function is not np.power
+    return (
+        instruction.kind == "write"
+        and not instruction.keeps
+        and bool(instruction.output is not None and instruction.output.shape)
+        and (known or function in (store, convert, where))
+    )
 
 
 def yields(ufunc: np.ufunc, dtypes: Sequence[np.dtype[Any]], dtype: np.dtype[Any]) -> bool:
@@ -62,6 +76,50 @@ def masked(value: Array, guard: Array, out: Array) -> None:
     """`value` where the guard holds, else zero."""
     out.fill(0)
     np.copyto(out, value, where=guard)
+
+
+def in_columns(function: Callable[..., Any] | Method, dim: int) -> Callable[..., None]:
+    """The same function of arrays, and an output, at one index of a dimension after the other."""
+    fill = _filling(function)
+
+    def each_column(*arrays: Array) -> None:
+        for column in range(arrays[-1].shape[dim]):
+            fill(*[_column(array, dim, column) for array in arrays])
+
+    return each_column
+
+
+def stepwise(ufunc: np.ufunc, axis: int) -> Callable[[Array, Array], None]:
+    """A function (values, out) that folds along an axis and keeps every partial result, one step of
+    all at a time.
+    """
+
+    def step_by_step(values: Array, out: Array) -> None:
+        before = _column(out, axis, 0)
+        before[...] = _column(values, axis, 0)
+        for column in range(1, out.shape[axis]):
+            after = _column(out, axis, column)
+            ufunc(before, _column(values, axis, column), out=after)
+            before = after
+
+    return step_by_step
+
+
+def _column(array: Array, dim: int, column: int) -> Array:
+    if not array.ndim or array.shape[dim] == 1:
+        return array
+    found: Array = array[(*(slice(None),) * dim, slice(column, column + 1))]
+    return found
+
+
+def _filling(function: Callable[..., Any] | Method) -> Callable[..., Any]:
+    """A function that takes the output as its last argument."""
+    if isinstance(function, Method):
+        method, before, after = function.bound, function.before, function.after
+        return lambda operand, out: method(operand, *before, out, *after)
+    if isinstance(function, np.ufunc):  # some of them take it by name only
+        return lambda *arrays: function(*arrays[:-1], out=arrays[-1])
+    return function
 
 
 def number(value: Array) -> object:

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from math import prod
 
-import numpy as np
-
 from lowering.buffer import Buffer
 from lowering.facts import nest_reads
 from lowering.host import functions, windows
@@ -54,7 +52,7 @@ def as_ranges(
     """
     registers = dict.fromkeys(r for i in instructions for r in (*i.inputs, i.output) if r)
     steps = {_steps(r) for r in registers if isinstance(r, View) and r.shape}
-    if len(extents) < 2 or len(steps) != 1 or not all(map(_is_pointwise, instructions)):
+    if len(extents) < 2 or len(steps) != 1 or not all(map(functions.is_pointwise, instructions)):
         return None
     (strides,) = steps
     if strides[-1] != 1 or any(
@@ -80,18 +78,6 @@ def _may_grow(register: Register) -> bool:
 
 def _steps(view: View) -> tuple[int, ...]:
     return tuple(stride // view.dtype.itemsize for stride in view.strides)
-
-
-def _is_pointwise(instruction: Instruction) -> bool:
-    """Whether any numbers will do at every point. Powers of integers may raise."""
-    function = instruction.function
-    known = isinstance(function, np.ufunc) and function is not np.power
-    return (
-        instruction.kind == "write"
-        and not instruction.keeps
-        and bool(instruction.output is not None and instruction.output.shape)
-        and (known or function in (functions.store, functions.convert, functions.where))
-    )
 
 
 def _is_spare(instructions: Iterable[Instruction], spare: frozenset[Buffer]) -> bool:

@@ -62,11 +62,9 @@ def kernel_runs(
     runs: list[_Run] = []
     first: list[Evaluator] = []
     prints: list[Evaluator] = []
-    for given in kernel.nests:
+    for given in [part for nest in kernel.nests for part in apart(nest, overlaps)]:
         parts = regular_nests(given)
-        if len(parts) == 1:
-            parts = apart(parts[0], overlaps)
-        elif spare := whole_targets(given, overlaps):
+        if len(parts) > 1 and (spare := whole_targets(given, overlaps)):
             largest = max(parts, key=lambda part: prod(part.space))
             run = _new_run(largest, spare)
             first.append(run.evaluator)
@@ -264,7 +262,8 @@ def _store(
         plain = functions.store if len(operands) == 1 else functions.store_where
         store = plain if combine is None else functions.combined(combine)
         keeps = store is not functions.store
-        run.instructions.append(Instruction("write", store, operands, target, True, keeps))
+        made = Instruction("write", store, operands, target, elementwise=True, keeps=keeps)
+        run.instructions.append(made)
 
 
 def _spread(window: View) -> Array:

@@ -56,6 +56,14 @@ class Temporary(Register):
 
 
 @dataclass(slots=True, eq=False)
+class Mirrored(Register):
+    """A temporary seen from its last element to its first along some of its dimensions."""
+
+    base: Temporary
+    along: frozenset[int]
+
+
+@dataclass(slots=True, eq=False)
 class Late(Register):
     """An array that a step makes when it runs: a window of `buffer`, or a new array."""
 
@@ -75,6 +83,8 @@ def memory_order(register: Register) -> tuple[int, ...] | None:
     """
     if isinstance(register, Temporary):
         return register.order
+    if isinstance(register, Mirrored):
+        return register.base.order
     if not isinstance(register, View):
         return None
     strides = [abs(stride) for stride in register.strides]
@@ -83,6 +93,12 @@ def memory_order(register: Register) -> tuple[int, ...] | None:
         return None
     flat = [dim for dim in range(len(strides)) if dim not in ranked]
     return (*flat, *sorted(ranked, key=lambda dim: -strides[dim]))
+
+
+def innermost(register: Register) -> int | None:
+    """The dimension along which elements lie next to each other."""
+    order = memory_order(register) or range(len(register.shape))
+    return next((dim for dim in reversed(order) if register.shape[dim] > 1), None)
 
 
 def is_range(register: Register) -> bool:
@@ -112,6 +128,12 @@ class Method:
     before: tuple[Any, ...]
     after: tuple[Any, ...] = ()
 
+    @property
+    def bound(self) -> Callable[..., Any]:
+        """The method itself."""
+        found: Callable[..., Any] = getattr(self.ufunc, self.name)
+        return found
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Instruction:
@@ -121,6 +143,8 @@ class Instruction:
     which is Late or a Condition.
     `effect`: function(*inputs), for what it does.
     `elementwise`: the output may be the memory of an input of the same layout.
+    `forwards`: it takes up to twenty times as long where it reads elements from the last to the
+    first, for NumPy has vectorised its loop for the other direction alone.
     `keeps`: elements that the output held before stay, or are read.
     `whole_axes`: those along which a part of the output needs more than that part of the inputs.
     `flat`: it takes the output for one range of elements, in the order of that output's memory.
@@ -131,6 +155,7 @@ class Instruction:
     inputs: tuple[Register, ...]
     output: Register | None = None
     elementwise: bool = False
+    forwards: bool = False
     keeps: bool = False
     whole_axes: tuple[int, ...] = ()
     flat: bool = False

@@ -16,6 +16,7 @@ from lowering.buffer import Buffer
 from lowering.facts import nest_expressions, nest_loads, nest_reads, nest_roots, nest_writes
 from lowering.host.evaluate import Evaluator
 from lowering.host.pieces import pieces_of, wraps
+from lowering.host.place import place
 from lowering.host.turning import cut_points
 from lowering.kernel import MapNest, Nest, ReduceNest, RowNest
 from lowering.stage import map_nest
@@ -25,9 +26,9 @@ from tracegraph.subexpressions import subexpressions
 FEW_PARTS = 4
 """Parts into which a nest of any size may be cut: no more calls than masks would need."""
 
-CALL, APART, ROW = 0.4, 0.5, 0.008
-"""Microseconds, about: of a call, more of one on what is not one range of memory, and of each row
-of that."""
+CALL, APART, ROW, ROW_BYTE = 0.4, 0.5, 0.015, 0.00007
+"""Microseconds, about: of a call, more of one on what is not one range of memory, of each row of
+that, and of each byte of these rows, for few of them begin where a cache line does."""
 
 COPY, VIEW = 0.2, 0.1
 """Microseconds of a copy, and of a window of what is not at the same place in each call."""
@@ -141,13 +142,31 @@ def _time_of_calls(nest: MapNest, ends: Sequence[Sequence[int]]) -> float:
     calls = sum(isinstance(e, Apply | Select) for e in nest_expressions(nest))
     calls += sum(isinstance(store.value, Load) for store in nest.stores)
     boxes = [tuple(b - a for a, b in box) for box in product(*map(pairwise, ends))]
-    times = [CALL + _time_of_rows(own, nest.space) for own in boxes]
+    size = max(store.buffer.type.dtype.itemsize for store in nest.stores)
+    times = [CALL + _time_of_rows(own, nest.space, size) for own in boxes]
     touched = nest_reads(nest) | nest_writes(nest)
-    if len(boxes) > 1 and all(buffer.type.shape in ((), nest.space) for buffer in touched):
+    if len(boxes) > 1 and _may_be_ranges(nest):
         largest = max(range(len(boxes)), key=lambda k: prod(boxes[k]))
         times[largest] = CALL  # `hull` makes a range of its rows
     views = len(boxes) * sum(map(_moves, touched)) if len(boxes) > 1 else 0
     return calls * sum(times) + VIEW * views
+
+
+def _may_be_ranges(nest: MapNest) -> bool:
+    """Whether all arrays are of one shape, or scalars, and read in the order of memory."""
+    touched = nest_reads(nest) | nest_writes(nest)
+    if any(buffer.type.shape not in ((), nest.space) for buffer in touched):
+        return False
+    axes_of = Evaluator(nest.space).axes_of
+    for load in nest_loads(nest):
+        pieces = pieces_of(load, nest.space, axes_of)
+        if pieces is not None and any(min(v.strides, default=0) < 0 for v in pieces.sources):
+            return False
+        if pieces is None:
+            where = place(load.buffer, load.indices, nest.space, axes_of)
+            if min(where.strides.values(), default=0) < 0:
+                return False
+    return True
 
 
 def _moves(buffer: Buffer) -> bool:
@@ -155,10 +174,14 @@ def _moves(buffer: Buffer) -> bool:
     return buffer.space in ("input", "output")
 
 
-def _time_of_rows(own: tuple[int, ...], space: tuple[int, ...]) -> float:
-    """What a call takes longer on a part of an array than on the same number of neighbours."""
+def _time_of_rows(own: tuple[int, ...], space: tuple[int, ...], size: int) -> float:
+    """What a call takes longer on a part of an array than on the same number of neighbours, of so
+    many bytes each.
+    """
     last = max((axis for axis, n in enumerate(space) if own[axis] < n), default=0)
     rows = prod(own[:last])
     if rows == 1:
         return 0.0
-    return APART + (ROW * rows if prod(own[last:]) > 1 else 0.0)
+    if prod(own[last:]) == 1:
+        return APART
+    return APART + ROW * rows + ROW_BYTE * prod(own) * size

@@ -11,10 +11,19 @@ from dataclasses import dataclass
 from math import prod
 
 from lowering.host.arena import Workspace
+from lowering.host.columns import by_columns, turn_short_folds
 from lowering.host.evaluate import Evaluator
 from lowering.host.hull import as_ranges
-from lowering.host.registers import Instruction, Register, Temporary, View, memory_order
-from lowering.host.stores import Overlaps, forward_stores, same_layout, save_reads, write_early
+from lowering.host.mirrored import count_turns, mirror
+from lowering.host.registers import (
+    Instruction,
+    Mirrored,
+    Register,
+    Temporary,
+    View,
+    innermost,
+)
+from lowering.host.stores import Overlaps, forward_stores, may_share, save_reads, write_early
 from lowering.host.straight import straighten
 from lowering.host.transposed import read_transposed
 from lowering.kernel import Predicate
@@ -51,9 +60,12 @@ def schedule(run: Evaluator, overlaps: Overlaps, workspace: Workspace) -> Schedu
 
     `overlaps` tells of two buffers whether they share memory.
     """
-    instructions = straighten(save_reads(run.instructions, overlaps), overlaps)
-    instructions = forward_stores(read_transposed(instructions, overlaps), overlaps)
-    instructions, extents = write_early(instructions, overlaps), run.extents
+    ways = filter(None, (run.instructions, mirror(run.instructions)))
+    straight = [straighten(save_reads(each, overlaps), overlaps) for each in ways]
+    instructions = min(straight, key=count_turns, default=[])
+    instructions = turn_short_folds(read_transposed(instructions, overlaps))
+    instructions = write_early(forward_stores(instructions, overlaps), overlaps)
+    extents = run.extents
     ranges = as_ranges(instructions, extents, run.spare) if run.spare else None
     if ranges is not None:
         instructions, extents = ranges
@@ -62,6 +74,7 @@ def schedule(run: Evaluator, overlaps: Overlaps, workspace: Workspace) -> Schedu
     each = tuple(i for i in instructions if axis is None or _varies(i, axis))
     extent = 1 if axis is None else extents[axis]
     starts = place_temporaries(before, each, axis, length, workspace)
+    before, each = by_columns(before), by_columns(each)
     return Schedule(before, each, axis, extent, length, starts, run.predicates)
 
 
@@ -87,13 +100,13 @@ def choose_block(
         return None, 1
     largest = max(written, key=_nbytes)
     blocks = _nbytes(largest) // BLOCK_BYTES
-    if blocks >= 4 and (crossed := _crossed_axis(instructions, extents)) is not None:
+    if blocks >= 4 and (crossed := _crossed_axis(instructions)) is not None:
         return crossed, max(STRIP, extents[crossed] // blocks)
     if len(written) < 2:
         return None, 1
     axes = [axis for axis in largest.dims if all(_keeps(i, axis) for i in instructions)]
     if sum(extents[axis] > 1 for axis in largest.dims) > 1:  # many short runs take longer than one
-        fastest = _fastest_axis(largest, extents)
+        fastest = _fastest_axis(largest)
         axes = [axis for axis in axes if axis != fastest]
     if blocks < 4 or not axes:
         return None, 1
@@ -102,7 +115,7 @@ def choose_block(
     return (axis, length) if length < extents[axis] else (None, 1)
 
 
-def _crossed_axis(instructions: Sequence[Instruction], extents: tuple[int, ...]) -> int | None:
+def _crossed_axis(instructions: Sequence[Instruction]) -> int | None:
     """An axis along which a large array is written in order, while another is read across.
 
     Such arrays are worked on in strips, so that lines of the one that is read stay in the cache.
@@ -110,19 +123,18 @@ def _crossed_axis(instructions: Sequence[Instruction], extents: tuple[int, ...])
     for each in instructions:
         if each.output is None or _nbytes(each.output) < LARGE_BYTES:
             continue
-        axis = _fastest_axis(each.output, extents)
+        axis = _fastest_axis(each.output)
         read = [r for r in each.inputs if isinstance(r, View | Temporary) and axis in r.dims]
-        crosses = any(_fastest_axis(r, extents) != axis for r in read)
+        crosses = any(_fastest_axis(r) != axis for r in read)
         if axis is not None and crosses and all(_keeps(i, axis) for i in instructions):
             return axis
     return None
 
 
-def _fastest_axis(register: Register, extents: tuple[int, ...]) -> int | None:
+def _fastest_axis(register: Register) -> int | None:
     """The axis along which elements lie next to each other."""
-    axes = [axis for axis in register.dims if extents[axis] > 1]
-    order = memory_order(register) or range(len(register.shape))
-    return max(axes, key=lambda axis: order.index(register.dims[axis]), default=None)
+    fastest = innermost(register)
+    return next((axis for axis, dim in register.dims.items() if dim == fastest), None)
 
 
 def _nbytes(register: Register) -> int:
@@ -133,6 +145,8 @@ def _keeps(instruction: Instruction, axis: int) -> bool:
     """Whether a part of the output along the axis comes from the same part of the inputs."""
     if not _varies(instruction, axis):
         return True
+    if any(isinstance(r, Mirrored) and r.dims.get(axis) in r.along for r in instruction.inputs):
+        return False
     output = instruction.output
     return output is not None and axis in output.dims and axis not in instruction.whole_axes
 
@@ -149,7 +163,7 @@ def place_temporaries(
 ) -> dict[Temporary, int]:
     """The start of each temporary in the workspace; memory is used again after the last use."""
     order = (*before, *each)
-    last = {r: i for i, made in enumerate(order) for r in made.inputs if isinstance(r, Temporary)}
+    last = {register: i for i, made in enumerate(order) for register in _temporaries(made)}
     for made in before:  # what all blocks read lives as long as the nest
         if isinstance(made.output, Temporary):
             last[made.output] = len(order)
@@ -157,8 +171,8 @@ def place_temporaries(
     for position, made in enumerate(order):
         dying = [r for r in dict.fromkeys(_temporaries(made)) if last[r] == position]
         if isinstance(made.output, Temporary):
-            heir = next((r for r in dying if same_layout(r, made.output)), None)
-            if heir is not None and made.elementwise:
+            heir = next((r for r in dying if _may_hold(made, r)), None)
+            if heir is not None:
                 starts[made.output] = starts[heir]
                 dying.remove(heir)
             else:
@@ -175,7 +189,20 @@ def place_temporaries(
 
 
 def _temporaries(instruction: Instruction) -> Iterator[Temporary]:
-    return (r for r in instruction.inputs if isinstance(r, Temporary))
+    """What an instruction reads."""
+    for register in instruction.inputs:
+        if isinstance(register, Temporary):
+            yield register
+        elif isinstance(register, Mirrored):
+            yield register.base
+
+
+def _may_hold(instruction: Instruction, register: Temporary) -> bool:
+    """Whether the output may be the memory of a register that is read for the last time."""
+    output = instruction.output
+    assert output is not None
+    mirrored = any(isinstance(r, Mirrored) and r.base is register for r in instruction.inputs)
+    return instruction.elementwise and may_share(register, output) and not mirrored
 
 
 def block_shape(register: Register, axis: int | None, length: int) -> tuple[int, ...]:

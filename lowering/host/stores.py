@@ -72,7 +72,8 @@ def forward_stores(instructions: Sequence[Instruction], overlaps: Overlaps) -> l
         if copy.function is not functions.store or not isinstance(copy.inputs[0], Temporary):
             continue
         value, target = copy.inputs[0], copy.output
-        assert target is not None
+        if not isinstance(target, View | Late):
+            continue
         made = next(i for i, each in enumerate(result) if each.output is value)
         if _may_forward(result, made, position, overlaps):
             del result[position]
@@ -149,7 +150,7 @@ def write_early(instructions: Sequence[Instruction], overlaps: Overlaps) -> list
                 continue  # places in an array that never moves need not be looked up in each call
             first = made + 1 if instructions[made].elementwise else made
             busy = _within(reads, first, end + 1, target, overlaps)
-            if same_layout(value, target) and not (
+            if may_share(value, target) and not (
                 busy or _within(writes, first, end, target, overlaps)
             ):
                 places[value] = target
@@ -183,8 +184,12 @@ def _placed(instruction: Instruction, places: Mapping[Register, View]) -> Instru
     )
 
 
-def same_layout(one: Register, other: Register) -> bool:
-    """Whether two registers are of one shape and dtype, and their elements in one order."""
-    if (one.shape, one.dtype) != (other.shape, other.dtype):
+def may_share(one: Register, other: Register) -> bool:
+    """Whether a call may read one and write the other in the same memory: they are of one shape and
+    dtype, and their elements in one order.
+
+    Not single numbers: NumPy takes three times as long for one in place.
+    """
+    if (one.shape, one.dtype) != (other.shape, other.dtype) or prod(one.shape) == 1:
         return False
     return memory_order(one) == memory_order(other)

@@ -18,7 +18,7 @@ from lowering.host.registers import Instruction, Register, Temporary, View, memo
 from lowering.host.stores import Overlaps, stored_buffer
 
 FEWEST = 2
-"""Calls that read a view for which a copy pays."""
+"""Calls that read a view for which a copy pays; one, of those that run `forwards`."""
 
 LEAST_ELEMENTS = 256
 """Elements of such a view: with fewer, a call takes longer than all of them."""
@@ -41,7 +41,7 @@ def straighten(instructions: Sequence[Instruction], overlaps: Overlaps) -> list[
         written = [stored_buffer(each) for each in between]
         if any(buffer is not None and overlaps(buffer, view.buffer) for buffer in written):
             continue
-        if len(positions) < FEWEST:
+        if len(positions) < FEWEST and not instructions[positions[0]].forwards:
             continue
         outputs = [result[p].output for p in positions]
         orders = {memory_order(output) for output in outputs if output is not None}
@@ -59,6 +59,8 @@ def straighten(instructions: Sequence[Instruction], overlaps: Overlaps) -> list[
 
 
 def _is_against(view: View, reader: Instruction) -> bool:
+    if reader.forwards and min(view.strides, default=0) < 0:
+        return True
     if prod(view.shape) < LEAST_ELEMENTS or reader.output is None or reader.kind != "write":
         return False
     if isinstance(reader.function, np.ufunc) and min(view.strides) < 0:

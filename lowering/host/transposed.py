@@ -1,7 +1,7 @@
 """Values that are stored in another order of memory: what is made of them is made of the copy.
 
 Where that is stored in the same order, it is then one call along memory, and not a call and another
-copy against the grain.
+copy against the grain. A fold takes the one of the two whose runs are longer.
 """
 
 from __future__ import annotations
@@ -10,7 +10,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from lowering.host import functions
-from lowering.host.registers import Instruction, Register, Temporary, View, memory_order
+from lowering.host.registers import (
+    Instruction,
+    Method,
+    Register,
+    Temporary,
+    View,
+    innermost,
+    memory_order,
+)
 from lowering.host.stores import Overlaps
 
 
@@ -21,7 +29,8 @@ def read_transposed(instructions: Sequence[Instruction], overlaps: Overlaps) -> 
         target = _transposed(store)
         for user in [] if target is None else result:
             assert target is not None
-            if _fits(user, store.inputs[0], target, result):
+            (value,) = store.inputs
+            if _fits(user, value, target, result) or _folds_faster(user, value, target):
                 moved = _read_stored(result, store, user, target, overlaps)
                 result = result if moved is None else moved
     return result
@@ -52,6 +61,18 @@ def _fits(
     return stored is not None and memory_order(stored) == memory_order(target)
 
 
+def _folds_faster(user: Instruction, value: Register, target: View) -> bool:
+    """Whether an instruction folds the value, and NumPy's inner loops are longer along the copy."""
+    function = user.function
+    folds = isinstance(function, Method) and function.name == "reduce" and user.inputs == (value,)
+    return folds and _longest_run(target) > _longest_run(value)
+
+
+def _longest_run(register: Register) -> int:
+    dim = innermost(register)
+    return 1 if dim is None else register.shape[dim]
+
+
 def _read_stored(
     instructions: list[Instruction],
     store: Instruction,
@@ -68,16 +89,16 @@ def _read_stored(
         return None
     output = user.output
     assert output is not None
-    order = memory_order(target)
-    transposed = Temporary(output.dtype, output.shape, output.dims, order)
+    moved = Temporary(output.dtype, output.shape, output.dims, memory_order(target))
+    made = moved if user.elementwise else output  # what is folded stays as it is
     inputs = tuple(target if register is store.inputs[0] else register for register in user.inputs)
     result = list[Instruction]()
     for each in instructions:
         if each is user:
             result += [store] if at > used else []
-            result.append(replace(user, inputs=inputs, output=transposed))
-        elif output in each.inputs:
-            result.append(replace(each, inputs=(transposed,)))
+            result.append(replace(user, inputs=inputs, output=made))
+        elif made is moved and output in each.inputs:
+            result.append(replace(each, inputs=(moved,)))
         elif each is not store or at < used:
             result.append(each)
     return result

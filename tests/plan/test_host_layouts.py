@@ -9,9 +9,10 @@ import tracegraph
 from lowering.buffer import Buffer
 from lowering.host import functions
 from lowering.host.arena import Workspace
+from lowering.host.mirrored import count_turns
 from lowering.host.nests import kernel_runs
 from lowering.host.pieces import Joined
-from lowering.host.registers import Instruction, Temporary, View, memory_order
+from lowering.host.registers import Instruction, Method, Mirrored, Temporary, View, memory_order
 from lowering.host.schedule import schedule
 from lowering.host.straight import straighten
 from lowering.host.transposed import read_transposed
@@ -57,18 +58,19 @@ def test_blocks_have_whole_lines():
     assert schedule(line, apart, Workspace()).length < 1 << 20
 
 
-def test_what_is_vectorised_forwards_alone_reads_no_reversed_view():
-    (run,) = runs_of(lambda x: np.sin(x[:, ::-1]) + x, np.ones((20, 30), np.float32))
-    assert run.instructions[0].function is functions.store
-    (sine,) = [made for made in run.instructions if made.function is np.sin]
-    assert isinstance(sine.inputs[0], Temporary)
-
-
 def steps_of(function, *arguments):
     """The instructions of all nests, as they are scheduled."""
     runs = runs_of(function, *arguments)
     found = [schedule(run, apart, Workspace()) for run in runs]
     return [made for each in found for made in (*each.before, *each.each)]
+
+
+def test_what_is_vectorised_forwards_alone_reads_no_reversed_view():
+    steps = steps_of(lambda x: np.sin(x[:, ::-1]) + x, np.ones((20, 30), np.float32))
+    assert steps[0].function is functions.store
+    (sine,) = [made for made in steps if made.function is np.sin]
+    assert sine.inputs[0] is steps[0].output
+    assert min(sine.inputs[0].strides) > 0
 
 
 def shapes_of(steps, ufunc):
@@ -198,15 +200,81 @@ def test_results_do_not_depend_on_the_layout(shape):
         np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize(("size", "nests"), [(600, 2), (60, 1)])
-def test_large_arrays_are_turned_one_after_the_other(size, nests):
-    """Strips of all of them would not fit the cache."""
+def test_what_has_nothing_in_common_is_computed_one_after_the_other():
+    """Each in the order of its own memory, and cut only where its own loads wrap around."""
 
     def function(x, y):
-        return x.T, np.sin(y).T
+        return np.roll(np.sin(x), 1, axis=1), np.tanh(y)
 
-    runs = runs_of(function, ones(size, size), ones(size, size))
-    assert len(runs) == nests
+    steps = steps_of(function, ones(60, 70), ones(60, 70))
+    assert shapes_of(steps, np.tanh) == [(60, 70)]
+
+
+def chain_on_reversed_views(x, y):
+    x, y = x[::-1], y[::-1]
+    return np.tanh(x * y - x) + y
+
+
+@pytest.mark.parametrize("shape", [(900,), (30, 40)])
+def test_calls_on_reversed_views_alone_go_forwards(shape):
+    """Only their result is read from the last element to the first."""
+    steps = steps_of(chain_on_reversed_views, ones(*shape), ones(*shape))
+    for made in steps[:-1]:
+        views = [r for r in made.inputs if isinstance(r, View)]
+        assert all(stride > 0 for view in views for stride in view.strides)
+    assert steps[-1].function is functions.store
+    assert isinstance(steps[-1].inputs[0], Mirrored)
+    assert count_turns(steps) == 1
+
+
+def test_one_call_on_a_reversed_view_needs_no_copy():
+    (made,) = steps_of(lambda x: x[::-1] * 2.0, ones(900))
+    assert made.function is np.multiply
+
+
+@pytest.mark.parametrize(
+    "shape", [(3,), (900,), (1 << 20,), (30, 40), (1100, 1300), (2, 1 << 18), (1 << 18, 2)]
+)
+def test_results_of_calls_that_go_the_other_way_are_the_same(shape):
+    rng = np.random.default_rng(0)
+    x, y = (rng.random(shape, np.float32) for _ in range(2))
+
+    def function(x, y):
+        chained = chain_on_reversed_views(x, y)
+        partly = chain_on_reversed_views(x[..., ::-1], y[..., ::-1]) * x
+        return chained, partly, np.where(x[::-1] > y[::-1], chained, x[::-1]) - 1
+
+    found = tracegraph.jit(function, device="host")(x, y)
+    for array, expected in zip(found, function(x, y), strict=True):
+        np.testing.assert_array_equal(np.asarray(array), expected)
+
+
+def test_a_fold_reads_a_stored_copy_along_longer_runs():
+    """NumPy's inner loops go along memory: here 300 elements instead of 7."""
+
+    def function(x):
+        turned = np.roll(x.T, 1, axis=1)
+        return turned, np.max(turned, axis=1)
+
+    x = np.random.default_rng(0).random((300, 7))
+    copy, fold = steps_of(function, x)[-2:]
+    assert copy.function is functions.store
+    assert isinstance(fold.function, Method)
+    assert fold.inputs == (copy.output,)
+    for found, expected in zip(
+        tracegraph.jit(function, device="host")(x), function(x), strict=True
+    ):
+        np.testing.assert_array_equal(np.asarray(found), expected)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
+def test_no_call_computes_a_single_number_in_place(shape):
+    """NumPy takes three times as long for that."""
+    (run,) = runs_of(lambda x: np.sin(np.tanh(np.sin(x))), np.ones(shape, np.float32))
+    found = schedule(run, apart, Workspace())
+    first, second, last = found.each
+    assert isinstance(last.output, View)
+    assert found.starts[first.output] != found.starts[second.output]
 
 
 def test_what_is_made_of_a_turned_value_reads_the_stored_copy():

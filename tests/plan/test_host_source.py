@@ -266,3 +266,11 @@ def test_a_window_whose_surroundings_are_read_is_not_run_as_a_range():
     expected = x.copy()
     expected[:, 1:39] *= 2
     np.testing.assert_array_equal(found, expected)
+
+
+def test_no_object_takes_a_name_of_the_function_itself():
+    def run() -> None:
+        raise NotImplementedError
+
+    source = Source()
+    assert source.name(run) not in ("run", "arguments", "check_time")

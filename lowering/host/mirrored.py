@@ -1,0 +1,110 @@
+"""Calls on reversed views alone: done from the first element to the last, and their results seen
+from the last to the first.
+
+NumPy's loops are vectorised for elements that follow each other; what reads in one direction and
+writes in the other takes about as long as a copy more. So of a chain of calls on reversed views, no
+more than the last should turn its elements round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from math import prod
+
+from lowering.host import functions
+from lowering.host.registers import Instruction, Mirrored, Register, Temporary, View
+from lowering.host.straight import LEAST_ELEMENTS
+
+_Bases = Mapping[Register, tuple[Temporary, frozenset[int]]]
+"""Of a value that is made in the other direction: what holds it, and the dimensions to mirror."""
+
+
+def mirror(instructions: Sequence[Instruction]) -> list[Instruction]:
+    """The instructions, with those that read only reversed elements done the other way round; none
+    if there are none of those.
+    """
+    bases: dict[Register, tuple[Temporary, frozenset[int]]] = {}
+    seen: dict[tuple[Register, frozenset[int]], Register] = {}
+    result: list[Instruction] = []
+    for each in instructions:
+        output = each.output
+        along = frozenset[int]()
+        if isinstance(output, Temporary) and functions.is_pointwise(each):
+            along = _direction(output.shape, each.inputs, bases)
+        if along:
+            assert isinstance(output, Temporary)
+            base = Temporary(output.dtype, output.shape, output.dims, output.order)
+            bases[output], output = (base, along), base
+        inputs = tuple(_seen(register, along, bases, seen) for register in each.inputs)
+        result.append(replace(each, inputs=inputs, output=output))
+    return result if bases else []
+
+
+def count_turns(instructions: Sequence[Instruction]) -> int:
+    """How many calls read and write many elements in different directions."""
+    turns = 0
+    for each in instructions:
+        output = each.output
+        if output is None or prod(output.shape) < LEAST_ELEMENTS:
+            continue
+        if functions.is_pointwise(each) and _turns(each, output):
+            turns += 2 if each.function is functions.where else 1
+    return turns
+
+
+def _turns(instruction: Instruction, output: Register) -> bool:
+    registers = [*instruction.inputs, output]
+    return any(
+        len({dim in _backwards(r, {}) for r in registers if r.shape and r.shape[dim] > 1}) > 1
+        for dim, extent in enumerate(output.shape)
+        if extent > 1
+    )
+
+
+def _direction(shape: Sequence[int], inputs: Iterable[Register], bases: _Bases) -> frozenset[int]:
+    """The dimensions along which all inputs that have more than one element there are reversed."""
+    large = [register for register in inputs if register.shape]
+    return frozenset(
+        dim
+        for dim, extent in enumerate(shape)
+        if extent > 1 and all(dim in _backwards(r, bases) for r in large if r.shape[dim] > 1)
+    )
+
+
+def _backwards(register: Register, bases: _Bases) -> frozenset[int]:
+    """The dimensions along which later elements lie before earlier ones."""
+    match register:
+        case View(shape=shape, strides=strides):
+            reversed_ = enumerate(zip(shape, strides, strict=True))
+            return frozenset(dim for dim, (n, stride) in reversed_ if n > 1 and stride < 0)
+        case Mirrored(along=along):
+            return along
+    return bases[register][1] if register in bases else frozenset()
+
+
+def _seen(
+    register: Register,
+    along: frozenset[int],
+    bases: _Bases,
+    seen: dict[tuple[Register, frozenset[int]], Register],
+) -> Register:
+    """A register as a call reads it that goes backwards `along` these dimensions."""
+    base, mirrored = bases.get(register, (register, frozenset[int]()))
+    turned = frozenset(d for d in along ^ mirrored if base.shape and base.shape[d] > 1)
+    if not turned:
+        return base
+    key = base, turned
+    if key not in seen:
+        if isinstance(base, View):
+            seen[key] = _reversed(base, turned)
+        else:
+            assert isinstance(base, Temporary)
+            seen[key] = Mirrored(base.dtype, base.shape, base.dims, base, turned)
+    return seen[key]
+
+
+def _reversed(view: View, along: Iterable[int]) -> View:
+    last = sum((view.shape[dim] - 1) * view.strides[dim] for dim in along)
+    strides = tuple(-s if dim in along else s for dim, s in enumerate(view.strides))
+    return replace(view, strides=strides, offset=view.offset + last)
