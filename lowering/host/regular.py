@@ -26,9 +26,10 @@ from tracegraph.subexpressions import subexpressions
 FEW_PARTS = 4
 """Parts into which a nest of any size may be cut: no more calls than masks would need."""
 
-CALL, APART, ROW, ROW_BYTE = 0.4, 0.5, 0.015, 0.00007
+CALL, APART, ROW, ROW_BYTE, STRIDED = 0.4, 0.5, 0.015, 0.00007, 0.0007
 """Microseconds, about: of a call, more of one on what is not one range of memory, of each row of
-that, and of each byte of these rows, for few of them begin where a cache line does."""
+that, of each byte of these rows, for few of them begin where a cache line does, and of rows of one
+element."""
 
 COPY, VIEW = 0.2, 0.1
 """Microseconds of a copy, and of a window of what is not at the same place in each call."""
@@ -183,5 +184,5 @@ def _time_of_rows(own: tuple[int, ...], space: tuple[int, ...], size: int) -> fl
     if rows == 1:
         return 0.0
     if prod(own[last:]) == 1:
-        return APART
+        return APART + STRIDED * rows
     return APART + ROW * rows + ROW_BYTE * prod(own) * size

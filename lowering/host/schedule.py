@@ -106,8 +106,9 @@ def choose_block(
         return None, 1
     axes = [axis for axis in largest.dims if all(_keeps(i, axis) for i in instructions)]
     if sum(extents[axis] > 1 for axis in largest.dims) > 1:  # many short runs take longer than one
-        fastest = _fastest_axis(largest)
-        axes = [axis for axis in axes if axis != fastest]
+        touched = {r for i in instructions for r in (*i.inputs, i.output) if r is not None}
+        fastest = {_fastest_axis(r) for r in touched if _nbytes(r) >= LARGE_BYTES // 2}
+        axes = [axis for axis in axes if axis not in fastest | {_fastest_axis(largest)}]
     if blocks < 4 or not axes:
         return None, 1
     axis = next((a for a in axes if extents[a] >= blocks), max(axes, key=extents.__getitem__))

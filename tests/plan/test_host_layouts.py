@@ -179,6 +179,12 @@ def test_blocks_along_the_axis_of_memory_are_not_few():
     assert schedule(run, apart, Workspace()).axis is None
 
 
+def test_blocks_do_not_part_the_lines_of_what_is_read_across():
+    """Each of them would read all of these lines."""
+    (run,) = runs_of(lambda x, y: np.max(y * x.T, axis=1), ones(36_000, 10), ones(10, 36_000))
+    assert schedule(run, apart, Workspace()).axis is None
+
+
 @pytest.mark.parametrize("shape", [(1, 1), (1, 40), (40, 1), (7, 9), (300, 200), (1100, 1300)])
 def test_results_do_not_depend_on_the_layout(shape):
     x = np.random.default_rng(0).random(shape)
