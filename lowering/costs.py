@@ -37,6 +37,7 @@ class Costs:
         beside: a kernel that is skipped beside one that runs.
         trip: one more run of the body of a WHILE node, besides what it runs.
         update: writing a new address into a kernel node, when a call brings another array.
+        library_update: the same of a library's node; infinite where no update reaches its address.
         block: a block of a kernel that is skipped.
         megabyte: reading or writing one, from 4.2 TB/s.
         gigaflop: a billion operations of a product.
@@ -54,6 +55,7 @@ class Costs:
     beside: float
     trip: float
     update: float
+    library_update: float
     block: float
     megabyte: float
     gigaflop: float
@@ -70,6 +72,7 @@ CUDA = Costs(
     beside=0.31,
     trip=3.5,
     update=0.4,
+    library_update=inf,
     block=0.0006,
     megabyte=0.24,
     gigaflop=20.0,
@@ -86,6 +89,7 @@ HOST = Costs(
     beside=0.1,
     trip=0.0,
     update=0.0,
+    library_update=0.0,
     block=0.0,
     megabyte=100.0,
     gigaflop=1e4,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -65,8 +66,8 @@ def _operand(builder: RegionBuilder, atom: Atom) -> MatrixOperand:
         buffer = builder.materialize(atom.type, value, index)
         found = _in_place(Load.make(buffer, index), atom.type.shape)
         assert found is not None
-    if found.buffer.space in ("input", "output"):
-        # library kernels bury addresses where no update reaches them
+    moves = found.buffer.space in ("input", "output")
+    if moves and builder.context.costs.library_update == inf:
         staged = builder.context.stage_input(found.buffer)
         found = MatrixOperand(
             staged, found.offset, found.batch_stride, found.row_stride, found.column_stride

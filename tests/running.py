@@ -33,11 +33,13 @@ def eager(function: Function, *arguments: Any) -> Any:
         )
 
 
-def lowered(function: Function, *arguments: Any, donated: Sequence[int] = ()) -> Lowered:
+def lowered(
+    function: Function, *arguments: Any, donated: Sequence[int] = (), device: str = "host"
+) -> Lowered:
     """The function planned for arguments like these, of which some may be overwritten."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # NumPy's, about constants
-        return tracegraph.jit(function, donate_argnums=donated, device="host").lower(*arguments)
+        return tracegraph.jit(function, donate_argnums=donated, device=device).lower(*arguments)
 
 
 def _interpreted(choose: Callable[[Program], Program]) -> Function:

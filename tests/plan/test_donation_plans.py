@@ -19,8 +19,8 @@ MATRIX = ArrayType("float64", (8, 8))
 COUNT = ArrayType("int64")
 
 
-def plan_of(function: Any, *types: ArrayType, donated: Any = 0) -> Plan:
-    jitted = tracegraph.jit(function, donate_argnums=donated, device="host")
+def plan_of(function: Any, *types: ArrayType, donated: Any = 0, device: str = "host") -> Plan:
+    jitted = tracegraph.jit(function, donate_argnums=donated, device=device)
     plan: Plan = jitted.lower(*types).plan
     return plan
 
@@ -124,7 +124,7 @@ def test_library_calls_keep_their_fixed_memory() -> None:
     def powers(a: Any, x: Any) -> Any:
         return tracegraph.fori_loop(0, 3, lambda i, c: a @ c, x)
 
-    plan = plan_of(powers, MATRIX, MATRIX, donated=1)
+    plan = plan_of(powers, MATRIX, MATRIX, donated=1, device="cuda")
     assert plan.aliases == {0: 1}
     products = [node for node in walk(plan.graph) if isinstance(node, LibraryNode)]
     for node in products:
@@ -133,7 +133,7 @@ def test_library_calls_keep_their_fixed_memory() -> None:
 
 
 def test_a_product_reads_the_argument_before_it_is_overwritten() -> None:
-    plan = plan_of(lambda a, x: a @ x + x, MATRIX, MATRIX, donated=1)
+    plan = plan_of(lambda a, x: a @ x + x, MATRIX, MATRIX, donated=1, device="cuda")
     assert plan.aliases == {0: 1}
     copies = [n for n in plan.graph.nodes if isinstance(n, MemcpyNode)]
     assert {copy.source_buffer for copy in copies} == set(plan.inputs)

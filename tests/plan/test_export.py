@@ -53,7 +53,7 @@ def test_the_graph_is_complete_and_tied_to_frozen_slots(make):
 def test_every_node_of_a_program_points_to_what_the_graph_owns(case):
     """An address that no slot covers raises."""
     backend = RecordingBackend()
-    executable = backend.compile(lowered(case.function, *case.arguments).plan)
+    executable = backend.compile(lowered(case.function, *case.arguments, device="cuda").plan)
     for arguments in (arguments_of(executable.plan, backend), tree.leaves(case.arguments)):
         given = executable.export_graph(arguments)
         types = [buffer.type.strong() for buffer in executable.plan.outputs]

@@ -22,8 +22,8 @@ F64 = np.float64
 INDEX = np.array([7, 0, 3, 3, 1, 6, 2, 5])
 
 
-def plan_of(function, *arguments) -> Plan:
-    return tracegraph.jit(function, device="host").lower(*arguments).plan
+def plan_of(function, *arguments, device="host") -> Plan:
+    return tracegraph.jit(function, device=device).lower(*arguments).plan
 
 
 def kinds(plan: Plan) -> Counter[str]:
@@ -406,7 +406,7 @@ def test_library_operands_are_read_in_place_through_views_of_scratch():
         h = np.tanh(x * 2.0)
         return h.T @ w
 
-    plan = plan_of(product, ArrayType(F64, (6, 4)), ArrayType(F64, (6, 3)))
+    plan = plan_of(product, ArrayType(F64, (6, 4)), ArrayType(F64, (6, 3)), device="cuda")
     (node,) = [n for n in plan.graph.nodes if isinstance(n, LibraryNode)]
     assert (node.m, node.n, node.k) == (4, 3, 6)
     assert (node.left.row_stride, node.left.column_stride) == (1, 4)
@@ -414,13 +414,19 @@ def test_library_operands_are_read_in_place_through_views_of_scratch():
 
 
 def test_an_argument_of_a_product_inside_a_loop_is_staged_once_outside():
-    def power(a, x):
-        return tracegraph.fori_loop(0, 5, lambda _, v: a @ v, x)
+    def power(a, x, n):
+        return tracegraph.fori_loop(0, n, lambda _, v: a @ v, x)
 
-    plan = plan_of(power, ArrayType(F64, (8, 8)), vector())
+    plan = plan_of(power, ArrayType(F64, (8, 8)), vector(), ArrayType(np.int64), device="cuda")
     assert next(type(n).__name__ for n in plan.graph.nodes) == "MemcpyNode"
     (loop,) = [n for n in plan.graph.nodes if isinstance(n, WhileNode)]
     assert not any(type(n).__name__ == "MemcpyNode" for n in loop.body.nodes)
+
+
+def test_a_product_on_the_host_reads_its_arguments_in_place():
+    plan = plan_of(lambda a, x: a.T @ x, ArrayType(F64, (6, 4)), ArrayType(F64, (6, 3)))
+    (node,) = [n for n in plan.graph.nodes if isinstance(n, LibraryNode)]
+    assert [node.left.buffer, node.right.buffer] == list(plan.inputs)
 
 
 def test_small_independent_results_are_one_node():

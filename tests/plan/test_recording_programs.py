@@ -66,10 +66,13 @@ def choose(x, n):
     return tracegraph.switch(n, branches, x) + x @ x
 
 
-@pytest.mark.parametrize("fun", [power, collatz, iterate, choose])
-def test_a_program(fun):
+@pytest.mark.parametrize(
+    ("fun", "device"),
+    [(power, "host"), (collatz, "host"), (iterate, "cuda"), (choose, "cuda")],
+)
+def test_a_program(fun, device):
     x = np.ones((9, 9))
-    plan = tracegraph.jit(fun, device="host").lower(x, 3).plan
+    plan = tracegraph.jit(fun, device=device).lower(x, 3).plan
     driver = RecordingDriver()
     executable = RecordingBackend(driver).compile(plan)
     (graph,) = driver.graphs
