@@ -43,8 +43,8 @@ class Costs:
         gigaflop: a billion operations of a product.
         again: what an op may take, in units of `Elementwise.cost`, to be done again for each use of
             its result, rather than once and stored.
-        anywhere: what a value may take, in the same units, to be computed in the order in which a
-            gather or a roll reads its elements.
+        calls: whether each op is a call on arrays: what it takes of a gather or a roll is a call of
+            its own, then, for each array.
     """
 
     kernel: float
@@ -60,7 +60,7 @@ class Costs:
     megabyte: float
     gigaflop: float
     again: float
-    anywhere: float
+    calls: bool
 
 
 CUDA = Costs(
@@ -77,7 +77,7 @@ CUDA = Costs(
     megabyte=0.24,
     gigaflop=20.0,
     again=1,
-    anywhere=inf,
+    calls=False,
 )
 
 HOST = Costs(
@@ -94,11 +94,11 @@ HOST = Costs(
     megabyte=100.0,
     gigaflop=1e4,
     again=0,
-    anywhere=0,
+    calls=True,
 )
 """Where Python decides about branches and loops, their nodes are free: only that matters here.
 
-Each op is a call on arrays, so that it is done once, and forwards through memory."""
+Each op is a call on arrays, so that it is done once."""
 
 POINTS_PER_BLOCK = 512
 

@@ -67,7 +67,7 @@ class Site(NamedTuple):
     root: Hashable
     index_map: Hashable  # None: the root's own point
     points: int
-    anywhere: bool = False
+    scattered: bool = False
     """Whether neighbours are evaluated far from each other."""
 
 
@@ -277,14 +277,14 @@ class _Analysis:
                 for site in sites:
                     known[site] = None
             else:
-                anywhere = isinstance(form, Indexed) and form.scattered
+                scattered = isinstance(form, Indexed) and form.scattered and k == 0
                 for site in sites:
-                    known[_mapped(site, atom, (eqn, k), anywhere)] = None
+                    known[_mapped(site, atom, (eqn, k), scattered)] = None
 
     def _must_store(self, eqn: Eqn, out: Value, sites: Sequence[Site]) -> bool:
         if is_free(eqn):
             return False
-        if self.cost[out] > self.costs.anywhere and any(site.anywhere for site in sites):
+        if self.costs.calls and self._is_read_too_often(out, sites):
             return True
         if len(sites) > 1:
             if own_cost(eqn) > self.costs.again:
@@ -294,6 +294,33 @@ class _Analysis:
         if self.cost[out] < EXPENSIVE:
             return False
         return any(site.points >= EXPANSION * out.type.size for site in sites)
+
+    def _is_read_too_often(self, out: Value, sites: Sequence[Site]) -> bool:
+        """Whether gathers and rolls that read each array which the value is computed of, and
+        compute it there, take longer than to compute all of it, and read that.
+        """
+        points = sum(site.points for site in sites if site.scattered)
+        if not points or not self.cost[out]:
+            return False
+        arrays = self._arrays_read(out)
+        passes = arrays + 1  # of the op itself
+        return (arrays + passes) * points >= points + passes * out.type.size
+
+    def _arrays_read(self, out: Value) -> int:
+        """Of how many arrays the value is computed where it is used."""
+        known = {out}
+        found = 0
+        pending = [out]
+        while pending:
+            value = pending.pop()
+            eqn = self.producer.get(value)
+            if eqn is None or value in self.result.stored or not isinstance(eqn.op.form, _MAPPED):
+                found += value.type.size > 1
+                continue
+            below = {a for a in eqn.operands if isinstance(a, Value)} - known
+            known |= below
+            pending.extend(below)
+        return found
 
     def _visit_reduction(self, eqn: Eqn) -> None:
         (out,) = eqn.outputs
@@ -332,6 +359,6 @@ def _scalar_or(atom: Atom, index_map: Hashable) -> Hashable:
     return "scalar" if atom.type.size == 1 else index_map
 
 
-def _mapped(site: Site, atom: Atom, through: Hashable, anywhere: bool) -> Site:
+def _mapped(site: Site, atom: Atom, through: Hashable, scattered: bool) -> Site:
     index_map = _scalar_or(atom, (site.index_map, through))
-    return Site(site.root, index_map, site.points, site.anywhere or anywhere)
+    return Site(site.root, index_map, site.points, site.scattered or scattered)

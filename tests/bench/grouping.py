@@ -39,6 +39,12 @@ REPEATS = 3
 Arrays = list[np.ndarray]
 Step = tuple[str, Callable[..., Any], tuple[int, ...]]
 
+
+def _anywhere(extent: int, count: int) -> np.ndarray:
+    """Positions along an axis, out of order."""
+    return np.random.default_rng(extent).integers(0, extent, count, np.int32)
+
+
 UNARY = {
     "sin": np.sin,
     "tanh": np.tanh,
@@ -47,6 +53,9 @@ UNARY = {
     "flip": np.flip,
     "cumsum": lambda x: np.cumsum(x, axis=-1),
     "roll": lambda x: np.roll(x, 1, axis=-1),
+    "elements": lambda x: x.ravel()[_anywhere(x.size, x.size)].reshape(x.shape),
+    "rows": lambda x: x[_anywhere(len(x), len(x))],
+    "few rows": lambda x: x[_anywhere(len(x), 1 + len(x) // 16)],
     "sum": np.sum,
     "rows' max": lambda x: np.max(x, axis=-1, keepdims=True),
     "rows' sum": lambda x: np.sum(x, axis=-1, keepdims=True),
@@ -97,7 +106,7 @@ def draw(rng: np.random.Generator, largest: int) -> tuple[Chain, Arrays]:
             function, operands = BINARY[name], (*operands, int(rng.integers(len(known))))
         try:
             (result,) = make_program(function)(*(known[i] for i in operands)).out_types
-        except ValueError:  # shapes that do not broadcast
+        except (ValueError, TypeError):  # shapes that do not broadcast, a number that has no rows
             continue
         if result.size <= 2 * size + SMALLEST:
             steps.append((name, function, operands))

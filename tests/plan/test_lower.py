@@ -92,6 +92,14 @@ def test_the_host_computes_forwards_and_once(moved):
     assert group.group(region, 2, CUDA).stored == set()
 
 
+@pytest.mark.parametrize(("picked", "stores"), [(1 << 20, True), (1 << 19, False), (1 << 4, False)])
+def test_the_host_computes_alone_what_is_picked_if_that_is_less(picked, stores):
+    region = tracegraph.jit(lambda x, y, index: (x * y)[index])
+    types = [ArrayType(np.float32, (1 << 20,))] * 2
+    body = region.trace(*types, ArrayType(np.int32, (picked,))).optimized.body
+    assert group.group(body, 1, HOST).stored == ({body.eqns[0].outputs[0]} if stores else set())
+
+
 def _apart(x, p):
     shared = np.sin(x)
     return shared + 1, *[p[k:] for k in range(12)], shared * 2
