@@ -31,6 +31,7 @@ from lowering.host.registers import (
     memory_order,
     static,
 )
+from lowering.host.wrapping import range_of, within, wrap, wrap_into, wrapping_of
 from lowering.kernel import Predicate, Store
 from tracegraph.op import Elementwise
 from tracegraph.scalar import (
@@ -184,7 +185,8 @@ class Evaluator:
 
     def _demands(self, expr: Expr) -> tuple[Expr, ...]:
         if not isinstance(expr, Load):
-            return expr.children
+            given = self._given_index(expr)
+            return expr.children if given is None else (given,)
         if self._is_zero(expr):
             return ()
         if self._pieces(expr) is not None:
@@ -210,17 +212,41 @@ class Evaluator:
                 )
                 called = isinstance(op.form, Elementwise) and op.form.cost >= CALLED
                 return self.write(function, registers, dtype, elementwise, forwards=called)
-            case Select(predicate=predicate, chosen=chosen, other=other):
-                registers = tuple(map(self.value, (predicate, chosen, other)))
-                return self.write(functions.where, registers, expr.dtype, elementwise=False)
             case AsValue(operand=operand, dtype=dtype):
                 return self._converted(operand, dtype)
             case AsIndex(operand=operand):
                 return self._converted(operand, _INDEX)
         return self._emit_index(expr)
 
+    def _given_index(self, expr: Expr) -> Expr | None:
+        """The index array that an expression wraps or tests as a whole."""
+        if not isinstance(expr, Clamp | Select | Both) or not self.axes_of(expr):
+            return None
+        found = range_of(expr) or wrapping_of(expr)
+        return None if found is None else found[0]
+
+    def _emit_given(self, expr: Expr, given: Expr) -> Register:
+        """What a program makes of an index that it is given."""
+        index = self.value(given)
+        tested = range_of(expr)
+        if tested is not None:
+            return self.write(within(tested[1]), (index,), expr.dtype)
+        wrapping = wrapping_of(expr)
+        assert wrapping is not None
+        if not isinstance(index, View | Late):
+            return self.write(wrap_into(wrapping), (index,), expr.dtype)
+        output = Late(index.dtype, index.shape, index.dims, index.buffer)
+        self._assign(wrap(wrapping), (index,), output)
+        return output
+
     def _emit_index(self, expr: Expr) -> Register:
+        given = self._given_index(expr)
+        if given is not None:
+            return self._emit_given(expr, given)
         match expr:
+            case Select(predicate=predicate, chosen=chosen, other=other):
+                registers = tuple(map(self.value, (predicate, chosen, other)))
+                return self.write(functions.where, registers, expr.dtype, elementwise=False)
             case Sum(terms=terms, offset=offset):
                 return self._sum(terms, offset)
             case FloorDiv(operand=operand, divisor=divisor):

@@ -473,6 +473,35 @@ def test_passes_take_long_programs() -> None:
     assert_same_results(p, optimize(p))
 
 
+@pytest.mark.parametrize(
+    ("dtype", "exponent", "op"),
+    [
+        ("float32", 2, "square"),
+        ("float64", 0.5, "sqrt"),
+        ("float16", -1, "reciprocal"),
+        ("int32", 2, "square"),
+        ("float64", 1, None),
+        ("float16", 0.5, "power"),
+        ("int32", -1, "power"),
+        ("float64", 3, "power"),
+        ("complex64", 2, "power"),
+    ],
+)
+def test_powers_are_what_numpy_computes_them_by(
+    dtype: str, exponent: float, op: str | None
+) -> None:
+    ends = [-np.inf, np.inf, np.nan] if dtype.startswith("float") else []
+    x = np.array([0, 1, 2, -3, 7, *ends]).astype(dtype)
+    base = Value(ArrayType(dtype, x.shape))
+    exponents = Literal(np.asarray(exponent, dtype)[()], ArrayType(dtype))
+    eqn = Eqn(get("power"), (base, exponents), (Value(base.type),))
+    simplified = simplify(verify(program([base], [eqn], out(eqn))))
+    assert [e.op.name for e in walk(simplified.body)] == ([] if op is None else [op])
+    if (dtype, exponent) != ("int32", -1):
+        with np.errstate(all="ignore"):
+            np.testing.assert_array_equal(interpret.run(simplified, x)[0], x**exponents.value)
+
+
 def test_a_pass_may_not_change_types() -> None:
     """A weak product by 1 is strong: the operand cannot stand for it."""
     x = value("~f64[]")

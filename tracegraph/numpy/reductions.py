@@ -234,4 +234,6 @@ def _running(name: str, a: Any, axis: int | None, dtype: DTypeLike | None, out: 
 
 def sum_of_squares(a: Any, axis: Axis, keepdims: bool) -> Any:
     """Sums of squared absolute values, in the real dtype."""
-    return sum(square(absolute(a)), axis, keepdims=keepdims)
+    a = as_array(a)
+    size = absolute(a) if a.dtype.kind == "c" else a
+    return sum(square(size), axis, keepdims=keepdims)

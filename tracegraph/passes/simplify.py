@@ -1,4 +1,5 @@
-"""Algebraic clean-up: ops that provably change no bit of their operand.
+"""Algebraic clean-up that provably changes no bit: ops that leave an operand as it is, and powers
+that are cheaper ops.
 
 Only what is exact in floating point is done: x * 1 is x, but x + 0 turns -0.0 into 0.0.
 """
@@ -6,11 +7,13 @@ Only what is exact in floating point is done: x * 1 is x, but x + 0 turns -0.0 i
 from __future__ import annotations
 
 from tracegraph.ir import Atom, Eqn, Literal, Program
+from tracegraph.op import get
 from tracegraph.passes.rewrite import Defs, Replacement, Rule, by_name, producer, rewrite
+from tracegraph.record import altered
 
 
 def simplify(program: Program) -> Program:
-    """The program without ops that leave an operand as it is."""
+    """The program without ops that leave an operand as it is, and without such powers."""
     return rewrite(program, lambda: by_name(simplify_rules))
 
 
@@ -47,6 +50,30 @@ def _sum(eqn: Eqn, defs: Defs) -> Replacement | None:
     return Replacement((x,)) if _is(y, zero) else Replacement((y,)) if _is(x, zero) else None
 
 
+def _power(eqn: Eqn, defs: Defs) -> Replacement | None:
+    """NumPy computes these powers so, too, but for the root of 16-bit numbers: that of minus
+    infinity is infinity as a power, and NaN as a root.
+    """
+    x, y = eqn.operands
+    real = x.type.dtype.kind == "f"
+    if not real and x.type.dtype.kind not in "iu":
+        return None
+    if _is(y, 1):
+        return Replacement((x,))
+    if _is(y, 2):
+        return _unary("square", eqn)
+    if real and _is(y, -1):
+        return _unary("reciprocal", eqn)
+    if real and _is(y, 0.5) and x.type.dtype.itemsize > 2:
+        return _unary("sqrt", eqn)
+    return None
+
+
+def _unary(name: str, eqn: Eqn) -> Replacement:
+    """Another op of the first operand alone."""
+    return Replacement(eqn.outputs, (altered(eqn, op=get(name), operands=eqn.operands[:1]),))
+
+
 def _involution(eqn: Eqn, defs: Defs) -> Replacement | None:
     inner = producer(eqn, defs)
     return Replacement((inner.operands[0],)) if inner is not None else None
@@ -68,6 +95,7 @@ simplify_rules: dict[str, Rule] = {
     "subtract": _difference,
     "multiply": _product,
     "divide": _quotient,
+    "power": _power,
     "negative": _involution,
     "invert": _involution,
     "logical_not": _involution,
@@ -75,4 +103,4 @@ simplify_rules: dict[str, Rule] = {
     "cast": _cast,
     "where": _where,
 }
-"""By name of an op: where it leaves an operand as it is."""
+"""By name of an op: what stands in place of it, where it is not needed."""
