@@ -354,7 +354,8 @@ class Evaluator:
 
     def _first(self, load: Load, where: Place) -> Expr:
         """The rest, counted in rows if the load is of whole rows."""
-        return floor_divide(where.rest, windows.row_length(load.buffer, where, self.extents))
+        rows = windows.rows_at(load.buffer, where, self.extents)
+        return where.rest if rows is None else floor_divide(where.rest, rows.length)
 
     def _load(self, load: Load) -> Register:
         if self._is_zero(load):
@@ -398,16 +399,18 @@ class Evaluator:
             return static(np.zeros((), load.dtype))
         axes = {axis: axis for axis in sorted({*positions.dims, *where.strides})}
         layout = (len(extents), tuple(positions.dims), tuple(where.strides))
-        if where.strides and windows.row_length(buffer, where, extents) == 1:
+        rows = windows.rows_at(buffer, where, extents)
+        if rows is None:
             source = windows.sliding_window(buffer, where, extents)
             gathered = Late(load.dtype, self.mesh(axes), axes, None)
             inputs = (source, self.raised(positions, where))
             self._assign(functions.gathered(*layout), inputs, gathered)
             return gathered
-        source = windows.rows(buffer, where, extents)
+        source = windows.rows(buffer, where, extents, rows)
         # in no other order: what `take` fills must be row-major
         output = Temporary(load.dtype, self.mesh(axes), axes)
-        made = Instruction("write", functions.taken(*layout), (source, positions), output)
+        take = functions.taken(*layout, len(rows.outer))
+        made = Instruction("write", take, (source, positions), output)
         self.instructions.append(made)
         return output
 

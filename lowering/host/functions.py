@@ -174,9 +174,10 @@ def store_where(value: Array, guard: Array, out: Array) -> None:
 
 
 def taken(
-    rank: int, position_axes: Sequence[int], row_axes: Sequence[int]
+    rank: int, position_axes: Sequence[int], row_axes: Sequence[int], dim: int
 ) -> Callable[[Array, Array, Array], object]:
-    """A function (rows, positions, out) that fills an open mesh with the rows at the positions.
+    """A function (rows, positions, out) that fills an open mesh with the rows at the positions
+    along a dimension.
 
     All positions are in range: the mode 'clip' only spares NumPy a copy of `out`.
     """
@@ -186,7 +187,7 @@ def taken(
 
     def take(source: Array, positions: Array, out: Array) -> None:
         chosen = positions[squeeze] if positions.ndim else positions
-        source.take(chosen, 0, out[kept], "clip")
+        source.take(chosen, dim, out[kept], "clip")
 
     return take
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import prod
+from typing import NamedTuple
 
 from lowering.buffer import Buffer
 from lowering.host.place import Place
 from lowering.host.registers import View
 from lowering.strides import row_major_strides
-from tracegraph.scalar import const, modulo
+from tracegraph.scalar import bounds, const, modulo
 
 
 def mesh(extents: tuple[int, ...], axes: Iterable[int]) -> tuple[int, ...]:
@@ -53,24 +54,46 @@ def sliding_window(buffer: Buffer, where: Place, extents: tuple[int, ...]) -> Vi
     return View(buffer.type.dtype, shape, dims, buffer, strides, -where.low * size)
 
 
-def row_length(buffer: Buffer, where: Place, extents: tuple[int, ...]) -> int:
-    """The n for which a place is whole rows of n elements that begin at multiples of n; or 1.
-
-    The axes along the rows come after those that the rest varies on.
+class Rows(NamedTuple):
+    """Rows of `length` elements that begin at multiples of that: one after the other, or in each
+    part of a buffer that the axes `outer` go through.
     """
-    shape = tuple(extents[axis] for axis in where.strides)
-    length = prod(shape)
-    if tuple(where.strides.values()) != row_major_strides(shape) or buffer.type.size % length:
-        return 1
-    aligned = modulo(where.rest, length) is const(0)
-    after = max(where.axes, default=-1)
-    return length if aligned and all(axis > after for axis in where.strides) else 1
+
+    length: int
+    outer: tuple[int, ...]
 
 
-def rows(buffer: Buffer, where: Place, extents: tuple[int, ...]) -> View:
-    """The rows of `row_length` elements of a buffer, each in the shape of the regular axes."""
-    sliding = sliding_window(buffer, where, extents)
-    size, length = buffer.type.dtype.itemsize, prod(sliding.shape[1:])
-    shape = (buffer.type.size // length, *sliding.shape[1:])
-    strides = (length * size, *sliding.strides[1:])
-    return View(sliding.dtype, shape, sliding.dims, buffer, strides, 0)
+def rows_at(buffer: Buffer, where: Place, extents: tuple[int, ...]) -> Rows | None:
+    """The rows that a place consists of, if it does: the axes along them come after those that the
+    rest varies on, and the outer ones before.
+    """
+    first, last = min(where.axes, default=0), max(where.axes, default=-1)
+    outer = tuple(axis for axis in where.strides if axis < first)
+    inner = tuple(axis for axis in where.strides if axis > last)
+    shape = tuple(extents[axis] for axis in inner)
+    parts = tuple(extents[axis] for axis in outer)
+    length, part = prod(shape), buffer.type.size // prod(parts)
+    dense = (*(part * n for n in row_major_strides(parts)), *row_major_strides(shape))
+    if tuple(where.strides.values()) != dense or buffer.type.size != part * prod(parts):
+        return None
+    if part % length or modulo(where.rest, length) is not const(0):
+        return None
+    if outer:
+        ends = bounds(where.rest)
+        if ends is None or ends[0] < 0 or ends[1] >= part:
+            return None  # it may begin in a part before or after
+    return Rows(length, outer)
+
+
+def rows(buffer: Buffer, where: Place, extents: tuple[int, ...], of: Rows) -> View:
+    """All rows of a buffer, each in the shape of the axes along it."""
+    axes = tuple(where.strides)
+    count = len(of.outer)
+    parts = tuple(extents[axis] for axis in of.outer)
+    shape = tuple(extents[axis] for axis in axes[count:])
+    each = buffer.type.size // prod(parts) // of.length
+    whole = (*parts, each, *shape)
+    size = buffer.type.dtype.itemsize
+    strides = tuple(n * size for n in row_major_strides(whole))
+    dims = {axis: i if i < count else i + 1 for i, axis in enumerate(axes)}
+    return View(buffer.type.dtype, whole, dims, buffer, strides, 0)

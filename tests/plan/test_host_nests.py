@@ -10,6 +10,8 @@ import tracegraph
 import tracegraph.ops
 from lowering.backends.host import HostBackend
 from lowering.buffer import Buffer
+from lowering.host.evaluate import Evaluator
+from lowering.host.registers import Late, Temporary
 from lowering.host.schedule import BLOCK_BYTES
 from lowering.kernel import (
     Accumulator,
@@ -137,6 +139,36 @@ def test_gathers_rows_elements_and_diagonals():
     np.testing.assert_array_equal(found, X[rows, range(5)])
     found = indexed(X, np.array(2), lambda x, r, i: Load.make(x, (at(r), i), None), 6)
     np.testing.assert_array_equal(found, X[2])
+
+
+@pytest.mark.parametrize(
+    ("value", "expected", "takes"),
+    [
+        (lambda x, at, i, j, k: (i, at(j), k), lambda x, r: x[:, r], True),
+        (lambda x, at, i, j, k: (at(i), j, k), lambda x, r: x[r], True),
+        (lambda x, at, i, j, k: (i, j, at(k)), lambda x, r: x[:, :, r], True),
+        (lambda x, at, i, j, k: (at(i), j, at(k)), lambda x, r: x[r][:, :, r], False),
+        (lambda x, at, i, j, k: (j, at(i), k), lambda x, r: x[:, r].transpose(1, 0, 2), False),
+        (lambda x, at, i, j, k: (2 - i, at(j), k), lambda x, r: x[::-1, r], False),
+        (lambda x, at, i, j, k: (i, at(j) + 1, k), lambda x, r: x[:, r + 1], False),
+    ],
+)
+def test_gathers_along_any_dimension_take_rows_where_they_can(value, expected, takes):
+    x, r = np.arange(36.0).reshape(3, 3, 4), np.array([1, 0, 1])
+    loads = []
+
+    def load(source, index, *space):
+        def at(axis):
+            return clamp(as_index(Load.make(index, (axis,), None)), 0, 2)
+
+        loads.append(Load.make(source, value(source, at, *space), None))
+        return loads[-1]
+
+    wanted = expected(x, r)
+    np.testing.assert_array_equal(indexed(x, r, load, *wanted.shape), wanted)
+    run = Evaluator(wanted.shape)
+    run.value(loads[0])
+    assert isinstance(run.instructions[-1].output, Temporary if takes else Late)
 
 
 def test_guarded_gather_from_positions_out_of_range():
