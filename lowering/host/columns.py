@@ -37,14 +37,14 @@ ROWS, FOLDED_ROWS = 2048, 256
 
 
 SHORT_FOLD, MANY_FOLDS = 8, 64
-"""Elements of a row, and rows, for which a fold along rows pays that reads a copy."""
+"""Elements of a row, and rows, for which a fold pays that reads a copy."""
 
 
 def turn_short_folds(instructions: Sequence[Instruction]) -> list[Instruction]:
     """The instructions, with a copy for each fold along many short rows."""
     result: list[Instruction] = []
     for each in instructions:
-        if _folds_short_rows(each):
+        if _folds_short_rows(each) or _folds_few_columns(each):
             (value,) = each.inputs
             copy = _turned(value, _folded(each))
             made = Instruction("write", functions.store, (value,), copy, elementwise=True)
@@ -64,6 +64,19 @@ def _folds_short_rows(instruction: Instruction) -> bool:
     return few and innermost(value) in folded
 
 
+def _folds_few_columns(instruction: Instruction) -> bool:
+    """Whether it folds across rows that are short, too, but fewer than to go column by column."""
+    folded = _folded(instruction)
+    if not folded:
+        return False
+    (value,) = instruction.inputs
+    dim = innermost(value)
+    if dim is None or dim in folded or value.shape[dim] > MOST_COLUMNS:
+        return False
+    rows = prod(value.shape) // value.shape[dim]
+    return MANY_FOLDS <= rows < FOLDED_ROWS * value.shape[dim]
+
+
 def _folded(instruction: Instruction) -> tuple[int, ...]:
     """The dimensions that an instruction folds, if it folds some and not all."""
     function = instruction.function
@@ -73,10 +86,12 @@ def _folded(instruction: Instruction) -> tuple[int, ...]:
 
 
 def _turned(value: Register, folded: tuple[int, ...]) -> Temporary:
-    """A copy to be, in which the elements that one result is made of lie far from each other."""
+    """A copy to be: folded along memory if that is not what the value is, or else across it."""
     order = memory_order(value) or range(len(value.shape))
     kept = [dim for dim in order if dim not in folded]
-    return Temporary(value.dtype, value.shape, value.dims, (*folded, *kept))
+    along = innermost(value) not in folded
+    moved = (*kept, *folded) if along else (*folded, *kept)
+    return Temporary(value.dtype, value.shape, value.dims, moved)
 
 
 def by_columns(instructions: Sequence[Instruction]) -> tuple[Instruction, ...]:

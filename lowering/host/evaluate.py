@@ -398,18 +398,23 @@ class Evaluator:
         if buffer.type.size <= where.high - where.low:  # the guard never holds: nothing fits
             return static(np.zeros((), load.dtype))
         axes = {axis: axis for axis in sorted({*positions.dims, *where.strides})}
-        layout = (len(extents), tuple(positions.dims), tuple(where.strides))
+        rank, chosen = len(extents), tuple(positions.dims)
         rows = windows.rows_at(buffer, where, extents)
         if rows is None:
             source = windows.sliding_window(buffer, where, extents)
             gathered = Late(load.dtype, self.mesh(axes), axes, None)
             inputs = (source, self.raised(positions, where))
-            self._assign(functions.gathered(*layout), inputs, gathered)
+            gather = functions.gathered(rank, chosen, tuple(where.strides))
+            self._assign(gather, inputs, gathered)
             return gathered
-        source = windows.rows(buffer, where, extents, rows)
-        # in no other order: what `take` fills must be row-major
-        output = Temporary(load.dtype, self.mesh(axes), axes)
-        take = functions.taken(*layout, len(rows.outer))
+        source = windows.rows(buffer, extents, rows)
+        order = (*rows.outer, *sorted(chosen), *rows.inner)  # what `take` fills in one range
+        others = [axis for axis in range(rank) if axis not in order]
+        in_order = order == tuple(sorted(order))
+        output = Temporary(
+            load.dtype, self.mesh(axes), axes, None if in_order else (*others, *order)
+        )
+        take = functions.taken(rank, chosen, rows.outer, rows.inner)
         made = Instruction("write", take, (source, positions), output)
         self.instructions.append(made)
         return output

@@ -56,44 +56,43 @@ def sliding_window(buffer: Buffer, where: Place, extents: tuple[int, ...]) -> Vi
 
 class Rows(NamedTuple):
     """Rows of `length` elements that begin at multiples of that: one after the other, or in each
-    part of a buffer that the axes `outer` go through.
+    part of a buffer that the axes `outer` go through. The axes `inner` go along them. Axes are in
+    the order of memory.
     """
 
     length: int
     outer: tuple[int, ...]
+    inner: tuple[int, ...]
 
 
 def rows_at(buffer: Buffer, where: Place, extents: tuple[int, ...]) -> Rows | None:
-    """The rows that a place consists of, if it does: the axes along them come after those that the
-    rest varies on, and the outer ones before.
-    """
-    first, last = min(where.axes, default=0), max(where.axes, default=-1)
-    outer = tuple(axis for axis in where.strides if axis < first)
-    inner = tuple(axis for axis in where.strides if axis > last)
-    shape = tuple(extents[axis] for axis in inner)
-    parts = tuple(extents[axis] for axis in outer)
-    length, part = prod(shape), buffer.type.size // prod(parts)
-    dense = (*(part * n for n in row_major_strides(parts)), *row_major_strides(shape))
-    if tuple(where.strides.values()) != dense or buffer.type.size != part * prod(parts):
+    """The rows that a place consists of, if it does."""
+    length, inner = 1, list[int]()
+    outer = sorted(where.strides, key=lambda axis: where.strides[axis])
+    while outer and where.strides[outer[0]] == length:
+        length *= extents[outer[0]]
+        inner.insert(0, outer.pop(0))
+    part = buffer.type.size // prod(extents[axis] for axis in outer)
+    found = Rows(length, tuple(reversed(outer)), tuple(inner))
+    whole = part
+    for axis in outer:
+        if where.strides[axis] != whole:
+            return None
+        whole *= extents[axis]
+    if whole != buffer.type.size or part % length or modulo(where.rest, length) is not const(0):
         return None
-    if part % length or modulo(where.rest, length) is not const(0):
-        return None
-    if outer:
-        ends = bounds(where.rest)
-        if ends is None or ends[0] < 0 or ends[1] >= part:
-            return None  # it may begin in a part before or after
-    return Rows(length, outer)
+    ends = bounds(where.rest) if outer else (0, 0)
+    if ends is None or ends[0] < 0 or ends[1] >= part:
+        return None  # it may begin in a part before or after
+    return found
 
 
-def rows(buffer: Buffer, where: Place, extents: tuple[int, ...], of: Rows) -> View:
+def rows(buffer: Buffer, extents: tuple[int, ...], of: Rows) -> View:
     """All rows of a buffer, each in the shape of the axes along it."""
-    axes = tuple(where.strides)
-    count = len(of.outer)
-    parts = tuple(extents[axis] for axis in of.outer)
-    shape = tuple(extents[axis] for axis in axes[count:])
-    each = buffer.type.size // prod(parts) // of.length
-    whole = (*parts, each, *shape)
+    outer, inner = (tuple(extents[axis] for axis in axes) for axes in (of.outer, of.inner))
+    shape = (*outer, buffer.type.size // prod(outer) // of.length, *inner)
     size = buffer.type.dtype.itemsize
-    strides = tuple(n * size for n in row_major_strides(whole))
-    dims = {axis: i if i < count else i + 1 for i, axis in enumerate(axes)}
-    return View(buffer.type.dtype, whole, dims, buffer, strides, 0)
+    strides = tuple(n * size for n in row_major_strides(shape))
+    dims = {axis: i for i, axis in enumerate(of.outer)}
+    dims |= {axis: len(outer) + 1 + i for i, axis in enumerate(of.inner)}
+    return View(buffer.type.dtype, shape, dims, buffer, strides, 0)

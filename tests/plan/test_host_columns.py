@@ -57,7 +57,7 @@ ROW_BY_ROW = {
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16, np.int32])
-@pytest.mark.parametrize("count", [1, 63, 6145, 400_000])
+@pytest.mark.parametrize("count", [1, 63, 500, 6145, 400_000])
 @pytest.mark.parametrize("name", ROW_BY_ROW)
 def test_results_are_those_of_numpy(name, count, dtype):
     x = points(count, dtype=dtype) if dtype != np.int32 else (9 * points(count)).astype(dtype)
@@ -80,6 +80,15 @@ def test_a_fold_along_long_columns_is_done_by_columns():
     assert "each_column" in names_of(fold, points(20_000))
     assert "each_column" not in names_of(fold, points(20_000).T.copy())
     assert "each_column" not in names_of(fold, points(500))
+
+
+def test_a_fold_along_columns_of_some_length_reads_a_copy_in_which_each_is_a_range():
+    def copies(count):
+        steps = steps_of(lambda x: x.max(axis=0), points(count))
+        return [made.output.order for made in steps if made.function is functions.store]
+
+    assert copies(500) == [(1, 0)]
+    assert copies(50) == copies(20_000) == []
 
 
 def test_a_fold_along_short_rows_reads_a_copy_by_columns():
