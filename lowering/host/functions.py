@@ -325,11 +325,11 @@ def _is_half(dtype: np.dtype[Any]) -> bool:
 
 def positioned(ufunc: np.ufunc, kept: int) -> Callable[[Array, Array], object]:
     """A function (values, out): the first extreme over the dimensions after the first `kept`."""
-    search: Any = np.argmin if ufunc is np.minimum else np.argmax
+    search = np.ndarray.argmin if ufunc is np.minimum else np.ndarray.argmax
 
     def position(value: Array, out: Array) -> None:
-        found = search(value.reshape(*value.shape[:kept], -1), axis=-1)
-        out[...] = np.asarray(found).reshape(out.shape)
+        found = search(value.reshape(*value.shape[:kept], -1), -1)
+        out[...] = found.reshape(out.shape)
 
     return position
 
