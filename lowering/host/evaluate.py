@@ -24,6 +24,7 @@ from lowering.host.place import Place, place
 from lowering.host.registers import (
     Instruction,
     Late,
+    Mirrored,
     Register,
     Static,
     Temporary,
@@ -334,10 +335,14 @@ class Evaluator:
     def _load_place(self, load: Load) -> Place:
         where = place(load.buffer, load.indices, self.extents, self.axes_of)
         guard = _guard(load)
-        if guard is None or where.fits(load.buffer.type.size):
+        if guard is not None and not where.fits(load.buffer.type.size):
+            axes = where.axes | self.axes_of(guard)
+            where = place(load.buffer, load.indices, self.extents, self.axes_of, axes)
+        if not where.axes or min(where.strides.values(), default=0) >= 0:
             return where
-        axes = where.axes | self.axes_of(guard)
-        return place(load.buffer, load.indices, self.extents, self.axes_of, axes)
+        forwards = where.forwards()
+        takes_rows = windows.rows_at(load.buffer, forwards, self.extents) is not None
+        return forwards if takes_rows else where
 
     def _is_shifted(self, load: Load, where: Place) -> bool:
         """Whether a load is a window at an offset that the run computes."""
@@ -375,7 +380,7 @@ class Evaluator:
         if positions is None:
             loaded: Register = windows.window(load.buffer, where, self.extents)
         else:
-            loaded = self._gather(load, where, self.value(positions))
+            loaded = _turned(self._gather(load, where, self.value(positions)), where.turned)
         if guard is None:
             return loaded
         return self.write(
@@ -432,6 +437,13 @@ class Evaluator:
     ) -> None:
         made = Instruction("assign", function, inputs, output, whole_axes=whole_axes)
         self.instructions.append(made)
+
+
+def _turned(register: Register, axes: frozenset[int]) -> Register:
+    if not axes or not isinstance(register, Temporary):
+        return register
+    dims = frozenset(register.dims[axis] for axis in axes)
+    return Mirrored(register.dtype, register.shape, register.dims, register, dims)
 
 
 def _guard(load: Load) -> Expr | None:

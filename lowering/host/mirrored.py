@@ -90,7 +90,11 @@ def _seen(
     seen: dict[tuple[Register, frozenset[int]], Register],
 ) -> Register:
     """A register as a call reads it that goes backwards `along` these dimensions."""
-    base, mirrored = bases.get(register, (register, frozenset[int]()))
+    base: Register
+    if isinstance(register, Mirrored):
+        base, mirrored = register.base, register.along
+    else:
+        base, mirrored = bases.get(register, (register, frozenset()))
     turned = frozenset(d for d in along ^ mirrored if base.shape and base.shape[d] > 1)
     if not turned:
         return base

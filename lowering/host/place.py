@@ -22,7 +22,8 @@ AxesOf = Callable[[Expr], frozenset[int]]
 class Place:
     """Elements at rest + Σ strides[axis] · axis; `axes` are those that the rest varies on.
 
-    `low` and `high` bound Σ strides[axis] · axis.
+    `low` and `high` bound Σ strides[axis] · axis. Along axes that are `turned`, the first element
+    is the last.
     """
 
     strides: Mapping[int, int]
@@ -30,11 +31,18 @@ class Place:
     axes: frozenset[int]
     low: int
     high: int
+    turned: frozenset[int] = frozenset()
 
     @property
     def fixed(self) -> int | None:
         """The rest, if it is known."""
         return int(self.rest.value) if isinstance(self.rest, Const) else None  # type: ignore[arg-type]
+
+    def forwards(self) -> Place:
+        """The same elements, in the order of memory along the axes that are `turned` for it."""
+        turned = frozenset(axis for axis, stride in self.strides.items() if stride < 0)
+        strides = {axis: abs(stride) for axis, stride in self.strides.items()}
+        return Place(strides, self.rest + self.low, self.axes, 0, self.high - self.low, turned)
 
     def fits(self, size: int) -> bool:
         """Whether all elements are known to lie within a buffer of `size` elements."""

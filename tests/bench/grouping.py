@@ -27,7 +27,7 @@ from lowering.plan import Plan
 from tracegraph import ArrayType, make_program
 from tracegraph.compiler import default_device
 
-from .measure import Contestant, contest
+from .measure import medians
 
 STEPS = 12
 LARGEST = {"cuda": 1 << 24, "host": 1 << 20}
@@ -173,7 +173,7 @@ def _compare(chain: Chain, arguments: Arrays, device: str, seconds: float) -> Co
     rows, columns = arguments[0].shape
     ratios: list[float] = []
     while not ratios or (_is_slower(ratios[-1]) and len(ratios) <= REPEATS):
-        fast, slow = _medians(runs, seconds)
+        fast, slow = medians(runs, _wait, seconds)
         ratios.append(slow / fast)
         line = f"{rows} x {columns}: {nodes[0]} nodes {fast:.1f}, {nodes[1]} nodes {slow:.1f}"
         print(f"{line}, {ratios[-1]:.2f} times as fast", flush=True)
@@ -197,16 +197,6 @@ def _agree(runs: Sequence[Callable[[], Any]]) -> bool:
         np.allclose(fused, unfused, rtol=1e-3, atol=1e-3 * np.max(np.abs(unfused)), equal_nan=True)
         for fused, unfused in zip(*results, strict=True)
     )
-
-
-def _medians(runs: Sequence[Callable[[], Any]], seconds: float) -> list[float]:
-    """Microseconds of each, timed in turns."""
-    contestants = [Contestant("", run, _wait, 1) for run in runs]
-    contest(contestants, seconds, waits=True)
-    for contestant in contestants:
-        if contestant.error is not None:
-            raise contestant.error
-    return [statistics.median(c.samples) * 1e6 for c in contestants]
 
 
 def _on_host(result: Any) -> Any:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gc
 import math
+import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -93,6 +94,18 @@ def contest(contestants: Sequence[Contestant], seconds: float, waits: bool) -> l
     finally:
         gc.enable()
     return cores.paces
+
+
+def medians(
+    runs: Sequence[Callable[[], Any]], wait: Callable[[Any], object], seconds: float
+) -> list[float]:
+    """Microseconds of a run of each, timed in turns; errors are raised."""
+    contestants = [Contestant("", run, wait, 1) for run in runs]
+    contest(contestants, seconds, waits=True)
+    for contestant in contestants:
+        if contestant.error is not None:
+            raise contestant.error
+    return [statistics.median(c.samples) * 1e6 for c in contestants]
 
 
 def _guard(contestant: Contestant, step: Callable[..., None], *arguments: Any) -> None:

@@ -8,7 +8,6 @@ One line a function: microseconds of both, and how many times as fast the jitted
 from __future__ import annotations
 
 import argparse
-import statistics
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -19,7 +18,7 @@ import numpy as np
 
 import tracegraph
 
-from .measure import Contestant, contest
+from .measure import medians
 
 Arrays = dict[str, np.ndarray]
 
@@ -117,7 +116,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             different += 1
             print(f"{name}: the result differs from NumPy's")
             continue
-        ours, numpys = _medians((jitted, eager), options.seconds)
+        ours, numpys = medians((jitted, eager), lambda result: None, options.seconds)
         print(f"{name:20} {ours:10.1f} {numpys:10.1f} {numpys / ours:6.2f}", flush=True)
     return int(different > 0)
 
@@ -142,16 +141,6 @@ def _updated(update: Callable[..., Any], x: np.ndarray, *rest: np.ndarray) -> np
     copy = x.copy()
     update(copy, *rest)
     return copy
-
-
-def _medians(runs: Sequence[Callable[[], Any]], seconds: float) -> list[float]:
-    """Microseconds of each, timed in turns."""
-    contestants = [Contestant("", run, lambda result: None, 1) for run in runs]
-    contest(contestants, seconds, waits=True)
-    for contestant in contestants:
-        if contestant.error is not None:
-            raise contestant.error
-    return [statistics.median(c.samples) * 1e6 for c in contestants]
 
 
 if __name__ == "__main__":

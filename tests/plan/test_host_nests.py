@@ -149,7 +149,13 @@ def test_gathers_rows_elements_and_diagonals():
         (lambda x, at, i, j, k: (i, j, at(k)), lambda x, r: x[:, :, r], True),
         (lambda x, at, i, j, k: (at(i), j, at(k)), lambda x, r: x[r][:, :, r], False),
         (lambda x, at, i, j, k: (j, at(i), k), lambda x, r: x[:, r].transpose(1, 0, 2), True),
-        (lambda x, at, i, j, k: (2 - i, at(j), k), lambda x, r: x[::-1, r], False),
+        (lambda x, at, i, j, k: (2 - i, at(j), k), lambda x, r: x[::-1, r], True),
+        (
+            lambda x, at, i, j, k: (at(2 - i), 2 - j, 3 - k),
+            lambda x, r: x[r][::-1, ::-1, ::-1],
+            True,
+        ),
+        (lambda x, at, i, j, k: (at(i), 2 - j, k), lambda x, r: x[r, ::-1], True),
         (lambda x, at, i, j, k: (i, at(j) + 1, k), lambda x, r: x[:, r + 1], False),
     ],
 )
