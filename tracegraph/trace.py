@@ -51,9 +51,8 @@ class Trace:
         self.params: list[Value] = []
         self.eqns: list[Eqn] = []
         self.captures: dict[Value, Value] = {}  # of the parent's region -> parameter here
-        # outermost only: the latest contents of each array by identity, and all that were used
-        self.constants: dict[int, tuple[Value, np.ndarray[Any, Any], Any]] = {}
-        self.closed_over: list[tuple[Value, np.ndarray[Any, Any], Any]] = []
+        # outermost only: by what is in them, arrays that the function closes over
+        self.constants: dict[tuple[ArrayType, bytes], Value] = {}
         self.adopted: dict[int, tuple[Any, Any]] = {}  # foreign arrays, and ours made of them
         self.depth: int = 0 if parent is None else parent.depth + 1
         # of a region with effects: what the token of the first is, and that left by the last
@@ -110,14 +109,11 @@ class Trace:
     def _constant(self, x: Any, type_: ArrayType) -> Atom:
         if self.parent is not None:
             return self._capture(self.parent._constant(x, type_))
-        data = np.array(x, type_.dtype, order="C")  # a copy: later writes by the user stay outside
-        known = self.constants.get(id(x))
-        if known is None or known[1].tobytes() != data.tobytes():
-            data.setflags(write=False)
-            known = (Value(type_), data, x)
-            self.constants[id(x)] = known
-            self.closed_over.append(known)
-        return known[0]
+        content = np.asarray(x, type_.dtype).tobytes()  # later writes by the user stay outside
+        known = self.constants.get((type_, content))
+        if known is None:
+            known = self.constants[type_, content] = Value(type_)
+        return known
 
     def token(self) -> Atom:
         """What the next effect takes: the token left by the last, or else that given to the region.
@@ -156,8 +152,7 @@ class Trace:
     def close(self, results: Sequence[Any]) -> Region:
         """The finished region. Captures follow the parameters, in order of first use."""
         atoms = tuple(map(self.read, results))
-        constants = tuple([value for value, _, _ in self.closed_over])
-        params = (*self.params, *self.captures.values(), *constants)
+        params = (*self.params, *self.captures.values(), *self.constants.values())
         return Region(params, tuple(self.eqns), atoms)
 
 
@@ -289,7 +284,7 @@ def trace_program(
         results = fun(*[trace.param(t, partial(argument, i)) for i, t in enumerate(types)])
         token = () if trace.last_token is None else (trace.last_token,)
         region = trace.close((*results, *token))
-    constants = tuple([data for _, data, _ in trace.closed_over])
+    constants = tuple([np.ndarray(t.shape, t.dtype, data) for t, data in trace.constants])
     return Program(name, region, constants, effects=bool(token))
 
 

@@ -13,7 +13,14 @@ from dataclasses import replace
 from math import prod
 
 from lowering.host import functions
-from lowering.host.registers import Instruction, Mirrored, Register, Temporary, View
+from lowering.host.registers import (
+    Instruction,
+    Mirrored,
+    Register,
+    Temporary,
+    View,
+    reversed_view,
+)
 from lowering.host.straight import LEAST_ELEMENTS
 
 _Bases = Mapping[Register, tuple[Temporary, frozenset[int]]]
@@ -101,14 +108,8 @@ def _seen(
     key = base, turned
     if key not in seen:
         if isinstance(base, View):
-            seen[key] = _reversed(base, turned)
+            seen[key] = reversed_view(base, turned)
         else:
             assert isinstance(base, Temporary)
             seen[key] = Mirrored(base.dtype, base.shape, base.dims, base, turned)
     return seen[key]
-
-
-def _reversed(view: View, along: Iterable[int]) -> View:
-    last = sum((view.shape[dim] - 1) * view.strides[dim] for dim in along)
-    strides = tuple(-s if dim in along else s for dim, s in enumerate(view.strides))
-    return replace(view, strides=strides, offset=view.offset + last)

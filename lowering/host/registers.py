@@ -7,8 +7,8 @@ computed once for a whole matrix, and a scalar once for everything.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -99,6 +99,25 @@ def innermost(register: Register) -> int | None:
     """The dimension along which elements lie next to each other."""
     order = memory_order(register) or range(len(register.shape))
     return next((dim for dim in reversed(order) if register.shape[dim] > 1), None)
+
+
+def reversed_view(view: View, along: Iterable[int]) -> View:
+    """The same elements, those along these dimensions from the last to the first."""
+    last = sum((view.shape[dim] - 1) * view.strides[dim] for dim in along)
+    strides = tuple(-s if dim in along else s for dim, s in enumerate(view.strides))
+    return replace(view, strides=strides, offset=view.offset + last)
+
+
+def forwards(register: Register, dims: Iterable[int]) -> Register:
+    """The same elements, those along these dimensions in the order of memory."""
+    match register:
+        case View(strides=strides):
+            against = [dim for dim in dims if strides[dim] < 0]
+            return reversed_view(register, against) if against else register
+        case Mirrored(base=base, along=along):
+            left = along.difference(dims)
+            return replace(register, along=left) if left else base
+    return register
 
 
 def is_range(register: Register) -> bool:

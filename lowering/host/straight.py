@@ -2,7 +2,8 @@
 
 NumPy's loops are vectorised for elements that follow each other; those of a reversed view take up
 to ten times as long. A call that reads along one axis of memory and writes along another starts an
-inner loop for each short row, or misses the cache at each element.
+inner loop for each short row, or misses the cache at each element. A fold of all that lies along an
+axis reads it forwards whichever way it is seen.
 """
 
 from __future__ import annotations
@@ -14,7 +15,16 @@ from math import prod
 import numpy as np
 
 from lowering.host import functions
-from lowering.host.registers import Instruction, Register, Temporary, View, memory_order
+from lowering.host.registers import (
+    Instruction,
+    Method,
+    Mirrored,
+    Register,
+    Temporary,
+    View,
+    forwards,
+    memory_order,
+)
 from lowering.host.stores import Overlaps, stored_buffer
 
 FEWEST = 2
@@ -29,17 +39,19 @@ def straighten(instructions: Sequence[Instruction], overlaps: Overlaps) -> list[
 
     Not of one that changes from one of them to the next.
     """
-    readers: dict[View, list[int]] = {}
-    for position, each in enumerate(instructions):
+    readers: dict[View | Mirrored, list[int]] = {}
+    result = list(map(_folding_forwards, instructions))
+    for position, each in enumerate(result):
         for register in dict.fromkeys(each.inputs):
-            if isinstance(register, View) and _is_against(register, each):
+            if isinstance(register, View | Mirrored) and _is_against(register, each):
                 readers.setdefault(register, []).append(position)
-    result = list(instructions)
     copies: list[tuple[int, Instruction]] = []
     for view, positions in readers.items():
         between = instructions[positions[0] : positions[-1]]
         written = [stored_buffer(each) for each in between]
-        if any(buffer is not None and overlaps(buffer, view.buffer) for buffer in written):
+        if isinstance(view, View) and any(
+            buffer is not None and overlaps(buffer, view.buffer) for buffer in written
+        ):
             continue
         if len(positions) < FEWEST and not instructions[positions[0]].forwards:
             continue
@@ -58,12 +70,27 @@ def straighten(instructions: Sequence[Instruction], overlaps: Overlaps) -> list[
     return result
 
 
-def _is_against(view: View, reader: Instruction) -> bool:
-    if reader.forwards and min(view.strides, default=0) < 0:
+def _folding_forwards(instruction: Instruction) -> Instruction:
+    """The instruction, reading what it folds from the first element to the last."""
+    function = instruction.function
+    if not isinstance(function, Method) or function.name != "reduce":
+        return instruction
+    axes = function.before[0]
+    (value,) = instruction.inputs
+    folded = range(len(value.shape)) if axes is None else axes
+    turned = forwards(value, folded)
+    return instruction if turned is value else replace(instruction, inputs=(turned,))
+
+
+def _is_against(view: View | Mirrored, reader: Instruction) -> bool:
+    backwards = isinstance(view, Mirrored) or min(view.strides, default=0) < 0
+    if reader.forwards and backwards:
         return True
     if prod(view.shape) < LEAST_ELEMENTS or reader.output is None or reader.kind != "write":
         return False
-    if isinstance(reader.function, np.ufunc) and min(view.strides) < 0:
+    if isinstance(view, Mirrored):
+        return functions.is_pointwise(reader)
+    if isinstance(reader.function, np.ufunc) and backwards:
         return True
     return _crosses(view, reader.output) and reader.function is functions.store
 

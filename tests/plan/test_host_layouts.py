@@ -73,6 +73,57 @@ def test_what_is_vectorised_forwards_alone_reads_no_reversed_view():
     assert min(sine.inputs[0].strides) > 0
 
 
+@pytest.mark.parametrize(
+    ("fold", "strides"),
+    [
+        (lambda x: x[::-1, ::-1].sum(), {80, 4}),
+        (lambda x: x[::-1, ::-1].max(axis=0), {80, -4}),
+        (lambda x: x[::-1, ::-1].sum(axis=1), {-80, 4}),
+    ],
+)
+def test_what_is_folded_is_read_forwards(fold, strides):
+    x = np.random.default_rng(0).random((30, 20), np.float32)
+    (made,) = [made for made in steps_of(fold, x) if isinstance(made.function, Method)]
+    (value,) = made.inputs
+    assert set(value.strides) == strides
+    np.testing.assert_allclose(tracegraph.jit(fold, device="host")(x), fold(x), rtol=1e-6)
+
+
+INDEX = np.array([3, 1, 1, 0] * 20)
+
+
+@pytest.mark.parametrize(
+    ("function", "copies"),
+    [
+        (lambda x, y: x[INDEX][:, ::-1] + y, 0),
+        (lambda x, y: (x[INDEX][:, ::-1] + y, x[INDEX][:, ::-1] * y), 1),
+        (lambda x, y: x[INDEX][:, ::-1].sum() + y, 0),
+    ],
+)
+def test_gathered_rows_are_turned_round_once_if_more_than_one_call_reads_them(function, copies):
+    x, y = np.random.default_rng(1).random((2, 4, 60))
+    y = y[[0] * len(INDEX)]
+    steps = steps_of(function, x, y)
+    copied = [made.inputs[0] for made in steps if made.function is functions.store]
+    turned = [r for r in copied if isinstance(r, Mirrored) or min(r.strides, default=0) < 0]
+    assert len(turned) == copies
+    found, wanted = tracegraph.jit(function, device="host")(x, y), function(x, y)
+    for each, other in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(each, other)
+
+
+def test_what_several_calls_read_mirrored_is_turned_round_once():
+    base = Temporary(np.dtype(np.float64), (300,), {0: 0})
+    seen = Mirrored(base.dtype, base.shape, base.dims, base, frozenset({0}))
+    made = Instruction("write", np.sin, (base,), base)
+    out = [Temporary(base.dtype, base.shape, base.dims) for _ in range(2)]
+    reads = [Instruction("write", np.add, (seen, seen), each) for each in out]
+    assert straighten([made, reads[0]], apart) == [made, reads[0]]
+    first, copy, *rest = straighten([made, *reads], apart)
+    assert (first, copy.function, copy.inputs) == (made, functions.store, (seen,))
+    assert [each.inputs for each in rest] == [(copy.output, copy.output)] * 2
+
+
 def shapes_of(steps, ufunc):
     return [made.output.shape for made in steps if made.function is ufunc]
 

@@ -338,6 +338,21 @@ def test_constants_are_not_changed_by_writes_in_the_traced_function() -> None:
         trace(wrong, 4.0)
 
 
+def test_arrays_of_the_same_elements_are_one_constant() -> None:
+    index = np.array([2, 0, 1])
+
+    def function(x: Any) -> Any:
+        return x[index] + 1, x[index] * 2, x + np.zeros(3), x - np.zeros(3), x * np.zeros(3, "f4")
+
+    program = trace(function, np.zeros(3))
+    assert [(c.dtype.name, c.tolist()) for c in program.constants] == [
+        ("int64", [2, 0, 1]),
+        ("float64", [0, 0, 0]),
+        ("float32", [0, 0, 0]),
+    ]
+    assert not any(c.flags.writeable for c in program.constants)
+
+
 def test_a_closed_over_array_that_changes_while_tracing_is_two_constants() -> None:
     def function(t):
         b = np.zeros(3)
