@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from lowering.buffer import Buffer
-from lowering.host import functions, windows
+from lowering.host import faults, functions, windows
 from lowering.host.arena import Array
 from lowering.host.offsets import offset_function
 from lowering.host.pieces import Pieces, pieces_of
@@ -208,6 +208,10 @@ class Evaluator:
                 return self._load(expr)
             case Apply(op=op, args=args, dtype=dtype, attrs=attrs):
                 registers = tuple(map(self.value, args))
+                instead = faults.instead(op, registers[0].dtype) if len(registers) == 1 else None
+                if instead is not None:
+                    function, before = instead
+                    return self.write(function, (*map(static, before), *registers), dtype)
                 function, elementwise = functions.of_op(
                     op, tuple(r.dtype for r in registers), dtype, dict(attrs)
                 )
