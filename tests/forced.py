@@ -15,9 +15,11 @@ from lowering.costs import CUDA
 from lowering.features import Features
 from lowering.host.executable import HostExecutable
 from lowering.ladder import fit
+from lowering.lower import plan_of
 from lowering.plan import Plan
 from lowering.schedule import schedule
 from tracegraph import tree
+from tracegraph.stages import Lowered
 
 BRANCHING = [
     name
@@ -32,6 +34,12 @@ FORCED = {
     "both": Choices(branches="predicated", loops="unrolled", unroll=3),
     "as_estimated": Choices(),
 }
+
+
+def unscheduled(stage: Lowered) -> Plan:
+    """The program of a stage as for a GPU, with a node for each loop and branch."""
+    donated = stage.traced.signature.donated_leaves(stage.traced.key.structure)
+    return plan_of(stage.traced.optimized, CUDA, donated)
 
 
 def scheduled(plan: Plan, chosen: Choices) -> Plan:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from emulator import FILL, MARGIN, Emulator, Memory
+from forced import unscheduled
 from running import lowered
 
 from lowering.backends.recording import RecordingDriver
@@ -89,21 +90,30 @@ class PlanMemory(Memory):
 class EmulatedPlans:
     """Functions with arguments, lowered and compiled together, each ready to be run.
 
-    `rewrite` turns each plan into the one that runs. With `donate`, all arguments are donated.
+    `rewrite` turns each plan, before loops and branches are scheduled, into the one that runs. With
+    `donate`, all arguments are donated.
     """
 
     def __init__(
         self,
         programs: Mapping[str, tuple[Any, Sequence[Any]]],
         folder: Path,
-        rewrite: Callable[[Plan], Plan] = lambda plan: plan,
+        rewrite: Callable[[Plan], Plan] | None = None,
         donate: bool = False,
     ) -> None:
         self._lowered = {
-            name: lowered(function, *arguments, donated=range(len(arguments)) if donate else ())
+            name: lowered(
+                function,
+                *arguments,
+                donated=range(len(arguments)) if donate else (),
+                device="cuda",
+            )
             for name, (function, arguments) in programs.items()
         }
-        self._plans = {name: rewrite(stage.plan) for name, stage in self._lowered.items()}
+        self._plans = {
+            name: stage.plan if rewrite is None else rewrite(unscheduled(stage))
+            for name, stage in self._lowered.items()
+        }
         self._unit = common_unit(list(self._plans.values()))
         self._emulator = Emulator(self._unit, folder)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 from corpus import CASES
 from emulated_plans import common_unit
-from forced import FORCED, scheduled
+from forced import FORCED, scheduled, unscheduled
 from hypothesis import given, settings
 from running import lowered
 
@@ -30,7 +30,9 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def corpus_source() -> str:
-    return common_unit([lowered(c.function, *c.arguments).plan for c in CASES.values()]).source
+    return common_unit(
+        [lowered(c.function, *c.arguments, device="cuda").plan for c in CASES.values()]
+    ).source
 
 
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90", "sm_100"])
@@ -41,7 +43,7 @@ def test_corpus_compiles(architecture: str, corpus_source: str) -> None:
 
 
 def test_predicated_and_unrolled_programs_compile() -> None:
-    plans = [lowered(c.function, *c.arguments).plan for c in CASES.values()]
+    plans = [unscheduled(lowered(c.function, *c.arguments)) for c in CASES.values()]
     branching = [plan for plan in plans if any(map(bodies, plan.graph.nodes))]
     source = common_unit([scheduled(plan, FORCED["both"]) for plan in branching]).source
     assert source.count(") return;\n") > len(branching)
@@ -51,5 +53,5 @@ def test_predicated_and_unrolled_programs_compile() -> None:
 @settings(max_examples=20)
 @given(program=programs())
 def test_random_source_compiles(program: RandomProgram) -> None:
-    source = lowered(program.function, *program.arguments).source
+    source = lowered(program.function, *program.arguments, device="cuda").source
     assert len(cubin(source, "sm_90").code) > 0

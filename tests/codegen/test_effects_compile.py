@@ -24,6 +24,8 @@ def bounded(x: Any) -> Any:
 def test_effects_compile(architecture: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRACEGRAPH_CACHE_DIR", str(tmp_path))
     programs = {**PROGRAMS, "bounded": (bounded, (np.zeros(3),))}
-    unit = common_unit([lowered(f, *arguments).plan for f, arguments in programs.values()])
+    unit = common_unit(
+        [lowered(f, *arguments, device="cuda").plan for f, arguments in programs.values()]
+    )
     assert all(name in unit.source for name in ("ring0->head", "*failure0", "*steps0", "*stop0"))
     assert len(cubin(unit.source, architecture).code) > 0

@@ -10,7 +10,7 @@ import pytest
 from corpus import CASES
 from emulated_driver import EmulatedDriver
 from emulator import COMPILER
-from forced import FORCED, scheduled
+from forced import FORCED, scheduled, unscheduled
 from running import assert_case_agrees, lowered
 
 import lowering
@@ -42,8 +42,8 @@ def compiled(plan: Any, folder: Path) -> CudaExecutable:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_result_is_that_of_numpy(name: str, way: str | None, tmp_path: Path) -> None:
     def run(function: Any, *arguments: Any) -> Any:
-        stage = lowered(function, *arguments)
-        plan = stage.plan if way is None else scheduled(stage.plan, FORCED[way])
+        stage = lowered(function, *arguments, device="cuda")
+        plan = stage.plan if way is None else scheduled(unscheduled(stage), FORCED[way])
         executable = compiled(plan, tmp_path)
         leaves = tree.leaves(arguments)
         results = [buffer.to_host() for buffer in executable(leaves)]
@@ -60,7 +60,7 @@ def powers(x: Any, n: Any) -> Any:
 
 def test_other_arguments_update_the_graphs_of_bodies(tmp_path: Path) -> None:
     x = np.arange(100.0)
-    executable = compiled(lowered(powers, x, 3).plan, tmp_path)
+    executable = compiled(lowered(powers, x, 3, device="cuda").plan, tmp_path)
     for n, base in ((3, x), (0, x + 1), (2, -x), (2, x)):
         (result,) = executable([base, n])
         np.testing.assert_array_equal(result.to_host(), base ** (n + 1))
@@ -71,7 +71,7 @@ def test_other_arguments_update_the_graphs_of_bodies(tmp_path: Path) -> None:
 
 def test_a_loop_that_the_time_limit_stopped_runs_again(tmp_path: Path) -> None:
     x = np.arange(100.0)
-    executable = compiled(lowered(powers, x, 3).plan, tmp_path)
+    executable = compiled(lowered(powers, x, 3, device="cuda").plan, tmp_path)
     executable([x, 3])
     with pytest.raises(TimeLimitError), time_limit(0.05):
         executable([x, 10**9])
@@ -95,8 +95,9 @@ def test_prints_progress_and_failures_reach_the_host(
 
         return while_loop(lambda x: x < 100, body, x, max_steps=5, progress=note)
 
-    plan = lowered(run, 1).plan
-    executable = compiled(plan if way is None else scheduled(plan, FORCED[way]), tmp_path)
+    stage = lowered(run, 1, device="cuda")
+    plan = stage.plan if way is None else scheduled(unscheduled(stage), FORCED[way])
+    executable = compiled(plan, tmp_path)
     (result,) = executable([20])
     assert int(result.to_host()) == 160
     assert capsys.readouterr().out == "x = 20\nx = 40\nx = 80\n"

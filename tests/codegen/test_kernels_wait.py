@@ -41,7 +41,7 @@ def instructions(source: str, architecture: str, folder: Path) -> Iterator[tuple
 
 @pytest.mark.parametrize("architecture", ["sm_90", "sm_100"])
 def test_no_memory_is_touched_before_the_wait(architecture: str, tmp_path: Path) -> None:
-    plans = [lowered(c.function, *c.arguments).plan for c in CASES.values()]
+    plans = [lowered(c.function, *c.arguments, device="cuda").plan for c in CASES.values()]
     found = dict(instructions(common_unit(plans).source, architecture, tmp_path))
     assert len(found) > 300
     for name, lines in found.items():

@@ -30,7 +30,7 @@ FOLD_ULPS = 16
 def lowered(function: Callable[..., Any], args: tuple[Any, ...], name: str) -> Plan:
     """The plan of a function of flat arguments and results."""
     types = [type_of(arg).strong() for arg in args]
-    return lower(optimize(trace.trace_program(function, types, name)))
+    return lower(optimize(trace.trace_program(function, types, name)), "cuda")
 
 
 # ---- every op that is not elementwise ----------------------------------------------------------
