@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import inf, prod
+from math import prod
 from operator import attrgetter
 
 from lowering.facts import nest_reads, nest_writes
@@ -37,7 +37,7 @@ class Costs:
         beside: a kernel that is skipped beside one that runs.
         trip: one more run of the body of a WHILE node, besides what it runs.
         update: writing a new address into a kernel node, when a call brings another array.
-        library_update: the same of a library's node; infinite where no update reaches its address.
+        updates_libraries: whether a library's node can be given other addresses at all.
         block: a block of a kernel that is skipped.
         megabyte: reading or writing one, from 4.2 TB/s.
         gigaflop: a billion operations of a product.
@@ -55,7 +55,7 @@ class Costs:
     beside: float
     trip: float
     update: float
-    library_update: float
+    updates_libraries: bool
     block: float
     megabyte: float
     gigaflop: float
@@ -72,7 +72,7 @@ CUDA = Costs(
     beside=0.31,
     trip=3.5,
     update=0.4,
-    library_update=inf,
+    updates_libraries=False,
     block=0.0006,
     megabyte=0.24,
     gigaflop=20.0,
@@ -89,7 +89,7 @@ HOST = Costs(
     beside=0.1,
     trip=0.0,
     update=0.0,
-    library_update=0.0,
+    updates_libraries=True,
     block=0.0,
     megabyte=100.0,
     gigaflop=1e4,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from math import inf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -67,7 +66,7 @@ def _operand(builder: RegionBuilder, atom: Atom) -> MatrixOperand:
         found = _in_place(Load.make(buffer, index), atom.type.shape)
         assert found is not None
     moves = found.buffer.space in ("input", "output")
-    if moves and builder.context.costs.library_update == inf:
+    if moves and not builder.context.costs.updates_libraries:
         staged = builder.context.stage_input(found.buffer)
         found = MatrixOperand(
             staged, found.offset, found.batch_stride, found.row_stride, found.column_stride

@@ -3,8 +3,8 @@
 NumPy starts an inner loop for each row unless all that a call touches are ranges of memory in one
 order. For rows of a few elements (points in space, less their mean) that takes several times as
 long as a loop along each column, although its elements do not lie next to each other. Folds along
-such rows read a copy in which columns lie together; of running folds of many rows, each step is a
-call on a whole column.
+such rows read a copy in which columns lie together, and those of few enough columns one in which
+each is a range; of running folds of many rows, each step is a call on a whole column.
 """
 
 from __future__ import annotations
@@ -35,18 +35,17 @@ LANES, MOST_STEPS = 512, 16
 ROWS, FOLDED_ROWS = 2048, 256
 """Rows for each column from which it pays, and of folds: a column costs two microseconds."""
 
-
 SHORT_FOLD, MANY_FOLDS = 8, 64
 """Elements of a row, and rows, for which a fold pays that reads a copy."""
 
 
 def turn_short_folds(instructions: Sequence[Instruction]) -> list[Instruction]:
-    """The instructions, with a copy for each fold along many short rows."""
+    """The instructions, with a copy for each fold that takes less time of one."""
     result: list[Instruction] = []
     for each in instructions:
-        if _folds_short_rows(each) or _folds_few_columns(each):
+        if each.folded and _pays_to_turn(each.inputs[0], each.folded):
             (value,) = each.inputs
-            copy = _turned(value, _folded(each))
+            copy = _turned(value, each.folded)
             made = Instruction("write", functions.store, (value,), copy, elementwise=True)
             result += [made, replace(each, inputs=(copy,))]
         else:
@@ -54,38 +53,20 @@ def turn_short_folds(instructions: Sequence[Instruction]) -> list[Instruction]:
     return result
 
 
-def _folds_short_rows(instruction: Instruction) -> bool:
-    folded = _folded(instruction)
-    if not folded:
+def _pays_to_turn(value: Register, folded: Sequence[int]) -> bool:
+    """Whether rows are folded that are short and many; or what is folded lies across rows that are
+    short, but fewer than to go column by column.
+    """
+    dim, size = innermost(value), prod(value.shape)
+    if dim in folded:
+        row = prod(value.shape[each] for each in folded)
+        return row <= SHORT_FOLD and size >= MANY_FOLDS * row
+    if dim is None or value.shape[dim] > MOST_COLUMNS:
         return False
-    (value,) = instruction.inputs
-    row = prod(value.shape[dim] for dim in folded)
-    few = row <= SHORT_FOLD and prod(value.shape) >= MANY_FOLDS * row
-    return few and innermost(value) in folded
+    return MANY_FOLDS <= size // value.shape[dim] < FOLDED_ROWS * value.shape[dim]
 
 
-def _folds_few_columns(instruction: Instruction) -> bool:
-    """Whether it folds across rows that are short, too, but fewer than to go column by column."""
-    folded = _folded(instruction)
-    if not folded:
-        return False
-    (value,) = instruction.inputs
-    dim = innermost(value)
-    if dim is None or dim in folded or value.shape[dim] > MOST_COLUMNS:
-        return False
-    rows = prod(value.shape) // value.shape[dim]
-    return MANY_FOLDS <= rows < FOLDED_ROWS * value.shape[dim]
-
-
-def _folded(instruction: Instruction) -> tuple[int, ...]:
-    """The dimensions that an instruction folds, if it folds some and not all."""
-    function = instruction.function
-    if not isinstance(function, Method) or function.name != "reduce":
-        return ()
-    return function.before[0] or ()
-
-
-def _turned(value: Register, folded: tuple[int, ...]) -> Temporary:
+def _turned(value: Register, folded: Sequence[int]) -> Temporary:
     """A copy to be: folded along memory if that is not what the value is, or else across it."""
     order = memory_order(value) or range(len(value.shape))
     kept = [dim for dim in order if dim not in folded]

@@ -32,7 +32,7 @@ from lowering.host.registers import (
     memory_order,
     static,
 )
-from lowering.host.wrapping import range_of, within, wrap, wrap_into, wrapping_of
+from lowering.host.wrapping import Wrapping, range_of, within, wrap, wrap_into, wrapping_of
 from lowering.kernel import Predicate, Store
 from tracegraph.op import Elementwise
 from tracegraph.scalar import (
@@ -186,8 +186,8 @@ class Evaluator:
 
     def _demands(self, expr: Expr) -> tuple[Expr, ...]:
         if not isinstance(expr, Load):
-            given = self._given_index(expr)
-            return expr.children if given is None else (given,)
+            given = self._given(expr)
+            return expr.children if given is None else given[:1]
         if self._is_zero(expr):
             return ()
         if self._pieces(expr) is not None:
@@ -223,31 +223,27 @@ class Evaluator:
                 return self._converted(operand, _INDEX)
         return self._emit_index(expr)
 
-    def _given_index(self, expr: Expr) -> Expr | None:
-        """The index array that an expression wraps or tests as a whole."""
+    def _given(self, expr: Expr) -> Wrapping | tuple[Expr, int] | None:
+        """The index array that an expression wraps, or tests against an extent, as a whole."""
         if not isinstance(expr, Clamp | Select | Both) or not self.axes_of(expr):
             return None
-        found = range_of(expr) or wrapping_of(expr)
-        return None if found is None else found[0]
+        return range_of(expr) if isinstance(expr, Both) else wrapping_of(expr)
 
-    def _emit_given(self, expr: Expr, given: Expr) -> Register:
+    def _emit_given(self, given: Wrapping | tuple[Expr, int], dtype: np.dtype[Any]) -> Register:
         """What a program makes of an index that it is given."""
-        index = self.value(given)
-        tested = range_of(expr)
-        if tested is not None:
-            return self.write(within(tested[1]), (index,), expr.dtype)
-        wrapping = wrapping_of(expr)
-        assert wrapping is not None
+        index = self.value(given[0])
+        if not isinstance(given, Wrapping):
+            return self.write(within(given[1]), (index,), dtype)
         if not isinstance(index, View | Late):
-            return self.write(wrap_into(wrapping), (index,), expr.dtype)
+            return self.write(wrap_into(given), (index,), dtype)
         output = Late(index.dtype, index.shape, index.dims, index.buffer)
-        self._assign(wrap(wrapping), (index,), output)
+        self._assign(wrap(given), (index,), output)
         return output
 
     def _emit_index(self, expr: Expr) -> Register:
-        given = self._given_index(expr)
+        given = self._given(expr)
         if given is not None:
-            return self._emit_given(expr, given)
+            return self._emit_given(given, expr.dtype)
         match expr:
             case Select(predicate=predicate, chosen=chosen, other=other):
                 registers = tuple(map(self.value, (predicate, chosen, other)))
@@ -446,8 +442,7 @@ class Evaluator:
 def _turned(register: Register, axes: frozenset[int]) -> Register:
     if not axes or not isinstance(register, Temporary):
         return register
-    dims = frozenset(register.dims[axis] for axis in axes)
-    return Mirrored(register.dtype, register.shape, register.dims, register, dims)
+    return Mirrored.of(register, frozenset(register.dims[axis] for axis in axes))
 
 
 def _guard(load: Load) -> Expr | None:

@@ -19,6 +19,7 @@ from lowering.host.registers import (
     Register,
     Temporary,
     View,
+    backwards,
     reversed_view,
 )
 from lowering.host.straight import LEAST_ELEMENTS
@@ -80,14 +81,8 @@ def _direction(shape: Sequence[int], inputs: Iterable[Register], bases: _Bases) 
 
 
 def _backwards(register: Register, bases: _Bases) -> frozenset[int]:
-    """The dimensions along which later elements lie before earlier ones."""
-    match register:
-        case View(shape=shape, strides=strides):
-            reversed_ = enumerate(zip(shape, strides, strict=True))
-            return frozenset(dim for dim, (n, stride) in reversed_ if n > 1 and stride < 0)
-        case Mirrored(along=along):
-            return along
-    return bases[register][1] if register in bases else frozenset()
+    """The dimensions along which later elements lie before earlier ones, or will."""
+    return bases[register][1] if register in bases else backwards(register)
 
 
 def _seen(
@@ -111,5 +106,5 @@ def _seen(
             seen[key] = reversed_view(base, turned)
         else:
             assert isinstance(base, Temporary)
-            seen[key] = Mirrored(base.dtype, base.shape, base.dims, base, turned)
+            seen[key] = Mirrored.of(base, turned)
     return seen[key]

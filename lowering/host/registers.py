@@ -7,7 +7,7 @@ computed once for a whole matrix, and a scalar once for everything.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal
@@ -62,6 +62,11 @@ class Mirrored(Register):
     base: Temporary
     along: frozenset[int]
 
+    @classmethod
+    def of(cls, base: Temporary, along: frozenset[int]) -> Mirrored:
+        """The same elements, along these dimensions the other way round."""
+        return cls(base.dtype, base.shape, base.dims, base, along)
+
 
 @dataclass(slots=True, eq=False)
 class Late(Register):
@@ -108,16 +113,27 @@ def reversed_view(view: View, along: Iterable[int]) -> View:
     return replace(view, strides=strides, offset=view.offset + last)
 
 
+def backwards(register: Register) -> frozenset[int]:
+    """The dimensions along which later elements lie before earlier ones."""
+    match register:
+        case View(shape=shape, strides=strides):
+            reversed_ = enumerate(zip(shape, strides, strict=True))
+            return frozenset(dim for dim, (n, stride) in reversed_ if n > 1 and stride < 0)
+        case Mirrored(along=along):
+            return along
+    return frozenset()
+
+
 def forwards(register: Register, dims: Iterable[int]) -> Register:
     """The same elements, those along these dimensions in the order of memory."""
-    match register:
-        case View(strides=strides):
-            against = [dim for dim in dims if strides[dim] < 0]
-            return reversed_view(register, against) if against else register
-        case Mirrored(base=base, along=along):
-            left = along.difference(dims)
-            return replace(register, along=left) if left else base
-    return register
+    against = backwards(register).intersection(dims)
+    if not against:
+        return register
+    if isinstance(register, View):
+        return reversed_view(register, against)
+    assert isinstance(register, Mirrored)
+    left = register.along - against
+    return Mirrored.of(register.base, left) if left else register.base
 
 
 def is_range(register: Register) -> bool:
@@ -178,3 +194,11 @@ class Instruction:
     keeps: bool = False
     whole_axes: tuple[int, ...] = ()
     flat: bool = False
+
+    @property
+    def folded(self) -> Sequence[int]:
+        """The dimensions of its operand that it folds; none if it is no fold."""
+        if not isinstance(self.function, Method) or self.function.name != "reduce":
+            return ()
+        axes: tuple[int, ...] | None = self.function.before[0]
+        return range(len(self.inputs[0].shape)) if axes is None else axes

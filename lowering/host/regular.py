@@ -17,6 +17,7 @@ from lowering.facts import nest_expressions, nest_loads, nest_reads, nest_roots,
 from lowering.host.evaluate import Evaluator
 from lowering.host.pieces import pieces_of, wraps
 from lowering.host.place import place
+from lowering.host.registers import backwards
 from lowering.host.turning import cut_points
 from lowering.kernel import MapNest, Nest, ReduceNest, RowNest
 from lowering.stage import map_nest
@@ -161,7 +162,7 @@ def _may_be_ranges(nest: MapNest) -> bool:
     axes_of = Evaluator(nest.space).axes_of
     for load in nest_loads(nest):
         pieces = pieces_of(load, nest.space, axes_of)
-        if pieces is not None and any(min(v.strides, default=0) < 0 for v in pieces.sources):
+        if pieces is not None and any(map(backwards, pieces.sources)):
             return False
         if pieces is None:
             where = place(load.buffer, load.indices, nest.space, axes_of)

@@ -17,11 +17,11 @@ import numpy as np
 from lowering.host import functions
 from lowering.host.registers import (
     Instruction,
-    Method,
     Mirrored,
     Register,
     Temporary,
     View,
+    backwards,
     forwards,
     memory_order,
 )
@@ -72,25 +72,21 @@ def straighten(instructions: Sequence[Instruction], overlaps: Overlaps) -> list[
 
 def _folding_forwards(instruction: Instruction) -> Instruction:
     """The instruction, reading what it folds from the first element to the last."""
-    function = instruction.function
-    if not isinstance(function, Method) or function.name != "reduce":
+    if not instruction.folded:
         return instruction
-    axes = function.before[0]
     (value,) = instruction.inputs
-    folded = range(len(value.shape)) if axes is None else axes
-    turned = forwards(value, folded)
+    turned = forwards(value, instruction.folded)
     return instruction if turned is value else replace(instruction, inputs=(turned,))
 
 
 def _is_against(view: View | Mirrored, reader: Instruction) -> bool:
-    backwards = isinstance(view, Mirrored) or min(view.strides, default=0) < 0
-    if reader.forwards and backwards:
+    if reader.forwards and backwards(view):
         return True
     if prod(view.shape) < LEAST_ELEMENTS or reader.output is None or reader.kind != "write":
         return False
     if isinstance(view, Mirrored):
         return functions.is_pointwise(reader)
-    if isinstance(reader.function, np.ufunc) and backwards:
+    if isinstance(reader.function, np.ufunc) and backwards(view):
         return True
     return _crosses(view, reader.output) and reader.function is functions.store
 

@@ -12,7 +12,6 @@ from dataclasses import replace
 from lowering.host import functions
 from lowering.host.registers import (
     Instruction,
-    Method,
     Register,
     Temporary,
     View,
@@ -63,8 +62,7 @@ def _fits(
 
 def _folds_faster(user: Instruction, value: Register, target: View) -> bool:
     """Whether an instruction folds the value, and NumPy's inner loops are longer along the copy."""
-    function = user.function
-    folds = isinstance(function, Method) and function.name == "reduce" and user.inputs == (value,)
+    folds = bool(user.folded) and user.inputs == (value,)
     return folds and _longest_run(target) > _longest_run(value)
 
 

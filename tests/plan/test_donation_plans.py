@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import numpy as np
+import pytest
 
 import tracegraph
 from lowering import explain
 from lowering.buffer import Buffer
 from lowering.facts import nest_writes
+from lowering.host.executable import HostExecutable
 from lowering.plan import Donation, LibraryNode, MemcpyNode, Plan, WhileNode, walk
 from lowering.tables import bound_in_bodies, with_table
-from tracegraph import ArrayType
+from tracegraph import ArrayType, tree
 
 VECTOR = ArrayType("float64", (8,))
 MATRIX = ArrayType("float64", (8, 8))
@@ -137,6 +140,26 @@ def test_a_product_reads_the_argument_before_it_is_overwritten() -> None:
     assert plan.aliases == {0: 1}
     copies = [n for n in plan.graph.nodes if isinstance(n, MemcpyNode)]
     assert {copy.source_buffer for copy in copies} == set(plan.inputs)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda a, x: (x + 1, a @ x),
+        lambda a, x: a @ x + x,
+        lambda a, x: (a * 2, x * 3, a @ x, x @ a),
+    ],
+)
+@pytest.mark.parametrize("donated", [0, 1, (0, 1)])
+def test_on_the_host_a_product_reads_the_argument_itself_in_time(function, donated) -> None:
+    a, x = np.random.default_rng(0).random((2, 8, 8))
+    plan = plan_of(function, MATRIX, MATRIX, donated=donated)
+    assert plan.aliases
+    expected = tree.leaves(function(a, x))
+    for seed in range(8):
+        results = HostExecutable(plan, poison=True, order=Random(seed))([a.copy(), x.copy()])
+        for found, wanted in zip(results, expected, strict=True):
+            np.testing.assert_allclose(found, wanted)
 
 
 def test_explain_and_memory_tell_what_became_of_donations() -> None:
