@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import prod
+from math import inf, prod
 from operator import attrgetter
 
 from lowering.facts import nest_reads, nest_writes
 from lowering.kernel import Nest, PrintNest, ReduceNest, RowNest
 from lowering.plan import KernelNode, LibraryNode, MemcpyNode
 from lowering.touched import own_buffers
+from tracegraph.types import ArrayType
 
 Leaf = KernelNode | LibraryNode | MemcpyNode
 """A node without bodies."""
@@ -25,7 +26,8 @@ class Costs:
     a call with an IF node and 1, 3, 8 running sums in each branch 17.6, 20.2, 27.4, with the same
     predicated 10.5, 13.6, 23.1; a step of a WHILE loop of two running sums, with 1, 2, 4, 8, 16 of
     them in an iteration, 5.4, 3.6, 2.8, 2.5, 2.3; an update 0.4 on the CPU; a billion operations of
-    a product of matrices 19 to 26 of float32, 16 to 19 of float64, 1 to 7 of float16.
+    a product of matrices 19 to 26 of float32, 16 to 19 of float64, 1 to 7 of float16; a million
+    elements read anywhere 9.5 in arrays of 1 to 16 MB, 27 of 64 to 256 MB, of 4 bytes or 32.
 
     Args:
         kernel: a further kernel in a chain, with little to do.
@@ -43,6 +45,8 @@ class Costs:
         gigaflop: a billion operations of a product.
         again: what an op may take, in units of `Elementwise.cost`, to be done again for each use of
             its result, rather than once and stored.
+        elsewhere: bytes that could be read in order while one element, or a run of some, is read
+            anywhere in an array: in arrays of up to so many bytes, so many.
         calls: whether each op is a call on arrays: what it takes of a gather or a roll is a call of
             its own, then, for each array.
     """
@@ -60,7 +64,13 @@ class Costs:
     megabyte: float
     gigaflop: float
     again: float
+    elsewhere: tuple[tuple[float, int], ...]
     calls: bool
+
+    def reading(self, array: ArrayType, points: int, run: int) -> float:
+        """Bytes that could be read in order while elements are read in runs out of order."""
+        least = next(cost for most, cost in self.elsewhere if array.nbytes <= most)
+        return points * max(array.dtype.itemsize, least / max(run, 1))
 
 
 CUDA = Costs(
@@ -77,6 +87,7 @@ CUDA = Costs(
     megabyte=0.24,
     gigaflop=20.0,
     again=1,
+    elsewhere=((128 << 10, 0), (24 << 20, 40), (inf, 112)),
     calls=False,
 )
 
@@ -94,6 +105,7 @@ HOST = Costs(
     megabyte=100.0,
     gigaflop=1e4,
     again=0,
+    elsewhere=((inf, 0),),
     calls=True,
 )
 """Where Python decides about branches and loops, their nodes are free: only that matters here.

@@ -29,6 +29,7 @@ from tracegraph.op import (
     Scan,
     Scatter,
 )
+from tracegraph.types import ArrayType
 
 MAX_COST = 160
 """Scalar work that one inlined value may carry along: bounds kernel size and expression depth."""
@@ -67,8 +68,8 @@ class Site(NamedTuple):
     root: Hashable
     index_map: Hashable  # None: the root's own point
     points: int
-    scattered: bool = False
-    """Whether neighbours are evaluated far from each other."""
+    run: int | None = None
+    """How many neighbours follow one another in memory, if not all do."""
 
 
 @dataclass(slots=True)
@@ -158,6 +159,7 @@ class _Analysis:
         self.sites: dict[Atom, dict[Site, None]] = {v: {} for v in self.producer}
         self.loops: dict[Hashable, tuple[int, ...]] = {}  # root -> extents its reductions share
         self.result = Grouping()
+        self.moves = False  # whether an equation that was seen reads out of order
 
     def run(self) -> Grouping:
         self._bound_size()
@@ -277,14 +279,17 @@ class _Analysis:
                 for site in sites:
                     known[site] = None
             else:
-                scattered = isinstance(form, Indexed) and form.scattered and k == 0
+                run = None
+                if isinstance(form, Indexed) and form.run is not None and k == 0:
+                    run = form.run(atom.type, **eqn.attrs)
+                    self.moves = True
                 for site in sites:
-                    known[_mapped(site, atom, (eqn, k), scattered)] = None
+                    known[_mapped(site, atom, (eqn, k), run)] = None
 
     def _must_store(self, eqn: Eqn, out: Value, sites: Sequence[Site]) -> bool:
         if is_free(eqn):
             return False
-        if self.costs.calls and self._is_read_too_often(out, sites):
+        if self.moves and self._is_read_too_often(out, sites):
             return True
         if len(sites) > 1:
             if own_cost(eqn) > self.costs.again:
@@ -297,25 +302,35 @@ class _Analysis:
 
     def _is_read_too_often(self, out: Value, sites: Sequence[Site]) -> bool:
         """Whether gathers and rolls that read each array which the value is computed of, and
-        compute it there, take longer than to compute all of it, and read that.
+        compute it there, take longer than to compute all of it in order, and read that.
         """
-        points = sum(site.points for site in sites if site.scattered)
-        if not points or not self.cost[out]:
+        moved = [(site.points, site.run) for site in sites if site.run is not None]
+        if not moved or not self.cost[out]:
             return False
+        costs, type_ = self.costs, out.type
         arrays = self._arrays_read(out)
-        passes = arrays + 1  # of the op itself
-        return (arrays + passes) * points >= points + passes * out.type.size
+        there = sum(costs.reading(array, points, run) for array in arrays for points, run in moved)
+        before = sum(costs.reading(type_, points, run) for points, run in moved)
+        if costs.calls:  # one for each array and for the op itself, all of them on whole arrays
+            element = (len(arrays) + 1) * type_.dtype.itemsize
+            there += element * sum(points for points, _ in moved)
+            before += element * type_.size
+        else:
+            before += 1e6 * costs.kernel / costs.megabyte
+            before += type_.nbytes + sum(array.nbytes for array in arrays)
+        return there >= before
 
-    def _arrays_read(self, out: Value) -> int:
-        """Of how many arrays the value is computed where it is used."""
+    def _arrays_read(self, out: Value) -> list[ArrayType]:
+        """Of which arrays the value is computed where it is used."""
         known = {out}
-        found = 0
+        found = []
         pending = [out]
         while pending:
             value = pending.pop()
             eqn = self.producer.get(value)
             if eqn is None or value in self.result.stored or not isinstance(eqn.op.form, _MAPPED):
-                found += value.type.size > 1
+                if value.type.size > 1:
+                    found.append(value.type)
                 continue
             below = {a for a in eqn.operands if isinstance(a, Value)} - known
             known |= below
@@ -359,6 +374,8 @@ def _scalar_or(atom: Atom, index_map: Hashable) -> Hashable:
     return "scalar" if atom.type.size == 1 else index_map
 
 
-def _mapped(site: Site, atom: Atom, through: Hashable, scattered: bool) -> Site:
-    index_map = _scalar_or(atom, (site.index_map, through))
-    return Site(site.root, index_map, site.points, site.scattered or scattered)
+def _mapped(site: Site, atom: Atom, through: Hashable, run: int | None) -> Site:
+    """Where an operand of a value is evaluated for a site of that, in runs if it is moved."""
+    if run is None or (site.run is not None and site.run < run):
+        run = site.run
+    return Site(site.root, _scalar_or(atom, (site.index_map, through)), site.points, run)

@@ -64,13 +64,13 @@ class Indexed:
     """One result element by re-indexing: views, selections, gathers, generated values.
 
     `element(index, operands, out, **attrs)` returns the scalar expression of result element
-    `index`. `view` says that the result merely renames elements of operand 0, `scattered` that
-    neighbours in the result may be anywhere in an operand.
+    `index`. `view` says that the result merely renames elements of operand 0. Where neighbours may
+    be anywhere in it, `run(type, **attrs)` is how many elements follow one another there, too.
     """
 
     element: Callable[..., Expr]
     view: bool = False
-    scattered: bool = False
+    run: Callable[..., int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,6 +100,50 @@ def test_the_host_computes_alone_what_is_picked_if_that_is_less(picked, stores):
     assert group.group(body, 1, HOST).stored == ({body.eqns[0].outputs[0]} if stores else set())
 
 
+@pytest.mark.parametrize(
+    ("arrays", "run", "picked", "stores"),
+    [
+        (1, 1, 1 << 22, False),  # a pass more saves no access
+        (2, 1, 1 << 22, True),
+        (2, 1, 1 << 20, False),
+        (3, 1, 1 << 20, True),
+        (2, 8, 1 << 22, False),  # rows of 8: as many bytes in a fourth of the accesses
+        (3, 64, 1 << 22, False),
+    ],
+)
+def test_a_gather_of_what_many_arrays_make_reads_it_from_memory(arrays, run, picked, stores):
+    """On CUDA the first are as 42 to 52, 83 to 56, 29 to 32 and 47 to 36 µs, computed there and
+    stored; rows 25 to 31 and 22 to 35.
+    """
+    n = 1 << 22
+
+    def gathered(index, *factors):
+        return reduce(np.multiply, factors, 2.0)[index]
+
+    rows = ArrayType(F32, (n,) if run == 1 else (n // run, run))
+    index = ArrayType(np.int32, (picked // run,))
+    plan = plan_of(gathered, index, *[rows] * arrays, device="cuda")
+    assert kinds(plan) == {"KernelNode": 1 + stores}
+    assert bool(plan.arena_bytes) == stores
+
+
+def test_a_gather_reads_small_arrays_beside_a_large_one():
+    def gathered(index, x, scale):
+        return (x * scale)[index, index % 8]
+
+    x, scale = ArrayType(F32, (1 << 19, 8)), ArrayType(F32, (8,))
+    plan = plan_of(gathered, ArrayType(np.int32, (1 << 21,)), x, scale, device="cuda")
+    assert kinds(plan) == {"KernelNode": 1}
+
+
+def test_what_is_rolled_is_computed_of_many_arrays_at_once():
+    def rolled(x, y, z):
+        return np.roll(x * y + z, 5)
+
+    large = ArrayType(F32, (1 << 22,))
+    assert kinds(plan_of(rolled, large, large, large, device="cuda")) == {"KernelNode": 1}
+
+
 def _apart(x, p):
     shared = np.sin(x)
     return shared + 1, *[p[k:] for k in range(12)], shared * 2

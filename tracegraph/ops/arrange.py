@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,10 @@ def _roll_element(
     return operands[0][tuple(position)]
 
 
+def _roll_run(x: ArrayType, *, shifts: Ints, axes: Ints) -> int:
+    return prod(x.shape[max(axes, default=0) :])
+
+
 def _roll_samples() -> list[Sample]:
     cases: list[tuple[Ints, Ints, Ints, Any]] = [
         ((), (), (), np.float64),
@@ -57,7 +62,7 @@ roll = register(
         "Elements moved up along axes by shifts; what leaves at one end enters at the other.",
         _roll_type,
         lambda x, *, shifts, axes: np.roll(x, shifts, axes) if axes else np.array(x),
-        Indexed(_roll_element, scattered=True),
+        Indexed(_roll_element, run=_roll_run),
         _roll_samples,
     )
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -78,6 +79,10 @@ def _gather_element(
     return x[tuple(position[axis] for axis in range(x.type.ndim))]
 
 
+def _gather_run(x: ArrayType, *, dims: Ints) -> int:
+    return prod(x.shape[max(dims) + 1 :])
+
+
 def _gather_samples() -> list[Sample]:
     square = np.array([[0, -1, 2], [9, -9, 1]])
     return [
@@ -102,7 +107,7 @@ gather = register(
         "Elements at index arrays along the axes dims; negative indices wrap once, then clamp.",
         _gather_type,
         _gather_reference,
-        Indexed(_gather_element, scattered=True),
+        Indexed(_gather_element, run=_gather_run),
         _gather_samples,
     )
 )
