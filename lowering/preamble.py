@@ -60,6 +60,7 @@ _PARTS = (
     "cluster.cuh",
     "shares.cuh",
     "dependents.cuh",
+    "fetch.cuh",
 )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from math import prod
 
 from lowering.buffer import Buffer
+from lowering.codegen.ahead import fetch_ahead
 from lowering.codegen.body import Body
 from lowering.codegen.cluster_shape import most_steps
 from lowering.codegen.clusters import ARRIVE, WAIT, wait_for_cluster, write_both
@@ -72,6 +73,8 @@ def _write_rows(body: Body, nest: RowNest, shape: ReduceShape, tile: str) -> Non
     shape = usable(shape, passes)
     write_stop_check(body, nest.signals)
     place_thread(body, shape, prod(nest.space), tile)
+    if tile == "block":  # clusters are no faster for it
+        fetch_ahead(body, passes, shape, prod(nest.space), prod(nest.loop))
     share_cells(body, folds, shape)
     body.bind(linear_axis(POINT, nest.space), "point")
     step = linear_axis(STEP, nest.loop)

@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from lowering.buffer import Buffer
 from lowering.codegen import ConditionHandle, Parameter, TableEntry, Unit, Workspace
@@ -50,10 +50,21 @@ from lowering.slots import NodeSlots
 
 Users = Mapping[Buffer, list[tuple[KernelNodeHandle, int]]]
 
-_Before = tuple[list[Any], list[Any]]
-"""What a kernel stands behind: nodes that have to end first, and kernels whose end it waits for."""
 
-_NOTHING: _Before = ([], [])
+class _Before(NamedTuple):
+    """What a node stands behind: kernels of ours, whose end another can wait for itself, and other
+    nodes.
+    """
+
+    kernels: list[Any]
+    others: list[Any]
+
+    @property
+    def nodes(self) -> list[Any]:
+        return [*self.others, *self.kernels]
+
+
+_NOTHING = _Before([], [])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -165,7 +176,7 @@ def _emit_graph(state: _State, graph: Any, source: Graph, top: bool) -> list[Any
         if top and state.roots:
             used = _used(state, node)
             kernels += [r.kernel.node for r in state.roots if not r.writes.isdisjoint(used)]
-        ends.append(_emit_node(state, graph, node, others, kernels))
+        ends.append(_emit_node(state, graph, node, _Before(kernels, others)))
     followed = {position for before in predecessors.values() for position in before}
     return [end for position, last in enumerate(ends) if position not in followed for end in last]
 
@@ -175,19 +186,15 @@ def _is_kernel(node: Node) -> bool:
     return isinstance(node, KernelNode | MemcpyNode)
 
 
-def _emit_node(
-    state: _State, graph: Any, node: Node, others: list[Any], kernels: list[Any]
-) -> tuple[Any, ...]:
-    """Add one node, behind `kernels` of ours and `others`; the nodes that later ones depend on."""
-    dependencies = [*others, *kernels]
-    before = (others, kernels) if state.early else (dependencies, [])
+def _emit_node(state: _State, graph: Any, node: Node, before: _Before) -> tuple[Any, ...]:
+    """Add one node behind others; the nodes that later ones depend on."""
     match node:
         case KernelNode():
             return (_add_kernel(state, graph, node, before).node,)
         case MemcpyNode():
             return (_add_copy(state, graph, node, before).node,)
         case LibraryNode():
-            return _add_library(state, graph, node, dependencies)
+            return _add_library(state, graph, node, before.nodes)
     kind: ConditionalKind
     match node:
         case IfNode():
@@ -202,7 +209,7 @@ def _emit_node(
     inner = bodies(node)
     slots = state.keeping.conditional(kind, node)
     added, inner_graphs = state.definition.add_conditional(
-        graph, dependencies, kind, condition, len(inner), slots
+        graph, before.nodes, kind, condition, len(inner), slots
     )
     for inner_graph, body in zip(inner_graphs, inner, strict=True):
         _emit_graph(state, inner_graph, body, top=False)
@@ -266,15 +273,14 @@ def _add(
     slots: NodeSlots,
 ) -> KernelNodeHandle:
     """Add a kernel node, and note which of its parameters a call binds."""
-    dependencies, early = before
     handle = state.definition.add_kernel(
         graph,
-        dependencies,
+        before.others if state.early else before.nodes,
         launch,
         [cell.value for cell in cells],
         [cell.owned for cell in cells],
         slots,
-        early,
+        before.kernels if state.early else [],
     )
     for position, cell in enumerate(cells):
         if cell.bound is not None:

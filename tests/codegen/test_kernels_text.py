@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from fold_cases import reduction
 from kernels import axes, buffer, call, load, node, plan, store
 from row_cases import softmax
 
+import tracegraph
 from lowering.buffer import Buffer
 from lowering.codegen import ConditionHandle, KernelCode, Workspace, unit_source
 from lowering.kernel import (
@@ -137,6 +140,79 @@ def test_a_row_that_registers_can_hold_is_read_once(
     assert of_cluster.count("= p0[") == reads
     assert (alone or of_cluster).count("= p0[") == without_clusters
     assert ("[item]" in of_cluster) == (reads == 1)
+
+
+def fetched(dtype: str, rows: int, columns: int) -> tuple[int, int, int, int] | None:
+    """How many blocks ahead rows are fetched, for how many of them, and by how many elements and
+    bytes each.
+    """
+    x, out = buffer(dtype, rows, columns), buffer(dtype, rows, columns)
+    text = functions(node("softmax", softmax(x, out, 1)))
+    found = re.search(
+        r"if \(thread == 0 && block \+ (\d+) < (\d+)\) {\n"
+        r" +const int ahead = int\(block \+ \1\) \* (\d+);\n"
+        r" +tg_fetch\(p0 \+ ahead, (\d+)\);\n",
+        text,
+    )
+    assert text.count("tg_fetch(") == (found is not None)
+    return None if found is None else tuple(map(int, found.groups()))  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "rows", "columns"),
+    [
+        ("float32", 10_001, 4096),
+        ("float32", 2003, 16_384),
+        ("float64", 10_003, 1001),  # four rows a block; of the last, three
+        ("float16", 40_001, 1000),  # by vectors
+    ],
+)
+def test_whole_blocks_of_rows_are_fetched_three_megabytes_ahead(
+    dtype: str, rows: int, columns: int
+) -> None:
+    found = fetched(dtype, rows, columns)
+    assert found is not None
+    ahead, blocks, elements, nbytes = found
+    size = np.dtype(dtype).itemsize
+    assert elements % columns == 0
+    assert blocks == rows // (elements // columns)
+    assert elements * size - 16 < nbytes <= elements * size
+    assert nbytes % 16 == 0
+    assert 0 <= ahead * nbytes - (3 << 20) < 2 * nbytes
+
+
+@pytest.mark.parametrize(
+    ("dtype", "rows", "columns"),
+    [
+        ("float32", 4000, 4096),  # the cache holds what was used last
+        ("float32", 400_000, 64),  # too little for an instruction each
+        ("float16", 40_001, 1001),
+        ("float32", 1000, 50_257),  # clusters
+    ],
+)
+def test_rows_are_fetched_where_that_pays(dtype: str, rows: int, columns: int) -> None:
+    assert fetched(dtype, rows, columns) is None
+
+
+@pytest.mark.parametrize(
+    ("taken", "fetches"),
+    [
+        (lambda x: x, True),
+        (lambda x: x * 2 + x, True),
+        (lambda x: x[::2], False),
+        (lambda x: x[:, ::-1], False),
+        (lambda x: x[:, 1:], False),
+    ],
+)
+def test_rows_are_fetched_if_they_follow_one_another(
+    taken: Callable[[Any], Any], fetches: bool
+) -> None:
+    def centred(x: Any) -> Any:
+        x = taken(x)
+        return x - np.max(x, axis=1, keepdims=True)
+
+    lowered = tracegraph.jit(centred, device="cuda").lower(ArrayType("float32", (20_000, 4096)))
+    assert ("tg_fetch(p" in lowered.source) == fetches
 
 
 def test_rows_longer_than_a_block_holds_are_a_clusters() -> None:

@@ -119,3 +119,18 @@ def test_clusters_run_in_the_bodies_of_loops_and_branches():
         expected = expected * 0.5 + 1.0 if step % 2 else standardised(expected)
     assert int(count) == 5
     np.testing.assert_allclose(np.asarray(found), expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize(("columns", "dtype"), [(4100, "float32"), (1001, "float64")])
+@pytest.mark.parametrize("start", [0, 1, 3])
+def test_rows_that_are_fetched_ahead_are_what_they_would_be(columns, dtype, start):
+    shape = ((70 << 20) // (columns * np.dtype(dtype).itemsize), columns)
+    size = shape[0] * columns
+    numbers = np.random.default_rng(3).normal(2.0, 3.0, size + start).astype(dtype)
+    given = numbers[start:].reshape(shape)
+    f = tracegraph.jit(standardised, device="cuda")
+    assert "ahead, " in f.lower(given).source
+    found = np.asarray(f(View(on_device(numbers), start, shape)))
+    tolerance = {"float32": 2e-5, "float64": 5e-13}[dtype]
+    expected = standardised(given.astype(np.float64))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance)
