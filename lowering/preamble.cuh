@@ -1,6 +1,6 @@
 // The device C++ at the top of every generated unit: types, casts, and the scalar functions whose
 // rules are NumPy's rather than C's. Self-contained C++17: there are no headers under NVRTC.
-// half.cuh, complex.cuh, cluster.cuh and shares.cuh follow it in the unit.
+// The other .cuh files follow it in the unit.
 //
 // Values: float16 and bfloat16 are stored as tg_half and tg_bfloat16 and computed with as float, but
 // for what half.cuh has.
