@@ -19,8 +19,9 @@ from lowering.buffer import Buffer
 from lowering.host import faults, functions, windows
 from lowering.host.arena import Array
 from lowering.host.offsets import offset_function
-from lowering.host.pieces import Pieces, pieces_of
+from lowering.host.pieces import Pieces
 from lowering.host.place import Place, place
+from lowering.host.reading import Reading, reading_of
 from lowering.host.registers import (
     Instruction,
     Late,
@@ -36,8 +37,6 @@ from lowering.host.wrapping import Wrapping, range_of, within, wrap, wrap_into, 
 from lowering.kernel import Predicate, Store
 from tracegraph.op import Elementwise
 from tracegraph.scalar import (
-    FALSE,
-    TRUE,
     Accumulated,
     Apply,
     AsIndex,
@@ -53,9 +52,6 @@ from tracegraph.scalar import (
     Mod,
     Select,
     Sum,
-    const,
-    floor_divide,
-    select,
 )
 
 FOLD_LIMIT = 1 << 17
@@ -93,7 +89,7 @@ class Evaluator:
         self.instructions: list[Instruction] = []
         self._registers: dict[Expr, Register] = {}
         self._axes: dict[Expr, frozenset[int]] = {}
-        self._pieced: dict[Load, Pieces | None] = {}
+        self._readings: dict[Load, Reading | Pieces | None] = {}
 
     # -- shapes ---------------------------------------------------------------------------------
 
@@ -159,7 +155,7 @@ class Evaluator:
             where = place(access.buffer, access.indices, self.extents, self.axes_of)
             if where.fits(access.buffer.type.size):
                 found.append((access.buffer, where))
-            elif not isinstance(access, Load) or self._pieces(access) is None:
+            elif not isinstance(access, Load) or not isinstance(self._reading(access), Pieces):
                 return None
         return found
 
@@ -171,31 +167,25 @@ class Evaluator:
 
         What expressions vary along may have been asked before, when these stood for nothing.
         """
-        before = self._registers, self._axes, self._pieced
-        self._registers, self._axes, self._pieced = dict(self._registers), {}, {}
+        before = self._registers, self._axes, self._readings
+        self._registers, self._axes, self._readings = dict(self._registers), {}, {}
         for number, register in enumerate(values):
             expr = Accumulated.make(number, register.dtype)
             self._registers[expr] = register
             self._axes[expr] = frozenset(register.dims)
         yield
-        self._registers, self._axes, self._pieced = before
+        self._registers, self._axes, self._readings = before
 
     def value(self, expr: Expr) -> Register:
         """The register that holds an expression."""
         return _visit(expr, self._registers, self._demands, self._emit)
 
     def _demands(self, expr: Expr) -> tuple[Expr, ...]:
-        if not isinstance(expr, Load):
-            given = self._given(expr)
-            return expr.children if given is None else given[:1]
-        if self._is_zero(expr):
-            return ()
-        if self._pieces(expr) is not None:
-            return ()
-        where = self._load_place(expr)
-        if self._is_shifted(expr, where):
-            return offset_function(where.rest)[1]
-        return tuple(e for e in (self._positions(expr, where), _guard(expr)) if e is not None)
+        if isinstance(expr, Load):
+            reading = self._reading(expr)
+            return reading.demands if isinstance(reading, Reading) else ()
+        given = self._given(expr)
+        return expr.children if given is None else given[:1]
 
     def _emit(self, expr: Expr) -> Register:
         match expr:
@@ -324,68 +314,36 @@ class Evaluator:
 
     # -- loads ----------------------------------------------------------------------------------
 
-    def _is_zero(self, load: Load) -> bool:
-        return load.guard is FALSE or load.buffer.type.size == 0
-
-    def _pieces(self, load: Load) -> Pieces | None:
-        if load not in self._pieced:
-            self._pieced[load] = pieces_of(load, self.extents, self.axes_of)
-        return self._pieced[load]
-
-    def _load_place(self, load: Load) -> Place:
-        where = place(load.buffer, load.indices, self.extents, self.axes_of)
-        guard = _guard(load)
-        if guard is not None and not where.fits(load.buffer.type.size):
-            axes = where.axes | self.axes_of(guard)
-            where = place(load.buffer, load.indices, self.extents, self.axes_of, axes)
-        if not where.axes or min(where.strides.values(), default=0) >= 0:
-            return where
-        forwards = where.forwards()
-        takes_rows = windows.rows_at(load.buffer, forwards, self.extents) is not None
-        return forwards if takes_rows else where
-
-    def _is_shifted(self, load: Load, where: Place) -> bool:
-        """Whether a load is a window at an offset that the run computes."""
-        return _guard(load) is None and not where.axes and where.fixed is None
-
-    def _positions(self, load: Load, where: Place) -> Expr | None:
-        """What must be evaluated to know where a load reads; None if nothing."""
-        guard = _guard(load)
-        if guard is None:
-            return self._first(load, where) if where.axes else None
-        if where.fits(load.buffer.type.size):
-            return None
-        return select(guard, self._first(load, where), const(-where.low))
-
-    def _first(self, load: Load, where: Place) -> Expr:
-        """The rest, counted in rows if the load is of whole rows."""
-        rows = windows.rows_at(load.buffer, where, self.extents)
-        return where.rest if rows is None else floor_divide(where.rest, rows.length)
+    def _reading(self, load: Load) -> Reading | Pieces | None:
+        if load not in self._readings:
+            self._readings[load] = reading_of(load, self.extents, self.axes_of)
+        return self._readings[load]
 
     def _load(self, load: Load) -> Register:
-        if self._is_zero(load):
-            return static(np.zeros((), load.dtype))
-        pieces = self._pieces(load)
-        if pieces is not None:
-            axes = self.axes_of(load)
-            joined = Temporary(load.dtype, self.mesh(axes), {a: a for a in axes}, pieces.order)
-            made = Instruction("write", pieces.copy(), pieces.sources, joined)
-            made = replace(made, whole_axes=pieces.axes, flat=pieces.ranged)
-            self.instructions.append(made)
-            return joined
-        where, guard = self._load_place(load), _guard(load)
-        if self._is_shifted(load, where):
-            return self.shifted_window(load.buffer, where)
-        positions = self._positions(load, where)
-        if positions is None:
-            loaded: Register = windows.window(load.buffer, where, self.extents)
-        else:
-            loaded = _turned(self._gather(load, where, self.value(positions)), where.turned)
-        if guard is None:
+        reading = self._reading(load)
+        match reading:
+            case None:
+                return static(np.zeros((), load.dtype))
+            case Pieces():
+                return self._joined(reading, load)
+            case Reading(place=where, is_shifted=True):
+                return self.shifted_window(load.buffer, where)
+            case Reading(place=where, positions=None):
+                loaded: Register = windows.window(load.buffer, where, self.extents)
+            case Reading(place=where):
+                loaded = _turned(self._gathered(reading, load.buffer), where.turned)
+        if reading.guard is None:
             return loaded
-        return self.write(
-            functions.masked, (loaded, self.value(guard)), load.dtype, elementwise=False
-        )
+        inputs = (loaded, self.value(reading.guard))
+        return self.write(functions.masked, inputs, load.dtype, elementwise=False)
+
+    def _joined(self, pieces: Pieces, load: Load) -> Register:
+        axes = self.axes_of(load)
+        joined = Temporary(load.dtype, self.mesh(axes), {a: a for a in axes}, pieces.order)
+        made = Instruction("write", pieces.copy(), pieces.sources, joined)
+        made = replace(made, whole_axes=pieces.axes, flat=pieces.ranged)
+        self.instructions.append(made)
+        return joined
 
     def shifted_window(self, buffer: Buffer, where: Place) -> Late:
         """The elements at a place whose rest is a scalar that the run computes."""
@@ -398,16 +356,18 @@ class Evaluator:
         self._assign(function, (windows.whole(buffer), *map(self.value, leaves)), output)
         return output
 
-    def _gather(self, load: Load, where: Place, positions: Register) -> Register:
-        buffer, extents = load.buffer, self.extents
+    def _gathered(self, reading: Reading, buffer: Buffer) -> Register:
+        where, rows, extents = reading.place, reading.rows, self.extents
+        dtype = buffer.type.dtype
+        assert reading.positions is not None
+        positions = self.value(reading.positions)
         if buffer.type.size <= where.high - where.low:  # the guard never holds: nothing fits
-            return static(np.zeros((), load.dtype))
+            return static(np.zeros((), dtype))
         axes = {axis: axis for axis in sorted({*positions.dims, *where.strides})}
         rank, chosen = len(extents), tuple(positions.dims)
-        rows = windows.rows_at(buffer, where, extents)
         if rows is None:
             source = windows.sliding_window(buffer, where, extents)
-            gathered = Late(load.dtype, self.mesh(axes), axes, None)
+            gathered = Late(dtype, self.mesh(axes), axes, None)
             inputs = (source, self.raised(positions, where))
             gather = functions.gathered(rank, chosen, tuple(where.strides))
             self._assign(gather, inputs, gathered)
@@ -416,9 +376,7 @@ class Evaluator:
         order = (*rows.outer, *sorted(chosen), *rows.inner)  # what `take` fills in one range
         others = [axis for axis in range(rank) if axis not in order]
         in_order = order == tuple(sorted(order))
-        output = Temporary(
-            load.dtype, self.mesh(axes), axes, None if in_order else (*others, *order)
-        )
+        output = Temporary(dtype, self.mesh(axes), axes, None if in_order else (*others, *order))
         take = functions.taken(rank, chosen, rows.outer, rows.inner)
         made = Instruction("write", take, (source, positions), output)
         self.instructions.append(made)
@@ -443,10 +401,6 @@ def _turned(register: Register, axes: frozenset[int]) -> Register:
     if not axes or not isinstance(register, Temporary):
         return register
     return Mirrored.of(register, frozenset(register.dims[axis] for axis in axes))
-
-
-def _guard(load: Load) -> Expr | None:
-    return None if load.guard is TRUE else load.guard
 
 
 def _array_of(constant: Const) -> Array:
