@@ -51,6 +51,8 @@ def reading_of(load: Load, extents: tuple[int, ...], axes_of: AxesOf) -> Reading
     if guard is not None and outside:
         axes = where.axes | axes_of(guard)
         where = place(buffer, load.indices, extents, axes_of, axes)
+        if buffer.type.size <= where.high - where.low:  # nothing fits: the guard never holds
+            return None
     if not (where.axes if guard is None else outside):
         return Reading(where, guard, None, None)
     forwards = where

@@ -114,7 +114,7 @@ def test_gathered_rows_are_turned_round_once_if_more_than_one_call_reads_them(fu
 
 def test_what_several_calls_read_mirrored_is_turned_round_once():
     base = Temporary(np.dtype(np.float64), (300,), {0: 0})
-    seen = Mirrored(base.dtype, base.shape, base.dims, base, frozenset({0}))
+    seen = Mirrored.of(base, frozenset({0}))
     made = Instruction("write", np.sin, (base,), base)
     out = [Temporary(base.dtype, base.shape, base.dims) for _ in range(2)]
     reads = [Instruction("write", np.add, (seen, seen), each) for each in out]

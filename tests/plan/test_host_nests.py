@@ -188,6 +188,18 @@ def test_guarded_gather_from_positions_out_of_range():
     np.testing.assert_array_equal(found, [X[3], 0 * X[0], 0 * X[0], X[0]])
 
 
+def test_a_gather_of_more_than_there_is_gives_zeros():
+    """Its guard cannot hold: six neighbours are not among three elements."""
+    rows = np.array([5, 90])
+
+    def value(x, r, i, j):
+        row = as_index(Load.make(r, (i,), None))
+        return Load.make(x, (row + j,), row < 0)
+
+    found = indexed(np.arange(1.0, 4.0), rows, value, 2, 6)
+    np.testing.assert_array_equal(found, np.zeros((2, 6)))
+
+
 def test_nest_swaps_two_buffers_in_place():
     x, y = buffer("input", 0, 5), buffer("input", 1, 5)
     outs = buffer("output", 0, 5), buffer("output", 1, 5)
