@@ -159,7 +159,6 @@ class _Analysis:
         self.sites: dict[Atom, dict[Site, None]] = {v: {} for v in self.producer}
         self.loops: dict[Hashable, tuple[int, ...]] = {}  # root -> extents its reductions share
         self.result = Grouping()
-        self.moves = False  # whether an equation that was seen reads out of order
 
     def run(self) -> Grouping:
         self._bound_size()
@@ -282,14 +281,13 @@ class _Analysis:
                 run = None
                 if isinstance(form, Indexed) and form.run is not None and k == 0:
                     run = form.run(atom.type, **eqn.attrs)
-                    self.moves = True
                 for site in sites:
                     known[_mapped(site, atom, (eqn, k), run)] = None
 
     def _must_store(self, eqn: Eqn, out: Value, sites: Sequence[Site]) -> bool:
         if is_free(eqn):
             return False
-        if self.moves and self._is_read_too_often(out, sites):
+        if self._is_read_too_often(out, sites):
             return True
         if len(sites) > 1:
             if own_cost(eqn) > self.costs.again:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lowering.buffer import Buffer
 from lowering.codegen.body import Body
 from lowering.codegen.expressions import cast, index_type
 from lowering.codegen.flatten import POINT, STEP
@@ -16,7 +17,7 @@ from lowering.codegen.shapes import ReduceShape
 from lowering.contiguity import VECTOR_BYTES
 from lowering.facts import loads
 from lowering.rounding import ceil_div
-from tracegraph.scalar import Load, affine
+from tracegraph.scalar import affine
 
 AHEAD_BYTES = 3 << 20
 """How far ahead: 8 MiB and more drive out of the cache what blocks are about to read."""
@@ -34,7 +35,7 @@ def fetch_ahead(
 ) -> None:
     """Let the first thread ask for the rows of a later block, where they follow one another."""
     elements = shape.outputs * steps
-    found = [load.buffer for load in _in_order(passes, steps)]
+    found = _in_order(passes, steps)
     sizes = [elements * buffer.type.dtype.itemsize for buffer in found]
     least = LEAST_TILE if shape.width == 1 else LEAST_TILE // 2
     if min(sizes, default=0) < least:
@@ -48,13 +49,13 @@ def fetch_ahead(
             body.line(f"tg_fetch({body.pointers[buffer]} + ahead, {whole});")
 
 
-def _in_order(passes: Sequence[FlatPass], steps: int) -> list[Load]:
-    """A load of each large array that is read in the order of the rows."""
+def _in_order(passes: Sequence[FlatPass], steps: int) -> list[Buffer]:
+    """The large arrays that are read in the order of the rows."""
     roots = [root for flat in passes for root in flat.roots]
     order = ({POINT: steps, STEP: 1}, 0)
     return [
-        load
-        for load in dict.fromkeys(loads(roots))
+        load.buffer
+        for load in loads(roots)
         if affine(load.indices[0]) == order
         and load.guard is None
         and load.buffer.type.nbytes >= LEAST_BYTES
