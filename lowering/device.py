@@ -6,6 +6,7 @@ import os
 import sys
 from functools import cache
 from importlib.metadata import entry_points
+from typing import Any
 
 from lowering.backends import Backend
 from tracegraph.backend import DeviceStream
@@ -46,9 +47,8 @@ def reset() -> None:
     Raises:
         Exception: the first failure of a check in a program, after the rest is done.
     """
-    cuda = sys.modules.get("lowering.cuda.device")  # absent, no GPU was opened
     failures = []
-    for device in [backend("host"), *(cuda.open_devices() if cuda else ())]:
+    for device in _own_devices():
         try:
             device.reset()
         except Exception as failure:
@@ -58,10 +58,15 @@ def reset() -> None:
 
 
 def trim() -> None:
-    """Wait for all work on GPUs, and give back what is kept for later there."""
-    cuda = sys.modules.get("lowering.cuda.device")  # absent, no GPU was opened
-    for device in cuda.open_devices() if cuda else ():
+    """Wait for all work on GPUs, and give back what is kept for later."""
+    for device in _own_devices():
         device.trim()
+
+
+def _own_devices() -> list[Any]:
+    """The host, and the GPUs that were opened."""
+    cuda = sys.modules.get("lowering.cuda.device")  # absent, no GPU was opened
+    return [backend("host"), *(cuda.open_devices() if cuda else ())]
 
 
 def create_stream(device: str) -> DeviceStream | None:

@@ -90,7 +90,7 @@ def memory_stats(device: str | None = None) -> dict[str, int]:
     ever been. ``graphs`` is the number of executables. A GPU also has ``free`` and ``total``, the
     bytes of the whole device, of which other programs hold some.
 
-    On the host, arrays are NumPy's, and count as 0.
+    On the host, arrays are NumPy's, and count as 0; what is cached there is not in ``high_water``.
 
     Args:
         device: ``"host"``, ``"cuda"`` or ``"cuda:1"``; without it, the one that functions run on.
@@ -99,7 +99,7 @@ def memory_stats(device: str | None = None) -> dict[str, int]:
         ValueError: there is no such device.
         RuntimeError: the GPU cannot be used.
 
-    >>> memory_stats("host")["cached"]
+    >>> memory_stats("host")["arrays"]
     0
     """
     from tracegraph.compiler import compiler, default_device
@@ -110,10 +110,10 @@ def memory_stats(device: str | None = None) -> dict[str, int]:
 
 
 def trim() -> None:
-    """Wait for all work on GPUs, and give back memory that is kept for later there.
+    """Wait for all work on GPUs, and give back memory that is kept for later.
 
-    That is memory of arrays that are gone, and scratch of launches that have ended, of functions
-    jitted with ``scratch="per_launch"``. Executables stay.
+    That is memory of arrays that are gone, and on GPUs scratch of launches that have ended, of
+    functions jitted with ``scratch="per_launch"``. Executables stay.
 
     Raises:
         Exception: what reading a result of the work that was waited for raises.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from lowering.host.executable import HostExecutable
+from lowering.host.pool import RESULTS
 from lowering.plan import Plan
 from tracegraph.living import Living
 
@@ -31,7 +32,7 @@ class HostBackend:
         """Bytes by what holds them, as `tracegraph.memory_stats` has it."""
         return {
             "arrays": 0,
-            "cached": 0,
+            "cached": RESULTS.free_bytes,
             **self._held(),
             "graph_memory": 0,
             "graph_bytes": 0,
@@ -46,7 +47,12 @@ class HostBackend:
             "constants": sum(e.memory()["constants"] for e in present),
         }
 
+    def trim(self) -> None:
+        """Give back what is kept of results that are gone."""
+        RESULTS.clear()
+
     def reset(self) -> None:
-        """Close all executables."""
+        """Close all executables, and give back memory that is not in use."""
         for executable in self._executables:
             executable.close()
+        self.trim()

@@ -13,6 +13,7 @@ from lowering.buffer import Buffer
 from lowering.host import functions
 from lowering.host.frame import is_whole
 from lowering.host.functions import yields
+from lowering.host.pool import is_lent
 from lowering.host.registers import Instruction, Late, Register, View
 from lowering.host.schedule import Schedule
 from lowering.plan import (
@@ -32,8 +33,9 @@ def allocating(
     plan: Plan, schedules: Mapping[KernelNode, Sequence[Schedule]]
 ) -> dict[Instruction, Buffer]:
     """The instructions whose result becomes an output of the plan, and which one."""
-    # an output that is written over an input has its memory
-    free = {buffer for buffer in plan.outputs if buffer.space == "output"}
+    # an output that is written over an input has its memory, a large one that of the pool
+    made = (buffer for buffer in plan.outputs if buffer.space == "output")
+    free = {buffer for buffer in made if not is_lent(buffer.type)}
     free -= _seen_in_part(plan, schedules)
     found: dict[Instruction, Buffer] = {}
     for node in plan.graph.nodes:

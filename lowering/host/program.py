@@ -13,6 +13,7 @@ from lowering.host.arena import POISON, Array
 from lowering.host.frame import Frame
 from lowering.host.fresh import allocating
 from lowering.host.graph import GraphWriter, Schedules
+from lowering.host.pool import RESULTS, is_lent
 from lowering.host.source import Source
 from lowering.plan import Plan
 from tracegraph import progress
@@ -91,13 +92,17 @@ class PlanWriter:
 
     def _result_lines(self, poisoned: Sequence[Array] | None) -> list[str]:
         name = self._source.name
-        empty = name(np.empty if poisoned is None else _poisoned_empty)
         lines = [f"{name(_poison)}({name(array)})" for array in poisoned or ()]
         for buffer, variable in self._outputs.items():
             if buffer in self._allocated:
                 continue
             shape, dtype = buffer.type.shape, name(buffer.type.dtype)
-            lines.append(f"{variable} = {empty}({shape}, {dtype})")
+            if is_lent(buffer.type):
+                lines.append(f"{variable} = {name(RESULTS.maker(buffer.type))}()")
+            else:
+                lines.append(f"{variable} = {name(np.empty)}({shape}, {dtype})")
+            if poisoned is not None:
+                lines.append(f"{name(_poison)}({variable})")
         return lines
 
 
@@ -107,9 +112,3 @@ def _sequence(names: Iterable[str]) -> str:
 
 def _poison(memory: Array) -> None:
     memory.reshape(-1).view(np.uint8).fill(POISON)
-
-
-def _poisoned_empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    array = np.empty(shape, dtype)
-    _poison(array)
-    return array

@@ -42,7 +42,7 @@ def test_what_executables_hold_is_counted() -> None:
     assert after["graphs"] == before["graphs"] + 1
     assert after["arenas"] >= before["arenas"] + 80_000
     assert after["high_water"] >= after["arenas"] + after["constants"]
-    assert after["arrays"] == after["cached"] == 0
+    assert after["arrays"] == 0
 
 
 def test_a_device_that_does_not_exist_is_named() -> None:
