@@ -47,8 +47,8 @@ class Costs:
             its result, rather than once and stored.
         elsewhere: bytes that could be read in order while one element, or a run of some, is read
             anywhere in an array: in arrays of up to so many bytes, so many.
-        calls: whether each op is a call on arrays: what it takes of a gather or a roll is a call of
-            its own, then, for each array.
+        calls: where each op is calls on arrays, the bytes that one could go through while those of
+            a gather or a roll do a few elements, for each array that it reads; else 0.
     """
 
     kernel: float
@@ -65,7 +65,7 @@ class Costs:
     gigaflop: float
     again: float
     elsewhere: tuple[tuple[float, int], ...]
-    calls: bool
+    calls: int
 
     def reading(self, array: ArrayType, points: int, run: int) -> float:
         """Bytes that could be read in order while elements are read in runs out of order."""
@@ -88,7 +88,7 @@ CUDA = Costs(
     gigaflop=20.0,
     again=1,
     elsewhere=((128 << 10, 0), (24 << 20, 40), (inf, 112)),
-    calls=False,
+    calls=0,
 )
 
 HOST = Costs(
@@ -106,7 +106,7 @@ HOST = Costs(
     gigaflop=1e4,
     again=0,
     elsewhere=((inf, 0),),
-    calls=True,
+    calls=24 << 10,
 )
 """Where Python decides about branches and loops, their nodes are free: only that matters here.
 

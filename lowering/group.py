@@ -294,7 +294,9 @@ class _Analysis:
                 return True
             inputs = [a for a in eqn.operands if isinstance(a, Value)]
             return len(inputs) > 1 or _is_folded_too(sites)
-        if self.cost[out] < EXPENSIVE:
+        # where ops are calls, what is made of a roll or a concatenation is made in parts
+        in_parts = bool(self.costs.calls) and isinstance(eqn.op.form, Indexed)
+        if self.cost[out] < EXPENSIVE and not in_parts:
             return False
         return any(site.points >= EXPANSION * out.type.size for site in sites)
 
@@ -309,10 +311,13 @@ class _Analysis:
         arrays = self._arrays_read(out)
         there = sum(costs.reading(array, points, run) for array in arrays for points, run in moved)
         before = sum(costs.reading(type_, points, run) for points, run in moved)
-        if costs.calls:  # one for each array and for the op itself, all of them on whole arrays
+        if costs.calls:  # for each array and for the op itself, all of them on whole arrays
             element = (len(arrays) + 1) * type_.dtype.itemsize
+            # what wraps around is gathered in two parts
+            parts = 2 if isinstance(self.producer[out].op.form, Indexed) else 1
             there += element * sum(points for points, _ in moved)
-            before += element * type_.size
+            there += costs.calls * parts * len(arrays)
+            before += element * type_.size + costs.calls
         else:
             before += 1e6 * costs.kernel / costs.megabyte
             before += type_.nbytes + sum(array.nbytes for array in arrays)

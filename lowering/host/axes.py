@@ -25,8 +25,8 @@ from tracegraph.scalar import Axis, Expr
 def axes_order(nest: Nest, run: Evaluator) -> tuple[int, ...]:
     """The axes from the first to the last; as they are, where that takes as few views.
 
-    `run` evaluates the nest with its axes as they are. They stay so where positions are found by
-    data, or counted.
+    `run` evaluates the nest with its axes as they are. They stay so where it stores to positions
+    that are found by data, or counts any.
     """
     extents, given = run.extents, tuple(range(len(run.extents)))
     places = run.places() if may_turn(nest) and 0 not in extents else None

@@ -124,12 +124,28 @@ class _Binder:
         exact = _written(self._source, function, names, out)
         lines = scalar_lines(instruction, self._frame, names, out, exact)
         arrays = self._frame.arrays((*names, out))
-        for line in lines:
-            self._source.line(line)
-        if not lines and arrays and _is_plain(function):
+        if lines:
+            for line in lines:
+                self._source.line(line)
+        elif function is functions.store:
+            self._write_copy(names[0], out)
+        elif arrays and _is_plain(function):
             self._source.call(exact, function, *arrays)
-        elif not lines:
+        else:
             self._source.line(exact)
+
+    def _write_copy(self, name: str, out: str) -> None:
+        """A line that copies an array to another."""
+        text, arrays = f"{out}[...] = {name}", self._frame.arrays((name, out))
+        if not arrays:
+            self._source.line(text)
+        elif functions.is_slow_to_store(*arrays):
+            value, target = map(functions.bits, arrays)
+            same, there = self._frame.fixed(value), self._frame.fixed(target)
+            text = f"{self._source.name(np.bitwise_or)}({same}, {same}, {there})"
+            self._source.call(text, np.bitwise_or, value, value, target)
+        else:
+            self._source.call(text, functions.store, *arrays)
 
     def _write_pieces(self, joined: Joined, names: Sequence[str], out: str) -> None:
         """A line for each piece. The places in an array that never moves are known now."""
@@ -142,12 +158,7 @@ class _Binder:
             if place.size == 1 and is_number(place.dtype):
                 self._write_number(name, place)
                 continue
-            target = self._frame.fixed(place)
-            text, arrays = f"{target}[...] = {name}", self._frame.arrays((name, target))
-            if arrays:
-                self._source.call(text, functions.store, *arrays)
-            else:
-                self._source.line(text)
+            self._write_copy(name, self._frame.fixed(place))
 
     def _write_number(self, name: str, place: Array) -> None:
         """A line that copies the one element of an array."""

@@ -147,15 +147,13 @@ class Evaluator:
         return found
 
     def places(self) -> list[tuple[Buffer, Place]] | None:
-        """Where the nest's loads and stores lie that are of one piece; None if data enters into
-        where one lies.
-        """
+        """Where the nest's loads and stores lie that are of one piece; None if a store is not."""
         found: list[tuple[Buffer, Place]] = []
         for access in self._accesses:
             where = place(access.buffer, access.indices, self.extents, self.axes_of)
             if where.fits(access.buffer.type.size):
                 found.append((access.buffer, where))
-            elif not isinstance(access, Load) or not isinstance(self._reading(access), Pieces):
+            elif not isinstance(access, Load):
                 return None
         return found
 

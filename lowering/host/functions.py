@@ -24,6 +24,12 @@ RUN = 8
 NEIGHBOURS = 2048
 """About as many are asked whether they differ."""
 
+NEAR, PAGE = 64, 1 << 12
+MOVED = range(1 << 11, 1 << 20)
+"""Bytes that a copy is slow of if they go to less than `NEAR` bytes past where they are, but for
+whole pages: processors move few of them then without asking what an earlier step has written.
+"""
+
 _BITS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
 
 
@@ -166,6 +172,19 @@ def number(value: Array) -> object:
 def store(value: Array, out: Array) -> None:
     """A copy."""
     out[...] = value
+
+
+def is_slow_to_store(value: Array, out: Array) -> bool:
+    """Whether a copy of one range of memory to another takes ten times as long as elsewhere."""
+    ranges = value.flags.c_contiguous and out.flags.c_contiguous and value.shape == out.shape
+    if not ranges or value.dtype != out.dtype or value.itemsize not in _BITS:
+        return False
+    return value.nbytes in MOVED and 0 < (out.ctypes.data - value.ctypes.data) % PAGE < NEAR
+
+
+def bits(array: Array) -> Array:
+    """The elements as unsigned integers."""
+    return array.view(_BITS[array.itemsize])
 
 
 def store_where(value: Array, guard: Array, out: Array) -> None:

@@ -52,7 +52,7 @@ def as_ranges(
     """
     registers = dict.fromkeys(r for i in instructions for r in (*i.inputs, i.output) if r)
     steps = {_steps(r) for r in registers if isinstance(r, View) and r.shape}
-    if len(extents) < 2 or len(steps) != 1 or not all(map(functions.is_pointwise, instructions)):
+    if len(extents) < 2 or len(steps) != 1 or not all(map(_may_run_on, instructions)):
         return None
     (strides,) = steps
     if strides[-1] != 1 or any(
@@ -70,6 +70,13 @@ def as_ranges(
         if i.output is not None
     ]
     return changed, (length,)
+
+
+def _may_run_on(instruction: Instruction) -> bool:
+    """Whether it may compute more elements, or makes a number of numbers."""
+    registers = (*instruction.inputs, instruction.output)
+    numbers = all(register is not None and not register.shape for register in registers)
+    return functions.is_pointwise(instruction) or (instruction.kind == "write" and numbers)
 
 
 def _may_grow(register: Register) -> bool:

@@ -7,73 +7,61 @@ there; and malloc gives freed blocks back to it unless something lies behind the
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import cycle
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
 
-from lowering.host.arena import Array, aligned_bytes
+from lowering.host.arena import Array
+from lowering.memory import ALIGNMENT
 from tracegraph.types import ArrayType
 
-LEAST_BYTES = 1 << 20
-"""Smaller results are NumPy's: to lend memory takes 2 µs."""
+LEAST_BYTES = 1 << 18
+"""Smaller results are NumPy's: malloc keeps their memory."""
 
 MOST_BYTES = 1 << 28
 """So much is kept of each size, and of all sizes together when new memory is allocated. Larger
 results are NumPy's."""
 
+TRIES = 8
+"""Pieces that are looked at for one that is free: a user may hold thousands of results."""
+
+_STAGGER = 3 * ALIGNMENT // 4
+_PAGE = 4096
+"""Bytes from a multiple of the alignment to every array, and in what each begins at another place:
+for the reason that `lowering.host.arena.STAGGER` has."""
+
 
 def is_lent(type_: ArrayType) -> bool:
-    """Whether a result of this type lies in memory of the pool.
+    """Whether a result of this type lies in memory of the pool."""
+    return LEAST_BYTES <= type_.nbytes <= MOST_BYTES
 
-    Those of dtypes that are not NumPy's own, such as bfloat16, do not: NumPy cannot be told of them
-    but by an array of another dtype, and arrays that share memory with the result would hold that.
+
+class Memory(np.ndarray[Any, Any]):
+    """Bytes that one array at a time is made of.
+
+    NumPy has a view hold the array that it was made of where the memory behind that is of another
+    class. So these have one reference more as long as their array, or a part of it, is there.
     """
-    return LEAST_BYTES <= type_.nbytes <= MOST_BYTES and type_.dtype.isbuiltin == 1
 
 
-class Piece:
-    """Some memory, and where it is."""
-
-    __slots__ = ("address", "memory")
-
-    def __init__(self, nbytes: int) -> None:
-        self.memory = aligned_bytes(nbytes)
-        self.address = self.memory.ctypes.data
+Piece = tuple[Memory, int]
+"""Memory, and where its array begins."""
 
 
-class Lease:
-    """A piece on loan from a list of free ones, given back when no array lies in it any more."""
+def _references(pieces: Sequence[Piece]) -> int:
+    memory, _ = pieces[0]
+    return getrefcount(memory)
 
-    __slots__ = ("__array_interface__", "_free", "_piece")
 
-    __array_interface__: dict[str, Any]
-    _free: deque[Piece]
-    _piece: Piece
-
-    @classmethod
-    def of(cls, piece: Piece, free: deque[Piece], shape: tuple[int, ...], typestr: str) -> Lease:
-        """A piece as an array, and the list to give it back to."""
-        lease = cls()
-        lease._piece, lease._free = piece, free
-        lease.__array_interface__ = {
-            "version": 3,
-            "data": (piece.address, False),
-            "shape": shape,
-            "typestr": typestr,
-        }
-        return lease
-
-    def __del__(self) -> None:
-        # Runs in any thread and at any point: appending is atomic and takes no lock.
-        try:
-            self._free.append(self._piece)
-        except AttributeError:
-            return  # an interrupt came before it was given its memory
+_IDLE = _references([(Memory(0, np.uint8), 0)])
+"""The references to memory that no array lies in; not the same in all versions of Python."""
 
 
 class Pool:
-    """Free memory by size.
+    """Memory by size, lent or free.
 
     >>> pool = Pool()
     >>> empty = pool.maker(ArrayType("float32", (1000,)))
@@ -87,18 +75,27 @@ class Pool:
 
     def __init__(self) -> None:
         self._lists: dict[int, deque[Piece]] = {}
+        self._places = cycle(range(_STAGGER, _PAGE, ALIGNMENT))
 
     def maker(self, type_: ArrayType) -> Callable[[], Array]:
         """What makes arrays of a type, their elements undefined; it may raise MemoryError."""
-        shape, typestr, nbytes = type_.shape, type_.dtype.str, type_.nbytes
-        free = self._lists.setdefault(nbytes, deque(maxlen=max(MOST_BYTES // nbytes, 1)))
+        shape, dtype, nbytes = type_.shape, type_.dtype, type_.nbytes
+        pieces = self._lists.setdefault(nbytes, deque(maxlen=max(MOST_BYTES // nbytes, 1)))
+        made, tries = np.ndarray, range(TRIES)
 
         def empty() -> Array:
-            try:
-                piece = free.pop()
-            except IndexError:
-                piece = self._allocate(nbytes)
-            return np.asarray(Lease.of(piece, free, shape, typestr))
+            # Other threads may do the same: whoever has the piece in hand makes it seem in use.
+            for _ in tries:
+                try:
+                    memory, start = pieces[0]
+                except IndexError:
+                    break
+                pieces.rotate(-1)
+                if getrefcount(memory) == _IDLE:
+                    return made(shape, dtype, memory, start)
+            memory, start = piece = self._allocate(nbytes)
+            pieces.append(piece)
+            return made(shape, dtype, memory, start)
 
         return empty
 
@@ -106,34 +103,31 @@ class Pool:
         if self.free_bytes > MOST_BYTES:
             self.clear()
         try:
-            return Piece(nbytes)
+            memory = Memory(nbytes + _PAGE, np.uint8)
         except MemoryError:
             self.clear()
-            return Piece(nbytes)
+            memory = Memory(nbytes + _PAGE, np.uint8)
+        return memory, (next(self._places) - memory.ctypes.data) % _PAGE
 
     def clear(self) -> None:
         """Give all that is free to the system."""
-        for free in list(self._lists.values()):
-            free.clear()
+        for pieces in list(self._lists.values()):
+            pieces.clear()
 
     @property
     def free_bytes(self) -> int:
         """Bytes that are kept for later."""
-        return sum(size * len(free) for size, free in list(self._lists.items()))
+        return sum(
+            size
+            for size, pieces in list(self._lists.items())
+            for memory, _ in list(pieces)
+            if getrefcount(memory) == _IDLE
+        )
 
 
-def is_all_of_lease(array: Array) -> bool:
-    """Whether an array is the one that was made of memory of the pool: others have it as base."""
-    base: Any = array.base
-    return type(base) is Lease
-
-
-def writable(array: Array) -> Array:
-    """The same array, which has memory of its own, where elements may be written."""
-    if is_all_of_lease(array):
-        return np.asarray(array.base)  # NumPy lets no array be writable again that a lease is below
-    array.flags.writeable = True
-    return array
+def is_all_of_memory(array: Array) -> bool:
+    """Whether an array is the one that was made of a piece: others have it as their base."""
+    return type(array.base) is Memory
 
 
 RESULTS = Pool()

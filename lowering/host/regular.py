@@ -15,12 +15,14 @@ from math import prod
 from lowering.buffer import Buffer
 from lowering.facts import nest_expressions, nest_loads, nest_reads, nest_roots, nest_writes
 from lowering.host.evaluate import Evaluator
+from lowering.host.hull import WASTE
 from lowering.host.pieces import pieces_of, wraps
 from lowering.host.place import place
 from lowering.host.registers import backwards
 from lowering.host.turning import cut_points
 from lowering.kernel import MapNest, Nest, ReduceNest, RowNest
 from lowering.stage import map_nest
+from lowering.strides import row_major_strides
 from tracegraph.scalar import Apply, Axis, Expr, FloorDiv, Load, Mod, Select
 from tracegraph.subexpressions import subexpressions
 
@@ -149,9 +151,15 @@ def _time_of_calls(nest: MapNest, ends: Sequence[Sequence[int]]) -> float:
     touched = nest_reads(nest) | nest_writes(nest)
     if len(boxes) > 1 and _may_be_ranges(nest):
         largest = max(range(len(boxes)), key=lambda k: prod(boxes[k]))
-        times[largest] = CALL  # `hull` makes a range of its rows
+        if _length_of_range(boxes[largest], nest.space) <= WASTE * prod(boxes[largest]):
+            times[largest] = CALL  # `hull` makes a range of its rows
     views = len(boxes) * sum(map(_moves, touched)) if len(boxes) > 1 else 0
     return calls * sum(times) + VIEW * views
+
+
+def _length_of_range(own: tuple[int, ...], space: tuple[int, ...]) -> int:
+    """Elements from the first to the last of a part of an array."""
+    return 1 + sum((n - 1) * step for n, step in zip(own, row_major_strides(space), strict=True))
 
 
 def _may_be_ranges(nest: MapNest) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 
 from lowering.holding import holding
 from lowering.host.arena import Array
-from lowering.host.pool import is_all_of_lease, writable
+from lowering.host.pool import is_all_of_memory
 from lowering.host.program import Body, Copied
 from lowering.plan import Plan, WhileNode, walk
 from tracegraph import limits
@@ -117,7 +117,7 @@ class Running:
             else:
                 found[number] = self._copied.contiguous(argument, self._dtypes[number])
         for number in self._written:
-            found[number] = writable(found[number])
+            found[number].flags.writeable = True
         if donated is not None:
             donated.spent = spent
         return found
@@ -137,7 +137,7 @@ def _is_plain(argument: Any) -> bool:
     if type(argument) is not np.ndarray:
         return False
     flags = argument.flags
-    return (flags.owndata or is_all_of_lease(argument)) and flags.c_contiguous and flags.aligned
+    return (flags.owndata or is_all_of_memory(argument)) and flags.c_contiguous and flags.aligned
 
 
 def _time_check() -> Callable[[], None] | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
+from math import gcd, prod
 
 from lowering.host.arena import Workspace
 from lowering.host.columns import by_columns, turn_short_folds
@@ -28,14 +28,19 @@ from lowering.host.straight import straighten
 from lowering.host.transposed import read_transposed
 from lowering.kernel import Predicate
 
-BLOCK_BYTES = 1 << 18
-"""About what each intermediate value of a block takes: several fit a second-level cache."""
+BLOCK_BYTES = 1 << 19
+"""About what each intermediate value of a block takes: several fit a second-level cache, and what
+is read from memory is read for long enough that the next of it is foreseen."""
 
-LARGE_BYTES = 4 * BLOCK_BYTES
-"""About what the largest value of a nest takes that is run in blocks."""
+LARGE_BYTES, HUGE_BYTES = 1 << 20, 1 << 25
+"""What the largest value of a nest takes at least that is run in blocks: where values are handed on
+within it, and where its instructions do no more than read the same."""
 
-STRIP = 32
-"""Elements of a strip: two cache lines of 32-bit numbers."""
+STRIP, WIDE_STRIP = 32, 128
+"""Elements of a strip: two cache lines of 32-bit numbers; and where all lines stay in the cache."""
+
+LINE, SETS, WAYS = 64, 2048, 8
+"""Bytes of a cache line, and the sets of lines that a second-level cache of 1 MiB has."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,44 +97,81 @@ def choose_block(
 ) -> tuple[int | None, int]:
     """The axis to run in blocks along, and the extent of a block.
 
-    There is none for a nest that is small, or one call, or has an instruction that needs all of
-    every axis.
+    There is none for a nest that is small, or of which no instruction reads what another makes, or
+    that has an instruction that needs all of every axis.
     """
     written = [i.output for i in instructions if i.kind == "write" and i.output is not None]
     if any(i.kind == "effect" for i in instructions) or not written:
         return None, 1
     largest = max(written, key=_nbytes)
-    blocks = _nbytes(largest) // BLOCK_BYTES
-    if blocks >= 4 and (crossed := _crossed_axis(instructions)) is not None:
-        return crossed, max(STRIP, extents[crossed] // blocks)
-    if len(written) < 2:
+    if _nbytes(largest) < LARGE_BYTES:
         return None, 1
+    if (strip := _strip(instructions)) is not None:
+        return strip
+    if len(written) < 2 or (_nbytes(largest) < HUGE_BYTES and not _hands_on(instructions)):
+        return None, 1
+    blocks = max(2, _nbytes(largest) // BLOCK_BYTES)
     axes = [axis for axis in largest.dims if all(_keeps(i, axis) for i in instructions)]
     if sum(extents[axis] > 1 for axis in largest.dims) > 1:  # many short runs take longer than one
         touched = {r for i in instructions for r in (*i.inputs, i.output) if r is not None}
         fastest = {_fastest_axis(r) for r in touched if _nbytes(r) >= LARGE_BYTES // 2}
         axes = [axis for axis in axes if axis not in fastest | {_fastest_axis(largest)}]
-    if blocks < 4 or not axes:
+    if not axes:
         return None, 1
     axis = next((a for a in axes if extents[a] >= blocks), max(axes, key=extents.__getitem__))
     length = max(1, extents[axis] // blocks)
     return (axis, length) if length < extents[axis] else (None, 1)
 
 
-def _crossed_axis(instructions: Sequence[Instruction]) -> int | None:
-    """An axis along which a large array is written in order, while another is read across.
+def _hands_on(instructions: Sequence[Instruction]) -> bool:
+    """Whether a large value is made by one instruction and read by a later one."""
+    made: set[Register] = set()
+    for each in instructions:
+        if not made.isdisjoint(each.inputs):
+            return True
+        if each.output is not None and _nbytes(each.output) >= LARGE_BYTES:
+            made.add(each.output)
+    return False
 
-    Such arrays are worked on in strips, so that lines of the one that is read stay in the cache.
+
+def _strip(instructions: Sequence[Instruction]) -> tuple[int, int] | None:
+    """An axis along which a large array is written in order, while another is read across, and how
+    much of it to work on at a time, so that lines of the one that is read stay in the cache.
+
+    So it is where all of them would push each other out. Where they would not, strips still pay if
+    nothing is read in order, for that takes longer in short pieces.
     """
     for each in instructions:
         if each.output is None or _nbytes(each.output) < LARGE_BYTES:
             continue
         axis = _fastest_axis(each.output)
-        read = [r for r in each.inputs if isinstance(r, View | Temporary) and axis in r.dims]
-        crosses = any(_fastest_axis(r) != axis for r in read)
-        if axis is not None and crosses and all(_keeps(i, axis) for i in instructions):
-            return axis
+        if axis is None or not all(_keeps(i, axis) for i in instructions):
+            continue
+        inputs = (r for r in each.inputs if isinstance(r, View | Temporary))
+        read = [r for r in inputs if axis in r.dims and r.shape[r.dims[axis]] > 1]
+        across = [r for r in read if _fastest_axis(r) != axis and _step(r, axis) >= LINE]
+        kept = min((_lines_kept(_step(r, axis)) for r in across), default=0)
+        if across and 2 * each.output.shape[each.output.dims[axis]] > kept:
+            return axis, max(STRIP, kept // 8)
+        if across and len(across) == len(read):
+            return axis, WIDE_STRIP
     return None
+
+
+def _step(register: View | Temporary, axis: int) -> int:
+    """Bytes from an element to the next one along an axis."""
+    dim = register.dims[axis]
+    if isinstance(register, View):
+        return abs(register.strides[dim])
+    order = list(register.order or range(len(register.shape)))
+    inner = order[order.index(dim) + 1 :]
+    return register.dtype.itemsize * prod(register.shape[each] for each in inner)
+
+
+def _lines_kept(step: int) -> int:
+    """Lines at multiples of so many bytes that a second-level cache holds at a time."""
+    lines, between = divmod(step, LINE)
+    return WAYS * (SETS if between else SETS // gcd(lines, SETS))
 
 
 def _fastest_axis(register: Register) -> int | None:
