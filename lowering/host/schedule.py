@@ -151,10 +151,11 @@ def _strip(instructions: Sequence[Instruction]) -> tuple[int, int] | None:
         read = [r for r in inputs if axis in r.dims and r.shape[r.dims[axis]] > 1]
         across = [r for r in read if _fastest_axis(r) != axis and _step(r, axis) >= LINE]
         kept = min((_lines_kept(_step(r, axis)) for r in across), default=0)
-        if across and 2 * each.output.shape[each.output.dims[axis]] > kept:
+        extent = each.output.shape[each.output.dims[axis]]
+        if across and 2 * extent > kept:
             return axis, max(STRIP, kept // 8)
         if across and len(across) == len(read):
-            return axis, WIDE_STRIP
+            return axis, max(WIDE_STRIP, extent // (_nbytes(each.output) // BLOCK_BYTES))
     return None
 
 

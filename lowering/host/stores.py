@@ -93,8 +93,11 @@ def _may_forward(
         return False
     if isinstance(instructions[made].function, Joined) and _is_small_result(target):
         return False
-    if memory_order(value) != memory_order(target) and not _is_copy(instructions[made]):
-        return False  # one call along the memory of what is read, and a copy, take less time
+    if memory_order(value) != memory_order(target):
+        # one call along the memory of what is read, and a copy, take less time, and so do readers
+        readers = sum(value in each.inputs for each in instructions)
+        if readers > 1 or not _is_copy(instructions[made]):
+            return False
     first = made + 1 if instructions[made].elementwise else made
     later = {_read_buffer(r) for i in instructions[first:] for r in i.inputs}
     return not any(b is not None and overlaps(b, target.buffer) for b in later)
