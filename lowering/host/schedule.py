@@ -32,7 +32,7 @@ BLOCK_BYTES = 1 << 19
 """About what each intermediate value of a block takes: several fit a second-level cache, and what
 is read from memory is read for long enough that the next of it is foreseen."""
 
-LARGE_BYTES, HUGE_BYTES = 1 << 20, 1 << 25
+LARGE_BYTES, HUGE_BYTES = 1 << 20, 1 << 24
 """What the largest value of a nest takes at least that is run in blocks: where values are handed on
 within it, and where its instructions do no more than read the same."""
 
@@ -119,7 +119,7 @@ def choose_block(
     if not axes:
         return None, 1
     axis = next((a for a in axes if extents[a] >= blocks), max(axes, key=extents.__getitem__))
-    length = max(1, extents[axis] // blocks)
+    length = -(-extents[axis] // blocks)
     return (axis, length) if length < extents[axis] else (None, 1)
 
 
