@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from lowering.host.arena import Array
-from lowering.memory import ALIGNMENT
 from tracegraph.types import ArrayType
 
 LEAST_BYTES = 1 << 18
@@ -28,10 +27,12 @@ results are NumPy's."""
 TRIES = 8
 """Pieces that are looked at for one that is free: a user may hold thousands of results."""
 
-_STAGGER = 3 * ALIGNMENT // 4
-_PAGE = 4096
-"""Bytes from a multiple of the alignment to every array, and in what each begins at another place:
-for the reason that `lowering.host.arena.STAGGER` has."""
+PAGE, PLACES = 1 << 12, (2048, 1024, 3072)
+"""Bytes of a page, and from where one begins to a result, in turns.
+
+NumPy's arrays begin where pages do. Processors take a load for one of what has been stored shortly
+before where both are at about the same place in their pages.
+"""
 
 
 def is_lent(type_: ArrayType) -> bool:
@@ -75,7 +76,7 @@ class Pool:
 
     def __init__(self) -> None:
         self._lists: dict[int, deque[Piece]] = {}
-        self._places = cycle(range(_STAGGER, _PAGE, ALIGNMENT))
+        self._places = cycle(PLACES)
 
     def maker(self, type_: ArrayType) -> Callable[[], Array]:
         """What makes arrays of a type, their elements undefined; it may raise MemoryError."""
@@ -103,11 +104,11 @@ class Pool:
         if self.free_bytes > MOST_BYTES:
             self.clear()
         try:
-            memory = Memory(nbytes + _PAGE, np.uint8)
+            memory = Memory(nbytes + PAGE, np.uint8)
         except MemoryError:
             self.clear()
-            memory = Memory(nbytes + _PAGE, np.uint8)
-        return memory, (next(self._places) - memory.ctypes.data) % _PAGE
+            memory = Memory(nbytes + PAGE, np.uint8)
+        return memory, (next(self._places) - memory.ctypes.data) % PAGE
 
     def clear(self) -> None:
         """Give all that is free to the system."""
