@@ -8,6 +8,8 @@ import pytest
 import tracegraph
 from lowering.host.source import Source
 
+PICKED = np.random.default_rng(0).permutation(240).reshape(6, 40)
+
 
 def ones(*shape):
     return np.ones(shape, np.float32)
@@ -19,6 +21,7 @@ def ones(*shape):
         (lambda x, y: np.mean(x, axis=0, keepdims=True) * y, (ones(6, 40), ones(6, 40))),
         (lambda x, y: (np.sin(x).T + y.T).T, (ones(6, 40), ones(6, 1))),
         (lambda x: np.cumsum(x.T, axis=1).T, (ones(6, 40),)),
+        (lambda x, y: y - np.mean(np.sin(x).ravel()[PICKED], axis=0), (ones(6, 40), ones(6, 40))),
     ],
 )
 def test_arguments_and_results_are_taken_as_they_are(function, arguments, monkeypatch):

@@ -9,11 +9,12 @@ import tracegraph
 from lowering.buffer import Buffer
 from lowering.host import functions
 from lowering.host.arena import Workspace
+from lowering.host.hull import as_ranges
 from lowering.host.mirrored import count_turns
 from lowering.host.nests import kernel_runs
 from lowering.host.pieces import Joined
 from lowering.host.registers import Instruction, Method, Mirrored, Temporary, View, memory_order
-from lowering.host.schedule import schedule
+from lowering.host.schedule import HUGE_BYTES, STRIP, WIDE_STRIP, schedule
 from lowering.host.straight import straighten
 from lowering.host.transposed import read_transposed
 from tracegraph.types import ArrayType
@@ -236,6 +237,44 @@ def test_blocks_do_not_part_the_lines_of_what_is_read_across():
     assert schedule(run, apart, Workspace()).axis is None
 
 
+def test_blocks_need_a_value_that_is_handed_on_or_what_no_cache_holds():
+    """To go through an array once for several calls saves little while it is in a cache."""
+
+    def apart_from_each_other(x):
+        return x + 1, x * 2
+
+    (few,) = runs_of(apart_from_each_other, ones(1 << 20))
+    assert schedule(few, apart, Workspace()).axis is None
+    (many,) = runs_of(apart_from_each_other, ones(HUGE_BYTES // 4))
+    assert schedule(many, apart, Workspace()).length < HUGE_BYTES // 4
+    (handed_on,) = runs_of(lambda x: (x + 1, np.sin(x) * x), ones(1 << 20))
+    assert schedule(handed_on, apart, Workspace()).length < 1 << 20
+
+
+def strip_of(function, *arguments):
+    (run,) = runs_of(function, *arguments)
+    found = schedule(run, apart, Workspace())
+    return None if found.axis is None else found.length
+
+
+@pytest.mark.parametrize(
+    ("function", "shape", "expected"),
+    [
+        (lambda x: x.T + 1, (1024, 1024), STRIP),  # one of 64 lines in a page: 256 of them are kept
+        (lambda x: x.T + x, (1024, 1024), STRIP),
+        (lambda x: x.T + 1, (1800, 300), 450),  # all 1,800 are kept: as many strips as blocks
+        (lambda x: x.T + 1, (500, 2000), WIDE_STRIP),
+        (lambda x: x.T + x, (600, 600), None),  # and what is read in order is read so
+        (lambda x: x.T + 1, (40_000, 25), 2048),  # 16,384 are
+        (lambda x: x.T + 1, (300_000, 4), None),  # a line of memory has all of some rows
+        (lambda x: x[:, ::64].T * 2, (4096, 64 * 128), 256),  # what is stored turned is a copy
+        (lambda x: x[::64] * 2, (64 << 18,), None),  # nothing is read across
+    ],
+)
+def test_strips_are_as_wide_as_a_cache_keeps_the_lines_that_are_read(function, shape, expected):
+    assert strip_of(function, ones(*shape)) == expected
+
+
 @pytest.mark.parametrize("shape", [(1, 1), (1, 40), (40, 1), (7, 9), (300, 200), (1100, 1300)])
 def test_results_do_not_depend_on_the_layout(shape):
     x = np.random.default_rng(0).random(shape)
@@ -371,3 +410,45 @@ def test_a_value_is_stored_early_only_where_nothing_is_disturbed(disturbed):
     found = read_transposed(steps, apart)
     assert (found == steps) == disturbed
     assert disturbed or [made.output for made in found[:2]] == [value, first]
+
+
+def test_a_value_that_other_calls_read_is_not_stored_turned_in_their_stead():
+    """They would read across memory what a copy has in order."""
+
+    def function(x, y):
+        reversed_ = x[:, ::-1]
+        return reversed_.T, np.sin(reversed_), reversed_ + y, reversed_ * y
+
+    for made in steps_of(function, ones(73, 1541), ones(73, 1541)):
+        if made.function is not functions.store:
+            orders = {memory_order(r) for r in (*made.inputs, made.output)}
+            assert len(orders) == 1
+
+
+def test_windows_are_run_as_a_range_where_numbers_are_made_beside_them():
+    dtype, shape = np.dtype(np.float32), (500, 42)
+    source, target = (
+        View(dtype, shape, {0: 0, 1: 1}, Buffer(space, 0, ArrayType(dtype, (500, 43))), (172, 4), 4)
+        for space in ("input", "output")
+    )
+    number, half = (Temporary(dtype, (), {}) for _ in range(2))
+    steps = [
+        Instruction("write", np.multiply, (number, number), half),
+        Instruction("write", np.add, (source, half), target, True),
+    ]
+    found = as_ranges(steps, shape, frozenset({target.buffer}))
+    assert found is not None
+    assert found[1] == (499 * 43 + 42,)
+    folded = Instruction("write", functions.folded(np.add, dtype, None), (source,), half)
+    assert as_ranges([folded, steps[1]], shape, frozenset({target.buffer})) is None
+
+
+def test_narrow_windows_are_not_taken_for_ranges():
+    """Half of the elements from the first to the last of one column in two are the other's."""
+
+    def function(x, y):
+        x = x + np.max(x)
+        return np.maximum(np.roll(x, 1, axis=1), y)
+
+    steps = steps_of(function, ones(9000, 2), ones(9000, 2))
+    assert [made.output.shape for made in steps if made.function is np.maximum][-1] == (9000, 2)

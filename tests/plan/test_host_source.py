@@ -274,3 +274,21 @@ def test_no_object_takes_a_name_of_the_function_itself():
 
     source = Source()
     assert source.name(run) not in ("run", "arguments", "check_time")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64", "bool"])
+def test_a_roll_to_the_same_place_in_other_pages_moves_every_element(dtype):
+    """Such copies are done otherwise: the arrays are of some pages each, one behind the other."""
+
+    def function(x):
+        def step(_, pair):
+            one, _ = pair
+            return np.roll(one, 1), one
+
+        one, other = tracegraph.fori_loop(0, 3, step, (x, x))
+        return one, other
+
+    x = (np.arange(8192) % 7).astype(dtype)
+    found = tracegraph.jit(function, device="host")(x)
+    np.testing.assert_array_equal(found[0], np.roll(x, 3))
+    np.testing.assert_array_equal(found[1], np.roll(x, 2))

@@ -100,6 +100,24 @@ def test_the_host_computes_alone_what_is_picked_if_that_is_less(picked, stores):
     assert group.group(body, 1, HOST).stored == ({body.eqns[0].outputs[0]} if stores else set())
 
 
+def test_the_host_rolls_what_is_used_in_many_rows_once():
+    """Inlined, all that is made of it is made in parts."""
+    region = tracegraph.jit(lambda r, x: np.maximum(np.roll(r * 2, 3), x))
+    body = region.trace(ArrayType(F32, (900,)), ArrayType(F32, (50, 900))).optimized.body
+    rolled = body.eqns[-2].outputs[0]
+    assert rolled in group.group(body, 1, HOST).stored
+    assert rolled not in group.group(body, 1, CUDA).stored
+
+
+@pytest.mark.parametrize(("rows", "stores"), [(100, True), (100_000, False)])
+def test_the_host_rolls_small_arrays_before_it_picks_of_them(rows, stores):
+    """To find the positions of each part takes longer than to roll a few elements."""
+    region = tracegraph.jit(lambda x, index: np.roll(x * 2, 1, axis=1)[index])
+    types = (ArrayType(F32, (rows, 3)), ArrayType(np.int32, (8,)))
+    body = region.trace(*types).optimized.body
+    assert (body.eqns[1].outputs[0] in group.group(body, 1, HOST).stored) == stores
+
+
 @pytest.mark.parametrize(
     ("arrays", "run", "picked", "stores"),
     [
