@@ -18,6 +18,7 @@ import numpy as np
 from lowering.buffer import Buffer
 from lowering.host import faults, functions, windows
 from lowering.host.arena import Array
+from lowering.host.limits import Limits, limits_of
 from lowering.host.offsets import offset_function
 from lowering.host.pieces import Pieces
 from lowering.host.place import Place, place
@@ -200,6 +201,9 @@ class Evaluator:
                 if instead is not None:
                     function, before = instead
                     return self.write(function, (*map(static, before), *registers), dtype)
+                limits = limits_of(op, registers)
+                if limits is not None:
+                    return self._clipped(limits)
                 function, elementwise = functions.of_op(
                     op, tuple(r.dtype for r in registers), dtype, dict(attrs)
                 )
@@ -210,6 +214,13 @@ class Evaluator:
             case AsIndex(operand=operand):
                 return self._converted(operand, _INDEX)
         return self._emit_index(expr)
+
+    def _clipped(self, limits: Limits) -> Register:
+        ends, dtype = map(static, (limits.low, limits.high)), limits.value.dtype
+        clipped = self.write(functions.CLIP, (limits.value, *ends), dtype)
+        if not limits.meets_zero:
+            return clipped
+        return self.write(np.add, (clipped, static(np.zeros((), dtype))), dtype)
 
     def _given(self, expr: Expr) -> Wrapping | tuple[Expr, int] | None:
         """The index array that an expression wraps, or tests against an extent, as a whole."""
@@ -338,6 +349,8 @@ class Evaluator:
     def _joined(self, pieces: Pieces, load: Load) -> Register:
         axes = self.axes_of(load)
         joined = Temporary(load.dtype, self.mesh(axes), {a: a for a in axes}, pieces.order)
+        if not pieces.ranged and len(axes) == self._rank and self.orders():
+            joined = replace(joined, order=self._order())  # to be copied, it may as well be turned
         made = Instruction("write", pieces.copy(), pieces.sources, joined)
         made = replace(made, whole_axes=pieces.axes, flat=pieces.ranged)
         self.instructions.append(made)

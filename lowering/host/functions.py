@@ -14,6 +14,7 @@ from lowering.host.offsets import Offset
 from lowering.host.registers import Instruction, Method
 from lowering.strides import row_major_strides
 from tracegraph.op import Op
+from tracegraph.ops.convert import clip
 
 BITWISE_SIZE = 8192
 """Elements from which the calls of choosing bits take less time than the branches of copying."""
@@ -29,6 +30,9 @@ MOVED = range(1 << 11, 1 << 20)
 """Bytes that a copy is slow of if they go to less than `NEAR` bytes past where they are, but for
 whole pages: processors move few of them then without asking what an earlier step has written.
 """
+
+CLIP: np.ufunc = inspect.unwrap(clip.reference)
+"""(values, low, high, out)"""
 
 _BITS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
 

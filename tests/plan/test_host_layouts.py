@@ -387,6 +387,23 @@ def test_what_is_made_of_a_turned_value_reads_the_stored_copy():
         np.testing.assert_array_equal(np.asarray(found), expected)
 
 
+def test_a_large_roll_is_copied_in_the_order_of_what_is_stored():
+    """So nothing that is made of it has to be turned."""
+
+    def function(x):
+        turned = np.roll(x.T, 1, axis=1)
+        return np.sin(turned), turned * turned
+
+    x = np.random.default_rng(0).random((11, 70_000)).astype(np.float32)
+    copy, *others = steps_of(function, x)
+    assert isinstance(copy.function, Joined)
+    assert all(memory_order(r) is None for made in others for r in (*made.inputs, made.output))
+    for found, expected in zip(
+        tracegraph.jit(function, device="host")(x), function(x), strict=True
+    ):
+        np.testing.assert_array_equal(np.asarray(found), expected)
+
+
 @pytest.mark.parametrize("disturbed", [False, True])
 def test_a_value_is_stored_early_only_where_nothing_is_disturbed(disturbed):
     shape, dtype = (40, 300), np.dtype(np.float32)
