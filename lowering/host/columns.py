@@ -72,7 +72,8 @@ def _turned(value: Register, folded: Sequence[int]) -> Temporary:
     kept = [dim for dim in order if dim not in folded]
     along = innermost(value) not in folded
     moved = (*kept, *folded) if along else (*folded, *kept)
-    return Temporary(value.dtype, value.shape, value.dims, moved)
+    in_order = moved == tuple(sorted(moved))
+    return Temporary(value.dtype, value.shape, value.dims, None if in_order else moved)
 
 
 def by_columns(instructions: Sequence[Instruction]) -> tuple[Instruction, ...]:

@@ -53,10 +53,15 @@ from tracegraph.scalar import (
     Mod,
     Select,
     Sum,
+    floor_divide,
 )
 
 FOLD_LIMIT = 1 << 17
 """Elements up to which an array that no buffer enters is kept instead of computed in each run."""
+
+QUOTIENT_SIZE = 2048
+"""Elements from which a remainder takes no longer by way of the quotient, whose loop NumPy has
+vectorised, and much less where that is needed, too, as for rows and columns of flat positions."""
 
 CALLED = 8
 """Cost of functions whose loops NumPy has vectorised for strides that are not negative alone."""
@@ -235,7 +240,7 @@ class Evaluator:
             return self.write(within(given[1]), (index,), dtype)
         if not isinstance(index, View | Late):
             return self.write(wrap_into(given), (index,), dtype)
-        output = Late(index.dtype, index.shape, index.dims, index.buffer)
+        output = Late(index.dtype, index.shape, index.dims, index.buffer, index.strides)
         self._assign(wrap(given), (index,), output)
         return output
 
@@ -252,7 +257,7 @@ class Evaluator:
             case FloorDiv(operand=operand, divisor=divisor):
                 return self._binary(np.floor_divide, self.value(operand), divisor)
             case Mod(operand=operand, divisor=divisor):
-                return self._binary(np.remainder, self.value(operand), divisor)
+                return self._remainder(operand, divisor)
             case Clamp(operand=operand, low=low, high=high):
                 return self._binary(
                     np.minimum, self._binary(np.maximum, self.value(operand), low), high
@@ -273,6 +278,15 @@ class Evaluator:
             total = register if total is None else self.write(np.add, (total, register), _INDEX)
         assert total is not None
         return self._binary(np.add, total, offset) if offset else total
+
+    def _remainder(self, operand: Expr, divisor: int) -> Register:
+        value = self.value(operand)
+        if isinstance(value, Static) or prod(value.shape) < QUOTIENT_SIZE:
+            return self._binary(np.remainder, value, divisor)
+        quotient = self.value(floor_divide(operand, divisor))
+        return self.write(
+            np.subtract, (value, self._binary(np.multiply, quotient, divisor)), _INDEX
+        )
 
     def _binary(self, ufunc: np.ufunc, register: Register, number: int) -> Register:
         return self.write(ufunc, (register, static(np.array(number))), _INDEX)
@@ -361,7 +375,7 @@ class Evaluator:
         dtype = buffer.type.dtype
         shape, strides = windows.layout(where, self.extents, dtype.itemsize)
         dims = {axis: axis for axis in where.strides}
-        output = Late(dtype, shape, dims, buffer)
+        output = Late(dtype, shape, dims, buffer, strides)
         offset, leaves = offset_function(where.rest)
         function = functions.shifted(shape, dtype, strides, offset)
         self._assign(function, (windows.whole(buffer), *map(self.value, leaves)), output)
@@ -382,7 +396,9 @@ class Evaluator:
             self._assign(gather, inputs, gathered)
             return gathered
         source = windows.rows(buffer, extents, rows)
-        order = (*rows.outer, *sorted(chosen), *rows.inner)  # what `take` fills in one range
+        places = memory_order(positions) or chosen
+        chosen = tuple(axis for axis in places if axis in chosen)
+        order = (*rows.outer, *chosen, *rows.inner)  # what `take` fills in one range
         others = [axis for axis in range(rank) if axis not in order]
         in_order = order == tuple(sorted(order))
         output = Temporary(dtype, self.mesh(axes), axes, None if in_order else (*others, *order))

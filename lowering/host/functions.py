@@ -202,17 +202,19 @@ def taken(
     """A function (rows, positions, out) that fills an open mesh with the rows at the positions.
 
     The rows are in as many parts as the axes `outer` have points, and have the axes `inner`; the
-    positions vary along the `chosen` ones. All are in range: the mode 'clip' only spares NumPy a
-    copy of `out`.
+    positions vary along the `chosen` ones, in the order of memory. All are in range: the mode
+    'clip' only spares NumPy a copy of `out`.
     """
-    if not outer and not inner:
+    in_order = list(chosen) == sorted(chosen)
+    if not outer and not inner and in_order:
         return lambda source, positions, out: source.take(positions, None, out, "clip")
-    order = (*outer, *sorted(chosen), *inner)
+    order = (*outer, *chosen, *inner)
     squeeze, kept = _only(rank, chosen), _only(rank, order)
     dim, turn = len(outer), tuple(sorted(order).index(axis) for axis in order)
+    ranked = tuple(sorted(chosen).index(axis) for axis in chosen)
 
     def take(source: Array, positions: Array, out: Array) -> None:
-        at = positions[squeeze] if positions.ndim else positions
+        at = positions[squeeze].transpose(ranked) if positions.ndim else positions
         source.take(at, dim, out[kept].transpose(turn), "clip")
 
     return take

@@ -15,6 +15,7 @@ from math import prod
 from lowering.host import functions
 from lowering.host.registers import (
     Instruction,
+    Late,
     Mirrored,
     Register,
     Temporary,
@@ -71,8 +72,13 @@ def _turns(instruction: Instruction, output: Register) -> bool:
 
 
 def _direction(shape: Sequence[int], inputs: Iterable[Register], bases: _Bases) -> frozenset[int]:
-    """The dimensions along which all inputs that have more than one element there are reversed."""
+    """The dimensions along which all inputs that have more than one element there are reversed.
+
+    None if there is an input that can be seen in no other way.
+    """
     large = [register for register in inputs if register.shape]
+    if any(isinstance(register, Late) for register in large):
+        return frozenset()
     return frozenset(
         dim
         for dim, extent in enumerate(shape)

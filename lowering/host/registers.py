@@ -70,9 +70,12 @@ class Mirrored(Register):
 
 @dataclass(slots=True, eq=False)
 class Late(Register):
-    """An array that a step makes when it runs: a window of `buffer`, or a new array."""
+    """An array that a step makes when it runs: a window of `buffer`, or a new array; its strides in
+    bytes, as far as they can be told.
+    """
 
     buffer: Buffer | None
+    strides: tuple[int, ...] | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -90,7 +93,7 @@ def memory_order(register: Register) -> tuple[int, ...] | None:
         return register.order
     if isinstance(register, Mirrored):
         return register.base.order
-    if not isinstance(register, View):
+    if not isinstance(register, View | Late) or register.strides is None:
         return None
     strides = [abs(stride) for stride in register.strides]
     ranked = [dim for dim, extent in enumerate(register.shape) if extent > 1 and strides[dim]]
@@ -116,7 +119,7 @@ def reversed_view(view: View, along: Iterable[int]) -> View:
 def backwards(register: Register) -> frozenset[int]:
     """The dimensions along which later elements lie before earlier ones."""
     match register:
-        case View(shape=shape, strides=strides):
+        case View(shape=shape, strides=strides) | Late(shape=shape, strides=tuple(strides)):
             reversed_ = enumerate(zip(shape, strides, strict=True))
             return frozenset(dim for dim, (n, stride) in reversed_ if n > 1 and stride < 0)
         case Mirrored(along=along):
@@ -127,7 +130,7 @@ def backwards(register: Register) -> frozenset[int]:
 def forwards(register: Register, dims: Iterable[int]) -> Register:
     """The same elements, those along these dimensions in the order of memory."""
     against = backwards(register).intersection(dims)
-    if not against:
+    if not against or isinstance(register, Late):
         return register
     if isinstance(register, View):
         return reversed_view(register, against)
@@ -202,3 +205,13 @@ class Instruction:
             return ()
         axes: tuple[int, ...] | None = self.function.before[0]
         return range(len(self.inputs[0].shape)) if axes is None else axes
+
+    def renamed(self, names: Mapping[Register, Register]) -> Instruction:
+        """The same with other registers for those that have another name."""
+        if names.keys().isdisjoint((*self.inputs, self.output)):
+            return self
+        inputs = tuple(names.get(register, register) for register in self.inputs)
+        output = self.output
+        return replace(
+            self, inputs=inputs, output=output if output is None else names.get(output, output)
+        )

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import gcd, prod
 
+from lowering.buffer import Buffer
 from lowering.host.arena import Workspace
 from lowering.host.columns import by_columns, turn_short_folds
 from lowering.host.evaluate import Evaluator
@@ -26,6 +27,7 @@ from lowering.host.registers import (
 from lowering.host.stores import Overlaps, forward_stores, may_share, save_reads, write_early
 from lowering.host.straight import straighten
 from lowering.host.transposed import read_transposed
+from lowering.host.turned_sources import turn_sources
 from lowering.kernel import Predicate
 
 BLOCK_BYTES = 1 << 19
@@ -35,6 +37,9 @@ is read from memory is read for long enough that the next of it is foreseen."""
 LARGE_BYTES, HUGE_BYTES = 1 << 20, 1 << 24
 """What the largest value of a nest takes at least that is run in blocks: where values are handed on
 within it, and where its instructions do no more than read the same."""
+
+GATHERED_BYTES = 1 << 22
+"""Bytes of several arrays that a cache does not hold while elements are gathered by turns."""
 
 STRIP, WIDE_STRIP = 32, 128
 """Elements of a strip: two cache lines of 32-bit numbers; and where all lines stay in the cache."""
@@ -69,6 +74,7 @@ def schedule(run: Evaluator, overlaps: Overlaps, workspace: Workspace) -> Schedu
     straight = [straighten(save_reads(each, overlaps), overlaps) for each in ways]
     instructions = min(straight, key=count_turns, default=[])
     instructions = turn_short_folds(read_transposed(instructions, overlaps))
+    instructions = turn_sources(instructions, overlaps)
     instructions = write_early(forward_stores(instructions, overlaps), overlaps)
     extents = run.extents
     ranges = as_ranges(instructions, extents, run.spare) if run.spare else None
@@ -110,6 +116,8 @@ def choose_block(
         return strip
     if len(written) < 2 or (_nbytes(largest) < HUGE_BYTES and not _hands_on(instructions)):
         return None, 1
+    if _gathers_by_turns(instructions):
+        return None, 1
     blocks = max(2, _nbytes(largest) // BLOCK_BYTES)
     axes = [axis for axis in largest.dims if all(_keeps(i, axis) for i in instructions)]
     if sum(extents[axis] > 1 for axis in largest.dims) > 1:  # many short runs take longer than one
@@ -132,6 +140,18 @@ def _hands_on(instructions: Sequence[Instruction]) -> bool:
         if each.output is not None and _nbytes(each.output) >= LARGE_BYTES:
             made.add(each.output)
     return False
+
+
+def _gathers_by_turns(instructions: Sequence[Instruction]) -> bool:
+    """Whether each block would gather elements from all over several arrays, which push each other
+    out of the cache: all at once, they take half the time.
+    """
+    sources: dict[Buffer, int] = {}
+    for each in instructions:
+        for r in each.inputs:
+            if isinstance(r, View) and r.shape and not r.dims and any(i.dims for i in each.inputs):
+                sources[r.buffer] = _nbytes(r)
+    return len(sources) > 1 and sum(sources.values()) >= GATHERED_BYTES
 
 
 def _strip(instructions: Sequence[Instruction]) -> tuple[int, int] | None:

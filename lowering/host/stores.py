@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from math import prod
 
 from lowering.buffer import Buffer
@@ -39,13 +38,13 @@ def save_reads(instructions: Sequence[Instruction], overlaps: Overlaps) -> list[
             continue
         first = first if written else len(result)
         for register in each.inputs:
-            buffer = _read_buffer(register)
+            buffer = read_buffer(register)
             if buffer is not None and any(overlaps(buffer, other) for other in written):
                 order = memory_order(register)
                 copy = Temporary(register.dtype, register.shape, register.dims, order)
                 saved = Instruction("write", functions.store, (register,), copy, elementwise=True)
                 result.insert(first, saved)
-                each = _renamed(each, register, copy)
+                each = each.renamed({register: copy})
         result.append(each)
         written.append(stored)
     return result
@@ -53,10 +52,10 @@ def save_reads(instructions: Sequence[Instruction], overlaps: Overlaps) -> list[
 
 def stored_buffer(instruction: Instruction) -> Buffer | None:
     """The buffer that an instruction writes to."""
-    return _read_buffer(instruction.output) if instruction.kind == "write" else None
+    return read_buffer(instruction.output) if instruction.kind == "write" else None
 
 
-def _read_buffer(register: Register | None) -> Buffer | None:
+def read_buffer(register: Register | None) -> Buffer | None:
     """The buffer in which a register lies."""
     return register.buffer if isinstance(register, View | Late) else None
 
@@ -77,7 +76,7 @@ def forward_stores(instructions: Sequence[Instruction], overlaps: Overlaps) -> l
         made = next(i for i, each in enumerate(result) if each.output is value)
         if _may_forward(result, made, position, overlaps):
             del result[position]
-            result = [_renamed(each, value, target) for each in result]
+            result = [each.renamed({value: target}) for each in result]
     return result
 
 
@@ -99,7 +98,7 @@ def _may_forward(
         if readers > 1 or not _is_copy(instructions[made]):
             return False
     first = made + 1 if instructions[made].elementwise else made
-    later = {_read_buffer(r) for i in instructions[first:] for r in i.inputs}
+    later = {read_buffer(r) for i in instructions[first:] for r in i.inputs}
     return not any(b is not None and overlaps(b, target.buffer) for b in later)
 
 
@@ -107,14 +106,6 @@ def _is_small_result(target: View | Late) -> bool:
     """Whether a copy takes less time than to look up places in an array that each call makes."""
     size = prod(target.shape) * target.dtype.itemsize
     return target.buffer is not None and target.buffer.space == "output" and size <= SMALL_BYTES
-
-
-def _renamed(instruction: Instruction, old: Register, new: Register) -> Instruction:
-    if instruction.output is not old and all(r is not old for r in instruction.inputs):
-        return instruction
-    inputs = tuple(new if r is old else r for r in instruction.inputs)
-    output = new if instruction.output is old else instruction.output
-    return replace(instruction, inputs=inputs, output=output)
 
 
 def write_early(instructions: Sequence[Instruction], overlaps: Overlaps) -> list[Instruction]:
@@ -129,7 +120,7 @@ def write_early(instructions: Sequence[Instruction], overlaps: Overlaps) -> list
     seen: set[Register] = set()  # through other registers, too
     for position, each in enumerate(instructions):
         last.update(dict.fromkeys(each.inputs, position))
-        for read in filter(None, map(_read_buffer, each.inputs)):
+        for read in filter(None, map(read_buffer, each.inputs)):
             reads.setdefault(read, []).append(position)
         written = stored_buffer(each)
         if written is not None:
@@ -158,7 +149,7 @@ def write_early(instructions: Sequence[Instruction], overlaps: Overlaps) -> list
             ):
                 places[value] = target
                 break
-    placed = [_placed(each, places) for each in instructions]
+    placed = [each.renamed(places) for each in instructions]
     return [each for each in placed if each.output not in each.inputs or not _is_copy(each)]
 
 
@@ -174,16 +165,6 @@ def _within(
         overlaps(buffer, target.buffer)
         for buffer, positions in touched.items()
         if bisect_left(positions, start) < bisect_left(positions, stop)
-    )
-
-
-def _placed(instruction: Instruction, places: Mapping[Register, View]) -> Instruction:
-    output = instruction.output
-    if places.keys().isdisjoint((*instruction.inputs, output)):
-        return instruction
-    inputs = tuple(places.get(register, register) for register in instruction.inputs)
-    return replace(
-        instruction, inputs=inputs, output=output if output is None else places.get(output, output)
     )
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from lowering.host import functions
 from lowering.host.registers import (
     Instruction,
+    Late,
     Mirrored,
     Register,
     Temporary,
@@ -39,18 +40,19 @@ def straighten(instructions: Sequence[Instruction], overlaps: Overlaps) -> list[
 
     Not of one that changes from one of them to the next.
     """
-    readers: dict[View | Mirrored, list[int]] = {}
+    readers: dict[View | Late | Mirrored, list[int]] = {}
     result = list(map(_folding_forwards, instructions))
     for position, each in enumerate(result):
         for register in dict.fromkeys(each.inputs):
-            if isinstance(register, View | Mirrored) and _is_against(register, each):
+            if isinstance(register, View | Late | Mirrored) and _is_against(register, each):
                 readers.setdefault(register, []).append(position)
     copies: list[tuple[int, Instruction]] = []
     for view, positions in readers.items():
         between = instructions[positions[0] : positions[-1]]
         written = [stored_buffer(each) for each in between]
-        if isinstance(view, View) and any(
-            buffer is not None and overlaps(buffer, view.buffer) for buffer in written
+        source = None if isinstance(view, Mirrored) else view.buffer
+        if source is not None and any(
+            buffer is not None and overlaps(buffer, source) for buffer in written
         ):
             continue
         if len(positions) < FEWEST and not instructions[positions[0]].forwards:
@@ -60,9 +62,7 @@ def straighten(instructions: Sequence[Instruction], overlaps: Overlaps) -> list[
         order = orders.pop() if len(orders) == 1 else memory_order(view)
         copy = Temporary(view.dtype, view.shape, view.dims, order)
         for position in positions:
-            each = result[position]
-            inputs = tuple(copy if r is view else r for r in each.inputs)
-            result[position] = replace(each, inputs=inputs)
+            result[position] = result[position].renamed({view: copy})
         made = Instruction("write", functions.store, (view,), copy, elementwise=True)
         copies.append((positions[0], made))
     for position, made in sorted(copies, key=lambda copy: -copy[0]):
@@ -79,17 +79,18 @@ def _folding_forwards(instruction: Instruction) -> Instruction:
     return instruction if turned is value else replace(instruction, inputs=(turned,))
 
 
-def _is_against(view: View | Mirrored, reader: Instruction) -> bool:
+def _is_against(view: View | Late | Mirrored, reader: Instruction) -> bool:
     if reader.forwards and backwards(view):
         return True
     if prod(view.shape) < LEAST_ELEMENTS or reader.output is None or reader.kind != "write":
         return False
-    if isinstance(view, Mirrored):
-        return functions.is_pointwise(reader)
-    if isinstance(reader.function, np.ufunc) and backwards(view):
+    called = isinstance(reader.function, np.ufunc) or functions.is_pointwise(reader)
+    if called and backwards(view):
         return True
     return _crosses(view, reader.output) and reader.function is functions.store
 
 
-def _crosses(view: View, output: Register) -> bool:
-    return view.shape == output.shape and memory_order(view) != memory_order(output)
+def _crosses(view: Register, output: Register) -> bool:
+    if not isinstance(view, View) or view.shape != output.shape:
+        return False
+    return memory_order(view) != memory_order(output)

@@ -25,9 +25,9 @@ def read_transposed(instructions: Sequence[Instruction], overlaps: Overlaps) -> 
     """The instructions, values stored before they are used where the copy is what to read."""
     result = list(instructions)
     for store in instructions:
-        target = _transposed(store)
-        for user in [] if target is None else result:
-            assert target is not None
+        target = stored_across(store)
+        for user in result if isinstance(target, View) else []:
+            assert isinstance(target, View)
             (value,) = store.inputs
             if _fits(user, value, target, result) or _folds_faster(user, value, target):
                 moved = _read_stored(result, store, user, target, overlaps)
@@ -35,10 +35,10 @@ def read_transposed(instructions: Sequence[Instruction], overlaps: Overlaps) -> 
     return result
 
 
-def _transposed(store: Instruction) -> View | None:
+def stored_across(store: Instruction) -> View | Temporary | None:
     """Where an instruction stores a temporary in another order of memory."""
     target = store.output
-    if store.function is not functions.store or not isinstance(target, View):
+    if store.function is not functions.store or not isinstance(target, View | Temporary):
         return None
     (value,) = store.inputs
     alike = (value.shape, value.dtype) == (target.shape, target.dtype)
@@ -56,8 +56,8 @@ def _fits(
     if {register for register in user.inputs if register.shape == value.shape} != {value}:
         return False
     readers = [each for each in instructions if user.output in each.inputs]
-    stored = _transposed(readers[0]) if len(readers) == 1 else None
-    return stored is not None and memory_order(stored) == memory_order(target)
+    stored = stored_across(readers[0]) if len(readers) == 1 else None
+    return isinstance(stored, View) and memory_order(stored) == memory_order(target)
 
 
 def _folds_faster(user: Instruction, value: Register, target: View) -> bool:

@@ -1,0 +1,240 @@
+"""What is copied on the host so that no call reads against the grain, and how often."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from test_host_layouts import apart, ones, runs_of, steps_of
+
+import tracegraph
+from lowering.buffer import Buffer
+from lowering.host import functions
+from lowering.host.arena import Workspace
+from lowering.host.registers import (
+    Instruction,
+    Late,
+    Temporary,
+    View,
+    backwards,
+    memory_order,
+)
+from lowering.host.schedule import GATHERED_BYTES, schedule
+from lowering.host.turned_sources import turn_sources
+from tracegraph.types import ArrayType
+
+
+def assert_same(function, *arguments):
+    found, wanted = tracegraph.jit(function, device="host")(*arguments), function(*arguments)
+    for array, expected in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(np.asarray(array), expected)
+
+
+def copies_of(steps):
+    return [made for made in steps if made.function is functions.store]
+
+
+def random(*shape):
+    return np.random.default_rng(len(shape)).random(shape, np.float32)
+
+
+# -- sources that are turned -------------------------------------------------------------------
+
+
+def test_a_transposed_argument_of_several_results_is_turned_once():
+    def function(x):
+        return np.sin(x.T), np.sqrt(x.T) * 2, x.T + x.T
+
+    assert len(copies_of(steps_of(function, ones(50, 70)))) == 1
+    assert_same(function, random(50, 70))
+
+
+def test_two_transposed_arguments_of_one_result_are_not_turned():
+    def function(x, y):
+        return x.T * y.T + x.T
+
+    (copy,) = copies_of(steps_of(function, ones(50, 70), ones(50, 70)))
+    assert isinstance(copy.output, View)
+
+
+def test_a_copy_that_a_fold_reads_serves_what_is_stored_as_well():
+    """Two columns, of which the sum is taken, and each compared with it."""
+
+    def function(x):
+        y = np.maximum(x.T, -x.T)
+        total = y.sum(axis=0, keepdims=True)
+        return total, np.maximum(total, y)
+
+    steps = steps_of(function, ones(7000, 2))
+    (copy,) = copies_of(steps)
+    assert memory_order(copy.inputs[0]) == (1, 0)
+    rest = steps[steps.index(copy) + 1 :]
+    assert all(memory_order(r) is None for made in rest for r in (*made.inputs, made.output))
+    assert_same(function, random(7000, 2))
+
+
+SHAPE, FLOAT = (40, 300), np.dtype(np.float32)
+DIMS = {0: 0, 1: 1}
+
+
+def place(number, strides=(1200, 4)):
+    buffer = Buffer("output", number, ArrayType(FLOAT, SHAPE))
+    return View(FLOAT, SHAPE, DIMS, buffer, strides, 0)
+
+
+def across():
+    return Temporary(FLOAT, SHAPE, DIMS, (1, 0))
+
+
+@pytest.mark.parametrize("written", [0, 1])
+def test_a_source_is_read_early_only_if_it_stays_as_it_is(written):
+    source, first, second = place(0, (4, 160)), across(), across()
+    steps = [
+        Instruction("write", np.sin, (source,), first, True),
+        Instruction("write", functions.store, (first,), place(written), True),
+        Instruction("write", np.cos, (source,), second, True),
+        Instruction("write", functions.store, (second,), place(2), True),
+    ]
+    found = turn_sources(steps, lambda one, other: one.number == other.number)
+    if written == 0:
+        assert found == steps
+        return
+    copy, sine, _, cosine, _ = found
+    assert (copy.function, copy.inputs) == (functions.store, (source,))
+    assert sine.inputs == cosine.inputs == (copy.output,)
+    orders = [memory_order(made.output) for made in found]
+    assert orders == [None] * 5
+
+
+def test_a_value_that_a_fold_reads_keeps_its_order():
+    first, second, total = (across() for _ in range(3))
+    steps = [
+        Instruction("write", np.sin, (place(0, (4, 160)),), first, True),
+        Instruction("write", functions.folded(np.add, FLOAT, (0,)), (first,), total),
+        Instruction("write", np.cos, (first,), second, True),
+        Instruction("write", functions.store, (first,), place(1), True),
+        Instruction("write", functions.store, (second,), place(2), True),
+    ]
+    assert turn_sources(steps, apart) == steps
+
+
+def test_a_gathered_source_that_is_stored_itself_is_turned_by_that():
+    gathered, double, other = (across() for _ in range(3))
+    take = Instruction("write", lambda source, out: None, (place(3),), gathered)
+    steps = [
+        take,
+        Instruction("write", np.add, (gathered, gathered), double, True),
+        Instruction("write", np.multiply, (double, gathered), other, True),
+        Instruction("write", functions.store, (gathered,), place(0), True),
+        Instruction("write", functions.store, (other,), place(1), True),
+    ]
+    first, copy, *rest = turn_sources(steps, apart)
+    assert first is take
+    assert copy.inputs == (gathered,)
+    assert all(gathered not in made.inputs for made in rest)
+    assert {memory_order(r) for made in rest for r in (*made.inputs, made.output)} == {None}
+
+
+def test_a_copy_to_be_read_is_the_turned_value_itself():
+    value, copy, total, double = across(), Temporary(FLOAT, SHAPE, DIMS), across(), across()
+    fold = Instruction("write", functions.folded(np.add, FLOAT, (0,)), (copy,), total)
+    steps = [
+        Instruction("write", np.sin, (place(0, (4, 160)),), value, True),
+        Instruction("write", functions.store, (value,), copy, True),
+        fold,
+        Instruction("write", np.add, (copy, value), double, True),
+        Instruction("write", functions.store, (double,), place(1), True),
+    ]
+    turned, sine, folded, doubled, _ = turn_sources(steps, apart)
+    assert sine.inputs == (turned.output,)
+    assert folded.inputs == (sine.output,)
+    assert doubled.inputs == (sine.output, sine.output)
+
+
+# -- reversed views ----------------------------------------------------------------------------
+
+
+def test_a_window_that_is_found_late_is_turned_for_what_is_vectorised_forwards_alone():
+    """Of the element of a reversed row that an index picks, all that lie beside it are a view."""
+
+    def function(x, i):
+        row = np.flip(x)[i]
+        return np.tanh(row), row + 1
+
+    arguments = ones(3, 900), np.array([2])
+    steps = steps_of(function, *arguments)
+    (window,) = [made.output for made in steps if isinstance(made.output, Late)]
+    assert backwards(window)
+    (copy,) = [made for made in copies_of(steps) if made.inputs == (window,)]
+    readers = [made for made in steps if copy.output in made.inputs]
+    assert [made.function for made in readers] == [np.tanh, np.add]
+    assert all(window not in made.inputs for made in steps if made is not copy)
+    assert_same(function, random(3, 900), np.array([-1]))
+
+
+def test_a_reversed_view_of_a_choice_and_its_condition_is_copied_once():
+    def function(x, y):
+        reversed_ = x[::-1, ::-1]
+        return (np.where(reversed_ > y, reversed_, y * 0.5),)
+
+    copies = [made for made in steps_of(function, ones(40, 90), ones(40, 90)) if made.inputs]
+    against = [made for made in copies if any(map(backwards, made.inputs))]
+    assert [made.function for made in against] == [functions.store]
+    assert_same(function, random(40, 90), 1 - random(40, 90))
+
+
+# -- positions ---------------------------------------------------------------------------------
+
+
+def takes(made, size):
+    """Whether it gathers so many elements."""
+    source, *positions = made.inputs
+    return len(positions) == 1 and not source.dims and np.prod(positions[0].shape) == size
+
+
+def test_elements_are_gathered_in_the_order_of_their_positions():
+    def function(x, i, y):
+        return (x.reshape(-1)[i].T + y,)
+
+    x, y = random(22, 478), random(478, 22)
+    i = np.random.default_rng(0).integers(-22 * 478, 22 * 478, (22, 478))
+    (take,) = [made for made in steps_of(function, x, i, y) if takes(made, i.size)]
+    assert memory_order(take.inputs[1]) == memory_order(take.output) == (1, 0)
+    assert_same(function, x, i, y)
+
+
+@pytest.mark.parametrize("permutation", [(0, 1, 2), (2, 1, 0), (1, 2, 0), (0, 2, 1)])
+def test_rows_are_gathered_at_positions_of_any_order(permutation):
+    def function(x, i):
+        return (x[i.transpose(permutation)] + 1,)
+
+    x, i = random(9, 6), np.random.default_rng(1).integers(-9, 9, (3, 4, 5))
+    assert_same(function, x, i)
+
+
+@pytest.mark.parametrize("rows", [20, 90])
+def test_large_remainders_are_found_by_way_of_the_quotients(rows):
+    """Rows and columns of positions in a transposed array are quotients and remainders."""
+
+    def function(x, i):
+        return (x.T.reshape(-1)[i],)
+
+    x, i = random(rows, 70), np.random.default_rng(2).integers(-70 * rows, 70 * rows, 70 * rows)
+    steps = steps_of(function, x, i)
+    divided = [made.function for made in steps if made.function in (np.remainder, np.floor_divide)]
+    expected = {np.floor_divide} if rows == 90 else {np.floor_divide, np.remainder}
+    assert (set(divided), len(divided)) == (expected, len(expected))
+    assert_same(function, x, i)
+
+
+@pytest.mark.parametrize("arrays", [1, 2])
+def test_elements_of_several_large_arrays_are_not_gathered_by_turns(arrays):
+    """In blocks, each would have to come into the cache again for every one of them."""
+
+    def function(i, x, y):
+        found = [source[i] for source in (x, y)[:arrays]]
+        return [np.sin(each * 2) + 1 for each in found]
+
+    size = GATHERED_BYTES // 8
+    arguments = np.zeros(size, np.int64), ones(size), ones(size)
+    (run,) = runs_of(function, *arguments)
+    assert (schedule(run, apart, Workspace()).axis is None) == (arrays == 2)
