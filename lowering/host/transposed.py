@@ -12,9 +12,11 @@ from dataclasses import replace
 from lowering.host import functions
 from lowering.host.registers import (
     Instruction,
+    Mirrored,
     Register,
     Temporary,
     View,
+    forwards,
     innermost,
     memory_order,
 )
@@ -36,13 +38,13 @@ def read_transposed(instructions: Sequence[Instruction], overlaps: Overlaps) -> 
 
 
 def stored_across(store: Instruction) -> View | Temporary | None:
-    """Where an instruction stores a temporary in another order of memory."""
+    """Where a temporary, seen in either direction, is stored in another order of memory."""
     target = store.output
     if store.function is not functions.store or not isinstance(target, View | Temporary):
         return None
     (value,) = store.inputs
     alike = (value.shape, value.dtype) == (target.shape, target.dtype)
-    if not alike or not isinstance(value, Temporary):
+    if not alike or not isinstance(value, Temporary | Mirrored):
         return None
     return target if memory_order(value) != memory_order(target) else None
 
@@ -62,7 +64,7 @@ def _fits(
 
 def _folds_faster(user: Instruction, value: Register, target: View) -> bool:
     """Whether an instruction folds the value, and NumPy's inner loops are longer along the copy."""
-    folds = bool(user.folded) and user.inputs == (value,)
+    folds = bool(user.folded) and forwards(value, user.folded) is user.inputs[0]
     return folds and _longest_run(target) > _longest_run(value)
 
 
@@ -89,7 +91,7 @@ def _read_stored(
     assert output is not None
     moved = Temporary(output.dtype, output.shape, output.dims, memory_order(target))
     made = moved if user.elementwise else output  # what is folded stays as it is
-    inputs = tuple(target if register is store.inputs[0] else register for register in user.inputs)
+    inputs = (target,) if user.folded else user.renamed({store.inputs[0]: target}).inputs
     result = list[Instruction]()
     for each in instructions:
         if each is user:

@@ -13,12 +13,14 @@ from lowering.host.arena import Workspace
 from lowering.host.registers import (
     Instruction,
     Late,
+    Mirrored,
     Temporary,
     View,
     backwards,
     memory_order,
 )
 from lowering.host.schedule import GATHERED_BYTES, schedule
+from lowering.host.transposed import read_transposed
 from lowering.host.turned_sources import turn_sources
 from tracegraph.types import ArrayType
 
@@ -180,6 +182,19 @@ def test_a_reversed_view_of_a_choice_and_its_condition_is_copied_once():
     against = [made for made in copies if any(map(backwards, made.inputs))]
     assert [made.function for made in against] == [functions.store]
     assert_same(function, random(40, 90), 1 - random(40, 90))
+
+
+def test_a_fold_reads_the_reversed_copy_that_is_stored_if_its_runs_are_longer():
+    base, total = across(), Temporary(FLOAT, (40, 1), DIMS)
+    seen = Mirrored.of(base, frozenset({1}))
+    folded = Instruction("write", functions.folded(np.add, FLOAT, (1,)), (base,), total)
+    store = Instruction("write", functions.store, (seen,), place(0), True)
+    copy, fold = read_transposed([folded, store], apart)
+    assert copy is store
+    assert fold.inputs == (store.output,)
+    partly = Mirrored.of(base, frozenset({0, 1}))  # a fold of this is another's
+    steps = [folded, Instruction("write", functions.store, (partly,), place(0), True)]
+    assert read_transposed(steps, apart) == steps
 
 
 # -- positions ---------------------------------------------------------------------------------
