@@ -12,6 +12,7 @@ from dataclasses import replace
 from lowering.buffer import Buffer
 from lowering.facts import nest_expressions
 from lowering.host import windows
+from lowering.host.accesses import orders, places
 from lowering.host.evaluate import Evaluator
 from lowering.host.frame import is_whole
 from lowering.host.place import Place
@@ -29,14 +30,16 @@ def axes_order(nest: Nest, run: Evaluator) -> tuple[int, ...]:
     that are found by data, or counts any.
     """
     extents, given = run.extents, tuple(range(len(run.extents)))
-    places = run.places() if may_turn(nest) and 0 not in extents else None
-    if places is None:
+    if 0 in extents or not may_turn(nest):
         return given
-    orders = dict.fromkeys(filter(None, run.orders()))
-    brought = [each for each in places if each[0].space in ("input", "output")]
+    found = places(run.accesses, extents, run.axes_of)
+    if found is None:
+        return given
+    chosen = dict.fromkeys(filter(None, orders(run.accesses, extents, run.axes_of)))
+    brought = [each for each in found if each[0].space in ("input", "output")]
     as_brought = (_order_in(buffer, where, extents) for buffer, where in brought)
-    orders.update(dict.fromkeys(filter(None, as_brought)))
-    return min((given, *orders), key=lambda order: _views(brought, extents, order))
+    chosen.update(dict.fromkeys(filter(None, as_brought)))
+    return min((given, *chosen), key=lambda order: _views(brought, extents, order))
 
 
 def in_order(order: Sequence[int]) -> bool:

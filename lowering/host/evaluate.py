@@ -17,11 +17,12 @@ import numpy as np
 
 from lowering.buffer import Buffer
 from lowering.host import faults, functions, windows
+from lowering.host.accesses import common_order, orders
 from lowering.host.arena import Array
 from lowering.host.limits import Limits, limits_of
 from lowering.host.offsets import offset_function
 from lowering.host.pieces import Pieces
-from lowering.host.place import Place, place
+from lowering.host.place import Place
 from lowering.host.reading import Reading, reading_of
 from lowering.host.registers import (
     Instruction,
@@ -89,7 +90,7 @@ class Evaluator:
         self.extents = extents
         self.predicates = predicates
         self.spare = spare
-        self._accesses = accesses
+        self.accesses = accesses
         self._orders: list[tuple[int, ...] | None] = []  # the one, once it has been asked for
         self._rank = sum(extent > 1 for extent in extents)
         self.instructions: list[Instruction] = []
@@ -128,40 +129,10 @@ class Evaluator:
         return Temporary(dtype, shape, {axis: axis for axis in chosen}, order)
 
     def _order(self) -> tuple[int, ...] | None:
-        """The order of memory of most loads and stores that vary along all axes; where there are
-        none, the longest axis is the innermost, for calls take long for short runs.
-        """
+        """The order of memory of what varies along all axes."""
         if not self._orders:
-            self._orders.append(self._most_common_order())
+            self._orders.append(common_order(self.accesses, self.extents, self.axes_of))
         return self._orders[0]
-
-    def _most_common_order(self) -> tuple[int, ...] | None:
-        found = self.orders()
-        if found:
-            return max(found, key=found.count)
-        order = tuple(sorted(range(len(self.extents)), key=self.extents.__getitem__))
-        return None if order == tuple(range(len(order))) else order
-
-    def orders(self) -> list[tuple[int, ...] | None]:
-        """The order of memory of each load and store of one piece that varies along all axes."""
-        found: list[tuple[int, ...] | None] = []
-        for access in self._accesses:
-            where = place(access.buffer, access.indices, self.extents, self.axes_of)
-            if len(where.strides) == self._rank and where.fits(access.buffer.type.size):
-                window = windows.window(access.buffer, where, self.extents)
-                found.append(memory_order(window))
-        return found
-
-    def places(self) -> list[tuple[Buffer, Place]] | None:
-        """Where the nest's loads and stores lie that are of one piece; None if a store is not."""
-        found: list[tuple[Buffer, Place]] = []
-        for access in self._accesses:
-            where = place(access.buffer, access.indices, self.extents, self.axes_of)
-            if where.fits(access.buffer.type.size):
-                found.append((access.buffer, where))
-            elif not isinstance(access, Load):
-                return None
-        return found
 
     # -- values ---------------------------------------------------------------------------------
 
@@ -363,7 +334,8 @@ class Evaluator:
     def _joined(self, pieces: Pieces, load: Load) -> Register:
         axes = self.axes_of(load)
         joined = Temporary(load.dtype, self.mesh(axes), {a: a for a in axes}, pieces.order)
-        if not pieces.ranged and len(axes) == self._rank and self.orders():
+        is_full = len(axes) == self._rank and not pieces.ranged
+        if is_full and orders(self.accesses, self.extents, self.axes_of):
             joined = replace(joined, order=self._order())  # to be copied, it may as well be turned
         made = Instruction("write", pieces.copy(), pieces.sources, joined)
         made = replace(made, whole_axes=pieces.axes, flat=pieces.ranged)

@@ -99,7 +99,8 @@ def _against(chain: _Chain) -> set[Register]:
 
 
 def _pays(chain: _Chain) -> bool:
-    return _nbytes(_against(chain)) < _nbytes(store.inputs[0] for store in chain.stores)
+    stored = _nbytes(store.inputs[0] for store in chain.stores)
+    return bool(chain.sources) and _nbytes(_against(chain)) < stored
 
 
 def _nbytes(registers: Iterable[Register]) -> int:

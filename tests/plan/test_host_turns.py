@@ -152,6 +152,26 @@ def test_a_copy_to_be_read_is_the_turned_value_itself():
     assert doubled.inputs == (sine.output, sine.output)
 
 
+@pytest.mark.parametrize(
+    ("columns", "function", "turned"),
+    [
+        (3, lambda x, y: np.where(x > y, y, x * 0.5), True),
+        (9, lambda x, y: x * y, True),
+        (3, lambda x, y: x * y, False),
+        (20, lambda x, y: np.where(x > y, y, x * 0.5), False),
+    ],
+)
+def test_short_rows_made_of_rows_and_columns_alone_are_made_by_columns(columns, function, turned):
+    def outer(x, y):
+        return (function(x[:, None], y),)
+
+    arguments = ones(300), ones(columns)
+    steps = [made for made in steps_of(outer, *arguments) if made.output.shape == (300, columns)]
+    across = [made for made in copies_of(steps) if memory_order(made.inputs[0]) == (1, 0)]
+    assert len(across) == turned
+    assert_same(outer, random(300), random(columns))
+
+
 # -- reversed views ----------------------------------------------------------------------------
 
 
