@@ -167,16 +167,32 @@ def _strip(instructions: Sequence[Instruction]) -> tuple[int, int] | None:
         axis = _fastest_axis(each.output)
         if axis is None or not all(_keeps(i, axis) for i in instructions):
             continue
-        inputs = (r for r in each.inputs if isinstance(r, View | Temporary))
-        read = [r for r in inputs if axis in r.dims and r.shape[r.dims[axis]] > 1]
-        across = [r for r in read if _fastest_axis(r) != axis and _step(r, axis) >= LINE]
+        across = [r for r in _read_along(each, axis) if _is_across(r, axis)]
         kept = min((_lines_kept(_step(r, axis)) for r in across), default=0)
         extent = each.output.shape[each.output.dims[axis]]
         if across and 2 * extent > kept:
             return axis, max(STRIP, kept // 8)
-        if across and len(across) == len(read):
+        if across and not any(_reads_in_order(i, axis) for i in instructions):
             return axis, max(WIDE_STRIP, extent // (_nbytes(each.output) // BLOCK_BYTES))
     return None
+
+
+def _read_along(instruction: Instruction, axis: int) -> list[View | Temporary]:
+    """What it reads that has more than one element along an axis."""
+    inputs = (r for r in instruction.inputs if isinstance(r, View | Temporary))
+    return [r for r in inputs if axis in r.dims and r.shape[r.dims[axis]] > 1]
+
+
+def _is_across(register: View | Temporary, axis: int) -> bool:
+    return _fastest_axis(register) != axis and _step(register, axis) >= LINE
+
+
+def _reads_in_order(instruction: Instruction, axis: int) -> bool:
+    """Whether it writes elements in order along an axis, and so reads some."""
+    output = instruction.output
+    if output is None or _fastest_axis(output) != axis:
+        return False
+    return not all(_is_across(r, axis) for r in _read_along(instruction, axis))
 
 
 def _step(register: View | Temporary, axis: int) -> int:

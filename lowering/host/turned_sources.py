@@ -1,9 +1,9 @@
-"""Values that are stored in another order of memory than they are made in: made in that order, if
-what they are made of takes fewer bytes to turn.
+"""Values that are read or stored in another order of memory than they are made in: made in that
+order, if what they are made of takes fewer bytes to turn.
 
 A transposed argument comes with its columns one after the other, and so lies all that is made of
-it; the results are to be in row-major order. Of three results, each would be copied against the
-grain: the argument is, once.
+it; results are to be in row-major order. Of three results, each would be copied against the grain,
+and so would what is read beside values that lie by rows: the argument is, once.
 """
 
 from __future__ import annotations
@@ -13,28 +13,30 @@ from dataclasses import dataclass, field
 from math import prod
 
 from lowering.host import functions
-from lowering.host.registers import Instruction, Register, Temporary, memory_order
+from lowering.host.registers import Instruction, Register, Temporary, View, memory_order
 from lowering.host.stores import Overlaps, read_buffer, stored_buffer
-from lowering.host.transposed import stored_across
+from lowering.host.straight import LEAST_ELEMENTS
 
 
 @dataclass(frozen=True, slots=True)
 class _Chain:
-    """What is stored in one `order` by `stores`: `members` are made of each other and of the
-    `sources`, element by element, and nothing else reads them.
+    """What `ends` read in another order than the `order` that they write: `members` are made of
+    each other and of the `sources`, element by element, and nothing else reads them.
     """
 
     order: tuple[int, ...] | None
     members: set[Register] = field(default_factory=set)
     sources: set[Register] = field(default_factory=set)
-    stores: set[Instruction] = field(default_factory=set)
+    ends: set[Instruction] = field(default_factory=set)
 
 
 def turn_sources(instructions: Sequence[Instruction], overlaps: Overlaps) -> list[Instruction]:
-    """The instructions, with copies of sources instead of copies of what is made of them."""
+    """The instructions, with copies of sources instead of calls that read what is made of them
+    against the grain.
+    """
     result = list(instructions)
-    crossing = [each for each in instructions if stored_across(each) is not None]
-    if len(crossing) < 2:
+    crossing = [each for each in instructions if _read_across(each)]
+    if sum(len(_read_across(each)) for each in crossing) < 2:
         return result
     makers: dict[Register, Instruction] = {
         each.output: each for each in instructions if isinstance(each.output, Temporary)
@@ -45,50 +47,61 @@ def turn_sources(instructions: Sequence[Instruction], overlaps: Overlaps) -> lis
             readers.setdefault(register, []).append(each)
     while crossing:
         chain = _chain_of(crossing[0], makers, readers)
-        done = {crossing[0]} if chain is None else chain.stores
-        crossing = [store for store in crossing if store not in done]
+        done = {crossing[0]} if chain is None else {crossing[0], *chain.ends}
+        crossing = [each for each in crossing if each not in done]
         if chain is not None and _pays(chain) and not _changes(chain, result, overlaps):
             result = _turned(chain, result)
     return result
 
 
+def _read_across(reader: Instruction) -> list[Register]:
+    """The values that a call reads in another order of memory than it writes."""
+    output = reader.output
+    if not isinstance(output, View | Temporary) or not functions.is_pointwise(reader):
+        return []
+    if reader.function is not functions.store and prod(output.shape) < LEAST_ELEMENTS:
+        return []
+    alike = [each for each in dict.fromkeys(reader.inputs) if each.shape == output.shape]
+    return [each for each in alike if memory_order(each) != memory_order(output)]
+
+
 def _chain_of(
-    store: Instruction,
+    end: Instruction,
     makers: Mapping[Register, Instruction],
     readers: Mapping[Register, Sequence[Instruction]],
 ) -> _Chain | None:
-    """The chain that ends in a store; None where something else reads a value of it."""
-    target = stored_across(store)
-    assert target is not None
-    chain, found = _Chain(memory_order(target)), [store.inputs[0]]
+    """The chain that ends in a call; None where something else reads a value of it."""
+    assert end.output is not None
+    chain, found = _Chain(memory_order(end.output)), _read_across(end)
     while found:
         value = found.pop()
         if value in chain.members or value in chain.sources:
             continue
         maker = makers.get(value)
-        is_member = maker is not None and _is_made_elementwise(maker) and not _ends(maker, chain)
+        is_member = maker is not None and _is_turnable(maker) and not _ends(maker, chain)
         (chain.members if is_member else chain.sources).add(value)
+        if memory_order(value) == chain.order and not is_member:
+            continue
         if is_member and maker is not None:
             found += [each for each in maker.inputs if each.shape == value.shape]
         for reader in readers.get(value, ()):
             output = reader.output
-            if _ends(reader, chain):
-                chain.stores.add(reader)
-            elif (
-                _is_made_elementwise(reader) and output is not None and output.shape == value.shape
-            ):
+            if value in _read_across(reader) and _ends(reader, chain):
+                chain.ends.add(reader)
+            elif _is_turnable(reader) and output is not None and output.shape == value.shape:
                 found.append(output)
             elif is_member:
                 return None
     return chain
 
 
-def _ends(store: Instruction, chain: _Chain) -> bool:
-    target = stored_across(store)
-    return target is not None and memory_order(target) == chain.order
+def _ends(call: Instruction, chain: _Chain) -> bool:
+    """Whether a call writes in the order of the chain what it reads in another one."""
+    output = call.output
+    return bool(_read_across(call)) and output is not None and memory_order(output) == chain.order
 
 
-def _is_made_elementwise(maker: Instruction) -> bool:
+def _is_turnable(maker: Instruction) -> bool:
     made = isinstance(maker.output, Temporary) and not maker.keeps
     return made and (maker.elementwise or functions.is_pointwise(maker))
 
@@ -99,8 +112,9 @@ def _against(chain: _Chain) -> set[Register]:
 
 
 def _pays(chain: _Chain) -> bool:
-    stored = _nbytes(store.inputs[0] for store in chain.stores)
-    return bool(chain.sources) and _nbytes(_against(chain)) < stored
+    values = chain.members | chain.sources
+    across = _nbytes(r for end in chain.ends for r in _read_across(end) if r in values)
+    return bool(chain.sources) and _nbytes(_against(chain)) < across
 
 
 def _nbytes(registers: Iterable[Register]) -> int:
@@ -118,7 +132,7 @@ def _changes(chain: _Chain, instructions: Sequence[Instruction], overlaps: Overl
 
 
 def _is_of(chain: _Chain, instruction: Instruction) -> bool:
-    return instruction.output in chain.members or instruction in chain.stores
+    return instruction.output in chain.members or instruction in chain.ends
 
 
 def _turned(chain: _Chain, instructions: Sequence[Instruction]) -> list[Instruction]:
@@ -128,9 +142,9 @@ def _turned(chain: _Chain, instructions: Sequence[Instruction]) -> list[Instruct
         for each in (*chain.members, *against)
     }
     copies: dict[Register, Register] = {  # what was a copy to be read is the value itself
-        store.output: moved[store.inputs[0]]
-        for store in chain.stores
-        if isinstance(store.output, Temporary)
+        end.output: moved[end.inputs[0]]
+        for end in chain.ends
+        if isinstance(end.output, Temporary) and end.function is functions.store
     }
     result: list[Instruction] = []
     for each in instructions:

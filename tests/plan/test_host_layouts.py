@@ -265,6 +265,7 @@ def strip_of(function, *arguments):
         (lambda x: x.T + 1, (1800, 300), 450),  # all 1,800 are kept: as many strips as blocks
         (lambda x: x.T + 1, (500, 2000), WIDE_STRIP),
         (lambda x: x.T + x, (600, 600), None),  # and what is read in order is read so
+        (lambda x: x.T * x + x.T, (600, 600), None),  # by whatever call
         (lambda x: x.T + 1, (40_000, 25), 2048),  # 16,384 are
         (lambda x: x.T + 1, (300_000, 4), None),  # a line of memory has all of some rows
         (lambda x: x[:, ::64].T * 2, (4096, 64 * 128), 256),  # what is stored turned is a copy

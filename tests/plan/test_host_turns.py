@@ -107,6 +107,28 @@ def test_a_source_is_read_early_only_if_it_stays_as_it_is(written):
     assert orders == [None] * 5
 
 
+def test_what_several_calls_read_beside_rows_is_turned_once():
+    """A comparison and a choice, of a transposed argument and one that is not."""
+
+    def function(x, y):
+        return (np.where(y < x.T, x.T * 2, y),)
+
+    steps = steps_of(function, ones(50, 70), ones(70, 50))
+    (turning,) = [made for made in steps if (1, 0) in map(memory_order, made.inputs)]
+    assert turning.function is functions.store
+    assert all(memory_order(made.output) is None for made in steps)
+    assert_same(function, random(50, 70), 1 - random(70, 50))
+
+
+@pytest.mark.parametrize("shape", [(5, 7), (600, 600)])
+def test_one_call_reads_across_by_itself(shape):
+    """As long as a copy would take, and for few elements less than another call."""
+    steps = steps_of(lambda x, y: (x.T * y + 1,), ones(*shape), ones(*shape[::-1]))
+    assert not copies_of(steps)
+    few = steps_of(lambda x, y: (x.T * y + x.T,), ones(5, 7), ones(7, 5))
+    assert not copies_of(few)
+
+
 def test_a_value_that_a_fold_reads_keeps_its_order():
     first, second, total = (across() for _ in range(3))
     steps = [
