@@ -13,9 +13,10 @@ from tracegraph.ops import convert
 from tracegraph.scalar import Apply, Load
 from tracegraph.subexpressions import subexpressions
 
-MOST_COLUMNS, FEWEST_ROWS, FEWEST_CALLS = 12, 256, 9
-"""Columns and rows of what is made of rows and columns alone, and calls for each row, for which it
-pays to work along the columns, and to turn what is stored by rows."""
+MOST_COLUMNS, COLUMNS_OF_A_CALL, FEWEST_ROWS, FEWEST_ELEMENTS = 16, 8, 256, 9
+"""Columns, at most and for each call, and rows of what is made of rows and columns alone, and
+elements that all calls make of a row, for which it pays to work along the columns, and to turn what
+is stored by rows."""
 
 CALLS_OF_WHERE = 3
 """Calls that take as long as a choice."""
@@ -78,7 +79,7 @@ def _makes_short_rows(accesses: _Accesses, extents: _Extents, axes_of: AxesOf) -
                 return False
             if isinstance(each, Apply):
                 calls += CALLS_OF_WHERE if each.op is convert.where else 1
-    return short * calls >= FEWEST_CALLS
+    return short * calls >= FEWEST_ELEMENTS and short <= COLUMNS_OF_A_CALL * calls
 
 
 def _rank(extents: _Extents) -> int:

@@ -178,7 +178,8 @@ def test_a_copy_to_be_read_is_the_turned_value_itself():
     ("columns", "function", "turned"),
     [
         (3, lambda x, y: np.where(x > y, y, x * 0.5), True),
-        (9, lambda x, y: x * y, True),
+        (13, lambda x, y: np.sin(x * y), True),
+        (13, lambda x, y: x * y, False),
         (3, lambda x, y: x * y, False),
         (20, lambda x, y: np.where(x > y, y, x * 0.5), False),
     ],
