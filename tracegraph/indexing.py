@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from tracegraph import views
+from tracegraph import numpy, views
 from tracegraph.errors import BooleanMaskError
+from tracegraph.numpy.dispatch import as_array, lifted
+from tracegraph.op import get
 from tracegraph.selection import BATCH, NEW_AXIS, Selection, entries_of, is_mask, parse
 from tracegraph.tracer import Tracer
 
@@ -26,9 +28,6 @@ def getitem(x: Any, index: Any) -> Any:
         IndexError: a static index out of range, too many of them, or one of a wrong kind.
         BooleanMaskError: a traced mask; the shape of the result would depend on its elements.
     """
-    from tracegraph import numpy
-    from tracegraph.op import get
-
     selection = parse(index, x.shape)
     y = x
     if not selection.is_whole(x.shape):
@@ -44,9 +43,6 @@ def getitem(x: Any, index: Any) -> Any:
 
 def _gather(x: Any, selection: Selection) -> Any:
     """Elements of the sliced array, the batch axes in place, the new axes still missing."""
-    from tracegraph import numpy
-    from tracegraph.op import get
-
     y = get("gather")(x, *_batched(x, selection), dims=selection.dims)
     if not selection.gathers and isinstance(x, Tracer):
         views.attach(y, x)  # all are integers: basic indexing, which makes a view
@@ -55,9 +51,6 @@ def _gather(x: Any, selection: Selection) -> Any:
 
 def _batched(x: Any, selection: Selection) -> list[Any]:
     """The index arrays, all of the batch's shape; small ones are broadcast in the graph."""
-    from tracegraph import numpy
-    from tracegraph.numpy.dispatch import as_array, lifted
-
     arrays = [as_array(selection.arrays[axis], np.int64) for axis in selection.dims]
     if any(isinstance(a, Tracer) for a in (x, *arrays)):
         arrays = [lifted(a) for a in arrays]
@@ -105,9 +98,6 @@ def updated(x: Any, index: Any, value: Any, how: str) -> Any:
             number of true elements.
         ValueError: the value does not broadcast to the selected shape.
     """
-    from tracegraph import numpy
-    from tracegraph.op import get
-
     value = _cast(value, x)
     entries = entries_of(index)
     mask = next((e for e in entries if is_mask(e)), None)
@@ -131,16 +121,12 @@ def updated(x: Any, index: Any, value: Any, how: str) -> Any:
 
 def _cast(value: Any, x: Any) -> Any:
     """`value` in the dtype of `x`, and traced if `x` is, so that it is broadcast in the graph."""
-    from tracegraph.numpy.dispatch import as_array, lifted
-
     value = as_array(value, x.dtype)
     return lifted(value) if isinstance(x, Tracer) else value
 
 
 def _fitted(value: Any, shape: tuple[int, ...]) -> Any:
     """`value` broadcast to `shape`; as in NumPy, further leading axes of extent 1 are dropped."""
-    from tracegraph import numpy
-
     extra = value.ndim - len(shape)
     if extra > 0 and all(n == 1 for n in value.shape[:extra]):
         value = numpy.reshape(value, value.shape[extra:])
@@ -154,8 +140,6 @@ def _fitted(value: Any, shape: tuple[int, ...]) -> Any:
 
 def _batch_first(value: Any, selection: Selection) -> Any:
     """A value of the result's shape as a scatter's updates: batch axes, then unindexed axes."""
-    from tracegraph import numpy
-
     bare: list[int] = []  # the layout without new axes
     for entry in selection.layout:
         if entry != NEW_AXIS:
@@ -169,8 +153,6 @@ def _batch_first(value: Any, selection: Selection) -> Any:
 
 def _masked(x: Any, entries: list[Any], mask: Any, value: Any, how: str) -> Any:
     """`x` changed where a traced mask, which must be the whole index, is true."""
-    from tracegraph import numpy
-
     others = [e for e in entries if e is not mask and e is not Ellipsis]
     leading = entries[0] is mask
     trailing_axes = x.ndim - mask.ndim
@@ -229,8 +211,6 @@ class IndexedUpdate:
 
     def subtract(self, value: Any) -> Any:
         """The array with `value` subtracted from the selected elements."""
-        from tracegraph import numpy
-
         negative = numpy.negative(_cast(value, self._array))
         return updated(self._array, self._index, negative, "add")
 
@@ -240,14 +220,10 @@ class IndexedUpdate:
 
     def divide(self, value: Any) -> Any:
         """The array with the selected elements divided by `value`, or by a product of values."""
-        from tracegraph import numpy
-
         return numpy.divide(self._array, self._product(value))
 
     def power(self, value: Any) -> Any:
         """The array with the selected elements raised to `value`, or to a product of values."""
-        from tracegraph import numpy
-
         return numpy.power(self._array, self._product(value))
 
     def min(self, value: Any) -> Any:
@@ -263,8 +239,6 @@ class IndexedUpdate:
         return self.set(function(self.get()))
 
     def _product(self, value: Any) -> Any:
-        from tracegraph import numpy
-
         return updated(numpy.ones_like(self._array), self._index, value, "multiply")
 
     mul = multiply

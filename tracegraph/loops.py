@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -207,14 +208,14 @@ class _Loop:
 
         The body returns a pair: the carry, and the next counters.
         """
-        kinds = tuple(type_ for _, type_ in self.counters)
+        kinds = tuple([type_ for _, type_ in self.counters])
         split = len(self.carry.leaves)
 
         def step(types: Types) -> Traced:
             def call(leaves: Leaves) -> Any:
                 after = self.body(leaves[:split], leaves[split:])
                 take_apart(after, self.construct, self.name, self.function)
-                numbers = tuple(get("add")(number, 1) for number in leaves[split:])
+                numbers = tuple([get("add")(number, 1) for number in leaves[split:]])
                 if self.steps.counted:
                     self.steps.report(numbers[-1])
                 return after, numbers
@@ -272,10 +273,17 @@ def _counter_type(lower: Any, upper: Any) -> ArrayType:
 def _require_range(bounds: tuple[Any, Any], type_: ArrayType) -> None:
     """Check that Python ints fit the type of the counter: f64, of no use, if one needs 64 bits."""
     whole = type_ if type_.dtype.kind in "iu" else type_of(0)
-    range_ = np.iinfo(whole.dtype)
+    least, most = _range_of(whole.dtype)
     for parameter, value in zip(("lower", "upper"), bounds, strict=True):
-        if type(value) is int and not int(range_.min) <= value <= int(range_.max):
+        if type(value) is int and not least <= value <= most:
             raise errors.BoundRangeError(parameter, value, whole)
+
+
+@cache
+def _range_of(dtype: np.dtype[Any]) -> tuple[int, int]:
+    """The least and the greatest number of an integer dtype."""
+    limits = np.iinfo(dtype)
+    return int(limits.min), int(limits.max)
 
 
 def _trip_count(lower: Any, upper: Any) -> int | None:
@@ -311,9 +319,9 @@ def _trace_loop(
     if loop.steps.counted:
         loop = replace(loop, counters=(*loop.counters, (_ZERO, type_of(_ZERO))))
     stepped, types = loop.traced(trace)
-    types = (*types, *(type_ for _, type_ in loop.counters))
+    types = (*types, *[type_ for _, type_ in loop.counters])
     split, count = len(loop.carry.leaves), len(types)
-    first = (*loop.carry.leaves, *(value for value, _ in loop.counters))
+    first = (*loop.carry.leaves, *[value for value, _ in loop.counters])
     init = [cast(trace, trace.read(x), t.dtype) for x, t in zip(first, types, strict=True)]
     effects = stepped.tokens is not None
     if effects:

@@ -182,8 +182,8 @@ class Op:
 
     def application(
         self, types: tuple[ArrayType, ...], attrs: Mapping[str, Any]
-    ) -> tuple[Sequence[np.dtype[Any]], tuple[ArrayType, ...] | None]:
-        """The dtypes that operands are cast to, and the types of the results if none changes."""
+    ) -> tuple[Sequence[np.dtype[Any]], tuple[ArrayType, ...]]:
+        """The dtypes that operands are cast to, none if none changes, and the results' types."""
         return _application(self, types, tuple(attrs.items()) if attrs else ())
 
     def __repr__(self) -> str:
@@ -205,12 +205,16 @@ def _result_types(
 @lru_cache(maxsize=4096)
 def _application(
     op: Op, types: tuple[ArrayType, ...], attrs: tuple[tuple[str, Any], ...]
-) -> tuple[Sequence[np.dtype[Any]], tuple[ArrayType, ...] | None]:
+) -> tuple[Sequence[np.dtype[Any]], tuple[ArrayType, ...]]:
+    dtypes: Sequence[np.dtype[Any]] = ()
     if op.promote is not None:
         dtypes = op.promote(*types, **dict(attrs))
-        if any(t.dtype != d for t, d in zip(types, dtypes, strict=True)):
-            return dtypes, None
-    return (), op.result_types(types, dict(attrs))
+        pairs = list(zip(types, dtypes, strict=True))
+        if all(t.dtype == d for t, d in pairs):
+            dtypes = ()
+        else:
+            types = tuple([ArrayType(d, t.shape, t.weak) for t, d in pairs])
+    return dtypes, op.result_types(types, dict(attrs))
 
 
 _REGISTRY: dict[str, Op] = {}

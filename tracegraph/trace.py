@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from operator import attrgetter
 from pathlib import Path
 from types import FrameType
@@ -212,9 +212,8 @@ def bind(trace: Trace, op: Op, args: Sequence[Any], attrs: Mapping[str, Any]) ->
     """
     atoms = tuple(map(trace.read, args))
     dtypes, types = op.application(tuple(map(_type, atoms)), attrs)
-    if types is None:
+    if dtypes:
         atoms = tuple([cast(trace, a, d) for a, d in zip(atoms, dtypes, strict=True)])
-        types = op.result_types(tuple(map(_type, atoms)), attrs)
     outputs = tuple(map(Value, types))
     source = user_source(3)  # this, `Op.__call__`, and what calls that
     trace.eqns.append(Eqn(op, atoms, outputs, attrs or NO_ATTRS, (), source))
@@ -241,6 +240,7 @@ def cast(trace: Trace, atom: Atom, dtype: np.dtype[Any]) -> Atom:
     return tracer.atom
 
 
+@cache
 def _op(name: str) -> Op:
     from tracegraph.op import get  # imports this module
 
@@ -258,7 +258,7 @@ def trace_region(
     """
     inner = Trace(parent)
     with Active(inner):
-        results = fun(*(inner.param(t) for t in types))
+        results = fun(*[inner.param(t) for t in types])
         region = inner.close(results)
     if inner.first_token is None or inner.last_token is None:
         return region, tuple(inner.captures), None
@@ -302,11 +302,12 @@ _is_own = _OwnFiles()
 def user_source(own: int = 1) -> Source | None:
     """The innermost frame outside this package and NumPy; so many frames are known to be inside."""
     frame: FrameType | None = sys._getframe(own)
-    while frame is not None and _is_own[frame.f_code.co_filename]:
+    while frame is not None:
+        code = frame.f_code
+        if not _is_own[code.co_filename]:
+            return _source(code.co_filename, frame.f_lineno, code.co_name)
         frame = frame.f_back
-    if frame is None:
-        return None
-    return _source(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
+    return None
 
 
 _source = lru_cache(maxsize=4096)(Source)

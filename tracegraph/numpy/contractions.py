@@ -50,8 +50,9 @@ def matmul(x1: Any, x2: Any, /, out: Any = None) -> Any:
             f"matmul: shapes {np.shape(x1)} and {np.shape(x2)} do not fit: inner extents "
             f"{x.shape[-1]} and {y.shape[-2]} must be equal"
         )
-    batch = broadcast_shapes(x.shape[:-2], y.shape[:-2])
-    x, y = (broadcast_to(z, batch + z.shape[-2:]) for z in (x, y))
+    if x.ndim > 2 or y.ndim > 2:
+        batch = broadcast_shapes(x.shape[:-2], y.shape[:-2])
+        x, y = (broadcast_to(z, batch + z.shape[-2:]) for z in (x, y))
     result = _MATMUL(x, y)
     if row or column:
         *outer, m, n = result.shape

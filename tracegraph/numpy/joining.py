@@ -35,7 +35,7 @@ def _row_of(arrays: Any) -> list[Any]:
 def _joined(arrays: Sequence[Any], axis: int, dtype: DTypeLike | None) -> Any:
     if not arrays:
         raise ValueError("need at least one array to join")
-    common = result_type(*(type_of(a) for a in arrays)) if len(arrays) > 1 else arrays[0].dtype
+    common = result_type(*map(type_of, arrays)) if len(arrays) > 1 else arrays[0].dtype
     target = common if dtype is None else np.dtype(dtype)
     op, parts = get("concatenate"), [as_array(a, target) for a in arrays]
     while len(parts) > MOST_JOINED:

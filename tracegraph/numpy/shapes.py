@@ -255,7 +255,7 @@ def roll(a: Any, shift: Shape, axis: Shape | None = None) -> Any:
     a = as_array(a)
     if axis is None:
         flat = reshape(a, (a.size,))
-        total = int(np.sum(shift))
+        total = shift if type(shift) is int else int(np.sum(shift))
         return _RESHAPE(get("roll")(flat, shifts=(total,), axes=(0,)), shape=a.shape)
     pairs = np.broadcast(shift, normalize_axis_tuple(axis, a.ndim, allow_duplicate=True))
     shifts: dict[int, int] = {}

@@ -220,7 +220,7 @@ def _slice_element(
     sizes: Ints,
 ) -> Expr:
     strided = zip(index, starts, steps, strict=True)
-    return operands[0][tuple(i * step + start for i, start, step in strided)]
+    return operands[0][tuple([i * step + start for i, start, step in strided])]
 
 
 def _slice_samples() -> list[Sample]:
