@@ -81,7 +81,7 @@ class Region:
     @property
     def result_types(self) -> tuple[ArrayType, ...]:
         """Types of the results."""
-        return tuple(atom.type for atom in self.results)
+        return tuple([atom.type for atom in self.results])
 
 
 @record

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from operator import is_
 from typing import Any
 
@@ -18,7 +17,7 @@ from tracegraph.effects import TOKEN
 from tracegraph.ir import Atom, Eqn, Literal, Region, Value
 from tracegraph.op import get
 from tracegraph.parameters import takes
-from tracegraph.record import altered
+from tracegraph.record import altered, record
 from tracegraph.trace import Trace, current_trace, recorder, trace_region, user_source
 from tracegraph.tracer import Tracer
 from tracegraph.types import ArrayType, result_type, type_of
@@ -26,7 +25,7 @@ from tracegraph.types import ArrayType, result_type, type_of
 Types = tuple[ArrayType, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Tree:
     """A pytree taken apart, with the type of each leaf."""
 
@@ -39,7 +38,7 @@ class Tree:
         return tree.unflatten(self.structure, self.leaves)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Traced:
     """A traced function: its region, the atoms around it that it captured, its result's tree.
 
@@ -146,23 +145,23 @@ def with_token(traced: Traced, parameter: int, result: int) -> Traced:
     params, results = list(traced.region.params), list(traced.region.results)
     params.insert(parameter, before)
     results.insert(result, after)
-    region = replace(traced.region, params=tuple(params), results=tuple(results))
-    return replace(traced, region=region, tokens=None)
+    region = altered(traced.region, params=tuple(params), results=tuple(results))
+    return altered(traced, region=region, tokens=None)
 
 
 def unify_captures(traced: Sequence[Traced]) -> tuple[tuple[Region, ...], tuple[Atom, ...]]:
     """The regions with the same trailing parameters, and the outer atoms these stand for."""
-    captures = tuple(dict.fromkeys(atom for t in traced for atom in t.captures))
+    captures = tuple(dict.fromkeys([atom for t in traced for atom in t.captures]))
 
     def widened(t: Traced) -> Region:
         if t.captures == captures:
             return t.region
         own = len(t.region.params) - len(t.captures)
         stand_ins = dict(zip(t.captures, t.region.params[own:], strict=True))
-        trailing = (stand_ins.get(atom) or Value(atom.type) for atom in captures)
+        trailing = [stand_ins.get(atom) or Value(atom.type) for atom in captures]
         return altered(t.region, params=(*t.region.params[:own], *trailing))
 
-    return tuple(widened(t) for t in traced), captures
+    return tuple([widened(t) for t in traced]), captures
 
 
 def join(*types: ArrayType) -> ArrayType | None:
@@ -173,8 +172,9 @@ def join(*types: ArrayType) -> ArrayType | None:
     >>> join(ArrayType("int32"), ArrayType("float32")) is None
     True
     """
-    if all(t is types[0] for t in types) and not types[0].weak:  # most are
-        return types[0]
+    first, *others = types
+    if all(t is first for t in others):  # most are
+        return first
     strong = [t for t in types if not t.weak]
     if any(t.shape != types[0].shape for t in types) or len(set(strong)) > 1:
         return None

@@ -125,7 +125,7 @@ class Sum(Expr):
 
     @property
     def children(self) -> tuple[Expr, ...]:
-        return tuple(term for term, _ in self.terms)
+        return tuple([term for term, _ in self.terms])
 
     def rebuilt(self, of: Callable[[Expr], Expr]) -> Expr:
         return linear([(of(term), factor) for term, factor in self.terms], self.offset)

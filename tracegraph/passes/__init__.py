@@ -35,7 +35,9 @@ def optimize(program: Program) -> Program:
     }
     """
     program = dce(program)
-    tidied, inlined, ruled = set[Region](), set[Region](), set[Region]()
+    tidied: set[Region] = set()
+    inlined: set[Region] = set()
+    ruled: set[Region] = set()
     while True:
         before = program
         nested = has_regions(program.body)

@@ -9,10 +9,10 @@ by each iteration; a literal is known to the region only if it stands in it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from tracegraph.ir import Atom, Eqn, Literal, Program, Region, Value
 from tracegraph.passes.rewrite import Defs, Replacement, map_atoms, rewrite, substitute
+from tracegraph.record import altered
 
 
 def tidy_captures(program: Program, settled: set[Region] | None = None) -> Program:
@@ -30,7 +30,7 @@ def _tidy(eqn: Eqn, defs: Defs) -> Replacement | None:
         if _are_distinct_values(eqn.operands[1:]):
             return None
         operands, regions = _merged(eqn.operands[1:], eqn.regions, 0)
-        tidied = replace(eqn, operands=(eqn.operands[0], *operands), regions=regions)
+        tidied = altered(eqn, operands=(eqn.operands[0], *operands), regions=regions)
         return Replacement(eqn.outputs, (tidied,))
     return None
 
@@ -49,13 +49,13 @@ def _tidy_loop(eqn: Eqn) -> Replacement | None:
     order = [*varying, *constant]
     kept = [i for i in range(len(body.results)) if i not in constant]
     regions = [_reordered(region, order) for region in eqn.regions]
-    regions[-1] = replace(regions[-1], results=tuple(body.results[i] for i in kept))
+    regions[-1] = altered(regions[-1], results=tuple(body.results[i] for i in kept))
     operands, merged = _merged(
         [eqn.operands[i] for i in order],
         regions,
         first - len(constant),
     )
-    tidied = replace(
+    tidied = altered(
         eqn,
         operands=operands,
         outputs=tuple(eqn.outputs[i] for i in kept),
@@ -72,7 +72,7 @@ def _are_distinct_values(captures: Sequence[Atom]) -> bool:
 
 
 def _reordered(region: Region, order: Sequence[int]) -> Region:
-    return replace(region, params=tuple(region.params[i] for i in order))
+    return altered(region, params=tuple(region.params[i] for i in order))
 
 
 def _merged(
@@ -103,4 +103,4 @@ def _merged(
 
 def _substituted(region: Region, env: Mapping[Value, Atom]) -> Region:
     eqns = tuple(substitute(eqn, env) for eqn in region.eqns)
-    return replace(region, eqns=eqns, results=tuple(map_atoms(region.results, env)))
+    return altered(region, eqns=eqns, results=tuple(map_atoms(region.results, env)))

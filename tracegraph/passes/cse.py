@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from operator import itemgetter
 
 from tracegraph.ir import Eqn, Literal, Program
 from tracegraph.op import Effect
@@ -25,16 +24,13 @@ def new_cse_rule() -> Rule:
     def rule(eqn: Eqn, defs: Defs) -> Replacement | None:
         if eqn.regions or isinstance(eqn.op.form, Effect):
             return None
-        attrs = tuple(sorted(eqn.attrs.items(), key=_name)) if eqn.attrs else ()
         operands = [_key(a) if isinstance(a, Literal) else a for a in eqn.operands]
+        attrs = frozenset(eqn.attrs.items()) if eqn.attrs else None
         key = (eqn.op, attrs, *operands)
         first = seen.setdefault(key, eqn)
         return None if first is eqn else Replacement(first.outputs)
 
     return rule
-
-
-_name = itemgetter(0)
 
 
 def _key(literal: Literal) -> Hashable:

@@ -7,11 +7,11 @@ is a result, and needs all effects before it.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from operator import is_
 from typing import Any, TypeVar
 
 from tracegraph.ir import Atom, Eqn, Literal, Program, Region, Value
+from tracegraph.record import altered
 
 _T = TypeVar("_T")
 
@@ -24,8 +24,8 @@ def dce(program: Program) -> Program:
     count = len(program.inputs)
     constants = body.params[count:]
     kept = [i for i, value in enumerate(constants) if value in live]
-    body = replace(body, params=(*body.params[:count], *_pick(constants, kept)))
-    return replace(program, body=body, constants=_pick(program.constants, kept))
+    body = altered(body, params=(*body.params[:count], *_pick(constants, kept)))
+    return altered(program, body=body, constants=_pick(program.constants, kept))
 
 
 def _prune(region: Region, results: Sequence[Atom]) -> tuple[Region, set[Atom]]:
@@ -112,7 +112,8 @@ def _live_carries(body: Region, carry: int, needed: set[int], others: Iterable[A
         return list(range(carry))
     index = {param: i for i, param in enumerate(body.params[:carry])}
     defs = {value: eqn for eqn in body.eqns for value in eqn.outputs}
-    live, seen = set(needed), set[Value]()
+    live = set(needed)
+    seen: set[Value] = set()
     pending = [*others, *(body.results[i] for i in needed)]
     while pending:
         atom = pending.pop()
@@ -139,19 +140,22 @@ def _updated(
     if _are_same(parts, (*eqn.operands, *eqn.outputs, *eqn.regions)):
         return eqn
     attrs = eqn.attrs if attrs is None else attrs
-    return replace(eqn, operands=operands, outputs=outputs, regions=regions, attrs=attrs)
+    return altered(eqn, operands=operands, outputs=outputs, regions=regions, attrs=attrs)
 
 
 def _pick(items: Sequence[_T], kept: Collection[int]) -> tuple[_T, ...]:
-    return tuple(items[i] for i in kept)
+    return tuple([items[i] for i in kept])
 
 
 def _with_params(region: Region, kept: Collection[int]) -> Region:
     if len(kept) == len(region.params):
         return region
-    return replace(region, params=_pick(region.params, kept))
+    return altered(region, params=_pick(region.params, kept))
 
 
 def _used_params(pruned: Sequence[tuple[Region, set[Atom]]], positions: range) -> list[int]:
     """The positions at which some region uses its parameter."""
-    return [i for i in positions if any(region.params[i] in live for region, live in pruned)]
+    used: set[int] = set()
+    for region, live in pruned:
+        used.update([i for i in positions if region.params[i] in live])
+    return sorted(used)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from tracegraph.ir import Atom, Eqn, Literal, Program, Region, Value
 from tracegraph.passes.rewrite import (
@@ -15,6 +14,7 @@ from tracegraph.passes.rewrite import (
     rewrite,
     substitute,
 )
+from tracegraph.record import altered
 
 
 def inline(program: Program, settled: set[Region] | None = None) -> Program:
@@ -53,7 +53,7 @@ def _inlined(region: Region, atoms: Sequence[Atom]) -> Replacement | None:
     eqns = []
     for eqn in region.eqns:
         outputs = tuple(Value(value.type) for value in eqn.outputs)
-        eqns.append(replace(substitute(eqn, env), outputs=outputs))
+        eqns.append(altered(substitute(eqn, env), outputs=outputs))
         env.update(zip(eqn.outputs, outputs, strict=True))
     return Replacement(tuple(map_atoms(region.results, env)), tuple(eqns))
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from operator import is_
 
 from tracegraph.ir import Atom, Eqn, Program, Region, Value, has_regions
-from tracegraph.record import altered
+from tracegraph.record import altered, record
 
 Defs = Mapping[Value, Eqn]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Replacement:
     """What stands in place of an equation: others, if any, and an atom for each of its outputs."""
 
@@ -23,7 +22,7 @@ class Replacement:
 Rule = Callable[[Eqn, Defs], Replacement | None]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Walk:
     new_rule: Callable[[], Rule]
     only_regions: bool
@@ -50,7 +49,7 @@ def rewrite(
     """
     walk = _Walk(new_rule, only_regions, set() if settled is None else settled)
     body = _rewrite_region(program.body, walk)
-    return program if body is program.body else replace(program, body=body)
+    return program if body is program.body else altered(program, body=body)
 
 
 def by_name(rules: Mapping[str, Rule]) -> Rule:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tracegraph.ir import Atom, Eqn, Program
 from tracegraph.passes.rewrite import Defs, Replacement, Rule, by_name, producer, rewrite
+from tracegraph.record import altered
 
 
 def compose_views(program: Program) -> Program:
@@ -39,10 +39,8 @@ def _transpose(eqn: Eqn, defs: Defs) -> Replacement | None:
 
 def _slice(eqn: Eqn, defs: Defs) -> Replacement | None:
     x = eqn.operands[0]
-    starts, steps, sizes = (tuple(eqn.attrs[k]) for k in ("starts", "steps", "sizes"))
-    # An axis of extent 1 may be walked with any step.
-    whole = all(s == 0 and (t == 1 or n <= 1) for s, t, n in zip(starts, steps, sizes, strict=True))
-    if whole and sizes == x.type.shape:
+    starts, steps, sizes = [tuple(eqn.attrs[k]) for k in ("starts", "steps", "sizes")]
+    if sizes == x.type.shape and _is_whole(starts, steps, sizes):
         return Replacement((x,))
     inner = producer(eqn, defs)
     if inner is None or 0 in sizes:
@@ -56,9 +54,14 @@ def _slice(eqn: Eqn, defs: Defs) -> Replacement | None:
     return _composed(eqn, defs, inner.operands[0], attrs)
 
 
+def _is_whole(starts: Sequence[int], steps: Sequence[int], sizes: Sequence[int]) -> bool:
+    """Whether all elements stay in place. An axis of extent 1 may be walked with any step."""
+    return all(s == 0 and (t == 1 or n <= 1) for s, t, n in zip(starts, steps, sizes, strict=True))
+
+
 def _composed(eqn: Eqn, defs: Defs, operand: Atom, attrs: Mapping[str, Any]) -> Replacement:
     """Two views in one, which may turn out to change nothing."""
-    eqn = replace(eqn, operands=(operand,), attrs=attrs)
+    eqn = altered(eqn, operands=(operand,), attrs=attrs)
     return compose_rules[eqn.op.name](eqn, defs) or Replacement(eqn.outputs, (eqn,))
 
 
