@@ -72,6 +72,7 @@ def drop_copies(block: Block, sinks: Sequence[Buffer]) -> None:
         fixed = new.space != "scratch" and old in sharing.fixed  # a call's output moves
         if new in block.owned or (new in kept and not fixed):
             sharing.rename(old, new)
+            sharing.empty(position)
     sharing.apply()
 
 
@@ -126,6 +127,11 @@ class Sharing:
         if buffer in self.fixed:
             self.fixed.add(name)
 
+    def empty(self, position: int) -> None:
+        """Leave nothing to do to a stage that writes what is there by now."""
+        self.block.stages[position] = KernelStage([])
+        self.touched[position] = frozenset()
+
     def apply(self) -> None:
         """Give all stages the new names, and remove stores that then write what is there."""
         renamed = self.names.keys()
@@ -149,9 +155,9 @@ class Sharing:
 
     def _with_names(self, position: int, names: Iterable[Buffer]) -> Stage:
         """A stage in which whoever goes by these names does; renaming all each time takes long."""
-        touched = self.touched[position]
-        if any(not touched.isdisjoint(self.called.get(name, ())) for name in names):
-            return self._update(position)
+        for name in names:
+            if not self.touched[position].isdisjoint(self.called.get(name, ())):
+                return self._update(position)
         return self.block.stages[position]
 
     def stay_equal(self, new: Buffer, old: Buffer, copy: int) -> bool:
@@ -263,11 +269,9 @@ def _at_one_point(
     new: Buffer,
     old: Buffer,
 ) -> bool:
-    reads = (load for load in read if load.buffer is old)
-    writes = (store for store in stores if store.buffer is new)
-    return all(r.guard is None and r.indices == point for r in reads) and all(
-        w.indices == point for w in writes
-    )
+    return all(
+        load.guard is None and load.indices == point for load in read if load.buffer is old
+    ) and all(store.indices == point for store in stores if store.buffer is new)
 
 
 def _drop_self_copies(stages: Iterable[Stage]) -> None:
@@ -287,7 +291,7 @@ def _without_empty(stages: Iterable[Stage]) -> list[Stage]:
 def _without_self_copies(nest: Nest) -> Nest | None:
     if not isinstance(nest, MapNest):
         return nest
-    kept = tuple(s for s in nest.stores if not _is_self_copy(s, nest.space))
+    kept = tuple([s for s in nest.stores if not _is_self_copy(s, nest.space)])
     if not kept and not nest.signals:
         return None
     return nest if len(kept) == len(nest.stores) else MapNest(nest.space, kept, nest.signals)

@@ -58,10 +58,10 @@ def nest_signals(nest: Nest) -> tuple[Signal, ...]:
 class Facts:
     """What is asked of a nest again and again."""
 
-    roots: tuple[Expr, ...]
-    expressions: tuple[Expr, ...]  # all of them, operands before users
-    loads: tuple[Load, ...]
-    accumulated: tuple[Accumulated, ...]
+    roots: Sequence[Expr]
+    expressions: Sequence[Expr]  # all of them, operands before users
+    loads: Sequence[Load]
+    accumulated: Sequence[Accumulated]
     reads: frozenset[Buffer]
     writes: frozenset[Buffer]
 
@@ -96,9 +96,9 @@ def of_renamed(
             facts = altered(known, reads=reads, writes=writes)
         else:
             facts = Facts(
-                tuple([new.get(expr, expr) for expr in known.roots]),
-                tuple([new.get(expr, expr) for expr in known.expressions]),
-                tuple([e for each in known.loads if type(e := new.get(each, each)) is Load]),
+                [new.get(expr, expr) for expr in known.roots],
+                [new.get(expr, expr) for expr in known.expressions],
+                [e for each in known.loads if type(e := new.get(each, each)) is Load],
                 known.accumulated,
                 reads,
                 writes,
@@ -122,14 +122,14 @@ def _found_out(nest: Nest) -> Facts:
         roots += [array.value for array in nest.arguments]
     below = subexpressions(roots)
     loads = [e for e in below if type(e) is Load]
-    accumulated = tuple([e for e in below if type(e) is Accumulated]) if accumulators else ()
+    accumulated = [e for e in below if type(e) is Accumulated] if accumulators else []
     reads = frozenset(map(_buffer, loads))
     if nest.predicates:
         reads |= {predicate.flag for predicate in nest.predicates}
     writes = frozenset(map(_buffer, stores))
     if isinstance(nest, ScatterNest) and nest.combiner is not None:
         reads |= writes
-    return Facts(tuple(roots), tuple(below), tuple(loads), accumulated, reads, writes)
+    return Facts(roots, below, loads, accumulated, reads, writes)
 
 
 _buffer = attrgetter("buffer")
@@ -161,12 +161,12 @@ def loads(roots: Sequence[Expr]) -> list[Load]:
     return [e for e in subexpressions(roots) if type(e) is Load]
 
 
-def nest_roots(nest: Nest) -> tuple[Expr, ...]:
+def nest_roots(nest: Nest) -> Sequence[Expr]:
     """Every expression that a nest evaluates."""
     return facts_of(nest).roots
 
 
-def nest_expressions(nest: Nest) -> tuple[Expr, ...]:
+def nest_expressions(nest: Nest) -> Sequence[Expr]:
     """Every expression that a nest evaluates, operands before users."""
     return facts_of(nest).expressions
 
@@ -176,12 +176,12 @@ def nest_size(nest: Nest) -> int:
     return len(facts_of(nest).expressions)
 
 
-def nest_loads(nest: Nest) -> tuple[Load, ...]:
+def nest_loads(nest: Nest) -> Sequence[Load]:
     """Every load that a nest evaluates."""
     return facts_of(nest).loads
 
 
-def nest_accumulated(nest: Nest) -> tuple[Accumulated, ...]:
+def nest_accumulated(nest: Nest) -> Sequence[Accumulated]:
     """What a nest evaluates of folds' results."""
     return facts_of(nest).accumulated
 

@@ -14,7 +14,7 @@ from functools import lru_cache
 from types import MappingProxyType
 
 from lowering.buffer import Buffer
-from lowering.facts import nest_expressions, nest_reads, nest_writes, of_renamed
+from lowering.facts import Facts, facts_of, nest_reads, nest_writes, of_renamed
 from lowering.kernel import (
     Accumulator,
     MapNest,
@@ -111,10 +111,11 @@ def space_index(space: tuple[int, ...], first: int = 0) -> tuple[Expr, ...]:
 
 def stage_reads(stage: Stage) -> frozenset[Buffer]:
     """Buffers that a stage reads, bodies included."""
-    if type(stage) is KernelStage:  # most are
-        reads = [nest_reads(nest) for nest in stage.nests]
-        return reads[0] if len(reads) == 1 else _NO_BUFFERS.union(*reads)
+    if type(stage) is KernelStage and len(stage.nests) == 1:  # most are
+        return nest_reads(stage.nests[0])
     match stage:
+        case KernelStage(nests=nests):
+            return _NO_BUFFERS.union(*map(nest_reads, nests))
         case NodeStage(node=LibraryNode() as node):
             return frozenset((node.left.buffer, node.right.buffer))
         case NodeStage(node=MemcpyNode() as node):
@@ -124,10 +125,11 @@ def stage_reads(stage: Stage) -> frozenset[Buffer]:
 
 def stage_writes(stage: Stage) -> frozenset[Buffer]:
     """Buffers that a stage writes, bodies included."""
-    if type(stage) is KernelStage:
-        writes = [nest_writes(nest) for nest in stage.nests]
-        return writes[0] if len(writes) == 1 else _NO_BUFFERS.union(*writes)
+    if type(stage) is KernelStage and len(stage.nests) == 1:
+        return nest_writes(stage.nests[0])
     match stage:
+        case KernelStage(nests=nests):
+            return _NO_BUFFERS.union(*map(nest_writes, nests))
         case NodeStage(node=LibraryNode() as node):
             return frozenset((node.target.buffer,))
         case NodeStage(node=MemcpyNode() as node):
@@ -201,31 +203,30 @@ def _mapped(nest: Nest, of: Callable[[Expr], Expr], names: Mapping[Buffer, Buffe
 
 def rename_in_nest(nest: Nest, names: Mapping[Buffer, Buffer]) -> Nest:
     """The nest with buffers replaced."""
-    keys = names.keys()
-    reads = not keys.isdisjoint(nest_reads(nest))
-    if not reads and keys.isdisjoint(nest_writes(nest)):
+    keys, known = names.keys(), facts_of(nest)
+    reads = not keys.isdisjoint(known.reads)
+    if not reads and keys.isdisjoint(known.writes):
         return nest
-    new = _renamed_loads(nest, names) if reads else {}
-
-    def of(expr: Expr) -> Expr:
-        return new.get(expr, expr)
-
-    renamed = _mapped(nest, of, names)
-    if nest.predicates:
-        flags = (replace(p, flag=names.get(p.flag, p.flag)) for p in nest.predicates)
+    new = _renamed_loads(known, names) if reads else _Changed()
+    renamed = _mapped(nest, new.__getitem__, names)
+    if not keys.isdisjoint([predicate.flag for predicate in nest.predicates]):
+        flags = [replace(p, flag=names.get(p.flag, p.flag)) for p in nest.predicates]
         renamed = altered(renamed, predicates=tuple(flags))
     return of_renamed(renamed, nest, new, names)
 
 
-def _renamed_loads(nest: Nest, names: Mapping[Buffer, Buffer]) -> dict[Expr, Expr]:
+class _Changed(dict[Expr, Expr]):
+    """What becomes of expressions; those that are not in it stay as they are."""
+
+    def __missing__(self, expr: Expr) -> Expr:
+        return expr
+
+
+def _renamed_loads(known: Facts, names: Mapping[Buffer, Buffer]) -> _Changed:
     """What becomes of those expressions of a nest that are others with buffers replaced."""
-    new: dict[Expr, Expr] = {}
-    known, untouched = new.get, new.keys().isdisjoint
-
-    def of(expr: Expr) -> Expr:
-        return known(expr, expr)
-
-    for expr in nest_expressions(nest):
+    new = _Changed()
+    of, untouched = new.__getitem__, new.keys().isdisjoint
+    for expr in known.expressions:
         children = expr.children
         made = expr.rebuilt(of) if children and not untouched(children) else expr
         if type(made) is Load and made.buffer in names:

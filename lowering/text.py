@@ -243,7 +243,7 @@ def _signal_text(signal: Signal, names: Names) -> str:
             return f"failure[{number}] unless {value}"
 
 
-def _named(roots: tuple[Expr, ...]) -> dict[Expr, str]:
+def _named(roots: Sequence[Expr]) -> dict[Expr, str]:
     """Names of the values that get lines of their own, operands before users."""
     order = subexpressions(roots)
     uses = Counter(roots)
