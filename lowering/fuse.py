@@ -112,12 +112,9 @@ class _Merged:
         first = max(after, free_of + 1, len(self.stages) - WINDOW, 0)
         for position in range(first, len(self.stages)):
             kernel = self.stages[position]
-            if not isinstance(kernel, _Kernel):
+            if type(kernel) is not _Kernel or kernel.buffers + buffers > MOST_BUFFERS:
                 continue
-            if kernel.buffers + buffers > MOST_BUFFERS:
-                continue
-            dependent = position == after
-            joined = _join(kernel, nest, reads, dependent, self.kept)
+            joined = _join(kernel, nest, reads if position == after else None, self.kept)
             if joined is not None:
                 # forwarded is what was stored before it joined, not what it stores itself
                 stored = joined.stores
@@ -141,23 +138,28 @@ def _latest(positions: dict[Resource, int], resources: Collection[Resource]) -> 
 def _join(
     kernel: _Kernel,
     nest: Nest,
-    reads: frozenset[Resource],
-    dependent: bool,
+    awaited: frozenset[Resource] | None,
     kept: frozenset[Buffer],
 ) -> Growing | None:
-    """What a nest has become a part of, or as which it stands beside the others, if it can."""
-    needed = [other for other in kernel.nests if other.stores_any(reads)]
+    """What a nest has become a part of, or as which it stands beside the others, if it can.
+
+    What it reads is `awaited` if the kernel stores some of that.
+    """
+    needed = [other for other in kernel.nests if other.stores_any(awaited)] if awaited else []
     # what reads from two nests of one kernel cannot become part of either
     for other in (needed or kernel.nests) if len(needed) < 2 else ():
         if other.merge(nest) or _merge_rows(other, nest, bool(needed), kept):
             return other
-    if dependent or not _small(nest) or len(kernel.nests) >= MAX_NESTS:
+    if awaited or len(kernel.nests) >= MAX_NESTS or not _small(nest):
         return None
-    nests = (nest, *(growing.nest for growing in kernel.nests))
-    if any(isinstance(n, ScatterNest) and n.repeats for n in nests):
-        return None  # a serial nest would hold up the others
+    if _is_serial(nest) or any(_is_serial(growing.nest) for growing in kernel.nests):
+        return None  # it would hold up the others
     kernel.nests.append(Growing(nest))
     return kernel.nests[-1]
+
+
+def _is_serial(nest: Nest) -> bool:
+    return isinstance(nest, ScatterNest) and nest.repeats > 0
 
 
 def _small(nest: Nest) -> bool:
@@ -179,9 +181,9 @@ def _merge_rows(first: Growing, second: Nest, needed: bool, kept: frozenset[Buff
 
     `needed` says that `second` reads what `first` stores.
     """
-    if first.stores_any(nest_writes(second)):
-        return False
     if not needed and not _of_the_same_rows(first.nest, second):
+        return False
+    if first.stores_any(nest_writes(second)):
         return False
     nest = first.whole()
     if nest_conditions(nest) & nest_conditions(second):

@@ -174,7 +174,7 @@ def _alignment_by_extents(rows: RowNest, second: RowNest) -> dict[Expr, Expr] | 
     """Where the axes of other rows lie, as far as not at their own place, if the extents agree."""
     if not (agree(second.space, rows.space) and agree(second.loop, rows.loop)):
         return None
-    own, places = (_wide((*nest.space, *nest.loop)) for nest in (second, rows))
+    own, places = _wide((*second.space, *second.loop)), _wide((*rows.space, *rows.loop))
     return {here: there for here, there in zip(own, places, strict=True) if here is not there}
 
 
