@@ -30,7 +30,6 @@ from lowering.stage import (
     blocks,
     stage_reads,
     stage_writes,
-    walk,
 )
 
 Resource = Hashable
@@ -50,6 +49,9 @@ is forgotten only costs a redundant edge, or memory that is not shared."""
 _RECENT = (1 << REMEMBERED) - 1
 
 
+_NOTHING: frozenset[Resource] = frozenset()
+
+
 class Access(NamedTuple):
     """What a stage reads and writes."""
 
@@ -63,24 +65,25 @@ Touched = Access | Facts
 
 def access(stage: Stage) -> Touched:
     """The resources that a stage touches, bodies included."""
-    if isinstance(stage, KernelStage) and len(stage.nests) == 1:
-        return nest_access(stage.nests[0])
-    reads: set[Resource] = set()
-    writes: set[Resource] = set()
-    for part in (stage, *(s for b in blocks(stage) for s in walk(b))):
-        match part:
-            case KernelStage(nests=nests):
-                for touched in map(nest_access, nests):
-                    reads |= touched.reads
-                    writes |= touched.writes
-            case NodeStage():
-                reads |= stage_reads(part)
-                writes |= stage_writes(part)
-            case BranchStage(condition=c):
-                reads.add(("condition", c))
-            case LoopStage(condition=c):
-                reads |= {("condition", c), PROGRESS}
-    return Access(frozenset(reads), frozenset(writes))
+    return access_around(stage, [access(s) for block in blocks(stage) for s in block.stages])
+
+
+def access_around(stage: Stage, inside: Sequence[Touched]) -> Touched:
+    """The same, where it is known what the stages of the bodies touch."""
+    own = _NOTHING
+    match stage:
+        case KernelStage(nests=[nest]):
+            return nest_access(nest)
+        case KernelStage(nests=nests):
+            inside = [nest_access(nest) for nest in nests]
+        case NodeStage():
+            return Access(stage_reads(stage), stage_writes(stage))
+        case BranchStage(condition=c):
+            own = frozenset({("condition", c)})
+        case LoopStage(condition=c):
+            own = frozenset({("condition", c), PROGRESS})
+    reads, writes = [touched.reads for touched in inside], [touched.writes for touched in inside]
+    return Access(own.union(*reads), _NOTHING.union(*writes))
 
 
 def nest_access(nest: Nest) -> Touched:
@@ -107,9 +110,8 @@ class Order(NamedTuple):
     ancestors: list[int]  # of each stage, those it depends on, as a bit mask for `precedes`
 
 
-def order(stages: Sequence[Stage]) -> Order:
-    """The order of the stages of one block."""
-    accesses = [access(s) for s in stages]
+def order(accesses: list[Touched]) -> Order:
+    """The order of the stages of one block, by what they touch."""
     return Order(accesses, *_order(accesses))
 
 
@@ -174,7 +176,8 @@ def _by_pieces(accesses: Sequence[Touched], offsets: Mapping[Buffer, int]) -> Se
     They stay as they are if no two of the buffers share memory. The pieces end wherever some buffer
     starts or ends, so that buffers share all of one or nothing.
     """
-    touched = frozenset[Resource]().union(*(a.reads | a.writes for a in accesses))
+    reads, writes = [a.reads for a in accesses], [a.writes for a in accesses]
+    touched = _NOTHING.union(*reads, *writes)
     spans = {
         r: (offsets[r], offsets[r] + max(r.type.nbytes, 1))
         for r in touched

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from lowering.buffer import Buffer
-from lowering.edges import Order, order
+from lowering.edges import Order, Touched, access_around, order
 from lowering.gaps import Gaps
 from lowering.lifetimes import Life, Lifetimes
 from lowering.rounding import round_up
@@ -47,22 +47,26 @@ class _Arranging:
         self._collect(root, ())
 
     def _number(self, block: Block, start: int) -> int:
-        self.orders[block] = order(block.stages)
+        accesses = []
         now = start
         for stage in block.stages:
             first = now
+            inside: list[Touched] = []
             for inner in blocks(stage):
                 now = self._number(inner, now + 1)
+                inside += self.orders[inner].accesses
+            accesses.append(access_around(stage, inside))
             self.spans[stage] = (first, now)
             now += 1
+        self.orders[block] = order(accesses)
         return now
 
     def _collect(self, block: Block, path: tuple[tuple[Block, int], ...]) -> None:
         accesses = self.orders[block].accesses
         for position, stage in enumerate(block.stages):
             here = (*path, (block, position))
-            if blocks(stage):
-                for inner in blocks(stage):
+            if inside := blocks(stage):
+                for inner in inside:
                     self._collect(inner, here)
                 continue
             touched = accesses[position]
