@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
 
@@ -47,11 +46,12 @@ from tracegraph.op import (
     Scan,
     Scatter,
 )
+from tracegraph.record import record
 from tracegraph.scalar import Accumulated, Expr, Load
 from tracegraph.types import ArrayType
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Captured:
     """A region parameter that stands for a value of the region around."""
 
@@ -63,7 +63,7 @@ Binding = Buffer | Captured | Eqn
 """Where a value comes from: memory, the region around, or its equation, inlined."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Operand:
     """An operand as element rules see it."""
 
@@ -212,8 +212,8 @@ class RegionBuilder:
         shape, axes = source.type.shape, eqn.attrs["axes"]
         kept = [n for a, n in enumerate(shape) if a not in axes]
         space = iter(space_index(tuple(kept)))
-        loop = iter(space_index(tuple(shape[a] for a in axes), first=len(kept)))
-        index = tuple(next(loop) if a in axes else next(space) for a in range(len(shape)))
+        loop = iter(space_index(tuple([shape[a] for a in axes]), first=len(kept)))
+        index = tuple([next(loop) if a in axes else next(space) for a in range(len(shape))])
         return Accumulator(form.combiner, self.element(source, index, None), form.arg)
 
     # -- nests
@@ -272,7 +272,7 @@ class RegionBuilder:
             assert isinstance(binding, Eqn)
             eqn = binding
         shape = eqn.operands[0].type.shape
-        return tuple(shape[a] for a in eqn.attrs["axes"])
+        return tuple([shape[a] for a in eqn.attrs["axes"]])
 
     # -- equations
     # ------------------------------------------------------------------------------------
@@ -387,6 +387,5 @@ def _aligned(shape: tuple[int, ...], index: tuple[Expr, ...]) -> tuple[Expr, ...
     if len(shape) == len(index) and 1 not in shape:
         return index
     tail = index[len(index) - len(shape) :]
-    return tuple(
-        scalar.const(0) if extent == 1 else i for extent, i in zip(shape, tail, strict=True)
-    )
+    zero = scalar.const(0)
+    return tuple([zero if extent == 1 else i for extent, i in zip(shape, tail, strict=True)])

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
 from itertools import accumulate
 from operator import add
 from statistics import fmean
@@ -181,7 +180,7 @@ def decide_loop(
     steps = TYPICAL_STEPS if known is None else known
     if known is None and loop.construct and loop.construct.max_steps is not None:
         steps = max(min(steps, loop.construct.max_steps), 1)
-    weigh = cache(partial(_weight, costs))  # most iterations share what they are made of
+    weigh = _Weights(costs).__getitem__
     as_node = costs.branch + steps * (costs.trip + weigh(loop.body).copy)
     options = [
         (_time(costs, weigh, iteration, steps, factor, known is not None), -factor)
@@ -228,14 +227,22 @@ class _Weight(NamedTuple):
     nodes: int
 
 
-def _weight(costs: Costs, graph: Graph) -> _Weight:
-    leaves = _leaves(graph)
-    return _Weight(
-        costs.kernel * len(leaves) + work(costs, leaves),
-        (costs.kernel + costs.check) * len(leaves) + skipped(costs, leaves),
-        bound(leaves),
-        len(leaves),
-    )
+class _Weights(dict[Graph, _Weight]):
+    """By graph; each is weighed once, for most iterations share what they are made of."""
+
+    def __init__(self, costs: Costs) -> None:
+        super().__init__()
+        self._costs = costs
+
+    def __missing__(self, graph: Graph) -> _Weight:
+        costs, leaves = self._costs, _leaves(graph)
+        found = self[graph] = _Weight(
+            costs.kernel * len(leaves) + work(costs, leaves),
+            (costs.kernel + costs.check) * len(leaves) + skipped(costs, leaves),
+            bound(leaves),
+            len(leaves),
+        )
+        return found
 
 
 def _time(

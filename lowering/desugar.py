@@ -53,7 +53,7 @@ def desugar(program: Program) -> Program:
     """The same program with `scan`, `while_loop` and `switch` in the form that a graph has."""
     if not has_regions(program.body):
         return program
-    return replace(program, body=_region(program.body))
+    return altered(program, body=_region(program.body))
 
 
 def _region(region: Region, checked: bool = False) -> Region:
@@ -230,8 +230,8 @@ class _Builder:
         zero, one, end = (Literal.of(n, _COUNTER) for n in (0, 1, length))
         buffers = [self._filled(t, eqn) for t in stacked]
 
-        types = [_COUNTER, *(a.type for a in init), *stacked, *(a.type for a in (*xs, *captures))]
-        params = tuple(Value(t.strong()) for t in types)
+        types = [_COUNTER, *[a.type for a in init], *stacked, *[a.type for a in (*xs, *captures)]]
+        params = tuple([Value(t.strong()) for t in types])
         (step,), state, ys, rest = _split(params, 1, n_carry, len(stacked))
         x_params, capture_params = rest[:n_xs], rest[n_xs:]
         inner = _Builder()

@@ -158,6 +158,7 @@ class _Analysis:
         # ordered: what becomes of a program must not depend on addresses
         self.sites: dict[Atom, dict[Site, None]] = {v: {} for v in self.producer}
         self.loops: dict[Hashable, tuple[int, ...]] = {}  # root -> extents its reductions share
+        self.cost: dict[Atom, int] = {}  # of an element, with all that is inlined into it
         self.result = Grouping()
 
     def run(self) -> Grouping:
@@ -181,7 +182,7 @@ class _Analysis:
     # -- what must be stored whatever its uses ----------------------------------------------------
 
     def _bound_size(self) -> None:
-        cost = self.cost = dict[Atom, int]()
+        cost = self.cost
         depth: dict[Atom, int] = {}
         for eqn in self.region.eqns:
             if not isinstance(eqn.op.form, _MAPPED):
@@ -298,19 +299,21 @@ class _Analysis:
         in_parts = bool(self.costs.calls) and isinstance(eqn.op.form, Indexed)
         if self.cost[out] < EXPENSIVE and not in_parts:
             return False
-        return any(site.points >= EXPANSION * out.type.size for site in sites)
+        return bool(sites) and sites[0].points >= EXPANSION * out.type.size
 
     def _is_read_too_often(self, out: Value, sites: Sequence[Site]) -> bool:
         """Whether gathers and rolls that read each array which the value is computed of, and
         compute it there, take longer than to compute all of it in order, and read that.
         """
+        if not self.cost[out]:
+            return False
         moved = [(site.points, site.run) for site in sites if site.run is not None]
-        if not moved or not self.cost[out]:
+        if not moved:
             return False
         costs, type_ = self.costs, out.type
         arrays = self._arrays_read(out)
-        there = sum(costs.reading(array, points, run) for array in arrays for points, run in moved)
-        before = sum(costs.reading(type_, points, run) for points, run in moved)
+        there = sum([costs.reading(array, *places) for array in arrays for places in moved])
+        before = sum([costs.reading(type_, *places) for places in moved])
         if costs.calls:  # for each array and for the op itself, all of them on whole arrays
             element = (len(arrays) + 1) * type_.dtype.itemsize
             # what wraps around is gathered in two parts
@@ -344,7 +347,7 @@ class _Analysis:
         (out,) = eqn.outputs
         (source,) = eqn.operands
         axes = eqn.attrs["axes"]
-        loop = tuple(source.type.shape[a] for a in axes)
+        loop = tuple([source.type.shape[a] for a in axes])
         root: Hashable = out
         sites = list(self.sites[out])
         if out not in self.result.stored and len(sites) == 1:

@@ -77,10 +77,10 @@ def schedule(plan: Plan, costs: Costs) -> Plan:
         UnschedulableError: the user pinned one that is not possible.
         ValueError: the environment variable of `lowering.choices` has a word that means nothing.
     """
+    if not plan.conditions:
+        return plan
     choices = declared()
     nodes = [node for node in walk(plan.graph) if isinstance(node, ConditionalNode)]
-    if not nodes:
-        return plan
     pinned = any(node.construct and node.construct.pinned for node in nodes)
     if costs is HOST and choices == Choices() and not pinned:
         return plan

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 
 from lowering.plan import Graph, Node
 
 EMPTY = Graph((), frozenset())
 """The graph of no nodes."""
+
+
+_NONE: frozenset[int] = frozenset()
 
 
 def single(node: Node) -> Graph:
@@ -48,11 +51,11 @@ def _joined(graphs: Sequence[Graph], before: Sequence[set[int]]) -> Graph:
     """Graphs as one, of which each waits for those `before` it; an empty one passes that on."""
     nodes: list[Node] = []
     edges: set[tuple[int, int]] = set()
-    ends: list[set[int]] = []  # for each graph, the nodes that must be over when it is
+    ends: list[Set[int]] = []  # for each graph, the nodes that must be over when it is
     for part, earlier in zip(graphs, before, strict=True):
         first = len(nodes)
         over = [ends[i] for i in earlier]
-        awaited = over[0] if len(over) == 1 else set[int]().union(*over)
+        awaited = over[0] if len(over) == 1 else _NONE.union(*over)
         nodes += part.nodes
         if len(part.nodes) < 2:  # most
             if part.nodes:

@@ -32,6 +32,9 @@ PLACE = np.dtype(np.int32)
 """Of the buffer that holds how far carries have gone round."""
 
 
+_NO_NODES: frozenset[Node] = frozenset()
+
+
 @dataclass(frozen=True)
 class Steps:
     """What an iteration of so many steps is made of.
@@ -67,7 +70,7 @@ class Steps:
 
 def steps_of(rotation: Rotation, condition: int, skipping: bool) -> Steps:
     """An iteration of one step, which may be skipped or not."""
-    counters = frozenset[Node]() if skipping else counted(rotation.body, condition)
+    counters = _NO_NODES if skipping else counted(rotation.body, condition)
     return Steps(rotation, condition, skipping, without(rotation.body, counters), counters)
 
 
