@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from lowering.host import functions
+from lowering.host.columns import MOST_OUTER
 from lowering.host.registers import Instruction, Register, Temporary, View, memory_order
 from lowering.host.stores import Overlaps, read_buffer, stored_buffer
 from lowering.host.straight import LEAST_ELEMENTS
@@ -36,8 +37,6 @@ def turn_sources(instructions: Sequence[Instruction], overlaps: Overlaps) -> lis
     """
     result = list(instructions)
     crossing = [each for each in instructions if _read_across(each)]
-    if sum(len(_read_across(each)) for each in crossing) < 2:
-        return result
     makers: dict[Register, Instruction] = {
         each.output: each for each in instructions if isinstance(each.output, Temporary)
     }
@@ -49,7 +48,7 @@ def turn_sources(instructions: Sequence[Instruction], overlaps: Overlaps) -> lis
         chain = _chain_of(crossing[0], makers, readers)
         done = {crossing[0]} if chain is None else {crossing[0], *chain.ends}
         crossing = [each for each in crossing if each not in done]
-        if chain is not None and _pays(chain) and not _changes(chain, result, overlaps):
+        if chain is not None and _pays(chain, makers) and not _changes(chain, result, overlaps):
             result = _turned(chain, result)
     return result
 
@@ -111,10 +110,22 @@ def _against(chain: _Chain) -> set[Register]:
     return {source for source in chain.sources if memory_order(source) != chain.order}
 
 
-def _pays(chain: _Chain) -> bool:
+def _pays(chain: _Chain, makers: Mapping[Register, Instruction]) -> bool:
+    """Whether fewer bytes are turned or made in short rows, of which each is an inner loop."""
     values = chain.members | chain.sources
     across = _nbytes(r for end in chain.ends for r in _read_across(end) if r in values)
-    return bool(chain.sources) and _nbytes(_against(chain)) < across
+    short = _nbytes(v for v in chain.members if _goes_by_short_rows(makers[v], memory_order(v)))
+    then = _nbytes(v for v in chain.members if _goes_by_short_rows(makers[v], chain.order))
+    return bool(chain.sources) and _nbytes(_against(chain)) + then < across + short
+
+
+def _goes_by_short_rows(call: Instruction, order: tuple[int, ...] | None) -> bool:
+    """Whether a call that fills an array of an order reads others beside it, row by short row."""
+    assert call.output is not None
+    shape = call.output.shape
+    row = next((shape[d] for d in reversed(order or range(len(shape))) if shape[d] > 1), 1)
+    broadcast = any(prod(each.shape) > 1 and each.shape != shape for each in call.inputs)
+    return broadcast and row <= MOST_OUTER
 
 
 def _nbytes(registers: Iterable[Register]) -> int:

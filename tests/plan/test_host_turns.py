@@ -129,6 +129,19 @@ def test_one_call_reads_across_by_itself(shape):
     assert not copies_of(few)
 
 
+@pytest.mark.parametrize(("columns", "turned"), [(3, True), (30, False)])
+def test_a_source_of_short_rows_is_turned_for_what_is_made_of_it_and_a_row(columns, turned):
+    """An inner loop for each of 900 rows takes longer than the copy."""
+
+    def function(x, row):
+        return (np.sin(x.T * row[:, None] + row[:, None]),)
+
+    steps = steps_of(function, ones(900, columns), ones(columns))
+    orders = [memory_order(made.output) for made in steps if made.function is np.multiply]
+    assert orders == [None if turned else (1, 0)]
+    assert_same(function, random(900, columns), random(columns))
+
+
 def test_a_value_that_a_fold_reads_keeps_its_order():
     first, second, total = (across() for _ in range(3))
     steps = [
