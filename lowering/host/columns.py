@@ -32,8 +32,9 @@ MOST_COLUMNS, MOST_OUTER, MOST_FOLDED = 4, 8, 16
 LANES, MOST_STEPS = 512, 16
 """Rows from which a running fold pays step by step; along memory, with so many steps at most."""
 
-ROWS, FOLDED_ROWS = 2048, 256
-"""Rows for each column from which it pays, and of folds: a column costs two microseconds."""
+ROWS, FOLDED_ROWS = 2048, 4096
+"""Rows for each column from which it pays: a column costs two microseconds; and those from which it
+pays for folds, however many columns there are: with fewer, a copy takes less."""
 
 SHORT_FOLD, MANY_FOLDS = 8, 64
 """Elements of a row, and rows, for which a fold pays that reads a copy."""
@@ -61,9 +62,9 @@ def _pays_to_turn(value: Register, folded: Sequence[int]) -> bool:
     if dim in folded:
         row = prod(value.shape[each] for each in folded)
         return row <= SHORT_FOLD and size >= MANY_FOLDS * row
-    if dim is None or value.shape[dim] > MOST_COLUMNS:
+    if dim is None or value.shape[dim] > MOST_FOLDED:
         return False
-    return MANY_FOLDS <= size // value.shape[dim] < FOLDED_ROWS * value.shape[dim]
+    return MANY_FOLDS <= size // value.shape[dim] < FOLDED_ROWS
 
 
 def _turned(value: Register, folded: Sequence[int]) -> Temporary:
@@ -109,7 +110,7 @@ def _runs_many(output: Register, axis: int) -> bool:
 
 def _folds_many(value: Register, dim: int) -> bool:
     columns = value.shape[dim]
-    return columns <= MOST_FOLDED and prod(value.shape) >= FOLDED_ROWS * columns * columns
+    return columns <= MOST_FOLDED and prod(value.shape) >= FOLDED_ROWS * columns
 
 
 def _pays(inputs: Sequence[Register], output: Register, dim: int) -> bool:
