@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from lowering.buffer import Buffer
 from lowering.host import windows
+from lowering.host.caches import FIRST
 from lowering.host.place import AxesOf, Place, place
 from lowering.host.registers import memory_order
 from lowering.kernel import Store
@@ -13,10 +14,13 @@ from tracegraph.ops import convert
 from tracegraph.scalar import Apply, Load
 from tracegraph.subexpressions import subexpressions
 
-MOST_COLUMNS, COLUMNS_OF_A_CALL, FEWEST_ROWS, FEWEST_ELEMENTS = 16, 8, 256, 9
-"""Columns, at most and for each call, and rows of what is made of rows and columns alone, and
-elements that all calls make of a row, for which it pays to work along the columns, and to turn what
-is stored by rows."""
+FEWEST_ROWS, FEWEST_ELEMENTS = 256, 9
+"""Rows of what is made of rows and columns alone, and elements of a row that all calls make, for
+which it pays to work along the columns, and to turn what is stored by rows."""
+
+MOST_COLUMNS, COLUMNS_OF_A_CALL = 64, 16
+MOST_CROWDED, CROWDED_OF_A_CALL = 16, 8
+"""Columns of it, and for each call; and where lines of each push each other out of the cache."""
 
 CALLS_OF_WHERE = 3
 """Calls that take as long as a choice."""
@@ -72,14 +76,19 @@ def _makes_short_rows(accesses: _Accesses, extents: _Extents, axes_of: AxesOf) -
     short, long = sorted(extent for extent in extents if extent > 1)
     if short > MOST_COLUMNS or long < FEWEST_ROWS:
         return False
-    calls = 0
-    for each in subexpressions([a.value for a in accesses if isinstance(a, Store)]):
+    calls, values = 0, [access.value for access in accesses if isinstance(access, Store)]
+    for each in subexpressions(values):
         if len(axes_of(each)) == 2:
             if isinstance(each, Load):
                 return False
             if isinstance(each, Apply):
                 calls += CALLS_OF_WHERE if each.op is convert.where else 1
-    return short * calls >= FEWEST_ELEMENTS and short <= COLUMNS_OF_A_CALL * calls
+    column = long * max(value.dtype.itemsize for value in values)
+    crowded = short > FIRST.lines_kept(column)
+    most, of_a_call = (
+        (MOST_CROWDED, CROWDED_OF_A_CALL) if crowded else (MOST_COLUMNS, COLUMNS_OF_A_CALL)
+    )
+    return short * calls >= FEWEST_ELEMENTS and short <= min(most, of_a_call * calls)
 
 
 def _rank(extents: _Extents) -> int:

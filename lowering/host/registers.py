@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from math import prod
 from typing import Any, Literal
 
 import numpy as np
@@ -26,6 +27,11 @@ class Register:
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
     dims: Mapping[int, int]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its elements, each counted once for every place that it is seen at."""
+        return prod(self.shape) * self.dtype.itemsize
 
 
 @dataclass(slots=True, eq=False)

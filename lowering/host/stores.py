@@ -104,8 +104,8 @@ def _may_forward(
 
 def _is_small_result(target: View | Late) -> bool:
     """Whether a copy takes less time than to look up places in an array that each call makes."""
-    size = prod(target.shape) * target.dtype.itemsize
-    return target.buffer is not None and target.buffer.space == "output" and size <= SMALL_BYTES
+    buffer = target.buffer
+    return buffer is not None and buffer.space == "output" and target.nbytes <= SMALL_BYTES
 
 
 def write_early(instructions: Sequence[Instruction], overlaps: Overlaps) -> list[Instruction]:

@@ -129,7 +129,7 @@ def _goes_by_short_rows(call: Instruction, order: tuple[int, ...] | None) -> boo
 
 
 def _nbytes(registers: Iterable[Register]) -> int:
-    return sum(prod(each.shape) * each.dtype.itemsize for each in registers)
+    return sum(each.nbytes for each in registers)
 
 
 def _changes(chain: _Chain, instructions: Sequence[Instruction], overlaps: Overlaps) -> bool:

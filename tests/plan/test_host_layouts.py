@@ -9,12 +9,13 @@ import tracegraph
 from lowering.buffer import Buffer
 from lowering.host import functions
 from lowering.host.arena import Workspace
+from lowering.host.blocks import HUGE_BYTES, STRIP, WIDE_STRIP
 from lowering.host.hull import as_ranges
 from lowering.host.mirrored import count_turns
 from lowering.host.nests import kernel_runs
 from lowering.host.pieces import Joined
 from lowering.host.registers import Instruction, Method, Mirrored, Temporary, View, memory_order
-from lowering.host.schedule import HUGE_BYTES, STRIP, WIDE_STRIP, schedule
+from lowering.host.schedule import schedule
 from lowering.host.straight import straighten
 from lowering.host.transposed import read_transposed
 from tracegraph.types import ArrayType

@@ -10,9 +10,9 @@ import tracegraph
 import tracegraph.ops
 from lowering.backends.host import HostBackend
 from lowering.buffer import Buffer
+from lowering.host.blocks import BLOCK_BYTES
 from lowering.host.evaluate import Evaluator
 from lowering.host.registers import Late, Temporary
-from lowering.host.schedule import BLOCK_BYTES
 from lowering.kernel import (
     Accumulator,
     Kernel,

@@ -11,8 +11,8 @@ import pytest
 from test_host_nests import F64, ap, axes, buffer, run
 
 import tracegraph
+from lowering.host.blocks import BLOCK_BYTES
 from lowering.host.executable import HostExecutable
-from lowering.host.schedule import BLOCK_BYTES
 from lowering.host.source import LONG, Source
 from lowering.kernel import MapNest, Store
 from tracegraph.scalar import Load, as_index, const, select

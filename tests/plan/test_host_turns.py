@@ -10,6 +10,7 @@ import tracegraph
 from lowering.buffer import Buffer
 from lowering.host import functions
 from lowering.host.arena import Workspace
+from lowering.host.blocks import GATHERED_BYTES
 from lowering.host.registers import (
     Instruction,
     Late,
@@ -19,7 +20,7 @@ from lowering.host.registers import (
     backwards,
     memory_order,
 )
-from lowering.host.schedule import GATHERED_BYTES, schedule
+from lowering.host.schedule import schedule
 from lowering.host.transposed import read_transposed
 from lowering.host.turned_sources import turn_sources
 from tracegraph.types import ArrayType
@@ -187,25 +188,35 @@ def test_a_copy_to_be_read_is_the_turned_value_itself():
     assert doubled.inputs == (sine.output, sine.output)
 
 
+def doubled(x, y):
+    return x * y + y
+
+
 @pytest.mark.parametrize(
-    ("columns", "function", "turned"),
+    ("rows", "columns", "function", "turned"),
     [
-        (3, lambda x, y: np.where(x > y, y, x * 0.5), True),
-        (13, lambda x, y: np.sin(x * y), True),
-        (13, lambda x, y: x * y, False),
-        (3, lambda x, y: x * y, False),
-        (20, lambda x, y: np.where(x > y, y, x * 0.5), False),
+        (300, 3, lambda x, y: np.where(x > y, y, x * 0.5), True),
+        (300, 3, np.multiply, False),  # three elements in all
+        (300, 9, np.multiply, True),
+        (300, 17, np.multiply, False),
+        (300, 17, doubled, True),
+        (300, 65, lambda x, y: np.where(x > y, y, doubled(x, y)), False),
+        (1024, 16, doubled, True),
+        (1024, 17, doubled, False),  # the lines of a column push out those of others
+        (200, 9, doubled, False),
     ],
 )
-def test_short_rows_made_of_rows_and_columns_alone_are_made_by_columns(columns, function, turned):
+def test_short_rows_made_of_rows_and_columns_alone_are_made_by_columns(
+    rows, columns, function, turned
+):
     def outer(x, y):
         return (function(x[:, None], y),)
 
-    arguments = ones(300), ones(columns)
-    steps = [made for made in steps_of(outer, *arguments) if made.output.shape == (300, columns)]
+    arguments = ones(rows), ones(columns)
+    steps = [made for made in steps_of(outer, *arguments) if made.output.shape == (rows, columns)]
     across = [made for made in copies_of(steps) if memory_order(made.inputs[0]) == (1, 0)]
     assert len(across) == turned
-    assert_same(outer, random(300), random(columns))
+    assert_same(outer, random(rows), random(columns))
 
 
 # -- reversed views ----------------------------------------------------------------------------
