@@ -9,11 +9,11 @@ and so would what is read beside values that lie by rows: the argument is, once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import prod
 
 from lowering.host import functions
-from lowering.host.columns import MOST_OUTER
+from lowering.host.accesses import MOST_COLUMNS
 from lowering.host.registers import Instruction, Register, Temporary, View, memory_order
 from lowering.host.stores import Overlaps, read_buffer, stored_buffer
 from lowering.host.straight import LEAST_ELEMENTS
@@ -26,9 +26,9 @@ class _Chain:
     """
 
     order: tuple[int, ...] | None
-    members: set[Register] = field(default_factory=set)
-    sources: set[Register] = field(default_factory=set)
-    ends: set[Instruction] = field(default_factory=set)
+    members: set[Register]
+    sources: set[Register]
+    ends: set[Instruction]
 
 
 def turn_sources(instructions: Sequence[Instruction], overlaps: Overlaps) -> list[Instruction]:
@@ -36,7 +36,21 @@ def turn_sources(instructions: Sequence[Instruction], overlaps: Overlaps) -> lis
     against the grain.
     """
     result = list(instructions)
+    for _ in instructions:
+        turned = _with_one_turned(result, overlaps)
+        if turned is None:
+            break
+        result = turned
+    return result
+
+
+def _with_one_turned(
+    instructions: Sequence[Instruction], overlaps: Overlaps
+) -> list[Instruction] | None:
+    """The instructions with the first chain turned for which it pays, if there is one."""
     crossing = [each for each in instructions if _read_across(each)]
+    if not crossing:
+        return None
     makers: dict[Register, Instruction] = {
         each.output: each for each in instructions if isinstance(each.output, Temporary)
     }
@@ -46,11 +60,10 @@ def turn_sources(instructions: Sequence[Instruction], overlaps: Overlaps) -> lis
             readers.setdefault(register, []).append(each)
     while crossing:
         chain = _chain_of(crossing[0], makers, readers)
-        done = {crossing[0]} if chain is None else {crossing[0], *chain.ends}
-        crossing = [each for each in crossing if each not in done]
-        if chain is not None and _pays(chain, makers) and not _changes(chain, result, overlaps):
-            result = _turned(chain, result)
-    return result
+        if _pays(chain, makers) and not _changes(chain, instructions, overlaps):
+            return _turned(chain, instructions)
+        crossing = [each for each in crossing[1:] if each not in chain.ends]
+    return None
 
 
 def _read_across(reader: Instruction) -> list[Register]:
@@ -68,41 +81,49 @@ def _chain_of(
     end: Instruction,
     makers: Mapping[Register, Instruction],
     readers: Mapping[Register, Sequence[Instruction]],
-) -> _Chain | None:
-    """The chain that ends in a call; None where something else reads a value of it."""
+) -> _Chain:
+    """The chain that ends in a call."""
     assert end.output is not None
-    chain, found = _Chain(memory_order(end.output)), _read_across(end)
+    order, found = memory_order(end.output), _read_across(end)
+    seen: set[Register] = set()
+    ends: set[Instruction] = set()
     while found:
         value = found.pop()
-        if value in chain.members or value in chain.sources:
+        if value in seen:
             continue
-        maker = makers.get(value)
-        is_member = maker is not None and _is_turnable(maker) and not _ends(maker, chain)
-        (chain.members if is_member else chain.sources).add(value)
-        if memory_order(value) == chain.order and not is_member:
-            continue
-        if is_member and maker is not None:
-            found += [each for each in maker.inputs if each.shape == value.shape]
-        for reader in readers.get(value, ()):
-            output = reader.output
-            if value in _read_across(reader) and _ends(reader, chain):
-                chain.ends.add(reader)
-            elif _is_turnable(reader) and output is not None and output.shape == value.shape:
-                found.append(output)
-            elif is_member:
-                return None
-    return chain
+        seen.add(value)
+        if value in makers and _may_turn(makers[value], value, order):
+            found += [each for each in makers[value].inputs if each.shape == value.shape]
+        for reader in readers.get(value, ()) if memory_order(value) != order else ():
+            if value in _read_across(reader) and _writes_in(reader, order):
+                ends.add(reader)
+            elif reader.output is not None and _may_turn(reader, value, order):
+                found.append(reader.output)
+    members = {v for v in seen if v in makers and _may_turn(makers[v], v, order)}
+
+    def is_read_as_it_lies(value: Register) -> bool:
+        return any(r not in ends and r.output not in members for r in readers.get(value, ()))
+
+    while staying := [value for value in members if is_read_as_it_lies(value)]:
+        members.difference_update(staying)
+    read = {r for value in members for r in makers[value].inputs if r.shape == value.shape}
+    read.update(r for each in ends for r in _read_across(each))
+    return _Chain(order, members, read - members, ends)
 
 
-def _ends(call: Instruction, chain: _Chain) -> bool:
-    """Whether a call writes in the order of the chain what it reads in another one."""
-    output = call.output
-    return bool(_read_across(call)) and output is not None and memory_order(output) == chain.order
+def _writes_in(call: Instruction, order: tuple[int, ...] | None) -> bool:
+    return call.output is not None and memory_order(call.output) == order
 
 
-def _is_turnable(maker: Instruction) -> bool:
-    made = isinstance(maker.output, Temporary) and not maker.keeps
-    return made and (maker.elementwise or functions.is_pointwise(maker))
+def _may_turn(call: Instruction, value: Register, order: tuple[int, ...] | None) -> bool:
+    """Whether a call makes a temporary of a value's shape, element by element, and could as well
+    do so in an order, for it does not read across to that already.
+    """
+    if not isinstance(call.output, Temporary) or call.output.shape != value.shape:
+        return False
+    if call.keeps or not (call.elementwise or functions.is_pointwise(call)):
+        return False
+    return not (_writes_in(call, order) and _read_across(call))
 
 
 def _against(chain: _Chain) -> set[Register]:
@@ -116,7 +137,7 @@ def _pays(chain: _Chain, makers: Mapping[Register, Instruction]) -> bool:
     across = _nbytes(r for end in chain.ends for r in _read_across(end) if r in values)
     short = _nbytes(v for v in chain.members if _goes_by_short_rows(makers[v], memory_order(v)))
     then = _nbytes(v for v in chain.members if _goes_by_short_rows(makers[v], chain.order))
-    return bool(chain.sources) and _nbytes(_against(chain)) + then < across + short
+    return _nbytes(_against(chain)) + then < across + short
 
 
 def _goes_by_short_rows(call: Instruction, order: tuple[int, ...] | None) -> bool:
@@ -125,7 +146,7 @@ def _goes_by_short_rows(call: Instruction, order: tuple[int, ...] | None) -> boo
     shape = call.output.shape
     row = next((shape[d] for d in reversed(order or range(len(shape))) if shape[d] > 1), 1)
     broadcast = any(prod(each.shape) > 1 and each.shape != shape for each in call.inputs)
-    return broadcast and row <= MOST_OUTER
+    return broadcast and row <= MOST_COLUMNS
 
 
 def _nbytes(registers: Iterable[Register]) -> int:
@@ -162,7 +183,7 @@ def _turned(chain: _Chain, instructions: Sequence[Instruction]) -> list[Instruct
         if not _is_of(chain, each):
             result.append(each.renamed(copies))
             continue
-        for source in against.intersection(each.inputs):
+        for source in [r for r in dict.fromkeys(each.inputs) if r in against]:
             copy = Instruction("write", functions.store, (source,), moved[source], elementwise=True)
             result.append(copy)
             against.remove(source)

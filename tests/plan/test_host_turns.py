@@ -130,7 +130,7 @@ def test_one_call_reads_across_by_itself(shape):
     assert not copies_of(few)
 
 
-@pytest.mark.parametrize(("columns", "turned"), [(3, True), (30, False)])
+@pytest.mark.parametrize(("columns", "turned"), [(3, True), (30, True), (70, False)])
 def test_a_source_of_short_rows_is_turned_for_what_is_made_of_it_and_a_row(columns, turned):
     """An inner loop for each of 900 rows takes longer than the copy."""
 
@@ -143,7 +143,7 @@ def test_a_source_of_short_rows_is_turned_for_what_is_made_of_it_and_a_row(colum
     assert_same(function, random(900, columns), random(columns))
 
 
-def test_a_value_that_a_fold_reads_keeps_its_order():
+def test_a_value_that_a_fold_reads_is_turned_for_others():
     first, second, total = (across() for _ in range(3))
     steps = [
         Instruction("write", np.sin, (place(0, (4, 160)),), first, True),
@@ -152,7 +152,11 @@ def test_a_value_that_a_fold_reads_keeps_its_order():
         Instruction("write", functions.store, (first,), place(1), True),
         Instruction("write", functions.store, (second,), place(2), True),
     ]
-    assert turn_sources(steps, apart) == steps
+    sine, fold, copy, cosine, *stores = turn_sources(steps, apart)
+    assert (sine, fold) == (steps[0], steps[1])
+    assert (copy.function, copy.inputs) == (functions.store, (first,))
+    assert cosine.inputs == stores[0].inputs == (copy.output,)
+    assert turn_sources(steps[:2] + steps[3:4], apart) == steps[:2] + steps[3:4]
 
 
 def test_a_gathered_source_that_is_stored_itself_is_turned_by_that():
