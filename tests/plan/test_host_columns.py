@@ -8,7 +8,7 @@ from corpus import CASES
 from running import assert_case_agrees, poisoned
 
 import tracegraph
-from lowering.host import columns, functions, mirrored, straight
+from lowering.host import accesses, columns, evaluate, functions, mirrored, straight, turned_sources
 from lowering.host.arena import Workspace
 from lowering.host.nests import kernel_runs
 from lowering.host.registers import Temporary
@@ -125,6 +125,10 @@ def test_the_corpus_means_the_same_where_size_is_no_matter(name, monkeypatch):
         (columns, "MANY_FOLDS", 1),
         (straight, "LEAST_ELEMENTS", 2),
         (mirrored, "LEAST_ELEMENTS", 2),
+        (turned_sources, "LEAST_ELEMENTS", 2),
+        (accesses, "FEWEST_ROWS", 2),
+        (accesses, "FEWEST_ELEMENTS", 1),
+        (evaluate, "QUOTIENT_SIZE", 1),
     ):
         monkeypatch.setattr(module, constant, least)
     assert_case_agrees(CASES[name], poisoned)
