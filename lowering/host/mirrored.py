@@ -21,6 +21,7 @@ from lowering.host.registers import (
     Temporary,
     View,
     backwards,
+    memory_order,
     reversed_view,
 )
 from lowering.host.straight import LEAST_ELEMENTS
@@ -51,13 +52,18 @@ def mirror(instructions: Sequence[Instruction]) -> list[Instruction]:
 
 
 def count_turns(instructions: Sequence[Instruction]) -> int:
-    """How many calls read and write many elements in different directions."""
+    """How many calls read and write many elements in different directions.
+
+    Not copies to another order of memory, which take no longer for it.
+    """
     turns = 0
     for each in instructions:
         output = each.output
         if output is None or prod(output.shape) < LEAST_ELEMENTS:
             continue
-        if functions.is_pointwise(each) and _turns(each, output):
+        orders = {memory_order(register) for register in (*each.inputs, output)}
+        across = each.function is functions.store and len(orders) > 1
+        if functions.is_pointwise(each) and not across and _turns(each, output):
             turns += 2 if each.function is functions.where else 1
     return turns
 

@@ -268,6 +268,15 @@ def test_a_fold_reads_the_reversed_copy_that_is_stored_if_its_runs_are_longer():
     assert read_transposed(steps, apart) == steps
 
 
+def test_what_is_reversed_and_transposed_is_turned_round_by_the_copy_that_transposes_it():
+    def function(x):
+        return ((np.flip(x) - 1).T,)
+
+    (call,) = [made for made in steps_of(function, ones(50, 90)) if made.function is np.subtract]
+    assert not any(map(backwards, call.inputs))
+    assert_same(function, random(50, 90))
+
+
 # -- positions ---------------------------------------------------------------------------------
 
 
