@@ -1,9 +1,8 @@
-"""Views that calls read against the grain: copied once where more than one call would read them.
+"""Views that calls read backwards: copied once where more than one call would read them.
 
 NumPy's loops are vectorised for elements that follow each other; those of a reversed view take up
-to ten times as long. A call that reads along one axis of memory and writes along another starts an
-inner loop for each short row, or misses the cache at each element. A fold of all that lies along an
-axis reads it forwards whichever way it is seen.
+to ten times as long. A fold of all that lies along an axis reads it forwards whichever way it is
+seen.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from lowering.host.registers import (
     Instruction,
     Late,
     Mirrored,
-    Register,
     Temporary,
     View,
     backwards,
@@ -36,7 +34,7 @@ LEAST_ELEMENTS = 256
 
 
 def straighten(instructions: Sequence[Instruction], overlaps: Overlaps) -> list[Instruction]:
-    """The instructions, with a copy of each view that several of them read against the grain.
+    """The instructions, with a copy of each view that several of them read backwards.
 
     Not of one that changes from one of them to the next.
     """
@@ -44,7 +42,7 @@ def straighten(instructions: Sequence[Instruction], overlaps: Overlaps) -> list[
     result = list(map(_folding_forwards, instructions))
     for position, each in enumerate(result):
         for register in dict.fromkeys(each.inputs):
-            if isinstance(register, View | Late | Mirrored) and _is_against(register, each):
+            if isinstance(register, View | Late | Mirrored) and _is_read_backwards(register, each):
                 readers.setdefault(register, []).append(position)
     copies: list[tuple[int, Instruction]] = []
     for view, positions in readers.items():
@@ -79,18 +77,10 @@ def _folding_forwards(instruction: Instruction) -> Instruction:
     return instruction if turned is value else replace(instruction, inputs=(turned,))
 
 
-def _is_against(view: View | Late | Mirrored, reader: Instruction) -> bool:
+def _is_read_backwards(view: View | Late | Mirrored, reader: Instruction) -> bool:
     if reader.forwards and backwards(view):
         return True
     if prod(view.shape) < LEAST_ELEMENTS or reader.output is None or reader.kind != "write":
         return False
     called = isinstance(reader.function, np.ufunc) or functions.is_pointwise(reader)
-    if called and backwards(view):
-        return True
-    return _crosses(view, reader.output) and reader.function is functions.store
-
-
-def _crosses(view: Register, output: Register) -> bool:
-    if not isinstance(view, View) or view.shape != output.shape:
-        return False
-    return memory_order(view) != memory_order(output)
+    return called and bool(backwards(view))

@@ -27,9 +27,9 @@ def read_transposed(instructions: Sequence[Instruction], overlaps: Overlaps) -> 
     """The instructions, values stored before they are used where the copy is what to read."""
     result = list(instructions)
     for store in instructions:
-        target = stored_across(store)
-        for user in result if isinstance(target, View) else []:
-            assert isinstance(target, View)
+        target = _transposed(store)
+        for user in [] if target is None else result:
+            assert target is not None
             (value,) = store.inputs
             if _fits(user, value, target, result) or _folds_faster(user, value, target):
                 moved = _read_stored(result, store, user, target, overlaps)
@@ -37,10 +37,10 @@ def read_transposed(instructions: Sequence[Instruction], overlaps: Overlaps) -> 
     return result
 
 
-def stored_across(store: Instruction) -> View | Temporary | None:
+def _transposed(store: Instruction) -> View | None:
     """Where a temporary, seen in either direction, is stored in another order of memory."""
     target = store.output
-    if store.function is not functions.store or not isinstance(target, View | Temporary):
+    if store.function is not functions.store or not isinstance(target, View):
         return None
     (value,) = store.inputs
     alike = (value.shape, value.dtype) == (target.shape, target.dtype)
@@ -58,8 +58,8 @@ def _fits(
     if {register for register in user.inputs if register.shape == value.shape} != {value}:
         return False
     readers = [each for each in instructions if user.output in each.inputs]
-    stored = stored_across(readers[0]) if len(readers) == 1 else None
-    return isinstance(stored, View) and memory_order(stored) == memory_order(target)
+    stored = _transposed(readers[0]) if len(readers) == 1 else None
+    return stored is not None and memory_order(stored) == memory_order(target)
 
 
 def _folds_faster(user: Instruction, value: Register, target: View) -> bool:

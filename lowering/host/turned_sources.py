@@ -1,9 +1,11 @@
 """Values that are read or stored in another order of memory than they are made in: made in that
 order, if what they are made of takes fewer bytes to turn.
 
-A transposed argument comes with its columns one after the other, and so lies all that is made of
-it; results are to be in row-major order. Of three results, each would be copied against the grain,
-and so would what is read beside values that lie by rows: the argument is, once.
+A call that reads along one axis of memory and writes along another starts an inner loop for each
+short row, or misses the cache at each element. A transposed argument comes with its columns one
+after the other, and so lies all that is made of it; results are to be in row-major order. Of three
+results, each would be copied against the grain, and so would what is read beside values that lie by
+rows: the argument is, once.
 """
 
 from __future__ import annotations
