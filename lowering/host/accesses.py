@@ -68,15 +68,18 @@ def common_order(accesses: _Accesses, extents: _Extents, axes_of: AxesOf) -> tup
 
 
 def _makes_short_rows(accesses: _Accesses, extents: _Extents, axes_of: AxesOf) -> bool:
-    """Whether nothing that is loaded varies along both axes, one of which is short, and enough
-    calls are made of it that it pays to turn the result of the last.
+    """Whether of what is loaded for stores nothing varies along both axes, one of which is short,
+    and enough calls are made of it that it pays to turn the result of the last.
+
+    Not of a nest that stores nothing, but tells a condition.
     """
-    if _rank(extents) != 2:
+    values = [access.value for access in accesses if isinstance(access, Store)]
+    if _rank(extents) != 2 or not values:
         return False
     short, long = sorted(extent for extent in extents if extent > 1)
     if short > MOST_COLUMNS or long < FEWEST_ROWS:
         return False
-    calls, values = 0, [access.value for access in accesses if isinstance(access, Store)]
+    calls = 0
     for each in subexpressions(values):
         if len(axes_of(each)) == 2:
             if isinstance(each, Load):

@@ -223,6 +223,14 @@ def test_short_rows_made_of_rows_and_columns_alone_are_made_by_columns(
     assert_same(outer, random(rows), random(columns))
 
 
+def test_a_condition_on_short_rows_stores_nothing_that_would_have_to_be_turned():
+    def function(x, row, column):
+        return (tracegraph.cond(np.any(x > row * column[:, None]), lambda: 1.0, lambda: 2.0),)
+
+    assert_same(function, random(300, 10), random(10) + 1, random(300) + 1)
+    assert_same(function, random(300, 10) + 3, random(10), random(300))
+
+
 # -- reversed views ----------------------------------------------------------------------------
 
 
