@@ -3,10 +3,10 @@
 Internal to tracegraph, which imports it when a function is first compiled.
 """
 
-from lowering.device import backend, create_stream, default_device, reset, trim
-from lowering.graphviz import dot
+from lowering.backends.registry import backend, create_stream, default_device, reset, trim
 from lowering.lower import lower
-from lowering.report import explain, memory, source
+from lowering.plan.explain import explain, memory, source
+from lowering.plan.graphviz import dot
 
 # tracegraph compares it with its own version, to know this package from another of the name.
 TRACEGRAPH_VERSION = "0.1.0"

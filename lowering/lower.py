@@ -8,22 +8,22 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import count
 
-from lowering.build import Binding, RegionBuilder
-from lowering.context import Context
-from lowering.costs import Costs
-from lowering.desugar import desugar
-from lowering.donation import overwrite
-from lowering.edges import edges
-from lowering.facts import nest_expressions
-from lowering.kernel import Kernel, Nest
-from lowering.memory import Arrangement, arrange
-from lowering.plan import Graph, IfElseNode, KernelNode, Node, Plan, SwitchNode, WhileNode
-from lowering.prune import prune
-from lowering.schedule import costs_of, schedule
-from lowering.stage import Block, BranchStage, KernelStage, LoopStage, NodeStage, Stage
-from tracegraph.ir import Program, Value
-from tracegraph.scalar import Apply
-from tracegraph.scratch import Scratch
+from lowering.allocation.assign import Arrangement, arrange
+from lowering.allocation.dependences import edges
+from lowering.allocation.donation import overwrite
+from lowering.fusion.dead_stores import prune
+from lowering.plan.kernel import Kernel, Nest
+from lowering.plan.nest_analysis import nest_expressions
+from lowering.plan.plan import Graph, IfElseNode, KernelNode, Node, Plan, SwitchNode, WhileNode
+from lowering.planning.context import Context
+from lowering.planning.desugar import desugar
+from lowering.planning.region_builder import Binding, RegionBuilder
+from lowering.planning.stage import Block, BranchStage, KernelStage, LoopStage, NodeStage, Stage
+from lowering.scheduling.device_costs import Costs
+from lowering.scheduling.schedule import costs_of, schedule
+from tracegraph.ir.program import Program, Value
+from tracegraph.ir.scalar import Apply
+from tracegraph.staging.scratch import Scratch
 
 
 def lower(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import tracegraph
-from tracegraph.op import Op, Sample
+from tracegraph.ir.op import Op, Sample
 
 NDArray = np.ndarray[Any, Any]
 Run = Callable[[Op, Sequence[Any], Mapping[str, Any]], Any]

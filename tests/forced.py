@@ -9,17 +9,17 @@ from typing import Any
 from corpus import CASES, loops, nesting
 from running import lowered
 
-from lowering import choices
-from lowering.choices import Choices
-from lowering.costs import CUDA
-from lowering.features import Features
 from lowering.host.executable import HostExecutable
-from lowering.ladder import fit
+from lowering.legalization.features import Features
+from lowering.legalization.legalize import fit
 from lowering.lower import plan_of
-from lowering.plan import Plan
-from lowering.schedule import schedule
+from lowering.plan.plan import Plan
+from lowering.scheduling import overrides as choices
+from lowering.scheduling.device_costs import CUDA
+from lowering.scheduling.overrides import Choices
+from lowering.scheduling.schedule import schedule
 from tracegraph import tree
-from tracegraph.stages import Lowered
+from tracegraph.staging.stages import Lowered
 
 BRANCHING = [
     name

@@ -11,7 +11,8 @@ import numpy as np
 from traced import trace_with_structure
 
 import tracegraph.numpy as tnp
-from tracegraph import interpret, tree
+from tracegraph import tree
+from tracegraph.ir import interpret
 
 
 def assert_expression_equals_numpy(expression: str, arguments: Mapping[str, Any]) -> None:

@@ -13,13 +13,14 @@ from corpus import Case
 
 import tracegraph
 from lowering.host.executable import HostExecutable
+from lowering.legalization.pointer_table import with_table
 from lowering.lower import lower
-from lowering.tables import with_table
-from tracegraph import Array, interpret, tree
-from tracegraph.ir import Program
+from tracegraph import Array, tree
+from tracegraph.ir import interpret
+from tracegraph.ir.program import Program
+from tracegraph.ir.verify import verify
 from tracegraph.passes import optimize
-from tracegraph.stages import Lowered
-from tracegraph.verify import verify
+from tracegraph.staging.stages import Lowered
 
 Function = Callable[..., Any]
 

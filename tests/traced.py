@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from tracegraph import interpret, tree
-from tracegraph.ir import Program
+from tracegraph import tree
+from tracegraph.ir import interpret
+from tracegraph.ir.program import Program
+from tracegraph.ir.types import type_of
+from tracegraph.ir.verify import verify
 from tracegraph.passes import optimize
-from tracegraph.trace import trace_program
-from tracegraph.types import type_of
-from tracegraph.verify import verify
+from tracegraph.tracing.trace import trace_program
 
 
 def trace(function: Callable[..., Any], *args: Any) -> Program:

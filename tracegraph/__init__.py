@@ -1,15 +1,15 @@
 """tracegraph: pure NumPy-style functions, loops and branches included, as one CUDA graph."""
 
 from tracegraph import debug, errors, memory, numpy, tree
-from tracegraph.array import Array
+from tracegraph.arrays.array import Array
+from tracegraph.arrays.creation import asarray, from_dlpack
 from tracegraph.control import cond, fori_loop, map, scan, switch, while_loop
-from tracegraph.creation import asarray, from_dlpack
-from tracegraph.jit import jit, make_program
+from tracegraph.ir.types import ArrayType
 from tracegraph.limits import time_limit
 from tracegraph.memory import memory_stats, reset
+from tracegraph.staging.jit import jit, make_program
 from tracegraph.streams import Stream, stream
 from tracegraph.tree import register_dataclass
-from tracegraph.types import ArrayType
 from tracegraph.version import __version__
 
 __all__ = [

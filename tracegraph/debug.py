@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from tracegraph import errors
-from tracegraph.effects import PrintFormat, require_allowed
-from tracegraph.op import get
-from tracegraph.regions import current_for
-from tracegraph.trace import user_source
-from tracegraph.types import ArrayType, type_of
+from tracegraph.control.regions import current_for
+from tracegraph.ir.effects import PrintFormat, require_allowed
+from tracegraph.ir.op import get
+from tracegraph.ir.types import ArrayType, type_of
+from tracegraph.tracing.trace import user_source
 
 
 def print(template: str, /, *args: Any, **kwargs: Any) -> None:  # the name users know

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from tracegraph import residents
-from tracegraph.residents import Resident
+from tracegraph.staging import executable_cache as residents
+from tracegraph.staging.executable_cache import Resident
 
 BUDGET_VARIABLE = "TRACEGRAPH_MEMORY_BUDGET"
 
@@ -102,8 +102,8 @@ def memory_stats(device: str | None = None) -> dict[str, int]:
     >>> memory_stats("host")["arrays"]
     0
     """
-    from tracegraph.compiler import compiler, default_device
-    from tracegraph.creation import canonical_device
+    from tracegraph.arrays.creation import canonical_device
+    from tracegraph.staging.compiler import compiler, default_device
 
     chosen = default_device() if device is None else canonical_device(device)
     return dict(compiler().backend(chosen).memory_stats())
@@ -120,7 +120,7 @@ def trim() -> None:
 
     >>> trim()
     """
-    from tracegraph.compiler import compiler
+    from tracegraph.staging.compiler import compiler
 
     compiler().trim()
 
@@ -141,8 +141,8 @@ def reset() -> None:
     >>> int(double(4)), tracegraph.reset(), int(double(4)), double.stats()["builds"]
     (8, None, 8, 2)
     """
-    from tracegraph.compiler import compiler
-    from tracegraph.jitted import forget_builds
+    from tracegraph.staging.compiler import compiler
+    from tracegraph.staging.jitted import forget_builds
 
     try:
         forget_builds()

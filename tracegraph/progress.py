@@ -14,8 +14,8 @@ from contextvars import ContextVar
 from typing import Any, Protocol
 
 from tracegraph import errors
-from tracegraph.effects import Monitor
-from tracegraph.trace import user_source
+from tracegraph.ir.effects import Monitor
+from tracegraph.tracing.trace import user_source
 
 INTERVAL = 0.5
 """Seconds between two lines of a bar that has no tqdm to draw it."""

@@ -47,8 +47,8 @@ class Stream:
     __slots__ = ("__weakref__", "_stream", "device")
 
     def __init__(self, device: str | None = None) -> None:
-        from tracegraph.compiler import compiler, default_device
-        from tracegraph.creation import canonical_device
+        from tracegraph.arrays.creation import canonical_device
+        from tracegraph.staging.compiler import compiler, default_device
 
         self.device = default_device() if device is None else canonical_device(device)
         self._stream = compiler().create_stream(self.device)

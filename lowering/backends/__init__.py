@@ -1,5 +1,5 @@
 """The backends, one module each. What they offer is said in `tracegraph.backend`."""
 
-from tracegraph.backend import Backend, DeviceBuffer, Executable
+from tracegraph.staging.interfaces import Backend, DeviceBuffer, Executable
 
 __all__ = ["Backend", "DeviceBuffer", "Executable"]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from lowering.codegen import unit_source
-from lowering.cuda.blueprint import plan_source
-from lowering.cuda.executable import CudaExecutable
-from lowering.plan import Plan
+from lowering.cuda.calls.executable import CudaExecutable
+from lowering.cuda.graph.shared_code import plan_source
+from lowering.plan.plan import Plan
 
 
 class CudaBackend:

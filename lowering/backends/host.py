@@ -5,9 +5,9 @@ from __future__ import annotations
 from random import Random
 
 from lowering.host.executable import HostExecutable
-from lowering.host.pool import RESULTS
-from lowering.plan import Plan
-from tracegraph.living import Living
+from lowering.host.result_pool import RESULTS
+from lowering.plan.plan import Plan
+from tracegraph.weak_set import Living
 
 
 class HostBackend:

@@ -1,7 +1,7 @@
 """CUDA C++ of a Plan's kernels, and how they are launched."""
 
 from lowering.codegen.parameters import ConditionHandle, Parameter, TableEntry, Workspace
-from lowering.codegen.unit import KernelCode, Unit, unit_source
+from lowering.codegen.translation_unit import KernelCode, Unit, unit_source
 
 __all__ = [
     "ConditionHandle",

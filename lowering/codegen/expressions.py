@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from lowering.codegen.body import Body
 from lowering.codegen.constants import constant, wide_constant
-from lowering.kernel import Store
-from lowering.preamble import c_type, is_half, kind, value_type
-from tracegraph.op import Combiner, Elementwise
-from tracegraph.scalar import (
+from lowering.codegen.preamble import c_type, is_half, kind, value_type
+from lowering.codegen.source_writer import Body
+from lowering.plan.kernel import Store
+from tracegraph.ir.op import Combiner, Elementwise
+from tracegraph.ir.scalar import (
     Apply,
     AsIndex,
     AsValue,

@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from lowering.kernel import Signal, Store
-from lowering.strides import offset_in, row_major_strides
-from tracegraph.scalar import Axis, Expr, Load, floor_divide, modulo
-from tracegraph.subexpressions import Substitution, subexpressions
+from lowering.plan.kernel import Signal, Store
+from lowering.plan.strides import offset_in, row_major_strides
+from tracegraph.ir.scalar import Axis, Expr, Load, floor_divide, modulo
+from tracegraph.ir.subexpressions import Substitution, subexpressions
 
 POINT, STEP = -1, -2
 """Axis numbers of the two linear indices: over independent axes, and over those walked in order."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import accumulate
 
-from lowering.contiguity import VECTOR_BYTES
-from lowering.rounding import round_up
+from lowering.fusion.access_patterns import VECTOR_BYTES
+from lowering.plan.rounding import round_up
 
 
 def offsets_of(sizes: Iterable[int]) -> list[int]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lowering.buffer import Buffer
-from lowering.codegen.records import Record
+from lowering.codegen.print_records import Record
+from lowering.plan.buffer import Buffer
 
 
 @dataclass(frozen=True, slots=True)

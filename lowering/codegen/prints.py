@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from math import prod
 
-from lowering.codegen.body import Body
 from lowering.codegen.expressions import compute, index_type, value
 from lowering.codegen.flatten import POINT, Flattener, linear_axis
+from lowering.codegen.geometry_records import PrintShape
 from lowering.codegen.parameters import PrintRing, PrintSite
-from lowering.codegen.records import Record
-from lowering.codegen.shapes import PrintShape
-from lowering.kernel import PrintedArray, PrintNest
-from lowering.preamble import c_type
-from tracegraph.types import ArrayType
+from lowering.codegen.preamble import c_type
+from lowering.codegen.print_records import Record
+from lowering.codegen.source_writer import Body
+from lowering.plan.kernel import PrintedArray, PrintNest
+from tracegraph.ir.types import ArrayType
 
 
 def print_site(nest: PrintNest) -> PrintSite:

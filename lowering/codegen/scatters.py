@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from math import prod
 
-from lowering.codegen.body import Body
 from lowering.codegen.expressions import (
     combine,
     compute,
@@ -19,9 +18,10 @@ from lowering.codegen.expressions import (
     write_store,
 )
 from lowering.codegen.flatten import POINT, STEP, Flattener, linear_axis
-from lowering.codegen.maps import each_point
-from lowering.codegen.shapes import MapShape, ScatterShape
-from lowering.kernel import ScatterNest, Store
+from lowering.codegen.geometry_records import MapShape, ScatterShape
+from lowering.codegen.maps.maps import each_point
+from lowering.codegen.source_writer import Body
+from lowering.plan.kernel import ScatterNest, Store
 
 
 def write_scatter(body: Body, nest: ScatterNest, shape: ScatterShape) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Set
 
-from lowering.codegen.body import Body
 from lowering.codegen.expressions import cast, compute, stored, value, write_store
 from lowering.codegen.parameters import (
     ConditionHandle,
@@ -13,7 +12,8 @@ from lowering.codegen.parameters import (
     StepCount,
     StopFlag,
 )
-from lowering.kernel import Publish, Require, SetCondition, Signal, Store
+from lowering.codegen.source_writer import Body
+from lowering.plan.kernel import Publish, Require, SetCondition, Signal, Store
 
 STOPPED = "stopped"
 

@@ -8,19 +8,19 @@ import threading
 from functools import cache
 from typing import Any
 
-from lowering.cuda.arena import Arenas
 from lowering.cuda.compile import cubin
-from lowering.cuda.ending import finish
-from lowering.cuda.graph_memory import GraphMemoryPool
-from lowering.cuda.heap import Heap
+from lowering.cuda.graph.feature_probes import supports
 from lowering.cuda.interface import Driver
-from lowering.cuda.lane import Lane
-from lowering.cuda.lanes import Lanes
-from lowering.cuda.last_use import LastUse
-from lowering.cuda.memory import Pool
-from lowering.cuda.probes import supports
-from lowering.cuda.timeline import Timeline
-from lowering.features import Feature
+from lowering.cuda.memory.arena import Arenas
+from lowering.cuda.memory.graph_memory import GraphMemoryPool
+from lowering.cuda.memory.heap import Heap
+from lowering.cuda.memory.pool import Pool
+from lowering.cuda.streams.exclusive_use import LastUse
+from lowering.cuda.streams.shutdown import finish
+from lowering.cuda.streams.stream_state import Lane
+from lowering.cuda.streams.stream_table import Lanes
+from lowering.cuda.streams.timeline import Timeline
+from lowering.legalization.features import Feature
 
 
 class OpenDevice:

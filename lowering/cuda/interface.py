@@ -14,8 +14,8 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from lowering.cuda.turns import CaptureTurns
-from lowering.slots import SlotTable
+from lowering.cuda.graph.capture_lock import CaptureTurns
+from lowering.plan.owners import SlotTable
 
 LOOKED_AT = 8
 """How many graphs that others have, or had, a build or an allocation asks whether they are gone."""

@@ -24,6 +24,7 @@ from cuda.core import launch as launch_now
 from cuda.core.graph import GraphDefinition
 from cuda.core.utils import StridedMemoryView
 
+from lowering.cuda.graph.capture_lock import CaptureTurns
 from lowering.cuda.interface import (
     ConditionalKind,
     Event,
@@ -33,7 +34,6 @@ from lowering.cuda.interface import (
     Library,
     ThreadState,
 )
-from lowering.cuda.turns import CaptureTurns
 from lowering.driver.checks import SUCCESS, by_core, check, scarce
 from lowering.driver.graphs import captured, depend, is_known, parameter_cells
 from lowering.driver.handles import (
@@ -46,8 +46,8 @@ from lowering.driver.handles import (
 )
 from lowering.driver.thread import Thread
 from lowering.driver.user_objects import TiedGraph, UserObjects
-from lowering.slots import SlotTable
-from lowering.strides import row_major_strides
+from lowering.plan.owners import SlotTable
+from lowering.plan.strides import row_major_strides
 
 
 class CudaDriver:
@@ -349,7 +349,7 @@ class CudaDriver:
     def library(self) -> Library:
         """The products of cuBLAS, on the capture stream."""
         if not self._libraries:
-            from lowering.cuda.library import Cublas
+            from lowering.cuda.graph.cublas import Cublas
 
             self._libraries.append(Cublas(int(self._capture_stream.handle)))
         return self._libraries[0]

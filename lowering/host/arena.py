@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from lowering.memory import ALIGNMENT
-from lowering.rounding import round_up
+from lowering.allocation.assign import ALIGNMENT
+from lowering.plan.rounding import round_up
 
 Array = np.ndarray[Any, Any]
 

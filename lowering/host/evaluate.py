@@ -15,16 +15,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from lowering.buffer import Buffer
-from lowering.host import faults, functions, windows
-from lowering.host.accesses import common_order, orders
+from lowering.host import numpy_calls as functions
+from lowering.host import numpy_workarounds as faults
+from lowering.host import strided_views as windows
+from lowering.host.access_maps import Place
 from lowering.host.arena import Array
-from lowering.host.limits import Limits, limits_of
-from lowering.host.offsets import offset_function
-from lowering.host.pieces import Pieces
-from lowering.host.place import Place
-from lowering.host.reading import Reading, reading_of
-from lowering.host.registers import (
+from lowering.host.dynamic_offsets import offset_function
+from lowering.host.instructions import (
     Instruction,
     Late,
     Mirrored,
@@ -35,10 +32,22 @@ from lowering.host.registers import (
     memory_order,
     static,
 )
-from lowering.host.wrapping import Wrapping, range_of, within, wrap, wrap_into, wrapping_of
-from lowering.kernel import Predicate, Store
-from tracegraph.op import Elementwise
-from tracegraph.scalar import (
+from lowering.host.load_forms import Reading, reading_of
+from lowering.host.tuning.access_orders import common_order, orders
+from lowering.host.tuning.clipping import Limits, limits_of
+from lowering.host.tuning.index_wrapping import (
+    Wrapping,
+    range_of,
+    within,
+    wrap,
+    wrap_into,
+    wrapping_of,
+)
+from lowering.host.tuning.wrapped_loads import Pieces
+from lowering.plan.buffer import Buffer
+from lowering.plan.kernel import Predicate, Store
+from tracegraph.ir.op import Elementwise
+from tracegraph.ir.scalar import (
     Accumulated,
     Apply,
     AsIndex,

@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from lowering.buffer import Buffer
-from lowering.closing import held_if_free
 from lowering.host.arena import (
     RETURNABLE,
     Array,
@@ -20,17 +18,19 @@ from lowering.host.arena import (
     aligned_bytes,
     returnable_bytes,
 )
-from lowering.host.graph import kernel_schedules
-from lowering.host.keeping import slots
-from lowering.host.program import PlanWriter
-from lowering.host.running import Call, Running
-from lowering.plan import Plan
-from lowering.report import bytes_held
-from lowering.slots import SlotReport
-from tracegraph.donated import Donated
+from lowering.host.calls import Call, Running
+from lowering.host.control_flow import kernel_schedules
+from lowering.host.node_owners import slots
+from lowering.host.plan_function import PlanWriter
+from lowering.locks import held_if_free
+from lowering.plan.buffer import Buffer
+from lowering.plan.explain import bytes_held
+from lowering.plan.owners import SlotReport
+from lowering.plan.plan import Plan
 from tracegraph.errors import ExportError
-from tracegraph.exported import ExportedGraph
-from tracegraph.types import ArrayType
+from tracegraph.ir.types import ArrayType
+from tracegraph.staging.donated import Donated
+from tracegraph.staging.exported import ExportedGraph
 
 
 class HostExecutable:

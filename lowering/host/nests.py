@@ -9,20 +9,20 @@ from math import prod
 
 import numpy as np
 
-from lowering.buffer import Buffer
-from lowering.facts import nest_expressions, nest_loads, nest_stores
-from lowering.host import functions, windows
-from lowering.host.apart import apart
+from lowering.host import numpy_calls as functions
+from lowering.host import strided_views as windows
+from lowering.host.access_maps import place
 from lowering.host.arena import Array
-from lowering.host.axes import axes_order, in_order, may_turn, renumbered
-from lowering.host.effects import teller
 from lowering.host.evaluate import Evaluator
-from lowering.host.hull import whole_targets
-from lowering.host.place import place
+from lowering.host.instructions import Condition, Instruction, Late, Register, View, static
 from lowering.host.prints import print_runs
-from lowering.host.registers import Condition, Instruction, Late, Register, View, static
-from lowering.host.regular import regular_nests
-from lowering.kernel import (
+from lowering.host.reports import teller
+from lowering.host.tuning.contiguous_ranges import whole_targets
+from lowering.host.tuning.index_splitting import regular_nests
+from lowering.host.tuning.loop_fission import apart
+from lowering.host.tuning.loop_interchange import axes_order, in_order, may_turn, renumbered
+from lowering.plan.buffer import Buffer
+from lowering.plan.kernel import (
     Accumulator,
     Kernel,
     MapNest,
@@ -36,8 +36,9 @@ from lowering.kernel import (
     Signal,
     Store,
 )
-from lowering.plan import Plan
-from tracegraph.scalar import FALSE, TRUE, Apply, Expr, Load
+from lowering.plan.nest_analysis import nest_expressions, nest_loads, nest_stores
+from lowering.plan.plan import Plan
+from tracegraph.ir.scalar import FALSE, TRUE, Apply, Expr, Load
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ import numpy as np
 
 from lowering.host.arena import Array
 from lowering.host.evaluate import Evaluator
-from lowering.host.registers import Instruction
-from lowering.kernel import PrintedArray, PrintNest
-from tracegraph.effects import PrintFormat
+from lowering.host.instructions import Instruction
+from lowering.plan.kernel import PrintedArray, PrintNest
+from tracegraph.ir.effects import PrintFormat
 
 
 def print_runs(nest: PrintNest, format_: PrintFormat) -> Iterator[Evaluator]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tracegraph.compiler import default_device
+from tracegraph.staging.compiler import default_device
 
 from . import report
 from .library import OPENERS, PEERS, Library

@@ -23,9 +23,9 @@ import numpy as np
 import tracegraph
 from lowering import backend
 from lowering.lower import lower
-from lowering.plan import Plan
+from lowering.plan.plan import Plan
 from tracegraph import ArrayType, make_program
-from tracegraph.compiler import default_device
+from tracegraph.staging.compiler import default_device
 
 from .measure import medians
 

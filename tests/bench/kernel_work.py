@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 import tracegraph
-from lowering.buffer import Buffer
-from lowering.kernel import Accumulator, Kernel, MapNest, Nest, Pass, RowNest, ScanNest, Store
-from lowering.plan import Graph, KernelNode, Plan
-from tracegraph.combiners import ADD, MAXIMUM
-from tracegraph.op import get
-from tracegraph.scalar import Accumulated, Axis, Expr, Load, apply, const
-from tracegraph.types import ArrayType
+from lowering.plan.buffer import Buffer
+from lowering.plan.kernel import Accumulator, Kernel, MapNest, Nest, Pass, RowNest, ScanNest, Store
+from lowering.plan.plan import Graph, KernelNode, Plan
+from tracegraph.ir.combiners import ADD, MAXIMUM
+from tracegraph.ir.op import get
+from tracegraph.ir.scalar import Accumulated, Axis, Expr, Load, apply, const
+from tracegraph.ir.types import ArrayType
 
 
 @dataclass(frozen=True)

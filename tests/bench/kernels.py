@@ -18,9 +18,9 @@ import numpy as np
 
 from lowering.codegen import KernelCode, Workspace, unit_source
 from lowering.cuda.compile import cubin
-from lowering.plan import KernelNode
-from lowering.rounding import round_up
-from tracegraph.types import ArrayType
+from lowering.plan.plan import KernelNode
+from lowering.plan.rounding import round_up
+from tracegraph.ir.types import ArrayType
 
 from .kernel_work import (
     Work,

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import tracegraph
-from lowering.report import explain
+from lowering.plan.explain import explain
 
 STEPS = 2000
 SECONDS = 0.3

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from kernels import node
 
-from lowering.buffer import Buffer
-from lowering.kernel import Nest
-from lowering.plan import KernelNode
+from lowering.plan.buffer import Buffer
+from lowering.plan.kernel import Nest
+from lowering.plan.plan import KernelNode
 
 Arrays = Mapping[Buffer, Any]
 

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import tracegraph.ops  # noqa: F401  (registers them)
-from lowering.preamble import c_type, is_half, kind, value_type
-from tracegraph.op import Elementwise, Op, Sample, all_ops
-from tracegraph.types import type_of
+from lowering.codegen.preamble import c_type, is_half, kind, value_type
+from tracegraph.ir.op import Elementwise, Op, Sample, all_ops
+from tracegraph.ir.types import type_of
 
 
 class Case(NamedTuple):

@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 from emulator import ARGUMENT, COMPILER, FILL, SHIM, for_host, kernel_wrapper
 
-from lowering.backends.recording import (
+from lowering.cuda.interface import Launch
+from lowering.testing.recording_driver import (
     RecordedExecutable,
     RecordedGraph,
     RecordedNode,
     RecordingDriver,
 )
-from lowering.cuda.interface import Launch
 
 STORED_SHIM = SHIM.replace("conditions[handle] = value;", "*(unsigned*)handle = value;")
 """Conditions are stored at the address that is their handle."""

@@ -16,12 +16,12 @@ from emulator import FILL, MARGIN, Emulator, Memory
 from forced import unscheduled
 from running import lowered
 
-from lowering.backends.recording import RecordingDriver
-from lowering.buffer import Buffer
 from lowering.codegen import Unit, unit_source
-from lowering.cuda.effects import connect
-from lowering.cuda.timeline import Timeline
-from lowering.plan import (
+from lowering.cuda.effects.effects import connect
+from lowering.cuda.streams.timeline import Timeline
+from lowering.plan.buffer import Buffer
+from lowering.plan.owners import SlotTable
+from lowering.plan.plan import (
     Graph,
     IfElseNode,
     IfNode,
@@ -35,7 +35,7 @@ from lowering.plan import (
     WhileNode,
     walk,
 )
-from lowering.slots import SlotTable
+from lowering.testing.recording_driver import RecordingDriver
 from tracegraph import tree
 
 TRIPS = 10_000

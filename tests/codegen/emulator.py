@@ -18,10 +18,10 @@ from typing import Any, Protocol
 import numpy as np
 from host_functions import HOST_FUNCTIONS
 
-from lowering.buffer import Buffer
 from lowering.codegen import ConditionHandle, KernelCode, Unit, Workspace
 from lowering.codegen.parameters import Channel, StopFlag, TableEntry
-from lowering.plan import KernelNode
+from lowering.plan.buffer import Buffer
+from lowering.plan.plan import KernelNode
 
 COMPILER = shutil.which("g++")
 MARGIN = 64  # bytes on each side of a buffer that no kernel may touch

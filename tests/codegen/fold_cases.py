@@ -8,11 +8,18 @@ import numpy as np
 from cases import Case, case, kernel_case, values
 from kernels import axes, buffer, call, load, node, store
 
-from lowering.buffer import Buffer
-from lowering.kernel import Accumulator, MapNest, ReduceNest, ScanNest, ScatterNest, SetCondition
-from tracegraph.combiners import ADD, LOGICAL_AND, LOGICAL_OR, MAXIMUM, MINIMUM, MULTIPLY
-from tracegraph.op import Combiner
-from tracegraph.scalar import Accumulated, Expr, as_index, both, const
+from lowering.plan.buffer import Buffer
+from lowering.plan.kernel import (
+    Accumulator,
+    MapNest,
+    ReduceNest,
+    ScanNest,
+    ScatterNest,
+    SetCondition,
+)
+from tracegraph.ir.combiners import ADD, LOGICAL_AND, LOGICAL_OR, MAXIMUM, MINIMUM, MULTIPLY
+from tracegraph.ir.op import Combiner
+from tracegraph.ir.scalar import Accumulated, Expr, as_index, both, const
 
 TOLERANCE = {"float16": 1e-3, "float32": 1e-6, "float64": 1e-14, "complex128": 1e-14}
 

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 import tracegraph.ops  # noqa: F401 - registers the ops that `call` names
-from lowering.buffer import Buffer
 from lowering.codegen import Unit
-from lowering.kernel import Kernel, Nest, Store
-from lowering.plan import Graph, KernelNode, Plan
-from tracegraph.op import get
-from tracegraph.scalar import Axis, Expr, Load, apply
-from tracegraph.types import ArrayType
+from lowering.plan.buffer import Buffer
+from lowering.plan.kernel import Kernel, Nest, Store
+from lowering.plan.plan import Graph, KernelNode, Plan
+from tracegraph.ir.op import get
+from tracegraph.ir.scalar import Axis, Expr, Load, apply
+from tracegraph.ir.types import ArrayType
 
 _numbers = itertools.count()
 

@@ -6,8 +6,8 @@ import numpy as np
 from cases import Case, case, kernel_case, values
 from kernels import axes, buffer, call, load, node, store
 
-from lowering.kernel import MapNest, SetCondition
-from tracegraph.scalar import (
+from lowering.plan.kernel import MapNest, SetCondition
+from tracegraph.ir.scalar import (
     BOOL,
     as_index,
     as_value,
@@ -19,7 +19,7 @@ from tracegraph.scalar import (
     modulo,
     select,
 )
-from tracegraph.types import SHORT_NAMES
+from tracegraph.ir.types import SHORT_NAMES
 
 
 @case

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from emulator import FILL, Emulator
 
-from lowering.buffer import Buffer
-from lowering.plan import (
+from lowering.plan.buffer import Buffer
+from lowering.plan.plan import (
     Graph,
     IfElseNode,
     KernelNode,

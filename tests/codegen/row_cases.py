@@ -9,10 +9,10 @@ from cases import CASES, Case, kernel_case, values
 from fold_cases import accumulated
 from kernels import axes, buffer, call, load, node, store
 
-from lowering.buffer import Buffer
-from lowering.kernel import Accumulator, MapNest, Pass, RowNest, SetCondition
-from tracegraph.combiners import ADD, MAXIMUM, MINIMUM
-from tracegraph.scalar import Expr, const
+from lowering.plan.buffer import Buffer
+from lowering.plan.kernel import Accumulator, MapNest, Pass, RowNest, SetCondition
+from tracegraph.ir.combiners import ADD, MAXIMUM, MINIMUM
+from tracegraph.ir.scalar import Expr, const
 
 TOLERANCE = {"float16": 1e-3, "bfloat16": 1e-2, "float32": 1e-6, "float64": 1e-14}
 

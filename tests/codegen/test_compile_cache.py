@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from processes import end_of
 
-from lowering.buffer import Buffer
+from lowering.codegen.preamble import preamble
 from lowering.cuda import compile as compiling
-from lowering.cuda.copies import COPY_SOURCE, PACK_AXES, PACK_SOURCE, pack_values
+from lowering.cuda.graph.copies import COPY_SOURCE, PACK_AXES, PACK_SOURCE, pack_values
+from lowering.cuda.graph.small_inputs import load_source, value_slots
 from lowering.cuda.interface import ForeignArray
-from lowering.cuda.values import load_source, value_slots
-from lowering.preamble import preamble
-from tracegraph.types import ArrayType
+from lowering.plan.buffer import Buffer
+from tracegraph.ir.types import ArrayType
 
 nvrtc = pytest.importorskip("cuda.bindings.nvrtc")
 

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from running import lowered
 
 from lowering.cuda.compile import cubin
-from lowering.plan import bodies
+from lowering.plan.plan import bodies
 from tracegraph.testing import RandomProgram, programs
 
 

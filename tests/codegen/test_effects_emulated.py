@@ -15,16 +15,16 @@ from emulator import COMPILER, Emulator, Memory
 from kernels import buffer, load, node, plan
 
 import tracegraph
-from lowering.backends.recording import RecordingDriver
 from lowering.codegen import unit_source
 from lowering.codegen.parameters import FailureWord, PrintSite, StepCount, StopFlag
-from lowering.cuda.mailbox import Mailbox
-from lowering.cuda.printing import PrintRing
-from lowering.kernel import MapNest, PrintedArray, PrintNest, Publish, Require, SetCondition
-from lowering.plan import Graph, Plan, WhileNode
+from lowering.cuda.effects.mailbox import Mailbox
+from lowering.cuda.effects.print_ring import PrintRing
+from lowering.plan.kernel import MapNest, PrintedArray, PrintNest, Publish, Require, SetCondition
+from lowering.plan.plan import Graph, Plan, WhileNode
+from lowering.testing.recording_driver import RecordingDriver
 from tracegraph import debug
-from tracegraph.effects import PrintFormat
-from tracegraph.scalar import Axis
+from tracegraph.ir.effects import PrintFormat
+from tracegraph.ir.scalar import Axis
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs g++")
 

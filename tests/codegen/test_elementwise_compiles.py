@@ -15,9 +15,9 @@ from agreement import check
 from elementwise_source import Case, cases, pointers, result_like, statement
 from host_functions import HOST_FUNCTIONS
 
+from lowering.codegen.preamble import preamble
 from lowering.cuda.compile import cubin
-from lowering.preamble import preamble
-from tracegraph.op import Op, all_ops
+from tracegraph.ir.op import Op, all_ops
 
 CASES = list(cases())
 

@@ -16,11 +16,12 @@ from kernels import axes, buffer, call, load, node, plan, store, text_of
 from row_cases import TOLERANCE, softmax
 from test_kernels_emulated import assert_case, memory_of
 
-from lowering.codegen import Unit, shapes, unit_source
+from lowering.codegen import Unit, unit_source
+from lowering.codegen import geometry_records as shapes
 from lowering.cuda.compile import cubin
-from lowering.kernel import Accumulator, Pass, ReduceNest, RowNest, ScanNest
-from tracegraph.combiners import ADD, MAXIMUM
-from tracegraph.scalar import Accumulated
+from lowering.plan.kernel import Accumulator, Pass, ReduceNest, RowNest, ScanNest
+from tracegraph.ir.combiners import ADD, MAXIMUM
+from tracegraph.ir.scalar import Accumulated
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs g++")
 

@@ -22,7 +22,7 @@ from half_programs import (
 from kernels import axes, buffer, call, load, node, plan, store
 
 from lowering.codegen import unit_source
-from lowering.kernel import MapNest
+from lowering.plan.kernel import MapNest
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs g++")
 by_name = pytest.mark.parametrize("dtype", HALVES, ids=str)

@@ -14,8 +14,8 @@ from forced import FORCED, scheduled, unscheduled
 from running import assert_case_agrees, lowered
 
 import lowering
-from lowering.backends.recording import RecordingBackend
-from lowering.cuda.executable import CudaExecutable
+from lowering.cuda.calls.executable import CudaExecutable
+from lowering.testing.recording_driver import RecordingBackend
 from tracegraph import debug, fori_loop, jit, tree, while_loop
 from tracegraph.errors import StepLimitError, TimeLimitError
 from tracegraph.limits import time_limit

@@ -13,9 +13,10 @@ from kernels import axes, buffer, call, load, node, plan, store
 from row_cases import softmax
 
 import tracegraph
-from lowering.buffer import Buffer
 from lowering.codegen import ConditionHandle, KernelCode, Workspace, unit_source
-from lowering.kernel import (
+from lowering.codegen.preamble import preamble
+from lowering.plan.buffer import Buffer
+from lowering.plan.kernel import (
     MapNest,
     Nest,
     Pass,
@@ -26,12 +27,11 @@ from lowering.kernel import (
     SetCondition,
     Store,
 )
-from lowering.plan import KernelNode
-from lowering.preamble import preamble
-from lowering.stage import space_index
-from tracegraph.combiners import ADD
-from tracegraph.scalar import AsIndex, Load, const
-from tracegraph.types import ArrayType
+from lowering.plan.plan import KernelNode
+from lowering.planning.stage import space_index
+from tracegraph.ir.combiners import ADD
+from tracegraph.ir.scalar import AsIndex, Load, const
+from tracegraph.ir.types import ArrayType
 
 
 def functions(*nodes: KernelNode, offsets: object = None) -> str:

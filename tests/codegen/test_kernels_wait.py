@@ -17,9 +17,9 @@ from cuda.pathfinder import find_nvidia_binary_utility
 from emulated_plans import common_unit
 from running import lowered
 
+from lowering.codegen.preamble import preamble
 from lowering.cuda.compile import cubin
-from lowering.cuda.copies import COPY_SOURCE
-from lowering.preamble import preamble
+from lowering.cuda.graph.copies import COPY_SOURCE
 
 WAIT = "ACQBULK"
 MEMORY = re.compile(r"\b(LD|LDG|LDGSTS|ST|STG|ATOM|ATOMG|RED|REDG|UBLKCP|CCTL)\b")

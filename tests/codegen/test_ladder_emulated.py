@@ -11,8 +11,8 @@ from emulated_plans import EmulatedPlans
 from emulator import COMPILER
 from running import assert_case_agrees
 
-from lowering.features import Features
-from lowering.ladder import fit
+from lowering.legalization.features import Features
+from lowering.legalization.legalize import fit
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs g++")
 

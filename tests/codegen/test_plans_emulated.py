@@ -15,11 +15,11 @@ from plan_emulator import PlanEmulator
 import tracegraph as tg
 from lowering.codegen import unit_source
 from lowering.lower import lower
-from lowering.plan import Graph, Plan
-from tracegraph import trace
-from tracegraph.op import Control, Elementwise, Op, Reduction, Sample, Scan, all_ops
+from lowering.plan.plan import Graph, Plan
+from tracegraph.ir.op import Control, Elementwise, Op, Reduction, Sample, Scan, all_ops
+from tracegraph.ir.types import type_of
 from tracegraph.passes import optimize
-from tracegraph.types import type_of
+from tracegraph.tracing import trace
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs g++")
 

@@ -22,7 +22,7 @@ from running import assert_case_agrees, eager
 
 import tracegraph
 from lowering.codegen import unit_source
-from lowering.kernel import (
+from lowering.plan.kernel import (
     Accumulator,
     MapNest,
     Nest,
@@ -33,9 +33,9 @@ from lowering.kernel import (
     ScanNest,
     ScatterNest,
 )
-from lowering.plan import KernelNode
-from tracegraph.combiners import ADD
-from tracegraph.scalar import Accumulated, const
+from lowering.plan.plan import KernelNode
+from tracegraph.ir.combiners import ADD
+from tracegraph.ir.scalar import Accumulated, const
 from tracegraph.testing import assert_traced_equals_eager, programs
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs g++")

@@ -12,12 +12,14 @@ from emulator import COMPILER, Emulator
 from kernels import axes, buffer, call, load, node, plan, store, text_of
 from test_kernels_emulated import assert_case
 
-from lowering.buffer import Buffer
-from lowering.codegen import Unit, crossings, launch, unit_source
-from lowering.codegen.crossings import crossing
-from lowering.kernel import MapNest
-from tracegraph.scalar import both, const, select
-from tracegraph.types import ArrayType
+from lowering.codegen import Unit, unit_source
+from lowering.codegen import geometry as launch
+from lowering.codegen.maps import transpose_tiles as crossings
+from lowering.codegen.maps.transpose_tiles import crossing
+from lowering.plan.buffer import Buffer
+from lowering.plan.kernel import MapNest
+from tracegraph.ir.scalar import both, const, select
+from tracegraph.ir.types import ArrayType
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs g++")
 

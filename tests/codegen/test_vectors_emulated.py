@@ -12,10 +12,12 @@ from emulator import COMPILER, Emulator
 from kernels import axes, buffer, call, load, node, plan, store, text_of
 from test_kernels_emulated import assert_case
 
-from lowering.buffer import Buffer
-from lowering.codegen import Unit, launch, shapes, unit_source
-from lowering.kernel import MapNest
-from tracegraph.scalar import as_value, compare, floor_divide, modulo
+from lowering.codegen import Unit, unit_source
+from lowering.codegen import geometry as launch
+from lowering.codegen import geometry_records as shapes
+from lowering.plan.buffer import Buffer
+from lowering.plan.kernel import MapNest
+from tracegraph.ir.scalar import as_value, compare, floor_divide, modulo
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs g++")
 

@@ -10,7 +10,10 @@ from test_kernels_emulated import assert_case
 from test_tiles_emulated import CASES as TILES
 from test_vectors_emulated import ALL as MAPS
 
-from lowering.codegen import crossings, launch, shapes, unit_source
+from lowering.codegen import geometry as launch
+from lowering.codegen import geometry_records as shapes
+from lowering.codegen import unit_source
+from lowering.codegen.maps import transpose_tiles as crossings
 from lowering.cuda.interface import Launch
 
 STORED_BY_LANES = ("softmax_float16_", "centred_", "reread_int16_")

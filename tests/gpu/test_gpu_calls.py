@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tracegraph
-from lowering import choices
+from lowering.scheduling import overrides as choices
 from tracegraph.errors import UpdateError
 
 

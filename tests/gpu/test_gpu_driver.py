@@ -38,7 +38,7 @@ def fill(device):
 
 def filling(driver, fill, value, *memory):
     """An executable that keeps some pieces of memory and fills the first; and its kernel."""
-    from lowering.slots import SlotTable
+    from lowering.plan.owners import SlotTable
 
     slots, graph = SlotTable(), driver.new_graph()
     slots.retain(*memory)
@@ -86,7 +86,7 @@ def test_kernels_share_the_words_of_addresses(device, fill):
 
 def graphs_of_a_fill(driver, fill, value):
     """A tied graph that fills memory which it alone keeps, the address, and its slots, weakly."""
-    from lowering.slots import SlotTable
+    from lowering.plan.owners import SlotTable
 
     slots, graph, memory = SlotTable(), driver.new_graph(), driver.allocate(64)
     slots.retain(memory)
@@ -154,7 +154,7 @@ def test_a_graph_holds_the_owners_of_its_nodes_wherever_it_goes(device, fill):
 
 @pytest.mark.parametrize("raised", [KeyError, KeyboardInterrupt, GeneratorExit])
 def test_an_exception_while_capturing_leaves_no_capture_open(device, fill, raised):
-    from lowering.slots import SlotTable
+    from lowering.plan.owners import SlotTable
 
     driver = device.driver
     graph = driver.new_graph()
@@ -172,7 +172,7 @@ def test_an_exception_while_capturing_leaves_no_capture_open(device, fill, raise
 
 def test_a_product_is_captured_behind_its_dependencies(device, fill):
     from lowering.cuda.interface import Gemm
-    from lowering.slots import SlotTable
+    from lowering.plan.owners import SlotTable
 
     driver, library, slots = device.driver, device.driver.library(), SlotTable()
     memory, workspace = driver.allocate(3 * 256), driver.allocate(32 << 20)
@@ -244,7 +244,7 @@ def test_a_capture_is_not_begun_inside_another(driver):
 
 def test_a_closed_graph_is_neither_launched_nor_updated(driver, fill):
     from lowering.errors import ClosedGraphError
-    from lowering.slots import SlotTable
+    from lowering.plan.owners import SlotTable
 
     graph = driver.new_graph()
     kernel = driver.add_kernel(graph, [], fill, [0, 1])
@@ -258,8 +258,8 @@ def test_a_closed_graph_is_neither_launched_nor_updated(driver, fill):
 
 def defined(driver, fill, pointer, values, looped=False):
     """A definition whose kernels, one after the other, fill memory with the values; and those."""
-    from lowering.cuda.definition import Definition
-    from lowering.slots import NodeSlots, SlotTable
+    from lowering.cuda.graph.definition import Definition
+    from lowering.plan.owners import NodeSlots, SlotTable
 
     definition, node = Definition(driver, SlotTable(), "filling"), NodeSlots("kernel", "fill", "")
     kernels, before = [], []

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from half_programs import ARITHMETIC, FUNCTIONS, HALVES, assert_arithmetic, assert_function
 
-import lowering.rows
+import lowering.fusion.row_passes
 import tracegraph
 
 

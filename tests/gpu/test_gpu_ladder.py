@@ -12,11 +12,12 @@ from hypothesis import given, settings
 from running import assert_case_agrees
 
 import tracegraph
-from lowering import choices, ladder
-from lowering.cuda import table
 from lowering.cuda.device import open_device
-from lowering.features import Feature, Features, override
-from lowering.plan import IfNode, bodies, walk
+from lowering.cuda.graph import pointer_table as table
+from lowering.legalization import legalize as ladder
+from lowering.legalization.features import Feature, Features, override
+from lowering.plan.plan import IfNode, bodies, walk
+from lowering.scheduling import overrides as choices
 from tracegraph.testing import RandomProgram, assert_traced_equals_eager, programs
 
 MISSING: dict[str, dict[str, bool]] = {

@@ -17,9 +17,9 @@ from printing import Step, nests, outcome, printed
 from running import assert_case_agrees, eager
 
 import tracegraph
-from lowering import choices
-from lowering.features import override
-from lowering.plan import KernelNode, bodies, walk
+from lowering.legalization.features import override
+from lowering.plan.plan import KernelNode, bodies, walk
+from lowering.scheduling import overrides as choices
 from tracegraph import cond, debug, fori_loop, switch, while_loop
 from tracegraph.errors import StepLimitError, StoppedError, TimeLimitError
 from tracegraph.testing import RandomProgram, assert_traced_equals_eager, programs

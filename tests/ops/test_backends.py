@@ -6,7 +6,7 @@ import pytest
 from agreement import check_on
 
 import tracegraph.ops  # noqa: F401  (registers them)
-from tracegraph.op import Control, Effect, Op, all_ops
+from tracegraph.ir.op import Control, Effect, Op, all_ops
 
 PLAIN = [op for op in all_ops() if not isinstance(op.form, (Control, Effect))]
 

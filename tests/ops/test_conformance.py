@@ -7,8 +7,8 @@ import pytest
 from agreement import check
 
 import tracegraph.ops  # noqa: F401  (registers them)
-from tracegraph.op import Control, Effect, Op, Sample, all_ops
-from tracegraph.types import SHORT_NAMES, type_of
+from tracegraph.ir.op import Control, Effect, Op, Sample, all_ops
+from tracegraph.ir.types import SHORT_NAMES, type_of
 
 OPS = list(all_ops())
 PLAIN = [op for op in OPS if not isinstance(op.form, (Control, Effect))]

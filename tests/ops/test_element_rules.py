@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tracegraph.ops  # noqa: F401  registers every op
-from tracegraph import op as registry
-from tracegraph import scalar
-from tracegraph.op import Indexed, Op, Sample, Scatter
-from tracegraph.scalar import Axis, Expr, Load, affine
-from tracegraph.subexpressions import subexpressions
-from tracegraph.types import ArrayType, type_of
+from tracegraph.ir import op as registry
+from tracegraph.ir import scalar
+from tracegraph.ir.op import Indexed, Op, Sample, Scatter
+from tracegraph.ir.scalar import Axis, Expr, Load, affine
+from tracegraph.ir.subexpressions import subexpressions
+from tracegraph.ir.types import ArrayType, type_of
 
 RELATIONS = {"<": operator.lt, ">=": operator.ge, "==": operator.eq}
 

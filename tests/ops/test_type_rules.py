@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import tracegraph.ops  # noqa: F401  registers every op
-from tracegraph.op import get
-from tracegraph.types import ArrayType
+from tracegraph.ir.op import get
+from tracegraph.ir.types import ArrayType
 
 
 def f32(*shape: int) -> ArrayType:

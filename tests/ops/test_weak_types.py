@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tracegraph.ir.types import ArrayType
 from tracegraph.ops import arithmetic, comparison, floating, transcendental
-from tracegraph.trace import trace_program
-from tracegraph.types import ArrayType
+from tracegraph.tracing.trace import trace_program
 
 WEAK_INT = ArrayType(np.int64, (), weak=True)
 F32 = ArrayType(np.float32, (3,))

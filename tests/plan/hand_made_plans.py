@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from lowering.buffer import Buffer
-from lowering.kernel import (
+from lowering.plan.buffer import Buffer
+from lowering.plan.kernel import (
     Kernel,
     MapNest,
     PrintedArray,
@@ -15,7 +15,7 @@ from lowering.kernel import (
     SetCondition,
     Store,
 )
-from lowering.plan import (
+from lowering.plan.plan import (
     Graph,
     IfElseNode,
     KernelNode,
@@ -26,10 +26,10 @@ from lowering.plan import (
     SwitchNode,
     WhileNode,
 )
-from tracegraph.effects import Failure, Monitor, PrintFormat
-from tracegraph.ir import Source
-from tracegraph.scalar import AsIndex, Axis, Compare, Load, const
-from tracegraph.types import ArrayType
+from tracegraph.ir.effects import Failure, Monitor, PrintFormat
+from tracegraph.ir.program import Source
+from tracegraph.ir.scalar import AsIndex, Axis, Compare, Load, const
+from tracegraph.ir.types import ArrayType
 
 VECTOR = ArrayType("float64", (1000,))
 MATRIX = ArrayType("float32", (8, 8))

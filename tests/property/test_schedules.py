@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from printing import Step, nests, outcome, printed
 from running import assert_case_agrees, eager
 
-from lowering.choices import Choices
-from lowering.features import Features
+from lowering.legalization.features import Features
+from lowering.scheduling.overrides import Choices
 from tracegraph import fori_loop, while_loop
 from tracegraph.testing import RandomProgram, assert_traced_equals_eager, programs
 

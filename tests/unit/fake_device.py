@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from tracegraph import interpret
-from tracegraph.donated import Donated
-from tracegraph.ir import Program
-from tracegraph.scratch import Scratch
-from tracegraph.types import ArrayType
+from tracegraph.ir import interpret
+from tracegraph.ir.program import Program
+from tracegraph.ir.types import ArrayType
+from tracegraph.staging.donated import Donated
+from tracegraph.staging.scratch import Scratch
 
 
 class FakeBuffer:

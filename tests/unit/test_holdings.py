@@ -2,7 +2,7 @@
 
 import threading
 
-from lowering.cuda.holdings import Holdings
+from lowering.cuda.memory.accounting import Holdings
 
 
 class Memory:

@@ -12,8 +12,9 @@ import pytest
 
 import tracegraph
 from lowering.host.executable import HostExecutable
-from tracegraph import errors, memory, residents
-from tracegraph.living import Living
+from tracegraph import errors, memory
+from tracegraph.staging import executable_cache as residents
+from tracegraph.weak_set import Living
 
 
 @pytest.fixture(autouse=True)

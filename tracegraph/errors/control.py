@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from tracegraph.errors.wording import described, function_text, user_line, value_text
 
 if TYPE_CHECKING:
-    from tracegraph.ir import Source
-    from tracegraph.tracer import Tracer
+    from tracegraph.ir.program import Source
+    from tracegraph.ir.types import ArrayType
+    from tracegraph.tracing.tracer import Tracer
     from tracegraph.tree import Structure
-    from tracegraph.types import ArrayType
 
 
 class ControlFlowError(TypeError):

@@ -6,14 +6,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tracegraph.ir import Eqn, Program
+    from tracegraph.ir.program import Eqn, Program
 
 
 class VerificationError(Exception):
     """A program is not well formed: a defect of a pass or of an op, not of the traced function."""
 
     def __init__(self, program: Program, problem: str, eqn: Eqn | None) -> None:
-        from tracegraph.text import program_text  # imports the op record, which imports this module
+        from tracegraph.ir.text import (
+            program_text,  # imports the op record, which imports this module
+        )
 
         text = program_text(program, mark=eqn)
         super().__init__(f"program {program.name}: {problem}\n{text}")

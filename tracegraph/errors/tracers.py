@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 from tracegraph.errors.wording import described, user_line
 
 if TYPE_CHECKING:
-    from tracegraph.tracer import Tracer
-    from tracegraph.types import ArrayType
+    from tracegraph.ir.types import ArrayType
+    from tracegraph.tracing.tracer import Tracer
 
 
 class TracerMisuseError(TypeError):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from tracegraph.tracer import Tracer
+    from tracegraph.tracing.tracer import Tracer
 
 
 def described(tracer: Tracer) -> str:
@@ -21,7 +21,7 @@ def described(tracer: Tracer) -> str:
 
 def user_line() -> str:
     """Where the user's code was, as a last line of a message: `at solver.py:12, in step`."""
-    from tracegraph.trace import user_source  # trace imports this module
+    from tracegraph.tracing.trace import user_source  # trace imports this module
 
     source = user_source()
     return "" if source is None else f"\n  at {source}, in {source.function}"
@@ -39,8 +39,8 @@ def function_text(function: Callable[..., Any]) -> str:
 
 def value_text(value: object) -> str:
     """What a value is, in messages: `None`, `the function step (solver.py:12)`, its class."""
-    from tracegraph.tracer import Tracer  # imports this module
-    from tracegraph.types import type_of
+    from tracegraph.ir.types import type_of
+    from tracegraph.tracing.tracer import Tracer  # imports this module
 
     if value is None:
         return "None"

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
+from tracegraph.ir.op import get
+from tracegraph.ir.types import broadcast_shapes, result_type, type_of
 from tracegraph.numpy.dispatch import as_array, numpy_function
 from tracegraph.numpy.joining import stack
 from tracegraph.numpy.output import written
 from tracegraph.numpy.shapes import broadcast_to, moveaxis, reshape, squeeze, transpose
 from tracegraph.numpy.ufuncs import conjugate, multiply, subtract
-from tracegraph.op import get
-from tracegraph.types import broadcast_shapes, result_type, type_of
 
 _MATMUL = get("matmul")
 

@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from tracegraph.errors import TracerIndexError, UnsupportedByTracerError
+from tracegraph.ir.op import get
+from tracegraph.ir.types import result_type, type_of
 from tracegraph.numpy.dispatch import as_array, copied, is_ours, lifted
 from tracegraph.numpy.elementwise import astype
 from tracegraph.numpy.shapes import broadcast_to, extents_of, moveaxis, reshape
 from tracegraph.numpy.ufuncs import add, divide, floor, multiply, subtract
-from tracegraph.op import get
-from tracegraph.operators import ArrayOperators
-from tracegraph.trace import bind, current_trace
-from tracegraph.types import result_type, type_of
+from tracegraph.tracing.operators import ArrayOperators
+from tracegraph.tracing.trace import bind, current_trace
 
 Shape = int | Sequence[int]
 
@@ -181,7 +181,7 @@ def linspace(
     positions = reshape(_iota(num, inexact), (num,) + (1,) * rank)
     result = add(multiply(positions, step if intervals > 0 else spread), start)
     if endpoint and num > 1:
-        from tracegraph.indexing import updated
+        from tracegraph.tracing.indexing import updated
 
         result = updated(result, -1, stop, "set")
     if dtype is not None and np.dtype(dtype).kind in "iu":

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 import tracegraph.ops  # noqa: F401  (fills the registry that the functions draw from)
-from tracegraph.foreign import adopted, is_foreign
-from tracegraph.op import get
-from tracegraph.operators import ArrayOperators
-from tracegraph.trace import current_trace
-from tracegraph.tracer import Tracer
+from tracegraph.ir.op import get
+from tracegraph.tracing.foreign import adopted, is_foreign
+from tracegraph.tracing.operators import ArrayOperators
+from tracegraph.tracing.trace import current_trace
+from tracegraph.tracing.tracer import Tracer
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -15,13 +15,13 @@ from string import ascii_letters
 from typing import Any
 
 from tracegraph.errors import UnsupportedByTracerError
+from tracegraph.ir.op import get
+from tracegraph.ir.types import result_type, type_of
 from tracegraph.numpy.dispatch import as_array, numpy_function
 from tracegraph.numpy.output import written
 from tracegraph.numpy.selecting import diagonal
 from tracegraph.numpy.shapes import reshape, transpose
 from tracegraph.numpy.ufuncs import multiply
-from tracegraph.op import get
-from tracegraph.types import result_type, type_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from tracegraph.errors import ShapeDependentError, UnsupportedByTracerError
+from tracegraph.ir.op import get
+from tracegraph.ir.types import bfloat16, type_of
 from tracegraph.numpy.dispatch import as_array, copied, is_python_number, numpy_function
 from tracegraph.numpy.output import written
 from tracegraph.numpy.ufuncs import (
@@ -32,9 +34,7 @@ from tracegraph.numpy.ufuncs import (
     subtract,
     trunc,
 )
-from tracegraph.op import get
-from tracegraph.operators import ArrayOperators
-from tracegraph.types import bfloat16, type_of
+from tracegraph.tracing.operators import ArrayOperators
 
 _ERF, _COMPLEX = get("erf"), get("complex")
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from tracegraph.ir.types import result_type as common_dtype
+from tracegraph.ir.types import type_of
 from tracegraph.numpy.dispatch import as_array, numpy_function
-from tracegraph.operators import ArrayOperators
-from tracegraph.types import result_type as common_dtype
-from tracegraph.types import type_of
+from tracegraph.tracing.operators import ArrayOperators
 
 
 @numpy_function

@@ -10,6 +10,8 @@ from numpy.lib.array_utils import normalize_axis_index
 from numpy.typing import DTypeLike
 
 from tracegraph.errors import UnsupportedByTracerError
+from tracegraph.ir.op import get
+from tracegraph.ir.types import result_type, type_of
 from tracegraph.numpy.dispatch import as_array, copied, lifted, numpy_function
 from tracegraph.numpy.shapes import (
     atleast_1d,
@@ -20,8 +22,6 @@ from tracegraph.numpy.shapes import (
     moveaxis,
     reshape,
 )
-from tracegraph.op import get
-from tracegraph.types import result_type, type_of
 
 MOST_JOINED = 1024
 """Arrays that are joined at once: their kernel has a pointer to each, and CUDA takes 4095."""

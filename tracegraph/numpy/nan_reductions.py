@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from tracegraph.ir.op import get
 from tracegraph.numpy.dispatch import as_array, numpy_function
 from tracegraph.numpy.output import written
 from tracegraph.numpy.reductions import Axis, all, max, min, prod, sum
 from tracegraph.numpy.statistics import mean, var
 from tracegraph.numpy.ufuncs import isnan, less_equal, logical_not, sqrt
-from tracegraph.op import get
 
 
 def _without_nans(a: Any, other: float) -> Any:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tracegraph.errors import UnsupportedByTracerError
-from tracegraph.op import get
-from tracegraph.tracer import Tracer
+from tracegraph.ir.op import get
+from tracegraph.tracing.tracer import Tracer
 
 
 def target_of(out: Any) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 from tracegraph import errors
 from tracegraph import numpy as functions
 from tracegraph.numpy.dispatch import as_array
-from tracegraph.tracer import Tracer
+from tracegraph.tracing.tracer import Tracer
 
 _REDUCE = {
     "add": "sum",

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 from numpy.typing import DTypeLike
 
+from tracegraph.ir.op import get
 from tracegraph.numpy.dispatch import as_array, copied, lifted, numpy_function
 from tracegraph.numpy.output import target_of, written
 from tracegraph.numpy.shapes import broadcast_to, reshape
@@ -22,7 +23,6 @@ from tracegraph.numpy.ufuncs import (
     square,
     subtract,
 )
-from tracegraph.op import get
 
 Axis = int | Sequence[int] | None
 

@@ -10,6 +10,7 @@ from numpy.lib.array_utils import normalize_axis_index
 from numpy.typing import DTypeLike
 
 from tracegraph.errors import UnsupportedByTracerError
+from tracegraph.ir.types import result_type, type_of
 from tracegraph.numpy.creation import eye, tri
 from tracegraph.numpy.dispatch import as_array, is_python_number, lifted, numpy_function
 from tracegraph.numpy.elementwise import clip, where
@@ -17,7 +18,6 @@ from tracegraph.numpy.joining import pad as padded
 from tracegraph.numpy.reductions import sum
 from tracegraph.numpy.shapes import moveaxis, reshape
 from tracegraph.numpy.ufuncs import remainder
-from tracegraph.types import result_type, type_of
 
 
 @numpy_function

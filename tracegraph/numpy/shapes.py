@@ -12,11 +12,11 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from tracegraph.errors import UnsupportedByTracerError
+from tracegraph.ir.op import get
+from tracegraph.ir.types import broadcast_shapes
 from tracegraph.numpy.dispatch import as_array, copied, numpy_function
-from tracegraph.op import get
-from tracegraph.tracer import Tracer
-from tracegraph.types import broadcast_shapes
-from tracegraph.views import row_major, strides_of
+from tracegraph.tracing.tracer import Tracer
+from tracegraph.tracing.views import row_major, strides_of
 
 _RESHAPE, _TRANSPOSE, _BROADCAST, _SLICE = map(
     get, ("reshape", "transpose", "broadcast_to", "slice")

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from tracegraph.array import Array
+from tracegraph.arrays.array import Array
+from tracegraph.ir.op import get
+from tracegraph.ir.types import promotion_token, type_of
 from tracegraph.numpy.dispatch import as_array, is_ours, is_python_number, numpy_function
 from tracegraph.numpy.output import written
-from tracegraph.op import get
-from tracegraph.tracer import Tracer
-from tracegraph.types import promotion_token, type_of
+from tracegraph.tracing.tracer import Tracer
 
 Function = Callable[..., Any]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tracegraph.combiners import ADD, MULTIPLY
+from tracegraph.ir.combiners import ADD, MULTIPLY
 from tracegraph.ops.elementwise import texts, ufunc_op
 from tracegraph.ops.tricky import NDArray, grid
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracegraph.op import Op
+from tracegraph.ir.op import Op
 from tracegraph.ops.elementwise import texts, ufunc_op
 
 

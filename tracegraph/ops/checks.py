@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from tracegraph.types import ArrayType
+from tracegraph.ir.types import ArrayType
 
 
 def check_axes(op: str, axes: Sequence[int], ndim: int) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracegraph.combiners import LOGICAL_AND, LOGICAL_OR, MAXIMUM, MINIMUM
-from tracegraph.op import Op, Sample
+from tracegraph.ir.combiners import LOGICAL_AND, LOGICAL_OR, MAXIMUM, MINIMUM
+from tracegraph.ir.op import Op, Sample
 from tracegraph.ops.elementwise import texts, ufunc_op
 from tracegraph.ops.tricky import tricky
 

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from tracegraph import limits
-from tracegraph.interpret import run_region
-from tracegraph.ir import Region
-from tracegraph.op import Control, Op, register
-from tracegraph.types import ArrayType, scalar_type
+from tracegraph.ir.interpret import run_region
+from tracegraph.ir.op import Control, Op, register
+from tracegraph.ir.program import Region
+from tracegraph.ir.types import ArrayType, scalar_type
 
 Arrays = tuple[np.ndarray[Any, Any], ...]
 Types = tuple[ArrayType, ...]

@@ -8,16 +8,10 @@ from typing import Any
 import numpy as np
 from numpy._core import umath
 
-from tracegraph.op import Elementwise, Op, Sample, register
+from tracegraph.ir.op import Elementwise, Op, Sample, register
+from tracegraph.ir.types import PYTHON_SCALARS, SHORT_NAMES, ArrayType, bfloat16, broadcast_shapes
 from tracegraph.ops.elementwise import listed, resolve, texts, ufunc_op
 from tracegraph.ops.tricky import NDArray, grid, tricky
-from tracegraph.types import (
-    PYTHON_SCALARS,
-    SHORT_NAMES,
-    ArrayType,
-    bfloat16,
-    broadcast_shapes,
-)
 
 _clip_ufunc: np.ufunc = umath.clip  # type: ignore[attr-defined]  # the stubs leave it out
 BOOL = np.dtype(np.bool_)

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from tracegraph import progress
-from tracegraph.effects import TOKEN, Failure, Monitor, PrintFormat
-from tracegraph.op import Effect, Op, register
-from tracegraph.types import ArrayType
+from tracegraph.ir.effects import TOKEN, Failure, Monitor, PrintFormat
+from tracegraph.ir.op import Effect, Op, register
+from tracegraph.ir.types import ArrayType
 
 Array = np.ndarray[Any, Any]
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from tracegraph.op import Elementwise, Op, Sample, register
+from tracegraph.ir.op import Elementwise, Op, Sample, register
+from tracegraph.ir.types import SHORT_NAMES, ArrayType, broadcast_shapes, promotion_token
 from tracegraph.ops.tricky import NDArray, grid, tricky
-from tracegraph.types import SHORT_NAMES, ArrayType, broadcast_shapes, promotion_token
 
 Select = Callable[[np.dtype[Any], NDArray], tuple[NDArray, ...]]
 """Chooses an op's sample operands from the tricky values of a dtype."""

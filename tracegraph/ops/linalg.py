@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from tracegraph.op import Contraction, Op, Sample, register
+from tracegraph.ir.op import Contraction, Op, Sample, register
+from tracegraph.ir.types import ArrayType, bfloat16
 from tracegraph.ops.checks import check_same_dtype
 from tracegraph.ops.sampling import ramp
-from tracegraph.types import ArrayType, bfloat16
 
 
 def _matmul_type(x: ArrayType, y: ArrayType) -> ArrayType:

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from tracegraph.combiners import ADD, LOGICAL_AND, LOGICAL_OR, MAXIMUM, MINIMUM, MULTIPLY
-from tracegraph.op import Combiner, Op, Reduction, Sample, Scan, register
+from tracegraph.ir.combiners import ADD, LOGICAL_AND, LOGICAL_OR, MAXIMUM, MINIMUM, MULTIPLY
+from tracegraph.ir.op import Combiner, Op, Reduction, Sample, Scan, register
+from tracegraph.ir.types import ArrayType, bfloat16
 from tracegraph.ops.checks import check_axes
 from tracegraph.ops.sampling import ramp
-from tracegraph.types import ArrayType, bfloat16
 
 Ints = tuple[int, ...]
 NDArray = np.ndarray[Any, Any]

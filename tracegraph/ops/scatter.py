@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from tracegraph.combiners import ADD, MAXIMUM, MINIMUM, MULTIPLY
-from tracegraph.op import Combiner, Op, Operand, Sample, Scatter, register
+from tracegraph.ir.combiners import ADD, MAXIMUM, MINIMUM, MULTIPLY
+from tracegraph.ir.op import Combiner, Op, Operand, Sample, Scatter, register
+from tracegraph.ir.scalar import Expr, both
+from tracegraph.ir.types import ArrayType, bfloat16
 from tracegraph.ops.checks import (
     check_axes,
     check_count,
@@ -30,8 +32,6 @@ from tracegraph.ops.index import (
 )
 from tracegraph.ops.sampling import ramp
 from tracegraph.ops.shape import python_slices
-from tracegraph.scalar import Expr, both
-from tracegraph.types import ArrayType, bfloat16
 
 Index = tuple[Expr, ...]
 Ints = tuple[int, ...]

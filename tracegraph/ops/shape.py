@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from tracegraph.op import Indexed, Op, Operand, Sample, register
+from tracegraph.ir.op import Indexed, Op, Operand, Sample, register
+from tracegraph.ir.scalar import Expr, const
+from tracegraph.ir.types import ArrayType, bfloat16
 from tracegraph.ops.checks import check_count, check_strided_range
 from tracegraph.ops.sampling import ramp
-from tracegraph.scalar import Expr, const
-from tracegraph.types import ArrayType, bfloat16
 
 Index = tuple[Expr, ...]
 Ints = tuple[int, ...]

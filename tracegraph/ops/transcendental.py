@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from tracegraph.op import Elementwise, Op, Sample, register
+from tracegraph.ir.op import Elementwise, Op, Sample, register
+from tracegraph.ir.types import ArrayType
 from tracegraph.ops.elementwise import listed, native_dtypes, resolve, texts, ufunc_op
 from tracegraph.ops.tricky import NDArray, tricky
-from tracegraph.types import ArrayType
 
 COST = 8
 

@@ -1,6 +1,6 @@
 """Passes: Program -> Program, each giving the same results bit for bit."""
 
-from tracegraph.ir import Program, Region, has_regions
+from tracegraph.ir.program import Program, Region, has_regions
 from tracegraph.passes.captures import tidy_captures
 from tracegraph.passes.cse import cse, new_cse_rule
 from tracegraph.passes.dce import dce

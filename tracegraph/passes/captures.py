@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tracegraph.ir import Atom, Eqn, Literal, Program, Region, Value
+from tracegraph.ir.program import Atom, Eqn, Literal, Program, Region, Value
+from tracegraph.ir.record import altered
 from tracegraph.passes.rewrite import Defs, Replacement, map_atoms, rewrite, substitute
-from tracegraph.record import altered
 
 
 def tidy_captures(program: Program, settled: set[Region] | None = None) -> Program:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from tracegraph.ir import Eqn, Literal, Program
-from tracegraph.op import Effect
+from tracegraph.ir.op import Effect
+from tracegraph.ir.program import Eqn, Literal, Program
 from tracegraph.passes.rewrite import Defs, Replacement, Rule, rewrite
 
 

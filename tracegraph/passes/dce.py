@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from operator import is_
 from typing import Any, TypeVar
 
-from tracegraph.ir import Atom, Eqn, Literal, Program, Region, Value
-from tracegraph.record import altered
+from tracegraph.ir.program import Atom, Eqn, Literal, Program, Region, Value
+from tracegraph.ir.record import altered
 
 _T = TypeVar("_T")
 

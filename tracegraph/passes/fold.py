@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracegraph.ir import Eqn, Literal, Program
+from tracegraph.ir.program import Eqn, Literal, Program
 from tracegraph.passes.rewrite import Defs, Replacement, rewrite
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tracegraph.ir import Atom, Eqn, Literal, Program, Region, Value
+from tracegraph.ir.program import Atom, Eqn, Literal, Program, Region, Value
+from tracegraph.ir.record import altered
 from tracegraph.passes.rewrite import (
     Defs,
     Replacement,
@@ -14,7 +15,6 @@ from tracegraph.passes.rewrite import (
     rewrite,
     substitute,
 )
-from tracegraph.record import altered
 
 
 def inline(program: Program, settled: set[Region] | None = None) -> Program:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from operator import is_
 
-from tracegraph.ir import Atom, Eqn, Program, Region, Value, has_regions
-from tracegraph.record import altered, record
+from tracegraph.ir.program import Atom, Eqn, Program, Region, Value, has_regions
+from tracegraph.ir.record import altered, record
 
 Defs = Mapping[Value, Eqn]
 

@@ -6,10 +6,10 @@ Only what is exact in floating point is done: x * 1 is x, but x + 0 turns -0.0 i
 
 from __future__ import annotations
 
-from tracegraph.ir import Atom, Eqn, Literal, Program
-from tracegraph.op import get
+from tracegraph.ir.op import get
+from tracegraph.ir.program import Atom, Eqn, Literal, Program
+from tracegraph.ir.record import altered
 from tracegraph.passes.rewrite import Defs, Replacement, Rule, by_name, producer, rewrite
-from tracegraph.record import altered
 
 
 def simplify(program: Program) -> Program:

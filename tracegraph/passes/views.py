@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tracegraph.ir import Atom, Eqn, Program
+from tracegraph.ir.program import Atom, Eqn, Program
+from tracegraph.ir.record import altered
 from tracegraph.passes.rewrite import Defs, Replacement, Rule, by_name, producer, rewrite
-from tracegraph.record import altered
 
 
 def compose_views(program: Program) -> Program:

@@ -1,0 +1,109 @@
+"""Where scratch buffers lie in the arena: buffers whose lifetimes do not meet share memory.
+
+Time is the order of execution, bodies included. A buffer lives from its first to its last access;
+one that a loop uses but does not own lives through the whole loop, since the next trip may read it.
+Memory passes on only along dependences that exist anyway, so that sharing never orders independent
+work; the branches of a conditional exclude each other, hence always may share.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from lowering.allocation.dependences import Order, Touched, access_around, order
+from lowering.allocation.free_list import Gaps
+from lowering.allocation.liveness import Life, Lifetimes
+from lowering.plan.buffer import Buffer
+from lowering.plan.rounding import round_up
+from lowering.planning.stage import Block, LoopStage, Stage, blocks
+
+ALIGNMENT = 256
+"""Bytes; what the CUDA allocator gives, so that vector accesses and libraries are content."""
+
+
+class Arrangement(NamedTuple):
+    """The byte offset of every scratch buffer in an arena of so many bytes.
+
+    `orders` are what the blocks' stages depend on without it, and with it, unless it is `shared`.
+    """
+
+    offsets: dict[Buffer, int]
+    nbytes: int
+    shared: bool
+    orders: dict[Block, Order]
+
+
+def arrange(root: Block) -> Arrangement:
+    """Where the scratch buffers of a block lie, and of the blocks inside."""
+    return _Arranging(root).first_fit()
+
+
+class _Arranging:
+    def __init__(self, root: Block) -> None:
+        self.spans: dict[Stage, tuple[int, int]] = {}
+        self.orders: dict[Block, Order] = {}
+        self.lives: dict[Buffer, Life] = {}
+        self._number(root, 0)
+        self._collect(root, ())
+
+    def _number(self, block: Block, start: int) -> int:
+        accesses = []
+        now = start
+        for stage in block.stages:
+            first = now
+            inside: list[Touched] = []
+            for inner in blocks(stage):
+                now = self._number(inner, now + 1)
+                inside += self.orders[inner].accesses
+            accesses.append(access_around(stage, inside))
+            self.spans[stage] = (first, now)
+            now += 1
+        self.orders[block] = order(accesses)
+        return now
+
+    def _collect(self, block: Block, path: tuple[tuple[Block, int], ...]) -> None:
+        accesses = self.orders[block].accesses
+        for position, stage in enumerate(block.stages):
+            here = (*path, (block, position))
+            if inside := blocks(stage):
+                for inner in inside:
+                    self._collect(inner, here)
+                continue
+            touched = accesses[position]
+            for resource in touched.reads | touched.writes:
+                if isinstance(resource, Buffer) and resource.space == "scratch":
+                    self._access(resource, here)
+
+    def _access(self, buffer: Buffer, path: tuple[tuple[Block, int], ...]) -> None:
+        depth = 0
+        while buffer not in path[depth][0].owned:
+            depth += 1
+        for block, place in path[depth:]:  # to the outermost loop that uses but does not own it
+            stage = block.stages[place]
+            if isinstance(stage, LoopStage):
+                break
+        start, end = self.spans[stage]
+        owner, position = path[depth]
+        life = self.lives.get(buffer)
+        if life is None:
+            self.lives[buffer] = Life(start, end, path[:depth], owner, [position])
+            return
+        life.start, life.end = min(life.start, start), max(life.end, end)
+        if life.stages[-1] != position:
+            life.stages.append(position)
+
+    def first_fit(self) -> Arrangement:
+        offsets: dict[Buffer, int] = {}
+        places: dict[Life, tuple[int, int]] = {}  # offset and size
+        total = alone = 0
+        lives, lifetimes, gaps = self.lives, Lifetimes(self.orders), Gaps()
+        for buffer in sorted(lives, key=lambda b: (lives[b].start, -b.type.nbytes, b.number)):
+            life = lives[buffer]
+            for over in lifetimes.begin(life):
+                gaps.free(*places[over])
+            size = round_up(max(buffer.type.nbytes, 1), ALIGNMENT)
+            offset = gaps.take(size)
+            offsets[buffer], places[life] = offset, (offset, size)
+            total = max(total, offset + size)
+            alone += size
+        return Arrangement(offsets, total, total < alone, self.orders)

@@ -1,0 +1,189 @@
+"""Writing outputs over donated inputs, so that a large state is held once and updated in place.
+
+An output takes the memory of an input of its type under the rules for loop carries: nothing reads
+the input after the first store to the output, and the kernel that makes that store reads, at each
+point, only the element that it replaces. Until something else is stored, a plain copy of the input
+is the input itself.
+
+So a loop that carries an input, or a branch or an update that changes a part of it, works in the
+memory of the argument, and so does what is then made of that, element by element; both the copy
+into the carry and the one out of it go. Where a library call works on the carry, both stay: its
+addresses are fixed, and those of arguments move.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from lowering.allocation.in_place import Sharing, is_own_point, reads_in_place
+from lowering.plan.buffer import Buffer
+from lowering.plan.kernel import MapNest
+from lowering.plan.nest_analysis import nest_stores
+from lowering.plan.plan import Donation
+from lowering.planning.stage import (
+    Block,
+    KernelStage,
+    NodeStage,
+    Stage,
+    space_index,
+    stage_reads,
+    stage_writes,
+    walk,
+)
+from tracegraph.ir.scalar import Load
+from tracegraph.ir.types import ArrayType
+
+TRIES = 8
+"""Free inputs that are tried for one output: keeps planning linear."""
+
+
+def overwrite(
+    block: Block, outputs: Sequence[Buffer], donated: Sequence[Buffer]
+) -> tuple[tuple[Buffer, ...], tuple[Donation, ...]]:
+    """Let outputs live in donated inputs, each in one at most.
+
+    The outputs, as the inputs that they live in or as they were, and what became of each donation.
+    """
+    overwriting = _Overwriting(block, donated)
+    for output in outputs:
+        overwriting.place(output)
+    overwriting.sharing.apply()
+    memory = overwriting.memory
+    placed = tuple(memory.get(output, output) for output in outputs)
+    numbers = {buffer: number for number, buffer in enumerate(placed)}
+    left = Counter(output.type for output in outputs if output not in memory)
+    types = {output.type for output in outputs}
+    found = []
+    for source in donated:
+        if source in numbers:
+            why = ""
+        elif source.type not in types:
+            why = "no output is of its type"
+        elif not left[source.type]:
+            why = "all outputs of its type are written over other arguments"
+        else:
+            why = "it is read after outputs of its type are written"
+        found.append(Donation(source.number, numbers.get(source), why))
+    return placed, tuple(found)
+
+
+class _Overwriting:
+    """The donated inputs of a block that are free, and the memory of the outputs placed so far."""
+
+    def __init__(self, block: Block, donated: Sequence[Buffer]) -> None:
+        self.block = block
+        self.memory: dict[Buffer, Buffer] = {}
+        self.numbers: dict[Buffer, int] = {}  # of the inputs, among those of their type
+        self.free: dict[ArrayType, dict[int, Buffer]] = {}  # by these numbers
+        for source in donated:
+            same = self.free.setdefault(source.type, {})
+            self.numbers[source] = len(same)
+            same[len(same)] = source
+        self.placed: Counter[ArrayType] = Counter()  # outputs so far
+        self.sharing = Sharing(block)
+        self.writes: dict[Buffer, list[int]] = {}
+        self.begins: dict[Buffer, Buffer] = {}  # as a copy of what
+        for position, stage in enumerate(block.stages):
+            copies = dict(_copies(stage))
+            for buffer in stage_writes(stage):
+                writes = self.writes.setdefault(buffer, [])
+                if not writes and buffer in copies:
+                    self.begins[buffer] = copies[buffer]
+                writes.append(position)
+        self.scratch = block.owned - _library_memory(block)
+        self.copies: dict[ArrayType, list[Buffer]] = {}
+        for buffer, source in self.begins.items():
+            if buffer in self.scratch and source in self.numbers:
+                self.copies.setdefault(buffer.type, []).append(buffer)
+
+    def place(self, output: Buffer) -> None:
+        """Find a free input for an output, if it may be with scratch that the output lives in."""
+        number = self.placed[output.type]
+        self.placed[output.type] += 1
+        if not self.free.get(output.type) or output not in self.writes:
+            return
+        found = None
+        for scratch, later in self._scratch(output):
+            found = self._input(number, scratch, later)
+            if found is not None:
+                self.sharing.rename(scratch, found)
+                break
+        found = found or self._input(number, output)
+        if found is not None:
+            self.sharing.rename(output, found)
+            self.memory[output] = found
+            del self.free[found.type][self.numbers[found]]
+
+    def _scratch(self, output: Buffer) -> Iterator[tuple[Buffer, Sequence[int]]]:
+        """The scratch that an output may live in, and where the output is then written.
+
+        That is what it begins as a copy of, or what it replaces of that which begins as an input.
+        """
+        writes = self.writes[output]
+        source = self.begins.get(output)
+        if source is not None and self._is_free(source):
+            same = self.sharing.stay_equal(output, source, writes[0])
+            if same or self._may_replace(output, source):
+                yield source, writes[1:]
+        for copy in self.copies.get(output.type, ()):
+            if self._is_free(copy) and self._may_replace(output, copy):
+                yield copy, writes
+
+    def _is_free(self, buffer: Buffer) -> bool:
+        return buffer in self.scratch and self.sharing.name(buffer) is buffer
+
+    def _may_replace(self, output: Buffer, scratch: Buffer) -> bool:
+        """Whether an output may live in scratch, as `Sharing.can_share`."""
+        first = self.writes[output][0]
+        unwritten = self.writes[scratch][-1] < first
+        return unwritten and self._may_follow(output, scratch, first)
+
+    def _input(self, number: int, new: Buffer, later: Sequence[int] = ()) -> Buffer | None:
+        """A free input to write `new` over, and at the stages `later` what goes on living there.
+
+        Before all others the input that it begins as a copy of, and the one with its number.
+        """
+        begins = self.begins.get(new)
+        free = self.free[new.type]
+        own = None if begins is None else self.numbers.get(begins)
+        for n in dict.fromkeys((own, number, *islice(free, TRIES))):
+            old = None if n is None else free.get(n)
+            if old is None:
+                continue
+            writes = [*self.writes[new][old is begins :], *later]
+            if not writes or self._may_follow(new, old, writes[0]):
+                return old
+        return None
+
+    def _may_follow(self, new: Buffer, old: Buffer, first: int) -> bool:
+        """Whether a stage may be the first to store `new` where `old` is."""
+        last = self.sharing.last_read.get(old, -1)
+        if last != first:
+            return last < first
+        # under the old names: neither goes by another yet, nor does another by theirs
+        return reads_in_place(self.block.stages[first], new, old)
+
+
+def _copies(stage: Stage) -> Iterator[tuple[Buffer, Buffer]]:
+    """(target, source) where a stage stores to a buffer a copy, element by element, and no more."""
+    nests = stage.nests if isinstance(stage, KernelStage) else ()
+    stores = Counter(store.buffer for nest in nests for store in nest_stores(nest))
+    for nest in nests:
+        if not isinstance(nest, MapNest):
+            continue
+        own = space_index(nest.space)
+        for store in nest.stores:
+            target, value = store.buffer, store.value
+            if not isinstance(value, Load) or stores[target] > 1 or store.guard is not None:
+                continue
+            same = value.buffer.type == target.type and target.type.shape == nest.space
+            if same and store.indices == own and is_own_point(value, nest.space):
+                yield target, value.buffer
+
+
+def _library_memory(block: Block) -> set[Buffer]:
+    """What library calls work on, in bodies too."""
+    calls = [stage for stage in walk(block) if isinstance(stage, NodeStage)]
+    return set().union(*(stage_reads(call) | stage_writes(call) for call in calls))

@@ -1,0 +1,175 @@
+"""Launch geometry: how many blocks a nest gets, and what each of their threads does.
+
+All sizes are static, so geometry is decided here, before any text is written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+
+from lowering.codegen import geometry_records as shapes
+from lowering.codegen.geometry_records import (
+    FULL_DEVICE,
+    MapShape,
+    PrintShape,
+    ScanShape,
+    ScatterShape,
+    Shape,
+    TileShape,
+)
+from lowering.codegen.maps.transpose_tiles import Crossing, crossing
+from lowering.codegen.nest_kinds import PlainNest
+from lowering.codegen.preamble import is_half
+from lowering.codegen.rows.accumulator_layout import PLACE_BYTES, cell_bytes, told_offsets
+from lowering.codegen.rows.cluster_geometry import (
+    MOST_ROW_THREADS,
+    cluster_of,
+    cluster_threads,
+    most_row_threads,
+)
+from lowering.codegen.rows.row_geometry import reduce_shape, steps_kept
+from lowering.fusion.access_patterns import VECTOR_BYTES, WORD_BYTES, loop_is_contiguous
+from lowering.plan.kernel import (
+    Accumulator,
+    MapNest,
+    PrintNest,
+    RowNest,
+    ScanNest,
+    ScatterNest,
+    Store,
+)
+from lowering.plan.nest_analysis import loads, nest_accumulators
+from lowering.plan.rounding import ceil_div, power_of_two
+from tracegraph.ir.scalar import Load
+
+MOST_THREADS = 256
+FEWEST_THREADS = 32
+VECTORS_PER_THREAD = 2
+FEW_WIDE = 8
+"""Points for each thread that runs, below which elements of eight bytes are no vectors: on an H200,
+sines of 2**20 float64 take 4.4 us then, and else 5.0."""
+SHARED_LIMIT = 48 << 10
+LONG_WALK = 64
+MOST_WALKERS = 4096
+LONG_LINE = 256
+LEAST_SHARE = 4096
+MOST_SHARES = 2048
+MOST_LONG_LINES = 2048
+
+
+def block_threads(nests: tuple[PlainNest, ...]) -> int:
+    """Threads in each block of a kernel of nests: a power of two, as few as these can use."""
+    wanted = max((_demand(nest) for nest in nests), default=1)
+    rows = [nest for nest in nests if isinstance(nest, RowNest)]
+    most = max((_most_row_threads(nest) for nest in rows), default=MOST_THREADS)
+    threads = min(max(power_of_two(wanted), FEWEST_THREADS), most)
+    widest = max((cell_bytes(nest_accumulators(nest)) for nest in rows), default=1)
+    while threads * widest > SHARED_LIMIT - PLACE_BYTES and threads > 1:
+        threads //= 2
+    return threads
+
+
+def nest_shape(nest: PlainNest, threads: int, cluster: int = 1) -> Shape:
+    """The geometry of one nest in blocks of `threads` threads; of rows, in clusters of blocks."""
+    match nest:
+        case MapNest():
+            found = crossing(nest)
+            return map_shape(nest, threads) if found is None else tile_shape(nest, found, threads)
+        case RowNest():
+            return reduce_shape(nest, threads, cluster)
+        case ScanNest():
+            return scan_shape(nest, threads)
+        case ScatterNest(space=space, repeats=repeats):
+            return scatter_shape(prod(space[:repeats]), prod(space[repeats:]), threads)
+        case PrintNest():
+            return PrintShape(threads)
+
+
+def map_shape(nest: MapNest, threads: int) -> MapShape:
+    """Geometry of independent points: the one place that decides what a thread takes on.
+
+    That is one point, or one vector, for as long as there are not more threads than run together.
+    """
+    points = prod(nest.space)
+    if points < shapes.MANY_THREADS:
+        return MapShape(threads, 1, ceil_div(points, threads))
+    accesses: list[Load | Store] = [*nest.stores, *loads([store.value for store in nest.stores])]
+    widest = max(access.buffer.type.dtype.itemsize for access in accesses)
+    width = max(VECTOR_BYTES // widest, 1)
+    if widest > WORD_BYTES and points < FEW_WIDE * shapes.MANY_THREADS:
+        width = 1
+    each = width if points < width * shapes.MANY_THREADS else width * VECTORS_PER_THREAD
+    if any(store.buffer.space == "input" for store in nest.stores):
+        points += width - 1  # the first group may begin before the first point
+    return MapShape(threads, each, ceil_div(points, threads * each), width)
+
+
+def tile_shape(nest: MapNest, found: Crossing, threads: int) -> TileShape:
+    """Geometry of a map with a crossing."""
+    crossed = found.stored, found.loaded
+    tiles = prod(found.tiles(axis, nest.space) for axis in crossed)
+    others = prod(extent for axis, extent in enumerate(nest.space) if axis not in crossed)
+    return TileShape(threads, found, tiles * others, found.offsets()[-1])
+
+
+def scan_shape(nest: ScanNest, threads: int) -> ScanShape:
+    """Geometry of a running fold.
+
+    float16 and bfloat16 are always folded in order, for they are rounded at each step. So is all
+    that shares its kernel with reductions whose shared memory leaves less than a warp to a block.
+    """
+    length, dtype = nest.space[nest.axis], nest.store.value.dtype
+    lines = prod(n for axis, n in enumerate(nest.space) if axis != nest.axis) if length else 0
+    together = length >= LONG_LINE and lines <= MOST_LONG_LINES and not is_half(dtype)
+    together = together and threads >= shapes.WARP
+    if together:
+        splits = 1
+        if 0 < lines < FULL_DEVICE:
+            splits = max(1, min(MOST_SHARES // lines, length // LEAST_SHARE))
+        shape = ScanShape(threads, True, lines * splits, threads * max(dtype.itemsize, 8), splits)
+        if splits > 1:
+            nbytes = told_offsets((Accumulator(nest.combiner, nest.store.value),), shape.blocks, 1)
+            shape = replace(shape, workspace_bytes=nbytes[-1])
+        return shape
+    return ScanShape(threads, False, ceil_div(lines, threads), 0)
+
+
+def scatter_shape(steps: int, points: int, threads: int) -> ScatterShape:
+    """Geometry of updates: `steps` of them in order, at each of `points` independent points.
+
+    Walking costs little beside updating, which waits for memory; so a long walk with few points is
+    made by many threads, each of which updates little.
+    """
+    owners = 1
+    if steps >= LONG_WALK and points:
+        owners = max(1, min(power_of_two(steps) // 8, MOST_WALKERS // power_of_two(points)))
+    return ScatterShape(threads, owners, ceil_div(points * owners, threads) if steps else 0)
+
+
+def _demand(nest: PlainNest) -> int:
+    match nest:
+        case RowNest(space=space, loop=loop):
+            return prod(space) * ceil_div(prod(loop), 4)
+        case ScanNest(space=space, axis=axis):
+            return MOST_THREADS if space[axis] >= LONG_LINE else prod(space)
+        case ScatterNest(space=space, repeats=repeats):
+            steps, points = prod(space[:repeats]), prod(space[repeats:])
+            return points * scatter_shape(steps, points, MOST_THREADS).owners
+        case PrintNest(arguments=arguments):
+            return max((prod(a.shape) for a in arguments), default=1)
+        case MapNest(space=space):
+            return prod(space)
+
+
+def _most_row_threads(nest: RowNest) -> int:
+    """The threads that a block may have: several passes are made by as many as keep the row."""
+    if len(nest.passes) == 1:
+        return MOST_THREADS
+    if cluster_of(nest) > 1:
+        return cluster_threads(nest)
+    lanes = power_of_two(ceil_div(prod(nest.loop), steps_kept(nest)))
+    if loop_is_contiguous(nest):
+        return min(max(lanes, MOST_THREADS), most_row_threads(nest))
+    neighbours = min(32, power_of_two(prod(nest.space)))
+    return min(max(lanes * neighbours, MOST_THREADS), MOST_ROW_THREADS)

@@ -1,0 +1,126 @@
+"""Vectors of several parts of a thread's work, loaded before the first of them is used.
+
+Off alignment each vector lies in two aligned ones, which are all on their way before the first is
+waited for: a thread that waited for each would have too little in flight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from lowering.codegen.expressions import compute
+from lowering.codegen.maps.vectors import address, load_text, pack
+from lowering.codegen.preamble import c_type
+from lowering.codegen.source_writer import Body
+from lowering.fusion.access_patterns import VECTOR_BYTES, WORD_BYTES
+from lowering.plan.buffer import Buffer
+from tracegraph.ir.scalar import Axis, Load
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """`count` parts of a thread's work. Each begins with `lines`, which declare where on an axis it
+    is, the variable `place`, from its number, `part`.
+    """
+
+    body: Body
+    count: int
+    lines: tuple[str, ...]
+    axis: Axis
+    place: str
+
+    @contextmanager
+    def each(self) -> Iterator[None]:
+        """Text that runs for each part."""
+        with self.body.unrolled(f"for (int part = 0; part < {self.count}; ++part)"):
+            for line in self.lines:
+                self.body.line(line)
+            self.body.bind(self.axis, self.place)
+            yield
+
+    def declare(self, types: Mapping[Load, str]) -> dict[Load, str]:
+        """Declare an array for each load, with an item of a C++ type for each part."""
+        arrays = {load: self.body.fresh() for load in types}
+        for load, array in arrays.items():
+            self.body.line(f"{types[load]} {array}[{self.count}];")
+        return arrays
+
+    def fill(
+        self, arrays: Mapping[Load, str], text: Callable[[Load], str], addressed: bool = True
+    ) -> None:
+        """Assign to the items of arrays what `text` says of their loads; if it is `addressed`, the
+        indices are computed for it.
+        """
+        with self.each():
+            if addressed:
+                compute(self.body, [load.indices[0] for load in arrays])
+            for load, array in arrays.items():
+                self.body.line(f"{array}[part] = {text(load)};")
+
+
+def load_parts(
+    parts: Parts, widths: Mapping[Load, int], aligned: Mapping[Buffer, str]
+) -> dict[Load, str]:
+    """Load vectors of as many elements as `widths` says of each first element, whose index is flat;
+    returns the names of the arrays in which those of all parts are. `aligned` comes from
+    `declare_aligned`.
+    """
+    arrays = parts.declare({load: pack(load, width) for load, width in widths.items()})
+    split = {x: n for x, n in arrays.items() if x.buffer in aligned and _is_split(x, widths[x])}
+    whole = {load: array for load, array in arrays.items() if load not in split}
+    if split:
+        _fill_by_words(parts, split, widths, aligned)
+    if whole:
+        parts.fill(whole, lambda load: load_text(parts.body, load, widths[load], aligned))
+    return arrays
+
+
+def _fill_by_words(
+    parts: Parts,
+    arrays: Mapping[Load, str],
+    widths: Mapping[Load, int],
+    aligned: Mapping[Buffer, str],
+) -> None:
+    """Load vectors that may be off alignment: their words, of which come their elements."""
+    body = parts.body
+    sizes = {load: _nbytes(load, widths[load]) // WORD_BYTES for load in arrays}
+    words = parts.declare({load: f"tg_block<{size}>" for load, size in sizes.items()})
+
+    def block(load: Load) -> str:
+        return f"*reinterpret_cast<const tg_block<{sizes[load]}>*>({address(body, load)})"
+
+    def straddle(load: Load) -> str:
+        return f"tg_load_straddle<{sizes[load]}>({address(body, load)})"
+
+    def within(load: Load) -> str:
+        return f"tg_within({both[load]}[part], {address(body, load)})"
+
+    def elements(load: Load) -> str:
+        kind = c_type(load.buffer.type.dtype)
+        return f"tg_elements<{widths[load]}, {kind}>({words[load]}[part])"
+
+    (test,) = {aligned[load.buffer] for load in arrays}
+    with body.block(f"if ({test})"):
+        parts.fill(words, block)
+    with body.block("else"):
+        # one load after the other: with all of them, registers would be for the rare case
+        for load, size in sizes.items():
+            both = parts.declare({load: f"tg_straddle<{size}>"})
+            parts.fill(both, straddle)
+            parts.fill({load: words[load]}, within)
+    parts.fill(arrays, elements, addressed=False)
+
+
+def _is_split(load: Load, width: int) -> bool:
+    """Whether a vector off alignment is loaded as the two aligned ones that it lies in, by the rule
+    that `tg_load` in preamble.cuh has for a vector alone; else its elements are loaded one by one.
+    """
+    nbytes = _nbytes(load, width)
+    return nbytes >= WORD_BYTES and (width > 2 or nbytes == VECTOR_BYTES)
+
+
+def _nbytes(load: Load, width: int) -> int:
+    nbytes: int = width * load.buffer.type.dtype.itemsize
+    return nbytes

@@ -1,0 +1,21 @@
+"""The kinds of nest that code is written for: a reduction is rows with one pass."""
+
+from __future__ import annotations
+
+from lowering.fusion.row_passes import as_rows
+from lowering.plan.kernel import (
+    MapNest,
+    Nest,
+    PrintNest,
+    ReduceNest,
+    RowNest,
+    ScanNest,
+    ScatterNest,
+)
+
+PlainNest = MapNest | RowNest | ScanNest | ScatterNest | PrintNest
+
+
+def plain(nest: Nest) -> PlainNest:
+    """The nest, a reduction as what it is: one pass over each row that stores nothing."""
+    return as_rows(nest) if isinstance(nest, ReduceNest) else nest

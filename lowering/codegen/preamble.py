@@ -1,0 +1,71 @@
+"""The device C++ that every generated unit begins with, and the C++ names of dtypes in it."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from tracegraph.ir.types import SHORT_NAMES, bfloat16
+
+_C_TYPES: dict[np.dtype[Any], str] = {
+    np.dtype(np.bool_): "bool",
+    np.dtype(np.float16): "tg_half",
+    bfloat16: "tg_bfloat16",
+    np.dtype(np.float32): "float",
+    np.dtype(np.float64): "double",
+    np.dtype(np.complex64): "tg_c64",
+    np.dtype(np.complex128): "tg_c128",
+}
+
+
+def c_type(dtype: np.dtype[Any]) -> str:
+    """The C++ type that an element of a dtype has in memory.
+
+    >>> c_type(np.dtype(np.int16)), c_type(np.dtype(np.float16))
+    ('tg_i16', 'tg_half')
+    """
+    return _C_TYPES.get(dtype) or f"tg_{SHORT_NAMES[dtype]}"
+
+
+def value_type(dtype: np.dtype[Any]) -> str:
+    """The C++ type that scalar programs compute with: float for the 16-bit floats, else `c_type`.
+
+    >>> value_type(np.dtype(np.float16))
+    'float'
+    """
+    return "float" if is_half(dtype) else c_type(dtype)
+
+
+def kind(dtype: np.dtype[Any]) -> str:
+    """The key of a dtype in `Elementwise.c`: 'b', 'i', 'u', 'f' (bfloat16 too) or 'c'.
+
+    >>> kind(bfloat16)
+    'f'
+    """
+    return "f" if dtype == bfloat16 else dtype.kind
+
+
+def is_half(dtype: np.dtype[Any]) -> bool:
+    """Whether a dtype is float16 or bfloat16, which are stored but not computed with."""
+    return dtype == np.float16 or dtype == bfloat16
+
+
+_PARTS = (
+    "preamble.cuh",
+    "half.cuh",
+    "complex.cuh",
+    "cluster.cuh",
+    "shares.cuh",
+    "dependents.cuh",
+    "fetch.cuh",
+)
+
+
+@cache
+def preamble() -> str:
+    """The C++ text itself: types, casts and functions, all named ``tg_…``."""
+    package = files("lowering.codegen").joinpath("device")
+    return "\n".join(package.joinpath(name).read_text("utf-8") for name in _PARTS)

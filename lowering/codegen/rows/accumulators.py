@@ -1,0 +1,109 @@
+"""Fold: the variables of one accumulator, and the statements that fold into them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lowering.codegen.constants import constant
+from lowering.codegen.expressions import combine, round_to
+from lowering.codegen.preamble import c_type
+from lowering.codegen.rows.accumulator_layout import cells
+from lowering.codegen.source_writer import Body
+from lowering.plan.kernel import Accumulator
+from tracegraph.ir.combiners import ADD, MULTIPLY
+from tracegraph.ir.op import Combiner
+from tracegraph.ir.scalar import INDEX, Accumulated, Apply, Expr, const
+
+NO_POSITION = np.iinfo(np.int64).max
+"""The position of nothing: later than any element, so that ties go to the element."""
+
+SHORT = 2
+"""Bytes of integers of which thousands have a sum of 32 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """Accumulator `number` of a nest. `dtypes` are those of its cells: a value, and a position."""
+
+    number: int
+    combiner: Combiner
+    dtype: np.dtype[Any]
+    arg: bool
+    dtypes: tuple[np.dtype[Any], ...]
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The C++ types of the cells."""
+        return tuple(map(c_type, self.dtypes))
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether two values give the same in either order. Extrema of floating-point numbers do
+        not: zeros of both signs are equal.
+        """
+        return self.arg or self.dtype.kind in "biu" or self.combiner in (ADD, MULTIPLY)
+
+    def cells(self, name: str) -> tuple[str, ...]:
+        """The variables of a set of accumulators called `name`: the value, and the position."""
+        value = f"{name}{self.number}"
+        return (value, f"{value}_at") if self.arg else (value,)
+
+    def declare(self, body: Body, name: str) -> None:
+        """Declare the variables, holding the fold of nothing."""
+        for cell, type_, text in zip(self.cells(name), self.types, self._nothing(), strict=True):
+            body.line(f"{type_} {cell} = {text};")
+
+    def reset(self, body: Body, name: str) -> None:
+        """Let the variables hold the fold of nothing again."""
+        for cell, text in zip(self.cells(name), self._nothing(), strict=True):
+            body.line(f"{cell} = {text};")
+
+    def _nothing(self) -> tuple[str, ...]:
+        value = constant(const(self.combiner.identity(self.dtype), self.dtypes[0]))
+        return (value, f"{NO_POSITION}ll") if self.arg else (value,)
+
+    def absorb(self, body: Body, name: str, other: tuple[str, ...]) -> None:
+        """Fold other cells into the variables called `name`."""
+        mine = self.cells(name)
+        folded = combine(self.combiner, self.dtype, mine[0], other[0])
+        if not self.arg:
+            body.line(f"{mine[0]} = {folded};")
+            return
+        kind = self.types[0]
+        with body.block(""):
+            body.line(f"const {kind} rival = {other[0]}, best = {folded};")
+            body.line(f"const tg_i64 rival_at = {other[1]};")
+            body.line(
+                f"if (!tg_alike(best, {mine[0]}) || "
+                f"(tg_alike(rival, {mine[0]}) && rival_at < {mine[1]})) "
+                f"{{ {mine[0]} = rival; {mine[1]} = rival_at; }}"
+            )
+
+    def short_term(self, element: Expr) -> Expr | None:
+        """What many elements can be summed of in 32 bits before their sum is folded: integers of 16
+        bits at most, which the element is or is cast from. None if the fold is no sum of such.
+        """
+        if self.combiner is not ADD or self.dtype.kind not in "iu":
+            return None
+        term = element
+        if isinstance(element, Apply) and element.op.name == "cast" and self.dtype.itemsize > SHORT:
+            term = element.args[0]
+        return term if term.dtype.kind in "biu" and term.dtype.itemsize <= SHORT else None
+
+    def result(self, name: str) -> tuple[Expr, str]:
+        """The expression that stands for the final value, and its text."""
+        if self.arg:
+            return Accumulated.make(self.number, INDEX), self.cells(name)[1]
+        text = round_to(self.dtype, self.cells(name)[0])
+        return Accumulated.make(self.number, self.dtype), text
+
+
+def folds_of(accumulators: tuple[Accumulator, ...]) -> list[Fold]:
+    """The folds of a nest's accumulators."""
+    return [
+        Fold(number, a.combiner, a.value.dtype, a.arg, cells(a))
+        for number, a in enumerate(accumulators)
+    ]

@@ -1,0 +1,143 @@
+"""Neighbouring columns of narrow elements: folded by one thread, and loaded as one.
+
+A warp that loads one float16 a thread moves half of what it moves of float32, at the same cost; and
+a thread has only so many loads in flight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from lowering.codegen import geometry_records as shapes
+from lowering.codegen.expressions import compute
+from lowering.codegen.maps.loads import Parts, load_parts
+from lowering.codegen.maps.vectors import load_text
+from lowering.codegen.nest_kinds import PlainNest
+from lowering.codegen.source_writer import Body
+from lowering.fusion.access_patterns import VECTOR_BYTES, WORD_BYTES, loop_is_contiguous
+from lowering.plan.buffer import Buffer
+from lowering.plan.kernel import Pass, RowNest
+from lowering.plan.nest_analysis import loads
+from lowering.planning.stage import map_nest
+from tracegraph.ir.scalar import Accumulated, Axis, Expr, Load, Sum
+
+FEWEST_THREADS = 32  # that load neighbouring columns
+MOST_ACCUMULATORS = 8  # of a thread
+MUCH = 32
+"""Times of `LARGE_ROWS` elements, for each word of a row that a thread folds, from which more words
+than one are faster: on an H200, the sums of the columns of float16 2048x4096 take 4.3 us with one
+word, 5.0 with two, and 5.1 with four.
+"""
+
+
+def widened(nest: PlainNest) -> PlainNest:
+    """A reduction over leading axes with as many columns a point as make up a word."""
+    if not isinstance(nest, RowNest) or nest.signals or len(nest.passes) != 1:
+        return nest
+    (only,) = nest.passes
+    read = loads([accumulator.value for accumulator in only.accumulators])
+    number = max((a for a, n in enumerate(nest.space) if n > 1), default=None)
+    if number is None or not read or only.stores:
+        return nest
+    together = _together(nest, nest.space[number], min(load.dtype.itemsize for load in read))
+    if together == 1 or loop_is_contiguous(nest):
+        return nest
+    return _widened(nest, number, together)
+
+
+def _together(nest: RowNest, columns: int, narrowest: int) -> int:
+    """The columns of a thread: as many as one access moves, or make up a word, or only one; more
+    than a word where there is enough to do for fewer threads.
+    """
+    size, own = prod(nest.space) * prod(nest.loop), len(nest.passes[0].accumulators)
+    word = WORD_BYTES // narrowest
+    together = VECTOR_BYTES // narrowest if word > 1 else 1
+    while together > 1:
+        few = (
+            together * own <= MOST_ACCUMULATORS
+            and size >= together // word * MUCH * shapes.LARGE_ROWS
+        )
+        whole = columns % together == 0 and columns >= FEWEST_THREADS * together
+        if whole and (few or (together == word and size >= shapes.LARGE_ROWS)):
+            return together
+        together = together // 2 if together > word else 1
+    return 1
+
+
+def _widened(nest: RowNest, number: int, together: int) -> RowNest:
+    column = Axis.make(number, nest.space[number])
+    word = Axis.make(number, nest.space[number] // together)
+    (only,) = nest.passes
+    count = len(only.accumulators)
+    copies = []
+    for item in range(together):
+        replacement: dict[Expr, Expr] = {column: word * together + item}
+        for at, accumulator in enumerate(only.accumulators):
+            own = Accumulated.make(at, accumulator.value.dtype)
+            replacement[own] = Accumulated.make(item * count + at, accumulator.value.dtype)
+        copy = map_nest(nest, replacement)
+        assert isinstance(copy, RowNest)
+        copies.append(copy)
+    return replace(
+        nest,
+        space=(*nest.space[:number], word.extent, *nest.space[number + 1 :]),
+        passes=(Pass(tuple(a for copy in copies for a in copy.passes[0].accumulators), ()),),
+        stores=tuple(store for copy in copies for store in copy.stores),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Loads of neighbouring elements, the first of which lies at a multiple of their number."""
+
+    loads: tuple[Load, ...]
+
+
+def runs_of(roots: Iterable[Expr]) -> list[Run]:
+    """The runs among the flat loads below some expressions, each as long as one access can be."""
+    found = dict.fromkeys(loads(list(roots)))
+    runs: list[Run] = []
+    for load in found:
+        if load.guard is not None or any(load in run.loads for run in runs):
+            continue
+        length = VECTOR_BYTES // load.dtype.itemsize
+        while length > 1 and length * load.dtype.itemsize >= WORD_BYTES:
+            run = [Load.make(load.buffer, (load.indices[0] + k,), None) for k in range(length)]
+            if _is_multiple(load.indices[0], length) and all(other in found for other in run):
+                runs.append(Run(tuple(run)))
+                break
+            length //= 2
+    return runs
+
+
+def longest(runs: Iterable[Run]) -> int:
+    """The most elements that a run has."""
+    return max((len(run.loads) for run in runs), default=1)
+
+
+def load_runs(body: Body, runs: Iterable[Run], aligned: Mapping[Buffer, str]) -> None:
+    """Load each run as one, and bind its elements."""
+    for run in runs:
+        first = run.loads[0]
+        compute(body, first.indices)
+        name = body.fresh()
+        body.line(f"const auto {name} = {load_text(body, first, len(run.loads), aligned)};")
+        for place, load in enumerate(run.loads):
+            body.bind(load, f"{name}.items[{place}]")
+
+
+def load_runs_together(parts: Parts, runs: Sequence[Run], aligned: Mapping[Buffer, str]) -> None:
+    """Load the runs of several steps before the first is used, and bind their elements in each."""
+    widths = {run.loads[0]: len(run.loads) for run in runs}
+    names = load_parts(parts, widths, aligned)
+    for run in runs:
+        for number, load in enumerate(run.loads):
+            parts.body.bind(load, f"{names[run.loads[0]]}[part].items[{number}]")
+
+
+def _is_multiple(index: Expr, length: int) -> bool:
+    if not isinstance(index, Sum):
+        return False
+    return all(number % length == 0 for number in (index.offset, *(f for _, f in index.terms)))

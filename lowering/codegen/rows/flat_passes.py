@@ -1,0 +1,38 @@
+"""Passes over rows, with their expressions over linear indices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lowering.codegen.expressions import stored
+from lowering.codegen.flatten import POINT, STEP, Flattener
+from lowering.codegen.rows.accumulators import Fold
+from lowering.plan.kernel import Pass, RowNest, Store
+from tracegraph.ir.scalar import Expr
+
+
+def flattener_of(nest: RowNest) -> Flattener:
+    """What rewrites the expressions of rows over their linear indices."""
+    loop = list(enumerate(nest.loop, start=len(nest.space)))
+    return Flattener({POINT: list(enumerate(nest.space)), STEP: loop})
+
+
+@dataclass(frozen=True, slots=True)
+class FlatPass:
+    """A pass over linear indices: its folds, what each folds, and the stores of each step."""
+
+    folds: list[Fold]
+    values: list[Expr]
+    stores: list[Store]
+
+    @classmethod
+    def of(cls, row_pass: Pass, folds: Sequence[Fold], flat: Flattener) -> FlatPass:
+        """The pass of a nest whose accumulators are folded by `folds`."""
+        values = [flat(a.value) for a in row_pass.accumulators]
+        return cls(list(folds), values, list(map(flat.store, row_pass.stores)))
+
+    @property
+    def roots(self) -> list[Expr]:
+        """All that the pass computes at a step."""
+        return [*self.values, *stored(self.stores)]

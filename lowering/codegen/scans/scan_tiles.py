@@ -1,0 +1,177 @@
+"""Tiles of a scan: consecutive items of each thread, folded within threads, warps and the block.
+
+The totals of a warp's threads are folded by doubling distances (Hillis and Steele, 1986), those of
+the warps one after the other; what came before the tile is carried along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lowering.codegen.constants import constant
+from lowering.codegen.expressions import cast, combine, compute, value, write_store
+from lowering.codegen.geometry_records import WARP
+from lowering.codegen.maps.vectors import Vectors, compute_uniform, load_text, pack, store_line
+from lowering.codegen.preamble import c_type
+from lowering.codegen.source_writer import Body
+from lowering.fusion.access_patterns import VECTOR_BYTES
+from lowering.plan.buffer import Buffer
+from lowering.plan.kernel import Store
+from lowering.plan.nest_analysis import loads
+from tracegraph.ir.op import Combiner
+from tracegraph.ir.scalar import Axis, Expr, Load, const
+
+ITEM_BYTES = 32  # that a thread folds of a tile: whole sectors of memory
+FEWEST_ITEMS, MOST_ITEMS = 4, 16
+
+
+@dataclass(frozen=True, slots=True)
+class ScanTile:
+    """What one block folds at a time of a line: `store` at each step."""
+
+    combiner: Combiner
+    store: Store
+    step: Axis
+    threads: int
+
+    @property
+    def kind(self) -> str:
+        """The C++ type of an item."""
+        return c_type(self.store.value.dtype)
+
+    @property
+    def items(self) -> int:
+        """Consecutive items of each thread."""
+        wanted = ITEM_BYTES // self.store.value.dtype.itemsize
+        return max(FEWEST_ITEMS, min(MOST_ITEMS, wanted))
+
+    @property
+    def size(self) -> int:
+        """Items of all threads."""
+        return self.threads * self.items
+
+    @property
+    def width(self) -> int:
+        """Items that may be accessed as one."""
+        accesses: list[Load | Store] = [self.store, *loads([self.store.value])]
+        sizes: list[int] = [access.buffer.type.dtype.itemsize for access in accesses]
+        return min(self.items, VECTOR_BYTES // max(sizes))
+
+    def folded(self, left: str, right: str) -> str:
+        """The fold of two values."""
+        dtype = self.store.value.dtype
+        return cast(self.kind, combine(self.combiner, dtype, left, right))
+
+
+def load_items(
+    body: Body,
+    tile: ScanTile,
+    vectors: Vectors,
+    aligned: Mapping[Buffer, str],
+    number: str,
+    end: str,
+) -> None:
+    """Declare the thread's `items` and compute them; those from `end` on fold nothing."""
+    dtype = tile.store.value.dtype
+    identity = constant(const(tile.combiner.identity(dtype), dtype))
+    body.line(f"{tile.kind} items[{tile.items}];")
+    groups = tile.items // tile.width
+    if vectors.loads:
+        with body.block("if (whole)"):
+            loaded = {load: body.fresh() for load in vectors.loads}
+            for load, name in loaded.items():
+                body.line(f"{pack(load, tile.width)} {name}[{groups}];")
+            with body.unrolled(f"for (int group = 0; group < {groups}; ++group)"):
+                _place_group(body, tile, number)
+                compute(body, [load.indices[0] for load in loaded])
+                for load, name in loaded.items():
+                    text = load_text(body, load, tile.width, aligned)
+                    body.line(f"{name}[group] = {text};")
+            with body.unrolled(f"for (int group = 0; group < {groups}; ++group)"):
+                _place_group(body, tile, number)
+                compute_uniform(body, vectors, tile.step, "first")
+                with body.unrolled(f"for (int item = 0; item < {tile.width}; ++item)"):
+                    body.line(f"const {number} step = first + item;")
+                    body.bind(tile.step, "step")
+                    for load, name in loaded.items():
+                        body.bind(load, f"{name}[group].items[item]")
+                    compute(body, [tile.store.value])
+                    place = f"items[group * {tile.width} + item]"
+                    body.line(f"{place} = {value(body, tile.store.value)};")
+    each_item = f"for (int item = 0; item < {tile.items}; ++item)"
+    with body.block("else" if vectors.loads else ""), body.unrolled(each_item):
+        body.line(f"const {number} step = base + thread * {tile.items} + item;")
+        body.line(f"items[item] = {identity};")
+        with body.block(f"if (step < {end})"):
+            body.bind(tile.step, "step")
+            compute(body, [tile.store.value])
+            body.line(f"items[item] = {value(body, tile.store.value)};")
+
+
+def fold_threads(body: Body, tile: ScanTile) -> None:
+    """Fold each thread's items along, what comes before them into `before`, and all that is known
+    after the tile into `carried`.
+
+    Nothing is carried into the first tile of a line: not even an identity, which changes -0.
+    """
+    with body.unrolled(f"for (int item = 1; item < {tile.items}; ++item)"):
+        body.line(f"items[item] = {tile.folded('items[item - 1]', 'items[item]')};")
+    body.line(f"totals[thread] = items[{tile.items - 1}];")
+    body.line("__syncwarp();")
+    with body.block(f"for (int distance = 1; distance < {WARP}; distance *= 2)"):
+        body.line(f"{tile.kind} total = totals[thread];")
+        left = tile.folded("totals[thread - distance]", "total")
+        body.line(f"if (thread % {WARP} >= distance) total = {left};")
+        body.line("__syncwarp();")
+        body.line("totals[thread] = total;")
+        body.line("__syncwarp();")
+    body.line("__syncthreads();")
+    body.line(f"{tile.kind} before = carried;")
+    with body.block(f"for (int warp = 0; warp < {tile.threads // WARP}; ++warp)"):
+        body.line(f"const {tile.kind} total = totals[warp * {WARP} + {WARP - 1}];")
+        body.line(f"if (warp == thread / {WARP}) before = carried;")
+        body.line(f"carried = base == 0 && warp == 0 ? total : {tile.folded('carried', 'total')};")
+    with body.block(f"if (thread % {WARP} > 0)"):
+        body.line(f"const {tile.kind} total = totals[thread - 1];")
+        first = f"base == 0 && thread < {WARP}"
+        body.line(f"before = {first} ? total : {tile.folded('before', 'total')};")
+
+
+def store_items(
+    body: Body,
+    tile: ScanTile,
+    vectors: Vectors,
+    aligned: Mapping[Buffer, str],
+    number: str,
+    end: str,
+) -> None:
+    """Store what is folded up to each of the thread's items."""
+    store, first = tile.store, "base + thread == 0"
+    if vectors.stores:
+        each_group = f"for (int group = 0; group < {tile.items // tile.width}; ++group)"
+        with body.block("if (whole)"), body.unrolled(each_group):
+            _place_group(body, tile, number)
+            name, place = body.fresh(), f"items[group * {tile.width} + item]"
+            body.line(f"{pack(store, tile.width)} {name};")
+            with body.unrolled(f"for (int item = 0; item < {tile.width}; ++item)"):
+                text = f"{first} ? {place} : {tile.folded('before', place)}"
+                body.line(f"{name}.items[item] = {text};")
+            compute(body, store.indices)
+            body.line(store_line(body, store, tile.width, name, aligned))
+    each_item = f"for (int item = 0; item < {tile.items}; ++item)"
+    with body.block("else" if vectors.stores else ""), body.unrolled(each_item):
+        body.line(f"const {number} step = base + thread * {tile.items} + item;")
+        with body.block(f"if (step < {end})"):
+            body.bind(tile.step, "step")
+            roots: list[Expr] = [*store.indices, *([] if store.guard is None else [store.guard])]
+            compute(body, roots)
+            write_store(
+                body, store, f"{first} ? items[item] : {tile.folded('before', 'items[item]')}"
+            )
+
+
+def _place_group(body: Body, tile: ScanTile, number: str) -> None:
+    place = f"base + thread * {tile.items} + group * {tile.width}"
+    body.line(f"const {number} first = {place};")
+    body.bind(tile.step, "first")

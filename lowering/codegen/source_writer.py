@@ -1,0 +1,78 @@
+"""Body: the C++ text of a kernel while it is written, and the names of what is computed so far."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Set
+from contextlib import contextmanager
+
+from lowering.codegen.parameters import Parameter
+from lowering.plan.buffer import Buffer
+from tracegraph.ir.scalar import Expr
+
+
+class Body:
+    """Statements in nested C++ blocks.
+
+    A name that is bound in a block is known until the block ends, as in C++.
+    """
+
+    def __init__(
+        self, pointers: Mapping[Buffer, str], names: Mapping[Parameter, str], loops: Set[int]
+    ) -> None:
+        self.pointers = pointers
+        self.names = names  # of the parameters that are no buffers
+        self.loops = loops  # the conditions of while nodes
+        self._lines: list[str] = []
+        self._depth = 1
+        self._scopes: list[dict[Expr, str]] = [{}]
+        self._fresh = 0
+
+    @property
+    def text(self) -> str:
+        """What was written."""
+        return "".join(line + "\n" for line in self._lines)
+
+    def line(self, text: str) -> None:
+        """Write one line at the current depth."""
+        self._lines.append("  " * self._depth + text)
+
+    @contextmanager
+    def block(self, head: str) -> Iterator[None]:
+        """Write `head { … }` around what is written inside."""
+        self.line(f"{head} {{".lstrip())
+        self._depth += 1
+        self._scopes.append({})
+        yield
+        self._scopes.pop()
+        self._depth -= 1
+        self.line("}")
+
+    @contextmanager
+    def unrolled(self, head: str) -> Iterator[None]:
+        """Write a loop to be unrolled: only so can arrays that it indexes be registers."""
+        self.line("#pragma unroll")
+        with self.block(head):
+            yield
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """Forget at the end what is bound inside, though its variables remain."""
+        self._scopes.append({})
+        yield
+        self._scopes.pop()
+
+    def bind(self, expr: Expr, text: str) -> None:
+        """Let `text` stand for an expression until the block ends."""
+        self._scopes[-1][expr] = text
+
+    def name(self, expr: Expr) -> str | None:
+        """What stands for an expression, or None if it was not computed here or outside."""
+        for scope in reversed(self._scopes):
+            if expr in scope:
+                return scope[expr]
+        return None
+
+    def fresh(self) -> str:
+        """A variable name that is used nowhere else in the kernel."""
+        self._fresh += 1
+        return f"v{self._fresh - 1}"

@@ -1,0 +1,309 @@
+"""The C++ text of all kernels of a Plan: one translation unit, and how each kernel is launched."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Collection, Iterator, Mapping, Set
+from dataclasses import dataclass, replace
+
+from lowering.allocation.assign import ALIGNMENT
+from lowering.codegen.constants import constant
+from lowering.codegen.geometry import block_threads, nest_shape
+from lowering.codegen.geometry_records import (
+    MapShape,
+    PrintShape,
+    ReduceShape,
+    ScanShape,
+    ScatterShape,
+    Shape,
+    TileShape,
+)
+from lowering.codegen.maps.maps import write_map
+from lowering.codegen.maps.tiles import write_tiles
+from lowering.codegen.nest_kinds import PlainNest, plain
+from lowering.codegen.parameters import (
+    ConditionHandle,
+    FailureWord,
+    Parameter,
+    PrintRing,
+    PrintSite,
+    StepCount,
+    StopFlag,
+    TableEntry,
+    Workspace,
+)
+from lowering.codegen.preamble import c_type, preamble
+from lowering.codegen.prints import print_site, write_print
+from lowering.codegen.rows.cluster_geometry import cluster_of, resident_blocks
+from lowering.codegen.rows.column_runs import widened
+from lowering.codegen.rows.reductions import write_reduction
+from lowering.codegen.rows.rows import write_rows
+from lowering.codegen.scans.scans import write_scan
+from lowering.codegen.scatters import write_scatter
+from lowering.codegen.signals import signal_parameters
+from lowering.codegen.source_writer import Body
+from lowering.plan.buffer import Buffer
+from lowering.plan.kernel import Kernel, MapNest, PrintNest, RowNest, ScanNest, ScatterNest
+from lowering.plan.nest_analysis import nest_loads, nest_signals, nest_stores
+from lowering.plan.plan import KernelNode, Plan, WhileNode, walk
+from lowering.plan.rounding import round_up
+from tracegraph.ir.scalar import const
+
+
+@dataclass(frozen=True, slots=True)
+class KernelCode:
+    """How a kernel node is launched: the function's name, its parameters and geometry."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared_bytes: int
+    cluster: int = 1
+    """Blocks that run together, where the device has clusters."""
+
+    @property
+    def buffers(self) -> set[Buffer]:
+        """What the kernel reads or writes, whether it has the address or finds it in the table."""
+        by_table = {p.buffer for p in self.parameters if isinstance(p, TableEntry)}
+        return by_table | {p for p in self.parameters if isinstance(p, Buffer)}
+
+    @property
+    def workspace_bytes(self) -> int:
+        """Bytes of workspace that the node needs, 0 if none."""
+        return sum(p.nbytes for p in self.parameters if isinstance(p, Workspace))
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A translation unit and what each kernel node of the Plan launches of it."""
+
+    source: str
+    kernels: Mapping[KernelNode, KernelCode]
+
+
+def unit_source(plan: Plan) -> Unit:
+    """The C++ translation unit of a Plan's kernels, those of loop bodies and branches included.
+
+    Kernels with the same text share one function. The text depends on the Plan only, so that what
+    was compiled can be cached by it.
+    """
+    names: dict[str, str] = {}
+    kernels: dict[KernelNode, KernelCode] = {}
+    functions: list[str] = []
+    # copies of a loop's body share kernels
+    written: dict[tuple[Kernel, bool], tuple[str, KernelCode]] = {}
+    top, by_table = frozenset(plan.graph.nodes), frozenset(plan.tabled)
+    loops = {node.condition for node in walk(plan.graph) if isinstance(node, WhileNode)}
+    for node in walk(plan.graph):
+        if not isinstance(node, KernelNode) or node in kernels:
+            continue
+        tabled = frozenset[Buffer]() if node in top else by_table
+        if (node.kernel, bool(tabled)) not in written:
+            found = kernel_text(node.kernel, plan.offsets, loops, tabled)
+            written[node.kernel, bool(tabled)] = found
+        text, code = written[node.kernel, bool(tabled)]
+        if text not in names:
+            prefix = f"{plan.name}_"  # keeps clear of the functions of C++
+            name = prefix + node.kernel.name.removeprefix(prefix)
+            names[text] = _identifier(name, taken=names.values())
+            functions.append(text.replace(NAME, names[text]))
+        kernels[node] = replace(code, name=names[text])
+    return Unit("\n".join([preamble(), *functions]), kernels)
+
+
+FEW_BLOCKS = 16
+"""Blocks of a kernel that lets the next one be put on the device at once, while it runs.
+
+On an H200, a chain of kernels of 8 blocks takes 0.67 us each then, and 0.72 where the next one has
+to wait until blocks end. Of more blocks, each pays for saying so, and the next takes their room.
+"""
+
+NAME = "KERNEL_NAME"
+"""Stands for the function's name until it is known that no other kernel has the same text."""
+
+
+def kernel_text(
+    kernel: Kernel,
+    offsets: Mapping[Buffer, int],
+    loops: Set[int],
+    tabled: Set[Buffer] = frozenset(),
+) -> tuple[str, KernelCode]:
+    """The function of a kernel, called `NAME`, and how it is launched.
+
+    `offsets` places scratch buffers: one that is only read, but overlaps another that is written,
+    is not declared free of aliases. `loops` are the conditions of while nodes. Addresses of what is
+    `tabled` are read from a table.
+    """
+    nests = tuple(widened(plain(nest)) for nest in kernel.nests)
+    cluster = max(map(cluster_of, nests), default=1)
+    if cluster > 1:  # those with clusters first: each is to begin where a cluster does
+        nests = tuple(sorted(nests, key=lambda nest: cluster_of(nest) == 1))
+    threads = block_threads(nests)
+    shapes = [nest_shape(n, threads, cluster if cluster_of(n) > 1 else 1) for n in nests]
+    read, written = _buffers(nests)
+    buffers = tuple(dict.fromkeys([*read, *written]))
+    others = tuple(dict.fromkeys(p for nest in nests for p in _parameters(nest, loops)))
+    workspace = sum(
+        round_up(s.workspace_bytes, ALIGNMENT) for s in shapes if isinstance(s, _Working)
+    )
+    sharing = [s for s in shapes if isinstance(s, (TileShape, ReduceShape, ScanShape, PrintShape))]
+    shared = max((s.shared_bytes for s in sharing), default=0)
+
+    pointers = {buffer: f"p{i}" for i, buffer in enumerate(buffers)}
+    names = _named(others)
+    body = Body(pointers, names, loops)
+    body.line("const int thread = int(threadIdx.x);")
+    declared: list[str] = []
+    parameters: list[Parameter] = []
+    for buffer, name in pointers.items():
+        pointer = _pointer(buffer, name, written, offsets)
+        if buffer in tabled:
+            body.line(f"{pointer} = ({c_type(buffer.type.dtype)}*)*t{name};")
+            declared.append(f"const tg_u64* t{name}")
+            parameters.append(TableEntry(buffer))
+        else:
+            declared.append(pointer)
+            parameters.append(buffer)
+    if shared:
+        body.line("extern __shared__ __align__(16) unsigned char shared[];")
+    blocks = _write_nests(body, nests, shapes, cluster)
+
+    declared += [f"{_SPELLING[type(parameter)][0]} {names[parameter]}" for parameter in others]
+    parameters += others
+    if workspace:
+        declared.append("unsigned char* workspace")
+        parameters.append(Workspace(workspace))
+    resident = resident_blocks(nests, threads, cluster)
+    match shapes:
+        case [TileShape(crossing=only)]:
+            resident = only.resident
+    bounds = f"__launch_bounds__({threads}{f', {resident}' if resident > 1 else ''})"
+    attribute = f"TG_CLUSTER({cluster}) " if cluster > 1 else ""
+    head = f'extern "C" __global__ void {attribute}{bounds}'
+    begin = "  tg_wait_for_primaries();\n"
+    if blocks <= FEW_BLOCKS:
+        begin += "  tg_launch_dependents();\n"
+    text = f"{head}\n{NAME}({', '.join(declared)}) {{\n{begin}{body.text}}}\n"
+    grid, block = (max(blocks, 1), 1, 1), (threads, 1, 1)  # a grid of nothing cannot be launched
+    return text, KernelCode(NAME, tuple(parameters), grid, block, shared, cluster)
+
+
+_Working = (ReduceShape, ScanShape)
+"""The shapes of nests that may need a workspace."""
+
+
+def _write_nests(
+    body: Body, nests: tuple[PlainNest, ...], shapes: list[Shape], cluster: int
+) -> int:
+    """Write each nest for its range of blocks; returns how many blocks there are, in clusters."""
+    busy = [(nest, shape) for nest, shape in zip(nests, shapes, strict=True) if shape.blocks]
+    start = used = 0
+    for position, (nest, shape) in enumerate(busy):
+        stop = start + shape.blocks
+        workspace = f"workspace + {used}" if used else "workspace"
+        if isinstance(shape, _Working):
+            used += round_up(shape.workspace_bytes, ALIGNMENT)
+        if len(busy) == 1:
+            body.line("const int block = int(blockIdx.x);")
+            _write_nest(body, nest, shape, workspace)
+        else:
+            last = position == len(busy) - 1 and stop % cluster == 0
+            test = "else" if last else f"if (blockIdx.x < {stop}u)"
+            with body.block(test if position == 0 or last else f"else {test}"):
+                body.line(f"const int block = int(blockIdx.x) - {start};")
+                _write_nest(body, nest, shape, workspace)
+        start = stop
+    return round_up(start, cluster)
+
+
+def _write_nest(body: Body, nest: PlainNest, shape: Shape, workspace: str) -> None:
+    if nest.predicates:
+        # joined by |, so that no load waits for another; all threads of a block decide alike
+        tests = (
+            f"(*{body.pointers[p.flag]} != {constant(const(p.value, p.flag.type.dtype))})"
+            for p in nest.predicates
+        )
+        body.line(f"if ({' | '.join(tests)}) return;")
+    match nest, shape:
+        case MapNest(), MapShape():
+            write_map(body, nest, shape)
+        case MapNest(), TileShape():
+            write_tiles(body, nest, shape)
+        case ScatterNest(), ScatterShape():
+            write_scatter(body, nest, shape)
+        case RowNest(passes=(_,)), ReduceShape():
+            write_reduction(body, nest, shape, f"({workspace})")
+        case RowNest(), ReduceShape():
+            write_rows(body, nest, shape)
+        case ScanNest(), ScanShape():
+            write_scan(body, nest, shape, f"({workspace})")
+        case PrintNest(), PrintShape():
+            write_print(body, nest, shape)
+
+
+def _parameters(nest: PlainNest, loops: Set[int]) -> Iterator[Parameter]:
+    """What a nest takes besides buffers and workspace."""
+    yield from signal_parameters(nest_signals(nest), loops)
+    if isinstance(nest, PrintNest):
+        yield PrintRing()
+        yield print_site(nest)
+
+
+def _buffers(nests: tuple[PlainNest, ...]) -> tuple[list[Buffer], list[Buffer]]:
+    """The buffers that a kernel reads and those that it writes, in order of first use."""
+    read: dict[Buffer, None] = {}
+    written: dict[Buffer, None] = {}
+    for nest in nests:
+        read.update((predicate.flag, None) for predicate in nest.predicates)
+        read.update((load.buffer, None) for load in nest_loads(nest))
+        written.update((store.buffer, None) for store in nest_stores(nest))
+    return list(read), list(written)
+
+
+_SPELLING: Mapping[type, tuple[str, str]] = {
+    ConditionHandle: ("tg_u64", "condition"),
+    StopFlag: ("const volatile tg_u32*", "stop"),
+    FailureWord: ("volatile tg_u64*", "failure"),
+    StepCount: ("volatile tg_i64*", "steps"),
+    PrintRing: ("volatile tg_ring*", "ring"),
+    PrintSite: ("tg_u64", "site"),
+}
+"""The C++ type of each kind of parameter, and what its names begin with."""
+
+
+def _named(parameters: tuple[Parameter, ...]) -> dict[Parameter, str]:
+    """The C++ names of parameters that are no buffers, numbered within their kind."""
+    names: dict[Parameter, str] = {}
+    for parameter in parameters:
+        number = sum(type(other) is type(parameter) for other in names)
+        names[parameter] = f"{_SPELLING[type(parameter)][1]}{number}"
+    return names
+
+
+def _pointer(
+    buffer: Buffer, name: str, written: list[Buffer], offsets: Mapping[Buffer, int]
+) -> str:
+    """The declaration of a pointer; read-only memory is declared so, for the read-only cache."""
+    kind = c_type(buffer.type.dtype)
+    if buffer in written:
+        return f"{kind}* {name}"
+    if any(_overlap(buffer, other, offsets) for other in written):
+        return f"const {kind}* {name}"
+    return f"const {kind}* __restrict__ {name}"
+
+
+def _overlap(left: Buffer, right: Buffer, offsets: Mapping[Buffer, int]) -> bool:
+    if left not in offsets or right not in offsets:
+        return False
+    starts, sizes = (offsets[left], offsets[right]), (left.type.nbytes, right.type.nbytes)
+    return starts[0] < starts[1] + sizes[1] and starts[1] < starts[0] + sizes[0]
+
+
+def _identifier(text: str, taken: Collection[str]) -> str:
+    """A C++ identifier that resembles a text and is not taken."""
+    base = re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_")
+    base = base if base and not base[0].isdigit() else f"k{base}"
+    names = itertools.chain([base], (f"{base}_{n}" for n in itertools.count(2)))
+    return next(name for name in names if name not in taken)

@@ -1,0 +1,78 @@
+"""Patching: the addresses that calls write into the kernel nodes of a graph."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Collection, Sequence
+from itertools import chain, compress
+from operator import ne
+from typing import Any
+
+from lowering.cuda.graph.emit import Users
+from lowering.cuda.interface import KernelNodeHandle
+from lowering.plan.buffer import Buffer
+
+Update = Callable[[], None]
+"""Gives one kernel node its present parameters, as `Driver.updater` makes it."""
+
+_ALL = slice(None)
+
+
+class Patches:
+    """The words that hold the addresses of a graph's arguments and results, and where they go.
+
+    All nodes share the words: so a call writes them once, however many nodes of whichever
+    executable it then has to update.
+    """
+
+    def __init__(
+        self,
+        buffers: Sequence[Buffer],
+        users: Users,
+        addresses: Sequence[int],
+        load: KernelNodeHandle | None,
+    ) -> None:
+        """The nodes hold these `addresses` now; the `load` node, if any, holds none of them."""
+        self.words: Any = (ctypes.c_uint64 * len(buffers))(*addresses)
+        self.kernels: list[dict[KernelNodeHandle, None]] = []
+        self.load = load
+        for number, buffer in enumerate(buffers):
+            own = users.get(buffer, ())
+            for kernel, position in own:
+                kernel.share(position, self.words, number)
+            self.kernels.append({kernel: None for kernel, _ in own})
+
+    def of(self, updater: Callable[[KernelNodeHandle], Update]) -> Updates:
+        """Those of one executable, whose nodes hold the first addresses."""
+        return Updates(self, updater)
+
+
+class Updates:
+    """The updates of the nodes of one executable."""
+
+    def __init__(self, patches: Patches, updater: Callable[[KernelNodeHandle], Update]) -> None:
+        self._words = patches.words
+        kernels = dict.fromkeys(chain.from_iterable(patches.kernels))
+        made = {kernel: updater(kernel) for kernel in kernels}
+        self._of_each = [dict.fromkeys(made[kernel] for kernel in own) for own in patches.kernels]
+        one_has_all = len(made) == 1 and all(self._of_each)
+        self._always = tuple(made.values()) if one_has_all else None
+        if patches.load is not None:
+            made[patches.load] = updater(patches.load)
+        self.load = () if patches.load is None else (made[patches.load],)
+        self._kernels = {update: kernel for kernel, update in made.items()}
+
+    def write(self, before: list[int], addresses: list[int]) -> Collection[Update]:
+        """Let nodes that are updated hold these addresses, which are not the same as those before.
+
+        Returns the updates of the nodes that one of the others was in.
+        """
+        self._words[_ALL] = addresses
+        if self._always is not None:  # one kernel uses all
+            return self._always
+        moved = list(compress(self._of_each, map(ne, before, addresses)))
+        return moved[0] if len(moved) == 1 else dict.fromkeys(chain.from_iterable(moved))
+
+    def kernel(self, update: Update) -> KernelNodeHandle:
+        """The node of an update."""
+        return self._kernels[update]

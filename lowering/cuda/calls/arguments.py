@@ -1,0 +1,200 @@
+"""What a call passes, as device addresses: in place where possible, else copied once.
+
+DeviceBuffer, DLPack, __cuda_array_interface__   used where they are, if contiguous and aligned
+other device arrays                              packed into pooled memory by one kernel
+Python scalars, NumPy scalars, ndarrays          by value if small, else copied to pooled memory
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from lowering.cuda.device import OpenDevice
+from lowering.cuda.graph.copies import (
+    COPY_THREADS,
+    PACK_KERNEL,
+    PACK_SOURCE,
+    copy_grid,
+    pack_values,
+)
+from lowering.cuda.graph.small_inputs import Values, ValueSlot
+from lowering.cuda.interface import ForeignArray, Launch
+from lowering.cuda.memory.pool import CudaBuffer, Lease
+from lowering.cuda.streams.in_flight import Flight, later
+from lowering.cuda.streams.stream_state import Lane
+from tracegraph.ir.types import ArrayType
+
+NUMBERS = frozenset({bool, int, float, complex})
+"""Classes of Python numbers, which travel by value to inputs without axes."""
+
+
+@dataclass(slots=True)
+class Bound:
+    """What follows from the arguments of one call on the stream of `lane`.
+
+    `flight` is the last launch with loops that they wait for. `borrowed` are buffers of other
+    streams. `leases` must stay until the launch is enqueued, `foreign` arrays of other libraries
+    until it has run.
+    """
+
+    lane: Lane
+    borrowed: list[CudaBuffer] = field(default_factory=list)
+    flight: Flight | None = None
+    leases: list[Lease] = field(default_factory=list)
+    foreign: list[Any] = field(default_factory=list)
+    bytes_copied: int = 0
+
+
+class Input:
+    """What a Plan takes at one place.
+
+    A small one has a slot at a fixed address, and a part of `values` for what is passed.
+    """
+
+    __slots__ = ("_cell", "_cell_words", "_values", "address", "device", "last", "slot", "type")
+
+    def __init__(
+        self,
+        type_: ArrayType,
+        device: OpenDevice,
+        address: int | None = None,
+        slot: ValueSlot | None = None,
+        values: Values | None = None,
+    ) -> None:
+        self.type = type_
+        self.device = device
+        self.slot = slot
+        if slot is None or address is None or values is None:
+            return
+        self.address = address
+        self._values = values
+        memory = np.zeros(slot.words, np.uint64)
+        self._cell = np.ndarray(type_.shape, type_.dtype, memory)
+        self._cell_words = memory.data
+        self.last: Any = None  # the number that `write_number` wrote, if nothing else was since
+
+    @property
+    def takes_numbers(self) -> bool:
+        """Whether a Python number goes by value."""
+        return self.slot is not None and not self.type.shape
+
+    def write_number(self, value: complex) -> None:
+        """The same as `write` of an object of a class in NUMBERS: what is passed again is known."""
+        if value is not self.last:
+            self.write(value)
+            self.last = value
+
+    def write(self, value: Any) -> None:
+        """Let launches pass this value, an array or a number."""
+        assert self.slot is not None
+        self.last = None
+        self._cell[...] = value
+        values = self._values
+        words = values.words
+        for position, word in enumerate(self._cell_words, self.slot.parameter):
+            if words[position] != word:
+                values.stale = True
+                words[position] = word
+
+
+def bind(argument: Any, wanted: Input, bound: Bound) -> int:
+    """The address at which the graph reads `argument`.
+
+    Raises:
+        TypeError: the argument's dtype or shape is not that of the Plan's input.
+        ValueError: the argument is on another device.
+        StoppedError: the launch that it waits for was stopped.
+    """
+    type_, device = wanted.type, wanted.device
+    if type(argument) in NUMBERS and wanted.takes_numbers:
+        wanted.write_number(argument)
+        return wanted.address
+    if isinstance(argument, CudaBuffer):
+        if argument.type is not type_:
+            check_type(argument.type.dtype, argument.type.shape, type_)
+        timeline, flight = bound.lane.timeline, argument.flight
+        if argument.timeline is not timeline:
+            _check_device(argument.device, device)
+            flight = argument.lend(timeline)
+            bound.borrowed.append(argument)
+        bound.flight = later(bound.flight, flight)
+        return argument.pointer
+    if not isinstance(argument, np.ndarray | np.generic | bool | int | float | complex):
+        foreign = bound.lane.driver.foreign(argument)
+        if foreign is not None:
+            return _bind_foreign(foreign, type_, device, bound)
+    array = host_array(argument, type_)
+    if wanted.slot is not None:
+        wanted.write(array)
+        return wanted.address
+    lease = bound.lane.pool.take(array.nbytes)
+    if array.nbytes:
+        bound.lane.timeline.write(lease.pointer, array)
+    bound.leases.append(lease)
+    bound.bytes_copied += array.nbytes
+    return lease.pointer
+
+
+def _bind_foreign(array: ForeignArray, type_: ArrayType, device: OpenDevice, bound: Bound) -> int:
+    check_type(array.dtype, array.shape, type_)
+    _check_device(f"cuda:{array.device}", device)
+    if is_row_major(array.shape, array.strides) and array.pointer % type_.dtype.itemsize == 0:
+        bound.foreign.append(array.owner)
+        return array.pointer
+    lease = bound.lane.pool.take(type_.nbytes)
+    kernel = device.standalone_kernel(PACK_SOURCE, PACK_KERNEL)
+    launch = Launch(kernel, copy_grid(type_.size), (COPY_THREADS, 1, 1))
+    bound.lane.driver.launch_kernel(launch, pack_values(lease.pointer, array))
+    bound.lane.timeline.hold(bound.lane.driver.record(), array.owner)  # even if the call fails
+    bound.leases.append(lease)
+    bound.bytes_copied += type_.nbytes
+    return lease.pointer
+
+
+def host_array(argument: Any, type_: ArrayType) -> np.ndarray[Any, Any]:
+    """`argument` as a contiguous host array of exactly the input's dtype and shape."""
+    if isinstance(argument, bool | int | float | complex) and not isinstance(argument, np.generic):
+        array = np.asarray(argument, type_.dtype)
+    elif isinstance(argument, np.ndarray | np.generic) or not hasattr(argument, "__dlpack__"):
+        array = np.asarray(argument)
+    else:
+        array = np.from_dlpack(argument)
+    check_type(array.dtype, array.shape, type_)
+    return array if array.flags.c_contiguous else np.ascontiguousarray(array)
+
+
+def is_row_major(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    """Whether strides, in elements, are those of a contiguous row-major array.
+
+    The stride of an axis of extent 1 does not matter, nor do any in an empty array.
+
+    >>> is_row_major((2, 3), (3, 1)), is_row_major((2, 3), (1, 2)), is_row_major((1, 3), (9, 1))
+    (True, False, True)
+    """
+    if 0 in shape:
+        return True
+    expected = 1
+    for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if extent > 1 and stride != expected:
+            return False
+        expected *= extent
+    return True
+
+
+def check_type(dtype: np.dtype[Any], shape: tuple[int, ...], type_: ArrayType) -> None:
+    """Raise TypeError unless dtype and shape are the type's."""
+    if dtype != type_.dtype or shape != type_.shape:
+        raise TypeError(
+            f"the executable takes {type_.strong()} here, got an array of dtype {dtype} and shape "
+            f"{shape}; compile for these types, or convert the argument"
+        )
+
+
+def _check_device(found: str, device: OpenDevice) -> None:
+    if found != device.name:
+        raise ValueError(
+            f"an argument is on {found}, the executable runs on {device.name}; copy it there first"
+        )

@@ -1,0 +1,66 @@
+"""Arguments that outputs are written over: donated memory itself, or copies of what must be kept.
+
+Memory is taken as it is if the caller owns it alone, and it belongs to the stream of the launch and
+is in use on no other. All else is copied once, in the order of the stream, and the copy written to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from lowering.cuda.calls.arguments import Bound, Input, bind, host_array
+from lowering.cuda.memory.pool import CudaBuffer
+from lowering.cuda.streams.stream_state import Lane
+from tracegraph.staging.donated import Donated
+
+
+def writable(
+    arguments: Sequence[Any],
+    aliases: Sequence[tuple[int, int]],
+    inputs: Sequence[Input],
+    lane: Lane,
+    donated: Donated | None,
+) -> tuple[Sequence[Any], Bound | None, Donated | None]:
+    """The arguments, with copies where needed, and what had to be bound for them.
+
+    `aliases` pairs outputs with the inputs that they are written over. `donated` comes back if some
+    of its memory is taken.
+
+    Raises:
+        TypeError, ValueError, OutOfMemoryError, StoppedError: as when arguments are bound.
+    """
+    timeline = lane.timeline
+    kept = []
+    for _, number in aliases:
+        argument = arguments[number]
+        owned = donated is not None and number in donated.owned
+        if not (owned and type(argument) is CudaBuffer and argument.renew(timeline)):
+            kept.append(number)
+    if not kept:
+        return arguments, None, donated
+    found, bound = list(arguments), Bound(lane)
+    for number in kept:
+        found[number] = _copy(arguments[number], inputs[number], bound)
+    return found, bound, donated if len(kept) < len(aliases) else None
+
+
+def _copy(argument: Any, wanted: Input, bound: Bound) -> CudaBuffer:
+    type_, lane = wanted.type, bound.lane
+    if isinstance(argument, np.ndarray | np.generic | bool | int | float | complex):
+        array = host_array(argument, type_)
+        target = lane.pool.buffer(type_)
+        if array.nbytes:
+            lane.timeline.write(target.pointer, array)
+    else:
+        source = bind(argument, wanted, bound)
+        target = lane.pool.buffer(type_)
+        if type_.nbytes:
+            lane.driver.copy(target.pointer, source, type_.nbytes)
+        if bound.foreign:  # it is read by the copy alone
+            lane.timeline.hold(lane.driver.record(), *bound.foreign)
+            bound.foreign.clear()
+    bound.bytes_copied += type_.nbytes
+    return target

@@ -1,0 +1,214 @@
+"""CudaExecutable: a Plan that runs as one launch of one CUDA graph, on any stream of a device."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from functools import partial
+from typing import Any
+from weakref import WeakMethod
+
+from lowering.cuda.calls.arguments import check_type
+from lowering.cuda.calls.fast_call import Call, away_call, closed_call, home_call
+from lowering.cuda.calls.stream_graph import Instance
+from lowering.cuda.device import OpenDevice
+from lowering.cuda.graph.export import export
+from lowering.cuda.graph.shared_code import Blueprint, draw
+from lowering.cuda.memory.pool import CudaBuffer, interned
+from lowering.cuda.streams.stream_state import Lane
+from lowering.locks import held, held_if_free
+from lowering.plan.explain import bytes_held
+from lowering.plan.owners import SlotReport
+from lowering.plan.plan import Plan
+from tracegraph.errors import ClosedError
+from tracegraph.staging.donated import Donated
+from tracegraph.staging.exported import ExportedGraph
+from tracegraph.streams import current_stream
+
+_COUNTS = ("launches", "updates", "bytes_copied")
+
+
+class CudaExecutable:
+    """The graphs of one Plan on one device: one for each stream that has called it.
+
+    That for the device's own stream is made here, others at the first call on their streams, which
+    waits for loops in flight as compiling does. Code and constants are shared; so calls on several
+    streams run at the same time, and wait for nothing but the arguments that they read.
+
+    `plan` is the Plan as it was made fit for the device's `features`.
+    """
+
+    def __init__(self, plan: Plan, device: OpenDevice) -> None:
+        device.driver.activate()
+        self._device = device
+        blueprint = draw(plan, device)
+        self.plan, self.features = blueprint.plan, blueprint.features
+        self._code_bytes, self._parameter_bytes = blueprint.code_bytes, blueprint.parameter_bytes
+        self._wanted = [interned(buffer.type.strong()) for buffer in self.plan.inputs]
+        self._opening = threading.Lock()
+        self._past: Counter[str] = Counter()  # counts of graphs whose streams were left
+        self._blueprint: Blueprint | None = blueprint  # None once it is closed
+        self._home = _instance(blueprint, device.home)
+        self._needed = self._home.needed
+        self._instances = {device.home: self._home}
+        self._calls: dict[Lane, Call] = {device.home: self._home.launch}
+        self.launch: Call = home_call(self._home, WeakMethod(self._launch))
+        """The same as a call, of as many arguments, where buffers of the device have the types."""
+        device.heap.enter(self)
+
+    def __call__(
+        self, arguments: Sequence[Any], donated: Donated | None = None
+    ) -> list[CudaBuffer]:
+        """Run once, and return fresh results in order, or donated ones, without waiting for them.
+
+        Raises:
+            TypeError: the number of arguments, or a dtype or shape, is not the Plan's.
+            ClosedError: the executable is closed.
+            OutOfMemoryError: the device has not enough memory for the results.
+            ValueError: the current stream, or an argument, is on another device.
+        """
+        self._check(arguments)
+        return self.launch(arguments, donated)
+
+    def export_graph(self, arguments: Sequence[Any]) -> ExportedGraph:
+        """As `Executable.export_graph`.
+
+        Raises:
+            ClosedError, TypeError, ValueError: as a call does.
+            ExportError: launches have to be heard of, or are driven by the host.
+            OutOfMemoryError: the device has not enough memory for scratch and results.
+        """
+        self._check(arguments)
+        blueprint = self._blueprint
+        if blueprint is None:
+            raise ClosedError(self.plan.name)
+        return self._device.heap.relieved(
+            partial(export, blueprint, self._device.home, arguments),
+            what=f"an exported graph of {self.plan.name}",
+        )
+
+    def _check(self, arguments: Sequence[Any]) -> None:
+        if len(arguments) != len(self._wanted):
+            raise TypeError(
+                f"{self.plan.name} takes {len(self._wanted)} arrays, got {len(arguments)}"
+            )
+        for argument, wanted in zip(arguments, self._wanted, strict=True):
+            if type(argument) is CudaBuffer and argument.type is not wanted:
+                check_type(argument.type.dtype, argument.type.shape, wanted)
+
+    def _launch(self, arguments: Sequence[Any], donated: Donated | None = None) -> list[CudaBuffer]:
+        chosen = current_stream()
+        lane = self._device.home if chosen is None else self._device.lanes.of(chosen)
+        call = self._calls.get(lane) or self._open(lane)
+        try:
+            return call(arguments, donated)
+        except ClosedError:
+            if self.closed or self._calls.get(lane) is call:
+                raise
+        return self._launch(arguments, donated)  # the stream was left just before, and is no more
+
+    def _open(self, lane: Lane) -> Call:
+        """The call of a graph for a stream that has none."""
+        self._device.driver.activate()
+        with self._opening:
+            if lane not in self._calls:
+                if self._blueprint is None:
+                    raise ClosedError(self.plan.name)
+                instance = self._instances[lane] = _instance(self._blueprint, lane)
+                self._calls[lane] = away_call(instance)
+            return self._calls[lane]
+
+    def leave(self, lane: Lane) -> bool:
+        """Let go of the graph for a stream that is idle and not used again; whether it is gone.
+
+        It is not if the executable is in use: nothing is waited for.
+        """
+        instance = self._instances.get(lane)
+        if instance is None:
+            return True
+        with held_if_free([self._opening, instance.lock]) as idle:
+            if idle:
+                self._past.update(_counts(instance))
+                del self._instances[lane]
+                self._calls.pop(lane, None)
+                instance.close()
+            return idle
+
+    def stats(self) -> Mapping[str, int]:
+        """Launches, node updates and bytes copied since compilation."""
+        counts = Counter(self._past)
+        for instance in list(self._instances.values()):
+            counts.update(_counts(instance))
+        return {name: counts[name] for name in _COUNTS}
+
+    def memory(self) -> Mapping[str, int]:
+        """Bytes of scratch and constants, as one stream needs them, and of all its graphs.
+
+        Those are of code and node parameters; what the driver adds is not known.
+        """
+        replicas = sum(len(i.replicas) for i in list(self._instances.values()))
+        graph = self._code_bytes + self._parameter_bytes * replicas
+        return {**self._needed, "graph": graph}
+
+    @property
+    def bytes_held(self) -> int:
+        """As `Executable.bytes_held`."""
+        return 0 if self.closed else bytes_held(self.plan, self._needed)
+
+    def pieces(self) -> Mapping[Hashable, int]:
+        """The memory it holds: its own, the arenas that it may share, and the graphs'."""
+        if self.closed:
+            return {}
+        memory = [piece for i in list(self._instances.values()) for piece in i.memory]
+        found: dict[Hashable, int] = {(self._device.name, m.pointer): m.nbytes for m in memory}
+        return {**found, (self._device.name, id(self)): self.memory()["graph"]}
+
+    @property
+    def slots(self) -> SlotReport:
+        """What each node of the graph for the device's own stream keeps alive."""
+        return self._home.slots
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+        return self._blueprint is None
+
+    def close(self) -> None:
+        """Free the graphs and their memory once they have finished; a later call raises.
+
+        A second close does nothing.
+        """
+        with self._opening, held([instance.lock for instance in self._instances.values()]):
+            self._close()
+
+    def close_idle(self) -> bool:
+        """Close, unless a call is being made; whether it is closed."""
+        with held_if_free([self._opening]) as free:
+            if not free:
+                return False
+            with held_if_free([instance.lock for instance in self._instances.values()]) as idle:
+                if idle:
+                    self._close()
+                return idle
+
+    def _close(self) -> None:
+        for instance in self._instances.values():
+            instance.settle()
+        self._blueprint = None
+        self._calls.clear()
+        self.launch = closed_call(self.plan.name)
+        for instance in self._instances.values():
+            instance.close()
+
+
+def _instance(blueprint: Blueprint, lane: Lane) -> Instance:
+    """A graph for a stream. What the driver itself has no memory for is made again when others have
+    been closed.
+    """
+    make = partial(Instance, blueprint, lane)
+    return blueprint.device.heap.relieved(make, what=f"the graph of {blueprint.plan.name}")
+
+
+def _counts(instance: Instance) -> dict[str, int]:
+    return {name: getattr(instance, name) for name in _COUNTS}

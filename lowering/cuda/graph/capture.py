@@ -1,0 +1,65 @@
+"""Capturing a library's calls into a graph, and checking what it put there.
+
+Bodies of loops and branches take fewer kinds of node than a graph. The driver accepts any of them
+when it is added, and refuses the whole graph at the end without naming one: so each captured node
+is checked, here, where its call and the user's line are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from lowering.cuda.graph.definition import Definition
+from lowering.plan.owners import NodeSlots
+from lowering.plan.plan import Node
+from tracegraph.ir.program import lines_of
+
+LEGAL_IN_BODIES = frozenset({"kernel", "memcpy", "memset", "empty", "graph", "conditional"})
+"""The kinds of node that a conditional body may hold. Captured calls keep to them at the top of a
+graph too: what a call may do does not depend on where it stands."""
+
+_REMEDIES = {
+    "mem_alloc": "it allocates memory: give it a workspace before the capture",
+    "mem_free": "it frees memory: give it a workspace before the capture",
+    "pageable_memcpy": "it copies from or to pageable host memory: use pinned or device memory",
+    "host": "it calls back to the host",
+    "event_record": "it records an event: let it use one stream",
+    "wait_event": "it waits for an event: let it use one stream",
+}
+
+
+def capture(
+    definition: Definition,
+    graph: Any,
+    dependencies: Sequence[Any],
+    issue: Callable[[], None],
+    node: Node,
+    slots: NodeSlots,
+    addresses: Sequence[int],
+    call: str,
+) -> tuple[Any, ...]:
+    """Capture what `issue` puts on the capture stream, and return the last nodes of it.
+
+    `node` is the node of the Plan, and `call` what it does, for messages. `addresses` are those of
+    the memory that it uses.
+
+    Raises:
+        ValueError: nothing was captured, or a node that no loop or branch may hold.
+    """
+    ends, kinds = definition.capture(graph, dependencies, issue, slots, addresses)
+    illegal = sorted(set(kinds) - LEGAL_IN_BODIES)
+    if kinds and not illegal:
+        return ends
+    found = f"nodes of kind {', '.join(illegal)}" if illegal else "no nodes"
+    reasons = "".join(f"; {_REMEDIES[kind]}" for kind in illegal if kind in _REMEDIES)
+    raise ValueError(
+        f"{call} at {lines(node)} was captured as {found}{reasons}. Graphs with loops and branches "
+        f"may hold {', '.join(sorted(LEGAL_IN_BODIES))} nodes only: compute it outside of the "
+        'jitted function, or compile for the device "host"'
+    )
+
+
+def lines(node: Node) -> str:
+    """The user's lines that a node comes from."""
+    return lines_of(node.sources) or "an unknown line"

@@ -1,0 +1,260 @@
+"""Definition: a CUDA graph while it is built, one node at a time.
+
+    new -> open           nodes are added, each together with its slots
+    open <-> capturing    a library adds them, on the capture stream
+    open -> frozen        complete: neither nodes nor owners are added, and the graph owns those
+    frozen -> instantiated
+    instantiated -> instantiated  again, unless there are conditional or memory nodes
+    frozen -> given away  to others, with its owners
+    any -> given up       by a failure: the graph is dropped, and its owners with it
+    any -> closed         with the executable
+
+Every other order raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal
+from weakref import WeakSet
+
+from lowering.cuda.interface import (
+    ConditionalKind,
+    Driver,
+    GraphMemory,
+    KernelNodeHandle,
+    Launch,
+)
+from lowering.errors import (
+    EmittedTwiceError,
+    ForeignNodeError,
+    InstantiatedTwiceError,
+    NotInstantiatedError,
+    NotOpenError,
+    UnfinishedError,
+)
+from lowering.plan.owners import NodeSlots, SlotTable
+from tracegraph.errors import UpdateError
+
+State = Literal[
+    "new", "open", "capturing", "frozen", "instantiated", "given away", "given up", "closed"
+]
+
+
+class Definition:
+    """The graph of the Plan `name`, whose nodes keep alive what is in `slots`."""
+
+    def __init__(self, driver: Driver, slots: SlotTable, name: str) -> None:
+        self.driver = driver
+        self.slots = slots
+        self.name = name
+        self._state: State = "new"
+        self._graph: Any = None
+        self._kernels: dict[KernelNodeHandle, NodeSlots] = {}
+        self._executables: WeakSet[Any] = WeakSet()
+        self.single = False
+        """Whether it may have one executable only: CUDA asks so of some kinds of nodes."""
+        self.size = 0
+        """The number of nodes, those of bodies too."""
+
+    @property
+    def state(self) -> State:
+        """What may be done with it now."""
+        return self._state
+
+    @contextmanager
+    def building(self) -> Iterator[Any]:
+        """An empty graph to add nodes to; it is frozen at the end, or dropped if that fails.
+
+        From then on, the graph itself keeps the slots alive.
+
+        Raises:
+            EmittedTwiceError: it was built before.
+            NotOpenError: a step failed meanwhile.
+        """
+        if self._state != "new":
+            raise EmittedTwiceError(self.name)
+        with self._giving_up():
+            self._graph = self.driver.new_graph()
+            self._state = "open"
+            yield self._graph
+            self._require("open")
+            self.slots.freeze()
+            self._graph = self.driver.tie(self._graph, self.slots)
+            self._state = "frozen"
+
+    def add_kernel(
+        self,
+        graph: Any,
+        dependencies: Sequence[Any],
+        launch: Launch,
+        values: Sequence[int],
+        owned: Sequence[bool],
+        node: NodeSlots,
+        early: Sequence[Any] = (),
+    ) -> KernelNodeHandle:
+        """Add a kernel node to the graph or a body, and enter what it keeps alive; `early` as in
+        `Driver.add_kernel`.
+
+        Raises:
+            NotOpenError: no nodes can be added now.
+            UnownedAddressError: an owned value is no address in memory of the slots.
+        """
+        self._require("open")
+        with self._giving_up():
+            self.slots.attach(node, (v for v, keep in zip(values, owned, strict=True) if keep))
+            handle = self.driver.add_kernel(graph, dependencies, launch, values, early)
+            self._kernels[handle] = node
+        self.size += 1
+        return handle
+
+    def add_memory(self, graph: Any, nbytes: int, node: NodeSlots) -> GraphMemory:
+        """Add a node that allocates memory for each launch, to which other nodes may point.
+
+        Raises:
+            NotOpenError: no nodes can be added now.
+            MemoryError: there are not as many addresses.
+        """
+        self._require("open")
+        with self._giving_up():
+            self.slots.attach(node)
+            memory = self.driver.add_memory(graph, nbytes)
+            self.slots.grant(memory)
+        self.single = True
+        self.size += 1
+        return memory
+
+    def add_free(
+        self, graph: Any, dependencies: Sequence[Any], memory: GraphMemory, node: NodeSlots
+    ) -> None:
+        """Add the node that frees it, behind all that use it.
+
+        Raises:
+            NotOpenError: no nodes can be added now.
+        """
+        self._require("open")
+        with self._giving_up():
+            self.slots.attach(node)
+            self.driver.add_free(graph, dependencies, memory)
+        self.size += 1
+
+    def add_conditional(
+        self,
+        graph: Any,
+        dependencies: Sequence[Any],
+        kind: ConditionalKind,
+        condition: Any,
+        branches: int,
+        node: NodeSlots,
+    ) -> tuple[Any, tuple[Any, ...]]:
+        """Add a conditional node; the node and its bodies.
+
+        Raises:
+            NotOpenError: no nodes can be added now.
+        """
+        self._require("open")
+        with self._giving_up():
+            self.slots.attach(node)
+            added = self.driver.add_conditional(graph, dependencies, kind, condition, branches)
+        self.single = True
+        self.size += 1
+        return added
+
+    def capture(
+        self,
+        graph: Any,
+        dependencies: Sequence[Any],
+        issue: Callable[[], None],
+        node: NodeSlots,
+        addresses: Sequence[int],
+    ) -> tuple[tuple[Any, ...], tuple[str, ...]]:
+        """Capture what `issue` does, which uses memory at `addresses`; as `Driver.capture`.
+
+        Raises:
+            NotOpenError: no nodes can be added now.
+            UnownedAddressError: an address is in no memory of the slots.
+        """
+        self._require("open")
+        with self._giving_up():
+            self.slots.attach(node, addresses)
+            self._state = "capturing"
+            captured = self.driver.capture(graph, dependencies, issue)
+            self._require("capturing")  # `issue` may have closed it
+            self._state = "open"
+        self.size += len(captured[1])
+        return captured
+
+    def instantiate(self) -> Any:
+        """An executable of the driver; the first, or one more.
+
+        Raises:
+            InstantiatedTwiceError: there is one, and there are conditional or memory nodes.
+            UnfinishedError: it is not frozen.
+        """
+        if self._state == "instantiated":
+            if self.single:
+                raise InstantiatedTwiceError(self.name)
+            executable = self.driver.instantiate(self._graph)
+        elif self._state == "frozen":
+            with self._giving_up():
+                executable = self.driver.instantiate(self._graph)
+            self._state = "instantiated"
+        else:
+            raise UnfinishedError(self.name, self._state)
+        self._executables.add(executable)
+        return executable
+
+    def updater(self, executable: Any, kernel: KernelNodeHandle) -> Callable[[], None]:
+        """What gives a kernel node of this graph, in an executable of it, its parameters of then.
+
+        Raises:
+            NotInstantiatedError: there is no executable of this graph.
+            ForeignNodeError: the node, or the executable, belongs to another one.
+        """
+        if self._state != "instantiated":
+            raise NotInstantiatedError(self.name, self._state)
+        node = self._kernels.get(kernel)
+        if node is None or executable not in self._executables:
+            raise ForeignNodeError("a kernel node" if node is None else str(node))
+        return self.driver.updater(executable, kernel)
+
+    def give_away(self) -> Any:
+        """The graph, which others instantiate and launch; it keeps the slots alive by itself.
+
+        Raises:
+            UnfinishedError: it is not frozen.
+        """
+        if self._state != "frozen":
+            raise UnfinishedError(self.name, self._state)
+        graph = self._graph.definition
+        self._drop("given away")
+        return graph
+
+    def update_error(self, kernel: KernelNodeHandle, reason: Exception) -> Exception:
+        """What to raise when the driver refused to update a kernel node, for a `reason`."""
+        return UpdateError(self.name, str(self._kernels[kernel]), str(reason))
+
+    def close(self) -> None:
+        """Let go of everything; what executables point to lives as long as they do."""
+        self._drop("closed")
+
+    def _require(self, state: State) -> None:
+        if self._state != state:
+            raise NotOpenError(self.name, self._state)
+
+    @contextmanager
+    def _giving_up(self) -> Iterator[None]:
+        """Drop the graph if a step fails: nothing of it may be used."""
+        try:
+            yield
+        except BaseException:
+            self._drop("given up")
+            raise
+
+    def _drop(self, state: State) -> None:
+        self._graph, self._state = None, state
+        self._kernels.clear()
+        self._executables.clear()
+        self.slots = SlotTable()
+        self.slots.freeze()

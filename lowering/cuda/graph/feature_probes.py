@@ -1,0 +1,93 @@
+"""Finding out by trying what the graphs of a device can do.
+
+A node that cannot be added or instantiated, or an update without effect, is a feature that is
+missing; why does not matter, there is another way. Programmatic edges need no try: code for older
+devices does not wait, whatever a driver says to the edges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from lowering.codegen.preamble import preamble
+from lowering.cuda.interface import ConditionalKind, Driver, Launch
+from lowering.legalization.features import Feature
+from lowering.plan.owners import SlotTable
+
+FIRST_WAITING = 90
+"""The compute capability, times ten, from which on kernels can wait for those before them."""
+
+_ONE = (1, 1, 1)
+_ARM, _STORE = "tracegraph_probe_arm", "tracegraph_probe_store"
+
+_SOURCE = f"""\
+extern "C" __global__ void {_ARM}(unsigned long long handle) {{
+  cudaGraphSetConditional(handle, 1u);
+}}
+extern "C" __global__ void {_STORE}(unsigned long long* target, unsigned long long value) {{
+  *target = value;
+}}
+"""
+
+
+def supports(feature: Feature, driver: Driver, compile_: Callable[[str], Any]) -> bool:
+    """Whether the device behind `driver` has a feature; `compile_` turns source into code."""
+    try:
+        match feature:
+            case "conditional_nodes":
+                return _instantiates(driver, "while", 1)
+            case "else_branches":
+                return _instantiates(driver, "if_else", 2)
+            case "switch_nodes":
+                return _instantiates(driver, "switch", 2)
+            case "body_updates":
+                return _updates_bodies(driver, compile_)
+            case "memory_nodes":
+                return _allocates(driver)
+            case "programmatic_edges":  # where kernels can wait for each other, by the manual
+                return int(driver.arch.removeprefix("sm_")) >= FIRST_WAITING
+    except MemoryError:
+        raise
+    except Exception:
+        return False
+
+
+def _instantiates(driver: Driver, kind: ConditionalKind, branches: int) -> bool:
+    graph = driver.new_graph()
+    condition, _ = driver.create_condition(graph)
+    driver.add_conditional(graph, [], kind, condition, branches)
+    driver.close(driver.instantiate(driver.tie(graph, SlotTable())))
+    return True
+
+
+def _allocates(driver: Driver) -> bool:
+    """Whether a graph that allocates and frees memory is instantiated; it is not launched."""
+    graph = driver.new_graph()
+    memory = driver.add_memory(graph, 8)
+    driver.add_free(graph, [memory.node], memory)
+    driver.close(driver.instantiate(driver.tie(graph, SlotTable())))
+    return True
+
+
+def _updates_bodies(driver: Driver, compile_: Callable[[str], Any]) -> bool:
+    """Whether a kernel in a body that was given a new value stores that one."""
+    module = driver.load(compile_(preamble() + _SOURCE))
+    memory, slots = driver.allocate(8), SlotTable()
+    slots.retain(module, memory)
+    graph = driver.new_graph()
+    condition, handle = driver.create_condition(graph)
+    arm = driver.add_kernel(graph, [], Launch(driver.kernel(module, _ARM), _ONE, _ONE), [handle])
+    _, (body,) = driver.add_conditional(graph, [arm.node], "if", condition, 1)
+    launch = Launch(driver.kernel(module, _STORE), _ONE, _ONE)
+    store = driver.add_kernel(body, [], launch, [memory.pointer, 1])
+    executable = driver.instantiate(driver.tie(graph, slots))
+    store.values[1] = 2
+    driver.updater(executable, store)()
+    driver.launcher(executable)()
+    stored = np.zeros((), np.uint64)
+    driver.copy_to_host(stored, memory.pointer)
+    driver.close(executable)
+    return int(stored) == 2

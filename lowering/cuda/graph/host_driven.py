@@ -1,0 +1,259 @@
+"""Control flow by the host, for devices whose graphs have no conditional nodes.
+
+A graph is cut at its conditional nodes into parts. Between them stand graphs without conditionals,
+which are launched one by one; at a conditional the host waits, reads the condition, which kernels
+store to a word of its memory, and launches the parts of the body that it chooses.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+
+from lowering.cuda.effects.effects import Effects
+from lowering.cuda.effects.print_ring import PrintRing
+from lowering.cuda.interface import (
+    ConditionalKind,
+    Driver,
+    KernelNodeHandle,
+    Launch,
+    SharedWords,
+    Words,
+)
+from lowering.cuda.streams.timeline import Timeline
+from lowering.plan.owners import SlotTable
+from tracegraph import limits
+
+STORED_CONDITIONS = "#define TRACEGRAPH_STORED_CONDITIONS\n"
+"""Put before a unit, it makes kernels store a condition at the address given as its handle."""
+
+WORD = 4
+"""Bytes of a stored condition."""
+
+
+def host_driven(driver: Driver, conditions: int) -> Driver:
+    """A driver like this one, whose graph may hold this many conditionals.
+
+    A launch returns when the last condition is known; what follows still runs then.
+    """
+    return cast(Driver, _HostDriven(driver, conditions))
+
+
+def drive(
+    launch: Callable[[], None],
+    effects: Effects | None,
+    prints: PrintRing | None,
+    timeline: Timeline,
+) -> None:
+    """Launch what the host drives, and show its progress and its prints meanwhile.
+
+    Raises:
+        TimeLimitError: the time of a `time_limit` was up.
+    """
+    if effects is None:
+        launch()
+        return
+    ended: list[Callable[[], bool]] = []
+    timeline.watcher.follow(effects, lambda: bool(ended) and ended[0](), prints)
+    try:
+        launch()
+    except BaseException:
+        timeline.driver.synchronize()  # what was launched ends by itself
+        effects.ignore_failure()
+        raise
+    finally:
+        ended.append(timeline.driver.record())
+
+
+@dataclass(slots=True, eq=False)
+class Segment:
+    """Consecutive nodes without conditionals, as a graph of their own.
+
+    What it is launched by is made when it is instantiated.
+    """
+
+    graph: Any
+    executable: Any = None
+    launch: Callable[[], None] = field(init=False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Conditional:
+    """A conditional node: the number of its condition, and its bodies."""
+
+    kind: ConditionalKind
+    condition: int
+    bodies: tuple[CutGraph, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class CutGraph:
+    """A graph or a body as parts that run one after the other."""
+
+    parts: list[Segment | Conditional] = field(default_factory=list)
+
+    def segments(self) -> Iterator[Segment]:
+        """Every segment, those of bodies included."""
+        for part in self.parts:
+            if isinstance(part, Segment):
+                yield part
+            else:
+                for body in part.bodies:
+                    yield from body.segments()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CutNode:
+    """A node and the segment that it is in."""
+
+    segment: Segment
+    node: Any
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CutKernel:
+    """A kernel node, with its parameters."""
+
+    segment: Segment
+    kernel: KernelNodeHandle
+
+    @property
+    def node(self) -> CutNode:
+        """The node, as a dependency of others."""
+        return CutNode(self.segment, self.kernel.node)
+
+    @property
+    def values(self) -> Words:
+        """The parameters of its own; an update passes what they are then."""
+        return self.kernel.values
+
+    def share(self, position: int, words: SharedWords, number: int) -> None:
+        """As the kernel node in the segment."""
+        self.kernel.share(position, words, number)
+
+
+class _HostDriven:
+    """Passes to `driver` all but what concerns graphs."""
+
+    def __init__(self, driver: Driver, conditions: int) -> None:
+        self._driver = driver
+        self.stored_conditions = driver.allocate_host(WORD * max(conditions, 1))
+        self._conditions = self.stored_conditions.bytes.view(np.uint32)
+        self._created = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._driver, name)
+
+    # Building
+
+    def new_graph(self) -> CutGraph:
+        return CutGraph()
+
+    def create_condition(self, graph: CutGraph) -> tuple[int, int]:
+        number = self._created
+        self._created += 1
+        return number, self.stored_conditions.pointer + WORD * number
+
+    def add_kernel(
+        self,
+        graph: CutGraph,
+        dependencies: Sequence[CutNode],
+        launch: Launch,
+        values: Sequence[int],
+        early: Sequence[CutNode] = (),
+    ) -> CutKernel:
+        segment = self._open_segment(graph)
+        before, primaries = _within(segment, dependencies), _within(segment, early)
+        added = self._driver.add_kernel(segment.graph, before, launch, values, primaries)
+        return CutKernel(segment, added)
+
+    def capture(
+        self, graph: CutGraph, dependencies: Sequence[CutNode], issue: Callable[[], None]
+    ) -> tuple[tuple[CutNode, ...], tuple[str, ...]]:
+        segment = self._open_segment(graph)
+        before = _within(segment, dependencies)
+        ends, kinds = self._driver.capture(segment.graph, before, issue)
+        return tuple(CutNode(segment, end) for end in ends), kinds
+
+    def add_conditional(
+        self,
+        graph: CutGraph,
+        dependencies: Sequence[CutNode],
+        kind: ConditionalKind,
+        condition: int,
+        branches: int,
+    ) -> tuple[Conditional, tuple[CutGraph, ...]]:
+        inner = tuple(CutGraph() for _ in range(branches))
+        node = Conditional(kind, condition, inner)
+        graph.parts.append(node)
+        return node, inner
+
+    def _open_segment(self, graph: CutGraph) -> Segment:
+        """The segment at the end of a graph."""
+        if not graph.parts or not isinstance(graph.parts[-1], Segment):
+            graph.parts.append(Segment(self._driver.new_graph()))
+        last = graph.parts[-1]
+        assert isinstance(last, Segment)
+        return last
+
+    def tie(self, graph: CutGraph, slots: SlotTable) -> CutGraph:
+        for segment in graph.segments():
+            segment.graph = self._driver.tie(segment.graph, slots)
+        return graph
+
+    # Running
+
+    def instantiate(self, graph: CutGraph) -> CutGraph:
+        for segment in graph.segments():
+            segment.executable = self._driver.instantiate(segment.graph)
+            segment.launch = self._driver.launcher(segment.executable)
+        return graph
+
+    def updater(self, executable: CutGraph, kernel: CutKernel) -> Callable[[], None]:
+        return self._driver.updater(kernel.segment.executable, kernel.kernel)
+
+    def launcher(self, executable: CutGraph) -> Callable[[], None]:
+        return partial(self._launch, executable)
+
+    def _launch(self, graph: CutGraph) -> None:
+        for part in graph.parts:
+            if isinstance(part, Segment):
+                part.launch()
+            elif part.kind == "while":
+                while self._condition(part.condition):
+                    self._launch(part.bodies[0])
+            else:
+                chosen = _branch(part.kind, self._condition(part.condition))
+                if chosen < len(part.bodies):
+                    self._launch(part.bodies[chosen])
+
+    def _condition(self, number: int) -> int:
+        """What a condition was set to by all that was launched.
+
+        The wait is a poll, which signals and the time limit can end.
+        """
+        passed = self._driver.record()
+        while not passed():
+            limits.check()
+            time.sleep(0)
+        limits.check()
+        return int(self._conditions[number])
+
+    def close(self, executable: CutGraph) -> None:
+        for segment in executable.segments():
+            self._driver.close(segment.executable)
+
+
+def _branch(kind: ConditionalKind, value: int) -> int:
+    """The position of the body that is run."""
+    return value if kind == "switch" else int(value == 0)
+
+
+def _within(segment: Segment, dependencies: Sequence[Any]) -> list[Any]:
+    """The dependencies in a segment; those on earlier parts are kept by the stream."""
+    return [d.node for d in dependencies if isinstance(d, CutNode) and d.segment is segment]

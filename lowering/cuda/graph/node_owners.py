@@ -1,0 +1,119 @@
+"""What each node of a graph keeps alive, by name: the entries of a slot table."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from lowering.codegen import Parameter, Workspace
+from lowering.codegen.parameters import (
+    ConditionHandle,
+    FailureWord,
+    PrintRing,
+    StepCount,
+    StopFlag,
+    TableEntry,
+)
+from lowering.cuda.effects.mailbox import WORD
+from lowering.cuda.effects.print_ring import ring_bytes
+from lowering.cuda.graph.cublas import WORKSPACE_BYTES
+from lowering.cuda.graph.pointer_table import table_bytes
+from lowering.cuda.interface import HostAllocation
+from lowering.plan.buffer import Buffer
+from lowering.plan.owners import NodeSlots, Slot
+from lowering.plan.plan import LibraryNode, Node, Plan, bodies
+from tracegraph.errors.wording import function_text
+from tracegraph.ir.program import lines_of
+
+
+def allocation(nbytes: int) -> NodeSlots:
+    """The slots of a node that allocates memory: it holds none."""
+    return NodeSlots("memory", f"allocate {nbytes:,} B", "")
+
+
+def freeing(nbytes: int) -> NodeSlots:
+    """The slots of the node that frees it."""
+    return NodeSlots("memory", f"free {nbytes:,} B", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """Names what the nodes of a Plan keep; its kernels are `code_bytes` of code.
+
+    `operands` are the inputs and outputs that belong to the graph, not to calls. Where the host
+    drives the loops, kernels store their conditions in `conditions`.
+    """
+
+    plan: Plan
+    code_bytes: int
+    operands: Collection[Buffer]
+    conditions: HostAllocation | None = None
+
+    def kernel(self, name: str, node: Node, parameters: Sequence[Parameter]) -> NodeSlots:
+        """The slots of a kernel node."""
+        slots = [Slot("module", self.code_bytes), *self._memory(parameters)]
+        return NodeSlots("kernel", name, lines_of(node.sources), tuple(slots))
+
+    def load(self, name: str, nbytes: int, readers: Sequence[Node]) -> NodeSlots:
+        """The slots of the kernel that writes small inputs, which these nodes of the Plan read."""
+        slots = (Slot("module", self.code_bytes), Slot("small inputs", nbytes))
+        lines = lines_of([source for node in readers for source in node.sources])
+        return NodeSlots("kernel", name, lines, slots)
+
+    def table(self, name: str, nbytes: int) -> NodeSlots:
+        """The slots of a kernel that writes addresses, which nodes in bodies read."""
+        slots = (Slot("module", self.code_bytes), Slot("address table", nbytes))
+        inside = [node for node in self.plan.graph.nodes if bodies(node)]
+        return NodeSlots("kernel", name, lines_of([s for n in inside for s in n.sources]), slots)
+
+    def library(self, node: LibraryNode) -> NodeSlots:
+        """The slots of a captured product."""
+        slots = [Slot("library handle", 0)]
+        if not self.plan.per_launch:
+            slots.append(Slot("library workspace", WORKSPACE_BYTES))
+        slots += self._memory([node.left.buffer, node.right.buffer, node.target.buffer])
+        batch = f"{node.batch} x " if node.batch > 1 else ""
+        name = f"product {batch}{node.m}x{node.k}x{node.n}"
+        return NodeSlots("library", name, lines_of(node.sources), tuple(slots))
+
+    def conditional(self, kind: str, node: Node) -> NodeSlots:
+        """The slots of a conditional node: its bodies' nodes have their own."""
+        return NodeSlots(kind, "-", lines_of(node.sources))
+
+    def _memory(self, parameters: Iterable[Parameter]) -> list[Slot]:
+        """One slot for each piece of fixed memory, and for each function that is told of it."""
+        parameters = tuple(parameters)
+        found = (self._slot(parameter) for parameter in parameters)
+        told = (self._told(p.monitor) for p in parameters if isinstance(p, StepCount))
+        return list(dict.fromkeys(slot for slot in (*found, *told) if slot is not None))
+
+    def _told(self, monitor: int) -> Slot | None:
+        """The function that is told of steps: the executable keeps it, and launches in flight.
+
+        The graph does not: a function may refer to the executable, and both would stay for good.
+        """
+        callback = self.plan.monitors[monitor].callback
+        return None if callback is None else Slot(f"callback {function_text(callback)}", 0)
+
+    def _slot(self, parameter: Parameter) -> Slot | None:
+        match parameter:
+            case Buffer(space="scratch"):
+                return None if self.plan.per_launch else Slot("arena", self.plan.arena_bytes)
+            case Buffer(space="const", number=number, type=type_):
+                return Slot(f"constant {number} {type_}", type_.nbytes)
+            case Buffer(space=space, number=number, type=type_) if parameter in self.operands:
+                what = "argument" if space == "input" else "result"
+                return Slot(f"{what} {number} {type_}", type_.nbytes)
+            case TableEntry():
+                return Slot("address table", table_bytes(self.plan.tabled))
+            case Workspace(nbytes=nbytes):
+                return Slot("workspace", nbytes)
+            case StopFlag():
+                return Slot("stop flag", 4)
+            case PrintRing():
+                return Slot("print ring", ring_bytes())
+            case ConditionHandle() if self.conditions is not None:
+                return Slot("conditions", self.conditions.bytes.nbytes)
+            case FailureWord() | StepCount():
+                return Slot("mailbox", WORD * (1 + len(self.plan.monitors)))
+        return None

@@ -1,0 +1,159 @@
+"""Where a Plan's fixed memory lies: arena, constants, workspaces, small inputs, the table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lowering.allocation.assign import ALIGNMENT
+from lowering.codegen import Unit
+from lowering.cuda.device import OpenDevice
+from lowering.cuda.graph.cublas import WORKSPACE_BYTES
+from lowering.cuda.graph.definition import Definition
+from lowering.cuda.graph.node_owners import allocation
+from lowering.cuda.graph.pointer_table import table_bytes
+from lowering.cuda.graph.small_inputs import ValueSlot, slots_bytes
+from lowering.cuda.interface import Allocation, Event, GraphMemory
+from lowering.cuda.memory.pool import Lease
+from lowering.cuda.streams.stream_state import Lane
+from lowering.plan.buffer import Buffer
+from lowering.plan.plan import LibraryNode, Node, Plan, walk
+from lowering.plan.rounding import round_up
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Constants:
+    """The constants of a Plan in device memory, which graphs of all streams read.
+
+    `ready` is the event behind what writes them, on the device's own stream.
+    """
+
+    addresses: Mapping[Buffer, int]
+    memory: Allocation | None
+    ready: Event | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Placement:
+    """Addresses that never change, for the graph of one stream.
+
+    `addresses` has scratch and const buffers, and small inputs at their slots; `workspaces` the
+    workspace of each kernel node that has one. What is held of it is in the graph's slots, and
+    listed in `memory`; `scratch` is what each launch allocates instead. `needed` are the bytes of
+    both, ``"scratch"`` and ``"constants"``. `warm_up`, a workspace and room for any of the buffers
+    `outside`, is for use outside the graph.
+    """
+
+    addresses: Mapping[Buffer, int]
+    workspaces: Mapping[Node, int]
+    values_address: int
+    table_address: int
+    library_workspace: int
+    scratch: GraphMemory | None
+    memory: tuple[Allocation, ...]
+    needed: Mapping[str, int]
+    warm_up: Lease | None
+
+
+def upload(plan: Plan, device: OpenDevice) -> Constants:
+    """Allocate and write the constants of a Plan.
+
+    Raises:
+        OutOfMemoryError: the device has not enough memory.
+    """
+    if not plan.constants:
+        return Constants({}, None, None)
+    offsets: dict[Buffer, int] = {}
+    size = 0
+    for buffer, _ in plan.constants:
+        offsets[buffer], size = size, size + round_up(buffer.type.nbytes, ALIGNMENT)
+    memory = device.heap.allocate(max(size, ALIGNMENT), "constants")  # if all are empty
+    addresses = {buffer: memory.pointer + offset for buffer, offset in offsets.items()}
+    for buffer, data in plan.constants:
+        if data.nbytes:
+            device.timeline.write(addresses[buffer], np.ascontiguousarray(data))
+    return Constants(addresses, memory, device.driver.record())
+
+
+def place(
+    plan: Plan,
+    unit: Unit,
+    values: Mapping[Buffer, ValueSlot],
+    constants: Constants,
+    lane: Lane,
+    definition: Definition,
+    graph: Any,
+    *,
+    share: bool,
+) -> Placement:
+    """Allocate what the graph for one stream needs beside the constants; clear counters and values.
+
+    With `share`, scratch that is kept lies in an arena that other graphs of the stream use, too: a
+    launch must then be over before another one starts. Kernels' workspaces keep their counters
+    between launches, and are never shared.
+
+    Raises:
+        FrozenSlotsError: the definition is complete.
+        OutOfMemoryError: the device has not enough memory.
+    """
+    table = round_up(slots_bytes(list(values.values())), ALIGNMENT)
+    size = table + round_up(table_bytes(plan.tabled), ALIGNMENT)
+    workspaces: dict[Node, int] = {}
+    for node, code in unit.kernels.items():
+        if code.workspace_bytes:
+            workspaces[node], size = size, size + round_up(code.workspace_bytes, ALIGNMENT)
+
+    products = [node for node in walk(plan.graph) if isinstance(node, LibraryNode)]
+    library_offset = round_up(plan.arena_bytes, ALIGNMENT)
+    arena_bytes = library_offset + (WORKSPACE_BYTES if products else 0)
+    arena = scratch = None
+    if arena_bytes and plan.per_launch:
+        scratch = definition.add_memory(graph, arena_bytes, allocation(arena_bytes))
+    elif arena_bytes:
+        arena = (lane.arenas.shared if share else lane.arenas.private)(arena_bytes)
+    memory = lane.device.heap.allocate(size, "constants", lane.driver) if size else None
+    definition.slots.retain(arena, memory, constants.memory)
+    base = memory.pointer if memory else 0
+    lies_in = arena or scratch
+    arena_base = lies_in.pointer if lies_in else 0
+    if size:
+        lane.driver.clear(base, size)
+    if constants.ready is not None and not lane.is_home:
+        lane.driver.wait(constants.ready)
+    addresses = {buffer: arena_base + offset for buffer, offset in plan.offsets.items()}
+    addresses |= {buffer: base + slot.offset for buffer, slot in values.items()}
+    addresses |= constants.addresses
+    return Placement(
+        addresses=addresses,
+        workspaces={node: base + offset for node, offset in workspaces.items()},
+        values_address=base,
+        table_address=base + table,
+        library_workspace=arena_base + library_offset,
+        scratch=scratch,
+        memory=tuple(piece for piece in (arena, memory, constants.memory) if piece is not None),
+        needed={
+            "scratch": arena_bytes,
+            "constants": sum(p.nbytes for p in (memory, constants.memory) if p is not None),
+        },
+        warm_up=_warm_up(plan, products, lane),
+    )
+
+
+def outside(plan: Plan, node: LibraryNode) -> list[Buffer]:
+    """The buffers that a product cannot have in their places when it runs outside the graph.
+
+    Another thread may launch meanwhile, and scratch that launches allocate is there in them alone.
+    """
+    read = (node.left.buffer, node.right.buffer) if plan.per_launch else ()
+    return [node.target.buffer, *(buffer for buffer in read if buffer.space == "scratch")]
+
+
+def _warm_up(plan: Plan, products: Sequence[LibraryNode], lane: Lane) -> Lease | None:
+    """Memory that products run in once, for the first graph, that of the device's own stream."""
+    if not products or not lane.is_home:
+        return None
+    most = max(buffer.type.nbytes for node in products for buffer in outside(plan, node))
+    return lane.pool.take(WORKSPACE_BYTES + most)

@@ -1,0 +1,49 @@
+"""The table of addresses that bodies read, and the kernels that write it at the top of a graph.
+
+Each kernel has a part of it in its parameters, which calls update.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lowering.cuda.graph.small_inputs import WORD
+from lowering.plan.buffer import Buffer
+
+MOST = 384
+"""Entries that one kernel writes: they take three quarters of the bytes of its parameters."""
+
+TABLE_KERNEL = "tracegraph_table"
+
+
+def entries(tabled: Sequence[Buffer]) -> dict[Buffer, int]:
+    """Where in the table each buffer has its address, in bytes."""
+    return {buffer: WORD * number for number, buffer in enumerate(tabled)}
+
+
+def parts(tabled: Sequence[Buffer]) -> list[Sequence[Buffer]]:
+    """What each kernel has, in order."""
+    return [tabled[i : i + MOST] for i in range(0, len(tabled), MOST)]
+
+
+def part_words(tabled: Sequence[Buffer]) -> int:
+    """The entries that each kernel writes, in the last part some that nobody reads."""
+    return min(len(tabled), MOST)
+
+
+def table_bytes(tabled: Sequence[Buffer]) -> int:
+    """The size of the table."""
+    return WORD * part_words(tabled) * len(parts(tabled))
+
+
+def table_source(tabled: Sequence[Buffer]) -> str:
+    """CUDA C++ of the kernel, for one thread; empty without a table."""
+    if not tabled:
+        return ""
+    numbers = range(part_words(tabled))
+    parameters = "".join(f",\n    unsigned long long a{number}" for number in numbers)
+    stores = "".join(f"  table[{number}] = a{number};\n" for number in numbers)
+    return (
+        f'extern "C" __global__ void __launch_bounds__(1) {TABLE_KERNEL}('
+        f"\n    unsigned long long* table{parameters}) {{\n  tg_launch_dependents();\n{stores}}}\n"
+    )

@@ -1,0 +1,101 @@
+"""Blueprint: what the graphs of one Plan have in common, whatever stream each of them is for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lowering.codegen import Unit, unit_source
+from lowering.cuda.device import OpenDevice
+from lowering.cuda.graph.copies import COPY_SOURCE
+from lowering.cuda.graph.host_driven import STORED_CONDITIONS
+from lowering.cuda.graph.placement import Constants, upload
+from lowering.cuda.graph.pointer_table import table_source
+from lowering.cuda.graph.small_inputs import ValueSlot, load_source, value_slots
+from lowering.cuda.memory.pool import interned, size_class
+from lowering.legalization.features import Features, probed
+from lowering.legalization.legalize import fit, needed
+from lowering.plan.buffer import Buffer
+from lowering.plan.plan import MemcpyNode, Plan, WhileNode, walk
+from tracegraph.ir.types import ArrayType
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Blueprint:
+    """A Plan with its code on a device.
+
+    `plan` is made fit for what the device's graphs can do, its `features`; `values` are the slots
+    of inputs that may be passed by value.
+    """
+
+    plan: Plan
+    device: OpenDevice
+    features: Features
+    unit: Unit
+    values: Mapping[Buffer, ValueSlot]
+    module: Any
+    code_bytes: int
+    constants: Constants
+
+    @property
+    def loops(self) -> bool:
+        """Whether its graphs may run for ever."""
+        return self.features.conditional_nodes and any(
+            isinstance(node, WhileNode) for node in walk(self.plan.graph)
+        )
+
+    @property
+    def fresh(self) -> list[Buffer]:
+        """The outputs that are new memory at each call."""
+        return [buffer for buffer in self.plan.outputs if buffer.space == "output"]
+
+    @property
+    def results(self) -> list[tuple[ArrayType, int]]:
+        """The types of those, and the size classes of their memory."""
+        return [(interned(b.type.strong()), size_class(b.type.nbytes)) for b in self.fresh]
+
+    @property
+    def parameter_bytes(self) -> int:
+        """The size of the kernel parameters in one graph."""
+        return 8 * sum(len(kernel.parameters) for kernel in self.unit.kernels.values())
+
+
+def draw(plan: Plan, device: OpenDevice) -> Blueprint:
+    """Find what the device can do, compile all kernels, and upload the constants.
+
+    Raises:
+        RuntimeError: the kernels do not compile.
+        OutOfMemoryError: the device has not enough memory.
+    """
+    features = probed(needed(plan), device.supports)
+    plan = fit(plan, features)
+    unit = unit_source(plan)
+    source = plan_source(plan, unit)
+    if not features.conditional_nodes:
+        source = STORED_CONDITIONS + source
+    code = device.compile(source)
+    module, code_bytes = device.driver.load(code), device.code_bytes(code)
+    values = small_inputs(plan, unit)
+    constants = upload(plan, device)
+    return Blueprint(plan, device, features, unit, values, module, code_bytes, constants)
+
+
+def small_inputs(plan: Plan, unit: Unit) -> dict[Buffer, ValueSlot]:
+    """The inputs that may be passed by value, among those that some kernel reads."""
+    read = {buffer for code in unit.kernels.values() for buffer in code.buffers}
+    read |= {node.source_buffer for node in walk(plan.graph) if isinstance(node, MemcpyNode)}
+    # what outputs are written over is memory of its own in any case
+    return value_slots([b for b in plan.inputs if b in read and b not in plan.outputs])
+
+
+def plan_source(plan: Plan, unit: Unit) -> str:
+    """All CUDA C++ that a Plan needs, as one unit."""
+    copies = any(isinstance(node, MemcpyNode) for node in walk(plan.graph))
+    parts = (
+        unit.source,
+        load_source(list(small_inputs(plan, unit).values())),
+        table_source(plan.tabled),
+        COPY_SOURCE if copies else "",
+    )
+    return "\n".join(part for part in parts if part)

@@ -1,0 +1,144 @@
+"""Heap: the device memory that is held, by purpose, and what is tried when there is not enough."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+from lowering.cuda.interface import LOOKED_AT, Allocation, Driver, Event
+from lowering.cuda.memory.accounting import Holdings, Purpose
+from lowering.cuda.streams.timeline import Timeline
+from tracegraph.errors import OutOfMemoryError
+from tracegraph.staging import executable_cache as residents
+from tracegraph.weak_set import Living
+
+_T = TypeVar("_T")
+
+Lent = list[tuple[Allocation, list[Event]]]
+"""Memory that is free once the events with it have passed."""
+
+
+class Clearable(Protocol):
+    """A list of free memory."""
+
+    def clear(self) -> None:
+        """Free all."""
+
+
+MOST_NAMED = 5
+"""Functions that an OutOfMemoryError names."""
+
+
+class Heap:
+    """Allocates for all that runs on one device.
+
+    `caches` are called to drop memory that is kept for later. What comes back when its stream is
+    left goes to `lent`, as long as other streams read it, or to lists in `unused`. Idle executables
+    of jitted functions are closed when memory is short, the least recently used first, and built
+    again at their next use.
+    """
+
+    def __init__(self, timeline: Timeline) -> None:
+        self.timeline = timeline
+        self.caches: list[Callable[[], None]] = []
+        self.lent: Lent = []
+        self.unused: Living[Clearable] = Living()
+        self.holdings = Holdings()
+        self._executables: Living[Any] = Living()
+
+    @property
+    def executables(self) -> list[Any]:
+        """The executables that are alive."""
+        return list(self._executables)
+
+    def enter(self, executable: Any) -> None:
+        """Count an executable among those alive, for as long as it is."""
+        self._executables.add(executable)
+
+    def allocate(self, nbytes: int, purpose: Purpose, driver: Driver | None = None) -> Allocation:
+        """Memory of at least `nbytes` for the stream of `driver`, its contents undefined.
+
+        Without a driver it is for the device's own stream.
+
+        Raises:
+            OutOfMemoryError: the device has not enough, though all that is not in use was freed.
+        """
+        driver = driver or self.timeline.driver
+        driver.release_tied(LOOKED_AT)
+        memory = self.relieved(partial(driver.allocate, nbytes), nbytes)
+        self.holdings.enter(memory, purpose, nbytes)
+        return memory
+
+    def relieved(self, make: Callable[[], _T], nbytes: int = 0, what: str = "") -> _T:
+        """What `make` returns. While it raises MemoryError, more is freed, and it is tried again.
+
+        It asks for `nbytes`, or for `what`, of which no more is known than that it has as many.
+
+        Raises:
+            OutOfMemoryError: all that is not in use was freed, and it was not enough.
+        """
+        try:
+            return make()
+        except OutOfMemoryError:
+            raise  # all was freed
+        except MemoryError as error:
+            reason = str(error)
+        driver = self.timeline.driver
+        if nbytes <= driver.memory_info()[1]:
+            for _ in self._relief():
+                try:
+                    return make()
+                except OutOfMemoryError:
+                    raise
+                except MemoryError:
+                    continue
+        raise self._out_of_memory(nbytes, what and f"{what} ({reason})")
+
+    def _out_of_memory(self, nbytes: int, what: str) -> OutOfMemoryError:
+        driver = self.timeline.driver
+        free, total = driver.memory_info()
+        largest = sorted(
+            ((sum(e.pieces().values()), e.plan.name) for e in self.executables), reverse=True
+        )
+        named = [(name, size) for size, name in largest[:MOST_NAMED]]
+        device = f"cuda:{driver.ordinal}"
+        held = {str(purpose): size for purpose, size in self.holdings.held.items()}
+        held["graph memory"] = driver.graph_memory()
+        return OutOfMemoryError(device, nbytes, free, total, held, named, what)
+
+    def _relief(self) -> Iterator[None]:
+        """Free more at each step, dearer things later."""
+        gc.collect()
+        self.trim()
+        yield
+        while residents.evict(self.executables):
+            self.trim()
+            yield
+
+    def release(self) -> None:
+        """Free what has come back and is not in use."""
+        self.timeline.driver.release_tied()
+        for timeline in self.timeline.stopping.all():
+            timeline.let_go()
+        for memory in self.unused:
+            memory.clear()
+        for _ in range(len(self.lent)):
+            try:
+                allocation, uses = self.lent.pop(0)
+            except IndexError:
+                return
+            if not all(passed() for passed in uses):
+                self.lent.append((allocation, uses))
+
+    def trim(self) -> None:
+        """Give all memory that is kept for later back to the device."""
+        for timeline in self.timeline.stopping.all():  # what streams lend each other comes back
+            if timeline is self.timeline or not timeline.idle:
+                timeline.settle()
+        for drop in list(self.caches):
+            drop()
+        self.release()
+        self.timeline.settle()
+        self.timeline.driver.trim()

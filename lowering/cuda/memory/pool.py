@@ -1,0 +1,334 @@
+"""Device memory of calls: free lists by size, and the buffers that calls return.
+
+Each stream has a pool of its own. Memory that comes back may still be in use by work already on
+that stream; whoever takes it next works behind it, so nothing waits. What other streams have used
+too is free once they have passed that.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from functools import cache, cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from lowering.cuda.interface import Allocation, Event
+from lowering.cuda.memory.cross_stream import Loan
+from lowering.cuda.memory.heap import Heap, Lent
+from lowering.cuda.streams.in_flight import Flight
+from lowering.cuda.streams.timeline import Timeline
+from lowering.plan.rounding import power_of_two, round_up
+from tracegraph.ir.types import ArrayType
+
+KEPT_SHARE = 1 / 4
+"""The part of a device's memory that may be free and kept: of each size, and, when more is
+allocated, of all sizes together."""
+
+
+class FreeList(deque[Allocation]):
+    """Free memory of one size, of which at most `most` pieces are kept; compared by identity.
+
+    What is `lent` is free once the events with it have passed.
+    """
+
+    __slots__ = ("lent",)
+
+    def __init__(self, most: int) -> None:
+        super().__init__((), most)
+        self.lent: Lent = []
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:  # type: ignore[override]  # a deque has none
+        return id(self)
+
+    def reclaim(self) -> Allocation | None:
+        """What was lent first, if it is free by now."""
+        try:
+            allocation, uses = self.lent.pop(0)
+        except IndexError:
+            return None
+        if all(passed() for passed in uses):
+            return allocation
+        self.lent.append((allocation, uses))
+        return None
+
+
+class Lease:
+    """Memory on loan from a pool, given back when this object is collected."""
+
+    __slots__ = ("_allocation", "_free", "pointer")
+
+    _allocation: Allocation
+    _free: FreeList | Loan
+    pointer: int
+
+    @classmethod
+    def of(cls, allocation: Allocation, free: FreeList) -> Self:
+        """Memory, and the list that it belongs to.
+
+        There is no constructor: Python makes an object of a class without one in 65 ns, which takes
+        90 by `__new__`, and calls make one for each result.
+        """
+        lease = cls()
+        lease._allocation = allocation
+        lease._free = free
+        lease.pointer = allocation.pointer
+        return lease
+
+    def __del__(self) -> None:
+        # Runs in any thread and at any point: appending is atomic and takes no lock.
+        try:
+            self._free.append(self._allocation)
+        except AttributeError:
+            return  # an interrupt came before it was given its memory
+
+
+class Pool:
+    """Free lists by size class; what is freed is kept for the next call of a like size."""
+
+    def __init__(self, heap: Heap, timeline: Timeline | None = None) -> None:
+        self.timeline = timeline or heap.timeline
+        self.lists: dict[int, FreeList] = {}
+        """What is free, by size class."""
+        self._heap = heap
+        heap.caches.append(self._drop)
+
+    def take(self, nbytes: int) -> Lease:
+        """Memory of at least `nbytes`, its contents undefined.
+
+        Raises:
+            OutOfMemoryError: the device has not enough, though all that is idle was given back.
+        """
+        return Lease.of(*self.piece(size_class(nbytes)))
+
+    def buffer(self, type_: ArrayType) -> CudaBuffer:
+        """An array whose elements are undefined; raises what `take` does."""
+        piece = self.piece(size_class(type_.nbytes))
+        return CudaBuffer.made(*piece, interned(type_), self.timeline)
+
+    def piece(self, size: int) -> tuple[Allocation, FreeList]:
+        """Memory of a size class, and the list that it belongs to; raises what `take` does."""
+        try:
+            free = self.lists[size]
+            return free.pop(), free
+        except (KeyError, IndexError):
+            return self.allocate(size)
+
+    def allocate(self, size: int) -> tuple[Allocation, FreeList]:
+        """New memory of a size class, and the list that it belongs to; raises what `take` does."""
+        free = self.list_of(size)
+        reclaimed = free.reclaim()
+        if reclaimed is not None:
+            return reclaimed, free
+        if self.free_bytes > self._most_bytes:
+            self._drop()
+        return self._heap.allocate(size, "arrays", self.timeline.driver), free
+
+    def list_of(self, size: int) -> FreeList:
+        """The list of a size class, the same one from now on."""
+        found = self.lists.get(size)
+        if found is None:
+            # Memory is freed in the order of the device's own stream: other streams keep all of it.
+            most = max(int(self._most_bytes // size), 1) if self._is_home else sys.maxsize
+            found = self.lists.setdefault(size, FreeList(most))
+        return found
+
+    @cached_property
+    def _most_bytes(self) -> float:
+        return self._heap.timeline.driver.memory_info()[1] * KEPT_SHARE
+
+    def close(self) -> None:
+        """Keep nothing for later: the heap frees what comes back from now on.
+
+        A second close does nothing.
+        """
+        if self._drop not in self._heap.caches:
+            return
+        self._heap.caches.remove(self._drop)
+        self._drop()
+        for free in list(self.lists.values()):
+            self._heap.lent += free.lent
+            free.lent = self._heap.lent
+            self._heap.unused.add(free)
+
+    @property
+    def _is_home(self) -> bool:
+        return self.timeline is self._heap.timeline
+
+    def _drop(self) -> None:
+        """Free what is kept: in stream order at home, elsewhere after a wait for the stream."""
+        if not self._is_home and not self.timeline.idle:
+            self.timeline.settle()
+        self.reclaim()
+        for free in list(self.lists.values()):
+            free.clear()
+
+    def reclaim(self) -> None:
+        """Count as free what was lent to other streams and has come back."""
+        for free in list(self.lists.values()):
+            for _ in range(len(free.lent)):
+                reclaimed = free.reclaim()
+                if reclaimed is not None:
+                    free.append(reclaimed)
+
+    @property
+    def free_bytes(self) -> int:
+        """Bytes that are held and not on loan."""
+        return sum(size * len(free) for size, free in list(self.lists.items()))
+
+
+@cache
+def size_class(nbytes: int) -> int:
+    """The size that a request is rounded up to: four classes per power of two, at least 256 bytes.
+
+    >>> size_class(1), size_class(1000), size_class(5000)
+    (256, 1024, 5120)
+    """
+    step = max(256, power_of_two(nbytes) >> 3)
+    return round_up(max(nbytes, 1), step)
+
+
+@cache
+def interned(type_: ArrayType) -> ArrayType:
+    """One object for equal types: calls compare by identity first."""
+    return type_
+
+
+class CudaBuffer(Lease):
+    """A contiguous row-major array in device memory, as `lowering.backends.DeviceBuffer` has it.
+
+    `flight` is the launch with loops that it waits for, if any: should that be stopped, every use
+    raises StoppedError.
+    """
+
+    __slots__ = ("__weakref__", "flight", "timeline", "type")
+
+    flight: Flight | None
+    timeline: Timeline
+    type: ArrayType
+
+    @classmethod
+    def made(
+        cls, allocation: Allocation, free: FreeList, type_: ArrayType, timeline: Timeline
+    ) -> Self:
+        """A new array of these pieces; quick calls write the same out."""
+        buffer = cls.of(allocation, free)
+        buffer.flight = None
+        buffer.timeline = timeline
+        buffer.type = type_
+        return buffer
+
+    @property
+    def device(self) -> str:
+        """The device that holds it."""
+        return f"cuda:{self.timeline.driver.ordinal}"
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """Version 3, with the stream that the data is ready on."""
+        self.check()
+        return {
+            "version": 3,
+            "shape": self.type.shape,
+            "typestr": self.type.dtype.str,
+            "data": (self.pointer if self.type.size else 0, False),
+            "strides": None,
+            "stream": self.timeline.driver.stream,
+        }
+
+    def to_host(self) -> np.ndarray[Any, Any]:
+        """A copy in host memory, after all pending work on the buffer.
+
+        Raises:
+            StoppedError: the program that computes it was stopped.
+            Exception: what `Timeline.wait` raises.
+        """
+        self.check()
+        target = np.empty(self.type.shape, self.type.dtype)
+        if target.size:
+            self.timeline.read(target, self.pointer)
+        else:
+            self.timeline.wait()
+        self.check()
+        return target
+
+    def synchronize(self) -> None:
+        """Wait for all pending work on the buffer; raises what `to_host` does."""
+        flight = self.flight
+        if flight is not None:
+            flight.check()
+        self.timeline.wait()
+        if flight is not None:
+            flight.check()
+
+    def computed_at(self, event: Event) -> None:
+        """Note the event behind the launch that computes it; nobody else has it yet."""
+        assert isinstance(self._free, FreeList), "it is new, or renewed"
+        self._free = Loan(self._free, event)
+
+    def renew(self, timeline: Timeline) -> bool:
+        """Whether a launch on `timeline` may write to it, if nobody else has it.
+
+        Not if it belongs to another stream, or is still in use there. Otherwise what other streams
+        waited for does not count any more: its elements will be others.
+        """
+        if self.timeline is not timeline:
+            return False
+        free = self._free
+        if isinstance(free, Loan):
+            if not free.over:
+                return False
+            self._free = free.free
+        return True
+
+    def lend(self, timeline: Timeline) -> Flight | None:
+        """Let another stream of the device wait for it, once; the flight to wait for there.
+
+        Raises:
+            StoppedError: the program that computes it was stopped.
+        """
+        self.check()
+        loan = self._loan()
+        if timeline not in loan.followers:
+            loan.followers[timeline] = timeline.follow(self._ready(loan), self.timeline)
+        return loan.followers[timeline]
+
+    def used_at(self, event: Event) -> None:
+        """Note the event behind what another stream does with it."""
+        with self.timeline.stopping.lock:
+            self._loan().use(event)
+
+    def hand_over(self, stream: int) -> None:
+        """Let the stream with this handle, of any library, wait for it.
+
+        Raises:
+            StoppedError: the program that computes it was stopped.
+        """
+        self.check()
+        driver = self.timeline.driver
+        if stream != driver.stream:
+            driver.activate()
+            driver.hand_over(self._ready(self._loan()), stream)
+
+    def _loan(self) -> Loan:
+        with self.timeline.stopping.lock:
+            if not isinstance(self._free, Loan):
+                self._free = Loan(self._free)
+            return self._free
+
+    def _ready(self, loan: Loan) -> Event:
+        if loan.ready is None:
+            loan.ready = self.timeline.driver.record()
+        return loan.ready
+
+    def check(self) -> None:
+        """Raise StoppedError if the program that computes it was stopped."""
+        if self.flight is not None:
+            self.flight.check()
+
+    def __repr__(self) -> str:
+        return f"CudaBuffer({self.type} at {self.pointer:#x} on {self.device})"

@@ -1,0 +1,70 @@
+"""Flight: a launch with loops, which may never end by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lowering.cuda.effects.effects import Effects
+from tracegraph.errors import StoppedError
+
+
+class Flight:
+    """A launch with loops, until it is over.
+
+    `stopped` names the exception that interrupted it, if one did: then it has no results.
+    """
+
+    __slots__ = ("_event", "_record", "_start", "effects", "number", "over", "stopped")
+
+    def __init__(
+        self,
+        number: int,
+        record: Callable[[], Callable[[], bool]],
+        effects: Effects | None,
+        start: Callable[[], None] | None,
+    ) -> None:
+        self.number = number
+        self.effects = effects
+        # keeps the executable: to free it would wait for a loop that may never end
+        self._start = start
+        self.over = False
+        self.stopped: str | None = None
+        self._record = record
+        self._event: Callable[[], bool] | None = None
+
+    def passed(self) -> bool:
+        """Whether the device is done with it."""
+        event = self._event
+        if event is None:
+            if self.over:
+                return True
+            event = self._event = self._record()
+        return event()
+
+    def land(self) -> None:
+        """Note that it is over, and hold nothing more."""
+        self.over = True
+        self._event = self.effects = self._start = None
+
+    def check(self) -> None:
+        """Raise StoppedError if it was stopped."""
+        if self.stopped is not None:
+            raise StoppedError(self.stopped)
+
+
+def later(one: Flight | None, other: Flight | None) -> Flight | None:
+    """Of the flights that two arrays wait for, the one that ends last; None if both are over.
+
+    A stop ends all that are in flight: if the earlier one is stopped, so is the later one.
+
+    Raises:
+        StoppedError: one of them was stopped.
+    """
+    found = None
+    for flight in (one, other):
+        if flight is None:
+            continue
+        flight.check()
+        if not flight.over and (found is None or flight.number > found.number):
+            found = flight
+    return found

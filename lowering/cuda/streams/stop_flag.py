@@ -1,0 +1,83 @@
+"""StopFlag: the word in device memory that ends all loops on a device, whatever stream they are on.
+
+It is raised at once, and lowered in stream order behind everything that it is to end.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from lowering.cuda.interface import Allocation, Driver, Event
+from lowering.cuda.streams.in_flight import Flight
+from tracegraph.weak_set import Living
+
+if TYPE_CHECKING:
+    from lowering.cuda.streams.timeline import Timeline
+
+
+class StopFlag:
+    """The flag of one device. `lock` guards it, and the flights of all its timelines."""
+
+    def __init__(self, driver: Driver) -> None:
+        self.lock = threading.RLock()
+        self.timelines: Living[Timeline] = Living()
+        self._driver = driver
+        self._word: Allocation | None = None
+        self._is_up = False
+        self._lowered: Event | None = None
+
+    @property
+    def word(self) -> Allocation:
+        """The memory; loops run while it is zero."""
+        with self.lock:
+            if self._word is None:
+                word = self._driver.allocate(4)
+                self._driver.clear(word.pointer, 4)
+                self._lowered = self._driver.record()
+                self._word = word
+            return self._word
+
+    def all(self) -> list[Timeline]:
+        """The timelines of the device's streams."""
+        return list(self.timelines)
+
+    def await_lowered(self, driver: Driver) -> None:
+        """Let the stream of `driver` wait until the flag is down. Needs the lock."""
+        if self._is_up:  # what was to lower it was interrupted
+            self._lower()
+        if self._lowered is None:
+            return
+        if self._lowered():
+            self._lowered = None
+        elif driver is not self._driver:
+            driver.wait(self._lowered)
+
+    def stop(self, reason: BaseException) -> tuple[list[Flight], Event | None]:
+        """End all loops in flight; those, and an event that passes when the device is rid of them.
+
+        Whatever interrupts this, later launches run as they should.
+        """
+        with self.lock:
+            flights = [
+                flight
+                for timeline in self.timelines
+                for flight in timeline.flights
+                if not flight.passed()
+            ]
+            if not flights:
+                return [], None
+            for flight in flights:
+                flight.stopped = type(reason).__name__
+            self._is_up = True
+            self._driver.raise_flag(self.word.pointer)
+            self._lower()
+            return flights, self._lowered
+
+    def _lower(self) -> None:
+        for timeline in self.timelines:
+            if timeline.driver is not self._driver and timeline.flights:
+                self._driver.wait(timeline.driver.record())
+        self._driver.clear(self.word.pointer, 4)
+        self._is_up = False
+        self._lowered = self._driver.record()

@@ -1,0 +1,76 @@
+"""How the loops of reductions run through memory."""
+
+from __future__ import annotations
+
+from math import prod
+
+from lowering.plan.kernel import RowNest, Store
+from lowering.plan.nest_analysis import loads, nest_accumulators
+from lowering.plan.strides import offset_in
+from tracegraph.ir.scalar import Load, affine
+
+VECTOR_BYTES = 16
+"""The most that one access moves."""
+
+SECTOR_BYTES = 32
+"""What memory moves at least, however few of these bytes an access wants."""
+
+LEAST_RUN = 16
+"""Elements along an axis from which tiles turn in shared memory, in a map of its own."""
+
+WORD_BYTES = 4
+"""What one register holds, and what an access is to move at least."""
+
+
+def row_accesses(nest: RowNest) -> list[Load | Store]:
+    """The accesses of all passes."""
+    stores = [store for row_pass in nest.passes for store in row_pass.stores]
+    values = [a.value for a in nest_accumulators(nest)]
+    values += [store.value for store in stores]
+    return [*loads(values), *stores]
+
+
+def loop_is_contiguous(nest: RowNest) -> bool:
+    """Whether neighbouring steps of the loop touch neighbouring elements of the largest buffer, or
+    neighbouring outputs neighbouring vectors.
+
+    Where neither the steps nor the outputs do, the steps are given to neighbouring threads.
+    """
+    outputs = [a for a, n in enumerate(nest.space) if n > 1]
+    steps = [a for a, n in enumerate(nest.loop, len(nest.space)) if n > 1]
+    for access in sorted(row_accesses(nest), key=lambda access: -access.buffer.type.size):
+        found = affine(offset_in(access.buffer.type.shape, access.indices))
+        if found is None:
+            continue
+        strides, _ = found
+        if steps and abs(strides.get(steps[-1], 0)) == 1:
+            return True
+        nbytes = (
+            abs(strides.get(outputs[-1], 0)) * access.buffer.type.dtype.itemsize if outputs else 0
+        )
+        if 0 < nbytes <= VECTOR_BYTES:
+            return False
+    return True
+
+
+def crossed(nest: RowNest) -> dict[Load | Store, int]:
+    """The accesses of which neighbouring threads touch elements in sectors of their own, and the
+    bytes of these elements, although they lie next to each other along another axis.
+    """
+    extents, rank = (*nest.space, *nest.loop), len(nest.space)
+    axes = range(rank, len(extents)) if loop_is_contiguous(nest) else range(rank)
+    across = max((axis for axis in axes if extents[axis] > 1), default=None)
+    found: dict[Load | Store, int] = {}
+    if across is None or extents[across] < LEAST_RUN:
+        return found
+    for access in row_accesses(nest):
+        position = affine(offset_in(access.buffer.type.shape, access.indices))
+        if position is None:
+            continue
+        strides, _ = position
+        size = access.buffer.type.dtype.itemsize
+        runs = [a for a, step in strides.items() if abs(step) == 1 and extents[a] >= LEAST_RUN]
+        far = abs(strides.get(across, 0)) * size >= SECTOR_BYTES
+        if far and runs:
+            found[access] = size * prod(extents[axis] for axis in strides)
+    return found

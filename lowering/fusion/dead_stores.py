@@ -1,0 +1,85 @@
+"""Removing stores that nothing reads, once forwarding has made them useless."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+
+from lowering.plan.buffer import Buffer
+from lowering.plan.kernel import MapNest, Nest, Pass, PrintNest, ReduceNest, RowNest, Store
+from lowering.plan.nest_analysis import nest_reads, nest_stores, nest_writes
+from lowering.planning.stage import Block, KernelStage, blocks, stage_reads, walk
+from tracegraph.ir.record import altered
+
+
+def prune(block: Block) -> None:
+    """Drop stores to scratch that is never read, then what only they needed, to the end."""
+    readers: dict[Buffer, int] = {}
+    writers: dict[Buffer, list[KernelStage]] = {}
+    for stage in walk(block):
+        if isinstance(stage, KernelStage):
+            for nest in stage.nests:
+                _count(readers, nest_reads(nest))
+                for buffer in nest_writes(nest):
+                    writers.setdefault(buffer, []).append(stage)
+        elif not blocks(stage):
+            _count(readers, stage_reads(stage))
+    unread = [b for b in writers if b.space == "scratch" and b not in readers]
+    pending = [stage for buffer in unread for stage in writers[buffer]]
+    while pending:
+        for buffer in _prune_kernel(pending.pop(), readers):
+            readers[buffer] -= 1
+            if not readers[buffer]:
+                pending.extend(writers.get(buffer, ()))
+    _drop_empty(block)
+
+
+def _count(readers: dict[Buffer, int], reads: Collection[Buffer]) -> None:
+    for buffer in reads:
+        readers[buffer] = readers.get(buffer, 0) + 1
+
+
+def _prune_kernel(stage: KernelStage, readers: Mapping[Buffer, int]) -> list[Buffer]:
+    """Drop the kernel's useless stores; the buffers that it reads no more, once for each nest."""
+    given_up: list[Buffer] = []
+    kept: list[Nest] = []
+
+    def alive(store: Store) -> bool:
+        return store.buffer.space != "scratch" or readers.get(store.buffer, 0) > 0
+
+    for nest in stage.nests:
+        pruned = without_dead(nest, alive)
+        if pruned is not None:
+            kept.append(pruned)
+        if pruned is not nest:
+            given_up.extend(nest_reads(nest) - (nest_reads(pruned) if pruned else frozenset()))
+    stage.nests = kept
+    return given_up
+
+
+def _drop_empty(block: Block) -> None:
+    block.stages = [s for s in block.stages if not isinstance(s, KernelStage) or s.nests]
+    for stage in block.stages:
+        for inner in blocks(stage):
+            _drop_empty(inner)
+
+
+def without_dead(nest: Nest, alive: Callable[[Store], bool]) -> Nest | None:
+    """The nest with the stores that are alive, or None if it does nothing then."""
+    if isinstance(nest, PrintNest):
+        return nest
+    if not isinstance(nest, (MapNest, ReduceNest, RowNest)):
+        return nest if alive(nest.store) else None
+    stores = tuple(filter(alive, nest.stores))
+    if isinstance(nest, MapNest):  # most are
+        if len(stores) == len(nest.stores):
+            return nest
+        whole = MapNest(nest.space, stores, nest.signals, nest.predicates)
+        return whole if stores or nest.signals else None
+    if all(map(alive, nest_stores(nest))):
+        return nest
+    if isinstance(nest, RowNest):
+        passes = tuple([Pass(p.accumulators, tuple(filter(alive, p.stores))) for p in nest.passes])
+        nest = RowNest(nest.space, nest.loop, passes, stores, nest.signals, nest.predicates)
+    else:
+        nest = altered(nest, stores=stores)
+    return nest if nest_stores(nest) or nest.signals else None

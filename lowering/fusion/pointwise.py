@@ -1,0 +1,156 @@
+"""A nest that others join point by point. What joins is kept in lists: growing costs what is added.
+
+The nests have one space. What the first stores at its own point, and the second reads there, is
+forwarded in a register.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence, Set
+
+from lowering.plan.kernel import Accumulator, MapNest, Nest, ReduceNest, Signal, Store
+from lowering.plan.nest_analysis import (
+    Facts,
+    facts_of,
+    nest_accumulated,
+    nest_conditions,
+    nest_expressions,
+    nest_size,
+    nest_stores,
+    roots_of,
+)
+from lowering.planning.stage import map_nest, map_stores, space_index
+from tracegraph.ir.record import altered
+from tracegraph.ir.scalar import Accumulated, Expr
+from tracegraph.ir.subexpressions import subexpressions, substitution
+
+MAX_EXPRESSIONS = 600
+"""Scalar expressions of one nest."""
+
+
+class Growing:
+    """A nest, what has joined it since, and what is stored so far, by buffer."""
+
+    __slots__ = ("_accumulators", "_expressions", "_signals", "_stores", "most", "nest", "stores")
+
+    def __init__(self, nest: Nest) -> None:
+        self.become(nest, nest_size(nest))
+
+    def become(self, nest: Nest, most: int) -> None:
+        """Let another nest, which has at `most` so many expressions, stand in its place."""
+        self.nest = nest
+        self.most = most
+        self.stores = {store.buffer: store for store in nest_stores(nest)}
+        self._accumulators: list[Accumulator] = []
+        self._stores: list[Store] = []
+        self._signals: list[Signal] = []
+        self._expressions: set[Expr] | None = None  # looked at once there may be too many
+
+    def stores_any(self, resources: Set[Hashable]) -> bool:
+        """Whether some of these are buffers that are stored."""
+        return not self.stores.keys().isdisjoint(resources)
+
+    def whole(self) -> Nest:
+        """The nest with all that has joined it."""
+        if self._stores or self._signals:
+            nest = self.nest
+            assert isinstance(nest, (MapNest, ReduceNest))
+            stores, signals = (*nest.stores, *self._stores), (*nest.signals, *self._signals)
+            if isinstance(nest, ReduceNest):
+                folds = (*nest.accumulators, *self._accumulators)
+                nest = ReduceNest(nest.space, nest.loop, folds, stores, signals, nest.predicates)
+            else:
+                nest = MapNest(nest.space, stores, signals, nest.predicates)
+            self.nest, self._accumulators, self._stores, self._signals = nest, [], [], []
+        return self.nest
+
+    def merge(self, second: Nest) -> bool:
+        """Whether both can be one nest, which this one then is."""
+        first = self.nest
+        if first.space != second.space or not isinstance(second, (MapNest, ReduceNest)):
+            return False
+        known = facts_of(second)
+        if not isinstance(first, (MapNest, ReduceNest)) or self.stores_any(known.writes):
+            return False
+        if second.signals and nest_conditions(self.whole()) & nest_conditions(second):
+            return False
+        values = self._forwarded(known)
+        if values is None:
+            return False
+        size = len(known.expressions)
+        if isinstance(second, ReduceNest):
+            # forwarded values would have to be renumbered inside
+            if values or not isinstance(first, ReduceNest) or first.loop != second.loop:
+                return False
+            second = _renumbered(second, len(first.accumulators) + len(self._accumulators))
+            return self._join(size, second.accumulators, second.stores, second.signals)
+        if not values:
+            return self._join(size, (), second.stores, second.signals)
+        of = substitution(values)
+        signals = [altered(signal, value=of(signal.value)) for signal in second.signals]
+        own_point = space_index(first.space)
+        stores = [
+            Store(store.buffer, own_point, of(store.value))
+            if store.indices is own_point and store.guard is None  # most are; an index stays
+            else map_stores((store,), of)[0]
+            for store in second.stores
+        ]
+        return self._join(size, (), stores, signals)
+
+    def _forwarded(self, second: Facts) -> dict[Expr, Expr] | None:
+        """The value for each load of what is stored, in another nest; None if at other points."""
+        values: dict[Expr, Expr] = {}
+        stores = self.stores
+        if stores.keys().isdisjoint(second.reads):
+            return values
+        own_point = space_index(self.nest.space)
+        for load in second.loads:
+            store = stores.get(load.buffer)
+            if store is None:
+                continue
+            if load.guard is not None or load.indices != own_point or store.indices != own_point:
+                return None
+            if store.guard is not None:
+                return None
+            values[load] = store.value
+        return values
+
+    def _join(
+        self,
+        size: int,
+        accumulators: Sequence[Accumulator],
+        stores: Sequence[Store],
+        signals: Sequence[Signal],
+    ) -> bool:
+        """Add these, of `size` expressions, unless there are too many then."""
+        if self._expressions is None and self.most + size <= MAX_EXPRESSIONS:
+            self.most += size
+        elif not self._fit(roots_of(accumulators, stores, signals)):
+            return False
+        self._accumulators += accumulators
+        self._stores += stores
+        self._signals += signals
+        for store in stores:
+            self.stores[store.buffer] = store
+        return True
+
+    def _fit(self, roots: Sequence[Expr]) -> bool:
+        """Whether there are not too many expressions with those below new roots: looks at each."""
+        if self._expressions is None:
+            self._expressions = set(nest_expressions(self.whole()))
+        added = subexpressions(roots, self._expressions)
+        fit = len(self._expressions) <= MAX_EXPRESSIONS
+        if not fit:
+            self._expressions.difference_update(added)
+        self.most = len(self._expressions)
+        return fit
+
+
+def _renumbered(nest: ReduceNest, shift: int) -> ReduceNest:
+    """The nest with its accumulators numbered from `shift`."""
+    replacement: dict[Expr, Expr] = {
+        expr: Accumulated.make(expr.number + shift, expr.dtype) for expr in nest_accumulated(nest)
+    }
+    shifted = map_nest(nest, replacement)
+    assert isinstance(shifted, ReduceNest)
+    return shifted

@@ -1,0 +1,180 @@
+"""What registers are called in the function of a Plan.
+
+What has a fixed address (scratch, constants, temporaries) is an array once and for all. Views of
+arguments and results are made anew at the start of each call.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from math import prod
+
+import numpy as np
+
+from lowering.host.arena import Array
+from lowering.host.instructions import (
+    Condition,
+    Late,
+    Register,
+    Static,
+    View,
+    is_range,
+    memory_order,
+)
+from lowering.host.python_source import Source
+from lowering.host.tuning.slices import slices_of
+from lowering.plan.buffer import Buffer
+from lowering.plan.strides import row_major_strides
+
+
+class Frame:
+    """Names of registers.
+
+    `memory` holds the arrays of scratch and constants; `bound` gives the names of the buffers that
+    each call brings. `dense` gathers those of them that must be contiguous: they are seen through
+    views, or read more than once.
+    """
+
+    def __init__(
+        self, source: Source, memory: Mapping[Buffer, Array], bound: Mapping[Buffer, str]
+    ) -> None:
+        self.source = source
+        self.dense: set[Buffer] = set()
+        self._memory = memory
+        self._bound = bound
+        self._read: set[Buffer] = set()
+        self._names: dict[object, str] = {}
+        self._cells: dict[str, str] = {}
+        self._arrays: dict[str, Array] = {}
+        self._loops = 0
+
+    def enter_loop(self) -> None:
+        """What is named from now on may be read many times."""
+        self._loops += 1
+
+    def leave_loop(self) -> None:
+        """The end of what `enter_loop` began."""
+        self._loops -= 1
+
+    def fixed(self, array: Array) -> str:
+        """The name of an array that never moves."""
+        name = self.source.name(array)
+        self._arrays[name] = array
+        return name
+
+    def arrays(self, names: Sequence[str]) -> list[Array]:
+        """The arrays of these names if all have fixed ones, else none."""
+        found = [self._arrays[name] for name in names if name in self._arrays]
+        return found if len(found) == len(names) else []
+
+    def name(self, register: Register) -> str:
+        """The name of a register other than a temporary."""
+        if isinstance(register, View) and register.buffer in self._bound:
+            return self._bound_name(register, register.buffer)
+        key = _key(register)
+        found = self._names.get(key)
+        if found is None:
+            found = self._names[key] = self._new_name(register)
+        return found
+
+    def _new_name(self, register: Register) -> str:
+        match register:
+            case Static(array=array):
+                return self.fixed(array)
+            case View(buffer=buffer):
+                memory = self._memory[buffer]
+                view = (register.shape, register.dtype, memory, register.offset, register.strides)
+                return self.fixed(np.ndarray(*view))
+            case Condition(number=number):
+                return condition(number)
+        return self.source.variable()
+
+    def _bound_name(self, view: View, buffer: Buffer) -> str:
+        name = self._bound[buffer]
+        if is_whole(view):
+            if self._loops or buffer in self._read:
+                self.dense.add(buffer)
+            self._read.add(buffer)
+            return name
+        self.dense.add(buffer)
+        key = _key(view)
+        if key not in self._names:
+            self._names[key] = variable = self.source.variable()
+            self.source.first(f"{variable} = {self._viewed(view, name)}")
+        return self._names[key]
+
+    def _viewed(self, view: View, name: str) -> str:
+        if view.shape and is_all(view):
+            return f"{name}.reshape({view.shape})"  # takes half the time of the last
+        order = memory_order(view)
+        if order is not None and is_range(view) and prod(view.shape) == view.buffer.type.size:
+            shape = tuple(view.shape[dim] for dim in order)
+            if shape != view.buffer.type.shape:
+                name = f"{name}.reshape({shape})"
+            axes = tuple(order.index(dim) for dim in range(len(order)))
+            return f"{name}.T" if axes == (1, 0) else f"{name}.transpose({axes})"
+        index = slices_of(view)
+        if index is not None:
+            return f"{name}[{self.source.name(index)}]"
+        array, dtype = self.source.name(np.ndarray), self.source.name(view.dtype)
+        return f"{array}({view.shape}, {dtype}, {name}, {view.offset}, {view.strides})"
+
+    def read_directly(self, register: Register) -> None:
+        """Note that a step takes the address of an array rather than the array."""
+        if isinstance(register, View) and register.buffer in self._bound:
+            self.dense.add(register.buffer)
+
+    def number(self, register: Register, name: str) -> str:
+        """The element of an array without axes, as a Python number."""
+        if isinstance(register, Static) and math.isfinite(value := register.array.item()):
+            return repr(value)
+        return self.element(name)
+
+    def element(self, name: str) -> str:
+        """The same of an array of this name."""
+        return f"{name}.item()" if name not in self._arrays else f"{self._cell(name)}[()]"
+
+    def place(self, name: str) -> str:
+        """What a Python number is assigned to, for an array without axes."""
+        return f"{name}[()]" if name not in self._arrays else f"{self._cell(name)}[()]"
+
+    def _cell(self, name: str) -> str:
+        """The memory of a single number: a view that Python reads and writes fast."""
+        if name not in self._cells:
+            self._cells[name] = self.source.name(self._arrays[name].data)
+        return self._cells[name]
+
+
+def condition(number: int) -> str:
+    """The variable of a condition."""
+    return f"c{number}"
+
+
+def _key(register: Register) -> object:
+    match register:
+        case View(buffer=buffer):
+            return (buffer, register.dtype, register.shape, register.strides, register.offset)
+        case Condition(number=number):
+            return ("condition", number)
+        case Static() | Late():
+            return register
+    raise TypeError(f"the place of {register!r} is not known here")
+
+
+def is_whole(view: View) -> bool:
+    """Whether a view is the array of its buffer."""
+    return is_all(view) and view.shape == view.buffer.type.shape
+
+
+def is_all(view: View) -> bool:
+    """Whether a view is all elements of its buffer, in order."""
+    type_ = view.buffer.type
+    if view.offset or view.dtype != type_.dtype or prod(view.shape) != type_.size:
+        return False
+    dense = row_major_strides(view.shape)
+    size = type_.dtype.itemsize
+    return all(
+        n == 1 or stride == step * size
+        for n, stride, step in zip(view.shape, view.strides, dense, strict=True)
+    )

@@ -1,0 +1,159 @@
+"""Graphs of a plan as lines: kernels, library calls, copies, and conditional nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from itertools import groupby
+from operator import attrgetter
+from random import Random
+
+import numpy as np
+
+from lowering.host.arena import Array, Workspace
+from lowering.host.array_names import Frame, condition
+from lowering.host.call_emitter import write_nest
+from lowering.host.instructions import Instruction, View
+from lowering.host.matmul import product
+from lowering.host.nests import kernel_runs
+from lowering.host.tuning.passes import Schedule, schedule
+from lowering.host.tuning.store_forwarding import Overlaps
+from lowering.plan.buffer import Buffer
+from lowering.plan.kernel import Predicate
+from lowering.plan.plan import (
+    Graph,
+    IfElseNode,
+    IfNode,
+    KernelNode,
+    LibraryNode,
+    MemcpyNode,
+    Node,
+    Plan,
+    SwitchNode,
+    WhileNode,
+    walk,
+)
+
+Schedules = dict[KernelNode, list[Schedule]]
+
+
+def kernel_schedules(plan: Plan, overlaps: Overlaps, workspace: Workspace) -> Schedules:
+    """The schedules of every kernel, bodies included; `workspace` grows to what they need."""
+    return {
+        node: [schedule(r, overlaps, workspace) for r in kernel_runs(node.kernel, plan, overlaps)]
+        for node in walk(plan.graph)
+        if isinstance(node, KernelNode)
+    }
+
+
+class GraphWriter:
+    """Writes the lines of graphs.
+
+    With `order`, the nodes of a graph run in a new random order that its edges allow, each time:
+    wrong results then show that an edge is missing.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        schedules: Schedules,
+        frame: Frame,
+        workspace: Array,
+        allocating: Container[Instruction],
+        order: Random | None,
+    ) -> None:
+        self._allocating = allocating
+        self._schedules = schedules
+        self._frame = frame
+        self._source = frame.source
+        self._workspace = workspace
+        self._order = order
+        self._conditions = ", ".join(map(condition, range(plan.conditions)))
+        if plan.conditions:
+            self._source.first(" = ".join((*map(condition, range(plan.conditions)), "0")))
+
+    def write(self, graph: Graph) -> None:
+        """Write the lines that run a graph."""
+        if self._order is None:
+            for node in graph.nodes:
+                self._write_node(node)
+            return
+        order, chosen = self._source.name(_shuffled(graph, self._order)), self._source.variable()
+        with self._source.block(f"for {chosen} in {order}():"):
+            for number, node in enumerate(graph.nodes):
+                with self._source.body(f"if {chosen} == {number}:", self._conditions):
+                    self._write_node(node)
+
+    def _write_node(self, node: Node) -> None:
+        match node:
+            case KernelNode():
+                for predicates, nests in groupby(self._schedules[node], attrgetter("predicates")):
+                    with self._predicated(predicates):
+                        for each in nests:
+                            write_nest(each, self._frame, self._workspace, self._allocating)
+            case LibraryNode():
+                function, views = product(node)
+                self._call(function, *views)
+            case MemcpyNode():
+                self._call(np.copyto, _bytes(node.target), _bytes(node.source_buffer))
+            case IfNode(condition=number, then=then):
+                self._write_body(f"if {condition(number)}:", then)
+            case IfElseNode(condition=number, then=then, otherwise=otherwise):
+                self._write_body(f"if {condition(number)}:", then)
+                self._write_body("else:", otherwise)
+            case SwitchNode(condition=number, branches=branches):
+                chosen = self._source.variable()  # a branch may hold the same node again
+                self._source.line(f"{chosen} = {condition(number)}")
+                for position, branch in enumerate(branches):
+                    self._write_body(f"if {chosen} == {position}:", branch)
+            case WhileNode(condition=number, body=body):
+                self._frame.enter_loop()
+                with self._source.body(f"while {condition(number)}:", self._conditions):
+                    self._source.line("if check_time is not None: check_time()")
+                    self.write(body)
+                self._frame.leave_loop()
+
+    def _predicated(self, predicates: tuple[Predicate, ...]) -> AbstractContextManager[None]:
+        """Within, lines run if all predicates hold."""
+        if not predicates:
+            return nullcontext()
+        tests = " and ".join(map(self._test, predicates))
+        return self._source.body(f"if {tests}:", self._conditions)
+
+    def _test(self, predicate: Predicate) -> str:
+        flag, value = _element(predicate.flag), predicate.value
+        found = self._frame.number(flag, self._frame.name(flag))
+        if isinstance(value, bool):
+            return found if value else f"not {found}"
+        return f"{found} == {value}"
+
+    def _write_body(self, head: str, graph: Graph) -> None:
+        with self._source.body(head, self._conditions):
+            self.write(graph)
+
+    def _call(self, function: Callable[..., object], *views: View) -> None:
+        names = ", ".join(map(self._frame.name, views))
+        self._source.line(f"{self._source.name(function)}({names})")
+
+
+def _element(flag: Buffer) -> View:
+    return View(flag.type.dtype, (), {}, flag, (), 0)
+
+
+def _bytes(buffer: Buffer) -> View:
+    return View(np.dtype(np.uint8), (buffer.type.nbytes,), {}, buffer, (1,), 0)
+
+
+def _shuffled(graph: Graph, order: Random) -> Callable[[], Iterator[int]]:
+    """Positions of the nodes in an order that the edges allow, chosen while the nodes run."""
+    before = [{i for i, j in graph.edges if j == node} for node in range(len(graph.nodes))]
+
+    def nodes() -> Iterator[int]:
+        done: set[int] = set()
+        while len(done) < len(before):
+            ready = [n for n in range(len(before)) if n not in done and before[n] <= done]
+            chosen = order.choice(ready)
+            yield chosen
+            done.add(chosen)
+
+    return nodes

@@ -1,0 +1,53 @@
+"""Where a window begins when data decides: scalar index expressions as functions on Python ints.
+
+For one number, Python's own arithmetic is several times faster than calls of ufuncs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from lowering.host.arena import Array
+from tracegraph.ir.scalar import AsIndex, Clamp, Const, Expr, FloorDiv, Mod, Sum
+
+Offset = Callable[[Sequence[Array]], int]
+
+
+def offset_function(expr: Expr) -> tuple[Offset, tuple[Expr, ...]]:
+    """An index that varies along no axis, as a function of the arrays of these expressions."""
+    leaves: list[Expr] = []
+    return _function(expr, leaves), tuple(leaves)
+
+
+def _function(expr: Expr, leaves: list[Expr]) -> Offset:
+    match expr:
+        case Const(value=value):
+            number = int(value)  # type: ignore[arg-type]
+            return lambda _: number
+        case Sum(terms=((term, factor),), offset=offset):
+            one = _function(term, leaves)
+            return lambda arrays: factor * one(arrays) + offset
+        case Sum(terms=terms, offset=offset):
+            parts = [(_function(term, leaves), factor) for term, factor in terms]
+            return lambda arrays: sum([factor * part(arrays) for part, factor in parts], offset)
+        case FloorDiv(operand=operand, divisor=divisor):
+            inner = _function(operand, leaves)
+            return lambda arrays: inner(arrays) // divisor
+        case Mod(operand=operand, divisor=divisor):
+            inner = _function(operand, leaves)
+            return lambda arrays: inner(arrays) % divisor
+        case Clamp(operand=operand, low=low, high=high):
+            return _clamp(_function(operand, leaves), low, high)
+    position = len(leaves)
+    leaves.append(expr.operand if isinstance(expr, AsIndex) else expr)
+    return lambda arrays: int(arrays[position].item())
+
+
+def _clamp(inner: Offset, low: int, high: int) -> Offset:
+    def clamped(arrays: Sequence[Array]) -> int:
+        number = inner(arrays)
+        if number < low:
+            return low
+        return high if number > high else number
+
+    return clamped

@@ -1,0 +1,35 @@
+"""What nests tell while a plan runs: failures and progress."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lowering.host.arena import Array
+from lowering.plan.kernel import Publish, Require
+from lowering.plan.plan import Plan
+from tracegraph import progress
+from tracegraph.ir.effects import Failure, Monitor
+
+Told = Callable[[Array], object]
+"""A function of the value of a signal, a scalar."""
+
+
+def teller(signal: Publish | Require, plan: Plan) -> Told:
+    """What a signal does with its value."""
+    match signal:
+        case Require(failure=number):
+            return _require(plan.failures[number])
+        case Publish(monitor=number):
+            return _publish(plan.monitors[number])
+
+
+def _require(failure: Failure) -> Told:
+    def check(value: Array) -> None:
+        if not value.item():
+            raise failure.exception()
+
+    return check
+
+
+def _publish(monitor: Monitor) -> Told:
+    return lambda value: progress.report(monitor, int(value.item()))

@@ -1,0 +1,134 @@
+"""Results that the ufunc or copy which fills them first may allocate itself.
+
+That costs less than an empty array that is filled afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from lowering.host import numpy_calls as functions
+from lowering.host.array_names import is_whole
+from lowering.host.instructions import Instruction, Late, Register, View
+from lowering.host.numpy_calls import yields
+from lowering.host.result_pool import is_lent
+from lowering.host.tuning.passes import Schedule
+from lowering.plan.buffer import Buffer
+from lowering.plan.plan import (
+    Graph,
+    IfElseNode,
+    KernelNode,
+    LibraryNode,
+    MemcpyNode,
+    Plan,
+    SwitchNode,
+    bodies,
+    walk,
+)
+
+
+def allocating(
+    plan: Plan, schedules: Mapping[KernelNode, Sequence[Schedule]]
+) -> dict[Instruction, Buffer]:
+    """The instructions whose result becomes an output of the plan, and which one."""
+    # an output that is written over an input has its memory, a large one that of the pool
+    made = (buffer for buffer in plan.outputs if buffer.space == "output")
+    free = {buffer for buffer in made if not is_lent(buffer.type)}
+    free -= _seen_in_part(plan, schedules)
+    found: dict[Instruction, Buffer] = {}
+    for node in plan.graph.nodes:
+        match node:
+            case KernelNode():
+                found |= _made_by(schedules[node], free)
+            case IfElseNode() | SwitchNode():
+                found |= _made_in_all(bodies(node), schedules, free)
+            case _:
+                break  # what a loop writes, it may not write
+    return found
+
+
+def _made_by(nests: Sequence[Schedule], free: set[Buffer]) -> dict[Instruction, Buffer]:
+    """The instructions of a kernel that make a free buffer; what it touches is free no more."""
+    found: dict[Instruction, Buffer] = {}
+    for schedule in nests:
+        for each in (*schedule.before, *schedule.each):
+            buffer = _buffer(each.output)
+            if buffer in free and _runs_whole(schedule) and _makes(each):
+                assert buffer is not None
+                found[each] = buffer
+            free.difference_update(_buffers(each))
+    return found
+
+
+def _made_in_all(
+    branches: Sequence[Graph],
+    schedules: Mapping[KernelNode, Sequence[Schedule]],
+    free: set[Buffer],
+) -> dict[Instruction, Buffer]:
+    """The same of branches, one of which runs: they make what each of them makes."""
+    found: list[dict[Instruction, Buffer]] = []
+    untouched = set(free)
+    for branch in branches:
+        left, made = set(free), dict[Instruction, Buffer]()
+        for node in branch.nodes:
+            if not isinstance(node, KernelNode):
+                left.clear()  # what is made further inside is not seen out here
+                break
+            made |= _made_by(schedules[node], left)
+        untouched &= left
+        found.append(made)
+    in_all = set(free).intersection(*(made.values() for made in found))
+    free &= untouched
+    return {each: b for made in found for each, b in made.items() if b in in_all}
+
+
+def _runs_whole(schedule: Schedule) -> bool:
+    """Whether it runs in any case, and each instruction once."""
+    return schedule.axis is None and not schedule.predicates
+
+
+def _seen_in_part(plan: Plan, schedules: Mapping[KernelNode, Sequence[Schedule]]) -> set[Buffer]:
+    """The buffers that something sees otherwise than as the array that they are."""
+    seen: set[Buffer] = set()
+    for node in walk(plan.graph):
+        match node:
+            case MemcpyNode():
+                seen |= {node.source_buffer, node.target}
+            case LibraryNode():
+                seen |= {node.left.buffer, node.right.buffer, node.target.buffer}
+            case KernelNode():
+                for schedule in schedules[node]:
+                    for each in (*schedule.before, *schedule.each):
+                        for register in (*each.inputs, each.output):
+                            buffer = _buffer(register)
+                            if buffer is None or buffer.space != "output":
+                                continue
+                            whole = isinstance(register, View) and is_whole(register)
+                            if not whole or each.kind == "assign":
+                                seen.add(buffer)
+    return seen
+
+
+def _makes(instruction: Instruction) -> bool:
+    """Whether the result of the bare call is the array that the output should be."""
+    function, output = instruction.function, instruction.output
+    if not isinstance(output, View):
+        return False
+    if function is functions.store:
+        value = instruction.inputs[0]
+        return (value.shape, value.dtype) == (output.shape, output.dtype)
+    if not (isinstance(function, np.ufunc) and output.shape):
+        return False
+    shape = np.broadcast_shapes(*(register.shape for register in instruction.inputs))
+    dtypes = [register.dtype for register in instruction.inputs]
+    return shape == output.shape and yields(function, dtypes, output.dtype)
+
+
+def _buffers(instruction: Instruction) -> set[Buffer | None]:
+    return set(map(_buffer, (*instruction.inputs, instruction.output)))
+
+
+def _buffer(register: Register | None) -> Buffer | None:
+    return register.buffer if isinstance(register, View | Late) else None

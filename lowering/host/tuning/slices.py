@@ -1,0 +1,64 @@
+"""Windows of an array as the slices that one would write: a third of what a new array takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import prod
+from typing import Any
+
+from lowering.host.instructions import View
+from lowering.plan.strides import row_major_strides
+
+Index = tuple[Any, ...]
+"""An index of slices, numbers, None and, at the end, an ellipsis: that of no axes is an array."""
+
+
+def slices_of(view: View) -> Index | None:
+    """The index of its buffer's array that gives a view; None where there is none of slices."""
+    type_ = view.buffer.type
+    size = type_.dtype.itemsize
+    if view.dtype != type_.dtype or prod(type_.shape) == 0 or prod(view.shape) == 0:
+        return None
+    steps = row_major_strides(type_.shape)
+    firsts = _position(view.offset // size, steps)
+    index, dim = list[Any](), 0
+    for first, step, extent in zip(firsts, steps, type_.shape, strict=True):
+        dim = _skipped(view, dim, index)
+        stride = view.strides[dim] // size if dim < len(view.shape) else 0
+        if extent == 1 or not stride or stride % step:
+            index.append(first)
+            continue
+        apart = stride // step
+        last = first + apart * (view.shape[dim] - 1)
+        if not 0 <= last < extent:
+            index.append(first)
+            continue
+        index.append(_slice(first, last, apart, extent))
+        dim += 1
+    dim = _skipped(view, dim, index)
+    return (*index, ...) if dim == len(view.shape) else None
+
+
+def _skipped(view: View, dim: int, index: list[Any]) -> int:
+    """The next dimension of more than one element; the index gains those of one."""
+    while dim < len(view.shape) and view.shape[dim] == 1:
+        index.append(None)
+        dim += 1
+    return dim
+
+
+def _position(offset: int, steps: Sequence[int]) -> Iterator[int]:
+    """The index of the element at an offset."""
+    for step in steps:
+        yield offset // step
+        offset %= step
+
+
+def _slice(first: int, last: int, apart: int, extent: int) -> slice:
+    """From the first element to the last."""
+    if apart > 0:
+        stop = None if last + apart >= extent else last + 1
+        return slice(first or None, stop, None if apart == 1 else apart)
+    return slice(
+        None if first == extent - 1 else first, None if last + apart < 0 else last - 1, apart
+    )

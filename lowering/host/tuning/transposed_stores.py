@@ -1,0 +1,109 @@
+"""Values that are stored in another order of memory: what is made of them is made of the copy.
+
+Where that is stored in the same order, it is then one call along memory, and not a call and another
+copy against the grain. A fold takes the one of the two whose runs are longer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from lowering.host import numpy_calls as functions
+from lowering.host.instructions import (
+    Instruction,
+    Mirrored,
+    Register,
+    Temporary,
+    View,
+    forwards,
+    innermost,
+    memory_order,
+)
+from lowering.host.tuning.store_forwarding import Overlaps
+
+
+def read_transposed(instructions: Sequence[Instruction], overlaps: Overlaps) -> list[Instruction]:
+    """The instructions, values stored before they are used where the copy is what to read."""
+    result = list(instructions)
+    for store in instructions:
+        target = _transposed(store)
+        for user in [] if target is None else result:
+            assert target is not None
+            (value,) = store.inputs
+            if _fits(user, value, target, result) or _folds_faster(user, value, target):
+                moved = _read_stored(result, store, user, target, overlaps)
+                result = result if moved is None else moved
+    return result
+
+
+def _transposed(store: Instruction) -> View | None:
+    """Where a temporary, seen in either direction, is stored in another order of memory."""
+    target = store.output
+    if store.function is not functions.store or not isinstance(target, View):
+        return None
+    (value,) = store.inputs
+    alike = (value.shape, value.dtype) == (target.shape, target.dtype)
+    if not alike or not isinstance(value, Temporary | Mirrored):
+        return None
+    return target if memory_order(value) != memory_order(target) else None
+
+
+def _fits(
+    user: Instruction, value: Register, target: View, instructions: Iterable[Instruction]
+) -> bool:
+    """Whether an instruction makes of the value what is stored, and only that, as the target is."""
+    if not user.elementwise or not isinstance(user.output, Temporary):
+        return False
+    if {register for register in user.inputs if register.shape == value.shape} != {value}:
+        return False
+    readers = [each for each in instructions if user.output in each.inputs]
+    stored = _transposed(readers[0]) if len(readers) == 1 else None
+    return stored is not None and memory_order(stored) == memory_order(target)
+
+
+def _folds_faster(user: Instruction, value: Register, target: View) -> bool:
+    """Whether an instruction folds the value, and NumPy's inner loops are longer along the copy."""
+    folds = bool(user.folded) and forwards(value, user.folded) is user.inputs[0]
+    return folds and _longest_run(target) > _longest_run(value)
+
+
+def _longest_run(register: Register) -> int:
+    dim = innermost(register)
+    return 1 if dim is None else register.shape[dim]
+
+
+def _read_stored(
+    instructions: list[Instruction],
+    store: Instruction,
+    user: Instruction,
+    target: View,
+    overlaps: Overlaps,
+) -> list[Instruction] | None:
+    """The store before its user, which reads what it stored; None where that is disturbed."""
+    at, used = instructions.index(store), instructions.index(user)
+    touched = [each.output for each in instructions[at + 1 : used]]
+    for each in instructions[used:at]:
+        touched += [*each.inputs, each.output]
+    if any(_lies_in(register, target, overlaps) for register in touched):
+        return None
+    output = user.output
+    assert output is not None
+    moved = Temporary(output.dtype, output.shape, output.dims, memory_order(target))
+    made = moved if user.elementwise else output  # what is folded stays as it is
+    inputs = (target,) if user.folded else user.renamed({store.inputs[0]: target}).inputs
+    result = list[Instruction]()
+    for each in instructions:
+        if each is user:
+            result += [store] if at > used else []
+            result.append(replace(user, inputs=inputs, output=made))
+        elif made is moved and output in each.inputs:
+            result.append(replace(each, inputs=(moved,)))
+        elif each is not store or at < used:
+            result.append(each)
+    return result
+
+
+def _lies_in(register: Register | None, target: View, overlaps: Overlaps) -> bool:
+    buffer = getattr(register, "buffer", None)
+    return buffer is not None and overlaps(buffer, target.buffer)

@@ -1,0 +1,145 @@
+"""Loads that wrap around (rolls, tiles) as one copy of the pieces that do not.
+
+What reads the copy is one call. In a nest that is cut where the load wraps around, it is one for
+each part, and parts do not lie next to each other in memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise, product
+from math import prod
+
+from lowering.host import strided_views as windows
+from lowering.host.access_maps import AxesOf, place
+from lowering.host.arena import Array
+from lowering.host.instructions import View, memory_order
+from lowering.host.python_source import Source
+from lowering.host.tuning.index_breakpoints import cut_points
+from lowering.plan.strides import row_major_strides
+from tracegraph.ir.scalar import TRUE, Axis, Expr, FloorDiv, Load, Mod
+from tracegraph.ir.subexpressions import subexpressions, substitution
+
+MOST_PIECES = 4
+"""Pieces of a load; a copy of more may take as long as looking up each element."""
+
+RANGE_BYTES = 1 << 20
+"""What is copied as one range at most: a range is of every axis all, so that the nest could not run
+in blocks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """Where each piece lies, and where it goes; `axes` are those of which a copy needs all, and
+    `order` is that of the dimensions in memory.
+
+    With `ranged`, the first is a range of elements, which goes to a range of flat positions. What
+    it overwrites between its rows is other pieces', which follow.
+    """
+
+    sources: tuple[View, ...]
+    targets: tuple[tuple[slice, ...], ...]
+    axes: tuple[int, ...]
+    order: tuple[int, ...] | None
+    ranged: bool = False
+
+    def copy(self) -> Joined:
+        """A function (*pieces, out)."""
+        return Joined(self.targets, self.order, self.ranged)
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """The copy of pieces to their places in one array, as a function (*pieces, out)."""
+
+    targets: tuple[tuple[slice, ...], ...]
+    order: tuple[int, ...] | None
+    ranged: bool
+
+    def __call__(self, *arrays: Array) -> None:
+        """Copy."""
+        *sources, out = arrays
+        for number, source in enumerate(sources):
+            self.place(number, out)[...] = source
+
+    def place(self, number: int, out: Array) -> Array:
+        """The view of an array that a piece goes to."""
+        whole = _flat(out, self.order) if self.ranged and not number else out
+        return whole[self.targets[number]]
+
+    def place_text(self, number: int, out: str, source: Source) -> str:
+        """The same of an array that has a name, as text."""
+        if self.ranged and not number:
+            ordered = out if self.order is None else f"{out}.transpose({self.order})"
+            out = f"{ordered}.reshape(-1)"
+        return f"{out}[{source.name(self.targets[number])}]"
+
+
+def wraps(load: Load, extents: tuple[int, ...]) -> list[list[int]] | None:
+    """Along each axis, where the pieces of a load begin and end; None if it has not a few."""
+    below = subexpressions(load.indices)
+    if load.guard not in (None, TRUE) or any(isinstance(e, Load) for e in below):
+        return None
+    if not any(isinstance(e, FloorDiv | Mod) for e in below):
+        return None
+    ends = cut_points(below, extents)
+    return ends if 1 < prod(len(each) - 1 for each in ends) <= MOST_PIECES else None
+
+
+def pieces_of(load: Load, extents: tuple[int, ...], axes_of: AxesOf) -> Pieces | None:
+    """The pieces of a load that wraps around, if all of them are views."""
+    ends = wraps(load, extents)
+    if ends is None:
+        return None
+    dims = {axis: axis for axis in sorted(axes_of(load))}
+    own_axes = [e for e in subexpressions(load.indices) if isinstance(e, Axis)]
+    sources, targets = list[View](), list[tuple[slice, ...]]()
+    for box in product(*map(pairwise, ends)):
+        own = tuple(stop - start for start, stop in box)
+        moved: dict[Expr, Expr] = {
+            axis: Axis.make(axis.number, own[axis.number]) + box[axis.number][0]
+            for axis in own_axes
+        }
+        indices = tuple(map(substitution(moved), load.indices))
+        where = place(load.buffer, indices, own, axes_of)
+        if where.fixed is None or not where.fits(load.buffer.type.size):
+            return None
+        size = load.dtype.itemsize
+        strides = tuple(where.strides.get(axis, 0) * size for axis in range(len(own)))
+        shape, offset = windows.mesh(own, dims), where.fixed * size
+        sources.append(View(load.dtype, shape, dims, load.buffer, strides, offset))
+        targets.append(tuple(slice(*p) if a in dims else slice(None) for a, p in enumerate(box)))
+    cut = tuple(axis for axis, each in enumerate(ends) if len(each) > 2)
+    largest = max(range(len(sources)), key=lambda k: prod(sources[k].shape))
+    pieces = Pieces(tuple(sources), tuple(targets), cut, memory_order(sources[largest]))
+    return _with_range(pieces, largest, windows.mesh(extents, dims))
+
+
+def _with_range(pieces: Pieces, largest: int, shape: tuple[int, ...]) -> Pieces:
+    """The pieces, the largest as a range if its rows lie as they are to lie."""
+    view, target = pieces.sources[largest], pieces.targets[largest]
+    order = pieces.order or tuple(range(len(shape)))
+    dense = row_major_strides(tuple(shape[dim] for dim in order))
+    strides = tuple(dense[order.index(dim)] for dim in range(len(shape)))
+    size = view.dtype.itemsize
+    wide = [dim for dim, extent in enumerate(view.shape) if extent > 1]
+    if any(view.strides[dim] != strides[dim] * size for dim in wide):
+        return pieces
+    if prod(shape) * size > RANGE_BYTES:
+        return pieces
+    first = sum((part.start or 0) * stride for part, stride in zip(target, strides, strict=True))
+    length = 1 + sum((view.shape[dim] - 1) * strides[dim] for dim in wide)
+    ranged = View(view.dtype, (length,), {}, view.buffer, (size,), view.offset)
+    others = [k for k in range(len(pieces.sources)) if k != largest]
+    return Pieces(
+        (ranged, *(pieces.sources[k] for k in others)),
+        ((slice(first, first + length),), *(pieces.targets[k] for k in others)),
+        tuple(view.dims),
+        pieces.order,
+        ranged=True,
+    )
+
+
+def _flat(array: Array, order: tuple[int, ...] | None) -> Array:
+    """The elements of an array that is a range, in the order of memory."""
+    return (array if order is None else array.transpose(order)).reshape(-1)

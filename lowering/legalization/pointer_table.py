@@ -1,0 +1,67 @@
+"""Addresses by a table: for executables whose bodies take no new ones.
+
+Nodes in bodies then read from device memory where an input or output lies. What writes the table
+stands at the top, where its parameters are updated as those of any node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import replace
+
+from lowering.plan.buffer import Buffer
+from lowering.plan.kernel import Kernel, MapNest, Store
+from lowering.plan.plan import (
+    ConditionalNode,
+    Graph,
+    KernelNode,
+    MemcpyNode,
+    Node,
+    Plan,
+    bodies,
+    own_buffers,
+    walk,
+    with_bodies,
+)
+from lowering.planning.stage import space_index
+from tracegraph.ir.scalar import Load
+
+
+def bound_in_bodies(plan: Plan) -> tuple[Buffer, ...]:
+    """The inputs and outputs that bodies touch, in order."""
+    graphs = [body for node in plan.graph.nodes for body in bodies(node)]
+    inside = {buffer for body in graphs for node in walk(body) for buffer in own_buffers(node)}
+    return tuple(b for b in dict.fromkeys((*plan.inputs, *plan.outputs)) if b in inside)
+
+
+def with_table(plan: Plan) -> Plan:
+    """The Plan, whose bodies find inputs and outputs by a table."""
+    tabled = bound_in_bodies(plan)
+    nodes = tuple(_with_copies(node, frozenset(tabled)) for node in plan.graph.nodes)
+    return replace(plan, graph=Graph(nodes, plan.graph.edges), tabled=tabled)
+
+
+def _with_copies(node: Node, tabled: Set[Buffer]) -> Node:
+    """A node, in whose bodies kernels copy what has its address in the table."""
+    if not isinstance(node, ConditionalNode):
+        return node
+    return with_bodies(
+        node,
+        [
+            Graph(
+                tuple(_copy(_with_copies(inner, tabled), tabled) for inner in body.nodes),
+                body.edges,
+            )
+            for body in bodies(node)
+        ],
+    )
+
+
+def _copy(node: Node, tabled: Set[Buffer]) -> Node:
+    match node:
+        case MemcpyNode(target=target, source_buffer=source, sources=sources):
+            if target in tabled or source in tabled:
+                at = space_index(target.type.shape)
+                copy = MapNest(target.type.shape, (Store(target, at, Load(source, at)),))
+                return KernelNode(Kernel("copy", (copy,)), sources)
+    return node

@@ -1,0 +1,140 @@
+"""What a Plan needs and does, for people: memory, kernels' text, and a table of control flow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from lowering.plan.plan import (
+    ConditionalNode,
+    Construct,
+    IfElseNode,
+    IfNode,
+    Inlined,
+    KernelNode,
+    LibraryNode,
+    Node,
+    Part,
+    Plan,
+    SwitchNode,
+    WhileNode,
+    bodies,
+    walk,
+)
+from tracegraph.ir.program import Source, lines_of
+
+_KINDS: dict[type, str] = {
+    IfNode: "IF node",
+    IfElseNode: "IF/ELSE node",
+    SwitchNode: "SWITCH node",
+    WhileNode: "WHILE node",
+}
+_COLUMNS = ("line", "construct", "steps", "schedule", "nodes", "why")
+
+
+def memory(plan: Plan) -> dict[str, int]:
+    """Bytes by purpose: arguments, outputs that are not written over one, scratch, constants.
+
+    What a device needs besides, such as the workspace of a library, executables know.
+    """
+    return {
+        "arguments": sum(b.type.nbytes for b in plan.inputs),
+        "outputs": sum(b.type.nbytes for b in plan.outputs if b.space == "output"),
+        "scratch": plan.arena_bytes,
+        "constants": sum(b.type.nbytes for b, _ in plan.constants),
+    }
+
+
+def bytes_held(plan: Plan, needed: Mapping[str, int]) -> int:
+    """Of the bytes that a run of a Plan needs, by purpose, those that are kept between calls."""
+    return needed["constants"] + (0 if plan.per_launch else needed["scratch"])
+
+
+def source(plan: Plan) -> str:
+    """CUDA C++ text of the kernels; no GPU is needed for it."""
+    from lowering.backends.cuda import CudaBackend  # the rest of this file needs nothing of CUDA
+
+    return CudaBackend().source(plan)
+
+
+def explain(plan: Plan) -> str:
+    """A table of every loop and branch: the user's line and construct, and how the graph runs it.
+
+    The steps of a loop are `?` where they depend on data. The nodes are those of each body, all
+    levels counted; of a loop or branch without a node of its own, those that it became. Nesting is
+    shown by indentation. Then what became of each donated argument, and of scratch that was to be
+    allocated by each launch.
+    """
+    rows = [_COLUMNS, *_rows(plan.graph.nodes, 0, 0)]
+    nodes = tuple(walk(plan.graph))
+    conditional = sum(isinstance(node, ConditionalNode) for node in nodes)
+    title = f"{plan.name}: {len(nodes)} nodes, {conditional} of them conditional"
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+    return "\n".join((title, *(lines if len(rows) > 1 else ()), *_donations(plan), *_scratch(plan)))
+
+
+def _donations(plan: Plan) -> Iterator[str]:
+    for donation in plan.donations:
+        source = plan.inputs[donation.input]
+        if donation.output is None:
+            what = f"not overwritten: {donation.why}"
+        else:
+            what = f"overwritten by output[{donation.output}]"
+        yield f"donated {source} {source.type}: {what}"
+
+
+def _scratch(plan: Plan) -> Iterator[str]:
+    if plan.per_launch:
+        yield "scratch: allocated and freed by each launch"
+    elif plan.kept_because:
+        yield f"scratch: kept between launches: {plan.kept_because}"
+
+
+def _rows(nodes: Sequence[Node], depth: int, level: int) -> Iterator[tuple[str, ...]]:
+    """The rows of nodes that are all within the same `level` constructs without a node."""
+    told: set[Inlined] = set()
+    for node in nodes:
+        part = _part(node, level)
+        if part is not None and part.inlined not in told:
+            told.add(part.inlined)
+            yield from _inlined_rows(part.inlined, nodes, depth, level)
+        elif isinstance(node, ConditionalNode):
+            known = node.construct or Construct("-", _KINDS[type(node)], "-")
+            counts = [sum(1 for _ in walk(body)) for body in bodies(node)]
+            yield _row(known, isinstance(node, WhileNode), node.sources, counts, depth)
+            for body in bodies(node):
+                yield from _rows(body.nodes, depth + 1, 0)
+
+
+def _inlined_rows(
+    inlined: Inlined, nodes: Sequence[Node], depth: int, level: int
+) -> Iterator[tuple[str, ...]]:
+    parts: list[list[Node]] = [[] for _ in range(inlined.parts)]
+    for node in nodes:
+        part = _part(node, level)
+        if part is not None and part.inlined is inlined:
+            parts[part.number].append(node)
+    yield _row(inlined.construct, inlined.is_loop, inlined.sources, list(map(len, parts)), depth)
+    for inner in parts:
+        yield from _rows(inner, depth + 1, level + 1)
+
+
+def _part(node: Node, level: int) -> Part | None:
+    """What a node is a part of, `level` constructs deep."""
+    within = node.within if isinstance(node, KernelNode | LibraryNode) else ()
+    return within[level] if level < len(within) else None
+
+
+def _row(
+    known: Construct, is_loop: bool, sources: Sequence[Source], counts: Sequence[int], depth: int
+) -> tuple[str, ...]:
+    lines = lines_of(sources) or "-"
+    steps = _steps(known) if is_loop else "-"
+    nodes = "+".join(map(str, counts))
+    return lines, "  " * depth + known.name, steps, known.schedule, nodes, known.why
+
+
+def _steps(known: Construct) -> str:
+    if known.steps is not None:
+        return str(known.steps)
+    return "?" if known.max_steps is None else f"<= {known.max_steps}"

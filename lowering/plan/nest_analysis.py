@@ -1,0 +1,208 @@
+"""Facts: what a nest evaluates, reads and writes, found out once for each nest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from operator import attrgetter
+from typing import TypeVar
+
+from lowering.plan.buffer import Buffer
+from lowering.plan.kernel import (
+    Accumulator,
+    MapNest,
+    Nest,
+    PrintNest,
+    ReduceNest,
+    Require,
+    RowNest,
+    ScatterNest,
+    SetCondition,
+    Signal,
+    Store,
+)
+from tracegraph.ir.record import altered, record
+from tracegraph.ir.scalar import Accumulated, Expr, Load
+from tracegraph.ir.subexpressions import subexpressions
+
+_N = TypeVar("_N", bound=Nest)
+
+
+def nest_stores(nest: Nest) -> tuple[Store, ...]:
+    """The stores of a nest."""
+    match nest:
+        case MapNest(stores=stores) | ReduceNest(stores=stores):
+            return stores
+        case RowNest(passes=passes, stores=stores):
+            return (*[store for each in passes for store in each.stores], *stores)
+        case PrintNest():
+            return ()
+    return (nest.store,)
+
+
+def nest_accumulators(nest: Nest) -> tuple[Accumulator, ...]:
+    """The accumulators of a nest, by number."""
+    match nest:
+        case ReduceNest(accumulators=accumulators):
+            return accumulators
+        case RowNest(passes=passes):
+            return tuple([a for each in passes for a in each.accumulators])
+    return ()
+
+
+def nest_signals(nest: Nest) -> tuple[Signal, ...]:
+    """The signals of a nest."""
+    return nest.signals if isinstance(nest, (MapNest, ReduceNest, RowNest)) else ()
+
+
+@record
+class Facts:
+    """What is asked of a nest again and again."""
+
+    roots: Sequence[Expr]
+    expressions: Sequence[Expr]  # all of them, operands before users
+    loads: Sequence[Load]
+    accumulated: Sequence[Accumulated]
+    reads: frozenset[Buffer]
+    writes: frozenset[Buffer]
+
+
+def facts_of(nest: Nest) -> Facts:
+    """What is known of a nest, found out when it is first asked for."""
+    known: Facts | None = nest.facts
+    if known is None:
+        known = _found_out(nest)
+        object.__setattr__(nest, "facts", known)
+    return known
+
+
+def of_same_expressions(nest: _N, other: Nest) -> _N:
+    """A new nest, of which what is known of another holds: both have the same parts, in order."""
+    object.__setattr__(nest, "facts", facts_of(other))
+    return nest
+
+
+def of_renamed(
+    nest: _N, other: Nest, new: Mapping[Expr, Expr], names: Mapping[Buffer, Buffer]
+) -> _N:
+    """A new nest, that is another one with buffers renamed, so that some expressions are new.
+
+    They stand in the same order, unless two buffers have become one.
+    """
+    known = facts_of(other)
+    reads = frozenset([names.get(buffer, buffer) for buffer in known.reads])
+    if len(reads) == len(known.reads):
+        writes = frozenset([names.get(buffer, buffer) for buffer in known.writes])
+        if not new:  # only what it writes has other names
+            facts = altered(known, reads=reads, writes=writes)
+        else:
+            facts = Facts(
+                [new.get(expr, expr) for expr in known.roots],
+                [new.get(expr, expr) for expr in known.expressions],
+                [e for each in known.loads if type(e := new.get(each, each)) is Load],
+                known.accumulated,
+                reads,
+                writes,
+            )
+        object.__setattr__(nest, "facts", facts)
+    return nest
+
+
+def also_reading(nest: _N, other: Nest, flag: Buffer) -> _N:
+    """A new nest, the same as another but for a flag that it reads first."""
+    known: Facts | None = other.facts
+    if known is not None:
+        object.__setattr__(nest, "facts", altered(known, reads=known.reads | {flag}))
+    return nest
+
+
+def _found_out(nest: Nest) -> Facts:
+    accumulators, stores, signals = _parts(nest)
+    roots = roots_of(accumulators, stores, signals)
+    if isinstance(nest, PrintNest):
+        roots += [array.value for array in nest.arguments]
+    below = subexpressions(roots)
+    loads = [e for e in below if type(e) is Load]
+    accumulated = [e for e in below if type(e) is Accumulated] if accumulators else []
+    reads = frozenset(map(_buffer, loads))
+    if nest.predicates:
+        reads |= {predicate.flag for predicate in nest.predicates}
+    writes = frozenset(map(_buffer, stores))
+    if isinstance(nest, ScatterNest) and nest.combiner is not None:
+        reads |= writes
+    return Facts(roots, below, loads, accumulated, reads, writes)
+
+
+_buffer = attrgetter("buffer")
+
+
+def _parts(nest: Nest) -> tuple[Sequence[Accumulator], Sequence[Store], Sequence[Signal]]:
+    if type(nest) is MapNest:  # most are
+        return (), nest.stores, nest.signals
+    return nest_accumulators(nest), nest_stores(nest), nest_signals(nest)
+
+
+def roots_of(
+    accumulators: Sequence[Accumulator], stores: Sequence[Store], signals: Sequence[Signal]
+) -> list[Expr]:
+    """Every expression of parts of a nest."""
+    roots = [a.value for a in accumulators] if accumulators else []
+    for store in stores:
+        roots += store.indices
+        roots.append(store.value)
+        if store.guard is not None:
+            roots.append(store.guard)
+    if signals:
+        roots += [signal.value for signal in signals]
+    return roots
+
+
+def loads(roots: Sequence[Expr]) -> list[Load]:
+    """Every load below the roots."""
+    return [e for e in subexpressions(roots) if type(e) is Load]
+
+
+def nest_roots(nest: Nest) -> Sequence[Expr]:
+    """Every expression that a nest evaluates."""
+    return facts_of(nest).roots
+
+
+def nest_expressions(nest: Nest) -> Sequence[Expr]:
+    """Every expression that a nest evaluates, operands before users."""
+    return facts_of(nest).expressions
+
+
+def nest_size(nest: Nest) -> int:
+    """How many expressions a nest evaluates."""
+    return len(facts_of(nest).expressions)
+
+
+def nest_loads(nest: Nest) -> Sequence[Load]:
+    """Every load that a nest evaluates."""
+    return facts_of(nest).loads
+
+
+def nest_accumulated(nest: Nest) -> Sequence[Accumulated]:
+    """What a nest evaluates of folds' results."""
+    return facts_of(nest).accumulated
+
+
+def nest_reads(nest: Nest) -> frozenset[Buffer]:
+    """Buffers that a nest reads, its flags too; a combining scatter reads its target."""
+    known: Facts = nest.facts or facts_of(nest)
+    return known.reads
+
+
+def nest_writes(nest: Nest) -> frozenset[Buffer]:
+    """Buffers that a nest stores to."""
+    known: Facts = nest.facts or facts_of(nest)
+    return known.writes
+
+
+def nest_conditions(nest: Nest) -> set[int]:
+    """Conditions that a nest sets."""
+    return {s.condition for s in nest_signals(nest) if isinstance(s, SetCondition)}
+
+
+def is_ordered(nest: Nest) -> bool:
+    """Whether the nest prints or checks: what the host sees in the order of the program."""
+    return isinstance(nest, PrintNest) or any(isinstance(s, Require) for s in nest_signals(nest))

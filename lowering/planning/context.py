@@ -1,0 +1,61 @@
+"""Context: what a whole Plan numbers while its regions are built one by one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from lowering.plan.buffer import Buffer, Space
+from lowering.plan.plan import MemcpyNode
+from lowering.planning.stage import NodeStage
+from lowering.scheduling.device_costs import Costs
+from tracegraph.ir.effects import Failure, Monitor, PrintFormat
+from tracegraph.ir.types import ArrayType
+
+_T = TypeVar("_T")
+
+
+@dataclass(slots=True)
+class Context:
+    """What is numbered across a whole Plan, and the inputs that library calls read from scratch.
+
+    `costs` are those of the device. Without `fusion`, each equation that computes anything has a
+    kernel of its own.
+    """
+
+    costs: Costs
+    fusion: bool = True
+    counts: dict[Space, int] = field(default_factory=dict)
+    conditions: int = 0
+    monitors: list[Monitor] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+    prints: list[PrintFormat] = field(default_factory=list)
+    staged: dict[Buffer, Buffer] = field(default_factory=dict)
+
+    def buffer(self, space: Space, type_: ArrayType) -> Buffer:
+        """A new buffer."""
+        number = self.counts.get(space, 0)
+        self.counts[space] = number + 1
+        return Buffer(space, number, type_.strong() if type_.weak else type_)
+
+    def condition(self) -> int:
+        """A new condition."""
+        self.conditions += 1
+        return self.conditions - 1
+
+    def stage_input(self, buffer: Buffer) -> Buffer:
+        """The scratch copy of an input, at an address that no call moves."""
+        if buffer not in self.staged:
+            self.staged[buffer] = self.buffer("scratch", buffer.type)
+        return self.staged[buffer]
+
+    def staging(self) -> list[NodeStage]:
+        """The copies that fill what `stage_input` promised."""
+        return [NodeStage(MemcpyNode(copy, source)) for source, copy in self.staged.items()]
+
+
+def number(known: list[_T], item: _T) -> int:
+    """The position of an item, which is appended unless it is there."""
+    if item not in known:
+        known.append(item)
+    return known.index(item)

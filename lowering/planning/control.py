@@ -1,0 +1,71 @@
+"""Control flow: branches and loops as stages, with a block for each region."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lowering.allocation.in_place import place_carries
+from lowering.plan.plan import Construct
+from lowering.planning.stage import BranchStage, LoopStage
+from tracegraph.ir.program import Eqn
+
+if TYPE_CHECKING:
+    from lowering.planning.region_builder import RegionBuilder
+
+_DEFAULT = "takes any body"
+"""What the conditional nodes of a graph are chosen for."""
+
+
+def control(builder: RegionBuilder, eqn: Eqn) -> None:
+    """Emit a loop, or branches, and bind its results."""
+    if eqn.op.name == "rotated_loop":
+        _loop(builder, eqn)
+    else:
+        _branches(builder, eqn)
+
+
+def _branches(builder: RegionBuilder, eqn: Eqn) -> None:
+    predicate, *captured = eqn.operands
+    condition = builder.context.condition()
+    builder.set_condition(predicate, condition)
+    results = [builder.scratch(v.type) for v in eqn.outputs]
+    blocks = [builder.inside(region, {}, captured, results).finish() for region in eqn.regions]
+    boolean = eqn.op.name == "cond"
+    schedule = "IF/ELSE node" if boolean else "SWITCH node"
+    construct = Construct(eqn.op.name, schedule, _DEFAULT, pinned=eqn.attrs.get("schedule"))
+    builder.add(BranchStage(condition, blocks, boolean, builder.sources, construct))
+    builder.bindings.update(zip(eqn.outputs, results, strict=True))
+
+
+def _loop(builder: RegionBuilder, eqn: Eqn) -> None:
+    count = eqn.attrs["carry"]
+    (region,) = eqn.regions
+    first, *operands = eqn.operands
+    condition = builder.context.condition()
+    carries = []
+    for atom in operands[:count]:
+        buffer = builder.scratch(atom.type)
+        builder.store_value(atom, buffer)
+        carries.append(buffer)
+    builder.set_condition(first, condition)
+
+    news = [builder.context.buffer("scratch", b.type) for b in carries]
+    own = dict(zip(region.params, carries, strict=False))
+    inner = builder.inside(region, own, operands[count:], news)
+    inner.block.owned.update(news)
+    body = inner.build()
+    inner.sources = builder.sources
+    inner.set_condition(region.results[-1], condition)
+    inner.merge()
+    place_carries(body, dict(zip(news, carries, strict=True)))
+    construct = Construct(
+        eqn.attrs["construct"],
+        "WHILE node",
+        _DEFAULT,
+        eqn.attrs["steps"],
+        eqn.attrs["max_steps"],
+        eqn.attrs["schedule"],
+        eqn.attrs["unroll"],
+    )
+    builder.add(LoopStage(condition, body, builder.sources, construct))
+    builder.bindings.update(zip(eqn.outputs, carries, strict=True))

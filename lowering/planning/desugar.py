@@ -1,0 +1,279 @@
+"""Program -> Program of the few control forms that a graph has.
+
+- `scan` becomes a loop that counts, reads slices of `xs` and writes slices of the stacked outputs;
+- `while_loop` becomes `rotated_loop`: its condition is evaluated once before the loop, on the first
+  carry, and once at the end of the body, on the new carry. Zero trips stay legal, and entering an
+  inner loop anew arms its condition anew;
+- the index of `switch` is clamped to its branches;
+- a check inside of a loop that may wait for what it checks is carried along: the loop goes on only
+  while all checks in it have held. Else an inner loop that ends at its limit of steps could leave
+  the one around it without end, and nobody would hear of the failure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tracegraph.ir import op as ops
+from tracegraph.ir.op import Control, Op
+from tracegraph.ir.program import Atom, Eqn, Literal, Program, Region, Value, has_regions
+from tracegraph.ir.record import altered
+from tracegraph.ir.types import ArrayType
+
+_COUNTER = ArrayType(np.dtype(np.int64))
+_HELD = ArrayType(np.dtype(np.bool_))
+_TRUE = Literal.of(True, _HELD)
+
+
+def _no_reference(*_: Any, **__: Any) -> Any:
+    raise TypeError("rotated_loop exists only while a program is lowered")
+
+
+rotated_loop = Op(
+    name="rotated_loop",
+    doc="A loop whose first condition is an operand and whose body yields the next one.",
+    type_rule=lambda pred, *types, regions, carry, **known: types[:carry],
+    reference=_no_reference,
+    form=Control(),
+    samples=lambda: (),
+)
+"""rotated_loop(pred, *init, *captures; carry=n), region body(carry…, captures…) -> (carry…, pred).
+
+Further attributes tell what is known of the loop: `construct`, the user's name for it, `steps`, how
+many there are, and `max_steps`, a bound; and `schedule` and `unroll`, how it is to be carried out.
+They are None where they are not known.
+"""
+
+
+def desugar(program: Program) -> Program:
+    """The same program with `scan`, `while_loop` and `switch` in the form that a graph has."""
+    if not has_regions(program.body):
+        return program
+    return altered(program, body=_region(program.body))
+
+
+def _region(region: Region, checked: bool = False) -> Region:
+    """The region; a `checked` one has a further result: whether all checks in it have held."""
+    builder = _Builder(checked=checked)
+    for eqn in region.eqns:
+        builder.add(eqn)
+    results = builder.resolve_all(region.results)
+    return Region(
+        region.params, tuple(builder.eqns), (*results, builder.held) if checked else results
+    )
+
+
+def _may_wait(eqn: Eqn) -> bool:
+    """Whether it is a loop that ends by what it computes."""
+    return eqn.op.name == "while_loop" and eqn.attrs.get("trip_count") is None
+
+
+def _carrying(eqn: Eqn, held: Value) -> Eqn:
+    """A loop whose regions have a further result, as one that carries that of its body.
+
+    What is carried last is `held`. In conditions nothing is checked: they ask for what is carried.
+    """
+    carry = eqn.attrs["carry"]
+
+    def inserted(items: Sequence[Any], item: Any) -> tuple[Any, ...]:
+        return (*items[:carry], item, *items[carry:])
+
+    regions = []
+    for region in eqn.regions:
+        inner, before = _Builder(region.eqns), Value(_HELD)
+        *results, now = region.results
+        if region is eqn.regions[-1]:  # the body
+            results[carry:carry] = [inner.emit("logical_and", before, now, origin=eqn)]
+        elif _may_wait(eqn):
+            results = [inner.emit("logical_and", *results, before, origin=eqn)]
+        params = inserted(region.params, before)
+        regions.append(Region(params, tuple(inner.eqns), tuple(results)))
+    return replace(
+        eqn,
+        operands=inserted(eqn.operands, _TRUE),
+        outputs=inserted(eqn.outputs, held),
+        attrs={**eqn.attrs, "carry": carry + 1},
+        regions=tuple(regions),
+    )
+
+
+def _has_check(region: Region) -> bool:
+    return any(e.op.name == "require" or any(map(_has_check, e.regions)) for e in region.eqns)
+
+
+class _Builder:
+    """Equations under construction, and what values were rewritten to.
+
+    Of a `checked` region, `held` says whether all checks so far have held.
+    """
+
+    def __init__(self, eqns: Sequence[Eqn] = (), checked: bool = False) -> None:
+        self.eqns = [*eqns]
+        self.renamed: dict[Value, Atom] = {}
+        self.checked = checked
+        self.held: Atom = _TRUE
+
+    def resolve(self, atom: Atom) -> Atom:
+        return self.renamed.get(atom, atom) if isinstance(atom, Value) else atom
+
+    def resolve_all(self, atoms: Sequence[Atom]) -> tuple[Atom, ...]:
+        known = self.renamed
+        return tuple([known.get(a, a) if isinstance(a, Value) else a for a in atoms])
+
+    def emit(
+        self, name: str, *operands: Atom, origin: Eqn, attrs: Mapping[str, Any] | None = None
+    ) -> Value:
+        """Append an application of a registered op, on the user's line of `origin`."""
+        op = ops.get(name)
+        (type_,) = op.result_types([a.type for a in operands], attrs or {})
+        out = Value(type_)
+        self.eqns.append(Eqn(op, operands, (out,), attrs or {}, (), origin.source))
+        return out
+
+    def inline(self, region: Region, operands: Sequence[Atom]) -> tuple[Atom, ...]:
+        """Append a region's equations on given operands; its results."""
+        inner = _Builder()
+        inner.eqns = self.eqns
+        inner.renamed = dict(zip(region.params, operands, strict=True))
+        for eqn in region.eqns:
+            inner.copy(eqn)
+        return inner.resolve_all(region.results)
+
+    def copy(self, eqn: Eqn) -> None:
+        outputs = tuple([Value(v.type) for v in eqn.outputs])
+        self.renamed.update(zip(eqn.outputs, outputs, strict=True))
+        operands = self.resolve_all(eqn.operands)
+        self.eqns.append(Eqn(eqn.op, operands, outputs, eqn.attrs, eqn.regions, eqn.source))
+
+    def add(self, eqn: Eqn) -> None:
+        if not self.renamed.keys().isdisjoint(eqn.operands):
+            eqn = altered(eqn, operands=self.resolve_all(eqn.operands))
+        if not eqn.regions:
+            self.eqns.append(eqn)
+            if self.checked and eqn.op.name == "require":
+                self._hold(eqn.operands[1], eqn)
+            return
+        checked = (self.checked or _may_wait(eqn)) and any(map(_has_check, eqn.regions))
+        eqn = altered(eqn, regions=tuple([_region(r, checked) for r in eqn.regions]))
+        held = Value(_HELD)
+        if checked and "carry" in eqn.attrs:
+            eqn = _carrying(eqn, held)
+        elif checked:
+            eqn = replace(eqn, outputs=(*eqn.outputs, held))
+        match eqn.op.name:
+            case "scan":
+                self._scan(eqn)
+            case "while_loop":
+                self._while_loop(eqn)
+            case "switch":
+                self._switch(eqn)
+            case _:
+                self.eqns.append(eqn)
+        if self.checked and checked:
+            self._hold(held, eqn)
+
+    def _hold(self, held: Atom, eqn: Eqn) -> None:
+        held = self.resolve(held)
+        first = self.held is _TRUE
+        self.held = held if first else self.emit("logical_and", self.held, held, origin=eqn)
+
+    def _switch(self, eqn: Eqn) -> None:
+        index, *captures = eqn.operands
+        last = len(eqn.regions) - 1
+        low, high = (Literal.of(n, index.type.strong()) for n in (0, last))
+        index = self.emit("maximum", index, low, origin=eqn)
+        index = self.emit("minimum", index, high, origin=eqn)
+        self.eqns.append(replace(eqn, operands=(index, *captures)))
+
+    def _while_loop(self, eqn: Eqn) -> None:
+        condition, body = eqn.regions
+        carry = eqn.attrs["carry"]
+        (first,) = self.inline(condition, eqn.operands)
+        inner = _Builder(body.eqns)
+        (again,) = inner.inline(condition, (*body.results, *body.params[carry:]))
+        rotated = Region(body.params, tuple(inner.eqns), (*body.results, again))
+        self._loop(eqn, first, eqn.operands, rotated, eqn.outputs)
+
+    def _loop(
+        self,
+        eqn: Eqn,
+        first: Atom,
+        operands: Sequence[Atom],
+        body: Region,
+        outputs: tuple[Value, ...],
+    ) -> None:
+        known = eqn.attrs
+        attrs = {
+            "carry": len(body.results) - 1,
+            "construct": known.get("construct", eqn.op.name),
+            "steps": known.get("length", known.get("trip_count")),
+            "max_steps": known.get("max_steps"),
+            "schedule": known.get("schedule"),
+            "unroll": known.get("unroll"),
+        }
+        operands = (first, *operands)
+        self.eqns.append(Eqn(rotated_loop, operands, outputs, attrs, (body,), eqn.source))
+
+    def _scan(self, eqn: Eqn) -> None:
+        """Carry (step, carry…, stacked ys…); captures are the xs and those of the scan."""
+        n_carry, n_xs, length = (eqn.attrs[k] for k in ("carry", "xs", "length"))
+        init, xs, captures = _split(eqn.operands, n_carry, n_xs)
+        stacked = [v.type for v in eqn.outputs[n_carry:]]
+        if length == 0:  # no slice of the xs exists, not even for a body that never runs
+            results = (*init, *(self._filled(t, eqn) for t in stacked))
+            self.renamed.update(zip(eqn.outputs, results, strict=True))
+            return
+        zero, one, end = (Literal.of(n, _COUNTER) for n in (0, 1, length))
+        buffers = [self._filled(t, eqn) for t in stacked]
+
+        types = [_COUNTER, *[a.type for a in init], *stacked, *[a.type for a in (*xs, *captures)]]
+        params = tuple([Value(t.strong()) for t in types])
+        (step,), state, ys, rest = _split(params, 1, n_carry, len(stacked))
+        x_params, capture_params = rest[:n_xs], rest[n_xs:]
+        inner = _Builder()
+        at: Atom = step
+        if eqn.attrs.get("reverse"):
+            at = inner.emit("subtract", Literal.of(length - 1, _COUNTER), step, origin=eqn)
+        slices = [inner._slice(x, at, zero, eqn) for x in x_params]
+        yielded = inner.inline(eqn.regions[0], (*state, *slices, *capture_params))
+        written = [
+            inner._write(buffer, y, at, zero, eqn)
+            for buffer, y in zip(ys, yielded[n_carry:], strict=True)
+        ]
+        after = inner.emit("add", step, one, origin=eqn)
+        again = inner.emit("less", after, end, origin=eqn)
+        new = (after, *yielded[:n_carry], *written)
+        body = Region(params, tuple(inner.eqns), (*new, again))
+        first = Literal.of(length > 0, ArrayType(np.dtype(np.bool_)))
+        operands = (zero, *init, *buffers, *xs, *captures)
+        self._loop(eqn, first, operands, body, (Value(_COUNTER), *eqn.outputs))
+
+    def _filled(self, type_: ArrayType, eqn: Eqn) -> Value:
+        zero = Literal.of(0, ArrayType(type_.dtype))
+        return self.emit("broadcast_to", zero, origin=eqn, attrs={"shape": type_.shape})
+
+    def _slice(self, x: Atom, at: Atom, zero: Atom, eqn: Eqn) -> Value:
+        shape = x.type.shape[1:]
+        starts = (at, *(zero for _ in shape))
+        part = self.emit("dynamic_slice", x, *starts, origin=eqn, attrs={"sizes": (1, *shape)})
+        return self.emit("reshape", part, origin=eqn, attrs={"shape": shape})
+
+    def _write(self, buffer: Atom, y: Atom, at: Atom, zero: Atom, eqn: Eqn) -> Value:
+        shape = y.type.shape
+        name = "broadcast_to" if isinstance(y, Literal) else "reshape"
+        part = self.emit(name, y, origin=eqn, attrs={"shape": (1, *shape)})
+        starts = (at, *(zero for _ in shape))
+        return self.emit("dynamic_update_slice", buffer, part, *starts, origin=eqn)
+
+
+def _split(atoms: Sequence[Any], *counts: int) -> list[tuple[Any, ...]]:
+    """Leading runs of given lengths, then the rest."""
+    parts, start = [], 0
+    for count in counts:
+        parts.append(tuple(atoms[start : start + count]))
+        start += count
+    return [*parts, tuple(atoms[start:])]

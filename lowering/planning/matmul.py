@@ -1,0 +1,152 @@
+"""Matrix products: a library call where the library has the dtype, else a reduction."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lowering.codegen.preamble import is_half
+from lowering.plan.buffer import Buffer
+from lowering.plan.kernel import Accumulator
+from lowering.plan.plan import LibraryNode, MatrixOperand
+from lowering.planning.stage import NodeStage, space_index
+from tracegraph.ir import op, scalar
+from tracegraph.ir.combiners import ADD, LOGICAL_OR
+from tracegraph.ir.program import Atom, Eqn
+from tracegraph.ir.scalar import Accumulated, Expr, Load
+from tracegraph.ir.types import bfloat16
+
+if TYPE_CHECKING:
+    from lowering.planning.region_builder import RegionBuilder
+
+LIBRARY_DTYPES = frozenset(
+    {bfloat16, *map(np.dtype, (np.float16, np.float32, np.float64, np.complex64, np.complex128))}
+)
+
+LIBRARY_MOST = 2**31 - 1
+"""Extents and strides that the library takes. Its calls for larger ones go through sums in order: a
+product of two vectors of 2³¹ elements of bfloat16 took 82 s on an H200, and stopped growing at 2²⁴.
+"""
+
+
+def matrix_product(builder: RegionBuilder, eqn: Eqn, target: Buffer) -> None:
+    """Emit target = left @ right for (batch…, m, k) by (batch…, k, n)."""
+    left, right = eqn.operands
+    *_, m, k = left.type.shape
+    n = right.type.shape[-1]
+    extents = (*left.type.shape, *right.type.shape)
+    if target.type.dtype in LIBRARY_DTYPES and k > 0 and max(extents) <= LIBRARY_MOST:
+        if target.type.size:
+            _library(builder, left, right, target, (m, n, k))
+    else:
+        _reduction(builder, left, right, target, k)
+
+
+def _library(
+    builder: RegionBuilder, left: Atom, right: Atom, target: Buffer, sizes: tuple[int, int, int]
+) -> None:
+    m, n, k = sizes
+    batch = target.type.size // (m * n)
+    out = MatrixOperand(target, 0, m * n, n, 1)
+    node = LibraryNode(
+        batch, m, n, k, _operand(builder, left), _operand(builder, right), out, builder.sources
+    )
+    builder.add(NodeStage(node))
+
+
+def _operand(builder: RegionBuilder, atom: Atom) -> MatrixOperand:
+    """A matrix operand where it lies, if the library can read it there; else a contiguous copy."""
+    index = space_index(atom.type.shape)
+    value = builder.element(atom, index, None)
+    found = _in_place(value, atom.type.shape)
+    if found is None:
+        buffer = builder.materialize(atom.type, value, index)
+        found = _in_place(Load.make(buffer, index), atom.type.shape)
+        assert found is not None
+    moves = found.buffer.space in ("input", "output")
+    if moves and not builder.context.costs.updates_libraries:
+        staged = builder.context.stage_input(found.buffer)
+        found = MatrixOperand(
+            staged, found.offset, found.batch_stride, found.row_stride, found.column_stride
+        )
+    return found
+
+
+def _in_place(value: Expr, shape: tuple[int, ...]) -> MatrixOperand | None:
+    if not isinstance(value, Load) or value.guard is not None:
+        return None
+    strides, offset = [0] * len(shape), 0
+    step = 1
+    for position, extent in zip(
+        reversed(value.indices), reversed(value.buffer.type.shape), strict=True
+    ):
+        if type(position) is scalar.Axis:  # most are
+            strides[position.number] += step
+            step *= extent
+            continue
+        form = scalar.affine(position)
+        if form is None:
+            return None
+        offset += form[1] * step
+        for axis, factor in form[0].items():
+            strides[axis] += factor * step
+        step *= extent
+    batch = _batch_stride(shape[:-2], strides[:-2])
+    (rows, columns), (row, column) = shape[-2:], strides[-2:]
+    row, column = _leading(rows, columns, row, column)
+    if batch is None or batch < 0 or not _readable(rows, columns, row, column):
+        return None
+    return MatrixOperand(value.buffer, offset, batch, row, column)
+
+
+def _leading(rows: int, columns: int, row: int, column: int) -> tuple[int, int]:
+    """The stride along an axis of one element is free: choose one that the library accepts."""
+    if rows == 1 and columns == 1:
+        return 1, 1
+    if columns == 1:
+        return (row, 1) if row != 1 else (1, max(rows, 1))
+    if rows == 1:
+        return (max(columns, 1), 1) if column == 1 else (1, column)
+    return row, column
+
+
+def _readable(rows: int, columns: int, row: int, column: int) -> bool:
+    if max(row, column) > LIBRARY_MOST:
+        return False
+    return (column == 1 and row >= max(columns, 1)) or (row == 1 and column >= max(rows, 1))
+
+
+def _batch_stride(extents: tuple[int, ...], strides: list[int]) -> int | None:
+    """The one stride by which the flattened batch axes advance, if there is one."""
+    axes = [(n, s) for n, s in zip(extents, strides, strict=True) if n != 1]
+    if not axes:
+        return 0
+    for (_, outer), (inner_extent, inner) in pairwise(axes):
+        if outer != inner * inner_extent:
+            return None
+    return axes[-1][1]
+
+
+def _reduction(builder: RegionBuilder, left: Atom, right: Atom, target: Buffer, k: int) -> None:
+    """Sums of products (for bools: any of conjunctions), as a kernel.
+
+    float16 and bfloat16 are multiplied and summed in float32, as libraries do.
+    """
+    space = target.type.shape
+    *batch, row, column = space_index(space)
+    (inner,) = space_index((k,), first=len(space))
+    x = builder.element(left, (*batch, row, inner), None)
+    y = builder.element(right, (*batch, inner, column), None)
+    wide = np.dtype(np.float32) if is_half(target.type.dtype) else target.type.dtype
+    boolean = wide.kind == "b"
+    factors = (_cast(x, wide), _cast(y, wide))
+    product = scalar.apply(op.get("logical_and" if boolean else "multiply"), factors, wide, {})
+    accumulator = Accumulator(LOGICAL_OR if boolean else ADD, product)
+    value = _cast(Accumulated.make(0, wide), target.type.dtype)
+    builder.emit_reduction(space, k, accumulator, value, target)
+
+
+def _cast(x: Expr, dtype: np.dtype[Any]) -> Expr:
+    return x if x.dtype == dtype else scalar.apply(op.get("cast"), (x,), dtype, {"dtype": dtype})

@@ -1,0 +1,89 @@
+"""Schedules chosen for all loops and branches that the user has not pinned one for.
+
+They are used wherever they are possible. Set by `override`, for tests, or in the environment:
+``TRACEGRAPH_SCHEDULES="predicated-branches,unrolled-loops=4"``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from tracegraph.control.schedules import BranchSchedule, LoopSchedule
+
+VARIABLE = "TRACEGRAPH_SCHEDULES"
+_WORDS = "conditional-branches, predicated-branches, conditional-loops, unrolled-loops[=STEPS]"
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """The schedules of branches and loops, None for what the cost model says; and how many steps
+    an iteration makes.
+    """
+
+    branches: BranchSchedule | None = None
+    loops: LoopSchedule | None = None
+    unroll: int | None = None
+
+
+_overridden: ContextVar[Choices | None] = ContextVar("overridden", default=None)
+
+
+@contextmanager
+def override(
+    branches: BranchSchedule | None = None,
+    loops: LoopSchedule | None = None,
+    unroll: int | None = None,
+) -> Iterator[None]:
+    """Within the context, use these schedules, whatever the environment variable says.
+
+    >>> with override(loops="unrolled", unroll=3):
+    ...     declared()
+    Choices(branches=None, loops='unrolled', unroll=3)
+    """
+    token = _overridden.set(Choices(branches, loops, unroll))
+    try:
+        yield
+    finally:
+        _overridden.reset(token)
+
+
+def declared() -> Choices:
+    """What holds now.
+
+    Raises:
+        ValueError: the environment variable has a word that means nothing.
+    """
+    chosen = _overridden.get()
+    if chosen is not None:
+        return chosen
+    return _parsed(os.environ.get(VARIABLE, ""))
+
+
+@lru_cache(maxsize=16)
+def _parsed(words: str) -> Choices:
+    """The choices that are listed; asked for by every Plan."""
+    choices = Choices()
+    for word in filter(None, map(str.strip, words.split(","))):
+        choices = _with(choices, word)
+    return choices
+
+
+def _with(choices: Choices, word: str) -> Choices:
+    unrolled = re.fullmatch(r"unrolled-loops(?:=([1-9][0-9]*))?", word)
+    if unrolled:
+        factor = unrolled[1]
+        return replace(choices, loops="unrolled", unroll=int(factor) if factor else None)
+    match word:
+        case "conditional-loops":
+            return replace(choices, loops="conditional")
+        case "conditional-branches":
+            return replace(choices, branches="conditional")
+        case "predicated-branches":
+            return replace(choices, branches="predicated")
+    raise ValueError(f"{VARIABLE} has {word!r}; it takes a list, separated by commas, of {_WORDS}")

@@ -1,0 +1,443 @@
+"""The backend "recording": builds and launches against a driver that only logs.
+
+It runs the same code as the CUDA backend, needs no GPU, and can be told to fail at its n-th call;
+so it shows which nodes, edges and owners a graph would have, and what a failure leaves behind.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import threading
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+import numpy as np
+
+from lowering.backends.cuda import CudaBackend
+from lowering.cuda.calls.executable import CudaExecutable
+from lowering.cuda.device import OpenDevice
+from lowering.cuda.graph.capture_lock import CaptureTurns
+from lowering.cuda.interface import (
+    ConditionalKind,
+    Event,
+    ForeignArray,
+    Gemm,
+    GraphMemory,
+    Launch,
+    ThreadState,
+)
+from lowering.errors import ClosedGraphError, NestedCaptureError
+from lowering.legalization.features import Feature
+from lowering.plan.owners import SlotTable
+from lowering.plan.plan import Plan
+from lowering.testing.recorded_objects import (
+    Call,
+    RecordedEvent,
+    RecordedExecutable,
+    RecordedGraph,
+    RecordedGraphMemory,
+    RecordedHostMemory,
+    RecordedMemory,
+    RecordedNode,
+    RecordedStream,
+    RecordedThread,
+)
+from tracegraph.weak_set import Living
+
+
+class InjectedError(RuntimeError):
+    """The failure that a `RecordingDriver` was told to make."""
+
+
+class RecordingDriver:
+    """The driver interface as a log.
+
+    Args:
+        fail_at: the number of the call, from 1, that raises; None for never.
+        library_kinds: the kinds of nodes that the capture of one product yields.
+        memory: the bytes of the device; more cannot be allocated at a time.
+
+    While `busy` is set, no loop ends: events recorded meanwhile are passed when it is reset, by
+    hand or because a stop flag is raised. `flags` are the addresses of those that are up.
+
+    `streams` has a driver for each stream, which share one log; each is busy by itself.
+    """
+
+    def __init__(
+        self,
+        fail_at: int | None = None,
+        library_kinds: Sequence[str] = ("kernel",),
+        memory: int = 1 << 40,
+    ) -> None:
+        self.ordinal = 0
+        self.arch = "sm_90"
+        self.stream = 1
+        self.owner: Any = None
+        self.calls: list[Call] = []
+        self.graphs: list[RecordedGraph] = []
+        self.captures = CaptureTurns()
+        self.thread: ThreadState = RecordedThread()
+        self.open_captures = 0
+        self.fail_at = fail_at
+        self.busy = False
+        self.streams: list[RecordingDriver] = [self]
+        self.flags: set[int] = set()
+        self._logging = threading.RLock()
+        self._waits: list[RecordedEvent] = []
+        self.live_memory: Living[RecordedMemory | RecordedHostMemory] = Living()
+        self.live_executables: Living[RecordedExecutable] = Living()
+        self.memory = memory
+        self._library_kinds = tuple(library_kinds)
+        self._addresses = itertools.count(1)
+        self._handles = itertools.count(100)
+        self._conditions = itertools.count(1000)
+        self._captured: list[Gemm] | None = None
+        self._kept_for_graphs: dict[int, int] = {}  # by stream
+
+    def _log(self, operation: str, *detail: Any) -> int:
+        """Enter a call; its position."""
+        with self._logging:
+            call = Call(operation, detail, self.stream)
+            self.calls.append(call)
+            if len(self.calls) == self.fail_at:
+                raise InjectedError(f"call {self.fail_at} fails as told: {call}")
+            return len(self.calls) - 1
+
+    def on(self, stream: int, owner: Any) -> RecordingDriver:
+        """The same, with another stream in the log."""
+        other = copy.copy(self)
+        other.owner = owner
+        other.stream, other.busy, other._waits = stream, False, []
+        self.streams.append(other)
+        return other
+
+    def create_stream(self) -> RecordedStream:
+        """A handle that nobody else has."""
+        self._log("create_stream")
+        return RecordedStream(next(self._handles))
+
+    def wait(self, event: Event) -> None:
+        """Logged with the position of the event."""
+        assert isinstance(event, RecordedEvent), "events come from this driver"
+        self._log("wait", event.position)
+        self._waits = [*(e for e in self._waits if not e()), event]
+
+    def hand_over(self, event: Event, stream: int) -> None:
+        """Logged with the position of the event."""
+        assert isinstance(event, RecordedEvent), "events come from this driver"
+        self._log("hand_over", event.position, stream)
+
+    def count(self, operation: str) -> int:
+        """How often an operation was called."""
+        return sum(call.operation == operation for call in self.calls)
+
+    def activate(self) -> None:
+        """There is no context."""
+
+    def allocate(self, nbytes: int) -> RecordedMemory:
+        """An address nobody else has; raises MemoryError if the device is full."""
+        self._log("allocate", nbytes)
+        if nbytes > self.memory_info()[0]:
+            raise MemoryError(f"{nbytes} bytes are more than are free")
+        memory = RecordedMemory(next(self._addresses) << 32, nbytes)
+        self.live_memory.add(memory)
+        return memory
+
+    def trim(self) -> None:
+        """Freed memory is never kept, but that of graphs' launches."""
+        self._log("trim")
+        self._kept_for_graphs.clear()
+
+    def graph_memory(self) -> int:
+        """What launches on all streams have used since memory was trimmed, each stream its own."""
+        return sum(self._kept_for_graphs.values())
+
+    def memory_info(self) -> tuple[int, int]:
+        """What is not allocated, and all there is."""
+        used = sum(m.nbytes for m in self.live_memory if isinstance(m, RecordedMemory))
+        return self.memory - used - self.graph_memory(), self.memory
+
+    def allocate_host(self, nbytes: int) -> RecordedHostMemory:
+        """Memory that Python can read and write."""
+        self._log("allocate_host", nbytes)
+        memory = RecordedHostMemory(np.zeros(nbytes, np.uint8))
+        self.live_memory.add(memory)
+        return memory
+
+    def raise_flag(self, pointer: int) -> None:
+        """Loops that are in flight end."""
+        self._log("raise_flag", pointer)
+        self.flags.add(pointer)
+        for stream in self.streams:
+            stream.busy = False
+
+    def clear(self, pointer: int, nbytes: int) -> None:
+        """Logged."""
+        self._log("clear", pointer, nbytes)
+        self.flags.discard(pointer)
+
+    def copy(self, target: int, source: int, nbytes: int) -> None:
+        """Logged."""
+        self._log("copy", target, source, nbytes)
+
+    def copy_to_device(self, pointer: int, source: np.ndarray[Any, Any]) -> bool:
+        """Logged."""
+        self._log("copy_to_device", pointer, source.nbytes)
+        return False
+
+    def copy_to_host(self, target: np.ndarray[Any, Any], pointer: int) -> None:
+        """Zeros, for there is no memory."""
+        self._log("copy_to_host", pointer, target.nbytes)
+        target[...] = 0
+
+    def synchronize(self) -> None:
+        """Logged."""
+        self._log("synchronize")
+
+    def record(self) -> RecordedEvent:
+        """An event of the present end of the stream."""
+        position = self._log("record")
+        before = tuple(event for event in self._waits if not event())
+        return RecordedEvent(position, self, self.busy, before)
+
+    def foreign(self, array: object) -> ForeignArray | None:
+        """What `__cuda_array_interface__` says, believed."""
+        described = getattr(array, "__cuda_array_interface__", None)
+        if described is None:
+            return None
+        self._log("foreign")
+        dtype, shape = np.dtype(described["typestr"]), tuple(described["shape"])
+        strides = described.get("strides") or np.empty(shape, dtype).strides
+        return ForeignArray(
+            described["data"][0],
+            dtype,
+            shape,
+            tuple(stride // dtype.itemsize for stride in strides),
+            0,
+            array,
+        )
+
+    def load(self, code: Any) -> Any:
+        """Logged."""
+        self._log("load")
+        return code
+
+    def kernel(self, module: Any, name: str) -> str:
+        """A kernel is its name."""
+        return name
+
+    def launch_kernel(self, launch: Launch, values: Sequence[int]) -> None:
+        """Logged."""
+        self._log("launch_kernel", launch.kernel, *values)
+
+    def new_graph(self) -> RecordedGraph:
+        """Logged."""
+        self._log("new_graph")
+        graph = RecordedGraph()
+        self.graphs.append(graph)
+        return graph
+
+    @property
+    def stored_conditions(self) -> None:
+        """None: graphs have their conditions themselves."""
+
+    def create_condition(self, graph: RecordedGraph) -> tuple[int, int]:
+        """A number that serves as condition and as handle."""
+        self._log("create_condition")
+        condition = next(self._conditions)
+        graph.conditions.append(condition)
+        return condition, condition
+
+    def add_kernel(
+        self,
+        graph: RecordedGraph,
+        dependencies: Sequence[RecordedNode],
+        launch: Launch,
+        values: Sequence[int],
+        early: Sequence[RecordedNode] = (),
+    ) -> RecordedNode:
+        """A node; its edges come with it. Those that are `early` come from kernels of the graph."""
+        self._log("add_kernel", launch.kernel, len(dependencies) + len(early))
+        if any(node.kind != "kernel" for node in early):
+            raise RuntimeError("a programmatic edge begins at a node that is no kernel")
+        node = RecordedNode(
+            "kernel",
+            launch.kernel,
+            (*dependencies, *early),
+            launch=launch,
+            values=list(values),
+            early=frozenset(early),
+        )
+        graph.nodes.append(node)
+        return node
+
+    def add_memory(self, graph: RecordedGraph, nbytes: int) -> RecordedGraphMemory:
+        """A node that no other one stands before."""
+        self._log("add_memory", nbytes)
+        node = RecordedNode("memory", f"allocate {nbytes}", ())
+        graph.nodes.append(node)
+        return RecordedGraphMemory(node, next(self._addresses) << 32, nbytes)
+
+    def add_free(
+        self,
+        graph: RecordedGraph,
+        dependencies: Sequence[RecordedNode],
+        memory: GraphMemory,
+    ) -> None:
+        """A node behind the last ones."""
+        self._log("add_free", memory.nbytes)
+        graph.nodes.append(RecordedNode("memory", f"free {memory.nbytes}", tuple(dependencies)))
+        graph.allocated += memory.nbytes
+
+    def add_conditional(
+        self,
+        graph: RecordedGraph,
+        dependencies: Sequence[RecordedNode],
+        kind: ConditionalKind,
+        condition: int,
+        branches: int,
+    ) -> tuple[RecordedNode, tuple[RecordedGraph, ...]]:
+        """A node with empty bodies; its condition must be one of `graph`, and free."""
+        self._log("add_conditional", kind)
+        if condition not in graph.conditions:
+            raise RuntimeError(f"condition {condition} was not created for the graph of its node")
+        graph.conditions.remove(condition)
+        inner = tuple(RecordedGraph() for _ in range(branches))
+        node = RecordedNode(kind, kind, tuple(dependencies), inner, condition)
+        graph.nodes.append(node)
+        return node, inner
+
+    def capture(
+        self,
+        graph: RecordedGraph,
+        dependencies: Sequence[RecordedNode],
+        issue: Callable[[], None],
+    ) -> tuple[tuple[RecordedNode, ...], tuple[str, ...]]:
+        """One node for each product that is issued."""
+        if self.open_captures:
+            raise NestedCaptureError
+        self._log("begin_capture")
+        self.open_captures += 1
+        captured: list[Gemm] = []
+        self._captured = captured
+        try:
+            issue()
+        finally:
+            self._captured = None
+            self.open_captures -= 1
+        self._log("end_capture")
+        nodes = tuple(
+            RecordedNode("library", f"gemm {g.m}x{g.n}x{g.k}", tuple(dependencies))
+            for g in captured
+        )
+        graph.nodes.extend(nodes)
+        return nodes, self._library_kinds
+
+    def library(self) -> RecordingDriver:
+        """The driver records the products, too."""
+        return self
+
+    def use_workspace(self, pointer: int, nbytes: int) -> None:
+        """Logged."""
+        self._log("use_workspace", pointer, nbytes)
+
+    def multiply(self, gemm: Gemm) -> None:
+        """Captured, or logged as a warm-up."""
+        self._log("multiply", gemm.m, gemm.n, gemm.k)
+        if self._captured is not None:
+            self._captured.append(gemm)
+
+    def synchronize_capture_stream(self) -> None:
+        """Logged."""
+        self._log("synchronize_capture_stream")
+
+    def instantiate(self, graph: RecordedGraph) -> RecordedExecutable:
+        """Logged."""
+        self._log("instantiate")
+        executable = RecordedExecutable(graph)
+        self.live_executables.add(executable)
+        return executable
+
+    def tie(self, graph: RecordedGraph, slots: SlotTable) -> RecordedGraph:
+        """Logged; the graph, which executables hold, holds the slots."""
+        self._log("tie")
+        graph.tied = slots
+        return graph
+
+    def release_tied(self, most: int = 0) -> None:
+        """They go with the graph."""
+
+    def updater(self, executable: RecordedExecutable, kernel: RecordedNode) -> Callable[[], None]:
+        """To update, by then."""
+        return lambda: self._update(executable, kernel)
+
+    def _update(self, executable: RecordedExecutable, kernel: RecordedNode) -> None:
+        """Logged with the parameter values."""
+        if executable.closed:
+            raise ClosedGraphError
+        kernel.read_shared()
+        self._log("update_kernel", kernel.name, *kernel.values)
+        executable.values[kernel] = tuple(kernel.values)
+
+    def launcher(self, executable: RecordedExecutable) -> Callable[[], None]:
+        """To launch, by then."""
+        return lambda: self._launch(executable)
+
+    def _launch(self, executable: RecordedExecutable) -> None:
+        """Logged."""
+        if executable.closed:
+            raise ClosedGraphError
+        self._log("launch")
+        allocated, kept = executable.graph.allocated, self._kept_for_graphs
+        if allocated > kept.get(self.stream, 0):
+            kept[self.stream] = allocated
+            if self.memory_info()[0] < 0:
+                raise MemoryError("the launch found no memory, and took all that there is")
+
+    def close(self, executable: RecordedExecutable) -> None:
+        """Logged."""
+        self._log("close")
+        executable.close()
+
+
+class RecordingDevice(OpenDevice):
+    """A device that compiles nothing, and has all features but those in `lacks`."""
+
+    driver: RecordingDriver
+
+    def __init__(self, driver: RecordingDriver, lacks: Collection[Feature] = ()) -> None:
+        super().__init__(driver)
+        self._lacks = frozenset(lacks)
+
+    def supports(self, feature: Feature) -> bool:
+        """Nothing runs, so nothing is tried."""
+        return feature not in self._lacks
+
+    def code_bytes(self, code: Any) -> int:
+        """The length of the text."""
+        return len(getattr(code, "source", code))
+
+    def compile(self, source: str) -> str:
+        """The source stands for its code."""
+        return source
+
+
+class RecordingBackend(CudaBackend):
+    """Compiles Plans against a `RecordingDriver`, in `device.driver`."""
+
+    name = "recording"
+
+    def __init__(
+        self, driver: RecordingDriver | None = None, lacks: Collection[Feature] = ()
+    ) -> None:
+        super().__init__()
+        self.device = RecordingDevice(driver or RecordingDriver(), lacks)
+
+    def compile(self, plan: Plan) -> CudaExecutable:
+        """Build the graph of `plan` in the log."""
+        return CudaExecutable(plan, self.device)
+
+    def memory_stats(self) -> dict[str, int]:
+        """As of a GPU."""
+        return self.device.memory_stats()

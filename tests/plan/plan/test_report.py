@@ -1,0 +1,61 @@
+"""The table of control flow, to the letter."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+import tracegraph
+from lowering.plan.explain import explain
+from lowering.plan.plan import Construct, Graph, WhileNode
+from tracegraph import ArrayType
+
+VECTOR = ArrayType("float64", (8,))
+NUMBER = ArrayType("int64")
+
+
+def everything(x, n):
+    def step(i, v):
+        return tracegraph.cond(i % 2 == 0, np.sin, lambda w: -w, v)
+
+    x = tracegraph.fori_loop(0, 10, step, x)
+    x = tracegraph.fori_loop(0, n, lambda i, v: v + i, x)
+    x = tracegraph.while_loop(lambda v: np.sum(v) < 9.0, lambda v: v + 1.0, x)
+    x = tracegraph.while_loop(
+        lambda v: np.sum(v) > 0.0, lambda v: v - 1.0, x, max_steps=100, on_max_steps="stop"
+    )
+    total, _ = tracegraph.scan(lambda c, y: (np.sin(c + y), c), 0.0, x)
+    rows = tracegraph.map(lambda y: y + total, x)
+    return tracegraph.switch(n, [lambda v: v, lambda v: v * 2.0, lambda v: v[::-1]], rows)
+
+
+EXPECTED = """\
+everything: 26 nodes, 8 of them conditional
+line               construct   steps   schedule      nodes  why
+test_report.py:22  fori_loop   10      WHILE node    4      takes any body
+test_report.py:20    cond      -       IF/ELSE node  1+1    takes any body
+test_report.py:23  fori_loop   ?       WHILE node    2      takes any body
+test_report.py:24  while_loop  ?       WHILE node    1      takes any body
+test_report.py:25  while_loop  <= 100  WHILE node    2      takes any body
+test_report.py:28  scan        8       WHILE node    1      takes any body
+test_report.py:29  map         8       WHILE node    3      takes any body
+test_report.py:30  switch      -       SWITCH node   1+1+1  takes any body"""
+
+
+def test_every_loop_and_branch_has_a_row():
+    plan = tracegraph.jit(everything, device="host").lower(VECTOR, NUMBER).plan
+    assert explain(plan) == EXPECTED
+
+
+def test_the_schedule_and_its_reason_are_those_of_the_node():
+    known = Construct("while_loop", "one kernel", "small state", max_steps=7)
+    empty = Graph((), frozenset())
+    plan = replace(
+        tracegraph.jit(lambda x: x, device="host").lower(VECTOR).plan,
+        graph=Graph((WhileNode(0, empty, (), known), WhileNode(1, empty)), frozenset()),
+    )
+    assert explain(plan).splitlines()[2:] == [
+        "-     while_loop  <= 7   one kernel  0      small state",
+        "-     -           ?      WHILE node  0      -",
+    ]

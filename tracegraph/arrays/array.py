@@ -1,0 +1,309 @@
+"""Array: what jitted functions return. Immutable, in host or device memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from tracegraph import errors, tree
+from tracegraph.arrays import dlpack
+from tracegraph.ir.types import ArrayType
+from tracegraph.tracing.operators import ArrayOperators
+from tracegraph.tracing.tracer import Tracer
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from tracegraph.staging.interfaces import DeviceBuffer
+
+
+Placement = tuple[np.dtype[Any], tuple[int, ...], bool, str]
+"""Dtype, shape, weakness and device; a plain tuple, which is hashed and compared in C."""
+
+
+@lru_cache(4096)
+def placement(type_: ArrayType, device: str) -> Placement:
+    """What a call has to know of an Array."""
+    return type_.dtype, type_.shape, type_.weak, device
+
+
+class Array(ArrayOperators):
+    """An immutable n-dimensional array, in host memory or on a device.
+
+    It works like an ndarray: operators, methods, indexing, and NumPy's functions, which return
+    Arrays in turn. Work on a device is asynchronous; reading elements waits for it. Elements are
+    replaced by `x.at[index].set(value)`, which is a new Array.
+
+    Made by `tracegraph.asarray`, `tracegraph.from_dlpack` and by jitted functions.
+
+    >>> import tracegraph
+    >>> tracegraph.asarray([1.0, 2.0]) + 1
+    Array([2., 3.], dtype=float64)
+    """
+
+    __slots__ = ("__weakref__", "_exported", "_type", "memory", "placement")
+
+    # Ahead of ndarray in NumPy's operator dispatch, behind Tracer.
+    __array_priority__ = 100
+
+    memory: NDArray[Any] | DeviceBuffer | None
+    """What `data` gives; None once the array is donated."""
+    _type: ArrayType
+    placement: Placement | None
+    """Type and device, as the key of a call has them; None once the array is donated."""
+    _exported: DeviceBuffer
+    """Memory that another library was told of, whose work on it is not known: it stays what it is,
+    and allocated, as long as this Array lives, even if that is donated."""
+
+    def __init__(self, data: NDArray[Any] | DeviceBuffer, *, weak: bool = False) -> None:
+        """Wrap `data` without a copy; an ndarray becomes read-only."""
+        if isinstance(data, np.ndarray):
+            data.setflags(write=False)
+            self._type = ArrayType(data.dtype, data.shape, weak)
+            self.placement = placement(self._type, "host")
+        else:
+            self._type = data.type
+            self.placement = placement(self._type, data.device)
+        self.memory = data
+
+    @classmethod
+    def placed(cls, data: NDArray[Any] | DeviceBuffer, type_: ArrayType, where: Placement) -> Array:
+        """The same, and quicker, of a device buffer or a read-only ndarray that is known well."""
+        array = cls.__new__(cls)
+        array.memory = data
+        array._type = type_
+        array.placement = where
+        return array
+
+    @property
+    def data(self) -> NDArray[Any] | DeviceBuffer:
+        """The memory: a read-only ndarray, or the backend's device buffer.
+
+        Raises:
+            DonatedArrayError: the array was donated to a jitted function.
+        """
+        if self.memory is None:
+            raise errors.DonatedArrayError(
+                f"this Array of type {self._type} was donated to a jitted function, which may have "
+                "reused its memory; use that function's results, or leave it out of donate_argnums"
+            )
+        return self.memory
+
+    def invalidate(self) -> None:
+        """Give up the memory: the array was donated."""
+        self.memory = self.placement = None
+
+    @property
+    def type(self) -> ArrayType:
+        """Dtype, shape, and whether the type is weak (a result of Python numbers only)."""
+        return self._type
+
+    @property
+    def weak(self) -> bool:
+        """Whether the dtype bends to those of other operands, as a Python number's does."""
+        return self._type.weak
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of the elements."""
+        return self._type.dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The extent of each axis."""
+        return self._type.shape
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return self._type.ndim
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return self._type.size
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self._type.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self._type.nbytes
+
+    @property
+    def device(self) -> str:
+        """Where the memory is: ``"host"``, or a device such as ``"cuda:0"``."""
+        return "host" if isinstance(self.data, np.ndarray) else self.data.device
+
+    def to_device(self, device: str, /, *, stream: None = None) -> Array:
+        """The array on a device: itself if it is there, else a copy. `stream` must be None.
+
+        Raises:
+            ValueError: a stream was given, or there is no such device.
+        """
+        if stream is not None:
+            raise ValueError("to_device orders its copy itself; pass stream=None")
+        from tracegraph.arrays.creation import asarray
+
+        moved: Array = asarray(self, device=device)
+        return moved
+
+    def synchronize(self) -> Self:
+        """Wait until the elements are computed, and return this array."""
+        data = self.memory
+        if data is None:
+            data = self.data  # raises
+        if not isinstance(data, np.ndarray):
+            data.synchronize()
+        return self
+
+    # ---- reading elements on the host ----
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        data = self.data
+        if isinstance(data, np.ndarray):
+            return np.array(data, dtype=dtype, copy=copy)
+        if copy is False:
+            raise ValueError(f"an Array on {data.device} becomes an ndarray only by a copy")
+        host = data.to_host()
+        return host if dtype is None else host.astype(dtype, copy=False)
+
+    def item(self, *args: Any) -> Any:
+        """One element as a Python number: the only one, or the one at an index."""
+        return self.__array__().item(*args)
+
+    def tolist(self) -> Any:
+        """The elements as nested lists of Python numbers."""
+        return self.__array__().tolist()
+
+    def __bool__(self) -> bool:
+        return bool(self.__array__())
+
+    def __int__(self) -> int:
+        return int(self.__array__())
+
+    def __float__(self) -> float:
+        return float(self.__array__())
+
+    def __complex__(self) -> complex:
+        return complex(self.__array__())
+
+    def __index__(self) -> int:
+        return self.__array__().__index__()
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of an Array without axes")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Array]:
+        if not self.shape:
+            raise TypeError("iteration over an Array without axes; use .item() for its element")
+        return (self[i] for i in range(self.shape[0]))
+
+    def __contains__(self, value: Any) -> bool:
+        return bool((self == value).any())
+
+    def __repr__(self) -> str:
+        if self.memory is None:
+            return f"Array(<donated>, type={self._type})"
+        host = self.__array__()
+        elements = np.array2string(host, separator=", ", prefix="Array(")
+        facts = [f"dtype={self.dtype}"]
+        if not self.size:
+            facts.insert(0, f"shape={self.shape}")
+        if self.device != "host":
+            facts.append(f"device={self.device!r}")
+        return f"Array({elements}, {', '.join(facts)})"
+
+    def __str__(self) -> str:
+        return str(self.__array__())
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item() if not self.shape else self.__array__(), spec)
+
+    # ---- indexing ----
+
+    def __getitem__(self, index: Any) -> Any:
+        parts = index if isinstance(index, tuple) else (index,)
+        if isinstance(self.data, np.ndarray) and not any(isinstance(i, Tracer) for i in parts):
+            return Array(np.asarray(self.data[tree.map(_as_numpy, index)]))
+        return super().__getitem__(tree.map(_static_mask, index))
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise errors.ImmutableArrayError
+
+    # ---- NumPy's protocols ----
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        from tracegraph.arrays import eager
+
+        return eager.apply_ufunc(ufunc, method, inputs, kwargs)
+
+    def __array_function__(
+        self, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        from tracegraph.arrays import eager
+
+        return eager.apply_function(function, types, args, kwargs)
+
+    # ---- exchange with other libraries ----
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return dlpack.device_of(self.device)
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        data = self.data
+        if dl_device == dlpack.HOST and not isinstance(data, np.ndarray):
+            if copy is False:
+                raise BufferError(f"an Array on {data.device} gets to the host only by a copy")
+            data = data.to_host()
+        if isinstance(data, np.ndarray):
+            return dlpack.export_host(data, max_version=max_version, dl_device=dl_device, copy=copy)
+        self._exported = data
+        return dlpack.export_device(data, stream=stream, dl_device=dl_device, copy=copy)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        data = self.data
+        if isinstance(data, np.ndarray):
+            raise AttributeError("an Array in host memory has no __cuda_array_interface__")
+        self._exported = data
+        return data.__cuda_array_interface__
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickle, (np.array(self.__array__()), self.weak)
+
+
+def _unpickle(data: NDArray[Any], weak: bool) -> Array:
+    """A host Array: the machine that unpickles may lack the device."""
+    return Array(data, weak=weak)
+
+
+def _as_numpy(x: Any) -> Any:
+    return x.__array__() if isinstance(x, Array) else x
+
+
+def _static_mask(x: Any) -> Any:
+    """A mask decides the shape of the result, so its values are needed on the host."""
+    return x.__array__() if isinstance(x, Array) and x.dtype == np.bool_ else x

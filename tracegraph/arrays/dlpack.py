@@ -1,0 +1,190 @@
+"""DLPack: handing array memory to other libraries without a copy.
+
+Host memory goes through NumPy's exporter. For device memory the capsule is made here: a
+`DLManagedTensor` whose deleter drops the reference that keeps the memory alive.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracegraph.streams import consumer_stream
+
+if TYPE_CHECKING:
+    from tracegraph.staging.interfaces import DeviceBuffer
+
+HOST = (1, 0)  # kDLCPU
+_CUDA = 2  # kDLCUDA
+
+# DLDataTypeCode, by NumPy's kind; bfloat16, of kind "V", has a code of its own.
+_TYPE_CODES = {"i": 0, "u": 1, "f": 2, "V": 4, "c": 5, "b": 6}
+
+
+class _Tensor(ctypes.Structure):
+    """`DLTensor` of dlpack.h."""
+
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("type_code", ctypes.c_uint8),
+        ("type_bits", ctypes.c_uint8),
+        ("type_lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    )
+
+
+class _ManagedTensor(ctypes.Structure):
+    """`DLManagedTensor` of dlpack.h."""
+
+
+_Deleter = ctypes.CFUNCTYPE(None, ctypes.POINTER(_ManagedTensor))
+_ManagedTensor._fields_ = (
+    ("tensor", _Tensor),
+    ("manager_context", ctypes.c_void_p),
+    ("deleter", _Deleter),
+)
+
+# What each exported tensor needs until its deleter runs: the memory's owner and the C structures.
+_exported: dict[int, tuple[Any, ...]] = {}
+
+
+def _delete(managed: Any) -> None:
+    _exported.pop(ctypes.addressof(managed.contents), None)
+
+
+_deleter = _Deleter(_delete)
+
+
+_CapsuleDestructor = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
+_capsule_is_valid = ctypes.pythonapi.PyCapsule_IsValid
+_capsule_is_valid.argtypes = (ctypes.c_void_p, ctypes.c_char_p)
+_capsule_is_valid.restype = ctypes.c_int
+_capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_capsule_pointer.argtypes = (ctypes.c_void_p, ctypes.c_char_p)
+_capsule_pointer.restype = ctypes.c_void_p
+_new_capsule = ctypes.pythonapi.PyCapsule_New
+_new_capsule.argtypes = (ctypes.c_void_p, ctypes.c_char_p, _CapsuleDestructor)
+_new_capsule.restype = ctypes.py_object
+_set_destructor = ctypes.pythonapi.PyCapsule_SetDestructor
+_set_destructor.argtypes = (ctypes.c_void_p, ctypes.c_void_p)
+_set_destructor.restype = ctypes.c_int
+
+_NAME = b"dltensor"
+
+# Where capsules are that still exist. A dict, since one operation on it is atomic.
+_capsules: dict[int, None] = {}
+
+
+def _drop(capsule: int) -> None:
+    """A capsule goes; if nobody took it, the memory goes with it.
+
+    A consumer renames the capsule, and calls the deleter itself.
+    """
+    _capsules.pop(capsule, None)
+    if _capsule_is_valid(capsule, _NAME):
+        _exported.pop(_capsule_pointer(capsule, _NAME), None)
+
+
+_capsule_destructor = _CapsuleDestructor(_drop)
+
+
+@atexit.register
+def _detach() -> None:
+    """Let capsules and tensors that outlive the interpreter call no Python."""
+    for capsule in list(_capsules):
+        _set_destructor(capsule, None)
+    for _, _, managed in list(_exported.values()):
+        managed.deleter = _Deleter()  # null: there is nothing to call
+
+
+def device_of(device: str) -> tuple[int, int]:
+    """DLPack's (type, number) of a device such as ``"host"`` or ``"cuda:0"``.
+
+    Raises:
+        BufferError: DLPack does not know the kind of device.
+    """
+    kind, _, number = device.partition(":")
+    if kind == "host":
+        return HOST
+    if kind == "cuda":
+        return _CUDA, int(number or 0)
+    raise BufferError(f"arrays on {device} cannot be exported by DLPack; copy to the host first")
+
+
+def export_host(
+    data: NDArray[Any],
+    *,
+    max_version: tuple[int, int] | None,
+    dl_device: tuple[int, int] | None,
+    copy: bool | None,
+) -> Any:
+    """A capsule of a read-only ndarray.
+
+    A consumer before DLPack 1.0 cannot be told that memory is read-only, so it gets a copy.
+    """
+    tells_read_only = max_version is not None and max_version >= (1, 0)
+    if not tells_read_only and copy is None:
+        data = data.copy()
+    return data.__dlpack__(max_version=max_version, dl_device=dl_device, copy=copy)
+
+
+def export_device(
+    buffer: DeviceBuffer, *, stream: Any, dl_device: tuple[int, int] | None, copy: bool | None
+) -> Any:
+    """A capsule of device memory. The consumer's stream waits for the work that produces it.
+
+    `stream` is the handle of that stream: None is the legacy default stream, and -1 asks for no
+    ordering. Other streams of the consumer are its own to order, also when it gives the memory up.
+
+    Raises:
+        BufferError: another device or a copy was asked for.
+        TypeError: `stream` is not a number.
+        ValueError: `stream` is 0, which DLPack rules out, or below -1.
+        StoppedError: the program that computes the elements was stopped.
+    """
+    device = device_of(buffer.device)
+    if copy or (dl_device is not None and dl_device != device):
+        raise BufferError(
+            f"an Array on {buffer.device} is exported in place only; copy it with to_device, or in "
+            "the library that takes it"
+        )
+    consumer = consumer_stream(stream)
+    if consumer is not None:
+        buffer.hand_over(consumer)
+    type_ = buffer.type
+    shape = (ctypes.c_int64 * type_.ndim)(*type_.shape)
+    bits = 8 * type_.dtype.itemsize
+    tensor = _Tensor(
+        data=buffer.pointer if type_.size else None,
+        device_type=device[0],
+        device_id=device[1],
+        ndim=type_.ndim,
+        type_code=_TYPE_CODES[type_.dtype.kind],
+        type_bits=bits,
+        type_lanes=1,
+        shape=shape,
+        strides=None,  # row-major
+        byte_offset=0,
+    )
+    managed = _ManagedTensor(tensor=tensor, manager_context=None, deleter=_deleter)
+    address = ctypes.addressof(managed)
+    _exported[address] = (buffer, shape, managed)
+    capsule = _new_capsule(address, _NAME, _capsule_destructor)
+    _capsules[id(capsule)] = None
+    return capsule
+
+
+def import_host(x: Any) -> NDArray[Any] | None:
+    """The ndarray that shares memory with an exporter, or None if that is not in host memory."""
+    kind, _ = x.__dlpack_device__()
+    pinned = 3  # kDLCUDAHost
+    return np.from_dlpack(x) if kind in (HOST[0], pinned) else None

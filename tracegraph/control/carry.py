@@ -1,0 +1,140 @@
+"""The carry of a loop: what goes into an iteration and must come out of it alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tracegraph import errors, tree
+from tracegraph.control.regions import Traced, Tree, Types, join, take_apart
+from tracegraph.ir.op import get
+from tracegraph.ir.record import altered
+from tracegraph.ir.types import ArrayType
+from tracegraph.staging.parameters import parameters_of
+from tracegraph.tracing.trace import Trace
+
+Function = Callable[..., Any]
+
+
+def parameter_name(function: Function, position: int = 0) -> str:
+    """What a function calls one of its parameters, for paths in errors: `state`."""
+    names = parameters_of(function).all
+    return names[position] if position < len(names) else "carry"
+
+
+def detached(carry: Tree) -> Tree:
+    """The carry with arrays that the caller does not see, for a body that writes to them."""
+    leaves = (x.copy() if isinstance(x, np.ndarray) else x for x in carry.leaves)
+    return replace(carry, leaves=tuple(leaves))
+
+
+def advance(construct: str, function: Function, carry: Tree, returned: Any, name: str) -> Tree:
+    """The carry for the next iteration of an eager loop.
+
+    Raises:
+        LeafTypeError, StructureError, LeafMismatchError: what the body returned is no such carry.
+    """
+    after = take_apart(returned, construct, name, function)
+    _check_structure(construct, function, carry.structure, after.structure, name)
+    if after.types == carry.types:
+        return after
+    return converted(after, _joined(construct, function, carry, after.types, name))
+
+
+def converted(carry: Tree, types: Types) -> Tree:
+    """The carry with its leaves converted to types that weak ones among them bend to."""
+    leaves = (
+        leaf if have == needed else _converted(leaf, needed)
+        for leaf, have, needed in zip(carry.leaves, carry.types, types, strict=True)
+    )
+    return Tree(tuple(leaves), types, carry.structure)
+
+
+def settled(carry: Tree, trace_body: Callable[[Trace], tuple[Traced, Types]]) -> Tree:
+    """The carry of an eager loop that ended before its types had settled, in those it has traced.
+
+    `trace_body` returns what `traced_until_stable` does. A body that only plain Python can run,
+    because it decides by the values that it is given, has no such types: the carry stays as it is.
+
+    Raises:
+        StructureError, LeafMismatchError: what the body returns is no such carry.
+    """
+    if not any(type_.weak for type_ in carry.types):
+        return carry
+    try:
+        _, types = trace_body(Trace(None))
+    except errors.TracerMisuseError:
+        return carry
+    return converted(carry, types)
+
+
+def traced_until_stable(
+    construct: str,
+    trace_body: Callable[[Types], Traced],
+    function: Function,
+    carry: Tree,
+    name: str,
+) -> tuple[Traced, Types]:
+    """The body traced with carry types that it gives back, and these types.
+
+    Weak types of the carry give way to those that the body returns, which is then traced anew; as
+    they only ever widen, this ends. `trace_body` returns the carry as the first of a pair.
+
+    Raises:
+        StructureError, LeafMismatchError: what the body returned is no such carry.
+    """
+    types = carry.types
+    while True:
+        traced = trace_body(types)
+        _check_structure(construct, function, carry.structure, traced.structure.children()[0], name)
+        given = carry if types is carry.types else altered(carry, types=types)
+        joined = _joined(construct, function, given, traced.types[: len(types)], name)
+        if joined == types:
+            return traced, types
+        types = joined
+
+
+def _converted(leaf: Any, type_: ArrayType) -> Any:
+    if type_.weak:
+        return np.asarray(leaf, type_.dtype).item()
+    result = get("cast")(leaf, dtype=type_.dtype)
+    return result[()] if isinstance(result, np.ndarray) else result
+
+
+def _check_structure(
+    construct: str,
+    function: Function,
+    given: tree.Structure,
+    returned: tree.Structure,
+    name: str,
+) -> None:
+    if given != returned:
+        raise errors.StructureError(
+            construct,
+            f"{errors.function_text(function)} must return a carry of the structure it was given",
+            [("given", given), ("returned", returned)],
+            name,
+        )
+
+
+def _joined(
+    construct: str, function: Function, carry: Tree, returned: Sequence[ArrayType], name: str
+) -> Types:
+    pairs = list(zip(carry.types, returned, strict=True))
+    joined = [join(*pair) for pair in pairs]
+    if None in joined:
+        paths = tree.paths(carry.structure, name)
+        raise errors.LeafMismatchError(
+            construct,
+            f"{errors.function_text(function)} must return a carry of the types it was given",
+            [],
+            [
+                (path, list(zip(("given", "returned"), pair, strict=True)))
+                for path, pair, met in zip(paths, pairs, joined, strict=True)
+                if met is None
+            ],
+        )
+    return tuple(t for t in joined if t is not None)

@@ -1,0 +1,341 @@
+"""Loops whose number of iterations may depend on data: while_loop and fori_loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from tracegraph import errors, limits, tree
+from tracegraph.control.carry import advance, detached, parameter_name, settled, traced_until_stable
+from tracegraph.control.regions import (
+    Traced,
+    Tree,
+    Types,
+    cast_results,
+    current_for,
+    join,
+    require_callable,
+    take_apart,
+    trace_tree,
+    unify_captures,
+    with_token,
+)
+from tracegraph.control.schedules import LoopSchedule, loop_schedule
+from tracegraph.control.steps import OnMaxSteps, Progress, Steps, bounded_steps, steps_of
+from tracegraph.ir.effects import TOKEN, forbidden_in
+from tracegraph.ir.op import get
+from tracegraph.ir.program import Literal
+from tracegraph.ir.types import ArrayType, type_of
+from tracegraph.ops import control as ops
+from tracegraph.tracing.trace import Trace, cast
+from tracegraph.tracing.tracer import Tracer
+
+Function = Callable[..., Any]
+Leaves = Sequence[Any]
+
+_ZERO = np.int64(0)
+
+
+def while_loop(
+    cond_fun: Function,
+    body_fun: Function,
+    init: Any,
+    *,
+    max_steps: int | None = None,
+    on_max_steps: OnMaxSteps = "raise",
+    progress: Progress = False,
+    schedule: LoopSchedule | None = None,
+    unroll: int | None = None,
+) -> Any:
+    """The carry after replacing it by ``body_fun(carry)`` for as long as ``cond_fun(carry)`` holds.
+
+    Args:
+        cond_fun: takes the carry and returns a boolean scalar. It is tested first: zero iterations
+            are possible. It must not print, nor have any other effect.
+        body_fun: takes the carry and returns the next, of the same structure, shapes and dtypes.
+        init: the first carry, a pytree of arrays and scalars. Python scalars in it take the type
+            that the body gives them; an eager loop that ends too soon to know it, such as one of no
+            iterations, traces the body to find out. It is never written to.
+        max_steps: how often `body_fun` runs at most.
+        on_max_steps: what happens if `cond_fun` still holds then: ``"raise"``, where the results
+            are waited for, or ``"stop"``, and return the carry as it is.
+        progress: True for a progress bar, a string for one of that label, or a function that is
+            called with the number of steps so far and None. On a device it is told now and then,
+            from another thread.
+        schedule: how the graph goes round: ``"conditional"``, by a node around one step;
+            ``"unrolled"``, several steps in each round, of which those past the end return at once;
+            None for what is estimated to be faster. It changes no result.
+        unroll: how many steps a round has, if it is unrolled; None to have it estimated.
+
+    Raises:
+        NotCallableError: `cond_fun` or `body_fun` is not callable.
+        ConditionError: `cond_fun` returned anything but a boolean scalar.
+        EffectInConditionError: `cond_fun` has an effect.
+        LeafTypeError: the carry has a leaf that is no array.
+        StructureError: the body returned another structure than that of the carry.
+        LeafMismatchError: the body returned other types than those of the carry.
+        StaticLengthError: `max_steps` is a traced value.
+        StepLimitOptionError: `max_steps` or `on_max_steps` is none that it can be.
+        ProgressError: `progress` is none of what it can be.
+        ScheduleError: `schedule` or `unroll` is none of what it can be.
+        UnschedulableError: lowered, the loop cannot be unrolled: it has another one inside.
+        StepLimitError: `cond_fun` still held after `max_steps`.
+        TimeLimitError: the time of a `time_limit` was up.
+
+    >>> while_loop(lambda n: n < 100, lambda n: 2 * n, 3)
+    192
+    >>> while_loop(lambda n: n < 100, lambda n: 2 * n, 3, max_steps=2, on_max_steps="stop")
+    12
+    """
+    require_callable("while_loop", {"cond_fun": cond_fun, "body_fun": body_fun}, ["carry"])
+    steps = bounded_steps(cond_fun, body_fun, max_steps, on_max_steps, progress)
+    attrs = loop_schedule("while_loop", schedule, unroll)
+    name = parameter_name(body_fun)
+    carry = take_apart(init, "while_loop", name)
+
+    def body(leaves: Leaves, counters: Leaves) -> Any:
+        return body_fun(tree.unflatten(carry.structure, leaves))
+
+    loop = _Loop("while_loop", body_fun, body, carry, name, steps, ())
+    trace = current_for(carry.leaves)
+    if trace is None:
+        return _run_while(cond_fun, loop)
+
+    def condition(leaves: Leaves, counters: Leaves) -> Any:
+        goes_on = _condition(cond_fun, tree.unflatten(carry.structure, leaves))
+        if steps.limit is None:
+            return goes_on
+        return get("logical_and")(goes_on, get("less")(counters[0], steps.limit))
+
+    attrs |= {} if steps.limit is None else {"max_steps": steps.limit}
+    last = tree.unflatten(carry.structure, _trace_loop(trace, loop, condition, attrs))
+    if steps.failure is not None:  # the loop went on for as long as it might, so this is the limit
+        ended = get("logical_not")(_condition(cond_fun, last))
+        trace.perform(get("require"), [ended], {"failure": steps.failure})
+    return last
+
+
+def fori_loop(
+    lower: Any,
+    upper: Any,
+    body_fun: Function,
+    init: Any,
+    *,
+    progress: Progress = False,
+    schedule: LoopSchedule | None = None,
+    unroll: int | None = None,
+) -> Any:
+    """The carry after replacing it by ``body_fun(i, carry)`` for i = lower, …, upper - 1.
+
+    Args:
+        lower: the first i: an integer scalar.
+        upper: the end of i, of the same integer type; where it is not above `lower`, there are no
+            iterations. If both are known while tracing, so is the number of iterations.
+        body_fun: takes i and the carry and returns the next carry, as in `while_loop`.
+        init: the first carry, as in `while_loop`.
+        progress: as in `while_loop`; a function gets the number of iterations as its second
+            argument, if it is known while tracing.
+        schedule: as in `while_loop`.
+        unroll: as in `while_loop`. If the number of iterations is known, and not above this, there
+            is no node at all.
+
+    Raises:
+        IntegerError: a bound is not an integer scalar.
+        LeafMismatchError: the bounds differ in type, or the carry in and out.
+        NotCallableError, LeafTypeError, StructureError, ProgressError, ScheduleError,
+            UnschedulableError, TimeLimitError: as in `while_loop`.
+
+    >>> fori_loop(1, 5, lambda i, product: product * i, 1)
+    24
+    """
+    require_callable("fori_loop", {"body_fun": body_fun}, ["i", "carry"])
+    counter = _counter_type(lower, upper)
+    steps = steps_of("fori_loop", body_fun, progress, _trip_count(lower, upper))
+    attrs = loop_schedule("fori_loop", schedule, unroll)
+    name = parameter_name(body_fun, 1)
+    carry = take_apart(init, "fori_loop", name)
+
+    def body(leaves: Leaves, counters: Leaves) -> Any:
+        return body_fun(counters[0], tree.unflatten(carry.structure, leaves))
+
+    loop = _Loop("fori_loop", body_fun, body, carry, name, steps, ((lower, counter),))
+    trace = current_for((lower, upper, *carry.leaves))
+    if trace is None:
+        return _run_for(range(int(lower), int(upper)), counter, loop)
+
+    def condition(leaves: Leaves, counters: Leaves) -> Any:
+        return get("less")(counters[0], upper)
+
+    bounds = trace.read(lower), trace.read(upper)
+    known = [bound.value for bound in bounds if isinstance(bound, Literal)]
+    attrs["construct"] = "fori_loop"
+    if len(known) == 2:
+        attrs["trip_count"] = _trip_count(*known)
+    return tree.unflatten(carry.structure, _trace_loop(trace, loop, condition, attrs))
+
+
+@dataclass(frozen=True, slots=True)
+class _Loop:
+    """A loop of the user's `function`, whose first carry it calls `name`.
+
+    `body` takes the leaves of the carry, and those of the counters, which are given by their first
+    value and type, and returns the next carry.
+    """
+
+    construct: str
+    function: Function
+    body: Callable[[Leaves, Leaves], Any]
+    carry: Tree
+    name: str
+    steps: Steps
+    counters: tuple[tuple[Any, ArrayType], ...]
+
+    def advanced(self, state: Tree, counters: Leaves) -> Tree:
+        """The carry after one iteration."""
+        after = self.body(state.leaves, counters)
+        return advance(self.construct, self.function, state, after, self.name)
+
+    def settled(self, state: Tree) -> Tree:
+        """The last carry, in the types that it would have if the loop had been traced."""
+        return settled(state, lambda trace: replace(self, carry=state, steps=Steps()).traced(trace))
+
+    def traced(self, trace: Trace) -> tuple[Traced, Types]:
+        """The body, traced with carry types that it gives back, and these types.
+
+        The body returns a pair: the carry, and the next counters.
+        """
+        kinds = tuple([type_ for _, type_ in self.counters])
+        split = len(self.carry.leaves)
+
+        def step(types: Types) -> Traced:
+            def call(leaves: Leaves) -> Any:
+                after = self.body(leaves[:split], leaves[split:])
+                take_apart(after, self.construct, self.name, self.function)
+                numbers = tuple([get("add")(number, 1) for number in leaves[split:]])
+                if self.steps.counted:
+                    self.steps.report(numbers[-1])
+                return after, numbers
+
+            return trace_tree(call, (*types, *kinds), trace, self.construct, self.function)
+
+        return traced_until_stable(self.construct, step, self.function, self.carry, self.name)
+
+
+def _run_while(cond_fun: Function, loop: _Loop) -> Any:
+    steps, state, done, stable = loop.steps, detached(loop.carry), 0, False
+    with steps.watch() as tell:
+        while done != steps.limit and _condition(cond_fun, state.whole()):
+            limits.check()
+            before, state = state, loop.advanced(state, ())
+            stable = state.types == before.types
+            done += 1
+            tell(done)
+    last = (state if stable else loop.settled(state)).whole()
+    if steps.failure is not None and done == steps.limit and _condition(cond_fun, last):
+        raise steps.failure.exception()
+    return last
+
+
+def _condition(cond_fun: Function, carry: Any) -> Any:
+    with forbidden_in(cond_fun):
+        result = cond_fun(carry)
+    try:
+        type_ = type_of(result)
+    except (TypeError, OverflowError):
+        raise errors.ConditionError(cond_fun, errors.value_text(result)) from None
+    if type_.dtype != np.bool_ or type_.shape != ():
+        raise errors.ConditionError(cond_fun, str(type_))
+    return result
+
+
+def _counter_type(lower: Any, upper: Any) -> ArrayType:
+    types = []
+    for parameter, value in (("lower", lower), ("upper", upper)):
+        try:
+            type_ = type_of(value)
+        except (TypeError, OverflowError):
+            raise errors.IntegerError("fori_loop", parameter, value, None) from None
+        if type_.dtype.kind not in "iu" or type_.shape != ():
+            raise errors.IntegerError("fori_loop", parameter, value, type_)
+        types.append(type_)
+    joined = join(*types)
+    if joined is None:
+        rows = [("bounds", list(zip(("lower", "upper"), types, strict=True)))]
+        raise errors.LeafMismatchError("fori_loop", "the bounds must have one type", [], rows)
+    _require_range((lower, upper), joined)
+    return joined
+
+
+def _require_range(bounds: tuple[Any, Any], type_: ArrayType) -> None:
+    """Check that Python ints fit the type of the counter: f64, of no use, if one needs 64 bits."""
+    whole = type_ if type_.dtype.kind in "iu" else type_of(0)
+    least, most = _range_of(whole.dtype)
+    for parameter, value in zip(("lower", "upper"), bounds, strict=True):
+        if type(value) is int and not least <= value <= most:
+            raise errors.BoundRangeError(parameter, value, whole)
+
+
+@cache
+def _range_of(dtype: np.dtype[Any]) -> tuple[int, int]:
+    """The least and the greatest number of an integer dtype."""
+    limits = np.iinfo(dtype)
+    return int(limits.min), int(limits.max)
+
+
+def _trip_count(lower: Any, upper: Any) -> int | None:
+    if isinstance(lower, Tracer) or isinstance(upper, Tracer):
+        return None
+    return max(int(upper) - int(lower), 0)
+
+
+def _run_for(numbers: range, counter: ArrayType, loop: _Loop) -> Any:
+    state, stable = detached(loop.carry), False
+    with loop.steps.watch() as tell:
+        for done, number in enumerate(numbers, 1):
+            limits.check()
+            i = number if counter.weak else counter.dtype.type(number)
+            before, state = state, loop.advanced(state, (i,))
+            stable = state.types == before.types
+            tell(done)
+    return (state if stable else loop.settled(state)).whole()
+
+
+def _trace_loop(
+    trace: Trace,
+    loop: _Loop,
+    condition: Callable[[Leaves, Leaves], Any],
+    attrs: Mapping[str, Any],
+) -> tuple[Tracer, ...]:
+    """The leaves of the carry after a loop.
+
+    What is carried is the user's carry, then the counters, then the number of steps if that is
+    needed, and the token of the effects if there are any. `condition` takes the leaves of the
+    first, and the counters. `attrs` are further attributes of the equation.
+    """
+    if loop.steps.counted:
+        loop = replace(loop, counters=(*loop.counters, (_ZERO, type_of(_ZERO))))
+    stepped, types = loop.traced(trace)
+    types = (*types, *[type_ for _, type_ in loop.counters])
+    split, count = len(loop.carry.leaves), len(types)
+    first = (*loop.carry.leaves, *[value for value, _ in loop.counters])
+    init = [cast(trace, trace.read(x), t.dtype) for x, t in zip(first, types, strict=True)]
+    effects = stepped.tokens is not None
+    if effects:
+        stepped, types = with_token(stepped, count, count), (*types, TOKEN)
+        init.append(trace.token())
+
+    def test(leaves: Leaves) -> Any:
+        return condition(leaves[:split], leaves[split:count])
+
+    tested = trace_tree(test, types, trace, loop.construct, loop.function)
+    (region, body_region), captures = unify_captures([tested, stepped])
+    regions = (region, cast_results(body_region, types))
+    attrs = {"carry": len(init), **attrs}
+    outputs = trace.record(ops.while_loop, (*init, *captures), attrs, regions)
+    if effects:
+        trace.last_token = outputs[count]
+    return outputs[:split]

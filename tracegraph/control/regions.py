@@ -1,0 +1,203 @@
+"""Tracing functions over pytrees into the regions of one control-flow equation.
+
+The functions of one construct are traced one by one; what they capture is then unified into one
+list of trailing operands, and where their results' types differ only by weak Python scalars, the
+weak ones are cast inside their region.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from operator import is_
+from typing import Any
+
+from tracegraph import errors, tree
+from tracegraph.ir.effects import TOKEN
+from tracegraph.ir.op import get
+from tracegraph.ir.program import Atom, Eqn, Literal, Region, Value
+from tracegraph.ir.record import altered, record
+from tracegraph.ir.types import ArrayType, result_type, type_of
+from tracegraph.staging.parameters import takes
+from tracegraph.tracing.trace import Trace, current_trace, recorder, trace_region, user_source
+from tracegraph.tracing.tracer import Tracer
+
+Types = tuple[ArrayType, ...]
+
+
+@record
+class Tree:
+    """A pytree taken apart, with the type of each leaf."""
+
+    leaves: tuple[Any, ...]
+    types: Types
+    structure: tree.Structure
+
+    def whole(self) -> Any:
+        """The pytree put together again."""
+        return tree.unflatten(self.structure, self.leaves)
+
+
+@record
+class Traced:
+    """A traced function: its region, the atoms around it that it captured, its result's tree.
+
+    If it has effects, `tokens` are the one it takes and the one it leaves, which are no part of the
+    region yet.
+    """
+
+    region: Region
+    captures: tuple[Atom, ...]
+    structure: tree.Structure
+    tokens: tuple[Value, Atom] | None = None
+
+    @property
+    def types(self) -> Types:
+        """Types of the leaves that the function returned."""
+        return self.region.result_types
+
+
+def require_callable(
+    construct: str, functions: Mapping[str, Any], arguments: Sequence[str]
+) -> None:
+    """Check parameters, by name, that must be functions of these arguments.
+
+    Raises:
+        NotCallableError: one is not callable.
+        ParametersError: one does not take so many arguments.
+    """
+    for parameter, value in functions.items():
+        if not callable(value):
+            raise errors.NotCallableError(construct, parameter, value)
+        if takes(value, len(arguments)):
+            continue
+        try:
+            signature = inspect.signature(value)
+        except (TypeError, ValueError):  # some callables have no signature
+            continue
+        try:
+            signature.bind(*arguments)
+        except TypeError:
+            raise errors.ParametersError(
+                construct, parameter, value, signature, arguments
+            ) from None
+
+
+def current_for(leaves: Sequence[Any]) -> Trace | None:
+    """The trace to record into, or None to run now.
+
+    Raises:
+        EscapedTracerError: a tracer, but no trace is in progress.
+    """
+    recorder(leaves)
+    return current_trace()
+
+
+def take_apart(
+    value: Any, construct: str, name: str, function: Callable[..., Any] | None = None
+) -> Tree:
+    """The leaves of a pytree, their types, and its structure.
+
+    Errors call the pytree `name`, and name the user's function that returned it, if one did.
+
+    Raises:
+        LeafTypeError: a leaf is not a number or an array of a supported dtype.
+    """
+    leaves, structure = tree.flatten(value)
+    types = []
+    for i, leaf in enumerate(leaves):
+        try:
+            types.append(type_of(leaf))
+        except (TypeError, OverflowError) as error:
+            path = tree.paths(structure, name)[i]
+            raise errors.LeafTypeError(construct, path, error, function) from None
+    return Tree(tuple(leaves), tuple(types), structure)
+
+
+def trace_tree(
+    call: Callable[[Sequence[Tracer]], Any],
+    types: Sequence[ArrayType],
+    parent: Trace,
+    construct: str,
+    function: Callable[..., Any],
+) -> Traced:
+    """Trace `call(tracers)`, which returns a pytree, as a region inside `parent`.
+
+    `function` is the user's function that it calls.
+    """
+    returned: list[Tree] = []
+
+    def flat(*tracers: Tracer) -> Sequence[Any]:
+        returned.append(take_apart(call(tracers), construct, "result", function))
+        return returned[0].leaves
+
+    region, captures, tokens = trace_region(flat, types, parent)
+    return Traced(region, captures, returned[0].structure, tokens)
+
+
+def with_token(traced: Traced, parameter: int, result: int) -> Traced:
+    """The same with the token as a parameter and a result of the region, at these positions.
+
+    Without effects, the region leaves the token that it takes.
+    """
+    first = Value(TOKEN)
+    before, after = traced.tokens or (first, first)
+    params, results = list(traced.region.params), list(traced.region.results)
+    params.insert(parameter, before)
+    results.insert(result, after)
+    region = altered(traced.region, params=tuple(params), results=tuple(results))
+    return altered(traced, region=region, tokens=None)
+
+
+def unify_captures(traced: Sequence[Traced]) -> tuple[tuple[Region, ...], tuple[Atom, ...]]:
+    """The regions with the same trailing parameters, and the outer atoms these stand for."""
+    captures = tuple(dict.fromkeys([atom for t in traced for atom in t.captures]))
+
+    def widened(t: Traced) -> Region:
+        if t.captures == captures:
+            return t.region
+        own = len(t.region.params) - len(t.captures)
+        stand_ins = dict(zip(t.captures, t.region.params[own:], strict=True))
+        trailing = [stand_ins.get(atom) or Value(atom.type) for atom in captures]
+        return altered(t.region, params=(*t.region.params[:own], *trailing))
+
+    return tuple([widened(t) for t in traced]), captures
+
+
+def join(*types: ArrayType) -> ArrayType | None:
+    """The type of a value that is one of these, or None: weak types bend to others, strong never.
+
+    >>> print(join(ArrayType("int64", (), True), ArrayType("float32")))
+    f32[]
+    >>> join(ArrayType("int32"), ArrayType("float32")) is None
+    True
+    """
+    first, *others = types
+    if all(t is first for t in others):  # most are
+        return first
+    strong = [t for t in types if not t.weak]
+    if any(t.shape != types[0].shape for t in types) or len(set(strong)) > 1:
+        return None
+    if not strong:
+        return ArrayType(result_type(*types), (), True)
+    return strong[0] if result_type(*types) == strong[0].dtype else None
+
+
+def cast_results(region: Region, types: Sequence[ArrayType]) -> Region:
+    """The region with results cast to the dtypes of `types`."""
+    eqns: list[Eqn] = []
+
+    def converted(atom: Atom, needed: ArrayType) -> Atom:
+        if atom.type.dtype == needed.dtype:
+            return atom
+        if isinstance(atom, Literal):
+            return Literal.of(atom.value.item(), needed)
+        op, attrs = get("cast"), {"dtype": needed.dtype}
+        (type_,) = op.result_types([atom.type], attrs)
+        eqns.append(Eqn(op, (atom,), (Value(type_),), attrs, source=user_source()))
+        return eqns[-1].outputs[0]
+
+    results = tuple([converted(a, t) for a, t in zip(region.results, types, strict=True)])
+    if all(map(is_, results, region.results)):
+        return region
+    return altered(region, eqns=(*region.eqns, *eqns), results=results)

@@ -1,0 +1,182 @@
+"""Tracing a loop over the leading axis of arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from tracegraph import tree
+from tracegraph.control import slices
+from tracegraph.control.carry import traced_until_stable
+from tracegraph.control.regions import (
+    Traced,
+    Tree,
+    Types,
+    cast_results,
+    take_apart,
+    trace_tree,
+    unify_captures,
+    with_token,
+)
+from tracegraph.control.steps import Steps
+from tracegraph.ir.effects import TOKEN
+from tracegraph.ir.op import get
+from tracegraph.ir.types import ArrayType, type_of
+from tracegraph.ops import control as ops
+from tracegraph.tracing.trace import Trace, cast
+
+Function = Callable[..., Any]
+
+_COUNT = ArrayType(np.dtype(np.int64))
+
+
+@dataclass(frozen=True, slots=True)
+class SettledTypes:
+    """The types that a traced scan finds for its carry and its y's, and the structure of these."""
+
+    carry: Types
+    y: Types
+    structure: tree.Structure
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """What a scan repeats: `call(carry, x)` returns a carry and a y.
+
+    `function` is the user's function, `name` what it calls the carry, and `result` what messages
+    call y. `pinned` has the attributes that say how its loops are to be carried out.
+    """
+
+    construct: str
+    function: Function
+    call: Callable[[Any, Any], tuple[Any, Any]]
+    name: str
+    result: str
+    steps: Steps
+    pinned: Mapping[str, Any]
+
+    def apart(self, y: Any) -> Tree:
+        """The leaves of a y."""
+        return take_apart(y, self.construct, self.result, self.function)
+
+    def over_blocks(self, size: int, reverse: bool) -> Callable[[Any, Any], tuple[Any, Any]]:
+        """`call` for blocks of `size` slices, which returns a block of y's."""
+        order = range(size)[::-1] if reverse else range(size)
+
+        def call(carry: Any, block: Any) -> tuple[Any, Any]:
+            ys = []
+            for i in order:
+                carry, y = self.call(carry, tree.map(partial(slices.take, i=i), block))
+                ys.append(y)
+            ordered = ys[::-1] if reverse else ys
+            return carry, tree.map(lambda *column: slices.stack(column), *ordered)
+
+        return call
+
+
+def trace_scan(
+    trace: Trace, body: Body, carry: Tree, xs: Tree, count: int, reverse: bool, size: int
+) -> tuple[Any, Any]:
+    """Where `size` is above 1, a scan over blocks of that size, and one over what is left."""
+    if size == 1:
+        return _record(trace, body, body.call, carry, xs, reverse, range(1, count + 1))
+    whole, rest = divmod(count, size)
+    parts = [(0, whole, size), (whole * size, 1, rest)] if rest else [(0, whole, size)]
+    pieces, done = [], 0
+    for start, blocks, size in reversed(parts) if reverse else parts:
+        leaves = tuple(slices.cut(leaf, start, blocks, size) for leaf in xs.leaves)
+        part = Tree(leaves, tuple(type_of(leaf) for leaf in leaves), xs.structure)
+        steps = range(done + size, done + blocks * size + 1, size)
+        call = body.over_blocks(size, reverse)
+        last, ys = _record(trace, body, call, carry, part, reverse, steps)
+        carry, done = take_apart(last, body.construct, body.name), steps[-1]
+        pieces.append(tree.map(slices.merge, ys))
+    ordered = pieces[::-1] if reverse else pieces
+    return last, tree.map(lambda *ys: slices.join(ys), *ordered)
+
+
+def _record(
+    trace: Trace,
+    body: Body,
+    call: Callable[[Any, Any], tuple[Any, Any]],
+    carry: Tree,
+    xs: Tree,
+    reverse: bool,
+    steps: range,
+) -> tuple[Any, Any]:
+    """One scan of `call`; `steps` has the number of steps done after each of its iterations.
+
+    What is carried is the user's carry, then the number of steps if it is shown, and the token of
+    the effects if there are any.
+    """
+    counters = (_COUNT,) if body.steps.counted else ()
+    split = len(carry.leaves)
+    count = split + len(counters)
+    traced, types = _traced(trace, body, call, carry, xs, counters, steps.step)
+    types = (*types, *counters)
+    first = (*carry.leaves, *(np.int64(steps.start - steps.step) for _ in counters))
+    init = [cast(trace, trace.read(x), t.dtype) for x, t in zip(first, types, strict=True)]
+    results = (*types, *traced.types[count:])
+    effects = traced.tokens is not None
+    if effects:
+        traced, results = with_token(traced, count, count), (*types, TOKEN, *results[count:])
+        init.append(trace.token())
+    (region,), captures = unify_captures([traced])
+    operands = (*init, *(trace.read(x) for x in xs.leaves), *captures)
+    attrs: dict[str, Any] = {
+        "carry": len(init),
+        "xs": len(xs.leaves),
+        "length": len(steps),
+        "reverse": bool(reverse),
+        **body.pinned,
+    }
+    if body.construct != ops.scan.name:
+        attrs["construct"] = body.construct
+    outputs = trace.record(ops.scan, operands, attrs, (cast_results(region, results),))
+    if effects:
+        trace.last_token = outputs[count]
+    after, _, y = traced.structure.children()
+    return tree.unflatten(after, outputs[:split]), tree.unflatten(y, outputs[len(init) :])
+
+
+def settled_types(trace: Trace, body: Body, carry: Tree, xs: Tree) -> SettledTypes:
+    """What a scan of this carry over these xs would return if it were traced."""
+    traced, types = _traced(trace, body, body.call, carry, xs, (), 1)
+    return SettledTypes(types, traced.types[len(types) :], traced.structure.children()[2])
+
+
+def _traced(
+    trace: Trace,
+    body: Body,
+    call: Callable[[Any, Any], tuple[Any, Any]],
+    carry: Tree,
+    xs: Tree,
+    counters: Types,
+    size: int,
+) -> tuple[Traced, Types]:
+    """`call` traced with carry types that it gives back, and these types.
+
+    It returns a triple: the carry, the next counters, `size` further on, and a y.
+    """
+    split = len(carry.leaves)
+    count = split + len(counters)
+    parts = tuple(t.with_shape(t.shape[1:]) for t in xs.types)
+
+    def step(types: Types) -> Traced:
+        def flat(leaves: Sequence[Any]) -> Any:
+            x = tree.unflatten(xs.structure, leaves[count:])
+            after, y = call(tree.unflatten(carry.structure, leaves[:split]), x)
+            take_apart(after, body.construct, body.name, body.function)
+            body.apart(y)
+            numbers = tuple(get("add")(n, size) for n in leaves[split:count])
+            for number in numbers:
+                body.steps.report(number)
+            return after, numbers, y
+
+        return trace_tree(flat, (*types, *counters, *parts), trace, body.construct, body.function)
+
+    return traced_until_stable(body.construct, step, body.function, carry, body.name)

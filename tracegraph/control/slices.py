@@ -1,0 +1,70 @@
+"""Slices along the leading axis: taking one, cutting blocks of them, stacking them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from tracegraph.ir.op import get
+from tracegraph.ir.types import ArrayType, result_type, type_of
+from tracegraph.tracing.trace import bind, current_trace
+
+
+def take(x: Any, i: int) -> Any:
+    """Slice `i`."""
+    shape = type_of(x).shape[1:]
+    return _apply("reshape", _run_of(x, i, 1), shape=shape)
+
+
+def cut(x: Any, start: int, blocks: int, size: int) -> Any:
+    """`blocks` blocks of `size` slices each, from `start` on, along a new leading axis."""
+    shape = type_of(x).shape[1:]
+    return _apply("reshape", _run_of(x, start, blocks * size), shape=(blocks, size, *shape))
+
+
+def merge(x: Any) -> Any:
+    """The slices of all blocks, one after another: undoes `cut`."""
+    blocks, size, *shape = type_of(x).shape
+    return _apply("reshape", x, shape=(blocks * size, *shape))
+
+
+def join(parts: Sequence[Any]) -> Any:
+    """The slices of all parts, one after another."""
+    return _apply("concatenate", *parts, axis=0)
+
+
+def stack(leaves: Sequence[Any], dtype: np.dtype[Any] | None = None) -> Any:
+    """Values of one shape along a new leading axis, in the dtype in which they meet, or in this."""
+    types = [type_of(leaf) for leaf in leaves]
+    if dtype is None:
+        dtype = meeting(types)
+    rows = [
+        _apply(
+            "reshape",
+            leaf if t.dtype == dtype else _apply("cast", leaf, dtype=dtype),
+            shape=(1, *t.shape),
+        )
+        for leaf, t in zip(leaves, types, strict=True)
+    ]
+    return join(rows)
+
+
+def meeting(types: Sequence[ArrayType]) -> np.dtype[Any]:
+    """The dtype in which values of these types meet."""
+    return reduce(lambda a, b: ArrayType(result_type(a, b), (), a.weak and b.weak), types).dtype
+
+
+def _run_of(x: Any, start: int, count: int) -> Any:
+    shape = type_of(x).shape[1:]
+    zeros, ones = (0,) * len(shape), (1,) * len(shape)
+    attrs = {"starts": (start, *zeros), "steps": (1, *ones), "sizes": (count, *shape)}
+    return _apply("slice", x, **attrs)
+
+
+def _apply(name: str, *args: Any, **attrs: Any) -> Any:
+    """Run an op now, or record it even if it could run now: what is traced stays in the program."""
+    trace = current_trace()
+    return get(name)(*args, **attrs) if trace is None else bind(trace, get(name), args, attrs)

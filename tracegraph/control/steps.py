@@ -1,0 +1,96 @@
+"""The steps of a loop: counting them, bounding them, and showing them."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tracegraph import errors, progress
+from tracegraph.ir.effects import Failure, Monitor, require_allowed
+from tracegraph.ir.op import get
+from tracegraph.tracing.trace import current_trace, user_source
+from tracegraph.tracing.tracer import Tracer
+
+Function = Callable[..., Any]
+OnMaxSteps = Literal["raise", "stop"]
+Progress = bool | str | Callable[[int, int | None], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """What is done with the number of steps of a loop.
+
+    After `limit` steps the loop stops, which is a `failure`, if there is one and the loop's own
+    condition still holds. `monitor` shows the number.
+    """
+
+    limit: int | None = None
+    failure: Failure | None = None
+    monitor: Monitor | None = None
+
+    @property
+    def counted(self) -> bool:
+        """Whether the number of steps is needed at all."""
+        return self.limit is not None or self.monitor is not None
+
+    def watch(self) -> AbstractContextManager[Callable[[int], None]]:
+        """A function to tell the number of steps to, while the loop runs as plain Python."""
+        return progress.watching(self.monitor)
+
+    def report(self, step: Any) -> None:
+        """Record, in the loop's body, that it has done so many steps."""
+        trace = current_trace()
+        if self.monitor is not None and trace is not None:
+            trace.perform(get("report_step"), [step], {"monitor": self.monitor})
+
+
+def steps_of(construct: str, function: Function, progress_: Any, total: int | None = None) -> Steps:
+    """The steps of a loop that ends by itself, from its argument `progress`.
+
+    Raises:
+        ProgressError: `progress_` is neither a bool, nor a string, nor a function.
+        EffectInConditionError: the loop shows its progress, inside the condition of another loop.
+    """
+    monitor = progress.monitor_of(construct, progress_, function, total)
+    if monitor is not None:
+        require_allowed(f"{construct}(..., progress=...)")
+    return Steps(monitor=monitor)
+
+
+def bounded_steps(
+    cond_fun: Function, body_fun: Function, max_steps: Any, on_max_steps: str, progress_: Any
+) -> Steps:
+    """The steps of a while_loop, from its arguments.
+
+    Raises:
+        StaticLengthError: `max_steps` is a traced value.
+        StepLimitOptionError: `max_steps` is no int of at least 0, or `on_max_steps` is unknown.
+        ProgressError, EffectInConditionError: as in `steps_of`.
+    """
+    monitor = steps_of("while_loop", body_fun, progress_).monitor
+    if on_max_steps not in ("raise", "stop"):
+        raise errors.StepLimitOptionError("on_max_steps", "'raise' or 'stop'", on_max_steps)
+    if max_steps is None:
+        return Steps(monitor=monitor)
+    limit = _limit(max_steps)
+    if on_max_steps == "stop":
+        return Steps(limit, None, monitor)
+    require_allowed("while_loop(..., max_steps=...), which raises an error at the limit,")
+    message = errors.step_limit_text(cond_fun, body_fun, limit)
+    return Steps(limit, Failure("StepLimitError", message, user_source()), monitor)
+
+
+def _limit(max_steps: Any) -> int:
+    if isinstance(max_steps, Tracer):
+        raise errors.StaticLengthError("while_loop", "max_steps", max_steps)
+    needed = "None or an int of at least 0"
+    try:
+        limit = operator.index(max_steps)
+    except TypeError:
+        raise errors.StepLimitOptionError("max_steps", needed, max_steps) from None
+    if isinstance(max_steps, bool) or limit < 0:
+        raise errors.StepLimitOptionError("max_steps", needed, max_steps)
+    return min(limit, 2**63 - 1)  # steps are counted in 64 bits

@@ -1,0 +1,69 @@
+"""Running a Program equation by equation with each op's NumPy reference: what programs mean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tracegraph import progress
+from tracegraph.errors import ResultTypeError
+from tracegraph.ir.program import Atom, Eqn, Literal, Program, Region, Value
+from tracegraph.ir.types import SHORT_NAMES
+
+Array = np.ndarray[Any, Any]
+
+
+def run(program: Program, *arrays: Any) -> tuple[Array, ...]:
+    """The results of a program for these inputs, of exactly the types that it declares.
+
+    Raises:
+        TypeError: the inputs are not as many, or not of the types, that the program takes.
+        ResultTypeError: an op's reference gave another type than the op's type rule.
+
+    >>> import numpy as np
+    >>> from tracegraph.ir import Program, Region, Value
+    >>> from tracegraph.types import ArrayType
+    >>> x = Value(ArrayType(np.dtype(float), (2,)))
+    >>> run(Program("same", Region((x,), (), (x,))), np.ones(2))
+    (array([1., 1.]),)
+    """
+    given = [np.asarray(a) for a in arrays]
+    got = ", ".join(_type_text(a) for a in given)
+    if [(a.dtype, a.shape) for a in given] != [(t.dtype, t.shape) for t in program.in_types]:
+        needed = ", ".join(map(str, program.in_types))
+        raise TypeError(f"program {program.name} takes ({needed}), not ({got})")
+    with progress.bars():
+        results = run_region(program.body, (*given, *program.constants))
+    return results[: len(program.outputs)]
+
+
+def run_region(region: Region, arrays: Sequence[Any]) -> tuple[Array, ...]:
+    """The results of a region whose parameters are bound to `arrays`."""
+    env = {p: np.asarray(a) for p, a in zip(region.params, arrays, strict=True)}
+    for eqn in region.eqns:
+        env.update(
+            zip(eqn.outputs, _apply(eqn, [_read(env, a) for a in eqn.operands]), strict=True)
+        )
+    return tuple(_read(env, a) for a in region.results)
+
+
+def _read(env: dict[Value, Array], atom: Atom) -> Array:
+    return np.asarray(atom.value) if isinstance(atom, Literal) else env[atom]
+
+
+def _apply(eqn: Eqn, operands: Sequence[Array]) -> list[Array]:
+    regions = {"regions": eqn.regions} if eqn.regions else {}
+    with np.errstate(all="ignore"):
+        found = eqn.op.reference(*operands, **eqn.attrs, **regions)
+    results = [np.asarray(x) for x in (found if isinstance(found, tuple) else (found,))]
+    needed = [v.type for v in eqn.outputs]
+    if [(r.dtype, r.shape) for r in results] != [(t.dtype, t.shape) for t in needed]:
+        raise ResultTypeError(eqn, [_type_text(r) for r in results])
+    return results
+
+
+def _type_text(array: Array) -> str:
+    name = SHORT_NAMES.get(array.dtype, str(array.dtype))
+    return f"{name}[{','.join(map(str, array.shape))}]"

@@ -1,0 +1,243 @@
+"""The Op record, the registry of ops, and dispatch: run now, or record an equation.
+
+An op is one record and the record is the callable. Everything that is known of the op stands in it:
+how its result is typed, what it computes (NumPy), how one element of its result is formed (`form`,
+which is all that lowering reads), and samples that the registry-wide conformance test draws from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Protocol
+
+import numpy as np
+
+from tracegraph.arrays import eager
+from tracegraph.ir.program import Region
+from tracegraph.ir.scalar import Expr
+from tracegraph.ir.types import ArrayType, canonical_type
+from tracegraph.tracing import trace
+
+
+class Operand(Protocol):
+    """An operand as the element rule of an op sees it."""
+
+    type: ArrayType
+
+    def __getitem__(self, index: tuple[Expr, ...]) -> Expr:
+        """The element at an index that is in range."""
+
+    def at(self, index: tuple[Expr, ...], guard: Expr | None) -> Expr:
+        """The element at an index that may be out of range where the guard does not hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Combiner:
+    """An associative binary operation that a reduction, scan or scatter folds with.
+
+    `ufunc` is its NumPy form. `c` is C text of {0} and {1} by dtype kind, as in `Elementwise`.
+    """
+
+    name: str
+    ufunc: np.ufunc
+    identity: Callable[[np.dtype[Any]], Any]
+    c: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Elementwise:
+    """One result element from the operands' elements at the same (broadcast) index.
+
+    `c` is C++ text by the kind of the first operand's dtype ('b' bool, 'i', 'u', 'f', 'c'), with
+    {0}, {1}, … for operands, {name} for attrs, {T} for the result's C type. float16 and bfloat16
+    arrive as float and the result is rounded back; but the text under 'e', where there is one,
+    takes and gives the type itself. `cost` orders ops: 0 free, 1 arithmetic, 8 transcendental.
+    """
+
+    c: Mapping[str, str]
+    cost: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """One result element by re-indexing: views, selections, gathers, generated values.
+
+    `element(index, operands, out, **attrs)` returns the scalar expression of result element
+    `index`. `view` says that the result merely renames elements of operand 0. Where neighbours may
+    be anywhere in it, `run(type, **attrs)` is how many elements follow one another there, too.
+    """
+
+    element: Callable[..., Expr]
+    view: bool = False
+    run: Callable[..., int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """A fold over the axes in attr `axes` (sorted, distinct, not kept). `arg` reductions yield
+    indices.
+    """
+
+    combiner: Combiner
+    arg: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """A running fold along attr `axis`, of the operand's shape."""
+
+    combiner: Combiner
+
+
+@dataclass(frozen=True, slots=True)
+class Scatter:
+    """Operand 0 with elements replaced by, or combined with, those of operand 1 (the updates).
+
+    `target(index, operands, out, **attrs)` gives, for an index of the updates, the index in the
+    result and a guard (None: always written). `combiner` is None for replacing. `repeats(attrs,
+    types)` is the number of leading update axes that may hit one element twice, and are applied in
+    order.
+    """
+
+    target: Callable[..., tuple[tuple[Expr, ...], Expr | None]]
+    repeats: Callable[[Mapping[str, Any], Sequence[ArrayType]], int]
+    combiner: Combiner | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Contraction:
+    """A batched matrix product: (batch…, m, k) by (batch…, k, n), for lowering to a library."""
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """An op with regions that lowering treats by name: cond, switch, while_loop, scan."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """An op that does something besides computing: (token, *values) -> token, treated by name."""
+
+
+Form = Elementwise | Indexed | Reduction | Scan | Scatter | Contraction | Control | Effect
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Operands and attrs for the conformance test."""
+
+    operands: tuple[Any, ...]
+    attrs: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Op:
+    """One operation.
+
+    Args:
+        name: what printed programs call it.
+        doc: one line.
+        type_rule: `type_rule(*types, **attrs)`, with `regions=` for ops that have them; returns an
+            ArrayType, or a tuple of them for an op of several results. Operand dtypes are final
+            here.
+        reference: the same with NumPy arrays: the definition of the op.
+        form: how lowering makes its elements.
+        samples: operands for the conformance test.
+        promote: the dtypes that the operands are cast to before the op is applied, by their types.
+        jvp, batch: derivative and batching rules.
+    """
+
+    name: str
+    doc: str
+    type_rule: Callable[..., Any]
+    reference: Callable[..., Any]
+    form: Form
+    samples: Callable[[], Sequence[Sample]]
+    promote: Callable[..., Sequence[np.dtype[Any]]] | None = None
+    jvp: Callable[..., Any] | None = None
+    batch: Callable[..., Any] | None = None
+    is_view: bool = field(init=False, repr=False)
+    """Whether the result merely renames elements of operand 0."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "is_view", isinstance(self.form, Indexed) and self.form.view)
+
+    def __call__(self, *args: Any, **attrs: Any) -> Any:
+        """Apply the op: record an equation if a tracer is involved, else run it now."""
+        recording = trace.recorder(args)
+        if recording is not None:
+            return trace.bind(recording, self, args, attrs)
+        return eager.run(self, args, attrs)
+
+    def result_types(
+        self, types: Sequence[ArrayType], attrs: Mapping[str, Any], regions: tuple[Region, ...] = ()
+    ) -> tuple[ArrayType, ...]:
+        """The types of the results, always as a tuple."""
+        if regions:
+            return _as_tuple(self.type_rule(*types, **attrs, regions=regions))
+        if isinstance(self.form, Effect):  # their attributes are objects of one program
+            return _as_tuple(self.type_rule(*types, **attrs))
+        return _result_types(self, tuple(types), tuple(attrs.items()))
+
+    def application(
+        self, types: tuple[ArrayType, ...], attrs: Mapping[str, Any]
+    ) -> tuple[Sequence[np.dtype[Any]], tuple[ArrayType, ...]]:
+        """The dtypes that operands are cast to, none if none changes, and the results' types."""
+        return _application(self, types, tuple(attrs.items()) if attrs else ())
+
+    def __repr__(self) -> str:
+        return f"<op {self.name}>"
+
+
+def _as_tuple(types: ArrayType | Sequence[ArrayType]) -> tuple[ArrayType, ...]:
+    return (types,) if isinstance(types, ArrayType) else tuple(types)
+
+
+@lru_cache(maxsize=4096)
+def _result_types(
+    op: Op, types: tuple[ArrayType, ...], attrs: tuple[tuple[str, Any], ...]
+) -> tuple[ArrayType, ...]:
+    """What type rules have given: a program applies few ops to few types, again and again."""
+    return tuple(map(canonical_type, _as_tuple(op.type_rule(*types, **dict(attrs)))))
+
+
+@lru_cache(maxsize=4096)
+def _application(
+    op: Op, types: tuple[ArrayType, ...], attrs: tuple[tuple[str, Any], ...]
+) -> tuple[Sequence[np.dtype[Any]], tuple[ArrayType, ...]]:
+    dtypes: Sequence[np.dtype[Any]] = ()
+    if op.promote is not None:
+        dtypes = op.promote(*types, **dict(attrs))
+        pairs = list(zip(types, dtypes, strict=True))
+        if all(t.dtype == d for t, d in pairs):
+            dtypes = ()
+        else:
+            types = tuple([ArrayType(d, t.shape, t.weak) for t, d in pairs])
+    return dtypes, op.result_types(types, dict(attrs))
+
+
+_REGISTRY: dict[str, Op] = {}
+
+
+def register(op: Op) -> Op:
+    """Add an op to the registry and return it.
+
+    Raises:
+        ValueError: the name is taken.
+    """
+    if op.name in _REGISTRY:
+        raise ValueError(f"an op named {op.name!r} is registered already")
+    _REGISTRY[op.name] = op
+    return op
+
+
+def get(name: str) -> Op:
+    """The op of a name."""
+    return _REGISTRY[name]
+
+
+def all_ops() -> Iterator[Op]:
+    """Every registered op, in order of registration."""
+    return iter(tuple(_REGISTRY.values()))

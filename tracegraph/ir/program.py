@@ -1,0 +1,152 @@
+"""Program: the traced, typed intermediate representation.
+
+    Program := "program" name Region            the trailing parameters are bound to `constants`
+    Region  := (params) { Eqn* -> results }      closed: uses its parameters and own equations only
+    Eqn     := outputs "=" op [attrs] operands Region*      # the user's file:line
+    Atom    := Value | Literal                   what an operand or a result may be
+
+All of it is frozen data. Values and equations are compared by identity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import field
+from operator import attrgetter
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from tracegraph.ir.record import record
+from tracegraph.ir.types import ArrayType, scalar_type
+
+if TYPE_CHECKING:
+    from tracegraph.ir.op import Op
+
+
+class Source(NamedTuple):
+    """A line of the user's code. It is a key wherever nests are joined: a tuple is hashed in C."""
+
+    file: str
+    line: int
+    function: str
+
+    def __str__(self) -> str:
+        return f"{self.file.replace(chr(92), '/').rsplit('/', 1)[-1]}:{self.line}"
+
+
+def lines_of(sources: Iterable[Source]) -> str:
+    """The lines as users read them, each once: functions of one line have several sources."""
+    return ", ".join(dict.fromkeys(map(str, sources)))
+
+
+@record
+class Value:
+    """What one equation yields or one region takes: an identity with a type."""
+
+    type: ArrayType
+
+
+@record
+class Literal:
+    """A scalar known when the function was traced, stored with exactly the type's dtype."""
+
+    value: Any  # a NumPy scalar of type.dtype
+    type: ArrayType
+
+    @staticmethod
+    def of(value: Any, type_: ArrayType) -> Literal:
+        """`value` as a scalar literal of the dtype of `type_`.
+
+        Raises:
+            OverflowError: a Python int out of the dtype's range.
+        """
+        return Literal(np.asarray(value, type_.dtype)[()], scalar_type(type_.dtype, type_.weak))
+
+
+Atom = Value | Literal
+
+NO_ATTRS: Mapping[str, Any] = MappingProxyType({})
+
+
+@record
+class Region:
+    """A closed block of equations: a program's body, a branch, a loop's condition or body."""
+
+    params: tuple[Value, ...]
+    eqns: tuple[Eqn, ...]
+    results: tuple[Atom, ...]
+
+    @property
+    def result_types(self) -> tuple[ArrayType, ...]:
+        """Types of the results."""
+        return tuple([atom.type for atom in self.results])
+
+
+@record
+class Eqn:
+    """One application of an op. `attrs` values are hashable: ints, strings, dtypes, tuples."""
+
+    op: Op
+    operands: tuple[Atom, ...]
+    outputs: tuple[Value, ...]
+    attrs: Mapping[str, Any] = field(default_factory=lambda: NO_ATTRS)
+    regions: tuple[Region, ...] = ()
+    source: Source | None = None
+
+
+@record
+class Program:
+    """A traced function.
+
+    `body.params` are the inputs followed by one parameter per constant: arrays that the function
+    closed over, in the order of `constants`. With `effects`, the last result is the token that the
+    last effect left: it is not handed out.
+    """
+
+    name: str
+    body: Region
+    constants: tuple[np.ndarray[Any, Any], ...] = ()
+    effects: bool = False
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        """The parameters that a call binds."""
+        return self.body.params[: len(self.body.params) - len(self.constants)]
+
+    @property
+    def in_types(self) -> tuple[ArrayType, ...]:
+        """Types of the inputs."""
+        return tuple(value.type for value in self.inputs)
+
+    @property
+    def outputs(self) -> tuple[Atom, ...]:
+        """What a call returns."""
+        return self.body.results[: len(self.body.results) - self.effects]
+
+    @property
+    def out_types(self) -> tuple[ArrayType, ...]:
+        """Types of the outputs."""
+        return tuple(atom.type for atom in self.outputs)
+
+    def __str__(self) -> str:
+        from tracegraph.ir.text import program_text
+
+        return program_text(self)
+
+
+def has_regions(region: Region) -> bool:
+    """Whether some equation of a region has regions itself."""
+    return any(map(_regions, region.eqns))
+
+
+_regions = attrgetter("regions")
+
+
+def walk(region: Region) -> Iterator[Eqn]:
+    """Every equation of a region and of the regions inside, outermost first."""
+    for eqn in region.eqns:
+        yield eqn
+        for inner in eqn.regions:
+            yield from walk(inner)

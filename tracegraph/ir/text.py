@@ -1,0 +1,158 @@
+"""The text of a Program: for reading, for error messages and for golden tests.
+
+    program solve(a: f64[8]) {
+      const c0: f64[8]
+      b: f64[8] = subtract a c0            # solver.py:12
+      c: f64[8], d: i64[] = while_loop[carry=2] b 0
+        cond(e: f64[8], f: i64[]) {
+          …
+      return c, d
+    }
+
+Values are named a, b, …, z, aa, ab, … in order of definition, over all regions. Literals that are
+not of a Python scalar's dtype carry theirs: `1.0:f32`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from tracegraph.ir.program import Atom, Eqn, Literal, Program, Region, Source, Value
+from tracegraph.ir.types import SHORT_NAMES
+
+COMMENT_COLUMN = 72
+"""Comments stand in one column, no further right than this; longer lines push theirs out."""
+
+_STYLES = {"keyword": "\x1b[35m", "op": "\x1b[1m", "type": "\x1b[36m", "comment": "\x1b[2m"}
+_ROLES = {"cond": ("true", "false"), "while_loop": ("cond", "body"), "scan": ("body",)}
+_PLAIN_DTYPES = tuple(map(np.dtype, (np.bool_, np.int64, np.float64, np.complex128)))
+
+
+def program_text(program: Program, ansi: bool = False, mark: Eqn | None = None) -> str:
+    """The text of a program, with terminal colours if `ansi`, and an arrow at equation `mark`.
+
+    >>> from tracegraph.ir import Program, Region, Value
+    >>> from tracegraph.types import ArrayType
+    >>> x = Value(ArrayType("float64", (8,)))
+    >>> print(program_text(Program("same", Region((x,), (), (x,)))))
+    program same(a: f64[8]) {
+      return a
+    }
+    """
+    return _join(list(_Printer(mark).program(program)), ansi)
+
+
+def value_name(index: int) -> str:
+    """The name of the index-th value: a, b, …, z, aa, ab, …
+
+    >>> [value_name(i) for i in (0, 25, 26)]
+    ['a', 'z', 'aa']
+    """
+    name = ""
+    while index >= 0:
+        index, letter = divmod(index, 26)
+        name, index = chr(ord("a") + letter) + name, index - 1
+    return name
+
+
+def role_names(eqn: Eqn) -> tuple[str, ...]:
+    """What the regions of an equation are called: true and false, cond and body, 0, 1, …"""
+    known = _ROLES.get(eqn.op.name, ())
+    return known if len(known) == len(eqn.regions) else tuple(map(str, range(len(eqn.regions))))
+
+
+class _Line:
+    """One line: pieces of styled text, the comment that follows them, and whether it is marked."""
+
+    def __init__(self, depth: int, *pieces: str | tuple[str, str]) -> None:
+        self.pieces = [("", p) if isinstance(p, str) else p for p in ("  " * depth, *pieces)]
+        self.width = sum(len(text) for _, text in self.pieces)
+        self.source: Source | None = None
+        self.marked = False
+
+
+def _join(lines: list[_Line], ansi: bool) -> str:
+    def paint(style: str, text: str) -> str:
+        return f"{_STYLES[style]}{text}\x1b[0m" if ansi and style else text
+
+    widths = [line.width for line in lines if line.source is not None]
+    column = max((w for w in widths if w <= COMMENT_COLUMN), default=0)
+    out = []
+    for line in lines:
+        text = "".join(paint(*piece) for piece in line.pieces)
+        if line.source is not None:
+            text += " " * (max(column - line.width, 0) + 2) + paint("comment", f"# {line.source}")
+        out.append(f"{text}  <-- here" if line.marked else text)
+    return "\n".join(out)
+
+
+class _Printer:
+    def __init__(self, mark: Eqn | None) -> None:
+        self.names: dict[Value, str] = {}
+        self.count = 0
+        self.mark = mark
+
+    def define(self, value: Value, name: str | None = None) -> str:
+        """The name of a value, given now unless it has one: in a wrong program it may."""
+        if value not in self.names:
+            self.names[value] = name or value_name(self.count)
+            self.count += name is None
+        return self.names[value]
+
+    def program(self, program: Program) -> Iterator[_Line]:
+        parameters = self.typed(program.inputs)
+        yield _Line(0, ("keyword", "program"), f" {program.name}(", *parameters, ") {")
+        for i, value in enumerate(program.body.params[len(program.inputs) :]):
+            self.define(value, f"c{i}")
+            yield _Line(1, ("keyword", "const"), " ", *self.typed([value]))
+        yield from self.block(program.body, 1)
+        yield _Line(0, "}")
+
+    def block(self, region: Region, depth: int) -> Iterator[_Line]:
+        for eqn in region.eqns:
+            yield from self.equation(eqn, depth)
+        results = ", ".join(self.atom(a) for a in region.results)
+        yield _Line(depth, ("keyword", "return"), f" {results}" if results else "")
+
+    def equation(self, eqn: Eqn, depth: int) -> Iterator[_Line]:
+        operands = "".join(f" {self.atom(a)}" for a in eqn.operands)
+        left = self.typed(eqn.outputs)
+        name = ("op", eqn.op.name)
+        line = _Line(depth, *left, " = " if left else "", name, _attrs_text(eqn.attrs), operands)
+        line.source, line.marked = eqn.source, eqn is self.mark
+        yield line
+        for role, region in zip(role_names(eqn), eqn.regions, strict=True):
+            parameters = self.typed(region.params)
+            yield _Line(depth + 1, ("keyword", role), "(", *parameters, ") {")
+            yield from self.block(region, depth + 2)
+            yield _Line(depth + 1, "}")
+
+    def typed(self, values: tuple[Value, ...] | list[Value]) -> list[str | tuple[str, str]]:
+        pieces: list[str | tuple[str, str]] = []
+        for i, value in enumerate(values):
+            separator = ", " if i else ""
+            pieces += [f"{separator}{self.define(value)}: ", ("type", str(value.type))]
+        return pieces
+
+    def atom(self, atom: Atom) -> str:
+        if isinstance(atom, Literal):
+            return _literal_text(atom)
+        return self.names.get(atom, "<undefined>")
+
+
+def _literal_text(literal: Literal) -> str:
+    dtype = literal.type.dtype
+    suffix = "" if dtype in _PLAIN_DTYPES else f":{SHORT_NAMES[dtype]}"
+    return f"{literal.value!s}{suffix}"
+
+
+def _attrs_text(attrs: Mapping[str, Any]) -> str:
+    shown = (f"{name}={_attr_text(value)}" for name, value in attrs.items())
+    return f"[{', '.join(shown)}]" if attrs else ""
+
+
+def _attr_text(value: Any) -> str:
+    return SHORT_NAMES.get(value, str(value)) if isinstance(value, np.dtype) else str(value)

@@ -1,0 +1,179 @@
+"""The interface of what runs Plans: backends, executables, and the memory that they hand out.
+
+A third-party backend registers in the entry-point group ``tracegraph.backends``: an entry point of
+the backend's name that loads to a callable, which takes the device and returns a `Backend`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from numpy.typing import NDArray
+
+from tracegraph.ir.program import Program
+from tracegraph.ir.types import ArrayType
+from tracegraph.staging.scratch import Scratch
+
+if TYPE_CHECKING:
+    from tracegraph.staging.donated import Donated
+    from tracegraph.staging.exported import ExportedGraph
+
+
+@runtime_checkable
+class DeviceBuffer(Protocol):
+    """A contiguous row-major array in device memory, alive as long as this object is.
+
+    Work on it may be pending on the backend's stream; what reads it elsewhere waits first, or on
+    the stream that `__cuda_array_interface__` names.
+    """
+
+    @property
+    def pointer(self) -> int:
+        """The device address of the first element."""
+
+    @property
+    def type(self) -> ArrayType:
+        """Dtype and shape."""
+
+    @property
+    def device(self) -> str:
+        """The device that holds it, such as ``"cuda:0"``."""
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """Version 3 of the CUDA array interface, with the stream that the data is ready on."""
+
+    def to_host(self) -> NDArray[Any]:
+        """A copy in host memory, after all pending work on the buffer."""
+
+    def synchronize(self) -> None:
+        """Wait for all pending work on the buffer."""
+
+    def hand_over(self, stream: int) -> None:
+        """Let a stream, named by its handle, wait for the work that computes the buffer."""
+
+
+class DeviceStream(Protocol):
+    """A stream of a device, alive as long as this object is."""
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        """The version of this protocol, and the handle."""
+
+    def synchronize(self) -> None:
+        """Wait for all work in it; raises what reading a result of that does."""
+
+
+class Executable(Protocol):
+    """A Plan that can run."""
+
+    @property
+    def plan(self) -> Any:
+        """The Plan that runs: the one compiled, by other nodes where the device lacks some."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+
+    def __call__(self, arguments: Sequence[Any], donated: Donated | None = None) -> Sequence[Any]:
+        """Run once with flat arguments, and return fresh results in order.
+
+        An argument is a Python number, an ndarray, a `DeviceBuffer`, or any object with
+        ``__cuda_array_interface__`` or DLPack; its dtype and shape are those of the Plan's input.
+        Results are ndarrays on the host, and `DeviceBuffer`s on a device.
+
+        An output that the Plan writes over an input lives in the argument's memory if `donated`
+        owns that; else in a copy of the argument.
+        """
+
+    def launch(self, arguments: Sequence[Any], donated: Donated | None = None) -> Sequence[Any]:
+        """The same where each argument is like one that such a call has accepted at its place.
+
+        Like means the same class, and the same dtype, shape and device.
+        """
+
+    def export_graph(self, arguments: Sequence[Any]) -> ExportedGraph:
+        """A graph with these arguments for others to launch, and its flat results.
+
+        Raises:
+            ExportError: there is none, or it needs the host.
+        """
+
+    @property
+    def slots(self) -> Any:
+        """What each node keeps alive, without keeping it alive; it prints as a table."""
+
+    def stats(self) -> Mapping[str, int]:
+        """Counts since compilation: launches, updates (of moved addresses), bytes_copied."""
+
+    def memory(self) -> Mapping[str, int]:
+        """Bytes of scratch, constants and graph, as one stream needs them.
+
+        Scratch is what a run works in, and constants what else the nodes point to; the graph's are
+        code and node parameters.
+        """
+
+    @property
+    def bytes_held(self) -> int:
+        """Those of the scratch and constants that are kept between calls."""
+
+    def pieces(self) -> Mapping[Hashable, int]:
+        """The bytes of each piece of memory that it holds; a shared piece has one key for all."""
+
+    def close(self) -> None:
+        """Free what the executable holds; a later call raises ClosedError."""
+
+    def close_idle(self) -> bool:
+        """Close, unless a call is running; whether it is closed. Does not wait for calls."""
+
+
+class Backend(Protocol):
+    """Compiles Plans for one device."""
+
+    @property
+    def name(self) -> str:
+        """The name that selects it: the part of a device before the colon."""
+
+    def compile(self, plan: Any) -> Executable:
+        """Make everything that running the Plan needs."""
+
+    def memory_stats(self) -> Mapping[str, int]:
+        """Bytes by what holds them, as `tracegraph.memory_stats` has it."""
+
+
+class Compiler(Protocol):
+    """Program -> Plan -> Executable, and views of a Plan."""
+
+    def lower(
+        self,
+        program: Program,
+        device: str,
+        donated: Sequence[int] = (),
+        *,
+        scratch: Scratch = "kept",
+    ) -> Any:
+        """The Plan of a program for a device; it may write outputs over the inputs `donated`."""
+
+    def backend(self, device: str) -> Backend:
+        """The backend of a device."""
+
+    def trim(self) -> None:
+        """Wait for all work, and give back memory that is kept for later."""
+
+    def reset(self) -> None:
+        """Wait for all work, close all executables, and give back memory that is not in use."""
+
+    def create_stream(self, device: str) -> DeviceStream | None:
+        """A new stream of a device; None where calls are over when they return."""
+
+    def source(self, plan: Any) -> str:
+        """CUDA C++ text of the kernels."""
+
+    def memory(self, plan: Any) -> Mapping[str, int]:
+        """Bytes of arguments, outputs, scratch and constants, as the Plan has them."""
+
+    def explain(self, plan: Any) -> str:
+        """A table of every loop and branch."""
+
+    def dot(self, plan: Any) -> str:
+        """The graph in Graphviz's language."""

@@ -1,0 +1,103 @@
+"""jit: functions of arrays as graphs; and what is traced of them, to look at."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any, overload
+
+from tracegraph.ir.program import Program
+from tracegraph.staging.jitted import Jitted, trace_call
+from tracegraph.staging.scratch import Scratch, checked
+from tracegraph.staging.signature import Signature
+
+
+@overload
+def jit(
+    fun: Callable[..., Any],
+    *,
+    static_argnums: int | Iterable[int] = (),
+    static_argnames: str | Iterable[str] = (),
+    donate_argnums: int | Iterable[int] = (),
+    device: str | None = None,
+    scratch: Scratch = "kept",
+) -> Jitted: ...
+@overload
+def jit(
+    fun: None = None,
+    *,
+    static_argnums: int | Iterable[int] = (),
+    static_argnames: str | Iterable[str] = (),
+    donate_argnums: int | Iterable[int] = (),
+    device: str | None = None,
+    scratch: Scratch = "kept",
+) -> Callable[[Callable[..., Any]], Jitted]: ...
+def jit(
+    fun: Callable[..., Any] | None = None,
+    *,
+    static_argnums: int | Iterable[int] = (),
+    static_argnames: str | Iterable[str] = (),
+    donate_argnums: int | Iterable[int] = (),
+    device: str | None = None,
+    scratch: Scratch = "kept",
+) -> Jitted | Callable[[Callable[..., Any]], Jitted]:
+    """Compile a pure function of arrays into one graph, on its first call with given types.
+
+    Args:
+        fun: takes and returns trees of arrays and numbers. Without it, `jit` with options is a
+            decorator.
+        static_argnums: positions of arguments that are not traced, but hashable values that the
+            program depends on; each new value is traced anew.
+        static_argnames: the same by name.
+        donate_argnums: positions of arguments that may be overwritten; their Arrays are invalid
+            after the call, and results live in their memory where that is possible.
+        device: ``"host"``, ``"cuda"`` or ``"cuda:1"``; without it, that of the Arrays passed, or
+            else a GPU if there is one.
+        scratch: ``"kept"``: what the function computes on the way lies in memory that is held
+            between calls; on a GPU, all functions on a stream share it. ``"per_launch"``: each
+            launch allocates it and frees it at its end, so that an idle function holds none.
+
+    Raises:
+        TypeError: `fun` is not callable.
+        ValueError: an option names no parameter, one is both static and donated, or `scratch` is
+            something else.
+
+    >>> import numpy as np
+    >>> @jit
+    ... def scale(x, factor):
+    ...     return x * factor
+    >>> scale(np.arange(3.0), 2)
+    Array([0., 2., 4.], dtype=float64)
+    """
+    if fun is None:
+        return functools.partial(
+            jit,
+            static_argnums=static_argnums,
+            static_argnames=static_argnames,
+            donate_argnums=donate_argnums,
+            device=device,
+            scratch=scratch,
+        )
+    if isinstance(fun, (staticmethod, classmethod)):
+        raise TypeError(f"apply jit below @{type(fun).__name__}, to the function itself")
+    signature = Signature.of(fun, static_argnums, static_argnames, donate_argnums)
+    return Jitted(fun, signature, device, checked(scratch))
+
+
+def make_program(fun: Callable[..., Any]) -> Callable[..., Program]:
+    """A function that traces `fun` and returns the Program, before any pass.
+
+    Arguments are arrays, numbers or `ArrayType`s, and trees of them.
+
+    >>> import tracegraph
+    >>> print(make_program(lambda x: x + 1)(tracegraph.ArrayType("int64")).out_types[0])
+    i64[]
+    """
+    signature = Signature.of(fun)
+
+    @functools.wraps(fun)
+    def program(*args: Any, **kwargs: Any) -> Program:
+        key = signature.bind(args, kwargs, abstract=True).key
+        return trace_call(fun, signature, key, "host").program
+
+    return program

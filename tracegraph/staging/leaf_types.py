@@ -1,0 +1,90 @@
+"""What may be passed to a jitted function, and the type that it counts as."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tracegraph import errors
+from tracegraph.arrays import dlpack
+from tracegraph.arrays.array import Array
+from tracegraph.ir.types import ArrayType, canonical_dtype, type_of
+from tracegraph.tracing.tracer import Tracer
+
+LeafKey = tuple[np.dtype[Any], tuple[int, ...], bool]
+"""Dtype, shape and weakness, as `ArrayType(*key)` takes them; hashed and compared in C."""
+
+
+def _key(type_: ArrayType) -> LeafKey:
+    return type_.dtype, type_.shape, type_.weak
+
+
+_NUMBER_KEYS: dict[type, LeafKey] = {kind: _key(type_of(kind())) for kind in (bool, float, complex)}
+_INT_KEY = _key(type_of(0))
+
+
+def classify(x: Any) -> tuple[LeafKey, Any]:
+    """The key of an argument leaf, and what an executable takes for it.
+
+    The latter is a Python number, an ndarray in native byte order, a device buffer, or a foreign
+    array in device memory. The dtype may still be one that arrays cannot have: `ArrayType(*key)`
+    checks that, once per compilation.
+
+    Raises:
+        TypeError: neither an array nor a number; the message says what came ("is of type …").
+        EscapedTracerError: a tracer, though no trace is in progress.
+    """
+    kind = type(x)
+    if kind is np.ndarray and x.dtype.isnative:
+        return (x.dtype, x.shape, False), x
+    if kind is Array:
+        return _key(x.type), x.data
+    if kind in _NUMBER_KEYS:
+        return _NUMBER_KEYS[kind], x
+    if kind is int:
+        return (_INT_KEY if -(2**63) <= x < 2**63 else _key(type_of(x))), x
+    return _classify_foreign(x)
+
+
+def _classify_foreign(x: Any) -> tuple[LeafKey, Any]:
+    if isinstance(x, Tracer):
+        raise errors.EscapedTracerError(x)
+    if isinstance(x, np.ma.MaskedArray):
+        raise TypeError("is a masked array, whose mask would be lost")
+    if isinstance(x, (np.ndarray, np.generic)):
+        data = np.asarray(x)
+        data = data.astype(data.dtype.newbyteorder("="), copy=False)
+        return (data.dtype, data.shape, False), data
+    if isinstance(x, (int, float, complex)):  # a subclass, such as an enumeration
+        return classify(_plain_number(x))
+    if hasattr(x, "__cuda_array_interface__"):
+        interface = x.__cuda_array_interface__
+        dtype = np.dtype(interface["typestr"])
+        if dtype.kind != "V" or not hasattr(x, "__dlpack__"):  # the interface has no bfloat16
+            return (dtype, tuple(interface["shape"]), False), x
+    if hasattr(x, "__dlpack__"):
+        host = dlpack.import_host(x)
+        if host is not None:
+            return classify(host)
+        dtype = canonical_dtype(str(x.dtype).rpartition(".")[2])  # `torch.bfloat16`
+        return (dtype, tuple(x.shape), False), x
+    if hasattr(x, "__array__"):
+        return classify(np.asarray(x))
+    raise TypeError(f"is of type {_class_name(x)}")
+
+
+def _plain_number(x: int | float | complex) -> int | float | complex:
+    if isinstance(x, int):
+        return int(x)
+    return float(x) if isinstance(x, float) else complex(x)
+
+
+def _class_name(x: Any) -> str:
+    """The qualified name of the class of `x`, for messages."""
+    kind = type(x)
+    return (
+        kind.__qualname__
+        if kind.__module__ == "builtins"
+        else f"{kind.__module__}.{kind.__qualname__}"
+    )

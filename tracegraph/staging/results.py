@@ -1,0 +1,122 @@
+"""Assembling: what an executable returns becomes the Arrays, in a tree, that the function returns.
+
+Each call comes by here, so that what `Array.placed` does is written out for each result. The text
+depends on the number of results and the form of the tree only, so that few are ever compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any, Literal, NamedTuple
+
+from tracegraph import tree
+from tracegraph.arrays.array import Array, Placement, placement
+from tracegraph.ir.types import ArrayType
+
+Assemble = Callable[[Sequence[Any]], Any]
+"""Takes the results of an executable; returns that of the function."""
+
+MOST_RESULTS = 64
+"""Results up to which all is written out: the compiler takes 20 µs for each."""
+
+
+class Form(NamedTuple):
+    """What the text depends on: how many results there are, what they are put in, and where."""
+
+    number: int
+    container: Literal["none", "tuple", "tree"]
+    on_host: bool
+
+    @property
+    def written_out(self) -> bool:
+        """Whether there are few enough results."""
+        return self.number <= MOST_RESULTS
+
+    @property
+    def head(self) -> str:
+        """The line that takes `kinds` apart."""
+        return f"[{''.join(f'(t{i}, p{i}), ' for i in range(self.number))}] = kinds"
+
+    @property
+    def results(self) -> str:
+        """What the results of an executable are assigned to."""
+        return f"[{''.join(f'r{i}, ' for i in range(self.number))}]"
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines that return what the function does."""
+        lines = []
+        for i in range(self.number):
+            if self.on_host:
+                lines.append(f"r{i}.setflags(False)")
+            lines += [
+                f"y{i} = new(Array)",
+                f"y{i}.memory = r{i}",
+                f"y{i}._type = t{i}",
+                f"y{i}.placement = p{i}",
+            ]
+        arrays = "".join(f"y{i}, " for i in range(self.number))
+        result = {"none": "y0", "tuple": f"({arrays})", "tree": f"unflatten([{arrays}])"}
+        return [*lines, f"return {result[self.container]}"]
+
+
+SCOPE = {"Array": Array, "new": Array.__new__}
+"""The names in a form's text, besides those that it assigns to, `kinds` and `unflatten`."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Results:
+    """The results of a function: how many, of which types, in which tree."""
+
+    form: Form
+    kinds: list[tuple[ArrayType, Placement]]
+    unflatten: Callable[[Sequence[Any]], Any]
+
+
+def results_of(structure: tree.Structure, types: Sequence[ArrayType], device: str) -> Results:
+    """Results of these types on a device, in a tree."""
+    kinds = [(type_, placement(type_, device)) for type_ in types]
+    container: Literal["none", "tuple", "tree"] = "tree"
+    if structure == tree.structure(0):
+        container = "none"
+    elif structure == tree.structure((0,) * len(kinds)):
+        container = "tuple"
+    form = Form(len(kinds), container, device == "host")
+    return Results(form, kinds, partial(tree.unflatten, structure))
+
+
+def assembler(results: Results) -> Assemble:
+    """How what an executable returns becomes the result of the function."""
+    form, kinds, unflatten = results.form, results.kinds, results.unflatten
+    if form.written_out:
+        return _factory(form)(kinds, unflatten)
+
+    def assemble(results: Sequence[Any]) -> Any:
+        arrays = []
+        for result, (type_, where) in zip(results, kinds, strict=True):
+            if form.on_host:
+                result.setflags(False)
+            arrays.append(Array.placed(result, type_, where))
+        return unflatten(arrays)
+
+    return assemble
+
+
+@lru_cache(256)
+def _factory(form: Form) -> Callable[..., Assemble]:
+    """A function (kinds, unflatten) -> the assembler of results of a form."""
+    returned = "\n        ".join(form.lines)
+    text = f"""
+def factory(kinds, unflatten):
+    {form.head}
+    def assemble(results):
+        {form.results} = results
+        {returned}
+    return assemble
+"""
+    scope: dict[str, Any] = dict(SCOPE)
+    exec(compile(text, "<results of a jitted function>", "exec"), scope)
+    factory: Callable[..., Assemble] = scope["factory"]
+    return factory

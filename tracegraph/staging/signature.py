@@ -1,0 +1,336 @@
+"""Signature: how a call's arguments divide into traced leaves and static values."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tracegraph import errors, tree
+from tracegraph.arrays.array import Array
+from tracegraph.ir.types import ArrayType, canonical_type
+from tracegraph.staging import leaf_types as argument
+from tracegraph.staging.leaf_types import LeafKey
+from tracegraph.staging.parameters import Parameters, parameters_of
+
+_NUMBER_CLASSES = frozenset({bool, float, complex})
+
+LEAF_CLASSES = frozenset({np.ndarray, Array, bool, int, float, complex})
+"""The classes of leaves that `direct_call` knows."""
+
+Arguments = tuple[tuple[Any, ...], dict[str, Any]]
+
+
+class StaticValue(NamedTuple):
+    """A static argument: its position or keyword and its value.
+
+    The class is part of it since 1, 1.0 and True are equal, but trace differently.
+    """
+
+    where: int | str
+    kind: type
+    value: Hashable
+
+
+class CallKey(NamedTuple):
+    """All that a program depends on: structure and types of the arguments, and static values."""
+
+    structure: tree.Structure
+    leaves: tuple[LeafKey, ...]
+    static: tuple[StaticValue, ...]
+
+
+DirectKey = tuple[Hashable, ...]
+"""For each leaf its placement (Array), its dtype and shape (ndarray), or its class (number)."""
+
+
+class Call(NamedTuple):
+    """A call's key, its leaves as they were passed, and as an executable takes them."""
+
+    key: CallKey
+    passed: list[Any]
+    leaves: list[Any]
+
+
+def direct_call(passed: Iterable[Any]) -> tuple[DirectKey, list[Any]] | None:
+    """The key of leaves, as they were passed, and as an executable takes them.
+
+    None if there is something else among them.
+
+    All that `Signature.bind` tells apart, such a key tells apart. It is found more quickly, but it
+    is worth something only where `bind` has once accepted a call with the same one.
+    """
+    key: list[Any] = []
+    leaves: list[Any] = []
+    for x in passed:
+        kind = type(x)
+        if kind is Array:
+            key.append(x.placement)
+            leaves.append(x.memory)
+            continue
+        if kind is np.ndarray:
+            key.append((x.dtype, x.shape))
+        elif kind in _NUMBER_CLASSES or (kind is int and -(2**63) <= x < 2**63):
+            key.append(kind)
+        else:
+            return None
+        leaves.append(x)
+    return tuple(key), leaves
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """The parameters of a function, and which of them are static or donated.
+
+    `function` names it in messages, with file and line.
+    """
+
+    function: str
+    names: tuple[str, ...]
+    rest: str
+    static: frozenset[int | str]
+    donated: frozenset[int | str]
+
+    @classmethod
+    def of(
+        cls,
+        fun: Callable[..., Any],
+        static_argnums: int | Iterable[int] = (),
+        static_argnames: str | Iterable[str] = (),
+        donate_argnums: int | Iterable[int] = (),
+    ) -> Signature:
+        """The signature of a function.
+
+        Raises:
+            TypeError: not callable.
+            ValueError: there is no such parameter, or one is both static and donated.
+        """
+        if not callable(fun):
+            raise TypeError(f"jit takes a function, got {fun!r}")
+        function = describe(fun)
+        parameters = parameters_of(fun)
+        names, rest = parameters.positional, parameters.rest or "args"
+        if _is_empty(static_argnums) and _is_empty(static_argnames) and _is_empty(donate_argnums):
+            return cls(function, names, rest, frozenset(), frozenset())
+        # Without parameters to go by, any position may exist.
+        limit = None if parameters.rest or not parameters.all else len(names)
+
+        def positions(option: str, argnums: int | Iterable[int]) -> list[int]:
+            found = []
+            for n in _as_tuple(argnums, int):
+                found.append(n + len(names) if n < 0 else n)
+                if found[-1] < 0 or (limit is not None and found[-1] >= limit):
+                    raise ValueError(
+                        f"{option} has {n}, but {function} takes {len(names)} positional arguments"
+                    )
+            return found
+
+        static = _with_names(positions("static_argnums", static_argnums), names)
+        for name in _as_tuple(static_argnames, str):
+            _require_parameter(name, parameters, function)
+            static |= {name, names.index(name)} if name in names else {name}
+        donated = _with_names(positions("donate_argnums", donate_argnums), names)
+        for both in sorted(map(str, donated & static)):
+            raise ValueError(f"argument {both} of {function} cannot be both static and donated")
+        return cls(function, names, rest, frozenset(static), frozenset(donated))
+
+    def bind(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], *, abstract: bool = False
+    ) -> Call:
+        """The key and leaves of a call. With `abstract`, leaves may be ArrayTypes.
+
+        Raises:
+            UnhashableStaticError: a static value cannot be hashed.
+            UnsupportedArgumentError: a leaf is not an array or a number.
+        """
+        static: tuple[StaticValue, ...] = ()
+        if self.static:
+            args, kwargs, static = self._split(args, kwargs)
+        if not kwargs and LEAF_CLASSES.issuperset(map(type, args)):  # the usual case, and quicker
+            passed, structure = list(args), _flat_structure(len(args))
+        else:
+            passed, structure = tree.flatten((args, kwargs))
+        classify = _classify_abstract if abstract else argument.classify
+        keys, leaves = [], []
+        for i, leaf in enumerate(passed):
+            try:
+                key, value = classify(leaf)
+            except errors.EscapedTracerError:
+                raise
+            except TypeError as error:
+                path = self.paths(structure)[i]
+                raise errors.UnsupportedArgumentError(self.function, path, str(error)) from None
+            keys.append(key)
+            leaves.append(value)
+        return Call(CallKey(structure, tuple(keys), static), passed, leaves)
+
+    def _split(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any], tuple[StaticValue, ...]]:
+        """Takes static values out; None, which has no leaves, keeps a positional one's place."""
+        static: list[tuple[int | str, Any]] = [
+            *((i, x) for i, x in enumerate(args) if i in self.static),
+            *((name, kwargs[name]) for name in sorted(kwargs) if name in self.static),
+        ]
+        for where, value in static:
+            try:
+                hash(value)
+            except TypeError:
+                what = f"static argument {self.name(where)} of {self.function}"
+                raise errors.UnhashableStaticError(what, value) from None
+        traced_args = tuple(None if i in self.static else x for i, x in enumerate(args))
+        traced_kwargs = {name: x for name, x in kwargs.items() if name not in self.static}
+        return traced_args, traced_kwargs, tuple(StaticValue(w, type(v), v) for w, v in static)
+
+    def rebuild(self, key: CallKey, leaves: Iterable[Any]) -> Arguments:
+        """The arguments of a call with other leaves."""
+        if key.structure is _flat_structure(len(key.leaves)) and not key.static:
+            return tuple(leaves), {}
+        args, kwargs = tree.unflatten(key.structure, leaves)
+        if not key.static:
+            return args, kwargs
+        positional = {s.where: s.value for s in key.static if isinstance(s.where, int)}
+        named = {s.where: s.value for s in key.static if isinstance(s.where, str)}
+        return tuple(positional.get(i, x) for i, x in enumerate(args)), {**kwargs, **named}
+
+    def name(self, where: int | str) -> str:
+        """The name of an argument given by position or keyword."""
+        if isinstance(where, str):
+            return where
+        if where < len(self.names):
+            return self.names[where]
+        return f"{self.rest}[{where - len(self.names)}]"
+
+    def paths(self, structure: tree.Structure) -> list[str]:
+        """The Python expression of each leaf, such as ``state['v'][1]``."""
+        # Every accessor begins with [0][position] or [1][keyword] of the pair (args, kwargs).
+        return [
+            accessor[2:].codify(self.name(accessor[1].entry)) for accessor in structure.accessors()
+        ]
+
+    def donated_leaves(self, structure: tree.Structure) -> tuple[int, ...]:
+        """Numbers of the leaves that belong to donated arguments."""
+        if not self.donated:
+            return ()
+        # As in `paths`, the second entry is a position or a keyword.
+        return tuple(
+            i
+            for i, accessor in enumerate(structure.accessors())
+            if accessor[1].entry in self.donated
+        )
+
+    def types(self, key: CallKey) -> tuple[ArrayType, ...]:
+        """The types of the leaves.
+
+        Raises:
+            UnsupportedArgumentError: a dtype that arrays cannot have.
+        """
+        types = []
+        for i, leaf in enumerate(key.leaves):
+            try:
+                types.append(_leaf_type(*leaf))
+            except TypeError as error:
+                path = self.paths(key.structure)[i]
+                reason = f"has an unsupported dtype ({error})"
+                raise errors.UnsupportedArgumentError(self.function, path, reason) from None
+        return tuple(types)
+
+    def differences(self, old: CallKey, new: CallKey) -> str:
+        """What changed between two calls, argument by argument."""
+        if old.structure != new.structure:
+            before, after = self._shown(old), self._shown(new)
+            return f"the structure of the arguments changed from {before} to {after}"
+        paths = self.paths(new.structure)
+        changes = [
+            f"{path}: {ArrayType(*was)} -> {ArrayType(*now)}"
+            for path, was, now in zip(paths, old.leaves, new.leaves, strict=True)
+            if was != now
+        ]
+        old_static = {s.where: s for s in old.static}
+        new_static = {s.where: s for s in new.static}
+        changes += [
+            f"static {self.name(where)}: {_value_at(old_static, where)} -> "
+            f"{_value_at(new_static, where)}"
+            for where in {**old_static, **new_static}
+            if old_static.get(where) != new_static.get(where)
+        ]
+        return ", ".join(changes)
+
+    def _shown(self, key: CallKey) -> str:
+        args, kwargs = self.rebuild(key, [_Shown(ArrayType(*leaf)) for leaf in key.leaves])
+        return ", ".join([*map(repr, args), *(f"{k}={x!r}" for k, x in kwargs.items())]) or "none"
+
+
+@lru_cache(maxsize=1024)
+def _leaf_type(*leaf: Any) -> ArrayType:
+    return canonical_type(ArrayType(*leaf))
+
+
+@cache
+def _flat_structure(n: int) -> tree.Structure:
+    """The structure of n positional leaves."""
+    return tree.structure(((0,) * n, {}))
+
+
+def _value_at(static: dict[int | str, StaticValue], where: int | str) -> str:
+    return repr(static[where].value) if where in static else "absent"
+
+
+def _classify_abstract(leaf: Any) -> tuple[LeafKey, Any]:
+    if isinstance(leaf, ArrayType):
+        return (leaf.dtype, leaf.shape, leaf.weak), leaf
+    return argument.classify(leaf)
+
+
+class _Shown(str):
+    """Text that prints without quotes."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def describe(fun: Callable[..., Any]) -> str:
+    """A function's name with the file and line of its definition.
+
+    >>> describe(len)
+    'len'
+    """
+    name = getattr(fun, "__qualname__", None) or type(fun).__qualname__
+    wrapped = inspect.unwrap(fun) if hasattr(fun, "__wrapped__") else fun
+    code = getattr(wrapped, "__code__", None)
+    if code is None:
+        return name
+    file = code.co_filename.replace("\\", "/").rpartition("/")[2]
+    return f"{name} ({file}:{code.co_firstlineno})"
+
+
+def _require_parameter(name: str, parameters: Parameters, function: str) -> None:
+    if name in parameters.all or parameters.any_keyword:
+        return
+    raise ValueError(
+        f"static_argnames has {name!r}, but the parameters of {function} are "
+        f"{', '.join(parameters.all)}"
+    )
+
+
+def _is_empty(option: object) -> bool:
+    return isinstance(option, tuple) and not option
+
+
+def _with_names(nums: Iterable[int], names: tuple[str, ...]) -> set[int | str]:
+    """Positions and the names that the same arguments have as keywords."""
+    return {*nums, *(names[n] for n in nums if n < len(names))}
+
+
+def _as_tuple(value: Any, kind: type) -> tuple[Any, ...]:
+    values = (value,) if isinstance(value, kind) else tuple(value)
+    for v in values:
+        if not isinstance(v, kind):
+            raise TypeError(f"expected {kind.__name__} or several, got {v!r}")
+    return values

@@ -1,0 +1,333 @@
+"""The stages of compilation as values: Traced, Lowered, Compiled.
+
+    jitted.trace(*args) -> Traced -> .lower() -> Lowered -> .compile() -> Compiled -> (*args)
+
+Each can be printed and looked into; only the last call needs the device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from operator import is_
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from tracegraph import errors, tree
+from tracegraph.arrays.array import Array
+from tracegraph.ir.program import Program
+from tracegraph.ir.types import ArrayType
+from tracegraph.staging import gc_pause as collector
+from tracegraph.staging.donated import Donated
+from tracegraph.staging.exported import ExportedGraph
+from tracegraph.staging.interfaces import Compiler, Executable
+from tracegraph.staging.results import Assemble, Results, assembler, results_of
+from tracegraph.staging.scratch import Scratch
+from tracegraph.staging.signature import Call, CallKey, Signature
+from tracegraph.tracing.tracer import Tracer
+
+
+@cache
+def _passes() -> ModuleType:
+    from tracegraph import passes  # after the op records, which passes match on
+
+    return passes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Traced:
+    """A function traced for some argument types."""
+
+    program: Program
+    """What was traced, before any pass."""
+    key: CallKey = field(repr=False)
+    out_structure: tree.Structure = field(repr=False)
+    signature: Signature = field(repr=False)
+    device: str
+    scratch: Scratch
+    compiler: Callable[[], Compiler] = field(repr=False)
+
+    @property
+    def optimized(self) -> Program:
+        """The program after the passes: what is lowered."""
+        optimized: Program = _passes().optimize(self.program)
+        return optimized
+
+    def lower(self) -> Lowered:
+        """Plan the graph: kernels, memory, nodes and edges.
+
+        Raises:
+            UnschedulableError: a loop or branch has a `schedule` that is not possible.
+        """
+        donated = self.signature.donated_leaves(self.key.structure)
+        lower = self.compiler().lower
+        with collector.paused():
+            plan = lower(self.optimized, self.device, donated, scratch=self.scratch)
+        return Lowered(self, plan)
+
+    def __str__(self) -> str:
+        return str(self.program)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lowered:
+    """A function whose graph is planned, and not yet made."""
+
+    traced: Traced = field(repr=False)
+    plan: Any
+    """Nodes, edges and buffers of the graph, as data."""
+
+    @property
+    def nodes(self) -> tuple[Any, ...]:
+        """The nodes of the graph, outermost level."""
+        return tuple(self.plan.graph.nodes)
+
+    @property
+    def edges(self) -> frozenset[tuple[int, int]]:
+        """Pairs of positions in `nodes`: the second waits for the first."""
+        return frozenset(self.plan.graph.edges)
+
+    @property
+    def bytes(self) -> int:
+        """All memory that the plan asks for: arguments, outputs, scratch and constants."""
+        return sum(self.memory.values())
+
+    @property
+    def memory(self) -> Mapping[str, int]:
+        """Bytes of arguments, outputs, scratch and constants, as planned.
+
+        What a device adds, such as the workspace of a library, is known once it is compiled.
+        """
+        return self.traced.compiler().memory(self.plan)
+
+    @property
+    def source(self) -> str:
+        """The CUDA C++ text of the kernels; no GPU is needed for it."""
+        return self.traced.compiler().source(self.plan)
+
+    def explain(self) -> str:
+        """A table of every loop and branch: the line it comes from, its schedule, its nodes."""
+        return self.traced.compiler().explain(self.plan)
+
+    def dot(self) -> str:
+        """The graph in Graphviz's language, bodies of loops and branches as nested clusters."""
+        return self.traced.compiler().dot(self.plan)
+
+    def compile(self) -> Compiled:
+        """Make the graph, ready to launch."""
+        executable = self.traced.compiler().backend(self.traced.device).compile(self.plan)
+        return Compiled.of(self, executable)
+
+    def __str__(self) -> str:
+        return str(self.plan)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Compiled:
+    """A function ready to run, for the argument types it was compiled for."""
+
+    lowered: Lowered = field(repr=False)
+    executable: Executable = field(repr=False)
+    out_structure: tree.Structure
+    out_types: tuple[ArrayType, ...] = field(repr=False)
+    donated: tuple[int, ...] = field(repr=False)
+    results: Results = field(repr=False)
+    assemble: Assemble = field(repr=False)
+    """Makes the function's result of what the executable returns."""
+
+    @classmethod
+    def of(cls, lowered: Lowered, executable: Executable) -> Compiled:
+        """The callable form of an executable."""
+        traced = lowered.traced
+        types = traced.program.out_types
+        results = results_of(traced.out_structure, types, traced.device)
+        return cls(
+            lowered,
+            executable,
+            traced.out_structure,
+            types,
+            traced.signature.donated_leaves(traced.key.structure),
+            results,
+            assembler(results),
+        )
+
+    @property
+    def plan(self) -> Any:
+        """Nodes, edges and buffers of the graph, as data: as planned, or as the device asks for."""
+        return self.executable.plan
+
+    @property
+    def memory(self) -> Mapping[str, int]:
+        """Bytes of arguments, outputs, scratch, constants, and of the graph's code and parameters.
+
+        Scratch includes workspaces, such as that of a library; constants, what else the nodes point
+        to, such as small arguments. What the driver adds to a graph is not known.
+        """
+        return {**self.lowered.traced.compiler().memory(self.plan), **self.executable.memory()}
+
+    @property
+    def bytes_held(self) -> int:
+        """Bytes of constants, and of scratch if that is kept between calls."""
+        return self.executable.bytes_held
+
+    def explain(self) -> str:
+        """A table of every loop and branch: the line it comes from, its schedule, its nodes."""
+        return self.lowered.traced.compiler().explain(self.plan)
+
+    def dot(self) -> str:
+        """The graph in Graphviz's language, bodies of loops and branches as nested clusters."""
+        return self.lowered.traced.compiler().dot(self.plan)
+
+    def stats(self) -> Mapping[str, int]:
+        """Counts since compilation: launches, updates of moved addresses, bytes copied."""
+        return self.executable.stats()
+
+    @property
+    def slots(self) -> Any:
+        """What each node of the graph keeps alive, with bytes and the line that it comes from.
+
+        It prints as a table, and is data: `slots.nodes`, and their `kind`, `name`, `lines` and
+        `slots`. Looking at it keeps nothing alive. On the host, it names the arrays held.
+
+        >>> import numpy as np
+        >>> from tracegraph import ArrayType, jit
+        >>> table = np.arange(3.0)
+        >>> scale = jit(lambda x: x * table, device="host").lower(ArrayType(float, (3,))).compile()
+        >>> [str(slot) for node in scale.slots.nodes for slot in node.slots]
+        ['constant 0 f64[3] (24 B)']
+        """
+        return self.executable.slots
+
+    def close(self) -> None:
+        """Free the graph and its memory now; a later call raises."""
+        self.executable.close()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run with arguments of the types that it was compiled for.
+
+        Raises:
+            ArgumentTypesError: the types differ; the message lists how.
+            OutOfMemoryError: the device has not enough memory.
+        """
+        call = self._fitting(args, kwargs)
+        try:
+            return self.run(call)
+        except errors.OutOfMemoryError as error:
+            error.function = self.lowered.traced.signature.function
+            raise
+
+    def export_graph(self, *args: Any, **kwargs: Any) -> ExportedGraph:
+        """The CUDA graph with these arguments, for others to launch or to put into their graphs.
+
+        A launch reads the arguments where they are, and writes the results to the same memory;
+        whoever launches decides the stream, and waits. Arguments from the host, and arrays that are
+        not contiguous, are copied now, and so are donated ones: launches write over the copies, and
+        each goes on from what the one before has left. One launch may be in flight at a time.
+
+        The graph owns all that it points to. A graph with loops or branches, or scratch that each
+        launch allocates, cannot become a child of another one, and has one executable at a time:
+        CUDA's rules.
+
+        >>> import numpy as np
+        >>> from tracegraph import jit
+        >>> compiled = jit(lambda x: 2 * x, device="host").lower(np.ones(3)).compile()
+        >>> compiled.export_graph(np.ones(3))
+        Traceback (most recent call last):
+        ...
+        tracegraph.errors.ExportError: 'lambda' cannot be exported as a CUDA graph: it runs on the \
+host; compile it for device="cuda"
+
+        Raises:
+            ExportError: there is no such graph, or its launches need the host, as prints do.
+            ArgumentTypesError: the types are not those it was compiled for.
+            OutOfMemoryError: the device has not enough memory.
+        """
+        call = self._fitting(args, kwargs)
+        try:
+            exported = self.executable.export_graph(call.leaves)
+        except errors.OutOfMemoryError as error:
+            error.function = self.lowered.traced.signature.function
+            raise
+        return replace(exported, results=self.assemble(exported.results))
+
+    def _fitting(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+        traced = self.lowered.traced
+        call = traced.signature.bind(args, kwargs)
+        if call.key != traced.key:
+            differences = traced.signature.differences(traced.key, call.key)
+            raise errors.ArgumentTypesError(traced.signature.function, differences)
+        return call
+
+    def run(self, call: Call) -> Any:
+        """Run a call whose key is known to fit."""
+        on_host = self.lowered.traced.device == "host"
+        return self.run_leaves(call.passed, self._host_leaves(call) if on_host else call.leaves)
+
+    def run_leaves(self, passed: Sequence[Any], leaves: list[Any]) -> Any:
+        """The same; the leaves are as they were passed, and as the executable takes them."""
+        if not self.donated:
+            return self.assemble(self.executable(leaves))
+        donated = Donated()
+        try:
+            donated.take(self.donated, passed, leaves, self.lowered.traced.signature.function)
+            results = self.executable(leaves, donated)
+        except BaseException:
+            donated.give_back()
+            raise
+        donated.let_go()
+        return self.assemble(results)
+
+    def accepts(self, call: Call) -> bool:
+        """Whether the executable takes such leaves as they were passed, unconverted."""
+        passed = (x.memory if type(x) is Array else x for x in call.passed)
+        if not all(map(is_, passed, call.leaves)):
+            return False
+        on_host = self.lowered.traced.device == "host"
+        return not on_host or all(isinstance(leaf, _HOST_CLASSES) for leaf in call.leaves)
+
+    def _host_leaves(self, call: Call) -> list[Any]:
+        leaves = call.leaves
+        for i, leaf in enumerate(leaves):
+            if isinstance(leaf, _HOST_CLASSES):
+                continue
+            if not hasattr(leaf, "to_host"):
+                signature = self.lowered.traced.signature
+                path = signature.paths(call.key.structure)[i]
+                where = "is in device memory, but the function was compiled for the host"
+                raise errors.UnsupportedArgumentError(signature.function, path, where)
+            leaves[i] = leaf.to_host()
+        return leaves
+
+
+_HOST_CLASSES = (np.ndarray, bool, int, float, complex)
+
+
+def flat_results(function: str, tree_: Any) -> tuple[list[Any], tree.Structure]:
+    """The leaves and structure of what a traced function returned.
+
+    Raises:
+        UnsupportedResultError: a leaf is not an array or a number.
+    """
+    leaves, structure = tree.flatten(tree_)
+    for i, leaf in enumerate(leaves):
+        if not isinstance(leaf, (Tracer, Array)) and not _is_host_value(leaf):
+            path = tree.paths(structure, "result")[i]
+            raise errors.UnsupportedResultError(function, path, leaf)
+    return leaves, structure
+
+
+def _is_host_value(leaf: Any) -> bool:
+    """Whether it is a number or an array of NumPy, of a dtype that is supported."""
+    if not isinstance(leaf, (np.ndarray, np.generic, bool, int, float, complex)):
+        return False
+    dtype = getattr(leaf, "dtype", None)
+    if dtype is None:
+        return True
+    try:
+        ArrayType(dtype)
+    except TypeError:
+        return False
+    return True

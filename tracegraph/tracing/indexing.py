@@ -1,0 +1,247 @@
+"""Reading and writing at an index, on tracers and Arrays, by NumPy's rules.
+
+A read is at most a slice, a gather, a transpose and a reshape; a write is one scatter. A traced
+mask cannot be read through, and is written through as a `where`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tracegraph import numpy
+from tracegraph.errors import BooleanMaskError
+from tracegraph.ir.op import get
+from tracegraph.numpy.dispatch import as_array, lifted
+from tracegraph.tracing import views
+from tracegraph.tracing.selection import BATCH, NEW_AXIS, Selection, entries_of, is_mask, parse
+from tracegraph.tracing.tracer import Tracer
+
+
+def getitem(x: Any, index: Any) -> Any:
+    """`x[index]`.
+
+    A traced integer counts from the end if negative, and is clamped to the axis.
+
+    Raises:
+        IndexError: a static index out of range, too many of them, or one of a wrong kind.
+        BooleanMaskError: a traced mask; the shape of the result would depend on its elements.
+    """
+    selection = parse(index, x.shape)
+    y = x
+    if not selection.is_whole(x.shape):
+        y = get("slice")(y, starts=selection.starts, steps=selection.steps, sizes=selection.sizes)
+    if selection.arrays:
+        y = _gather(y, selection)
+    if y is x or y.shape != selection.shape:
+        y = numpy.reshape(y, selection.shape)
+    if isinstance(y, Tracer) and y is not x and (selection.gathers or selection.scalar):
+        y.view = None  # NumPy makes a copy, or a scalar
+    return y
+
+
+def _gather(x: Any, selection: Selection) -> Any:
+    """Elements of the sliced array, the batch axes in place, the new axes still missing."""
+    y = get("gather")(x, *_batched(x, selection), dims=selection.dims)
+    if not selection.gathers and isinstance(x, Tracer):
+        views.attach(y, x)  # all are integers: basic indexing, which makes a view
+    return numpy.transpose(y, _batch_into_place(selection))
+
+
+def _batched(x: Any, selection: Selection) -> list[Any]:
+    """The index arrays, all of the batch's shape; small ones are broadcast in the graph."""
+    arrays = [as_array(selection.arrays[axis], np.int64) for axis in selection.dims]
+    if any(isinstance(a, Tracer) for a in (x, *arrays)):
+        arrays = [lifted(a) for a in arrays]
+    return [numpy.broadcast_to(array, selection.batch) for array in arrays]
+
+
+def _batch_into_place(selection: Selection) -> tuple[int, ...]:
+    """Axes that take batch axes + unindexed axes to the layout, integers' axes of extent 1 last."""
+    rank = len(selection.batch)
+    axes: list[int] = []
+    for entry in selection.layout:
+        if entry == BATCH:
+            axes += range(rank)
+        elif entry != NEW_AXIS:
+            axes.append(rank + selection.rest.index(entry))
+    if BATCH not in selection.layout:
+        axes = [*range(rank), *axes]
+    return (*axes, *(a for a in range(rank + len(selection.rest)) if a not in axes))
+
+
+def setitem(x: Tracer, index: Any, value: Any) -> None:
+    """`x[index] = value` on a tracer: its value moves on.
+
+    Raises:
+        TracerWriteError: `x` is an argument, captured, or a view of such.
+        IndexError: as `getitem`.
+        ValueError: the value does not broadcast to the selected shape.
+    """
+    views.check_writable(x)
+    if isinstance(value, Tracer) and views.root_of(value) is views.root_of(x) is not value:
+        there = getitem(x, index)
+        if views.is_same_view(value, there):
+            return  # the end of `x[index] += y`, which has written through the view already
+    views.store(x, x.owner.read(updated(x, index, value, "set")))
+
+
+def updated(x: Any, index: Any, value: Any, how: str) -> Any:
+    """`x` with `value` at `index`: "set", or combined by "add", "multiply", "minimum" or "maximum".
+
+    The value is cast to the dtype of `x`. Elements that the index names twice are combined twice,
+    or set to the last value. A traced integer out of range writes nothing.
+
+    Raises:
+        IndexError, BooleanMaskError: as `getitem`; a traced mask is fine where the value fits any
+            number of true elements.
+        ValueError: the value does not broadcast to the selected shape.
+    """
+    value = _cast(value, x)
+    entries = entries_of(index)
+    mask = next((e for e in entries if is_mask(e)), None)
+    if mask is not None:
+        return _masked(x, entries, mask, value, how)
+    selection = parse(tuple(entries), x.shape)
+    value = _fitted(value, selection.shape)
+    value = _batch_first(value, selection)
+    if not selection.arrays and selection.is_whole(x.shape):
+        return value if how == "set" else getattr(numpy, how)(x, value)
+    rest = selection.rest
+    return get(f"scatter_{how}")(
+        x,
+        value,
+        *_batched(x, selection),
+        dims=selection.dims,
+        starts=tuple(selection.starts[axis] for axis in rest),
+        steps=tuple(selection.steps[axis] for axis in rest),
+    )
+
+
+def _cast(value: Any, x: Any) -> Any:
+    """`value` in the dtype of `x`, and traced if `x` is, so that it is broadcast in the graph."""
+    value = as_array(value, x.dtype)
+    return lifted(value) if isinstance(x, Tracer) else value
+
+
+def _fitted(value: Any, shape: tuple[int, ...]) -> Any:
+    """`value` broadcast to `shape`; as in NumPy, further leading axes of extent 1 are dropped."""
+    extra = value.ndim - len(shape)
+    if extra > 0 and all(n == 1 for n in value.shape[:extra]):
+        value = numpy.reshape(value, value.shape[extra:])
+    try:
+        return numpy.broadcast_to(value, shape)
+    except ValueError:
+        raise ValueError(
+            f"could not broadcast a value of shape {value.shape} into the indexed shape {shape}"
+        ) from None
+
+
+def _batch_first(value: Any, selection: Selection) -> Any:
+    """A value of the result's shape as a scatter's updates: batch axes, then unindexed axes."""
+    bare: list[int] = []  # the layout without new axes
+    for entry in selection.layout:
+        if entry != NEW_AXIS:
+            bare += selection.batch if entry == BATCH else [selection.sizes[entry]]
+    value = numpy.reshape(value, tuple(bare))
+    placed = _batch_into_place(selection)[: len(bare)]
+    value = numpy.transpose(value, tuple(int(a) for a in np.argsort(placed)))
+    sizes = tuple(selection.sizes[axis] for axis in selection.rest)
+    return numpy.reshape(value, selection.batch + sizes)
+
+
+def _masked(x: Any, entries: list[Any], mask: Any, value: Any, how: str) -> Any:
+    """`x` changed where a traced mask, which must be the whole index, is true."""
+    others = [e for e in entries if e is not mask and e is not Ellipsis]
+    leading = entries[0] is mask
+    trailing_axes = x.ndim - mask.ndim
+    fits = value.ndim <= trailing_axes or all(
+        n == 1 for n in value.shape[: value.ndim - trailing_axes]
+    )
+    if others or not leading or trailing_axes < 0 or not fits:
+        raise BooleanMaskError(
+            mask,
+            "assignment of one value for each true element of a boolean mask, or a mixed index,",
+        )
+    if mask.shape != x.shape[: mask.ndim]:
+        raise IndexError(
+            f"boolean index of shape {mask.shape} did not match indexed array of shape {x.shape}"
+        )
+    value = _fitted(value, x.shape[mask.ndim :])
+    condition = numpy.reshape(mask, mask.shape + (1,) * trailing_axes)
+    return numpy.where(condition, value if how == "set" else getattr(numpy, how)(x, value), x)
+
+
+class At:
+    """`x.at`: indexed updates that give a new array and leave `x` as it is."""
+
+    __slots__ = ("_array",)
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
+
+    def __getitem__(self, index: Any) -> IndexedUpdate:
+        return IndexedUpdate(self._array, index)
+
+
+class IndexedUpdate:
+    """`x.at[index]`: an array and an index, waiting for what to do there.
+
+    Values are cast to the dtype of the array. An element that is named twice is updated twice.
+    """
+
+    __slots__ = ("_array", "_index")
+
+    def __init__(self, array: Any, index: Any) -> None:
+        self._array = array
+        self._index = index
+
+    def get(self) -> Any:
+        """The selected elements, `x[index]`."""
+        return self._array[self._index]
+
+    def set(self, value: Any) -> Any:
+        """The array with the selected elements replaced."""
+        return updated(self._array, self._index, value, "set")
+
+    def add(self, value: Any) -> Any:
+        """The array with `value` added to the selected elements."""
+        return updated(self._array, self._index, value, "add")
+
+    def subtract(self, value: Any) -> Any:
+        """The array with `value` subtracted from the selected elements."""
+        negative = numpy.negative(_cast(value, self._array))
+        return updated(self._array, self._index, negative, "add")
+
+    def multiply(self, value: Any) -> Any:
+        """The array with the selected elements multiplied by `value`."""
+        return updated(self._array, self._index, value, "multiply")
+
+    def divide(self, value: Any) -> Any:
+        """The array with the selected elements divided by `value`, or by a product of values."""
+        return numpy.divide(self._array, self._product(value))
+
+    def power(self, value: Any) -> Any:
+        """The array with the selected elements raised to `value`, or to a product of values."""
+        return numpy.power(self._array, self._product(value))
+
+    def min(self, value: Any) -> Any:
+        """The array with the selected elements replaced by their minimum with `value`."""
+        return updated(self._array, self._index, value, "minimum")
+
+    def max(self, value: Any) -> Any:
+        """The array with the selected elements replaced by their maximum with `value`."""
+        return updated(self._array, self._index, value, "maximum")
+
+    def apply(self, function: Callable[[Any], Any]) -> Any:
+        """The array with the selected elements replaced by `function` of them."""
+        return self.set(function(self.get()))
+
+    def _product(self, value: Any) -> Any:
+        return updated(numpy.ones_like(self._array), self._index, value, "multiply")
+
+    mul = multiply
+    minimum = min
+    maximum = max

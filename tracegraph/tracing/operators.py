@@ -1,0 +1,207 @@
+"""ArrayOperators: the operators, methods and properties that Array and Tracer share with ndarray.
+
+All of them call the function of `tracegraph.numpy` that has NumPy's name for the operation, so an
+operator and its function cannot differ. In-place operators are left out: on an immutable array
+`x += 1` rebinds `x`, and a tracer decides itself what local mutation means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+if TYPE_CHECKING:
+    from tracegraph.tracing.indexing import At
+
+_Method = Callable[..., Any]
+
+
+@cache
+def _namespace() -> ModuleType:
+    from tracegraph import numpy  # built on the op records, which are built on the classes here
+
+    return numpy
+
+
+@cache
+def _indexing() -> ModuleType:
+    from tracegraph.tracing import indexing  # built on the functions, too
+
+    return indexing
+
+
+def _is_operand(x: Any) -> bool:
+    """Whether an operator takes `x`; if not, Python asks `x` for its reflected operator."""
+    if isinstance(x, _OPERANDS):
+        return True
+    if getattr(x, "__array_ufunc__", x) is None:  # NumPy's way to say: my operators come first
+        return False
+    return isinstance(x, (list, tuple)) or (hasattr(x, "dtype") and hasattr(x, "shape"))
+
+
+def _as_operand(x: Any) -> Any:
+    return np.asarray(x) if isinstance(x, (list, tuple)) else x
+
+
+def _binary(name: str) -> _Method:
+    def method(self: Any, other: Any) -> Any:
+        if isinstance(other, _OPERANDS):
+            return getattr(_namespace(), name)(self, other)
+        if not _is_operand(other):
+            return NotImplemented
+        return getattr(_namespace(), name)(self, _as_operand(other))
+
+    return method
+
+
+def _reflected(name: str) -> _Method:
+    def method(self: Any, other: Any) -> Any:
+        if not _is_operand(other):
+            return NotImplemented
+        return getattr(_namespace(), name)(_as_operand(other), self)
+
+    return method
+
+
+def _unary(name: str) -> _Method:
+    def method(self: Any) -> Any:
+        return getattr(_namespace(), name)(self)
+
+    return method
+
+
+def _like_function(name: str) -> _Method:
+    """A method with the arguments of the function of the same name, but for the array itself."""
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return getattr(_namespace(), name)(self, *args, **kwargs)
+
+    method.__name__ = name
+    method.__doc__ = f"The same as `tracegraph.numpy.{name}` of this array."
+    return method
+
+
+def _as_tuple(args: tuple[Any, ...]) -> Any:
+    """The two spellings of ndarray: `x.reshape(2, 3)` and `x.reshape((2, 3))`."""
+    return args[0] if len(args) == 1 else args
+
+
+class ArrayOperators:
+    """Mixin with ndarray's operators and methods over the functions of `tracegraph.numpy`."""
+
+    __slots__ = ()
+
+    # `==` is elementwise, so there is no hash that would agree with it.
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]
+
+    __add__, __radd__ = _binary("add"), _reflected("add")
+    __sub__, __rsub__ = _binary("subtract"), _reflected("subtract")
+    __mul__, __rmul__ = _binary("multiply"), _reflected("multiply")
+    __truediv__, __rtruediv__ = _binary("divide"), _reflected("divide")
+    __floordiv__, __rfloordiv__ = _binary("floor_divide"), _reflected("floor_divide")
+    __mod__, __rmod__ = _binary("remainder"), _reflected("remainder")
+    __pow__, __rpow__ = _binary("power"), _reflected("power")
+    __matmul__, __rmatmul__ = _binary("matmul"), _reflected("matmul")
+    __and__, __rand__ = _binary("bitwise_and"), _reflected("bitwise_and")
+    __or__, __ror__ = _binary("bitwise_or"), _reflected("bitwise_or")
+    __xor__, __rxor__ = _binary("bitwise_xor"), _reflected("bitwise_xor")
+    __lshift__, __rlshift__ = _binary("left_shift"), _reflected("left_shift")
+    __rshift__, __rrshift__ = _binary("right_shift"), _reflected("right_shift")
+
+    __eq__, __ne__ = _binary("equal"), _binary("not_equal")
+    __lt__, __le__ = _binary("less"), _binary("less_equal")
+    __gt__, __ge__ = _binary("greater"), _binary("greater_equal")
+
+    __neg__, __pos__ = _unary("negative"), _unary("positive")
+    __abs__, __invert__ = _unary("absolute"), _unary("invert")
+
+    def __divmod__(self, other: Any) -> Any:
+        if not _is_operand(other):
+            return NotImplemented
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        if not _is_operand(other):
+            return NotImplemented
+        return other // self, other % self
+
+    def __getitem__(self, index: Any) -> Any:
+        return _indexing().getitem(self, index)
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> ModuleType:
+        return _namespace()
+
+    @property
+    def at(self) -> At:
+        """Functional updates: `x.at[index].set(value)` is a new array.
+
+        >>> import tracegraph
+        >>> tracegraph.asarray([1, 2, 3]).at[0].set(7)
+        Array([7, 2, 3], dtype=int64)
+        """
+        from tracegraph.tracing.indexing import At
+
+        return At(self)
+
+    T = property(_unary("transpose"), doc="The array with its axes reversed.")
+    real = property(_unary("real"), doc="The real part.")
+    imag = property(_unary("imag"), doc="The imaginary part.")
+
+    all = _like_function("all")
+    any = _like_function("any")
+    argmax = _like_function("argmax")
+    argmin = _like_function("argmin")
+    clip = _like_function("clip")
+    conj = conjugate = _like_function("conjugate")
+    cumprod = _like_function("cumprod")
+    cumsum = _like_function("cumsum")
+    diagonal = _like_function("diagonal")
+    dot = _like_function("dot")
+    max = _like_function("max")
+    mean = _like_function("mean")
+    min = _like_function("min")
+    prod = _like_function("prod")
+    ravel = _like_function("ravel")
+    repeat = _like_function("repeat")
+    round = __round__ = _like_function("round")
+    squeeze = _like_function("squeeze")
+    std = _like_function("std")
+    sum = _like_function("sum")
+    swapaxes = _like_function("swapaxes")
+    take = _like_function("take")
+    trace = _like_function("trace")
+    var = _like_function("var")
+
+    @property
+    def mT(self) -> Any:  # noqa: N802 - ndarray's name
+        """The array with its last two axes swapped."""
+        return _namespace().swapaxes(self, -2, -1)
+
+    def astype(self, dtype: DTypeLike, *, copy: bool = True) -> Any:
+        """The array converted to another dtype, as NumPy converts with casting="unsafe"."""
+        return _namespace().astype(self, dtype, copy=copy)
+
+    def copy(self, order: str = "C") -> Any:
+        """A new array with the same elements."""
+        return _namespace().copy(self, order=order)
+
+    def flatten(self) -> Any:
+        """A new one-dimensional array of the elements in row-major order."""
+        return _namespace().copy(_namespace().ravel(self))
+
+    def reshape(self, *shape: int | Sequence[int]) -> Any:
+        """The same elements in another shape; one extent may be -1."""
+        return _namespace().reshape(self, _as_tuple(shape))
+
+    def transpose(self, *axes: int | Sequence[int] | None) -> Any:
+        """The array with its axes permuted; without arguments, reversed."""
+        return _namespace().transpose(self, _as_tuple(axes) if axes else None)
+
+
+_OPERANDS = (ArrayOperators, bool, int, float, complex)
+"""Classes of operands that are taken as they are."""

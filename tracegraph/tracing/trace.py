@@ -1,0 +1,317 @@
+"""Tracing: one `Trace` records one region; the innermost one is current, in its thread.
+
+A value of an outer trace, or a closed-over array, that an inner region uses becomes an explicit
+parameter of that region (`Trace.read`), so that every region is closed.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, lru_cache, partial
+from operator import attrgetter
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import optree
+
+from tracegraph import errors
+from tracegraph.ir.effects import TOKEN
+from tracegraph.ir.program import NO_ATTRS, Atom, Eqn, Literal, Program, Region, Source, Value
+from tracegraph.ir.types import ArrayType, scalar_type, type_of
+from tracegraph.tracing import views
+from tracegraph.tracing.foreign import adopted, is_foreign
+from tracegraph.tracing.tracer import Tracer
+
+if TYPE_CHECKING:
+    from tracegraph.ir.op import Op
+
+
+class _Innermost(threading.local):
+    # No context variable: where threads inherit those, they would record into the trace around.
+    trace: Trace | None = None
+
+
+innermost = _Innermost()
+"""Has the innermost trace in progress in this thread as its `trace`; None if there is none."""
+
+outermost: set[Trace] = set()
+"""The outermost traces in progress, of all threads: while there are none, no thread has to ask."""
+
+_OWN_DIRECTORIES = (
+    str(Path(__file__).parent.parent),
+    *(str(Path(m).parent) for m in (np.__file__, optree.__file__)),
+)
+
+
+class Trace:
+    """The recording of one region. `parent` is the trace of the region around it."""
+
+    def __init__(self, parent: Trace | None) -> None:
+        self.parent = parent
+        self.params: list[Value] = []
+        self.eqns: list[Eqn] = []
+        self.captures: dict[Value, Value] = {}  # of the parent's region -> parameter here
+        # outermost only: by what is in them, arrays that the function closes over
+        self.constants: dict[tuple[ArrayType, bytes], Value] = {}
+        self.adopted: dict[int, tuple[Any, Any]] = {}  # foreign arrays, and ours made of them
+        self.depth: int = 0 if parent is None else parent.depth + 1
+        # of a region with effects: what the token of the first is, and that left by the last
+        self.first_token: Value | None = None
+        self.last_token: Tracer | None = None
+        self.index_error: errors.TracerIndexError | None = None  # the last one raised
+
+    def param(self, type_: ArrayType, origin: str | Callable[[], str] | None = None) -> Tracer:
+        """A new parameter of the region."""
+        value = Value(type_)
+        self.params.append(value)
+        return Tracer(self, value, origin or "a parameter of this branch or loop body")
+
+    def read(self, x: Any) -> Atom:
+        """`x` as an operand here: a value or literal of this region.
+
+        Raises:
+            EscapedTracerError: a tracer whose trace is over.
+            TypeError: not an array or a number.
+        """
+        if isinstance(x, Tracer):
+            return x.atom if x.owner is self else self._lift(x.owner, x.atom, x)
+        if is_foreign(x):
+            x = self.adopt(x)
+        type_ = type_of(x)
+        if type_.shape == ():
+            return Literal.of(x, type_)
+        return self._constant(x, type_)
+
+    def adopt(self, x: Any) -> Any:
+        """A foreign array as an Array: the same one each time, for its elements are copied."""
+        if self.parent is not None:
+            return self.parent.adopt(x)
+        known = self.adopted.get(id(x))
+        if known is None:
+            known = self.adopted[id(x)] = (x, adopted(x))
+        return known[1]
+
+    def _lift(self, owner: Trace, atom: Atom, tracer: Tracer) -> Atom:
+        if owner is self or isinstance(atom, Literal):
+            return atom
+        if self.parent is None:
+            raise errors.EscapedTracerError(tracer)
+        outer = self.parent._lift(owner, atom, tracer)
+        return self._capture(outer)
+
+    def _capture(self, outer: Atom) -> Atom:
+        if isinstance(outer, Literal):
+            return outer
+        if outer not in self.captures:
+            self.captures[outer] = Value(outer.type)
+        return self.captures[outer]
+
+    def _constant(self, x: Any, type_: ArrayType) -> Atom:
+        if self.parent is not None:
+            return self._capture(self.parent._constant(x, type_))
+        content = np.asarray(x, type_.dtype).tobytes()  # later writes by the user stay outside
+        known = self.constants.get((type_, content))
+        if known is None:
+            known = self.constants[type_, content] = Value(type_)
+        return known
+
+    def token(self) -> Atom:
+        """What the next effect takes: the token left by the last, or else that given to the region.
+
+        The outermost region makes its first token itself.
+        """
+        if self.last_token is None:
+            if self.parent is None:
+                operands, attrs = [Literal.of(False, TOKEN)], {"shape": TOKEN.shape}
+                (self.last_token,) = self.record(_op("broadcast_to"), operands, attrs)
+            else:
+                self.first_token = Value(TOKEN)
+                self.last_token = Tracer(self, self.first_token)
+        return self.last_token.atom
+
+    def perform(self, op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> None:
+        """Append an effect, which happens after those so far."""
+        atoms = [self.read(x) for x in operands]
+        (self.last_token,) = self.record(op, [self.token(), *atoms], attrs)
+
+    def record(
+        self,
+        op: Op,
+        operands: Sequence[Atom],
+        attrs: Mapping[str, Any],
+        regions: tuple[Region, ...] = (),
+    ) -> tuple[Tracer, ...]:
+        """Type-check and append one equation; its results as tracers."""
+        types = op.result_types([a.type for a in operands], attrs, regions)
+        outputs = tuple([Value(t) for t in types])
+        own = dict(attrs) if attrs else NO_ATTRS
+        source = user_source(2)  # this, and what calls it
+        self.eqns.append(Eqn(op, tuple(operands), outputs, own, regions, source))
+        return tuple([Tracer(self, value) for value in outputs])
+
+    def close(self, results: Sequence[Any]) -> Region:
+        """The finished region. Captures follow the parameters, in order of first use."""
+        atoms = tuple(map(self.read, results))
+        params = (*self.params, *self.captures.values(), *self.constants.values())
+        return Region(params, tuple(self.eqns), atoms)
+
+
+def current_trace() -> Trace | None:
+    """The innermost trace in progress in this thread; None if there is none."""
+    return innermost.trace
+
+
+class Active:
+    """A context in which a trace is current; whatever happens, the one before is so again after."""
+
+    __slots__ = ("_around", "_trace")
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+
+    def __enter__(self) -> None:
+        self._around, innermost.trace = innermost.trace, self._trace
+        if self._around is None:
+            outermost.add(self._trace)
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        innermost.trace = self._around
+        if self._around is None:
+            outermost.discard(self._trace)
+        if isinstance(error, ValueError):
+            if isinstance(error.__cause__, errors.TracerMisuseError):
+                raise error.__cause__ from None  # NumPy hides it when `array[i] = tracer` fails
+        elif isinstance(error, TypeError):
+            hidden = self._trace.index_error
+            if hidden is not None and "integer, got 'Tracer<" in str(error):
+                # NumPy drops it when `numpy.zeros(tracer)` fails
+                raise hidden.with_traceback(error.__traceback__) from None
+
+
+def recorder(args: Sequence[Any]) -> Trace | None:
+    """The trace that an op with these arguments records into, or None if it runs now.
+
+    Ops without operands record whenever a trace is in progress.
+
+    Raises:
+        EscapedTracerError: a tracer, but no trace is in progress.
+    """
+    trace = innermost.trace
+    for arg in args:
+        if isinstance(arg, Tracer):
+            if trace is None:
+                raise errors.EscapedTracerError(arg)
+            return trace
+    return None if args else trace
+
+
+def bind(trace: Trace, op: Op, args: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
+    """Record `op` on arguments: casts by its promotion rule, then the equation.
+
+    Called by `Op.__call__` only, whose `attrs` no one else has.
+    """
+    atoms = tuple(map(trace.read, args))
+    dtypes, types = op.application(tuple(map(_type, atoms)), attrs)
+    if dtypes:
+        atoms = tuple([cast(trace, a, d) for a, d in zip(atoms, dtypes, strict=True)])
+    outputs = tuple(map(Value, types))
+    source = user_source(3)  # this, `Op.__call__`, and what calls that
+    trace.eqns.append(Eqn(op, atoms, outputs, attrs or NO_ATTRS, (), source))
+    if len(outputs) != 1:
+        return tuple([Tracer(trace, value) for value in outputs])
+    result = Tracer(trace, outputs[0])
+    if op.is_view and isinstance(args[0], Tracer):
+        return views.attach(result, args[0])
+    return result
+
+
+_type = attrgetter("type")
+
+
+def cast(trace: Trace, atom: Atom, dtype: np.dtype[Any]) -> Atom:
+    """An operand in another dtype, as weak as it was; a literal is converted on the spot."""
+    if atom.type.dtype == dtype:
+        return atom
+    if isinstance(atom, Literal):
+        value = atom.value.item() if atom.type.weak else atom.value
+        return Literal.of(value, scalar_type(dtype, atom.type.weak))
+    attrs = {"dtype": dtype, "weak": True} if atom.type.weak else {"dtype": dtype}
+    (tracer,) = trace.record(_op("cast"), [atom], attrs)
+    return tracer.atom
+
+
+@cache
+def _op(name: str) -> Op:
+    from tracegraph.ir.op import get  # imports this module
+
+    return get(name)
+
+
+def trace_region(
+    fun: Callable[..., Sequence[Any]], types: Sequence[ArrayType], parent: Trace
+) -> tuple[Region, tuple[Atom, ...], tuple[Value, Atom] | None]:
+    """Trace `fun(*tracers)`, which returns a flat sequence, as a region inside `parent`.
+
+    Returns the region, the atoms of the parent's region that its trailing parameters stand for, and
+    if it has effects, the token that it takes and the one that it leaves. These are neither among
+    the region's parameters nor among its results yet.
+    """
+    inner = Trace(parent)
+    with Active(inner):
+        results = fun(*[inner.param(t) for t in types])
+        region = inner.close(results)
+    if inner.first_token is None or inner.last_token is None:
+        return region, tuple(inner.captures), None
+    return region, tuple(inner.captures), (inner.first_token, inner.last_token.atom)
+
+
+def trace_program(
+    fun: Callable[..., Sequence[Any]],
+    types: Sequence[ArrayType],
+    name: str,
+    path: Callable[[int], str] = str,
+) -> Program:
+    """Trace `fun(*tracers)`, which returns a flat sequence, as a whole program.
+
+    `path` names an input in error messages (`state['v'][1]`), by its number.
+    """
+    trace = Trace(None)
+
+    def argument(number: int) -> str:
+        return f"argument {path(number)}"
+
+    with Active(trace):
+        results = fun(*[trace.param(t, partial(argument, i)) for i, t in enumerate(types)])
+        token = () if trace.last_token is None else (trace.last_token,)
+        region = trace.close((*results, *token))
+    constants = tuple([np.ndarray(t.shape, t.dtype, data) for t, data in trace.constants])
+    return Program(name, region, constants, effects=bool(token))
+
+
+class _OwnFiles(dict[str, bool]):
+    """By name of a file of Python code, whether this package, NumPy or optree has it."""
+
+    def __missing__(self, file: str) -> bool:
+        own = self[file] = file.startswith(_OWN_DIRECTORIES)
+        return own
+
+
+_is_own = _OwnFiles()
+
+
+def user_source(own: int = 1) -> Source | None:
+    """The innermost frame outside this package and NumPy; so many frames are known to be inside."""
+    frame: FrameType | None = sys._getframe(own)
+    while frame is not None:
+        code = frame.f_code
+        if not _is_own[code.co_filename]:
+            return _source(code.co_filename, frame.f_lineno, code.co_name)
+        frame = frame.f_back
+    return None
+
+
+_source = lru_cache(maxsize=4096)(Source)

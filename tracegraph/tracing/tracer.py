@@ -1,0 +1,263 @@
+"""Tracer: what a traced function gets in place of an array."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from tracegraph import errors
+from tracegraph.ir.program import Atom
+from tracegraph.ir.types import ArrayType, result_type
+from tracegraph.tracing import views
+from tracegraph.tracing.operators import ArrayOperators
+
+if TYPE_CHECKING:
+    from tracegraph.tracing.trace import Trace
+
+MisuseError = type[errors.TracerMisuseError]
+
+
+@cache
+def _protocols() -> ModuleType:
+    from tracegraph.numpy import protocols  # built on the functions, which are built on tracers
+
+    return protocols
+
+
+def _in_place(name: str) -> Callable[[Tracer, Any], Any]:
+    """`x += y` writes to `x`; but a 0-d `x` is a scalar, as NumPy's sums are, and is rebound."""
+
+    def method(self: Tracer, other: Any) -> Any:
+        from tracegraph import numpy
+
+        result = getattr(numpy, name)(self, other)
+        if self.ndim == 0:
+            return result
+        self.assign(result, name)
+        return self
+
+    return method
+
+
+def _misuse(error: MisuseError) -> Callable[..., NoReturn]:
+    def method(self: Tracer, *args: Any, **kwargs: Any) -> NoReturn:
+        raise error(self)
+
+    return method
+
+
+class Tracer(ArrayOperators):
+    """Stands for an array while a function is traced.
+
+    It behaves as an ndarray does, wherever the elements need not be known: operators, methods,
+    indexing, NumPy's functions, and assignment to arrays that the function has made itself.
+
+    Args:
+        owner: the trace that it belongs to.
+        atom: the value that it stands for now; local mutation moves it on.
+        origin: which argument or parameter it is, if it is one; such tracers are read-only. A
+            function says it where that takes time and only messages ask.
+    """
+
+    __slots__ = ("__weakref__", "_atom", "origin", "owner", "view")
+
+    __array_priority__ = 1000.0  # for old-style array classes without __array_ufunc__
+
+    def __init__(
+        self, owner: Trace, atom: Atom, origin: str | Callable[[], str] | None = None
+    ) -> None:
+        self.owner = owner
+        self._atom = atom
+        self.origin = origin
+        self.view: views.View | None = None
+
+    @property
+    def atom(self) -> Atom:
+        """The value that this tracer stands for now."""
+        return self._atom if self.view is None else views.current(self)
+
+    def follow(self, base: Atom) -> Atom:
+        """The value that a view stands for while its base stands for `base`."""
+        if self.view is not None and self.view.seen is not base:
+            self._atom = views.derived(self, self.view)
+            self.view.seen = base
+        return self._atom
+
+    def set_atom(self, atom: Atom) -> None:
+        """Let the tracer stand for another value of its type."""
+        self._atom = atom
+
+    def assign(self, value: Any, name: str = "assignment") -> None:
+        """Write `value`, of this shape or broadcast to it, to all elements: `out=` and `x += y`.
+
+        Raises:
+            InPlaceCastError: the dtype of the value does not convert by "same_kind".
+            TracerWriteError: the tracer is read-only.
+            ValueError: the value does not broadcast to this shape.
+        """
+        from tracegraph import numpy
+        from tracegraph.ir.types import type_of
+
+        views.check_writable(self)
+        type_ = type_of(value)
+        if result_type(self.type, type_) != self.dtype and not np.can_cast(
+            type_.dtype, self.dtype, "same_kind"
+        ):
+            raise errors.InPlaceCastError(name, type_, self)
+        if np.broadcast_shapes(self.shape, type_.shape) != self.shape:
+            raise ValueError(
+                f"non-broadcastable output operand: a result of shape {type_.shape} does not fit "
+                f"in place into shape {self.shape}"
+            )
+        whole = numpy.broadcast_to(numpy.astype(value, self.dtype), self.shape)
+        views.store(self, self.owner.read(whole))
+
+    @property
+    def type(self) -> ArrayType:
+        """Dtype, shape and weakness."""
+        return self._atom.type
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The NumPy dtype."""
+        return self._atom.type.dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extents: known while tracing."""
+        return self._atom.type.shape
+
+    @property
+    def weak(self) -> bool:
+        """Whether it stands for a Python scalar, whose dtype bends to those of arrays."""
+        return self._atom.type.weak
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self._atom.type.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return self._atom.type.size
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the elements."""
+        return self._atom.type.nbytes
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self.dtype.itemsize
+
+    @property
+    def descent(self) -> str:
+        """Where it comes from, for messages: an argument, or the user's line that computed it."""
+        if self.origin is not None:
+            return self.origin if isinstance(self.origin, str) else self.origin()
+        eqn = next((e for e in self.owner.eqns if any(o is self._atom for o in e.outputs)), None)
+        if eqn is None or eqn.source is None:
+            return "a local value"
+        return f"computed at {eqn.source}"
+
+    def __repr__(self) -> str:
+        how = f"from {self.descent}" if self.origin is not None else self.descent
+        return f"Tracer<{self.type}> {how}"
+
+    def __format__(self, spec: str) -> str:
+        if spec:
+            raise errors.TracerFormatError(self)
+        return repr(self)
+
+    def __len__(self) -> int:
+        if self.ndim == 0:
+            raise TypeError(f"len() of a traced value of type {self.type}, which has no axes")
+        return self.shape[0]
+
+    def __index__(self) -> NoReturn:
+        self.owner.index_error = errors.TracerIndexError(self)
+        raise self.owner.index_error
+
+    def __iter__(self) -> Iterator[Any]:
+        if self.ndim == 0:
+            raise errors.TracerIterationError(self)
+        return (self[i] for i in range(self.shape[0]))
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        from tracegraph.tracing.indexing import setitem
+
+        setitem(self, index, value)
+
+    __iadd__ = _in_place("add")
+    __isub__ = _in_place("subtract")
+    __imul__ = _in_place("multiply")
+    __itruediv__ = _in_place("divide")
+    __ifloordiv__ = _in_place("floor_divide")
+    __imod__ = _in_place("remainder")
+    __ipow__ = _in_place("power")
+    __imatmul__ = _in_place("matmul")
+    __iand__ = _in_place("bitwise_and")
+    __ior__ = _in_place("bitwise_or")
+    __ixor__ = _in_place("bitwise_xor")
+    __ilshift__ = _in_place("left_shift")
+    __irshift__ = _in_place("right_shift")
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return _protocols().array_ufunc(ufunc, method, inputs, kwargs)
+
+    def __array_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[Any],
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+    ) -> Any:
+        return _protocols().array_function(func, args, kwargs)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if not name.startswith("_") and name not in Tracer.__slots__:
+            if hasattr(np.ndarray, name):
+                raise errors.UnsupportedAttributeError(name)
+            message = f"{errors.value_text(self)} has no attribute {name!r}"
+            raise AttributeError(message, name=name, obj=self)
+        raise AttributeError(name)
+
+    def __copy__(self) -> Any:
+        return self.copy()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return self.copy()
+
+    def fill(self, value: Any) -> None:
+        """Assign one value to all elements."""
+        self[...] = value
+
+    def sort(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Not supported."""
+        raise errors.UnsupportedByTracerError("ndarray.sort")
+
+    def nonzero(self) -> NoReturn:
+        """Not possible: the shape of the result depends on the elements."""
+        raise errors.ShapeDependentError(self, ".nonzero()")
+
+    def compress(self, condition: DTypeLike, axis: int | None = None) -> NoReturn:
+        """Not possible: the shape of the result depends on the elements."""
+        raise errors.ShapeDependentError(self, ".compress()")
+
+    __bool__ = _misuse(errors.TracerBoolError)
+    __int__ = _misuse(errors.TracerIntegerError)
+    __trunc__ = _misuse(errors.TracerIntegerError)
+    __hash__ = _misuse(errors.TracerHashError)  # type: ignore[assignment]
+    __float__ = _misuse(errors.TracerFloatError)
+    __complex__ = _misuse(errors.TracerComplexError)
+    __array__ = _misuse(errors.TracerArrayError)
+    item = _misuse(errors.TracerItemError)
+    tolist = _misuse(errors.TracerItemError)
+    tobytes = _misuse(errors.TracerItemError)

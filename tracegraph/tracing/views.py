@@ -1,0 +1,232 @@
+"""Views: tracers whose elements are those of another tracer, and local mutation through them.
+
+NumPy's rule: `row = x[0]; x[:] = 1` changes what `row` reads, and `row[:] = 1` changes `x`. A view
+therefore remembers its base and the op that derives it. It is derived anew when the base has moved
+on, and a write to it becomes a write to the base.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from operator import is_
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from tracegraph.errors import EscapedTracerError, TracerWriteError
+from tracegraph.ir.program import Atom
+
+if TYPE_CHECKING:
+    from tracegraph.ir.op import Op
+    from tracegraph.tracing.tracer import Tracer
+
+Strides = tuple[int, ...]
+
+
+@dataclass(slots=True)
+class View:
+    """How a tracer is derived: `op[attrs](base, *indices)`. `seen` is the base's value then."""
+
+    base: Tracer
+    op: Op
+    indices: tuple[Atom, ...]
+    attrs: Mapping[str, Any]
+    seen: Atom
+    strides: Strides | None = None
+    """What `strides_of` has found, once it was asked."""
+
+
+def row_major(shape: Sequence[int]) -> Strides:
+    """Strides, in elements, of a row-major array."""
+    strides, step = [], 1
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= extent
+    return tuple(reversed(strides))
+
+
+def strides_of(tracer: Tracer) -> Strides:
+    """Strides, in elements, that NumPy's array would have if the outermost base is row-major.
+
+    They decide whether a reshape of a view is a view again.
+    """
+    view = tracer.view
+    if view is None:
+        return row_major(tracer.shape)
+    if view.strides is None:
+        unknown = [view]
+        while (below := unknown[-1].base.view) is not None and below.strides is None:
+            unknown.append(below)
+        for each in reversed(unknown):  # bases first: each needs its base's
+            each.strides = _STRIDES[each.op.name](each.base, **each.attrs)
+    assert view.strides is not None
+    return view.strides
+
+
+def attach(result: Tracer, base: Tracer) -> Tracer:
+    """Mark the result of the last equation as a view of `base`, unless NumPy would have copied."""
+    eqn = result.owner.eqns[-1]
+    view = View(base, eqn.op, eqn.operands[1:], eqn.attrs, base.atom)
+    if base.view is not None and eqn.op.name == "reshape":  # that of a view may be a copy
+        view.strides = _reshaped(base.shape, strides_of(base), result.shape)
+        if view.strides is None:
+            return result
+    result.view = view
+    return result
+
+
+def current(tracer: Tracer) -> Atom:
+    """The value of a view now. Bases first: views of views may be deeper than Python's stack."""
+    chain = [tracer]
+    while (view := chain[-1].view) is not None:
+        chain.append(view.base)
+    atom = chain.pop().atom
+    for each in reversed(chain):
+        atom = each.follow(atom)
+    return atom
+
+
+def derived(tracer: Tracer, view: View) -> Atom:
+    """The value of a view, derived anew from its base."""
+    operands = [tracer.owner.read(view.base), *view.indices]
+    (fresh,) = tracer.owner.record(view.op, operands, view.attrs)
+    return fresh.atom
+
+
+def root_of(tracer: Tracer) -> Tracer:
+    """The tracer that a chain of views starts from."""
+    while tracer.view is not None:
+        tracer = tracer.view.base
+    return tracer
+
+
+def is_same_view(x: Tracer, y: Tracer) -> bool:
+    """Whether two tracers are the same elements of the same base."""
+    while x is not y and x.view is not None and y.view is not None:
+        a, b = x.view, y.view
+        same_indices = len(a.indices) == len(b.indices) and all(map(is_, a.indices, b.indices))
+        if a.op is not b.op or a.attrs != b.attrs or not same_indices:
+            return False
+        x, y = a.base, b.base
+    return x is y
+
+
+def check_writable(tracer: Tracer) -> None:
+    """Raise unless the memory behind a tracer was made in the region being traced.
+
+    Raises:
+        TracerWriteError: an argument, a value of an outer region, or a broadcast view.
+        EscapedTracerError: its trace is over.
+    """
+    from tracegraph.tracing.trace import current_trace
+
+    root = tracer
+    while root.view is not None:
+        if root.view.op.name == "broadcast_to":
+            raise TracerWriteError(tracer, "a broadcast view, several elements of which are one")
+        root = root.view.base
+    part = "" if root is tracer else "a view of "
+    trace = current_trace()
+    if root.owner is not trace:
+        if trace is None:
+            raise EscapedTracerError(root)
+        trace.read(root)  # raises if the tracer has escaped
+        raise TracerWriteError(tracer, f"{part}a value captured from outside this branch or loop")
+    if root.origin is not None:
+        raise TracerWriteError(tracer, f"{part}an argument, which belongs to the caller")
+
+
+def store(tracer: Tracer, atom: Atom) -> None:
+    """Make `atom`, of the same type, the new value of a tracer and so of what it is a view of."""
+    views: list[tuple[Tracer, View, Atom]] = []
+    while (view := tracer.view) is not None:
+        views.append((tracer, view, atom))
+        atom = _PUT[view.op.name](view, atom)
+        tracer = view.base
+    tracer.set_atom(atom)
+    for tracer, view, own in reversed(views):
+        view.seen = atom
+        tracer.set_atom(own)
+        atom = own
+
+
+def _record(view: View, name: str, operands: Sequence[Atom], **attrs: Any) -> Atom:
+    from tracegraph.ir.op import get
+
+    (out,) = view.base.owner.record(get(name), operands, attrs)
+    return out.atom
+
+
+def _put_reshape(view: View, atom: Atom) -> Atom:
+    return _record(view, "reshape", [atom], shape=view.base.shape)
+
+
+def _put_transpose(view: View, atom: Atom) -> Atom:
+    inverse = tuple(int(n) for n in np.argsort(view.attrs["axes"]))
+    return _record(view, "transpose", [atom], axes=inverse)
+
+
+def _put_slice(view: View, atom: Atom) -> Atom:
+    starts, steps = view.attrs["starts"], view.attrs["steps"]
+    operands = [view.base.atom, atom]
+    return _record(view, "scatter_set", operands, dims=(), starts=starts, steps=steps)
+
+
+def _put_gather(view: View, atom: Atom) -> Atom:
+    dims = view.attrs["dims"]
+    rest = view.base.ndim - len(dims)
+    operands = [view.base.atom, atom, *view.indices]
+    return _record(view, "scatter_set", operands, dims=dims, starts=(0,) * rest, steps=(1,) * rest)
+
+
+_PUT: Mapping[str, Callable[[View, Atom], Atom]] = {
+    "reshape": _put_reshape,
+    "transpose": _put_transpose,
+    "slice": _put_slice,
+    "gather": _put_gather,
+}
+
+
+def _reshape_strides(base: Tracer, shape: tuple[int, ...]) -> Strides:
+    """Those of a row-major array under another shape: of others they are known from the start."""
+    return row_major(shape)
+
+
+@lru_cache(maxsize=1024)
+def _reshaped(old: tuple[int, ...], strides: Strides, new: tuple[int, ...]) -> Strides | None:
+    """The strides of NumPy's reshape, or None if it copies."""
+    one = np.empty((), np.int8)  # of itemsize 1, so that strides count elements; never read
+    try:
+        return np.reshape(as_strided(one, old, strides), new, copy=False).strides
+    except ValueError:
+        return None
+
+
+def _transpose_strides(base: Tracer, axes: tuple[int, ...]) -> Strides:
+    strides = strides_of(base)
+    return tuple(strides[a] for a in axes)
+
+
+def _slice_strides(base: Tracer, steps: tuple[int, ...], **_: Any) -> Strides:
+    return tuple(s * step for s, step in zip(strides_of(base), steps, strict=True))
+
+
+def _broadcast_strides(base: Tracer, shape: tuple[int, ...]) -> Strides:
+    one = np.empty((), np.int8)
+    return np.broadcast_to(as_strided(one, base.shape, strides_of(base)), shape).strides
+
+
+def _gather_strides(base: Tracer, dims: tuple[int, ...]) -> Strides:
+    return tuple(s for axis, s in enumerate(strides_of(base)) if axis not in dims)
+
+
+_STRIDES: Mapping[str, Callable[..., Strides]] = {
+    "reshape": _reshape_strides,
+    "transpose": _transpose_strides,
+    "slice": _slice_strides,
+    "broadcast_to": _broadcast_strides,
+    "gather": _gather_strides,
+}
