@@ -70,7 +70,7 @@ def test_an_interrupted_buffer_is_dropped_in_silence_and_its_memory_is_not_in_us
     monkeypatch.setattr(sys, "unraisablehook", ignored.append)
     device = RecordingBackend().device
     before = device.memory_stats()
-    for _ in interrupted(lambda: device.pool.buffer(VECTOR), "memory"):
+    for _ in interrupted(lambda: device.pool.buffer(VECTOR), "pool"):
         assert not ignored
         assert device.memory_stats()["arrays"] == before["arrays"]
 
@@ -87,7 +87,7 @@ def test_locks_that_an_interrupted_close_asked_for_are_as_before(taken):
             assert free == (not taken)
             assert all(lock.locked() for lock in locks)
 
-    for _ in interrupted(close, "closing", "contextlib", "test_interrupted_calls"):
+    for _ in interrupted(close, "locks", "contextlib", "test_interrupted_calls"):
         assert [lock.locked() for lock in locks] == before
     assert [lock.locked() for lock in locks] == before
 
@@ -99,6 +99,6 @@ def test_locks_that_an_interrupted_close_waited_for_are_free():
         with held(locks):
             assert all(lock.locked() for lock in locks)
 
-    for _ in interrupted(close, "closing", "contextlib", "test_interrupted_calls"):
+    for _ in interrupted(close, "locks", "contextlib", "test_interrupted_calls"):
         assert not any(lock.locked() for lock in locks)
     assert not any(lock.locked() for lock in locks)

@@ -220,7 +220,7 @@ def test_after_an_interrupt_the_next_call_is_right(seed):
     given = 0, xs[0]
     for _ in range(500):
         before, given = given, (choose.randrange(3), choose.choice(xs))
-        sys.settrace(interrupt_after(choose.randrange(400), {"replicas", "patching"}))
+        sys.settrace(interrupt_after(choose.randrange(400), {"replicas", "address_updates"}))
         try:
             call(*given)
         except InterruptError:
