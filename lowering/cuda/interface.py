@@ -20,7 +20,7 @@ from lowering.plan.owners import SlotTable
 LOOKED_AT = 8
 """How many graphs that others have, or had, a build or an allocation asks whether they are gone."""
 
-ConditionalKind = Literal["if", "if_else", "switch", "while"]
+ConditionalKind = Literal["if_else", "switch", "while"]
 
 
 class Allocation(Protocol):

@@ -322,12 +322,9 @@ class CudaDriver:
         condition: Any,
         branches: int,
     ) -> tuple[Any, tuple[Any, ...]]:
-        """Add an if, if-else, switch or while node."""
+        """Add an if-else, switch or while node."""
         bodies: tuple[Any, ...]
         match kind:
-            case "if":
-                node = graph.if_then(condition)
-                bodies = (node.then,)
             case "if_else":
                 node = graph.if_else(condition)
                 bodies = (node.then, node.else_)

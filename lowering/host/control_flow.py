@@ -23,7 +23,6 @@ from lowering.plan.kernel import Predicate
 from lowering.plan.plan import (
     Graph,
     IfElseNode,
-    IfNode,
     KernelNode,
     LibraryNode,
     MemcpyNode,
@@ -96,8 +95,6 @@ class GraphWriter:
                 self._call(function, *views)
             case MemcpyNode():
                 self._call(np.copyto, _bytes(node.target), _bytes(node.source_buffer))
-            case IfNode(condition=number, then=then):
-                self._write_body(f"if {condition(number)}:", then)
             case IfElseNode(condition=number, then=then, otherwise=otherwise):
                 self._write_body(f"if {condition(number)}:", then)
                 self._write_body("else:", otherwise)

@@ -9,7 +9,6 @@ from lowering.plan.nest_analysis import nest_reads, nest_writes
 from lowering.plan.owners import NodeSlots, Slot, SlotReport
 from lowering.plan.plan import (
     IfElseNode,
-    IfNode,
     KernelNode,
     LibraryNode,
     MemcpyNode,
@@ -48,8 +47,6 @@ def _described(node: Node) -> tuple[str, str, Iterable[Buffer]]:
         case LibraryNode():
             name = f"product {node.m}x{node.k}x{node.n}"
             return "library", name, {node.left.buffer, node.right.buffer, node.target.buffer}
-        case IfNode():
-            return "if", "-", ()
         case IfElseNode():
             return "if_else", "-", ()
         case SwitchNode():

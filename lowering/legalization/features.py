@@ -1,15 +1,13 @@
-"""What a device's graphs can do: found by trying, and only where a Plan needs it.
+"""Features: what a device's graphs can do. Each is probed once, when a Plan first uses it.
 
-else_branches       an IF node with a second body for false
-switch_nodes        SWITCH nodes
-body_updates        new parameters for kernel nodes inside bodies of an executable graph
-memory_nodes        nodes that allocate memory for the launch, and free it
-programmatic_edges  kernels that are put on the device before those that they wait for have ended:
-                    known by the compute capability
-conditional_nodes   IF and WHILE nodes, on which the first three build
+body_updates        new parameters for kernel nodes in the bodies of an executable graph
+memory_nodes        nodes that allocate memory for a launch, and free it
+programmatic_edges  kernels that start before those that they depend on have ended; known by the
+                    compute capability
+conditional_nodes   IF-ELSE, SWITCH and WHILE nodes. Every supported driver has them: not probed
 
-Each can be declared missing, for tests and against a faulty driver: by `override`, or in the
-environment variable TRACEGRAPH_FEATURES, as in ``TRACEGRAPH_FEATURES="no-else,no-switch"``.
+A feature can be declared missing, for tests, debugging, or against a faulty driver: by `override`,
+or in the environment variable TRACEGRAPH_FEATURES, as in ``TRACEGRAPH_FEATURES="no-body-updates"``.
 """
 
 from __future__ import annotations
@@ -25,8 +23,6 @@ VARIABLE = "TRACEGRAPH_FEATURES"
 
 Feature = Literal[
     "conditional_nodes",
-    "else_branches",
-    "switch_nodes",
     "body_updates",
     "memory_nodes",
     "programmatic_edges",
@@ -34,8 +30,6 @@ Feature = Literal[
 
 _WORDS: Mapping[str, Feature] = {
     "no-conditional-nodes": "conditional_nodes",
-    "no-else": "else_branches",
-    "no-switch": "switch_nodes",
     "no-body-updates": "body_updates",
     "no-memory-nodes": "memory_nodes",
     "no-programmatic-edges": "programmatic_edges",
@@ -44,11 +38,9 @@ _WORDS: Mapping[str, Feature] = {
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """What graphs may hold and do. Without conditional nodes those in bodies do not matter."""
+    """What graphs may hold and do. Without conditional nodes, body updates do not matter."""
 
     conditional_nodes: bool = True
-    else_branches: bool = True
-    switch_nodes: bool = True
     body_updates: bool = True
     memory_nodes: bool = True
     programmatic_edges: bool = True
@@ -69,9 +61,9 @@ def override(**flags: bool) -> Iterator[None]:
     Raises:
         TypeError: there is no such feature.
 
-    >>> with override(switch_nodes=False):
+    >>> with override(memory_nodes=False):
     ...     declared()
-    {'switch_nodes': False}
+    {'memory_nodes': False}
     """
     names: dict[str, Feature] = {name: name for name in get_args(Feature)}
     unknown = [name for name in flags if name not in names]
@@ -102,10 +94,9 @@ def declared() -> dict[Feature, bool]:
 
 
 def probed(wanted: Iterable[Feature], supports: Callable[[Feature], bool]) -> Features:
-    """The features, of which only those `wanted` and not declared are asked of the device.
+    """The device's features. Those `wanted` and not declared are probed; others count as there.
 
-    Those that nobody wants are taken to be there. Without conditional nodes, others of graphs that
-    have them are not asked.
+    Without conditional nodes, only programmatic edges are probed.
     """
     found = declared()
     for feature in wanted:

@@ -8,7 +8,6 @@ from lowering.plan.plan import (
     ConditionalNode,
     Construct,
     IfElseNode,
-    IfNode,
     Inlined,
     KernelNode,
     LibraryNode,
@@ -23,7 +22,6 @@ from lowering.plan.plan import (
 from tracegraph.ir.program import Source, lines_of
 
 _KINDS: dict[type, str] = {
-    IfNode: "IF node",
     IfElseNode: "IF/ELSE node",
     SwitchNode: "SWITCH node",
     WhileNode: "WHILE node",

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from lowering.plan.plan import (
     Graph,
     IfElseNode,
-    IfNode,
     KernelNode,
     LibraryNode,
     MemcpyNode,
@@ -54,8 +53,6 @@ def _cluster(owner: str, label: str, body: Graph, depth: int) -> Iterator[str]:
 
 def _body_labels(node: Node) -> tuple[str, ...]:
     match node:
-        case IfNode():
-            return ("then",)
         case IfElseNode():
             return "then", "otherwise"
         case SwitchNode(branches=branches):
@@ -78,8 +75,6 @@ def _title(node: Node) -> str:
             return f"copy {source} to {target}"
         case LibraryNode(batch=batch, m=m, n=n, k=k):
             return f"matmul {batch} x ({m}, {k}) @ ({k}, {n})"
-        case IfNode():
-            return "if"
         case IfElseNode():
             return "if / else"
         case SwitchNode():

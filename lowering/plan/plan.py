@@ -3,7 +3,7 @@
     Plan  := Graph + buffers + offsets
     Graph := Node* + edges
     Node  := KernelNode | MemcpyNode | LibraryNode
-           | IfNode | IfElseNode | SwitchNode | WhileNode      each with body Graphs
+           | IfElseNode | SwitchNode | WhileNode      each with body Graphs
 
 Nodes stand in an order in which they may also be run one by one.
 """
@@ -117,16 +117,6 @@ class LibraryNode:
 
 
 @record
-class IfNode:
-    """Runs `then` if the condition is non-zero."""
-
-    condition: int
-    then: Graph
-    sources: tuple[Source, ...] = ()
-    construct: Construct | None = None
-
-
-@record
 class IfElseNode:
     """Runs `then` if the condition is non-zero, `otherwise` if not."""
 
@@ -159,7 +149,7 @@ class WhileNode:
     construct: Construct | None = None
 
 
-ConditionalNode = IfNode | IfElseNode | SwitchNode | WhileNode
+ConditionalNode = IfElseNode | SwitchNode | WhileNode
 
 Node = KernelNode | MemcpyNode | LibraryNode | ConditionalNode
 
@@ -240,8 +230,6 @@ class Plan:
 def bodies(node: Node) -> tuple[Graph, ...]:
     """The graphs inside a conditional node."""
     match node:
-        case IfNode(then=then):
-            return (then,)
         case IfElseNode(then=then, otherwise=otherwise):
             return then, otherwise
         case SwitchNode(branches=branches):
@@ -254,8 +242,6 @@ def bodies(node: Node) -> tuple[Graph, ...]:
 def with_bodies(node: ConditionalNode, graphs: Sequence[Graph]) -> ConditionalNode:
     """The node with other bodies, in the order of `bodies`."""
     match node:
-        case IfNode():
-            return altered(node, then=graphs[0])
         case IfElseNode():
             return altered(node, then=graphs[0], otherwise=graphs[1])
         case SwitchNode():

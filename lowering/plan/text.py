@@ -36,7 +36,6 @@ from lowering.plan.nest_analysis import nest_roots, nest_signals, nest_stores
 from lowering.plan.plan import (
     Graph,
     IfElseNode,
-    IfNode,
     KernelNode,
     LibraryNode,
     MatrixOperand,
@@ -142,9 +141,6 @@ def _node_lines(node: Node) -> Iterator[str]:
             left, right = _matrix(node.left), _matrix(node.right)
             sizes = f"batch={batch}, m={m}, n={n}, k={k}"
             yield f"matmul {_matrix(node.target)} = {left} @ {right}  ({sizes})"
-        case IfNode(condition=number, then=then):
-            yield f"if condition[{number}]"
-            yield from _body_lines("then", then)
         case IfElseNode(condition=number, then=then, otherwise=otherwise):
             yield f"if condition[{number}]"
             yield from _body_lines("then", then)

@@ -24,7 +24,6 @@ from lowering.plan.owners import SlotTable
 from lowering.plan.plan import (
     Graph,
     IfElseNode,
-    IfNode,
     KernelNode,
     LibraryNode,
     MatrixOperand,
@@ -162,9 +161,6 @@ class _Run:
                 self.memory.view(target)[...] = self.memory.view(source)
             case LibraryNode():
                 self.product(node)
-            case IfNode(condition=condition, then=then):
-                if self.emulator.conditions[condition]:
-                    self.graph(then)
             case IfElseNode(condition=condition, then=then, otherwise=otherwise):
                 self.graph(then if self.emulator.conditions[condition] else otherwise)
             case SwitchNode(condition=condition, branches=branches):

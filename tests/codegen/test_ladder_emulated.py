@@ -1,4 +1,4 @@
-"""Plans without else branches, switch nodes and body updates, as C++ that runs on the CPU."""
+"""Plans without body updates, as C++ that runs on the CPU."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lowering.legalization.legalize import fit
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs g++")
 
-PLAIN = Features(else_branches=False, switch_nodes=False, body_updates=False)
+PLAIN = Features(body_updates=False)
 
 BRANCHING = {
     name: case

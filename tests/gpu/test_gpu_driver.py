@@ -229,7 +229,7 @@ def test_a_node_whose_edges_are_refused_does_not_stay(driver, fill):
     with pytest.raises(RuntimeError, match="cuGraphAddKernelNode"):
         driver.add_kernel(graph, [foreign], fill, [0, 1])
     with pytest.raises(RuntimeError, match="cuGraphAddDependencies"):
-        driver.add_conditional(graph, [foreign], "if", condition, 1)
+        driver.add_conditional(graph, [foreign], "if_else", condition, 2)
     assert not graph.nodes()
 
 
@@ -266,7 +266,7 @@ def defined(driver, fill, pointer, values, looped=False):
     with definition.building() as graph:
         if looped:
             condition, _ = driver.create_condition(graph)
-            definition.add_conditional(graph, [], "if", condition, 1, node)
+            definition.add_conditional(graph, [], "if_else", condition, 2, node)
         for value in values:
             words, owned = [pointer, value], [False, False]
             kernels.append(definition.add_kernel(graph, before, fill, words, owned, node))

@@ -16,13 +16,11 @@ from lowering.cuda.device import open_device
 from lowering.cuda.graph import pointer_table as table
 from lowering.legalization import legalize as ladder
 from lowering.legalization.features import Feature, Features, override
-from lowering.plan.plan import IfNode, bodies, walk
+from lowering.plan.plan import bodies
 from lowering.scheduling import overrides as choices
 from tracegraph.testing import RandomProgram, assert_traced_equals_eager, programs
 
 MISSING: dict[str, dict[str, bool]] = {
-    "no_else": {"else_branches": False},
-    "no_switch": {"switch_nodes": False},
     "no_body_updates": {"body_updates": False},
     "host_driven": {"conditional_nodes": False},
 }
@@ -96,11 +94,10 @@ def test_a_probed_executable_uses_what_the_device_has() -> None:
 def test_missing_features_are_replaced_in_the_plan_that_runs() -> None:
     x = np.ones(500)
     lowered = tracegraph.jit(everything, device="cuda").lower(x, 3)
-    with override(else_branches=False, switch_nodes=False, body_updates=False):
+    with override(body_updates=False):
         compiled = lowered.compile()
     assert compiled.plan.tabled
-    assert sum(isinstance(node, IfNode) for node in walk(compiled.plan.graph)) == 5
-    assert "IF chain" in compiled.explain()
+    assert "addresses by table" in compiled.explain()
     np.testing.assert_array_equal(np.asarray(compiled(x, 3)), everything(x, 3))
 
 

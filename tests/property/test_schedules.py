@@ -28,7 +28,7 @@ def test_corpus_programs_give_the_same_results(name: str, way: str) -> None:
 
 @pytest.mark.parametrize("name", BRANCHING)
 def test_what_is_scheduled_is_made_fit_for_devices_that_lack_features(name: str) -> None:
-    lacking = Features(else_branches=False, switch_nodes=False, body_updates=False)
+    lacking = Features(body_updates=False)
     assert_case_agrees(CASES[name], on_host(FORCED["as_estimated"], lacking))
 
 

@@ -35,7 +35,6 @@ from lowering.plan.plan import (
     ConditionalNode,
     Graph,
     IfElseNode,
-    IfNode,
     KernelNode,
     LibraryNode,
     MemcpyNode,
@@ -197,8 +196,6 @@ def _emit_node(state: _State, graph: Any, node: Node, before: _Before) -> tuple[
             return _add_library(state, graph, node, before.nodes)
     kind: ConditionalKind
     match node:
-        case IfNode():
-            kind = "if"
         case IfElseNode():
             kind = "if_else"
         case SwitchNode():

@@ -1,8 +1,8 @@
-"""Finding out by trying what the graphs of a device can do.
+"""Feature probes: small graphs that try what a device can do.
 
-A node that cannot be added or instantiated, or an update without effect, is a feature that is
-missing; why does not matter, there is another way. Programmatic edges need no try: code for older
-devices does not wait, whatever a driver says to the edges.
+A feature is missing if its node cannot be added or instantiated, or an update has no effect; the
+reason does not matter, since there is another way. Programmatic edges are not tried: code for
+devices before sm_90 does not wait at them, whatever a driver says to the edges.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from lowering.codegen.preamble import preamble
-from lowering.cuda.interface import ConditionalKind, Driver, Launch
+from lowering.cuda.interface import Driver, Launch
 from lowering.legalization.features import Feature
 from lowering.plan.owners import SlotTable
 
@@ -38,11 +38,7 @@ def supports(feature: Feature, driver: Driver, compile_: Callable[[str], Any]) -
     try:
         match feature:
             case "conditional_nodes":
-                return _instantiates(driver, "while", 1)
-            case "else_branches":
-                return _instantiates(driver, "if_else", 2)
-            case "switch_nodes":
-                return _instantiates(driver, "switch", 2)
+                return True  # in every supported driver
             case "body_updates":
                 return _updates_bodies(driver, compile_)
             case "memory_nodes":
@@ -53,14 +49,6 @@ def supports(feature: Feature, driver: Driver, compile_: Callable[[str], Any]) -
         raise
     except Exception:
         return False
-
-
-def _instantiates(driver: Driver, kind: ConditionalKind, branches: int) -> bool:
-    graph = driver.new_graph()
-    condition, _ = driver.create_condition(graph)
-    driver.add_conditional(graph, [], kind, condition, branches)
-    driver.close(driver.instantiate(driver.tie(graph, SlotTable())))
-    return True
 
 
 def _allocates(driver: Driver) -> bool:
@@ -80,7 +68,7 @@ def _updates_bodies(driver: Driver, compile_: Callable[[str], Any]) -> bool:
     graph = driver.new_graph()
     condition, handle = driver.create_condition(graph)
     arm = driver.add_kernel(graph, [], Launch(driver.kernel(module, _ARM), _ONE, _ONE), [handle])
-    _, (body,) = driver.add_conditional(graph, [arm.node], "if", condition, 1)
+    _, (body, _) = driver.add_conditional(graph, [arm.node], "if_else", condition, 2)
     launch = Launch(driver.kernel(module, _STORE), _ONE, _ONE)
     store = driver.add_kernel(body, [], launch, [memory.pointer, 1])
     executable = driver.instantiate(driver.tie(graph, slots))

@@ -229,8 +229,7 @@ class _HostDriven:
                     self._launch(part.bodies[0])
             else:
                 chosen = _branch(part.kind, self._condition(part.condition))
-                if chosen < len(part.bodies):
-                    self._launch(part.bodies[chosen])
+                self._launch(part.bodies[chosen])
 
     def _condition(self, number: int) -> int:
         """What a condition was set to by all that was launched.

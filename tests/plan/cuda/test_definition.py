@@ -106,7 +106,7 @@ def test_a_graph_that_cannot_be_tied_is_given_up(driver, definition):
 def test_with_conditional_nodes_it_is_instantiated_once(driver, definition):
     with definition.building() as graph:
         condition, _ = driver.create_condition(graph)
-        _, (body,) = definition.add_conditional(graph, [], "if", condition, 1, NODE)
+        _, (body,) = definition.add_conditional(graph, [], "while", condition, 1, NODE)
         add(definition, body)
     definition.instantiate()
     with pytest.raises(InstantiatedTwiceError, match="step is instantiated already"):
@@ -156,7 +156,7 @@ def test_nodes_are_added_only_while_it_is_open(definition):
         pass
     for step in (
         lambda: add(definition, graph),
-        lambda: definition.add_conditional(graph, [], "if", 1, 1, NODE),
+        lambda: definition.add_conditional(graph, [], "while", 1, 1, NODE),
         lambda: definition.capture(graph, [], lambda: None, PRODUCT, []),
     ):
         with pytest.raises(NotOpenError, match="it is frozen"):
@@ -200,7 +200,7 @@ def in_state(state, definition, act):
         return act(definition.driver.new_graph())
     with suppress(InjectedError), definition.building() as graph:
         condition, _ = definition.driver.create_condition(graph)
-        definition.add_conditional(graph, [], "if", condition, 1, NODE)
+        definition.add_conditional(graph, [], "while", condition, 1, NODE)
         add(definition, graph)
         if state == "open":
             return act(graph)
@@ -227,7 +227,7 @@ def take(step, definition, graph, executable):
             add(definition, graph)
         case "add_conditional":
             condition, _ = definition.driver.create_condition(graph)
-            definition.add_conditional(graph, [], "if", condition, 1, NODE)
+            definition.add_conditional(graph, [], "while", condition, 1, NODE)
         case "add_memory":
             definition.add_memory(graph, MEMORY.nbytes, NODE)
         case "add_free":

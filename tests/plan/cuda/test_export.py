@@ -229,4 +229,4 @@ def test_a_definition_is_given_away_complete_and_once():
         with pytest.raises(UnfinishedError, match="it is given away"):
             late()
     with pytest.raises(NotOpenError):
-        definition.add_conditional(graph, [], "if", 0, 1, None)
+        definition.add_conditional(graph, [], "while", 0, 1, None)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 from corpus import CASES
-from hand_made_plans import nested_loops
 from hypothesis import given
 from running import assert_case_agrees, lowered
 
@@ -22,15 +21,11 @@ from lowering.legalization.pointer_table import bound_in_bodies, with_table
 from lowering.plan.buffer import Buffer
 from lowering.plan.explain import explain
 from lowering.plan.graph_edit import in_order, single
-from lowering.plan.kernel import MapNest, SetCondition
-from lowering.plan.nest_analysis import nest_conditions
 from lowering.plan.plan import (
-    IfElseNode,
-    IfNode,
     KernelNode,
     MemcpyNode,
     Plan,
-    SwitchNode,
+    WhileNode,
     bodies,
     own_buffers,
     walk,
@@ -39,12 +34,7 @@ from tracegraph import tree
 from tracegraph.ir.types import ArrayType
 from tracegraph.testing import RandomProgram, assert_traced_equals_eager, programs
 
-STEPS = {
-    "no_else": Features(else_branches=False),
-    "no_switch": Features(switch_nodes=False),
-    "no_body_updates": Features(body_updates=False),
-    "none_of_them": Features(else_branches=False, switch_nodes=False, body_updates=False),
-}
+NO_UPDATES = Features(body_updates=False)
 
 
 def fitted(features: Features, **options: Any) -> Callable[..., Any]:
@@ -68,17 +58,15 @@ def assert_fits(plan: Plan, features: Features) -> None:
         assert getattr(features, feature), f"the plan still needs {feature}"
 
 
-@pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("name", CASES)
-def test_corpus_programs_give_the_same_results(name: str, step: str) -> None:
-    run = fitted(STEPS[step], poison=True, order=Random(len(name)))
+def test_corpus_programs_give_the_same_results(name: str) -> None:
+    run = fitted(NO_UPDATES, poison=True, order=Random(len(name)))
     assert_case_agrees(CASES[name], run)
 
 
-@pytest.mark.parametrize("step", STEPS)
 @given(program=programs())
-def test_random_programs_give_the_same_results(step: str, program: RandomProgram) -> None:
-    run = fitted(STEPS[step], poison=True, order=Random(0))
+def test_random_programs_give_the_same_results(program: RandomProgram) -> None:
+    run = fitted(NO_UPDATES, poison=True, order=Random(0))
     assert_traced_equals_eager(program.function, *program.arguments, run=run)
 
 
@@ -90,48 +78,6 @@ def choose(i: Any, x: Any) -> Any:
 def plan_of(function: Any, *arguments: Any) -> Plan:
     plan: Plan = lowered(function, *arguments).plan
     return plan
-
-
-def test_an_if_else_becomes_a_pair_on_opposite_conditions() -> None:
-    plan = plan_of(choose, 1, np.ones(3))
-    split = ladder.split_else(plan)
-    (branch,) = (n for n in walk(plan.graph) if isinstance(n, IfElseNode))
-    then, otherwise = (n for n in walk(split.graph) if isinstance(n, IfNode))
-    assert (then.condition, otherwise.condition) == (branch.condition, plan.conditions)
-    assert split.conditions == plan.conditions + 1
-    assert then.sources == otherwise.sources == branch.sources
-    position = split.graph.nodes.index(then)
-    assert split.graph.nodes[position + 1] is otherwise
-    assert (position, position + 1) in split.graph.edges
-
-
-def test_a_switch_becomes_a_chain_with_one_condition_per_branch() -> None:
-    plan = plan_of(choose, 1, np.ones(3))
-    chained = ladder.chain_switches(plan)
-    (switch,) = (n for n in walk(plan.graph) if isinstance(n, SwitchNode))
-    tests = [n.condition for n in walk(chained.graph) if isinstance(n, IfNode)]
-    assert tests == [plan.conditions, plan.conditions + 1, plan.conditions + 2]
-    assert switch.condition not in set_conditions(chained)
-    assert set(tests) <= set_conditions(chained)
-
-
-def set_conditions(plan: Plan) -> set[int]:
-    return {
-        signal.condition
-        for node in walk(plan.graph)
-        if isinstance(node, KernelNode)
-        for nest in node.kernel.nests
-        if isinstance(nest, MapNest)
-        for signal in nest.signals
-        if isinstance(signal, SetCondition)
-    }
-
-
-def test_an_empty_branch_gets_no_node() -> None:
-    split = ladder.split_else(nested_loops())
-    tests = [node for node in walk(split.graph) if isinstance(node, IfNode)]
-    assert len(tests) == 1
-    assert tests[0].then.nodes
 
 
 def test_bodies_find_arguments_by_a_table_where_they_take_no_updates() -> None:
@@ -158,14 +104,14 @@ def test_bodies_find_arguments_by_a_table_where_they_take_no_updates() -> None:
 def test_copies_in_bodies_are_kernels_that_find_addresses_by_the_table() -> None:
     x, y = (Buffer("input", number, ArrayType("float32", (2, 3))) for number in range(2))
     out = Buffer("output", 0, x.type)
-    inner = IfNode(1, single(MemcpyNode(out, y)))
-    outer = IfNode(0, in_order([single(MemcpyNode(out, x)), single(inner)]))
+    inner = WhileNode(1, single(MemcpyNode(out, y)))
+    outer = WhileNode(0, in_order([single(MemcpyNode(out, x)), single(inner)]))
     graph = in_order([single(MemcpyNode(out, x)), single(outer)])
     plan = Plan("copies", graph, (x, y), (out,), (), {}, 0, 2)
     rewritten = with_table(plan)
     assert rewritten.tabled == (x, y, out)
     kinds = [type(node) for node in walk(rewritten.graph)]
-    assert kinds == [MemcpyNode, IfNode, KernelNode, IfNode, KernelNode]
+    assert kinds == [MemcpyNode, WhileNode, KernelNode, WhileNode, KernelNode]
     copies = [node for node in walk(rewritten.graph) if isinstance(node, KernelNode)]
     assert [set(own_buffers(copy)) for copy in copies] == [{out, x}, {out, y}]
     assert rewritten.graph.edges == plan.graph.edges
@@ -176,8 +122,6 @@ def test_a_plan_that_needs_nothing_is_not_rewritten() -> None:
     assert ladder.needed(plan) == ("programmatic_edges",)
     nothing = Features(
         conditional_nodes=True,
-        else_branches=False,
-        switch_nodes=False,
         body_updates=False,
         programmatic_edges=False,
     )
@@ -186,7 +130,7 @@ def test_a_plan_that_needs_nothing_is_not_rewritten() -> None:
 
 def test_without_conditional_nodes_the_plan_is_for_the_host_to_drive() -> None:
     plan = plan_of(choose, 1, np.ones(3))
-    driven = ladder.fit(plan, Features(conditional_nodes=False, switch_nodes=False))
+    driven = ladder.fit(plan, Features(conditional_nodes=False))
     assert driven.node_counts == plan.node_counts
     assert explain(driven).count("host-driven") == 2
 
@@ -194,20 +138,16 @@ def test_without_conditional_nodes_the_plan_is_for_the_host_to_drive() -> None:
 def test_the_table_of_control_flow_says_which_way_was_taken() -> None:
     plan = plan_of(choose, 1, np.ones(3))
     assert "SWITCH node" in explain(plan)
-    table = explain(ladder.fit(plan, Features(else_branches=False, switch_nodes=False)))
-    assert table.count("IF pair") == 2
-    assert table.count("IF chain") == 3
-    assert "no ELSE here" in table
     tabled = explain(ladder.fit(plan, Features(body_updates=False)))
     assert tabled.count("addresses by table") == 2
     assert tabled.count("SWITCH node") == 1
 
 
 def test_what_a_plan_needs() -> None:
-    assert "switch_nodes" in ladder.needed(plan_of(choose, 1, np.ones(3)))
+    assert "body_updates" in ladder.needed(plan_of(choose, 1, np.ones(3)))
     loop = plan_of(lambda x: tracegraph.while_loop(lambda c: c < 9, lambda c: c + 1, x), 1)
     assert ladder.needed(loop)[0] == "conditional_nodes"
-    assert "else_branches" not in ladder.needed(loop)
+    assert "memory_nodes" not in ladder.needed(loop)
     assert any(map(bodies, loop.graph.nodes))
 
 
@@ -218,40 +158,26 @@ def test_features_are_asked_of_the_device_only_if_wanted_and_not_declared() -> N
         asked.append(feature)
         return False
 
-    with override(switch_nodes=True):
-        found = probed(("conditional_nodes", "else_branches", "switch_nodes"), supports)
+    with override(memory_nodes=True):
+        found = probed(("conditional_nodes", "body_updates", "memory_nodes"), supports)
     assert asked == ["conditional_nodes"]
     assert not found.conditional_nodes
-    with override(conditional_nodes=True, switch_nodes=True):
-        found = probed(("conditional_nodes", "else_branches", "switch_nodes"), supports)
-    assert asked == ["conditional_nodes", "else_branches"]
-    assert found == Features(else_branches=False)
+    with override(conditional_nodes=True, memory_nodes=True):
+        found = probed(("conditional_nodes", "body_updates", "memory_nodes"), supports)
+    assert asked == ["conditional_nodes", "body_updates"]
+    assert found == Features(body_updates=False)
 
 
 def test_features_declared_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TRACEGRAPH_FEATURES", "no-else, no-body-updates")
-    assert declared() == {"else_branches": False, "body_updates": False}
-    with override(else_branches=True):
-        assert declared() == {"else_branches": True, "body_updates": False}
-    monkeypatch.setenv("TRACEGRAPH_FEATURES", "no-elses")
-    with pytest.raises(ValueError, match=r"'no-elses'.*no-else.*no-switch"):
+    monkeypatch.setenv("TRACEGRAPH_FEATURES", "no-memory-nodes, no-body-updates")
+    assert declared() == {"memory_nodes": False, "body_updates": False}
+    with override(memory_nodes=True):
+        assert declared() == {"memory_nodes": True, "body_updates": False}
+    monkeypatch.setenv("TRACEGRAPH_FEATURES", "no-memory")
+    with pytest.raises(ValueError, match=r"'no-memory'.*no-body-updates.*no-memory-nodes"):
         declared()
 
 
 def test_an_unknown_feature_cannot_be_overridden() -> None:
-    with pytest.raises(TypeError, match=r"no feature loops; .*switch_nodes"), override(loops=False):
+    with pytest.raises(TypeError, match=r"no feature loops; .*memory_nodes"), override(loops=False):
         pass
-
-
-def test_a_branch_that_does_nothing_has_no_condition_either() -> None:
-    def function(x):
-        def body(i, y):
-            return tracegraph.cond(i == 1, lambda: y * 2, lambda: y)
-
-        return tracegraph.fori_loop(0, 3, body, x)
-
-    plan = ladder.split_else(plan_of(function, np.arange(3)))
-    held = {node.condition for node in walk(plan.graph) if bodies(node)}
-    kernels = [node.kernel for node in walk(plan.graph) if isinstance(node, KernelNode)]
-    nests = [nest for kernel in kernels for nest in kernel.nests]
-    assert {c for nest in nests for c in nest_conditions(nest)} == held

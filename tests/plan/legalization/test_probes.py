@@ -76,11 +76,9 @@ def test_a_complete_device_has_every_feature(feature: Feature) -> None:
 @pytest.mark.parametrize(
     ("refused", "missing"),
     [
-        (["if_else"], {"else_branches"}),
-        (["switch"], {"switch_nodes"}),
-        (["if_else", "switch"], {"else_branches", "switch_nodes"}),
+        (["if_else"], {"body_updates"}),
         (["memory"], {"memory_nodes"}),
-        (["if", "if_else", "switch", "while"], {*ALL} - {"memory_nodes", "programmatic_edges"}),
+        (["if_else", "memory"], {"body_updates", "memory_nodes"}),
     ],
 )
 def test_what_is_refused_is_missing(refused: list[str], missing: set[Feature]) -> None:
@@ -101,14 +99,14 @@ def test_edges_are_programmatic_where_code_can_wait(arch: str, waits: bool) -> N
 def test_updates_in_bodies_must_take_effect(updates: str) -> None:
     device = Device(PartialDriver(updates=updates))
     assert not device.supports("body_updates")
-    assert device.supports("else_branches")
+    assert device.supports("memory_nodes")
 
 
 def test_a_device_is_asked_once() -> None:
     driver = PartialDriver()
     device = Device(driver)
     for _ in range(3):
-        assert device.supports("switch_nodes")
+        assert device.supports("memory_nodes")
     assert driver.count("instantiate") == 1
 
 

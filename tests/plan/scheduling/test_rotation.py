@@ -275,7 +275,7 @@ def test_results_are_those_of_the_eager_run(function: Any, unroll: int) -> None:
     run = on_host(Choices(loops="unrolled", unroll=unroll))
     lacking = on_host(
         Choices(loops="unrolled", unroll=unroll),
-        Features(else_branches=False, switch_nodes=False, body_updates=False),
+        Features(body_updates=False),
     )
     for n in (0, 1, 2, 3, 9, 10, 11) if unroll < 4 else (3, 4, 8):
         wanted = on_host(Choices(loops="conditional"))(function, X, np.int64(n))

@@ -442,7 +442,7 @@ def test_schedules_set_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_device_needs_less_where_branches_are_predicated() -> None:
-    assert "else_branches" in ladder.needed(bare(choose, FLAG, VECTOR))
+    assert "conditional_nodes" in ladder.needed(bare(choose, FLAG, VECTOR))
     assert ladder.needed(plan_of(choose, FLAG, VECTOR)) == ("programmatic_edges",)
 
 
@@ -458,7 +458,7 @@ def test_steps_of_the_ladder_keep_predicates() -> None:
         return cond(p, lambda x: x @ x, lambda x: x + 1, x)
 
     plan = plan_of(run, FLAG, NUMBER, ArrayType("float64", (4, 4)))
-    fitted = ladder.fit(plan, Features(else_branches=False, switch_nodes=False, body_updates=False))
+    fitted = ladder.fit(plan, Features(body_updates=False))
 
     def guards(plan: Plan) -> list[int]:
         kernels = [node.kernel for node in walk(plan.graph) if isinstance(node, KernelNode)]
