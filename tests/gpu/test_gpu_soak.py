@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 import tracegraph
 from tracegraph import cond, fori_loop, while_loop
+
+pytestmark = pytest.mark.soak
 
 WARM_UP, LAUNCHES = 10_000, 100_000
 MANY = 1_000_000

@@ -1,4 +1,4 @@
-"""The examples in docs/ print what the pages say.
+"""README.md and docs/: their examples run and print what they say, their lists and paths are true.
 
 A block of Python is run; what it prints must be the block of text that follows, if one does. The
 blocks of a page share their names. Each is a file ``example.py`` of its own to error messages.
@@ -11,10 +11,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-DOCS = Path(__file__).parents[2] / "docs"
+import tracegraph
+from tracegraph.tracing.tracer import Tracer
+
+ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
+DOCS = ROOT / "docs"
 PAGES = sorted(p for p in DOCS.glob("*.md") if "```python\n" in p.read_text("utf-8"))
+PROSE = [README, ROOT / "CHANGELOG.md", *sorted(DOCS.glob("*.md"))]
 
 BLOCK = re.compile(
     r"^```python\n(?P<code>.*?)^```\n(?:\s*^```text\n(?P<printed>.*?)^```$)?", re.M | re.S
@@ -39,3 +46,114 @@ def test_examples_print_what_the_page_says(page: Path, capsys: pytest.CaptureFix
     for line, code, printed in examples(page):
         exec(compile(code, "example.py", "exec"), names)
         assert capsys.readouterr().out == printed, f"{page.name}:{line}"
+
+
+def first_example() -> dict[str, Any]:
+    """The names that the README's first example defines."""
+    _, code, _ = next(examples(README))
+    names: dict[str, Any] = {"__name__": "example"}
+    exec(compile(code, "example.py", "exec"), names)
+    return names
+
+
+def test_the_first_example_gives_what_its_comment_says() -> None:
+    _, code, _ = next(examples(README))
+    *_, last = code.strip().splitlines()
+    call, comment = last.split("  # ")
+    assert repr(eval(call, first_example())) == comment
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_the_first_example_ends_for_any_input(dtype: str) -> None:
+    newton_sqrt = first_example()["newton_sqrt"]
+    info = np.finfo(dtype)
+    lowest, highest = np.log([float(info.tiny), float(info.max)])
+    exponents = np.random.default_rng(0).uniform(lowest, 0.999 * highest, 10_000)
+    special = [0, info.smallest_subnormal, info.tiny, info.eps, 1, 12345.678, info.max, np.inf]
+    x = np.concatenate([np.exp(exponents), special]).astype(dtype)
+    with tracegraph.time_limit(60):
+        root = np.asarray(newton_sqrt(x))
+        alone = [np.asarray(newton_sqrt(element)) for element in x[-len(special) :]]
+        odd = np.asarray(newton_sqrt(np.array([np.nan, -4, -info.max, -np.inf], dtype)))
+    assert root.dtype == dtype
+    np.testing.assert_allclose(root, np.sqrt(x), rtol=2 * info.eps, atol=info.tiny)
+    np.testing.assert_array_equal(alone, root[-len(special) :])
+    assert np.isnan(odd[0])
+
+
+@pytest.mark.parametrize("x", [0, 3, True, 12345.678, [1, 2], np.ones((2, 0))], ids=repr)
+def test_the_first_example_takes_numbers_of_any_kind(x: Any) -> None:
+    x = np.array(x) if isinstance(x, list) else x
+    with tracegraph.time_limit(60):
+        root = first_example()["newton_sqrt"](x)
+    np.testing.assert_allclose(np.asarray(root), np.sqrt(np.asarray(x, float)), rtol=1e-15)
+
+
+def listed(marker: str) -> list[str]:
+    """The names in the part of docs/numpy.md between a marker and the next ``<!-- end -->``."""
+    text = (DOCS / "numpy.md").read_text("utf-8")
+    part = text.partition(f"<!-- {marker} -->")[2].partition("<!-- end -->")[0]
+    return re.findall(r"`(\w+)`", part)
+
+
+def public(of: Any) -> set[str]:
+    """The functions and methods that something offers under NumPy's names."""
+    return {
+        name for name in dir(of) if not name.startswith("_") and callable(getattr(of, name, None))
+    }
+
+
+def test_the_page_about_numpy_lists_every_function() -> None:
+    import tracegraph.numpy as tnp
+
+    of_types = {"isdtype", "issubdtype"}
+    functions = {name for name in public(tnp) if not isinstance(getattr(tnp, name), type)}
+    functions = {name for name in functions - of_types if not name.endswith("_")}
+    names = listed("functions")
+    linalg = names[names.index("linalg") + 1 :]
+    assert sorted(linalg) == sorted(tnp.linalg.__all__)
+    assert sorted(names[: names.index("linalg")]) == sorted(functions)
+
+
+def test_the_page_about_numpy_lists_every_method() -> None:
+    both = public(Tracer) & public(tracegraph.Array) & public(np.ndarray)
+    values = {"item", "tolist"}  # need the elements
+    assert sorted(listed("methods")) == sorted(both - values)
+
+
+@pytest.mark.parametrize("page", PROSE, ids=lambda page: page.name)
+def test_paths_and_links_exist(page: Path) -> None:
+    text = page.read_text("utf-8")
+    text = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
+    paths = re.findall(r"`((?:tracegraph|lowering|tests|docs|examples)/[\w./]*)`", text)
+    links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", re.sub(r"`[^`]*`", "", text))
+    missing = [path for path in paths if not (ROOT / path).exists()]
+    missing += [link for link in links if not (page.parent / link).exists()]
+    assert not missing
+
+
+def test_links_within_pages_name_a_heading() -> None:
+    def anchors(page: Path) -> set[str]:
+        headings = re.findall(r"^#+ (.*)$", page.read_text("utf-8"), re.M)
+        return {re.sub(r"[^\w\- ]", "", h).lower().replace(" ", "-") for h in headings}
+
+    for page in PROSE:
+        for path, anchor in re.findall(r"\]\(([\w./]*)#([^)]*)\)", page.read_text("utf-8")):
+            target = page.parent / path if path else page
+            assert anchor in anchors(target), f"{page.name}: {path}#{anchor}"
+
+
+def test_the_layout_in_the_readme_is_that_of_the_tree() -> None:
+    """Every folder in the picture exists; every package folder is in the picture."""
+    text = README.read_text("utf-8")
+    picture = text[text.index("\ntracegraph/ ") :].partition("```")[0]
+    shown: dict[str, set[str]] = {}
+    for line in picture.strip().splitlines():
+        if not line.startswith(" "):
+            package = line.split("/")[0]
+            shown[package] = set()
+        else:
+            shown[package] |= set(re.findall(r"(\w+)/", line[:23]))
+    for package, folders in shown.items():
+        tree = {path.parent.name for path in (ROOT / package).glob("*/__init__.py")}
+        assert folders == tree - {"testing", "errors"}, package
