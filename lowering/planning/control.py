@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from lowering.allocation.in_place import place_carries
 from lowering.plan.plan import Construct
 from lowering.planning.stage import BranchStage, LoopStage
+from tracegraph.ir.control_forms import branch_parts, loop_parts
 from tracegraph.ir.program import Eqn
 
 if TYPE_CHECKING:
@@ -25,47 +26,46 @@ def control(builder: RegionBuilder, eqn: Eqn) -> None:
 
 
 def _branches(builder: RegionBuilder, eqn: Eqn) -> None:
-    predicate, *captured = eqn.operands
+    parts = branch_parts(eqn)
     condition = builder.context.condition()
-    builder.set_condition(predicate, condition)
+    builder.set_condition(parts.selector, condition)
     results = [builder.scratch(v.type) for v in eqn.outputs]
-    blocks = [builder.inside(region, {}, captured, results).finish() for region in eqn.regions]
+    blocks = [builder.inside(r, {}, parts.captures, results).finish() for r in parts.branches]
     boolean = eqn.op.name == "cond"
     schedule = "IF/ELSE node" if boolean else "SWITCH node"
-    construct = Construct(eqn.op.name, schedule, _DEFAULT, pinned=eqn.attrs.get("schedule"))
+    construct = Construct(eqn.op.name, schedule, _DEFAULT, pinned=eqn.hints.schedule)
     builder.add(BranchStage(condition, blocks, boolean, builder.sources, construct))
     builder.bindings.update(zip(eqn.outputs, results, strict=True))
 
 
 def _loop(builder: RegionBuilder, eqn: Eqn) -> None:
-    count = eqn.attrs["carry"]
-    (region,) = eqn.regions
-    first, *operands = eqn.operands
+    loop = loop_parts(eqn)
+    assert loop.entry is not None
     condition = builder.context.condition()
     carries = []
-    for atom in operands[:count]:
+    for atom in loop.init:
         buffer = builder.scratch(atom.type)
         builder.store_value(atom, buffer)
         carries.append(buffer)
-    builder.set_condition(first, condition)
+    builder.set_condition(loop.entry, condition)
 
     news = [builder.context.buffer("scratch", b.type) for b in carries]
-    own = dict(zip(region.params, carries, strict=False))
-    inner = builder.inside(region, own, operands[count:], news)
+    own = dict(zip(loop.body.params, carries, strict=False))
+    inner = builder.inside(loop.body, own, loop.captures, news)
     inner.block.owned.update(news)
     body = inner.build()
     inner.sources = builder.sources
-    inner.set_condition(region.results[-1], condition)
+    inner.set_condition(loop.body.results[-1], condition)
     inner.merge()
     place_carries(body, dict(zip(news, carries, strict=True)))
     construct = Construct(
-        eqn.attrs["construct"],
+        eqn.hints.construct or eqn.op.name,
         "WHILE node",
         _DEFAULT,
         eqn.attrs["steps"],
         eqn.attrs["max_steps"],
-        eqn.attrs["schedule"],
-        eqn.attrs["unroll"],
+        eqn.hints.schedule,
+        eqn.hints.unroll,
     )
     builder.add(LoopStage(condition, body, builder.sources, construct))
     builder.bindings.update(zip(eqn.outputs, carries, strict=True))

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from tracegraph.ir import op as ops
+from tracegraph.ir.control_forms import branch_parts, is_loop, loop_counts, loop_parts, split
 from tracegraph.ir.op import Control, Op
 from tracegraph.ir.program import Atom, Eqn, Literal, Program, Region, Value, has_regions
 from tracegraph.ir.record import altered
@@ -43,9 +44,8 @@ rotated_loop = Op(
 )
 """rotated_loop(pred, *init, *captures; carry=n), region body(carry…, captures…) -> (carry…, pred).
 
-Further attributes tell what is known of the loop: `construct`, the user's name for it, `steps`, how
-many there are, and `max_steps`, a bound; and `schedule` and `unroll`, how it is to be carried out.
-They are None where they are not known.
+Attributes `steps`, the number of iterations, and `max_steps`, a bound, are None where they are not
+known. The hint `construct` is the user's name for the loop.
 """
 
 
@@ -77,7 +77,8 @@ def _carrying(eqn: Eqn, held: Value) -> Eqn:
 
     What is carried last is `held`. In conditions nothing is checked: they ask for what is carried.
     """
-    carry = eqn.attrs["carry"]
+    loop = loop_parts(eqn)
+    carry = len(loop.init)
 
     def inserted(items: Sequence[Any], item: Any) -> tuple[Any, ...]:
         return (*items[:carry], item, *items[carry:])
@@ -86,7 +87,7 @@ def _carrying(eqn: Eqn, held: Value) -> Eqn:
     for region in eqn.regions:
         inner, before = _Builder(region.eqns), Value(_HELD)
         *results, now = region.results
-        if region is eqn.regions[-1]:  # the body
+        if region is loop.body:
             results[carry:carry] = [inner.emit("logical_and", before, now, origin=eqn)]
         elif _may_wait(eqn):
             results = [inner.emit("logical_and", *results, before, origin=eqn)]
@@ -96,7 +97,7 @@ def _carrying(eqn: Eqn, held: Value) -> Eqn:
         eqn,
         operands=inserted(eqn.operands, _TRUE),
         outputs=inserted(eqn.outputs, held),
-        attrs={**eqn.attrs, "carry": carry + 1},
+        attrs=loop_counts(eqn, carry + 1, len(loop.xs)),
         regions=tuple(regions),
     )
 
@@ -147,7 +148,7 @@ class _Builder:
         outputs = tuple([Value(v.type) for v in eqn.outputs])
         self.renamed.update(zip(eqn.outputs, outputs, strict=True))
         operands = self.resolve_all(eqn.operands)
-        self.eqns.append(Eqn(eqn.op, operands, outputs, eqn.attrs, eqn.regions, eqn.source))
+        self.eqns.append(altered(eqn, operands=operands, outputs=outputs))
 
     def add(self, eqn: Eqn) -> None:
         if not self.renamed.keys().isdisjoint(eqn.operands):
@@ -160,7 +161,7 @@ class _Builder:
         checked = (self.checked or _may_wait(eqn)) and any(map(_has_check, eqn.regions))
         eqn = altered(eqn, regions=tuple([_region(r, checked) for r in eqn.regions]))
         held = Value(_HELD)
-        if checked and "carry" in eqn.attrs:
+        if checked and is_loop(eqn):
             eqn = _carrying(eqn, held)
         elif checked:
             eqn = replace(eqn, outputs=(*eqn.outputs, held))
@@ -182,19 +183,20 @@ class _Builder:
         self.held = held if first else self.emit("logical_and", self.held, held, origin=eqn)
 
     def _switch(self, eqn: Eqn) -> None:
-        index, *captures = eqn.operands
-        last = len(eqn.regions) - 1
+        parts = branch_parts(eqn)
+        index, last = parts.selector, len(parts.branches) - 1
         low, high = (Literal.of(n, index.type.strong()) for n in (0, last))
         index = self.emit("maximum", index, low, origin=eqn)
         index = self.emit("minimum", index, high, origin=eqn)
-        self.eqns.append(replace(eqn, operands=(index, *captures)))
+        self.eqns.append(replace(eqn, operands=(index, *parts.captures)))
 
     def _while_loop(self, eqn: Eqn) -> None:
-        condition, body = eqn.regions
-        carry = eqn.attrs["carry"]
+        loop = loop_parts(eqn)
+        body, condition = loop.body, loop.condition
+        assert condition is not None
         (first,) = self.inline(condition, eqn.operands)
         inner = _Builder(body.eqns)
-        (again,) = inner.inline(condition, (*body.results, *body.params[carry:]))
+        (again,) = inner.inline(condition, (*body.results, *loop.captured_params))
         rotated = Region(body.params, tuple(inner.eqns), (*body.results, again))
         self._loop(eqn, first, eqn.operands, rotated, eqn.outputs)
 
@@ -209,20 +211,18 @@ class _Builder:
         known = eqn.attrs
         attrs = {
             "carry": len(body.results) - 1,
-            "construct": known.get("construct", eqn.op.name),
             "steps": known.get("length", known.get("trip_count")),
             "max_steps": known.get("max_steps"),
-            "schedule": known.get("schedule"),
-            "unroll": known.get("unroll"),
         }
+        hints = replace(eqn.hints, construct=eqn.hints.construct or eqn.op.name)
         operands = (first, *operands)
-        self.eqns.append(Eqn(rotated_loop, operands, outputs, attrs, (body,), eqn.source))
+        self.eqns.append(Eqn(rotated_loop, operands, outputs, attrs, (body,), eqn.source, hints))
 
     def _scan(self, eqn: Eqn) -> None:
         """Carry (step, carry…, stacked ys…); captures are the xs and those of the scan."""
-        n_carry, n_xs, length = (eqn.attrs[k] for k in ("carry", "xs", "length"))
-        init, xs, captures = _split(eqn.operands, n_carry, n_xs)
-        stacked = [v.type for v in eqn.outputs[n_carry:]]
+        loop, length = loop_parts(eqn), eqn.attrs["length"]
+        init, xs, captures = loop.init, loop.xs, loop.captures
+        stacked = [v.type for v in loop.stacked]
         if length == 0:  # no slice of the xs exists, not even for a body that never runs
             results = (*init, *(self._filled(t, eqn) for t in stacked))
             self.renamed.update(zip(eqn.outputs, results, strict=True))
@@ -232,21 +232,21 @@ class _Builder:
 
         types = [_COUNTER, *[a.type for a in init], *stacked, *[a.type for a in (*xs, *captures)]]
         params = tuple([Value(t.strong()) for t in types])
-        (step,), state, ys, rest = _split(params, 1, n_carry, len(stacked))
-        x_params, capture_params = rest[:n_xs], rest[n_xs:]
+        counts = 1, len(init), len(stacked), len(xs)
+        (step,), state, ys, x_params, capture_params = split(params, *counts)
         inner = _Builder()
         at: Atom = step
         if eqn.attrs.get("reverse"):
             at = inner.emit("subtract", Literal.of(length - 1, _COUNTER), step, origin=eqn)
         slices = [inner._slice(x, at, zero, eqn) for x in x_params]
-        yielded = inner.inline(eqn.regions[0], (*state, *slices, *capture_params))
+        results = inner.inline(loop.body, (*state, *slices, *capture_params))
+        carried, yielded = split(results, len(init))
         written = [
-            inner._write(buffer, y, at, zero, eqn)
-            for buffer, y in zip(ys, yielded[n_carry:], strict=True)
+            inner._write(buffer, y, at, zero, eqn) for buffer, y in zip(ys, yielded, strict=True)
         ]
         after = inner.emit("add", step, one, origin=eqn)
         again = inner.emit("less", after, end, origin=eqn)
-        new = (after, *yielded[:n_carry], *written)
+        new = (after, *carried, *written)
         body = Region(params, tuple(inner.eqns), (*new, again))
         first = Literal.of(length > 0, ArrayType(np.dtype(np.bool_)))
         operands = (zero, *init, *buffers, *xs, *captures)
@@ -268,12 +268,3 @@ class _Builder:
         part = self.emit(name, y, origin=eqn, attrs={"shape": (1, *shape)})
         starts = (at, *(zero for _ in shape))
         return self.emit("dynamic_update_slice", buffer, part, *starts, origin=eqn)
-
-
-def _split(atoms: Sequence[Any], *counts: int) -> list[tuple[Any, ...]]:
-    """Leading runs of given lengths, then the rest."""
-    parts, start = [], 0
-    for count in counts:
-        parts.append(tuple(atoms[start : start + count]))
-        start += count
-    return [*parts, tuple(atoms[start:])]

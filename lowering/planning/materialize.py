@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from lowering.scheduling.device_costs import Costs
+from tracegraph.ir.control_forms import is_loop, loop_parts
 from tracegraph.ir.op import (
     Contraction,
     Control,
@@ -207,8 +208,7 @@ class _Analysis:
                 for atom in eqn.operands:
                     self._require(atom)
             case Control():
-                first, captures = _split_control(eqn)
-                for atom in (first, *captures):
+                for atom in _required_by(eqn):
                     self._require(atom)
             case Effect():
                 for atom in eqn.operands:
@@ -255,9 +255,8 @@ class _Analysis:
                 index_map = "print" if eqn.op.name == "debug_print" else None
                 for k, atom in enumerate(eqn.operands):
                     self._use(atom, Site((eqn, k), index_map, atom.type.size))
-            case Control() if eqn.op.name == "rotated_loop":
-                for k in range(eqn.attrs["carry"]):
-                    atom = eqn.operands[1 + k]
+            case Control() if is_loop(eqn):
+                for k, atom in enumerate(loop_parts(eqn).init):
                     self._use(atom, Site((eqn, k), None, atom.type.size))
 
     def _visit_mapped(self, eqn: Eqn, form: Elementwise | Indexed) -> None:
@@ -369,10 +368,13 @@ def _is_folded_too(sites: Sequence[Site]) -> bool:
     return bool(results) and len(results) + len(folds) == len(sites)
 
 
-def _split_control(eqn: Eqn) -> tuple[Atom, tuple[Atom, ...]]:
-    """The condition and the captured operands of a control equation."""
-    first, *rest = eqn.operands
-    return first, tuple(rest[eqn.attrs.get("carry", 0) :])
+def _required_by(eqn: Eqn) -> Sequence[Atom]:
+    """The operands of a branch or rotated loop but for the carry: selector and captures."""
+    if not is_loop(eqn):
+        return eqn.operands
+    loop = loop_parts(eqn)
+    assert loop.entry is not None
+    return (loop.entry, *loop.captures)
 
 
 def _scalar_or(atom: Atom, index_map: Hashable) -> Hashable:

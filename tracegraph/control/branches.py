@@ -24,7 +24,7 @@ from tracegraph.control.regions import (
 from tracegraph.control.schedules import BranchSchedule, branch_schedule
 from tracegraph.ir.effects import TOKEN
 from tracegraph.ir.op import Op, get
-from tracegraph.ir.program import Atom, Literal
+from tracegraph.ir.program import Atom, Hints, Literal
 from tracegraph.ir.types import ArrayType, type_of
 from tracegraph.ops import control as ops
 from tracegraph.tracing.trace import Trace, bind, cast
@@ -67,7 +67,7 @@ def cond(
     """
     named = {"true_fun": true_fun, "false_fun": false_fun}
     require_callable("cond", named, _operand_names(operands))
-    attrs = branch_schedule("cond", schedule)
+    hints = branch_schedule("cond", schedule)
     type_ = _number_type(pred)
     if type_ is None or type_.shape != ():
         raise errors.PredicateError("cond", pred, type_)
@@ -75,7 +75,7 @@ def cond(
     trace = current_for((pred, *given.leaves))
     if trace is None:
         return true_fun(*operands) if np.asarray(pred) != 0 else false_fun(*operands)
-    return _record(trace, ops.cond, _truth(trace, pred), named, given, attrs)
+    return _record(trace, ops.cond, _truth(trace, pred), named, given, hints)
 
 
 def switch(
@@ -108,7 +108,7 @@ def switch(
         raise errors.NoBranchesError(branches)
     named = {f"branches[{i}]": branch for i, branch in enumerate(branches)}
     require_callable("switch", named, _operand_names(operands))
-    attrs = branch_schedule("switch", schedule)
+    hints = branch_schedule("switch", schedule)
     type_ = _number_type(index)
     if type_ is None or type_.shape != () or type_.dtype.kind not in "iu":
         raise errors.IntegerError("switch", "index", index, type_)
@@ -119,7 +119,7 @@ def switch(
     if trace is None:
         return branches[min(max(int(index), 0), len(branches) - 1)](*operands)
     number = _branch_number(trace, index, len(branches))
-    return _record(trace, ops.switch, number, named, given, attrs)
+    return _record(trace, ops.switch, number, named, given, hints)
 
 
 def _operand_names(operands: Sequence[Any]) -> list[str]:
@@ -157,7 +157,7 @@ def _record(
     selector: Atom,
     named: Mapping[str, Function],
     operands: Tree,
-    attrs: Mapping[str, Any],
+    hints: Hints,
 ) -> Any:
     atoms = [trace.read(leaf) for leaf in operands.leaves]
     types = [atom.type for atom in atoms]
@@ -178,7 +178,7 @@ def _record(
         results = (*results, TOKEN)
     regions, captures = unify_captures(branches)
     regions = tuple(cast_results(region, results) for region in regions)
-    outputs = trace.record(op, (selector, *atoms, *captures), attrs, regions)
+    outputs = trace.record(op, (selector, *atoms, *captures), {}, regions, hints)
     if effects:
         trace.last_token = outputs[count]
     return tree.unflatten(structure, outputs[:count])

@@ -28,7 +28,7 @@ from tracegraph.control.schedules import LoopSchedule, loop_schedule
 from tracegraph.control.steps import OnMaxSteps, Progress, Steps, bounded_steps, steps_of
 from tracegraph.ir.effects import TOKEN, forbidden_in
 from tracegraph.ir.op import get
-from tracegraph.ir.program import Literal
+from tracegraph.ir.program import Hints, Literal
 from tracegraph.ir.types import ArrayType, type_of
 from tracegraph.ops import control as ops
 from tracegraph.tracing.trace import Trace, cast
@@ -93,7 +93,7 @@ def while_loop(
     """
     require_callable("while_loop", {"cond_fun": cond_fun, "body_fun": body_fun}, ["carry"])
     steps = bounded_steps(cond_fun, body_fun, max_steps, on_max_steps, progress)
-    attrs = loop_schedule("while_loop", schedule, unroll)
+    hints = loop_schedule("while_loop", schedule, unroll)
     name = parameter_name(body_fun)
     carry = take_apart(init, "while_loop", name)
 
@@ -111,8 +111,8 @@ def while_loop(
             return goes_on
         return get("logical_and")(goes_on, get("less")(counters[0], steps.limit))
 
-    attrs |= {} if steps.limit is None else {"max_steps": steps.limit}
-    last = tree.unflatten(carry.structure, _trace_loop(trace, loop, condition, attrs))
+    known = {} if steps.limit is None else {"max_steps": steps.limit}
+    last = tree.unflatten(carry.structure, _trace_loop(trace, loop, condition, known, hints))
     if steps.failure is not None:  # the loop went on for as long as it might, so this is the limit
         ended = get("logical_not")(_condition(cond_fun, last))
         trace.perform(get("require"), [ended], {"failure": steps.failure})
@@ -155,7 +155,7 @@ def fori_loop(
     require_callable("fori_loop", {"body_fun": body_fun}, ["i", "carry"])
     counter = _counter_type(lower, upper)
     steps = steps_of("fori_loop", body_fun, progress, _trip_count(lower, upper))
-    attrs = loop_schedule("fori_loop", schedule, unroll)
+    hints = loop_schedule("fori_loop", schedule, unroll)
     name = parameter_name(body_fun, 1)
     carry = take_apart(init, "fori_loop", name)
 
@@ -171,11 +171,9 @@ def fori_loop(
         return get("less")(counters[0], upper)
 
     bounds = trace.read(lower), trace.read(upper)
-    known = [bound.value for bound in bounds if isinstance(bound, Literal)]
-    attrs["construct"] = "fori_loop"
-    if len(known) == 2:
-        attrs["trip_count"] = _trip_count(*known)
-    return tree.unflatten(carry.structure, _trace_loop(trace, loop, condition, attrs))
+    literals = [bound.value for bound in bounds if isinstance(bound, Literal)]
+    known = {"trip_count": _trip_count(*literals)} if len(literals) == 2 else {}
+    return tree.unflatten(carry.structure, _trace_loop(trace, loop, condition, known, hints))
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,13 +306,14 @@ def _trace_loop(
     trace: Trace,
     loop: _Loop,
     condition: Callable[[Leaves, Leaves], Any],
-    attrs: Mapping[str, Any],
+    known: Mapping[str, Any],
+    hints: Hints,
 ) -> tuple[Tracer, ...]:
     """The leaves of the carry after a loop.
 
     What is carried is the user's carry, then the counters, then the number of steps if that is
     needed, and the token of the effects if there are any. `condition` takes the leaves of the
-    first, and the counters. `attrs` are further attributes of the equation.
+    first, and the counters. `known` are further attributes of the equation.
     """
     if loop.steps.counted:
         loop = replace(loop, counters=(*loop.counters, (_ZERO, type_of(_ZERO))))
@@ -334,8 +333,8 @@ def _trace_loop(
     tested = trace_tree(test, types, trace, loop.construct, loop.function)
     (region, body_region), captures = unify_captures([tested, stepped])
     regions = (region, cast_results(body_region, types))
-    attrs = {"carry": len(init), **attrs}
-    outputs = trace.record(ops.while_loop, (*init, *captures), attrs, regions)
+    attrs = {"carry": len(init), **known}
+    outputs = trace.record(ops.while_loop, (*init, *captures), attrs, regions, hints)
     if effects:
         trace.last_token = outputs[count]
     return outputs[:split]

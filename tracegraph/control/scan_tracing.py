@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -25,6 +25,7 @@ from tracegraph.control.regions import (
 from tracegraph.control.steps import Steps
 from tracegraph.ir.effects import TOKEN
 from tracegraph.ir.op import get
+from tracegraph.ir.program import Hints
 from tracegraph.ir.types import ArrayType, type_of
 from tracegraph.ops import control as ops
 from tracegraph.tracing.trace import Trace, cast
@@ -48,7 +49,7 @@ class Body:
     """What a scan repeats: `call(carry, x)` returns a carry and a y.
 
     `function` is the user's function, `name` what it calls the carry, and `result` what messages
-    call y. `pinned` has the attributes that say how its loops are to be carried out.
+    call y. `hints` are those of the scans that it is recorded as.
     """
 
     construct: str
@@ -57,7 +58,7 @@ class Body:
     name: str
     result: str
     steps: Steps
-    pinned: Mapping[str, Any]
+    hints: Hints
 
     def apart(self, y: Any) -> Tree:
         """The leaves of a y."""
@@ -127,16 +128,14 @@ def _record(
         init.append(trace.token())
     (region,), captures = unify_captures([traced])
     operands = (*init, *(trace.read(x) for x in xs.leaves), *captures)
-    attrs: dict[str, Any] = {
+    attrs = {
         "carry": len(init),
         "xs": len(xs.leaves),
         "length": len(steps),
         "reverse": bool(reverse),
-        **body.pinned,
     }
-    if body.construct != ops.scan.name:
-        attrs["construct"] = body.construct
-    outputs = trace.record(ops.scan, operands, attrs, (cast_results(region, results),))
+    region = cast_results(region, results)
+    outputs = trace.record(ops.scan, operands, attrs, (region,), body.hints)
     if effects:
         trace.last_token = outputs[count]
     after, _, y = traced.structure.children()

@@ -69,7 +69,7 @@ def scan(
     stacked = take_apart(xs, "scan", "xs")
     count = _length("scan", stacked, length)
     steps = steps_of("scan", f, progress, count)
-    pinned = loop_schedule("scan", schedule)
+    hints = loop_schedule("scan", schedule)
 
     def call(carry: Any, x: Any) -> tuple[Any, Any]:
         result = f(carry, x)
@@ -77,7 +77,7 @@ def scan(
             raise errors.ScanBodyError(f, result)
         return result[0], result[1]
 
-    body = Body("scan", f, call, parameter_name(f), "y", steps, pinned)
+    body = Body("scan", f, call, parameter_name(f), "y", steps, hints)
     return _scan(body, carry, stacked, count, reverse, _block_size(unroll, count))
 
 
@@ -109,8 +109,8 @@ def map(  # the construct's own name
     stacked = take_apart(xs, "map", "xs")
     count = _length("map", stacked, None)
     steps = steps_of("map", f, progress, count)
-    pinned = loop_schedule("map", schedule)
-    body = Body("map", f, lambda carry, x: (carry, f(x)), "carry", "result", steps, pinned)
+    hints = loop_schedule("map", schedule)
+    body = Body("map", f, lambda carry, x: (carry, f(x)), "carry", "result", steps, hints)
     return _scan(body, take_apart((), "map", "carry"), stacked, count, False, 1)[1]
 
 

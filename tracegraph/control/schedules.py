@@ -11,37 +11,42 @@ import operator
 from typing import Any, Literal, get_args
 
 from tracegraph import errors
+from tracegraph.ir.program import Hints
 
 BranchSchedule = Literal["conditional", "predicated"]
 LoopSchedule = Literal["conditional", "unrolled"]
 
+_RECORDED_OTHERWISE = ("fori_loop", "map")
+"""Loops that are recorded as an op of another name."""
 
-def branch_schedule(construct: str, schedule: str | None) -> dict[str, Any]:
-    """The attributes of a branch's equation that say how it is to be carried out.
+
+def branch_schedule(construct: str, schedule: str | None) -> Hints:
+    """The hints of a branch's equation.
 
     Raises:
         ScheduleError: there is no such schedule.
 
-    >>> branch_schedule("cond", "predicated"), branch_schedule("cond", None)
-    ({'schedule': 'predicated'}, {})
+    >>> branch_schedule("cond", "predicated")
+    Hints(schedule='predicated', unroll=None, construct=None)
     """
-    return _named(construct, schedule, get_args(BranchSchedule))
+    return Hints(_checked(construct, schedule, get_args(BranchSchedule)))
 
 
-def loop_schedule(construct: str, schedule: str | None, unroll: Any = None) -> dict[str, Any]:
-    """The attributes of a loop's equation; `unroll` is the number of steps in one iteration.
+def loop_schedule(construct: str, schedule: str | None, unroll: Any = None) -> Hints:
+    """The hints of a loop's equation; `unroll` is the number of steps in one iteration.
 
     Raises:
         ScheduleError: there is no such schedule, or it makes no such number of steps.
 
     >>> loop_schedule("while_loop", None, 4)
-    {'schedule': 'unrolled', 'unroll': 4}
-    >>> loop_schedule("while_loop", None, 1)
-    {'schedule': 'conditional'}
+    Hints(schedule='unrolled', unroll=4, construct=None)
+    >>> loop_schedule("fori_loop", None, 1)
+    Hints(schedule='conditional', unroll=None, construct='fori_loop')
     """
-    attrs = _named(construct, schedule, get_args(LoopSchedule))
+    named = construct if construct in _RECORDED_OTHERWISE else None
+    schedule = _checked(construct, schedule, get_args(LoopSchedule))
     if unroll is None:
-        return attrs
+        return Hints(schedule, None, named)
     try:
         factor = operator.index(unroll)
     except TypeError:
@@ -50,15 +55,15 @@ def loop_schedule(construct: str, schedule: str | None, unroll: Any = None) -> d
         raise errors.ScheduleError(construct, "unroll", "None or an int of at least 1", unroll)
     if schedule == "conditional" and factor > 1:
         raise errors.ScheduleError(construct, "unroll", "1 where schedule='conditional'", unroll)
-    return (
-        {"schedule": "conditional"} if factor == 1 else {"schedule": "unrolled", "unroll": factor}
-    )
+    if factor == 1:
+        return Hints("conditional", None, named)
+    return Hints("unrolled", factor, named)
 
 
-def _named(construct: str, schedule: Any, known: tuple[str, ...]) -> dict[str, Any]:
+def _checked(construct: str, schedule: Any, known: tuple[str, ...]) -> str | None:
     if schedule is None:
-        return {}
+        return None
     if not isinstance(schedule, str) or schedule not in known:
         needed = f"None, {', '.join(map(repr, known[:-1]))} or {known[-1]!r}"
         raise errors.ScheduleError(construct, "schedule", needed, schedule)
-    return {"schedule": schedule}
+    return schedule

@@ -2,7 +2,7 @@
 
     Program := "program" name Region            the trailing parameters are bound to `constants`
     Region  := (params) { Eqn* -> results }      closed: uses its parameters and own equations only
-    Eqn     := outputs "=" op [attrs] operands Region*      # the user's file:line
+    Eqn     := outputs "=" op [attrs, hints] operands Region*      # the user's file:line
     Atom    := Value | Literal                   what an operand or a result may be
 
 All of it is frozen data. Values and equations are compared by identity.
@@ -11,7 +11,7 @@ All of it is frozen data. Values and equations are compared by identity.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field, fields
 from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -84,9 +84,34 @@ class Region:
         return tuple([atom.type for atom in self.results])
 
 
+@dataclass(frozen=True, slots=True)
+class Hints:
+    """What a user asks of the lowering of a branch or loop. The results do not depend on it.
+
+    `schedule` and `unroll` pin how the graph carries it out. `construct` is the function that the
+    user called, where the op has another name: a fori_loop is recorded as a while_loop.
+    """
+
+    schedule: str | None = None
+    unroll: int | None = None
+    construct: str | None = None
+
+    def given(self) -> dict[str, Any]:
+        """The hints that are given, by name."""
+        values = ((each.name, getattr(self, each.name)) for each in fields(self))
+        return {name: value for name, value in values if value is not None}
+
+
+NO_HINTS = Hints()
+
+
 @record
 class Eqn:
-    """One application of an op. `attrs` values are hashable: ints, strings, dtypes, tuples."""
+    """One application of an op.
+
+    `attrs` are part of what is computed; their values are hashable: ints, strings, dtypes, tuples.
+    `hints` are not. Equations that differ in hints alone compute the same.
+    """
 
     op: Op
     operands: tuple[Atom, ...]
@@ -94,6 +119,7 @@ class Eqn:
     attrs: Mapping[str, Any] = field(default_factory=lambda: NO_ATTRS)
     regions: tuple[Region, ...] = ()
     source: Source | None = None
+    hints: Hints = NO_HINTS
 
 
 @record

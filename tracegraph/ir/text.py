@@ -15,12 +15,12 @@ not of a Python scalar's dtype carry theirs: `1.0:f32`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from tracegraph.ir.program import Atom, Eqn, Literal, Program, Region, Source, Value
+from tracegraph.ir.program import NO_HINTS, Atom, Eqn, Literal, Program, Region, Source, Value
 from tracegraph.ir.types import SHORT_NAMES
 
 COMMENT_COLUMN = 72
@@ -121,7 +121,7 @@ class _Printer:
         operands = "".join(f" {self.atom(a)}" for a in eqn.operands)
         left = self.typed(eqn.outputs)
         name = ("op", eqn.op.name)
-        line = _Line(depth, *left, " = " if left else "", name, _attrs_text(eqn.attrs), operands)
+        line = _Line(depth, *left, " = " if left else "", name, attrs_text(eqn), operands)
         line.source, line.marked = eqn.source, eqn is self.mark
         yield line
         for role, region in zip(role_names(eqn), eqn.regions, strict=True):
@@ -149,9 +149,11 @@ def _literal_text(literal: Literal) -> str:
     return f"{literal.value!s}{suffix}"
 
 
-def _attrs_text(attrs: Mapping[str, Any]) -> str:
-    shown = (f"{name}={_attr_text(value)}" for name, value in attrs.items())
-    return f"[{', '.join(shown)}]" if attrs else ""
+def attrs_text(eqn: Eqn) -> str:
+    """The attributes of an equation, then its hints: `[carry=1, schedule=unrolled, unroll=4]`."""
+    shown = {**eqn.attrs, **eqn.hints.given()} if eqn.hints is not NO_HINTS else eqn.attrs
+    text = ", ".join(f"{name}={_attr_text(value)}" for name, value in shown.items())
+    return f"[{text}]" if shown else ""
 
 
 def _attr_text(value: Any) -> str:

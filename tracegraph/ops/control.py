@@ -1,9 +1,8 @@
 """Ops with regions: cond, switch, while_loop, scan.
 
 Regions are closed: what they use of the values around them arrives as trailing operands (captures),
-the same for every region of an op. Types agree when dtype and shape do; whether a type is weak
-matters only to the promotion of what is traced next. `schedule` and `unroll` say how the graph is
-to carry an op out, where the user does: they change no result.
+the same for every region of an op (`ir/control_forms.py`). Types agree when dtype and shape do;
+whether a type is weak matters only to the promotion of what is traced next.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tracegraph import limits
+from tracegraph.ir.control_forms import split
 from tracegraph.ir.interpret import run_region
 from tracegraph.ir.op import Control, Op, register
 from tracegraph.ir.program import Region
@@ -60,27 +60,17 @@ def _branch_types(regions: Sequence[Region], captures: Types) -> Types:
     return _meet([region.result_types for region in regions])
 
 
-def _cond_type(
-    pred: ArrayType,
-    *captures: ArrayType,
-    regions: Sequence[Region] = (),
-    schedule: str | None = None,
-) -> Types:
+def _cond_type(pred: ArrayType, *captures: ArrayType, regions: Sequence[Region] = ()) -> Types:
     _count(regions, 2)
     _agree("the predicate", [pred], [_TRUTH])
     return _branch_types(regions, captures)
 
 
-def _cond(pred: Any, *captures: Any, regions: Sequence[Region], **known: str) -> Arrays:
+def _cond(pred: Any, *captures: Any, regions: Sequence[Region]) -> Arrays:
     return run_region(regions[0] if pred else regions[1], captures)
 
 
-def _switch_type(
-    index: ArrayType,
-    *captures: ArrayType,
-    regions: Sequence[Region] = (),
-    schedule: str | None = None,
-) -> Types:
+def _switch_type(index: ArrayType, *captures: ArrayType, regions: Sequence[Region] = ()) -> Types:
     if not regions:
         raise TypeError("needs at least one region")
     if index.shape != () or index.dtype not in (np.int32, np.int64):
@@ -88,7 +78,7 @@ def _switch_type(
     return _branch_types(regions, captures)
 
 
-def _switch(index: Any, *captures: Any, regions: Sequence[Region], **known: str) -> Arrays:
+def _switch(index: Any, *captures: Any, regions: Sequence[Region]) -> Arrays:
     return run_region(regions[min(max(int(index), 0), len(regions) - 1)], captures)
 
 
@@ -98,11 +88,8 @@ def _while_type(
     regions: Sequence[Region] = (),
     trip_count: int | None = None,
     max_steps: int | None = None,
-    construct: str = "while_loop",
-    schedule: str | None = None,
-    unroll: int | None = None,
 ) -> Types:
-    """`construct` is the name that the user knows the loop by."""
+    """`trip_count` is the number of iterations where it is known, `max_steps` an upper bound."""
     _count(regions, 2)
     condition, body = regions
     _takes("the condition", condition, operands)
@@ -117,7 +104,7 @@ def _while_type(
 
 def _while(*operands: Any, carry: int, regions: Sequence[Region], **known: Any) -> Arrays:
     condition, body = regions
-    state, captures = operands[:carry], operands[carry:]
+    state, captures = split(operands, carry)
     while run_region(condition, (*state, *captures))[0]:
         limits.check()
         state = run_region(body, (*state, *captures))
@@ -131,18 +118,16 @@ def _scan_type(
     length: int,
     reverse: bool,
     regions: Sequence[Region] = (),
-    construct: str = "scan",
-    schedule: str | None = None,
 ) -> Types:
     _count(regions, 1)
     (body,) = regions
-    stacked = operands[carry : carry + xs]
+    init, stacked, captures = split(operands, carry, xs)
     for i, x in enumerate(stacked):
         if x.shape[:1] != (length,):
             raise TypeError(f"xs operand {i} must have leading extent {length}: got {x}")
     slices = [x.with_shape(x.shape[1:]) for x in stacked]
-    _takes("the body", body, [*operands[:carry], *slices, *operands[carry + xs :]])
-    _agree("carry results of the body", body.result_types[:carry], operands[:carry])
+    _takes("the body", body, [*init, *slices, *captures])
+    _agree("carry results of the body", body.result_types[:carry], init)
     ys = (ArrayType(t.dtype, (length, *t.shape)) for t in body.result_types[carry:])
     return (*(p.type for p in body.params[:carry]), *ys)
 
@@ -154,14 +139,9 @@ def _scan(
     length: int,
     reverse: bool,
     regions: Sequence[Region],
-    **known: str,
 ) -> Arrays:
     (body,) = regions
-    state, stacked, captures = (
-        operands[:carry],
-        operands[carry : carry + xs],
-        operands[carry + xs :],
-    )
+    state, stacked, captures = split(operands, carry, xs)
     ys = tuple(np.empty((length, *t.shape), t.dtype) for t in body.result_types[carry:])
     for i in reversed(range(length)) if reverse else range(length):
         limits.check()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from tracegraph.ir.control_forms import branch_parts, is_loop, loop_counts, loop_parts
 from tracegraph.ir.program import Atom, Eqn, Literal, Program, Region, Value
 from tracegraph.ir.record import altered
 from tracegraph.passes.rewrite import Defs, Replacement, map_atoms, rewrite, substitute
@@ -24,27 +25,29 @@ def tidy_captures(program: Program, settled: set[Region] | None = None) -> Progr
 
 
 def _tidy(eqn: Eqn, defs: Defs) -> Replacement | None:
-    if eqn.op.name in ("while_loop", "scan"):
-        return _tidy_loop(eqn)
-    if eqn.op.name in ("cond", "switch"):
-        if _are_distinct_values(eqn.operands[1:]):
-            return None
-        operands, regions = _merged(eqn.operands[1:], eqn.regions, 0)
-        tidied = altered(eqn, operands=(eqn.operands[0], *operands), regions=regions)
-        return Replacement(eqn.outputs, (tidied,))
-    return None
+    return _tidy_loop(eqn) if is_loop(eqn) else _tidy_branches(eqn)
+
+
+def _tidy_branches(eqn: Eqn) -> Replacement | None:
+    parts = branch_parts(eqn)
+    if _are_distinct_values(parts.captures):
+        return None
+    operands, regions = _merged(parts.captures, parts.branches, 0)
+    tidied = altered(eqn, operands=(parts.selector, *operands), regions=regions)
+    return Replacement(eqn.outputs, (tidied,))
 
 
 def _tidy_loop(eqn: Eqn) -> Replacement | None:
-    carry, body = eqn.attrs["carry"], eqn.regions[-1]
+    loop = loop_parts(eqn)
+    body, carry = loop.body, len(loop.init)
     constant = [
         i
-        for i in range(carry)
-        if body.results[i] is body.params[i] and eqn.operands[i].type == body.params[i].type
+        for i, atom in enumerate(loop.init)
+        if body.results[i] is body.params[i] and atom.type == body.params[i].type
     ]
-    first = carry + eqn.attrs.get("xs", 0)
-    if not constant and _are_distinct_values(eqn.operands[first:]):
+    if not constant and _are_distinct_values(loop.captures):
         return None
+    first = carry + len(loop.xs)
     varying = [i for i in range(len(eqn.operands)) if i not in constant]
     order = [*varying, *constant]
     kept = [i for i in range(len(body.results)) if i not in constant]
@@ -59,7 +62,7 @@ def _tidy_loop(eqn: Eqn) -> Replacement | None:
         eqn,
         operands=operands,
         outputs=tuple(eqn.outputs[i] for i in kept),
-        attrs={**eqn.attrs, "carry": carry - len(constant)},
+        attrs=loop_counts(eqn, carry - len(constant), len(loop.xs)),
         regions=merged,
     )
     atoms = (eqn.operands[i] if i in constant else v for i, v in enumerate(eqn.outputs))

@@ -6,10 +6,11 @@ is a result, and needs all effects before it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import is_
 from typing import Any, TypeVar
 
+from tracegraph.ir.control_forms import branch_parts, is_loop, loop_counts, loop_parts
 from tracegraph.ir.program import Atom, Eqn, Literal, Program, Region, Value
 from tracegraph.ir.record import altered
 
@@ -35,9 +36,9 @@ def _prune(region: Region, results: Sequence[Atom]) -> tuple[Region, set[Atom]]:
     for eqn in reversed(region.eqns):
         if live.isdisjoint(eqn.outputs):
             continue
-        prune = _CONTROL.get(eqn.op.name) if eqn.regions else None
-        if prune is not None:
-            eqn = prune(eqn, [i for i, value in enumerate(eqn.outputs) if value in live])
+        if eqn.regions:
+            used = [i for i, value in enumerate(eqn.outputs) if value in live]
+            eqn = _prune_loop(eqn, used) if is_loop(eqn) else _prune_branches(eqn, used)
         kept.append(eqn)
         live.update(eqn.operands)
     kept.reverse()
@@ -51,59 +52,41 @@ def _are_same(new: Sequence[object], old: Sequence[object]) -> bool:
 
 
 def _prune_branches(eqn: Eqn, used: list[int]) -> Eqn:
-    """Branches of a cond or switch: results, and captures that none of the branches uses."""
-    pruned = [_prune(region, _pick(region.results, used)) for region in eqn.regions]
-    kept = _used_params(pruned, range(len(eqn.operands) - 1))
+    """A cond or switch without results that are not used, and captures that no branch uses."""
+    parts = branch_parts(eqn)
+    pruned = [_prune(region, _pick(region.results, used)) for region in parts.branches]
+    kept = _used_params(pruned, range(len(parts.captures)))
     return _updated(
         eqn,
-        operands=(eqn.operands[0], *_pick(eqn.operands[1:], kept)),
+        operands=(parts.selector, *_pick(parts.captures, kept)),
         outputs=_pick(eqn.outputs, used),
         regions=tuple(_with_params(region, kept) for region, _ in pruned),
     )
 
 
-def _prune_while(eqn: Eqn, used: list[int]) -> Eqn:
-    """Carries of a while_loop that serve only themselves, and captures."""
-    condition, body = eqn.regions
-    carry = eqn.attrs["carry"]
-    tested, in_condition = _prune(condition, condition.results)
-    needed = {*used, *(i for i, p in enumerate(condition.params[:carry]) if p in in_condition)}
-    carries = _live_carries(body, carry, needed, ())
-    pruned = [(tested, in_condition), _prune(body, _pick(body.results, carries))]
-    kept = [*carries, *_used_params(pruned, range(carry, len(eqn.operands)))]
-    return _updated(
-        eqn,
-        operands=_pick(eqn.operands, kept),
-        outputs=_pick(eqn.outputs, carries),
-        attrs={**eqn.attrs, "carry": len(carries)},
-        regions=tuple(_with_params(region, kept) for region, _ in pruned),
-    )
-
-
-def _prune_scan(eqn: Eqn, used: list[int]) -> Eqn:
-    """Carries of a scan that serve only themselves, xs, stacked results, and captures."""
-    (body,) = eqn.regions
-    carry, slices = eqn.attrs["carry"], eqn.attrs["carry"] + eqn.attrs["xs"]
+def _prune_loop(eqn: Eqn, used: list[int]) -> Eqn:
+    """A loop without carries that serve only themselves, and unused xs, captures and results."""
+    loop = loop_parts(eqn)
+    condition, body, carry = loop.condition, loop.body, len(loop.init)
+    needed = {i for i in used if i < carry}
     stacked = [i for i in used if i >= carry]
-    carries = _live_carries(body, carry, set(used) - set(stacked), _pick(body.results, stacked))
-    pruned = _prune(body, _pick(body.results, [*carries, *stacked]))
-    xs = _used_params([pruned], range(carry, slices))
-    kept = [*carries, *xs, *_used_params([pruned], range(slices, len(eqn.operands)))]
+    pruned = []
+    if condition is not None:
+        tested = _prune(condition, condition.results)
+        pruned.append(tested)
+        needed.update(i for i, p in enumerate(condition.params[:carry]) if p in tested[1])
+    carries = _live_carries(body, carry, needed, _pick(body.results, stacked))
+    pruned.append(_prune(body, _pick(body.results, [*carries, *stacked])))
+    slices = carry + len(loop.xs)
+    xs = _used_params(pruned, range(carry, slices))
+    kept = [*carries, *xs, *_used_params(pruned, range(slices, len(eqn.operands)))]
     return _updated(
         eqn,
         operands=_pick(eqn.operands, kept),
         outputs=_pick(eqn.outputs, [*carries, *stacked]),
-        attrs={**eqn.attrs, "carry": len(carries), "xs": len(xs)},
-        regions=(_with_params(pruned[0], kept),),
+        attrs=loop_counts(eqn, len(carries), len(xs)),
+        regions=tuple(_with_params(region, kept) for region, _ in pruned),
     )
-
-
-_CONTROL: dict[str, Callable[[Eqn, list[int]], Eqn]] = {
-    "cond": _prune_branches,
-    "switch": _prune_branches,
-    "while_loop": _prune_while,
-    "scan": _prune_scan,
-}
 
 
 def _live_carries(body: Region, carry: int, needed: set[int], others: Iterable[Atom]) -> list[int]:

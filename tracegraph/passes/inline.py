@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tracegraph.ir.control_forms import branch_parts, loop_parts
 from tracegraph.ir.program import Atom, Eqn, Literal, Program, Region, Value
 from tracegraph.ir.record import altered
 from tracegraph.passes.rewrite import (
@@ -26,22 +27,23 @@ def inline(program: Program, settled: set[Region] | None = None) -> Program:
 
 
 def _cond(eqn: Eqn, defs: Defs) -> Replacement | None:
-    pred, *captures = eqn.operands
-    if not isinstance(pred, Literal):
+    parts = branch_parts(eqn)
+    if not isinstance(parts.selector, Literal):
         return None
-    return _inlined(eqn.regions[0 if pred.value else 1], captures)
+    return _inlined(parts.branches[0 if parts.selector.value else 1], parts.captures)
 
 
 def _switch(eqn: Eqn, defs: Defs) -> Replacement | None:
-    index, *captures = eqn.operands
-    if not isinstance(index, Literal):
+    parts = branch_parts(eqn)
+    if not isinstance(parts.selector, Literal):
         return None
-    return _inlined(eqn.regions[min(max(int(index.value), 0), len(eqn.regions) - 1)], captures)
+    index = min(max(int(parts.selector.value), 0), len(parts.branches) - 1)
+    return _inlined(parts.branches[index], parts.captures)
 
 
 def _while_loop(eqn: Eqn, defs: Defs) -> Replacement | None:
     if eqn.attrs.get("trip_count") == 0:
-        return Replacement(eqn.operands[: eqn.attrs["carry"]])
+        return Replacement(loop_parts(eqn).init)
     return None
 
 

@@ -90,7 +90,7 @@ def substitute(eqn: Eqn, env: Mapping[Value, Atom]) -> Eqn:
     if env.keys().isdisjoint(eqn.operands):
         return eqn
     operands = tuple(map_atoms(eqn.operands, env))
-    return Eqn(eqn.op, operands, eqn.outputs, eqn.attrs, eqn.regions, eqn.source)
+    return Eqn(eqn.op, operands, eqn.outputs, eqn.attrs, eqn.regions, eqn.source, eqn.hints)
 
 
 def map_atoms(atoms: Sequence[Atom], env: Mapping[Value, Atom]) -> list[Atom]:

@@ -20,7 +20,18 @@ import optree
 
 from tracegraph import errors
 from tracegraph.ir.effects import TOKEN
-from tracegraph.ir.program import NO_ATTRS, Atom, Eqn, Literal, Program, Region, Source, Value
+from tracegraph.ir.program import (
+    NO_ATTRS,
+    NO_HINTS,
+    Atom,
+    Eqn,
+    Hints,
+    Literal,
+    Program,
+    Region,
+    Source,
+    Value,
+)
 from tracegraph.ir.types import ArrayType, scalar_type, type_of
 from tracegraph.tracing import views
 from tracegraph.tracing.foreign import adopted, is_foreign
@@ -144,13 +155,14 @@ class Trace:
         operands: Sequence[Atom],
         attrs: Mapping[str, Any],
         regions: tuple[Region, ...] = (),
+        hints: Hints = NO_HINTS,
     ) -> tuple[Tracer, ...]:
         """Type-check and append one equation; its results as tracers."""
         types = op.result_types([a.type for a in operands], attrs, regions)
         outputs = tuple([Value(t) for t in types])
         own = dict(attrs) if attrs else NO_ATTRS
         source = user_source(2)  # this, and what calls it
-        self.eqns.append(Eqn(op, tuple(operands), outputs, own, regions, source))
+        self.eqns.append(Eqn(op, tuple(operands), outputs, own, regions, source, hints))
         return tuple([Tracer(self, value) for value in outputs])
 
     def close(self, results: Sequence[Any]) -> Region:
