@@ -9,7 +9,7 @@ import numpy as np
 
 from lowering.codegen.constants import constant, wide_constant
 from lowering.codegen.preamble import c_type, is_half, kind, value_type
-from lowering.codegen.source_writer import Body
+from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.kernel import Store
 from tracegraph.ir.op import Combiner, Elementwise
 from tracegraph.ir.scalar import (
@@ -88,7 +88,7 @@ def expr_type(expr: Expr) -> str:
     return WIDE if isinstance(expr, AsIndex) else c_type(expr.dtype)
 
 
-def pending(body: Body, roots: Iterable[Expr]) -> list[Expr]:
+def pending(writer: SourceWriter, roots: Iterable[Expr]) -> list[Expr]:
     """The roots and all below them that is not yet computed, operands before users."""
     order: list[Expr] = []
     seen: set[Expr] = set()
@@ -97,60 +97,60 @@ def pending(body: Body, roots: Iterable[Expr]) -> list[Expr]:
         expr, ready = stack.pop()
         if ready:
             order.append(expr)
-        elif expr not in seen and body.name(expr) is None:
+        elif expr not in seen and writer.name(expr) is None:
             seen.add(expr)
             stack.append((expr, True))
             stack.extend((child, False) for child in reversed(expr.children))
     return order
 
 
-def compute(body: Body, roots: Iterable[Expr]) -> None:
+def compute(writer: SourceWriter, roots: Iterable[Expr]) -> None:
     """Write the statements that compute the roots and all below them that is not yet computed."""
-    for expr in pending(body, roots):
+    for expr in pending(writer, roots):
         if isinstance(expr, Const):
-            body.bind(expr, constant(expr))
+            writer.bind(expr, constant(expr))
             continue
-        name = body.fresh()
-        body.line(f"const {expr_type(expr)} {name} = {_text(body, expr)};")
-        body.bind(expr, name)
+        name = writer.fresh()
+        writer.line(f"const {expr_type(expr)} {name} = {_text(writer, expr)};")
+        writer.bind(expr, name)
 
 
-def hoist(body: Body, roots: Iterable[Expr], axis: Expr) -> None:
+def hoist(writer: SourceWriter, roots: Iterable[Expr], axis: Expr) -> None:
     """Compute what the roots need and does not depend on an axis, ahead of the loop over it."""
-    order = pending(body, roots)
+    order = pending(writer, roots)
     moving: set[Expr] = set()
     for expr in order:
         if expr is axis or not moving.isdisjoint(expr.children):
             moving.add(expr)
-    compute(body, [expr for expr in order if expr not in moving and type(expr) is not Const])
+    compute(writer, [expr for expr in order if expr not in moving and type(expr) is not Const])
 
 
-def index(body: Body, expr: Expr) -> str:
+def index(writer: SourceWriter, expr: Expr) -> str:
     """The text of a computed index expression."""
     if isinstance(expr, Const):
         return _literal(int(expr.value.real))
-    return _named(body, expr)
+    return _named(writer, expr)
 
 
-def value(body: Body, expr: Expr) -> str:
+def value(writer: SourceWriter, expr: Expr) -> str:
     """The text of a computed expression, of exactly the C++ type of its dtype."""
-    name = _named(body, expr)
+    name = _named(writer, expr)
     exact = c_type(expr.dtype)
     return name if isinstance(expr, Const) or expr_type(expr) == exact else cast(exact, name)
 
 
-def operand(body: Body, expr: Expr) -> str:
+def operand(writer: SourceWriter, expr: Expr) -> str:
     """The text of a computed expression in the type that it is computed with."""
     if isinstance(expr, Const):
         return wide_constant(expr)
-    return widen(expr.dtype, value(body, expr))
+    return widen(expr.dtype, value(writer, expr))
 
 
-def write_store(body: Body, store: Store, text: str) -> None:
+def write_store(writer: SourceWriter, store: Store, text: str) -> None:
     """Write one flat store, of a text instead of the store's own value."""
-    target = f"{body.pointers[store.buffer]}[{index(body, store.indices[0])}]"
-    guard = "" if store.guard is None else f"if ({value(body, store.guard)}) "
-    body.line(f"{guard}{target} = {text};")
+    target = f"{writer.pointers[store.buffer]}[{index(writer, store.indices[0])}]"
+    guard = "" if store.guard is None else f"if ({value(writer, store.guard)}) "
+    writer.line(f"{guard}{target} = {text};")
 
 
 def stored(stores: Iterable[Store]) -> list[Expr]:
@@ -163,21 +163,21 @@ def stored(stores: Iterable[Store]) -> list[Expr]:
     ]
 
 
-def _named(body: Body, expr: Expr) -> str:
-    name = body.name(expr)
+def _named(writer: SourceWriter, expr: Expr) -> str:
+    name = writer.name(expr)
     if name is None:
         raise KeyError(f"an expression of class {type(expr).__name__} is used but not computed")
     return name
 
 
-def _text(body: Body, expr: Expr) -> str:
-    write: Callable[[Body, Any], str] | None = _WRITERS.get(type(expr))
+def _text(writer: SourceWriter, expr: Expr) -> str:
+    write: Callable[[SourceWriter, Any], str] | None = _WRITERS.get(type(expr))
     if write is None:
         raise KeyError(f"{expr} stands for nothing here: it is no axis or result of this nest")
-    return write(body, expr)
+    return write(writer, expr)
 
 
-def _sum(body: Body, expr: Sum) -> str:
+def _sum(writer: SourceWriter, expr: Sum) -> str:
     ends = [bounds(term) for term, _ in expr.terms]
     reach = abs(expr.offset)
     for limits, (_, factor) in zip(ends, expr.terms, strict=True):
@@ -185,7 +185,7 @@ def _sum(body: Body, expr: Sum) -> str:
     widen = reach >= INT_LIMIT  # some partial sum may not fit, even if the whole does
     parts: list[str] = []
     for term, factor in expr.terms:
-        name = index(body, term)
+        name = index(writer, term)
         name = cast(WIDE, name) if widen and expr_type(term) != WIDE else name
         product = name if abs(factor) == 1 else f"{name} * {_literal(abs(factor))}"
         parts += ["+" if factor > 0 else "-", product]
@@ -196,7 +196,7 @@ def _sum(body: Body, expr: Sum) -> str:
     return cast("int", text) if widen and expr_type(expr) == "int" else text
 
 
-def _unsigned(body: Body, dividend: Expr, operation: str, divisor: int) -> str | None:
+def _unsigned(writer: SourceWriter, dividend: Expr, operation: str, divisor: int) -> str | None:
     """`dividend operation divisor` in unsigned arithmetic, which is cheaper.
 
     None if the dividend may be negative.
@@ -205,23 +205,23 @@ def _unsigned(body: Body, dividend: Expr, operation: str, divisor: int) -> str |
     if limits is None or limits[0] < 0:
         return None
     if fits_int(limits) and divisor < INT_LIMIT:
-        return f"tg_u32({index(body, dividend)}) {operation} {divisor}u"
-    return f"tg_u64({index(body, dividend)}) {operation} {divisor}ull"
+        return f"tg_u32({index(writer, dividend)}) {operation} {divisor}u"
+    return f"tg_u64({index(writer, dividend)}) {operation} {divisor}ull"
 
 
-def _floor_divide(body: Body, expr: FloorDiv) -> str:
-    text = _unsigned(body, expr.operand, "/", expr.divisor)
+def _floor_divide(writer: SourceWriter, expr: FloorDiv) -> str:
+    text = _unsigned(writer, expr.operand, "/", expr.divisor)
     if text is None:
-        x, divisor = index(body, expr.operand), _literal(expr.divisor)
+        x, divisor = index(writer, expr.operand), _literal(expr.divisor)
         text = f"{x} >= 0 ? {x} / {divisor} : -1 - (-1 - {x}) / {divisor}"
     return cast(expr_type(expr), text)
 
 
-def _modulo(body: Body, expr: Mod) -> str:
-    text = _unsigned(body, expr.operand, "%", expr.divisor)
+def _modulo(writer: SourceWriter, expr: Mod) -> str:
+    text = _unsigned(writer, expr.operand, "%", expr.divisor)
     if text is None:
         divisor = _literal(expr.divisor)
-        rest = f"{index(body, expr.operand)} % {divisor}"
+        rest = f"{index(writer, expr.operand)} % {divisor}"
         text = f"{rest} < 0 ? {rest} + {divisor} : {rest}"
     return cast(expr_type(expr), text)
 
@@ -230,47 +230,47 @@ def _literal(number: int) -> str:
     return f"{number}ll" if abs(number) >= INT_LIMIT else str(number)
 
 
-def _clamp(body: Body, expr: Clamp) -> str:
-    x, low, high = index(body, expr.operand), _literal(expr.low), _literal(expr.high)
+def _clamp(writer: SourceWriter, expr: Clamp) -> str:
+    x, low, high = index(writer, expr.operand), _literal(expr.low), _literal(expr.high)
     return cast(expr_type(expr), f"{x} < {low} ? {low} : {x} > {high} ? {high} : {x}")
 
 
-def _select(body: Body, expr: Select) -> str:
-    choice = f"{value(body, expr.chosen)} : {value(body, expr.other)}"
-    return f"{value(body, expr.predicate)} ? {choice}"
+def _select(writer: SourceWriter, expr: Select) -> str:
+    choice = f"{value(writer, expr.chosen)} : {value(writer, expr.other)}"
+    return f"{value(writer, expr.predicate)} ? {choice}"
 
 
-def _load(body: Body, expr: Load) -> str:
-    element = f"{body.pointers[expr.buffer]}[{index(body, expr.indices[0])}]"
+def _load(writer: SourceWriter, expr: Load) -> str:
+    element = f"{writer.pointers[expr.buffer]}[{index(writer, expr.indices[0])}]"
     if expr.guard is None:
         return element
-    return f"{value(body, expr.guard)} ? {element} : {c_type(expr.dtype)}()"
+    return f"{value(writer, expr.guard)} ? {element} : {c_type(expr.dtype)}()"
 
 
-def _apply(body: Body, expr: Apply) -> str:
+def _apply(writer: SourceWriter, expr: Apply) -> str:
     form = expr.op.form
     if not isinstance(form, Elementwise):
         raise TypeError(f"op {expr.op.name} is not elementwise: it has no scalar expression")
     native = form.c.get("e") if is_half(expr.args[0].dtype) else None
     if native is not None:
-        return native.format(*(value(body, arg) for arg in expr.args))
+        return native.format(*(value(writer, arg) for arg in expr.args))
     text = template(form.c, expr.args[0].dtype, f"op {expr.op.name}")
-    args = [operand(body, arg) for arg in expr.args]
+    args = [operand(writer, arg) for arg in expr.args]
     result = text.format(*args, **dict(expr.attrs), T=c_type(expr.dtype))
     return round_to(expr.dtype, result)
 
 
-_WRITERS: dict[type[Expr], Callable[[Body, Any], str]] = {
+_WRITERS: dict[type[Expr], Callable[[SourceWriter, Any], str]] = {
     Sum: _sum,
     FloorDiv: _floor_divide,
     Mod: _modulo,
     Clamp: _clamp,
-    Compare: lambda body, e: f"{index(body, e.left)} {e.relation} {index(body, e.right)}",
-    Both: lambda body, e: f"{value(body, e.left)} && {value(body, e.right)}",
+    Compare: lambda writer, e: f"{index(writer, e.left)} {e.relation} {index(writer, e.right)}",
+    Both: lambda writer, e: f"{value(writer, e.left)} && {value(writer, e.right)}",
     Select: _select,
     Load: _load,
     Apply: _apply,
-    AsValue: lambda body, e: f"tg_cast<{c_type(e.dtype)}>({index(body, e.operand)})",
-    AsIndex: lambda body, e: cast(WIDE, value(body, e.operand)),
+    AsValue: lambda writer, e: f"tg_cast<{c_type(e.dtype)}>({index(writer, e.operand)})",
+    AsIndex: lambda writer, e: cast(WIDE, value(writer, e.operand)),
 }
 """How each expression that is not bound is written; its operands are computed already."""

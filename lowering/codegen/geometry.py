@@ -8,27 +8,31 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from lowering.codegen import geometry_records as shapes
+from lowering.codegen import geometry_records as records
 from lowering.codegen.geometry_records import (
     FULL_DEVICE,
-    MapShape,
-    PrintShape,
-    ScanShape,
-    ScatterShape,
-    Shape,
-    TileShape,
+    LaunchGeometry,
+    MapGeometry,
+    PrintGeometry,
+    ScanGeometry,
+    ScatterGeometry,
+    TileGeometry,
 )
-from lowering.codegen.maps.transpose_tiles import Crossing, crossing
-from lowering.codegen.nest_kinds import PlainNest
+from lowering.codegen.maps.transpose_tiles import Transpose, find_transpose
+from lowering.codegen.nest_kinds import CanonicalNest
 from lowering.codegen.preamble import is_half
-from lowering.codegen.rows.accumulator_layout import PLACE_BYTES, cell_bytes, told_offsets
+from lowering.codegen.rows.accumulator_layout import (
+    TICKET_SHARED_BYTES,
+    accumulator_bytes,
+    partial_offsets,
+)
 from lowering.codegen.rows.cluster_geometry import (
     MOST_ROW_THREADS,
     cluster_of,
     cluster_threads,
     most_row_threads,
 )
-from lowering.codegen.rows.row_geometry import reduce_shape, steps_kept
+from lowering.codegen.rows.row_geometry import row_geometry, steps_kept
 from lowering.fusion.access_patterns import VECTOR_BYTES, WORD_BYTES, loop_is_contiguous
 from lowering.plan.kernel import (
     Accumulator,
@@ -58,62 +62,66 @@ MOST_SHARES = 2048
 MOST_LONG_LINES = 2048
 
 
-def block_threads(nests: tuple[PlainNest, ...]) -> int:
+def block_threads(nests: tuple[CanonicalNest, ...]) -> int:
     """Threads in each block of a kernel of nests: a power of two, as few as these can use."""
     wanted = max((_demand(nest) for nest in nests), default=1)
     rows = [nest for nest in nests if isinstance(nest, RowNest)]
     most = max((_most_row_threads(nest) for nest in rows), default=MOST_THREADS)
     threads = min(max(power_of_two(wanted), FEWEST_THREADS), most)
-    widest = max((cell_bytes(nest_accumulators(nest)) for nest in rows), default=1)
-    while threads * widest > SHARED_LIMIT - PLACE_BYTES and threads > 1:
+    widest = max((accumulator_bytes(nest_accumulators(nest)) for nest in rows), default=1)
+    while threads * widest > SHARED_LIMIT - TICKET_SHARED_BYTES and threads > 1:
         threads //= 2
     return threads
 
 
-def nest_shape(nest: PlainNest, threads: int, cluster: int = 1) -> Shape:
+def nest_geometry(nest: CanonicalNest, threads: int, cluster: int = 1) -> LaunchGeometry:
     """The geometry of one nest in blocks of `threads` threads; of rows, in clusters of blocks."""
     match nest:
         case MapNest():
-            found = crossing(nest)
-            return map_shape(nest, threads) if found is None else tile_shape(nest, found, threads)
+            found = find_transpose(nest)
+            return (
+                map_geometry(nest, threads)
+                if found is None
+                else tile_geometry(nest, found, threads)
+            )
         case RowNest():
-            return reduce_shape(nest, threads, cluster)
+            return row_geometry(nest, threads, cluster)
         case ScanNest():
-            return scan_shape(nest, threads)
+            return scan_geometry(nest, threads)
         case ScatterNest(space=space, repeats=repeats):
-            return scatter_shape(prod(space[:repeats]), prod(space[repeats:]), threads)
+            return scatter_geometry(prod(space[:repeats]), prod(space[repeats:]), threads)
         case PrintNest():
-            return PrintShape(threads)
+            return PrintGeometry(threads)
 
 
-def map_shape(nest: MapNest, threads: int) -> MapShape:
+def map_geometry(nest: MapNest, threads: int) -> MapGeometry:
     """Geometry of independent points: the one place that decides what a thread takes on.
 
     That is one point, or one vector, for as long as there are not more threads than run together.
     """
     points = prod(nest.space)
-    if points < shapes.MANY_THREADS:
-        return MapShape(threads, 1, ceil_div(points, threads))
+    if points < records.MANY_THREADS:
+        return MapGeometry(threads, 1, ceil_div(points, threads))
     accesses: list[Load | Store] = [*nest.stores, *loads([store.value for store in nest.stores])]
     widest = max(access.buffer.type.dtype.itemsize for access in accesses)
     width = max(VECTOR_BYTES // widest, 1)
-    if widest > WORD_BYTES and points < FEW_WIDE * shapes.MANY_THREADS:
+    if widest > WORD_BYTES and points < FEW_WIDE * records.MANY_THREADS:
         width = 1
-    each = width if points < width * shapes.MANY_THREADS else width * VECTORS_PER_THREAD
+    each = width if points < width * records.MANY_THREADS else width * VECTORS_PER_THREAD
     if any(store.buffer.space == "input" for store in nest.stores):
         points += width - 1  # the first group may begin before the first point
-    return MapShape(threads, each, ceil_div(points, threads * each), width)
+    return MapGeometry(threads, each, ceil_div(points, threads * each), width)
 
 
-def tile_shape(nest: MapNest, found: Crossing, threads: int) -> TileShape:
-    """Geometry of a map with a crossing."""
-    crossed = found.stored, found.loaded
-    tiles = prod(found.tiles(axis, nest.space) for axis in crossed)
-    others = prod(extent for axis, extent in enumerate(nest.space) if axis not in crossed)
-    return TileShape(threads, found, tiles * others, found.offsets()[-1])
+def tile_geometry(nest: MapNest, found: Transpose, threads: int) -> TileGeometry:
+    """Geometry of a map with a transpose."""
+    transposed = found.stored, found.loaded
+    tiles = prod(found.tiles(axis, nest.space) for axis in transposed)
+    others = prod(extent for axis, extent in enumerate(nest.space) if axis not in transposed)
+    return TileGeometry(threads, found, tiles * others, found.offsets()[-1])
 
 
-def scan_shape(nest: ScanNest, threads: int) -> ScanShape:
+def scan_geometry(nest: ScanNest, threads: int) -> ScanGeometry:
     """Geometry of a running fold.
 
     float16 and bfloat16 are always folded in order, for they are rounded at each step. So is all
@@ -122,20 +130,24 @@ def scan_shape(nest: ScanNest, threads: int) -> ScanShape:
     length, dtype = nest.space[nest.axis], nest.store.value.dtype
     lines = prod(n for axis, n in enumerate(nest.space) if axis != nest.axis) if length else 0
     together = length >= LONG_LINE and lines <= MOST_LONG_LINES and not is_half(dtype)
-    together = together and threads >= shapes.WARP
+    together = together and threads >= records.WARP
     if together:
         splits = 1
         if 0 < lines < FULL_DEVICE:
             splits = max(1, min(MOST_SHARES // lines, length // LEAST_SHARE))
-        shape = ScanShape(threads, True, lines * splits, threads * max(dtype.itemsize, 8), splits)
+        geometry = ScanGeometry(
+            threads, True, lines * splits, threads * max(dtype.itemsize, 8), splits
+        )
         if splits > 1:
-            nbytes = told_offsets((Accumulator(nest.combiner, nest.store.value),), shape.blocks, 1)
-            shape = replace(shape, workspace_bytes=nbytes[-1])
-        return shape
-    return ScanShape(threads, False, ceil_div(lines, threads), 0)
+            nbytes = partial_offsets(
+                (Accumulator(nest.combiner, nest.store.value),), geometry.blocks, 1
+            )
+            geometry = replace(geometry, workspace_bytes=nbytes[-1])
+        return geometry
+    return ScanGeometry(threads, False, ceil_div(lines, threads), 0)
 
 
-def scatter_shape(steps: int, points: int, threads: int) -> ScatterShape:
+def scatter_geometry(steps: int, points: int, threads: int) -> ScatterGeometry:
     """Geometry of updates: `steps` of them in order, at each of `points` independent points.
 
     Walking costs little beside updating, which waits for memory; so a long walk with few points is
@@ -144,10 +156,10 @@ def scatter_shape(steps: int, points: int, threads: int) -> ScatterShape:
     owners = 1
     if steps >= LONG_WALK and points:
         owners = max(1, min(power_of_two(steps) // 8, MOST_WALKERS // power_of_two(points)))
-    return ScatterShape(threads, owners, ceil_div(points * owners, threads) if steps else 0)
+    return ScatterGeometry(threads, owners, ceil_div(points * owners, threads) if steps else 0)
 
 
-def _demand(nest: PlainNest) -> int:
+def _demand(nest: CanonicalNest) -> int:
     match nest:
         case RowNest(space=space, loop=loop):
             return prod(space) * ceil_div(prod(loop), 4)
@@ -155,7 +167,7 @@ def _demand(nest: PlainNest) -> int:
             return MOST_THREADS if space[axis] >= LONG_LINE else prod(space)
         case ScatterNest(space=space, repeats=repeats):
             steps, points = prod(space[:repeats]), prod(space[repeats:])
-            return points * scatter_shape(steps, points, MOST_THREADS).owners
+            return points * scatter_geometry(steps, points, MOST_THREADS).owners
         case PrintNest(arguments=arguments):
             return max((prod(a.shape) for a in arguments), default=1)
         case MapNest(space=space):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lowering.codegen.maps.transpose_tiles import Crossing
+from lowering.codegen.maps.transpose_tiles import Transpose
 from lowering.codegen.offsets import offsets_of
 
 WARP = 32  # threads that run together
@@ -18,7 +18,7 @@ LARGE_ROWS = 1 << 20  # steps of rows from which a thread takes several as one
 
 
 @dataclass(frozen=True, slots=True)
-class MapShape:
+class MapGeometry:
     """`blocks` blocks of threads with `points` points each; a block's points are contiguous.
 
     Of these, `width` that follow each other may be accessed as one.
@@ -31,17 +31,17 @@ class MapShape:
 
 
 @dataclass(frozen=True, slots=True)
-class TileShape:
-    """Each block has one tile of a crossing."""
+class TileGeometry:
+    """Each block has one tile of a transpose."""
 
     threads: int
-    crossing: Crossing
+    transpose: Transpose
     blocks: int
     shared_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
-class ReduceShape:
+class RowGeometry:
     """A block is `outputs` × `lanes` threads; the lanes share the loop of one output, or row.
 
     With `adjacent`, lanes of one output are neighbours, else outputs are. `splits` blocks share the
@@ -76,24 +76,24 @@ class ReduceShape:
         return 1 if self.adjacent else self.outputs
 
     @property
-    def by_exchange(self) -> bool:
+    def by_shuffle(self) -> bool:
         """Whether the lanes of an output are neighbours in whole warps, which exchange results."""
         return self.adjacent and self.threads >= WARP
 
     @property
-    def cells(self) -> int:
+    def shared_slots(self) -> int:
         """Results that a block has in shared memory at a time, for each cell of a fold."""
-        if not self.by_exchange:
+        if not self.by_shuffle:
             return self.threads if self.lanes > 1 else 0
         return self.threads // WARP if self.lanes > WARP else 0
 
     def shared_offsets(self, cells: Iterable[np.dtype[Any]]) -> list[int]:
         """Where in shared memory the results of each cell begin, and where the last end."""
-        return offsets_of(self.cells * cell.itemsize for cell in cells)
+        return offsets_of(self.shared_slots * cell.itemsize for cell in cells)
 
 
 @dataclass(frozen=True, slots=True)
-class ScanShape:
+class ScanGeometry:
     """One thread a line; or, with `together`, `splits` blocks a line."""
 
     threads: int
@@ -105,7 +105,7 @@ class ScanShape:
 
 
 @dataclass(frozen=True, slots=True)
-class ScatterShape:
+class ScatterGeometry:
     """`owners` threads for each independent point: they all walk the updates in order, and each
     makes those to the targets that it owns. A power of two.
     """
@@ -116,7 +116,7 @@ class ScatterShape:
 
 
 @dataclass(frozen=True, slots=True)
-class PrintShape:
+class PrintGeometry:
     """One block, which shares the place of its record in the print ring."""
 
     threads: int
@@ -124,4 +124,6 @@ class PrintShape:
     shared_bytes: int = 16
 
 
-Shape = MapShape | TileShape | ReduceShape | ScanShape | ScatterShape | PrintShape
+LaunchGeometry = (
+    MapGeometry | TileGeometry | RowGeometry | ScanGeometry | ScatterGeometry | PrintGeometry
+)

@@ -13,9 +13,9 @@ from lowering.plan.kernel import (
     ScatterNest,
 )
 
-PlainNest = MapNest | RowNest | ScanNest | ScatterNest | PrintNest
+CanonicalNest = MapNest | RowNest | ScanNest | ScatterNest | PrintNest
 
 
-def plain(nest: Nest) -> PlainNest:
+def canonical(nest: Nest) -> CanonicalNest:
     """The nest, a reduction as what it is: one pass over each row that stores nothing."""
     return as_rows(nest) if isinstance(nest, ReduceNest) else nest

@@ -58,9 +58,9 @@ _PARTS = (
     "half.cuh",
     "complex.cuh",
     "cluster.cuh",
-    "shares.cuh",
+    "partials.cuh",
     "dependents.cuh",
-    "fetch.cuh",
+    "prefetch.cuh",
 )
 
 

@@ -12,7 +12,7 @@ from lowering.codegen.parameters import (
     StepCount,
     StopFlag,
 )
-from lowering.codegen.source_writer import Body
+from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.kernel import Publish, Require, SetCondition, Signal, Store
 
 STOPPED = "stopped"
@@ -32,33 +32,33 @@ def signal_parameters(signals: Iterable[Signal], loops: Set[int]) -> Iterator[Pa
                 yield FailureWord()
 
 
-def write_stop_check(body: Body, signals: Iterable[Signal]) -> None:
+def write_stop_check(writer: SourceWriter, signals: Iterable[Signal]) -> None:
     """Load the stop flag if a signal needs it: first of all, so that the load costs no time."""
-    if any(isinstance(s, SetCondition) and s.condition in body.loops for s in signals):
-        body.line(f"const tg_u32 {STOPPED} = *{body.names[StopFlag()]};")
+    if any(isinstance(s, SetCondition) and s.condition in writer.loops for s in signals):
+        writer.line(f"const tg_u32 {STOPPED} = *{writer.names[StopFlag()]};")
 
 
-def write_results(body: Body, stores: Iterable[Store], signals: Iterable[Signal]) -> None:
+def write_results(writer: SourceWriter, stores: Iterable[Store], signals: Iterable[Signal]) -> None:
     """Write flat stores and signals: everything is computed before the first of them."""
     stores, signals = tuple(stores), tuple(signals)
-    compute(body, [*stored(stores), *(signal.value for signal in signals)])
+    compute(writer, [*stored(stores), *(signal.value for signal in signals)])
     for store in stores:
-        write_store(body, store, value(body, store.value))
+        write_store(writer, store, value(writer, store.value))
     for signal in signals:
-        _write_signal(body, signal)
+        _write_signal(writer, signal)
 
 
-def _write_signal(body: Body, signal: Signal) -> None:
-    text = value(body, signal.value)
+def _write_signal(writer: SourceWriter, signal: Signal) -> None:
+    text = value(writer, signal.value)
     match signal:
         case SetCondition(condition=condition):
             number = cast("tg_u32", text)
-            if condition in body.loops:
+            if condition in writer.loops:
                 number = f"{STOPPED} ? 0u : {number}"
-            handle = body.names[ConditionHandle(condition)]
-            body.line(f"cudaGraphSetConditional({handle}, {number});")
+            handle = writer.names[ConditionHandle(condition)]
+            writer.line(f"cudaGraphSetConditional({handle}, {number});")
         case Publish(monitor=monitor):
-            body.line(f"*{body.names[StepCount(monitor)]} = {cast('tg_i64', text)};")
+            writer.line(f"*{writer.names[StepCount(monitor)]} = {cast('tg_i64', text)};")
         case Require(failure=failure):
-            word = body.names[FailureWord()]
-            body.line(f"if (!({text}) && *{word} == 0) *{word} = {failure + 1};")
+            word = writer.names[FailureWord()]
+            writer.line(f"if (!({text}) && *{word} == 0) *{word} = {failure + 1};")

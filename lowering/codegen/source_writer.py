@@ -1,4 +1,4 @@
-"""Body: the C++ text of a kernel while it is written, and the names of what is computed so far."""
+"""Writer of C++ statements, with the names of the expressions computed so far."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lowering.plan.buffer import Buffer
 from tracegraph.ir.scalar import Expr
 
 
-class Body:
+class SourceWriter:
     """Statements in nested C++ blocks.
 
     A name that is bound in a block is known until the block ends, as in C++.

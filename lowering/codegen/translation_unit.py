@@ -9,19 +9,19 @@ from dataclasses import dataclass, replace
 
 from lowering.allocation.assign import ALIGNMENT
 from lowering.codegen.constants import constant
-from lowering.codegen.geometry import block_threads, nest_shape
+from lowering.codegen.geometry import block_threads, nest_geometry
 from lowering.codegen.geometry_records import (
-    MapShape,
-    PrintShape,
-    ReduceShape,
-    ScanShape,
-    ScatterShape,
-    Shape,
-    TileShape,
+    LaunchGeometry,
+    MapGeometry,
+    PrintGeometry,
+    RowGeometry,
+    ScanGeometry,
+    ScatterGeometry,
+    TileGeometry,
 )
 from lowering.codegen.maps.maps import write_map
 from lowering.codegen.maps.tiles import write_tiles
-from lowering.codegen.nest_kinds import PlainNest, plain
+from lowering.codegen.nest_kinds import CanonicalNest, canonical
 from lowering.codegen.parameters import (
     ConditionHandle,
     FailureWord,
@@ -36,13 +36,13 @@ from lowering.codegen.parameters import (
 from lowering.codegen.preamble import c_type, preamble
 from lowering.codegen.prints import print_site, write_print
 from lowering.codegen.rows.cluster_geometry import cluster_of, resident_blocks
-from lowering.codegen.rows.column_runs import widened
+from lowering.codegen.rows.column_runs import coarsened
 from lowering.codegen.rows.reductions import write_reduction
 from lowering.codegen.rows.rows import write_rows
 from lowering.codegen.scans.scans import write_scan
 from lowering.codegen.scatters import write_scatter
 from lowering.codegen.signals import signal_parameters
-from lowering.codegen.source_writer import Body
+from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import Kernel, MapNest, PrintNest, RowNest, ScanNest, ScatterNest
 from lowering.plan.nest_analysis import nest_loads, nest_signals, nest_stores
@@ -136,39 +136,43 @@ def kernel_text(
     is not declared free of aliases. `loops` are the conditions of while nodes. Addresses of what is
     `tabled` are read from a table.
     """
-    nests = tuple(widened(plain(nest)) for nest in kernel.nests)
+    nests = tuple(coarsened(canonical(nest)) for nest in kernel.nests)
     cluster = max(map(cluster_of, nests), default=1)
     if cluster > 1:  # those with clusters first: each is to begin where a cluster does
         nests = tuple(sorted(nests, key=lambda nest: cluster_of(nest) == 1))
     threads = block_threads(nests)
-    shapes = [nest_shape(n, threads, cluster if cluster_of(n) > 1 else 1) for n in nests]
+    geometries = [nest_geometry(n, threads, cluster if cluster_of(n) > 1 else 1) for n in nests]
     read, written = _buffers(nests)
     buffers = tuple(dict.fromkeys([*read, *written]))
     others = tuple(dict.fromkeys(p for nest in nests for p in _parameters(nest, loops)))
     workspace = sum(
-        round_up(s.workspace_bytes, ALIGNMENT) for s in shapes if isinstance(s, _Working)
+        round_up(s.workspace_bytes, ALIGNMENT) for s in geometries if isinstance(s, _Working)
     )
-    sharing = [s for s in shapes if isinstance(s, (TileShape, ReduceShape, ScanShape, PrintShape))]
+    sharing = [
+        s
+        for s in geometries
+        if isinstance(s, (TileGeometry, RowGeometry, ScanGeometry, PrintGeometry))
+    ]
     shared = max((s.shared_bytes for s in sharing), default=0)
 
     pointers = {buffer: f"p{i}" for i, buffer in enumerate(buffers)}
     names = _named(others)
-    body = Body(pointers, names, loops)
-    body.line("const int thread = int(threadIdx.x);")
+    writer = SourceWriter(pointers, names, loops)
+    writer.line("const int thread = int(threadIdx.x);")
     declared: list[str] = []
     parameters: list[Parameter] = []
     for buffer, name in pointers.items():
         pointer = _pointer(buffer, name, written, offsets)
         if buffer in tabled:
-            body.line(f"{pointer} = ({c_type(buffer.type.dtype)}*)*t{name};")
+            writer.line(f"{pointer} = ({c_type(buffer.type.dtype)}*)*t{name};")
             declared.append(f"const tg_u64* t{name}")
             parameters.append(TableEntry(buffer))
         else:
             declared.append(pointer)
             parameters.append(buffer)
     if shared:
-        body.line("extern __shared__ __align__(16) unsigned char shared[];")
-    blocks = _write_nests(body, nests, shapes, cluster)
+        writer.line("extern __shared__ __align__(16) unsigned char shared[];")
+    blocks = _write_nests(writer, nests, geometries, cluster)
 
     declared += [f"{_SPELLING[type(parameter)][0]} {names[parameter]}" for parameter in others]
     parameters += others
@@ -176,8 +180,8 @@ def kernel_text(
         declared.append("unsigned char* workspace")
         parameters.append(Workspace(workspace))
     resident = resident_blocks(nests, threads, cluster)
-    match shapes:
-        case [TileShape(crossing=only)]:
+    match geometries:
+        case [TileGeometry(transpose=only)]:
             resident = only.resident
     bounds = f"__launch_bounds__({threads}{f', {resident}' if resident > 1 else ''})"
     attribute = f"TG_CLUSTER({cluster}) " if cluster > 1 else ""
@@ -185,65 +189,74 @@ def kernel_text(
     begin = "  tg_wait_for_primaries();\n"
     if blocks <= FEW_BLOCKS:
         begin += "  tg_launch_dependents();\n"
-    text = f"{head}\n{NAME}({', '.join(declared)}) {{\n{begin}{body.text}}}\n"
+    text = f"{head}\n{NAME}({', '.join(declared)}) {{\n{begin}{writer.text}}}\n"
     grid, block = (max(blocks, 1), 1, 1), (threads, 1, 1)  # a grid of nothing cannot be launched
     return text, KernelCode(NAME, tuple(parameters), grid, block, shared, cluster)
 
 
-_Working = (ReduceShape, ScanShape)
-"""The shapes of nests that may need a workspace."""
+_Working = (RowGeometry, ScanGeometry)
+"""The geometries of nests that may need a workspace."""
 
 
 def _write_nests(
-    body: Body, nests: tuple[PlainNest, ...], shapes: list[Shape], cluster: int
+    writer: SourceWriter,
+    nests: tuple[CanonicalNest, ...],
+    geometries: list[LaunchGeometry],
+    cluster: int,
 ) -> int:
     """Write each nest for its range of blocks; returns how many blocks there are, in clusters."""
-    busy = [(nest, shape) for nest, shape in zip(nests, shapes, strict=True) if shape.blocks]
+    busy = [
+        (nest, geometry)
+        for nest, geometry in zip(nests, geometries, strict=True)
+        if geometry.blocks
+    ]
     start = used = 0
-    for position, (nest, shape) in enumerate(busy):
-        stop = start + shape.blocks
+    for position, (nest, geometry) in enumerate(busy):
+        stop = start + geometry.blocks
         workspace = f"workspace + {used}" if used else "workspace"
-        if isinstance(shape, _Working):
-            used += round_up(shape.workspace_bytes, ALIGNMENT)
+        if isinstance(geometry, _Working):
+            used += round_up(geometry.workspace_bytes, ALIGNMENT)
         if len(busy) == 1:
-            body.line("const int block = int(blockIdx.x);")
-            _write_nest(body, nest, shape, workspace)
+            writer.line("const int block = int(blockIdx.x);")
+            _write_nest(writer, nest, geometry, workspace)
         else:
             last = position == len(busy) - 1 and stop % cluster == 0
             test = "else" if last else f"if (blockIdx.x < {stop}u)"
-            with body.block(test if position == 0 or last else f"else {test}"):
-                body.line(f"const int block = int(blockIdx.x) - {start};")
-                _write_nest(body, nest, shape, workspace)
+            with writer.block(test if position == 0 or last else f"else {test}"):
+                writer.line(f"const int block = int(blockIdx.x) - {start};")
+                _write_nest(writer, nest, geometry, workspace)
         start = stop
     return round_up(start, cluster)
 
 
-def _write_nest(body: Body, nest: PlainNest, shape: Shape, workspace: str) -> None:
+def _write_nest(
+    writer: SourceWriter, nest: CanonicalNest, geometry: LaunchGeometry, workspace: str
+) -> None:
     if nest.predicates:
         # joined by |, so that no load waits for another; all threads of a block decide alike
         tests = (
-            f"(*{body.pointers[p.flag]} != {constant(const(p.value, p.flag.type.dtype))})"
+            f"(*{writer.pointers[p.flag]} != {constant(const(p.value, p.flag.type.dtype))})"
             for p in nest.predicates
         )
-        body.line(f"if ({' | '.join(tests)}) return;")
-    match nest, shape:
-        case MapNest(), MapShape():
-            write_map(body, nest, shape)
-        case MapNest(), TileShape():
-            write_tiles(body, nest, shape)
-        case ScatterNest(), ScatterShape():
-            write_scatter(body, nest, shape)
-        case RowNest(passes=(_,)), ReduceShape():
-            write_reduction(body, nest, shape, f"({workspace})")
-        case RowNest(), ReduceShape():
-            write_rows(body, nest, shape)
-        case ScanNest(), ScanShape():
-            write_scan(body, nest, shape, f"({workspace})")
-        case PrintNest(), PrintShape():
-            write_print(body, nest, shape)
+        writer.line(f"if ({' | '.join(tests)}) return;")
+    match nest, geometry:
+        case MapNest(), MapGeometry():
+            write_map(writer, nest, geometry)
+        case MapNest(), TileGeometry():
+            write_tiles(writer, nest, geometry)
+        case ScatterNest(), ScatterGeometry():
+            write_scatter(writer, nest, geometry)
+        case RowNest(passes=(_,)), RowGeometry():
+            write_reduction(writer, nest, geometry, f"({workspace})")
+        case RowNest(), RowGeometry():
+            write_rows(writer, nest, geometry)
+        case ScanNest(), ScanGeometry():
+            write_scan(writer, nest, geometry, f"({workspace})")
+        case PrintNest(), PrintGeometry():
+            write_print(writer, nest, geometry)
 
 
-def _parameters(nest: PlainNest, loops: Set[int]) -> Iterator[Parameter]:
+def _parameters(nest: CanonicalNest, loops: Set[int]) -> Iterator[Parameter]:
     """What a nest takes besides buffers and workspace."""
     yield from signal_parameters(nest_signals(nest), loops)
     if isinstance(nest, PrintNest):
@@ -251,7 +264,7 @@ def _parameters(nest: PlainNest, loops: Set[int]) -> Iterator[Parameter]:
         yield print_site(nest)
 
 
-def _buffers(nests: tuple[PlainNest, ...]) -> tuple[list[Buffer], list[Buffer]]:
+def _buffers(nests: tuple[CanonicalNest, ...]) -> tuple[list[Buffer], list[Buffer]]:
     """The buffers that a kernel reads and those that it writes, in order of first use."""
     read: dict[Buffer, None] = {}
     written: dict[Buffer, None] = {}

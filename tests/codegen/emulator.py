@@ -63,13 +63,13 @@ static unsigned long long atomicAdd(unsigned long long* address, unsigned long l
   *address += value;
   return old;
 }
-static void tg_write_once(unsigned long long* place, unsigned long long word) { *place = word; }
-static void tg_write_once(unsigned long long* place, unsigned long long a, unsigned long long b) {
+static void tg_store_word(unsigned long long* place, unsigned long long word) { *place = word; }
+static void tg_store_word(unsigned long long* place, unsigned long long a, unsigned long long b) {
   place[0] = a;
   place[1] = b;
 }
-static void tg_read_once(const unsigned long long* place, unsigned long long& a) { a = *place; }
-static void tg_read_once(
+static void tg_load_word(const unsigned long long* place, unsigned long long& a) { a = *place; }
+static void tg_load_word(
     const unsigned long long* place, unsigned long long& a, unsigned long long& b) {
   a = place[0];
   b = place[1];

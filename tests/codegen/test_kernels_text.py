@@ -93,7 +93,7 @@ test_total(const tg_half* __restrict__ p0, tg_half* p1) {
     }
   }
   for (int width = 2; width >= 1; width /= 2) {
-    const float v2 = tg_exchange(total0, thread, width);
+    const float v2 = tg_shuffle_xor(total0, thread, width);
     total0 = (total0 + v2);
   }
   if (live && lane == 0) {
@@ -151,10 +151,10 @@ def fetched(dtype: str, rows: int, columns: int) -> tuple[int, int, int, int] | 
     found = re.search(
         r"if \(thread == 0 && block \+ (\d+) < (\d+)\) {\n"
         r" +const int ahead = int\(block \+ \1\) \* (\d+);\n"
-        r" +tg_fetch\(p0 \+ ahead, (\d+)\);\n",
+        r" +tg_prefetch_l2\(p0 \+ ahead, (\d+)\);\n",
         text,
     )
-    assert text.count("tg_fetch(") == (found is not None)
+    assert text.count("tg_prefetch_l2(") == (found is not None)
     return None if found is None else tuple(map(int, found.groups()))  # type: ignore[return-value]
 
 
@@ -212,7 +212,7 @@ def test_rows_are_fetched_if_they_follow_one_another(
         return x - np.max(x, axis=1, keepdims=True)
 
     lowered = tracegraph.jit(centred, device="cuda").lower(ArrayType("float32", (20_000, 4096)))
-    assert ("tg_fetch(p" in lowered.source) == fetches
+    assert ("tg_prefetch_l2(p" in lowered.source) == fetches
 
 
 def test_rows_longer_than_a_block_holds_are_a_clusters() -> None:

@@ -14,8 +14,8 @@ from test_kernels_emulated import assert_case
 
 from lowering.codegen import Unit, unit_source
 from lowering.codegen import geometry as launch
-from lowering.codegen.maps import transpose_tiles as crossings
-from lowering.codegen.maps.transpose_tiles import crossing
+from lowering.codegen.maps import transpose_tiles
+from lowering.codegen.maps.transpose_tiles import find_transpose
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import MapNest
 from tracegraph.ir.scalar import both, const, select
@@ -151,9 +151,9 @@ CASES = {
 @pytest.fixture(scope="module")
 def unit() -> Iterator[Unit]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(crossings, "LEAST_POINTS", 1)
-        patch.setattr(crossings, "LARGE_POINTS", 1)
-        patch.setattr(crossings, "LARGEST_POINTS", 1)
+        patch.setattr(transpose_tiles, "LEAST_POINTS", 1)
+        patch.setattr(transpose_tiles, "LARGE_POINTS", 1)
+        patch.setattr(transpose_tiles, "LARGEST_POINTS", 1)
         yield unit_source(plan(*(case.node for case in CASES.values())))
 
 
@@ -216,9 +216,9 @@ def test_few_threads_turn_tiles_by_elements(tmp_path: Path) -> None:
     """A block has as many threads as the shared memory of its other nests allows."""
     case = CASES["float16_259x131"]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(crossings, "LEAST_POINTS", 1)
-        patch.setattr(crossings, "LARGE_POINTS", 1)
-        patch.setattr(crossings, "LARGEST_POINTS", 1)
+        patch.setattr(transpose_tiles, "LEAST_POINTS", 1)
+        patch.setattr(transpose_tiles, "LARGE_POINTS", 1)
+        patch.setattr(transpose_tiles, "LARGEST_POINTS", 1)
         patch.setattr(launch, "MOST_THREADS", 32)
         unit = unit_source(plan(case.node))
     assert unit.kernels[case.node].block == (32, 1, 1)
@@ -241,8 +241,8 @@ def test_maps_without_a_crossing_have_no_tile() -> None:
     def of(*stores: object) -> MapNest:
         return MapNest((512, 512), stores)  # type: ignore[arg-type]
 
-    assert crossing(of(store(out, (i, j), load(x, j, i)))) is not None
-    assert crossing(of(store(out, (i, j), load(x, i, j)))) is None
-    assert crossing(of(store(out, (i, j), load(row, i)))) is None
-    assert crossing(of(store(out, (j, i), load(x, j, i)))) is None
-    assert crossing(of(store(x, (i, j), load(x, j, i)))) is None
+    assert find_transpose(of(store(out, (i, j), load(x, j, i)))) is not None
+    assert find_transpose(of(store(out, (i, j), load(x, i, j)))) is None
+    assert find_transpose(of(store(out, (i, j), load(row, i)))) is None
+    assert find_transpose(of(store(out, (j, i), load(x, j, i)))) is None
+    assert find_transpose(of(store(x, (i, j), load(x, j, i)))) is None

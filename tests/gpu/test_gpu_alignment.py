@@ -13,7 +13,7 @@ from test_vectors_emulated import ALL as MAPS
 from lowering.codegen import geometry as launch
 from lowering.codegen import geometry_records as shapes
 from lowering.codegen import unit_source
-from lowering.codegen.maps import transpose_tiles as crossings
+from lowering.codegen.maps import transpose_tiles
 from lowering.cuda.interface import Launch
 
 STORED_BY_LANES = ("softmax_float16_", "centred_", "reread_int16_")
@@ -60,9 +60,9 @@ def kernels_of(names, vectors):
         patch.setattr(shapes, "LARGE_ROWS", 2)
         patch.setattr(shapes, "MANY_THREADS", 2)
         patch.setattr(launch, "VECTORS_PER_THREAD", vectors)
-        patch.setattr(crossings, "LEAST_POINTS", 1)
-        patch.setattr(crossings, "LARGE_POINTS", 1)
-        patch.setattr(crossings, "LARGEST_POINTS", 1)
+        patch.setattr(transpose_tiles, "LEAST_POINTS", 1)
+        patch.setattr(transpose_tiles, "LARGE_POINTS", 1)
+        patch.setattr(transpose_tiles, "LARGEST_POINTS", 1)
         return Kernels(unit_source(plan(*(CASES[name].node for name in names))))
 
 

@@ -65,8 +65,8 @@ template <class R> __device__ tg_complex<R> tg_sign(tg_complex<R> x) {
 // ---- functions ------------------------------------------------------------------------------------
 
 // i·z and -i·z, without arithmetic that would lose the sign of a zero.
-__device__ inline tg_c128 tg_turn(tg_c128 z) { return {-z.im, z.re}; }
-__device__ inline tg_c128 tg_turn_back(tg_c128 z) { return {z.im, -z.re}; }
+__device__ inline tg_c128 tg_times_i(tg_c128 z) { return {-z.im, z.re}; }
+__device__ inline tg_c128 tg_times_minus_i(tg_c128 z) { return {z.im, -z.re}; }
 
 __device__ inline tg_c128 tg_exp(tg_c128 z) {
   if (z.im == 0) return {exp(z.re), z.im};
@@ -144,9 +144,9 @@ __device__ inline tg_c128 tg_tanh(tg_c128 z) {
   double t = tan(y), slope = 1 + t * t, s = sinh(x), c = sqrt(1 + s * s), scale = 1 + slope * s * s;
   return {slope * c * s / scale, t / scale};
 }
-__device__ inline tg_c128 tg_sin(tg_c128 z) { return tg_turn_back(tg_sinh(tg_turn(z))); }
-__device__ inline tg_c128 tg_cos(tg_c128 z) { return tg_cosh(tg_turn(z)); }
-__device__ inline tg_c128 tg_tan(tg_c128 z) { return tg_turn_back(tg_tanh(tg_turn(z))); }
+__device__ inline tg_c128 tg_sin(tg_c128 z) { return tg_times_minus_i(tg_sinh(tg_times_i(z))); }
+__device__ inline tg_c128 tg_cos(tg_c128 z) { return tg_cosh(tg_times_i(z)); }
+__device__ inline tg_c128 tg_tan(tg_c128 z) { return tg_times_minus_i(tg_tanh(tg_times_i(z))); }
 
 // The inverse functions are Kahan's, from the same paper.
 __device__ inline tg_c128 tg_arcsin(tg_c128 z) {
@@ -166,8 +166,8 @@ __device__ inline tg_c128 tg_arctanh(tg_c128 z) {
   double re = 0.25 * log1p(4 * x / ((1 - x) * (1 - x) + y * y));
   return {copysign(re, z.re), 0.5 * atan2(2 * y, (1 - x) * (1 + x) - y * y)};
 }
-__device__ inline tg_c128 tg_arcsinh(tg_c128 z) { return tg_turn_back(tg_arcsin(tg_turn(z))); }
-__device__ inline tg_c128 tg_arctan(tg_c128 z) { return tg_turn_back(tg_arctanh(tg_turn(z))); }
+__device__ inline tg_c128 tg_arcsinh(tg_c128 z) { return tg_times_minus_i(tg_arcsin(tg_times_i(z))); }
+__device__ inline tg_c128 tg_arctan(tg_c128 z) { return tg_times_minus_i(tg_arctanh(tg_times_i(z))); }
 
 // Small whole exponents are multiplied out, which keeps exact results exact.
 __device__ inline tg_c128 tg_power(tg_c128 base, tg_c128 exponent) {

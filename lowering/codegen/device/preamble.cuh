@@ -177,7 +177,7 @@ __device__ void tg_store_together(T* place, tg_pack<T, N> items, bool aligned, i
 
 // x of the thread whose number differs by the bits of `apart`, which is of the same warp; all of them
 // take part. Where x is two words, the lane is given as such: else ptxas spills registers of softmax.
-template <class T> __device__ T tg_exchange(T x, int thread, int apart) {
+template <class T> __device__ T tg_shuffle_xor(T x, int thread, int apart) {
   tg_u32 words[(sizeof(T) + 3) / 4] = {};
   memcpy(words, &x, sizeof x);
   for (auto& word : words) {
@@ -432,7 +432,7 @@ TG_EXTREME(tg_fmin, "min")
 #endif
 
 // Equality in which NaN equals NaN.
-template <class T> __device__ bool tg_alike(T x, T y) { return x == y || (x != x && y != y); }
+template <class T> __device__ bool tg_equal_or_nan(T x, T y) { return x == y || (x != x && y != y); }
 
 // Floor division and remainder together, so that quotient and rest agree in rounding.
 template <class R> __device__ R tg_divmod(R x, R y, R& rest) {

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from lowering.codegen.expressions import compute
 from lowering.codegen.maps.vectors import address, load_text, pack
 from lowering.codegen.preamble import c_type
-from lowering.codegen.source_writer import Body
+from lowering.codegen.source_writer import SourceWriter
 from lowering.fusion.access_patterns import VECTOR_BYTES, WORD_BYTES
 from lowering.plan.buffer import Buffer
 from tracegraph.ir.scalar import Axis, Load
@@ -25,7 +25,7 @@ class Parts:
     is, the variable `place`, from its number, `part`.
     """
 
-    body: Body
+    writer: SourceWriter
     count: int
     lines: tuple[str, ...]
     axis: Axis
@@ -34,17 +34,17 @@ class Parts:
     @contextmanager
     def each(self) -> Iterator[None]:
         """Text that runs for each part."""
-        with self.body.unrolled(f"for (int part = 0; part < {self.count}; ++part)"):
+        with self.writer.unrolled(f"for (int part = 0; part < {self.count}; ++part)"):
             for line in self.lines:
-                self.body.line(line)
-            self.body.bind(self.axis, self.place)
+                self.writer.line(line)
+            self.writer.bind(self.axis, self.place)
             yield
 
     def declare(self, types: Mapping[Load, str]) -> dict[Load, str]:
         """Declare an array for each load, with an item of a C++ type for each part."""
-        arrays = {load: self.body.fresh() for load in types}
+        arrays = {load: self.writer.fresh() for load in types}
         for load, array in arrays.items():
-            self.body.line(f"{types[load]} {array}[{self.count}];")
+            self.writer.line(f"{types[load]} {array}[{self.count}];")
         return arrays
 
     def fill(
@@ -55,9 +55,9 @@ class Parts:
         """
         with self.each():
             if addressed:
-                compute(self.body, [load.indices[0] for load in arrays])
+                compute(self.writer, [load.indices[0] for load in arrays])
             for load, array in arrays.items():
-                self.body.line(f"{array}[part] = {text(load)};")
+                self.writer.line(f"{array}[part] = {text(load)};")
 
 
 def load_parts(
@@ -73,7 +73,7 @@ def load_parts(
     if split:
         _fill_by_words(parts, split, widths, aligned)
     if whole:
-        parts.fill(whole, lambda load: load_text(parts.body, load, widths[load], aligned))
+        parts.fill(whole, lambda load: load_text(parts.writer, load, widths[load], aligned))
     return arrays
 
 
@@ -84,27 +84,27 @@ def _fill_by_words(
     aligned: Mapping[Buffer, str],
 ) -> None:
     """Load vectors that may be off alignment: their words, of which come their elements."""
-    body = parts.body
+    writer = parts.writer
     sizes = {load: _nbytes(load, widths[load]) // WORD_BYTES for load in arrays}
     words = parts.declare({load: f"tg_block<{size}>" for load, size in sizes.items()})
 
     def block(load: Load) -> str:
-        return f"*reinterpret_cast<const tg_block<{sizes[load]}>*>({address(body, load)})"
+        return f"*reinterpret_cast<const tg_block<{sizes[load]}>*>({address(writer, load)})"
 
     def straddle(load: Load) -> str:
-        return f"tg_load_straddle<{sizes[load]}>({address(body, load)})"
+        return f"tg_load_straddle<{sizes[load]}>({address(writer, load)})"
 
     def within(load: Load) -> str:
-        return f"tg_within({both[load]}[part], {address(body, load)})"
+        return f"tg_within({both[load]}[part], {address(writer, load)})"
 
     def elements(load: Load) -> str:
         kind = c_type(load.buffer.type.dtype)
         return f"tg_elements<{widths[load]}, {kind}>({words[load]}[part])"
 
     (test,) = {aligned[load.buffer] for load in arrays}
-    with body.block(f"if ({test})"):
+    with writer.block(f"if ({test})"):
         parts.fill(words, block)
-    with body.block("else"):
+    with writer.block("else"):
         # one load after the other: with all of them, registers would be for the rare case
         for load, size in sizes.items():
             both = parts.declare({load: f"tg_straddle<{size}>"})

@@ -6,30 +6,30 @@ from collections.abc import Iterable, Mapping
 
 from lowering.codegen.expressions import compute, value, write_store
 from lowering.codegen.maps.vectors import Neighbours, pack, runs_on, store_line
-from lowering.codegen.source_writer import Body
+from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import Store
 
 
-def declare_results(body: Body, stores: Iterable[Store], width: int) -> dict[Store, str]:
+def declare_results(writer: SourceWriter, stores: Iterable[Store], width: int) -> dict[Store, str]:
     """Declare a variable for each store that is made as a vector."""
-    results = {store: body.fresh() for store in stores}
+    results = {store: writer.fresh() for store in stores}
     for store, name in results.items():
-        body.line(f"{pack(store, width)} {name};")
+        writer.line(f"{pack(store, width)} {name};")
     return results
 
 
-def write_item(body: Body, stores: Iterable[Store], results: Mapping[Store, str]) -> None:
+def write_item(writer: SourceWriter, stores: Iterable[Store], results: Mapping[Store, str]) -> None:
     """Make the stores of one `item`, or keep its value in the vector that will be stored."""
     for store in stores:
         if store in results:
-            body.line(f"{results[store]}.items[item] = {value(body, store.value)};")
+            writer.line(f"{results[store]}.items[item] = {value(writer, store.value)};")
         else:
-            write_store(body, store, value(body, store.value))
+            write_store(writer, store, value(writer, store.value))
 
 
 def store_results(
-    body: Body,
+    writer: SourceWriter,
     results: Mapping[Store, str],
     width: int,
     axis: int,
@@ -37,7 +37,7 @@ def store_results(
     neighbours: Neighbours | None,
 ) -> None:
     """Store the vectors: together with `neighbours`, if groups along the axis follow each other."""
-    compute(body, [store.indices[0] for store in results])
+    compute(writer, [store.indices[0] for store in results])
     for store, name in results.items():
         together = neighbours if runs_on(store, axis) else None
-        body.line(store_line(body, store, width, name, aligned, together))
+        writer.line(store_line(writer, store, width, name, aligned, together))

@@ -1,4 +1,4 @@
-"""Crossing: a map that stores along one axis of memory what it loads along another."""
+"""Transpose: a map that stores along one axis of memory what it loads along another."""
 
 from __future__ import annotations
 
@@ -34,13 +34,12 @@ MOST_RESIDENT, MOST_RESIDENT_NARROW = 4, 5
 
 
 @dataclass(frozen=True, slots=True)
-class Crossing:
+class Transpose:
     """Stores run along axis `stored`; `loads`, which run along axis `loaded`, are to be staged.
 
-    A tile is a square of `side` by `side` points over both axes; sheared ones reach over to up to
-    `overhang` points more along `stored`. Each staged load has one in shared memory, in which the
-    elements along `loaded` follow each other. If it is `skewed`, its runs in memory begin anywhere
-    in a sector.
+    A tile is a square of `side` by `side` points over both axes. A sector-aligned tile extends up
+    to `halo` points further along `stored`. Each staged load has a tile in shared memory that is
+    contiguous along `loaded`. If it is `misaligned`, its runs in global memory begin anywhere in a sector.
     """
 
     stored: int
@@ -48,8 +47,8 @@ class Crossing:
     loads: tuple[Load, ...]
     leaders: tuple[Store, Load]
     side: int
-    overhang: int
-    skewed: bool
+    halo: int
+    misaligned: bool
 
     def row(self, load: Load) -> int:
         """Elements from one row of a tile to the next, such that a column meets all banks."""
@@ -57,17 +56,17 @@ class Crossing:
 
     def offsets(self) -> list[int]:
         """Where each load's tile begins in shared memory, and where the last one ends."""
-        rows = self.side + self.overhang
+        rows = self.side + self.halo
         return offsets_of(rows * self.row(load) * load.dtype.itemsize for load in self.loads)
 
     @property
     def resident(self) -> int:
         """How many blocks a multiprocessor should run at a time; 1 if the compiler may choose."""
-        if not (self.skewed or self.overhang):
+        if not (self.misaligned or self.halo):
             return 1
         load = self.leaders[1]
-        beside = self.sector(self.loaded) if self.skewed else 0
-        elements = (self.side + self.overhang) * (self.side + beside)
+        beside = self.sector(self.loaded) if self.misaligned else 0
+        elements = (self.side + self.halo) * (self.side + beside)
         most = MOST_RESIDENT if load.dtype.itemsize >= WORD else MOST_RESIDENT_NARROW
         return max(1, min(most, round(BYTES_IN_FLIGHT / (elements * load.dtype.itemsize))))
 
@@ -96,8 +95,8 @@ class Crossing:
         return ceil_div(space[axis] + before, self.side)
 
 
-def crossing(nest: MapNest) -> Crossing | None:
-    """The crossing of a map that gains from one, or None."""
+def find_transpose(nest: MapNest) -> Transpose | None:
+    """The transpose of a map that gains from one, or None."""
     if prod(nest.space) < LEAST_POINTS:
         return None
     largest = max(nest.stores, key=lambda store: store.buffer.type.size)
@@ -106,14 +105,14 @@ def crossing(nest: MapNest) -> Crossing | None:
         return None
     written = {store.buffer for store in nest.stores}
     read = [x for x in loads([store.value for store in nest.stores]) if x.buffer not in written]
-    crossed = [load for load in read if _crosses(load, stored, nest.space)]
-    if not crossed:
+    transposed = [load for load in read if _is_transposed(load, stored, nest.space)]
+    if not transposed:
         return None
-    leader = max(crossed, key=lambda load: load.buffer.type.size)
+    leader = max(transposed, key=lambda load: load.buffer.type.size)
     loaded = _unit_axis(leader, nest.space)
     if loaded is None or min(nest.space[stored], nest.space[loaded]) < LEAST_EXTENT:
         return None
-    staged = tuple(load for load in crossed if _unit_axis(load, nest.space) == loaded)
+    staged = tuple(load for load in transposed if _unit_axis(load, nest.space) == loaded)
     widest = max(load.dtype.itemsize for load in staged)
     side = max(LEAST_SIDE, min(MOST_SIDE, TILE_BYTES // widest))
     most = min(nest.space[stored], nest.space[loaded])
@@ -122,10 +121,10 @@ def crossing(nest: MapNest) -> Crossing | None:
     if 2 * side * widest <= TILE_BYTES and 2 * side <= most and prod(nest.space) >= enough:
         sides = [2 * side, side]
     leaders = largest, leader
-    overhang = _sector(largest) if _runs_anywhere(largest, stored) else 0
+    halo = _sector(largest) if _runs_anywhere(largest, stored) else 0
     # what lies beside a run in its sectors is memory of the leader, and not of other loads
-    skewed = len(staged) == 1 and _runs_anywhere(leader, loaded)
-    found = (Crossing(stored, loaded, staged, leaders, side, overhang, skewed) for side in sides)
+    misaligned = len(staged) == 1 and _runs_anywhere(leader, loaded)
+    found = (Transpose(stored, loaded, staged, leaders, side, halo, misaligned) for side in sides)
     return next((each for each in found if each.offsets()[-1] <= SHARED_BYTES), None)
 
 
@@ -183,7 +182,7 @@ def _unit_axis(access: Load | Store, space: tuple[int, ...]) -> int | None:
     return axes[0] if len(axes) == 1 else None
 
 
-def _crosses(load: Load, stored: int, space: tuple[int, ...]) -> bool:
+def _is_transposed(load: Load, stored: int, space: tuple[int, ...]) -> bool:
     """Whether neighbours along the stored axis lie apart, and those along another one do not.
 
     Its operands must be known from the point alone, as those of a load at affine indices are.

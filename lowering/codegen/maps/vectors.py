@@ -14,18 +14,18 @@ from enum import Enum
 from lowering.codegen.expressions import compute, expr_type, index, stored
 from lowering.codegen.flatten import POINT
 from lowering.codegen.preamble import c_type
-from lowering.codegen.source_writer import Body
+from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import Store
 from tracegraph.ir.scalar import Axis, Const, Expr, FloorDiv, Load, Mod, Sum
 from tracegraph.ir.subexpressions import subexpressions
 
 
-class Spread(Enum):
+class Variation(Enum):
     """How an expression varies over the points of a group."""
 
     UNIFORM = "the same for all"
-    COUNTING = "a multiple of the width, and up from there by one a point"
+    CONSECUTIVE = "a multiple of the width, and up from there by one a point"
     VARYING = "otherwise"
 
 
@@ -61,14 +61,14 @@ def vectors_of(
     """The vectors of flat stores and other flat values, for groups of `width` along an axis."""
     stores = tuple(stores)
     order = subexpressions((*values, *stored(stores)))
-    spread = _spread(order, width, axis)
-    uniform = [e for e in order if spread[e] is Spread.UNIFORM and type(e) is not Const]
+    variation = _variation(order, width, axis)
+    uniform = [e for e in order if variation[e] is Variation.UNIFORM and type(e) is not Const]
     loads = [e for e in order if isinstance(e, Load)]
     return Vectors(
         width,
         tuple(uniform),
-        tuple(load for load in loads if _is_vector(load, spread)),
-        tuple(store for store in stores if _is_vector(store, spread)),
+        tuple(load for load in loads if _is_vector(load, variation)),
+        tuple(store for store in stores if _is_vector(store, variation)),
     )
 
 
@@ -82,17 +82,19 @@ def pack_of(expr: Expr, width: int) -> str:
     return f"tg_pack<{expr_type(expr)}, {width}>"
 
 
-def alignment_test(body: Body, accesses: Iterable[Load | Store], width: int) -> str | None:
+def alignment_test(
+    writer: SourceWriter, accesses: Iterable[Load | Store], width: int
+) -> str | None:
     """The test that arguments are aligned as vectors must be; None if there are none.
 
     All other memory is aligned: it begins at multiples of 256 bytes.
     """
     given = dict.fromkeys(access.buffer for access in accesses if access.buffer.space == "input")
-    return _test(body, given, _vector_bytes(given, width), None) if given else None
+    return _test(writer, given, _vector_bytes(given, width), None) if given else None
 
 
 def declare_aligned(
-    body: Body,
+    writer: SourceWriter,
     accesses: Iterable[Load | Store],
     width: int,
     start: str | None = None,
@@ -107,8 +109,10 @@ def declare_aligned(
     unknown = [b for b in buffers if b != anchored and (b.space == "input" or start is not None)]
     if not unknown:
         return {}
-    name = body.fresh()
-    body.line(f"const bool {name} = {_test(body, unknown, _vector_bytes(unknown, width), start)};")
+    name = writer.fresh()
+    writer.line(
+        f"const bool {name} = {_test(writer, unknown, _vector_bytes(unknown, width), start)};"
+    )
     return dict.fromkeys(unknown, name)
 
 
@@ -116,8 +120,8 @@ def _vector_bytes(buffers: Iterable[Buffer], width: int) -> int:
     return max(buffer.type.dtype.itemsize for buffer in buffers) * width
 
 
-def _test(body: Body, buffers: Iterable[Buffer], nbytes: int, start: str | None) -> str:
-    names = [body.pointers[buffer] for buffer in buffers]
+def _test(writer: SourceWriter, buffers: Iterable[Buffer], nbytes: int, start: str | None) -> str:
+    names = [writer.pointers[buffer] for buffer in buffers]
     places = [name if start is None else f"{name} + {start}" for name in names]
     addresses = " | ".join(f"tg_u64({place})" for place in places)
     return f"(({addresses}) & {nbytes - 1}) == 0"
@@ -136,27 +140,27 @@ def anchor(vectors: Vectors) -> Buffer | None:
     return given[0] if given and shiftable else None
 
 
-def start_text(body: Body, anchored: Buffer, width: int) -> str:
+def start_text(writer: SourceWriter, anchored: Buffer, width: int) -> str:
     """Where groups begin so that a buffer is aligned there: an expression from 1 - width to 0."""
-    place = f"tg_u64({body.pointers[anchored]})"
+    place = f"tg_u64({writer.pointers[anchored]})"
     return f"-int({place} / {anchored.type.dtype.itemsize} & {width - 1})"
 
 
-def address(body: Body, access: Load | Store) -> str:
+def address(writer: SourceWriter, access: Load | Store) -> str:
     """The address of a flat access whose index is computed, as text."""
-    return f"{body.pointers[access.buffer]} + {index(body, access.indices[0])}"
+    return f"{writer.pointers[access.buffer]} + {index(writer, access.indices[0])}"
 
 
-def load_text(body: Body, load: Load, width: int, aligned: Mapping[Buffer, str]) -> str:
+def load_text(writer: SourceWriter, load: Load, width: int, aligned: Mapping[Buffer, str]) -> str:
     """The vector at a load, whose index is computed; `aligned` comes from `declare_aligned`."""
-    place = address(body, load)
+    place = address(writer, load)
     if load.buffer in aligned:
         return f"tg_load<{width}>({place}, {aligned[load.buffer]})"
     return f"*reinterpret_cast<const {pack(load, width)}*>({place})"
 
 
 def store_line(
-    body: Body,
+    writer: SourceWriter,
     store: Store,
     width: int,
     text: str,
@@ -166,7 +170,7 @@ def store_line(
     """The statement that stores a vector, as `load_text` loads one; together with `neighbours`, if
     their vectors follow each other.
     """
-    place = address(body, store)
+    place = address(writer, store)
     if store.buffer in aligned and neighbours is not None:
         lanes, left = neighbours.lanes, neighbours.left
         test = aligned[store.buffer]
@@ -188,49 +192,49 @@ def _moves(expr: Expr, axis: int) -> bool:
     return any(isinstance(e, Axis) and e.number == axis for e in subexpressions((expr,)))
 
 
-def compute_uniform(body: Body, vectors: Vectors, point: Expr, first: str) -> None:
+def compute_uniform(writer: SourceWriter, vectors: Vectors, point: Expr, first: str) -> None:
     """Compute what is the same for all points of the group that begins at the point `first`."""
-    with body.scope():
-        body.bind(point, first)
-        compute(body, vectors.uniform)
-        names = {expr: body.name(expr) for expr in vectors.uniform}
+    with writer.scope():
+        writer.bind(point, first)
+        compute(writer, vectors.uniform)
+        names = {expr: writer.name(expr) for expr in vectors.uniform}
     for expr, name in names.items():
         if name is not None:
-            body.bind(expr, name)
+            writer.bind(expr, name)
 
 
-def _is_vector(access: Load | Store, spread: Mapping[Expr, Spread]) -> bool:
-    return access.guard is None and spread[access.indices[0]] is Spread.COUNTING
+def _is_vector(access: Load | Store, variation: Mapping[Expr, Variation]) -> bool:
+    return access.guard is None and variation[access.indices[0]] is Variation.CONSECUTIVE
 
 
-def _spread(order: Iterable[Expr], width: int, axis: int) -> dict[Expr, Spread]:
-    found: dict[Expr, Spread] = {}
+def _variation(order: Iterable[Expr], width: int, axis: int) -> dict[Expr, Variation]:
+    found: dict[Expr, Variation] = {}
     for expr in order:  # operands come before what is made of them
         parts = [found[child] for child in expr.children]
         match expr:
             case Axis(number=number) if number == axis:
-                found[expr] = Spread.COUNTING
-            case _ if all(part is Spread.UNIFORM for part in parts):
-                found[expr] = Spread.UNIFORM
+                found[expr] = Variation.CONSECUTIVE
+            case _ if all(part is Variation.UNIFORM for part in parts):
+                found[expr] = Variation.UNIFORM
             case FloorDiv(divisor=divisor) if divisor % width == 0:
-                found[expr] = _if_counting(parts[0], Spread.UNIFORM)
+                found[expr] = _if_consecutive(parts[0], Variation.UNIFORM)
             case Mod(divisor=divisor) if divisor % width == 0:
-                found[expr] = _if_counting(parts[0], Spread.COUNTING)
+                found[expr] = _if_consecutive(parts[0], Variation.CONSECUTIVE)
             case Sum():
-                found[expr] = _spread_of_sum(expr, parts, width)
+                found[expr] = _variation_of_sum(expr, parts, width)
             case _:
-                found[expr] = Spread.VARYING
+                found[expr] = Variation.VARYING
     return found
 
 
-def _if_counting(part: Spread, then: Spread) -> Spread:
-    return then if part is Spread.COUNTING else Spread.VARYING
+def _if_consecutive(part: Variation, then: Variation) -> Variation:
+    return then if part is Variation.CONSECUTIVE else Variation.VARYING
 
 
-def _spread_of_sum(expr: Sum, parts: list[Spread], width: int) -> Spread:
+def _variation_of_sum(expr: Sum, parts: list[Variation], width: int) -> Variation:
     factors = [factor for _, factor in expr.terms]
-    moving = [f for part, f in zip(parts, factors, strict=True) if part is not Spread.UNIFORM]
-    still = [f for part, f in zip(parts, factors, strict=True) if part is Spread.UNIFORM]
-    if Spread.VARYING in parts or moving != [1] or any(f % width for f in (*still, expr.offset)):
-        return Spread.VARYING
-    return Spread.COUNTING
+    moving = [f for part, f in zip(parts, factors, strict=True) if part is not Variation.UNIFORM]
+    still = [f for part, f in zip(parts, factors, strict=True) if part is Variation.UNIFORM]
+    if Variation.VARYING in parts or moving != [1] or any(f % width for f in (*still, expr.offset)):
+        return Variation.VARYING
+    return Variation.CONSECUTIVE

@@ -10,8 +10,8 @@ import numpy as np
 from lowering.codegen.constants import constant
 from lowering.codegen.expressions import combine, round_to
 from lowering.codegen.preamble import c_type
-from lowering.codegen.rows.accumulator_layout import cells
-from lowering.codegen.source_writer import Body
+from lowering.codegen.rows.accumulator_layout import component_dtypes
+from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.kernel import Accumulator
 from tracegraph.ir.combiners import ADD, MULTIPLY
 from tracegraph.ir.op import Combiner
@@ -40,49 +40,51 @@ class Fold:
         return tuple(map(c_type, self.dtypes))
 
     @property
-    def symmetric(self) -> bool:
+    def commutative(self) -> bool:
         """Whether two values give the same in either order. Extrema of floating-point numbers do
         not: zeros of both signs are equal.
         """
         return self.arg or self.dtype.kind in "biu" or self.combiner in (ADD, MULTIPLY)
 
-    def cells(self, name: str) -> tuple[str, ...]:
+    def variables(self, name: str) -> tuple[str, ...]:
         """The variables of a set of accumulators called `name`: the value, and the position."""
         value = f"{name}{self.number}"
         return (value, f"{value}_at") if self.arg else (value,)
 
-    def declare(self, body: Body, name: str) -> None:
+    def declare(self, writer: SourceWriter, name: str) -> None:
         """Declare the variables, holding the fold of nothing."""
-        for cell, type_, text in zip(self.cells(name), self.types, self._nothing(), strict=True):
-            body.line(f"{type_} {cell} = {text};")
+        for cell, type_, text in zip(
+            self.variables(name), self.types, self._identity(), strict=True
+        ):
+            writer.line(f"{type_} {cell} = {text};")
 
-    def reset(self, body: Body, name: str) -> None:
+    def reset(self, writer: SourceWriter, name: str) -> None:
         """Let the variables hold the fold of nothing again."""
-        for cell, text in zip(self.cells(name), self._nothing(), strict=True):
-            body.line(f"{cell} = {text};")
+        for cell, text in zip(self.variables(name), self._identity(), strict=True):
+            writer.line(f"{cell} = {text};")
 
-    def _nothing(self) -> tuple[str, ...]:
+    def _identity(self) -> tuple[str, ...]:
         value = constant(const(self.combiner.identity(self.dtype), self.dtypes[0]))
         return (value, f"{NO_POSITION}ll") if self.arg else (value,)
 
-    def absorb(self, body: Body, name: str, other: tuple[str, ...]) -> None:
+    def accumulate(self, writer: SourceWriter, name: str, other: tuple[str, ...]) -> None:
         """Fold other cells into the variables called `name`."""
-        mine = self.cells(name)
+        mine = self.variables(name)
         folded = combine(self.combiner, self.dtype, mine[0], other[0])
         if not self.arg:
-            body.line(f"{mine[0]} = {folded};")
+            writer.line(f"{mine[0]} = {folded};")
             return
         kind = self.types[0]
-        with body.block(""):
-            body.line(f"const {kind} rival = {other[0]}, best = {folded};")
-            body.line(f"const tg_i64 rival_at = {other[1]};")
-            body.line(
-                f"if (!tg_alike(best, {mine[0]}) || "
-                f"(tg_alike(rival, {mine[0]}) && rival_at < {mine[1]})) "
+        with writer.block(""):
+            writer.line(f"const {kind} rival = {other[0]}, best = {folded};")
+            writer.line(f"const tg_i64 rival_at = {other[1]};")
+            writer.line(
+                f"if (!tg_equal_or_nan(best, {mine[0]}) || "
+                f"(tg_equal_or_nan(rival, {mine[0]}) && rival_at < {mine[1]})) "
                 f"{{ {mine[0]} = rival; {mine[1]} = rival_at; }}"
             )
 
-    def short_term(self, element: Expr) -> Expr | None:
+    def narrow_term(self, element: Expr) -> Expr | None:
         """What many elements can be summed of in 32 bits before their sum is folded: integers of 16
         bits at most, which the element is or is cast from. None if the fold is no sum of such.
         """
@@ -96,14 +98,14 @@ class Fold:
     def result(self, name: str) -> tuple[Expr, str]:
         """The expression that stands for the final value, and its text."""
         if self.arg:
-            return Accumulated.make(self.number, INDEX), self.cells(name)[1]
-        text = round_to(self.dtype, self.cells(name)[0])
+            return Accumulated.make(self.number, INDEX), self.variables(name)[1]
+        text = round_to(self.dtype, self.variables(name)[0])
         return Accumulated.make(self.number, self.dtype), text
 
 
 def folds_of(accumulators: tuple[Accumulator, ...]) -> list[Fold]:
     """The folds of a nest's accumulators."""
     return [
-        Fold(number, a.combiner, a.value.dtype, a.arg, cells(a))
+        Fold(number, a.combiner, a.value.dtype, a.arg, component_dtypes(a))
         for number, a in enumerate(accumulators)
     ]

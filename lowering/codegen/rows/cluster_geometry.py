@@ -12,7 +12,7 @@ from itertools import product
 from math import prod
 
 from lowering.codegen.geometry_records import FULL_DEVICE
-from lowering.codegen.nest_kinds import PlainNest
+from lowering.codegen.nest_kinds import CanonicalNest
 from lowering.codegen.rows.row_geometry import row_width, steps_kept, steps_of_lane, widest
 from lowering.fusion.access_patterns import WORD_BYTES, loop_is_contiguous
 from lowering.fusion.row_passes import MOST_CLUSTER, most_shares
@@ -42,7 +42,7 @@ def most_steps(nbytes: int) -> int:
     return 112 if nbytes < WORD_BYTES else 64
 
 
-def cluster_of(nest: PlainNest) -> int:
+def cluster_of(nest: CanonicalNest) -> int:
     """The blocks that are to share each row.
 
     They are several where passes over contiguous rows need more than one block can keep.
@@ -55,7 +55,7 @@ def cluster_threads(nest: RowNest) -> int:
     return _cluster(nest)[1]
 
 
-def resident_blocks(nests: Sequence[PlainNest], threads: int, cluster: int) -> int:
+def resident_blocks(nests: Sequence[CanonicalNest], threads: int, cluster: int) -> int:
     """The blocks that each multiprocessor should run at a time, for which the compiler has to save
     registers. 1 if any will do.
     """

@@ -10,33 +10,33 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from lowering.codegen.geometry_records import ReduceShape
-from lowering.codegen.source_writer import Body
+from lowering.codegen.geometry_records import RowGeometry
+from lowering.codegen.source_writer import SourceWriter
 
 ARRIVE, WAIT = "tg_cluster_arrive();", "tg_cluster_wait();"
 
 
-def wait_for_cluster(body: Body) -> None:
+def cluster_barrier(writer: SourceWriter) -> None:
     """Let all threads of a cluster wait for each other, with nothing to do in between."""
-    body.line(ARRIVE)
-    body.line(WAIT)
+    writer.line(ARRIVE)
+    writer.line(WAIT)
 
 
 @contextmanager
-def _directive(body: Body, text: str) -> Iterator[None]:
-    body.line(text)
-    with body.scope():
+def _directive(writer: SourceWriter, text: str) -> Iterator[None]:
+    writer.line(text)
+    with writer.scope():
         yield
 
 
-def write_both(body: Body, shape: ReduceShape) -> Iterator[ReduceShape]:
+def cluster_variants(writer: SourceWriter, geometry: RowGeometry) -> Iterator[RowGeometry]:
     """Yield the shape to write a nest for, first with clusters and then without; `tile` and, with
     clusters, `rank` are declared.
     """
-    body.line(f"const int tile = block / {shape.cluster}, rank = block % {shape.cluster};")
-    with _directive(body, "#ifdef TG_CLUSTERS"):
-        yield shape
-    with _directive(body, "#else"):
-        body.line("if (rank != 0) return;")
-        yield replace(shape, cluster=1, lanes=shape.threads)
-    body.line("#endif")
+    writer.line(f"const int tile = block / {geometry.cluster}, rank = block % {geometry.cluster};")
+    with _directive(writer, "#ifdef TG_CLUSTERS"):
+        yield geometry
+    with _directive(writer, "#else"):
+        writer.line("if (rank != 0) return;")
+        yield replace(geometry, cluster=1, lanes=geometry.threads)
+    writer.line("#endif")

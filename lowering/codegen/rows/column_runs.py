@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from lowering.codegen import geometry_records as shapes
+from lowering.codegen import geometry_records as records
 from lowering.codegen.expressions import compute
 from lowering.codegen.maps.loads import Parts, load_parts
 from lowering.codegen.maps.vectors import load_text
-from lowering.codegen.nest_kinds import PlainNest
-from lowering.codegen.source_writer import Body
+from lowering.codegen.nest_kinds import CanonicalNest
+from lowering.codegen.source_writer import SourceWriter
 from lowering.fusion.access_patterns import VECTOR_BYTES, WORD_BYTES, loop_is_contiguous
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import Pass, RowNest
@@ -25,14 +25,14 @@ from tracegraph.ir.scalar import Accumulated, Axis, Expr, Load, Sum
 
 FEWEST_THREADS = 32  # that load neighbouring columns
 MOST_ACCUMULATORS = 8  # of a thread
-MUCH = 32
+ROWS_PER_EXTRA_WORD = 32
 """Times of `LARGE_ROWS` elements, for each word of a row that a thread folds, from which more words
 than one are faster: on an H200, the sums of the columns of float16 2048x4096 take 4.3 us with one
 word, 5.0 with two, and 5.1 with four.
 """
 
 
-def widened(nest: PlainNest) -> PlainNest:
+def coarsened(nest: CanonicalNest) -> CanonicalNest:
     """A reduction over leading axes with as many columns a point as make up a word."""
     if not isinstance(nest, RowNest) or nest.signals or len(nest.passes) != 1:
         return nest
@@ -41,39 +41,41 @@ def widened(nest: PlainNest) -> PlainNest:
     number = max((a for a, n in enumerate(nest.space) if n > 1), default=None)
     if number is None or not read or only.stores:
         return nest
-    together = _together(nest, nest.space[number], min(load.dtype.itemsize for load in read))
-    if together == 1 or loop_is_contiguous(nest):
+    columns_per_thread = _columns_per_thread(
+        nest, nest.space[number], min(load.dtype.itemsize for load in read)
+    )
+    if columns_per_thread == 1 or loop_is_contiguous(nest):
         return nest
-    return _widened(nest, number, together)
+    return _coarsened(nest, number, columns_per_thread)
 
 
-def _together(nest: RowNest, columns: int, narrowest: int) -> int:
+def _columns_per_thread(nest: RowNest, columns: int, narrowest: int) -> int:
     """The columns of a thread: as many as one access moves, or make up a word, or only one; more
     than a word where there is enough to do for fewer threads.
     """
     size, own = prod(nest.space) * prod(nest.loop), len(nest.passes[0].accumulators)
     word = WORD_BYTES // narrowest
-    together = VECTOR_BYTES // narrowest if word > 1 else 1
-    while together > 1:
+    columns_per_thread = VECTOR_BYTES // narrowest if word > 1 else 1
+    while columns_per_thread > 1:
         few = (
-            together * own <= MOST_ACCUMULATORS
-            and size >= together // word * MUCH * shapes.LARGE_ROWS
+            columns_per_thread * own <= MOST_ACCUMULATORS
+            and size >= columns_per_thread // word * ROWS_PER_EXTRA_WORD * records.LARGE_ROWS
         )
-        whole = columns % together == 0 and columns >= FEWEST_THREADS * together
-        if whole and (few or (together == word and size >= shapes.LARGE_ROWS)):
-            return together
-        together = together // 2 if together > word else 1
+        whole = columns % columns_per_thread == 0 and columns >= FEWEST_THREADS * columns_per_thread
+        if whole and (few or (columns_per_thread == word and size >= records.LARGE_ROWS)):
+            return columns_per_thread
+        columns_per_thread = columns_per_thread // 2 if columns_per_thread > word else 1
     return 1
 
 
-def _widened(nest: RowNest, number: int, together: int) -> RowNest:
+def _coarsened(nest: RowNest, number: int, columns_per_thread: int) -> RowNest:
     column = Axis.make(number, nest.space[number])
-    word = Axis.make(number, nest.space[number] // together)
+    word = Axis.make(number, nest.space[number] // columns_per_thread)
     (only,) = nest.passes
     count = len(only.accumulators)
     copies = []
-    for item in range(together):
-        replacement: dict[Expr, Expr] = {column: word * together + item}
+    for item in range(columns_per_thread):
+        replacement: dict[Expr, Expr] = {column: word * columns_per_thread + item}
         for at, accumulator in enumerate(only.accumulators):
             own = Accumulated.make(at, accumulator.value.dtype)
             replacement[own] = Accumulated.make(item * count + at, accumulator.value.dtype)
@@ -117,24 +119,24 @@ def longest(runs: Iterable[Run]) -> int:
     return max((len(run.loads) for run in runs), default=1)
 
 
-def load_runs(body: Body, runs: Iterable[Run], aligned: Mapping[Buffer, str]) -> None:
+def load_runs(writer: SourceWriter, runs: Iterable[Run], aligned: Mapping[Buffer, str]) -> None:
     """Load each run as one, and bind its elements."""
     for run in runs:
         first = run.loads[0]
-        compute(body, first.indices)
-        name = body.fresh()
-        body.line(f"const auto {name} = {load_text(body, first, len(run.loads), aligned)};")
+        compute(writer, first.indices)
+        name = writer.fresh()
+        writer.line(f"const auto {name} = {load_text(writer, first, len(run.loads), aligned)};")
         for place, load in enumerate(run.loads):
-            body.bind(load, f"{name}.items[{place}]")
+            writer.bind(load, f"{name}.items[{place}]")
 
 
-def load_runs_together(parts: Parts, runs: Sequence[Run], aligned: Mapping[Buffer, str]) -> None:
+def load_runs_of_steps(parts: Parts, runs: Sequence[Run], aligned: Mapping[Buffer, str]) -> None:
     """Load the runs of several steps before the first is used, and bind their elements in each."""
     widths = {run.loads[0]: len(run.loads) for run in runs}
     names = load_parts(parts, widths, aligned)
     for run in runs:
         for number, load in enumerate(run.loads):
-            parts.body.bind(load, f"{names[run.loads[0]]}[part].items[{number}]")
+            parts.writer.bind(load, f"{names[run.loads[0]]}[part].items[{number}]")
 
 
 def _is_multiple(index: Expr, length: int) -> bool:

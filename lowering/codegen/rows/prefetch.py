@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from lowering.codegen.expressions import cast, index_type
 from lowering.codegen.flatten import POINT, STEP
-from lowering.codegen.geometry_records import ReduceShape
+from lowering.codegen.geometry_records import RowGeometry
 from lowering.codegen.rows.flat_passes import FlatPass
-from lowering.codegen.source_writer import Body
+from lowering.codegen.source_writer import SourceWriter
 from lowering.fusion.access_patterns import VECTOR_BYTES
 from lowering.plan.buffer import Buffer
 from lowering.plan.nest_analysis import loads
@@ -30,23 +30,23 @@ LEAST_TILE = 16_000
 16-bit floats, which are accessed by vectors, 1 to 4 % faster."""
 
 
-def fetch_ahead(
-    body: Body, passes: Sequence[FlatPass], shape: ReduceShape, points: int, steps: int
+def prefetch_rows(
+    writer: SourceWriter, passes: Sequence[FlatPass], geometry: RowGeometry, points: int, steps: int
 ) -> None:
     """Let the first thread ask for the rows of a later block, where they follow one another."""
-    elements = shape.outputs * steps
+    elements = geometry.outputs * steps
     found = _in_order(passes, steps)
     sizes = [elements * buffer.type.dtype.itemsize for buffer in found]
-    least = LEAST_TILE if shape.width == 1 else LEAST_TILE // 2
+    least = LEAST_TILE if geometry.width == 1 else LEAST_TILE // 2
     if min(sizes, default=0) < least:
         return
     ahead = ceil_div(AHEAD_BYTES, sum(sizes))
     kind = index_type(points * steps)
-    with body.block(f"if (thread == 0 && block + {ahead} < {points // shape.outputs})"):
-        body.line(f"const {kind} ahead = {cast(kind, f'block + {ahead}')} * {elements};")
+    with writer.block(f"if (thread == 0 && block + {ahead} < {points // geometry.outputs})"):
+        writer.line(f"const {kind} ahead = {cast(kind, f'block + {ahead}')} * {elements};")
         for buffer, nbytes in zip(found, sizes, strict=True):
             whole = nbytes - nbytes % VECTOR_BYTES
-            body.line(f"tg_fetch({body.pointers[buffer]} + ahead, {whole});")
+            writer.line(f"tg_prefetch_l2({writer.pointers[buffer]} + ahead, {whole});")
 
 
 def _in_order(passes: Sequence[FlatPass], steps: int) -> list[Buffer]:

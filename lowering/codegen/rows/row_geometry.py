@@ -5,9 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from lowering.codegen import geometry_records as shapes
-from lowering.codegen.geometry_records import FULL_DEVICE, ReduceShape
-from lowering.codegen.rows.accumulator_layout import PLACE_BYTES, cells_of, told_offsets
+from lowering.codegen import geometry_records as records
+from lowering.codegen.geometry_records import FULL_DEVICE, RowGeometry
+from lowering.codegen.rows.accumulator_layout import (
+    TICKET_SHARED_BYTES,
+    component_dtypes_of,
+    partial_offsets,
+)
 from lowering.fusion.access_patterns import (
     VECTOR_BYTES,
     WORD_BYTES,
@@ -26,7 +30,7 @@ STEP_BYTES = 128  # of one value of all these steps, at most: registers for more
 LONG_WIDE = 512  # steps of rows of which a lane takes as many as it may keep, if they are wide
 
 
-def reduce_shape(nest: RowNest, threads: int, cluster: int = 1) -> ReduceShape:
+def row_geometry(nest: RowNest, threads: int, cluster: int = 1) -> RowGeometry:
     """Geometry of rows, from which of their indices runs through memory contiguously."""
     points, steps = prod(nest.space), prod(nest.loop)
     accumulators, once = nest_accumulators(nest), len(nest.passes) == 1
@@ -47,12 +51,12 @@ def reduce_shape(nest: RowNest, threads: int, cluster: int = 1) -> ReduceShape:
         splits = _splits(steps, lanes, tiles, bool(nest.passes[0].stores))
     workspace = 0
     if splits > 1:
-        workspace = told_offsets(accumulators, points * splits, tiles)[-1]
-    shape = ReduceShape(
+        workspace = partial_offsets(accumulators, points * splits, tiles)[-1]
+    geometry = RowGeometry(
         outputs, lanes * cluster, adjacent, tiles, splits, 0, workspace, width, cluster
     )
-    shared = shape.shared_offsets(cells_of(accumulators))[-1]
-    return replace(shape, shared_bytes=shared + PLACE_BYTES * (splits > 1))
+    shared = geometry.shared_offsets(component_dtypes_of(accumulators))[-1]
+    return replace(geometry, shared_bytes=shared + TICKET_SHARED_BYTES * (splits > 1))
 
 
 def _splits(steps: int, lanes: int, tiles: int, stores: bool) -> int:
@@ -78,9 +82,9 @@ def steps_of_lane(nest: RowNest, width: int) -> int:
     narrow elements are taken one by one, as many as two vectors have; for folding lanes costs, too.
     """
     size, steps = prod(nest.space) * prod(nest.loop), prod(nest.loop)
-    if widest(nest) > WORD_BYTES and steps >= LONG_WIDE and size >= 4 * shapes.LARGE_ROWS:
+    if widest(nest) > WORD_BYTES and steps >= LONG_WIDE and size >= 4 * records.LARGE_ROWS:
         return steps_kept(nest)
-    large = size >= shapes.LARGE_ROWS
+    large = size >= records.LARGE_ROWS
     together = VECTOR_BYTES // widest(nest) if large else width
     return max(8, min(2 * max(width, together), steps_kept(nest)))
 
@@ -99,7 +103,7 @@ def row_width(nest: RowNest) -> int:
     steps = prod(nest.loop)
     sizes = [access.buffer.type.dtype.itemsize for access in row_accesses(nest)]
     several = len(nest.passes) > 1
-    if prod(nest.space) * steps < shapes.LARGE_ROWS or (several and min(sizes, default=4) >= 4):
+    if prod(nest.space) * steps < records.LARGE_ROWS or (several and min(sizes, default=4) >= 4):
         return 1
     width = max(VECTOR_BYTES // max(sizes), 1)
     while (prod(nest.space) > 1 or several) and steps % width:

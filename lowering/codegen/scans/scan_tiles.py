@@ -14,7 +14,7 @@ from lowering.codegen.expressions import cast, combine, compute, value, write_st
 from lowering.codegen.geometry_records import WARP
 from lowering.codegen.maps.vectors import Vectors, compute_uniform, load_text, pack, store_line
 from lowering.codegen.preamble import c_type
-from lowering.codegen.source_writer import Body
+from lowering.codegen.source_writer import SourceWriter
 from lowering.fusion.access_patterns import VECTOR_BYTES
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import Store
@@ -65,7 +65,7 @@ class ScanTile:
 
 
 def load_items(
-    body: Body,
+    writer: SourceWriter,
     tile: ScanTile,
     vectors: Vectors,
     aligned: Mapping[Buffer, str],
@@ -75,71 +75,73 @@ def load_items(
     """Declare the thread's `items` and compute them; those from `end` on fold nothing."""
     dtype = tile.store.value.dtype
     identity = constant(const(tile.combiner.identity(dtype), dtype))
-    body.line(f"{tile.kind} items[{tile.items}];")
+    writer.line(f"{tile.kind} items[{tile.items}];")
     groups = tile.items // tile.width
     if vectors.loads:
-        with body.block("if (whole)"):
-            loaded = {load: body.fresh() for load in vectors.loads}
+        with writer.block("if (whole)"):
+            loaded = {load: writer.fresh() for load in vectors.loads}
             for load, name in loaded.items():
-                body.line(f"{pack(load, tile.width)} {name}[{groups}];")
-            with body.unrolled(f"for (int group = 0; group < {groups}; ++group)"):
-                _place_group(body, tile, number)
-                compute(body, [load.indices[0] for load in loaded])
+                writer.line(f"{pack(load, tile.width)} {name}[{groups}];")
+            with writer.unrolled(f"for (int group = 0; group < {groups}; ++group)"):
+                _place_group(writer, tile, number)
+                compute(writer, [load.indices[0] for load in loaded])
                 for load, name in loaded.items():
-                    text = load_text(body, load, tile.width, aligned)
-                    body.line(f"{name}[group] = {text};")
-            with body.unrolled(f"for (int group = 0; group < {groups}; ++group)"):
-                _place_group(body, tile, number)
-                compute_uniform(body, vectors, tile.step, "first")
-                with body.unrolled(f"for (int item = 0; item < {tile.width}; ++item)"):
-                    body.line(f"const {number} step = first + item;")
-                    body.bind(tile.step, "step")
+                    text = load_text(writer, load, tile.width, aligned)
+                    writer.line(f"{name}[group] = {text};")
+            with writer.unrolled(f"for (int group = 0; group < {groups}; ++group)"):
+                _place_group(writer, tile, number)
+                compute_uniform(writer, vectors, tile.step, "first")
+                with writer.unrolled(f"for (int item = 0; item < {tile.width}; ++item)"):
+                    writer.line(f"const {number} step = first + item;")
+                    writer.bind(tile.step, "step")
                     for load, name in loaded.items():
-                        body.bind(load, f"{name}[group].items[item]")
-                    compute(body, [tile.store.value])
+                        writer.bind(load, f"{name}[group].items[item]")
+                    compute(writer, [tile.store.value])
                     place = f"items[group * {tile.width} + item]"
-                    body.line(f"{place} = {value(body, tile.store.value)};")
+                    writer.line(f"{place} = {value(writer, tile.store.value)};")
     each_item = f"for (int item = 0; item < {tile.items}; ++item)"
-    with body.block("else" if vectors.loads else ""), body.unrolled(each_item):
-        body.line(f"const {number} step = base + thread * {tile.items} + item;")
-        body.line(f"items[item] = {identity};")
-        with body.block(f"if (step < {end})"):
-            body.bind(tile.step, "step")
-            compute(body, [tile.store.value])
-            body.line(f"items[item] = {value(body, tile.store.value)};")
+    with writer.block("else" if vectors.loads else ""), writer.unrolled(each_item):
+        writer.line(f"const {number} step = base + thread * {tile.items} + item;")
+        writer.line(f"items[item] = {identity};")
+        with writer.block(f"if (step < {end})"):
+            writer.bind(tile.step, "step")
+            compute(writer, [tile.store.value])
+            writer.line(f"items[item] = {value(writer, tile.store.value)};")
 
 
-def fold_threads(body: Body, tile: ScanTile) -> None:
+def fold_threads(writer: SourceWriter, tile: ScanTile) -> None:
     """Fold each thread's items along, what comes before them into `before`, and all that is known
     after the tile into `carried`.
 
     Nothing is carried into the first tile of a line: not even an identity, which changes -0.
     """
-    with body.unrolled(f"for (int item = 1; item < {tile.items}; ++item)"):
-        body.line(f"items[item] = {tile.folded('items[item - 1]', 'items[item]')};")
-    body.line(f"totals[thread] = items[{tile.items - 1}];")
-    body.line("__syncwarp();")
-    with body.block(f"for (int distance = 1; distance < {WARP}; distance *= 2)"):
-        body.line(f"{tile.kind} total = totals[thread];")
+    with writer.unrolled(f"for (int item = 1; item < {tile.items}; ++item)"):
+        writer.line(f"items[item] = {tile.folded('items[item - 1]', 'items[item]')};")
+    writer.line(f"totals[thread] = items[{tile.items - 1}];")
+    writer.line("__syncwarp();")
+    with writer.block(f"for (int distance = 1; distance < {WARP}; distance *= 2)"):
+        writer.line(f"{tile.kind} total = totals[thread];")
         left = tile.folded("totals[thread - distance]", "total")
-        body.line(f"if (thread % {WARP} >= distance) total = {left};")
-        body.line("__syncwarp();")
-        body.line("totals[thread] = total;")
-        body.line("__syncwarp();")
-    body.line("__syncthreads();")
-    body.line(f"{tile.kind} before = carried;")
-    with body.block(f"for (int warp = 0; warp < {tile.threads // WARP}; ++warp)"):
-        body.line(f"const {tile.kind} total = totals[warp * {WARP} + {WARP - 1}];")
-        body.line(f"if (warp == thread / {WARP}) before = carried;")
-        body.line(f"carried = base == 0 && warp == 0 ? total : {tile.folded('carried', 'total')};")
-    with body.block(f"if (thread % {WARP} > 0)"):
-        body.line(f"const {tile.kind} total = totals[thread - 1];")
+        writer.line(f"if (thread % {WARP} >= distance) total = {left};")
+        writer.line("__syncwarp();")
+        writer.line("totals[thread] = total;")
+        writer.line("__syncwarp();")
+    writer.line("__syncthreads();")
+    writer.line(f"{tile.kind} before = carried;")
+    with writer.block(f"for (int warp = 0; warp < {tile.threads // WARP}; ++warp)"):
+        writer.line(f"const {tile.kind} total = totals[warp * {WARP} + {WARP - 1}];")
+        writer.line(f"if (warp == thread / {WARP}) before = carried;")
+        writer.line(
+            f"carried = base == 0 && warp == 0 ? total : {tile.folded('carried', 'total')};"
+        )
+    with writer.block(f"if (thread % {WARP} > 0)"):
+        writer.line(f"const {tile.kind} total = totals[thread - 1];")
         first = f"base == 0 && thread < {WARP}"
-        body.line(f"before = {first} ? total : {tile.folded('before', 'total')};")
+        writer.line(f"before = {first} ? total : {tile.folded('before', 'total')};")
 
 
 def store_items(
-    body: Body,
+    writer: SourceWriter,
     tile: ScanTile,
     vectors: Vectors,
     aligned: Mapping[Buffer, str],
@@ -150,28 +152,28 @@ def store_items(
     store, first = tile.store, "base + thread == 0"
     if vectors.stores:
         each_group = f"for (int group = 0; group < {tile.items // tile.width}; ++group)"
-        with body.block("if (whole)"), body.unrolled(each_group):
-            _place_group(body, tile, number)
-            name, place = body.fresh(), f"items[group * {tile.width} + item]"
-            body.line(f"{pack(store, tile.width)} {name};")
-            with body.unrolled(f"for (int item = 0; item < {tile.width}; ++item)"):
+        with writer.block("if (whole)"), writer.unrolled(each_group):
+            _place_group(writer, tile, number)
+            name, place = writer.fresh(), f"items[group * {tile.width} + item]"
+            writer.line(f"{pack(store, tile.width)} {name};")
+            with writer.unrolled(f"for (int item = 0; item < {tile.width}; ++item)"):
                 text = f"{first} ? {place} : {tile.folded('before', place)}"
-                body.line(f"{name}.items[item] = {text};")
-            compute(body, store.indices)
-            body.line(store_line(body, store, tile.width, name, aligned))
+                writer.line(f"{name}.items[item] = {text};")
+            compute(writer, store.indices)
+            writer.line(store_line(writer, store, tile.width, name, aligned))
     each_item = f"for (int item = 0; item < {tile.items}; ++item)"
-    with body.block("else" if vectors.stores else ""), body.unrolled(each_item):
-        body.line(f"const {number} step = base + thread * {tile.items} + item;")
-        with body.block(f"if (step < {end})"):
-            body.bind(tile.step, "step")
+    with writer.block("else" if vectors.stores else ""), writer.unrolled(each_item):
+        writer.line(f"const {number} step = base + thread * {tile.items} + item;")
+        with writer.block(f"if (step < {end})"):
+            writer.bind(tile.step, "step")
             roots: list[Expr] = [*store.indices, *([] if store.guard is None else [store.guard])]
-            compute(body, roots)
+            compute(writer, roots)
             write_store(
-                body, store, f"{first} ? items[item] : {tile.folded('before', 'items[item]')}"
+                writer, store, f"{first} ? items[item] : {tile.folded('before', 'items[item]')}"
             )
 
 
-def _place_group(body: Body, tile: ScanTile, number: str) -> None:
+def _place_group(writer: SourceWriter, tile: ScanTile, number: str) -> None:
     place = f"base + thread * {tile.items} + group * {tile.width}"
-    body.line(f"const {number} first = {place};")
-    body.bind(tile.step, "first")
+    writer.line(f"const {number} first = {place};")
+    writer.bind(tile.step, "first")
