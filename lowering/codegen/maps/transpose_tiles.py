@@ -39,7 +39,8 @@ class Transpose:
 
     A tile is a square of `side` by `side` points over both axes. A sector-aligned tile extends up
     to `halo` points further along `stored`. Each staged load has a tile in shared memory that is
-    contiguous along `loaded`. If it is `misaligned`, its runs in global memory begin anywhere in a sector.
+    contiguous along `loaded`. If it is `misaligned`, its runs in global memory begin anywhere in
+    a sector.
     """
 
     stored: int
