@@ -14,7 +14,8 @@ from lowering.allocation.donation import overwrite
 from lowering.fusion.dead_stores import prune
 from lowering.plan.kernel import Kernel, Nest
 from lowering.plan.nest_analysis import nest_expressions
-from lowering.plan.plan import Graph, IfElseNode, KernelNode, Node, Plan, SwitchNode, WhileNode
+from lowering.plan.nodes import Graph, IfElseNode, KernelNode, Node, SwitchNode, WhileNode
+from lowering.plan.plan import Plan
 from lowering.planning.context import Context
 from lowering.planning.desugar import desugar
 from lowering.planning.region_builder import Binding, RegionBuilder

@@ -46,7 +46,8 @@ from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import Kernel, MapNest, PrintNest, RowNest, ScanNest, ScatterNest
 from lowering.plan.nest_analysis import nest_loads, nest_signals, nest_stores
-from lowering.plan.plan import KernelNode, Plan, WhileNode, walk
+from lowering.plan.nodes import KernelNode, WhileNode, walk
+from lowering.plan.plan import Plan
 from lowering.plan.rounding import round_up
 from tracegraph.ir.scalar import const
 

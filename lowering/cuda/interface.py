@@ -10,17 +10,16 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from lowering.cuda.graph.capture_lock import CaptureTurns
+from lowering.plan.nodes import ConditionalKind
 from lowering.plan.owners import SlotTable
 
 LOOKED_AT = 8
 """How many graphs that others have, or had, a build or an allocation asks whether they are gone."""
-
-ConditionalKind = Literal["if_else", "switch", "while"]
 
 
 class Allocation(Protocol):

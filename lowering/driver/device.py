@@ -26,7 +26,6 @@ from cuda.core.utils import StridedMemoryView
 
 from lowering.cuda.graph.capture_lock import CaptureTurns
 from lowering.cuda.interface import (
-    ConditionalKind,
     Event,
     ForeignArray,
     GraphMemory,
@@ -46,6 +45,7 @@ from lowering.driver.handles import (
 )
 from lowering.driver.thread import Thread
 from lowering.driver.user_objects import TiedGraph, UserObjects
+from lowering.plan.nodes import ConditionalKind
 from lowering.plan.owners import SlotTable
 from lowering.plan.strides import row_major_strides
 

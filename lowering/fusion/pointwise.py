@@ -19,7 +19,8 @@ from lowering.plan.nest_analysis import (
     nest_stores,
     roots_of,
 )
-from lowering.planning.stage import map_nest, map_stores, space_index
+from lowering.plan.nest_rewriting import map_nest, map_stores
+from lowering.planning.stage import space_index
 from tracegraph.ir.record import altered
 from tracegraph.ir.scalar import Accumulated, Expr
 from tracegraph.ir.subexpressions import subexpressions, substitution

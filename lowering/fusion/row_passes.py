@@ -21,7 +21,8 @@ from lowering.plan.nest_analysis import (
     nest_stores,
     of_same_expressions,
 )
-from lowering.planning.stage import map_nest, space_index
+from lowering.plan.nest_rewriting import map_nest
+from lowering.planning.stage import space_index
 from lowering.scheduling.device_costs import CUDA
 from tracegraph.ir.scalar import Accumulated, Axis, Expr, Load
 from tracegraph.ir.subexpressions import subexpressions, substitution

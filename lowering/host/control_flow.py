@@ -20,18 +20,18 @@ from lowering.host.tuning.passes import Schedule, schedule
 from lowering.host.tuning.store_forwarding import Overlaps
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import Predicate
-from lowering.plan.plan import (
+from lowering.plan.nodes import (
     Graph,
     IfElseNode,
     KernelNode,
     LibraryNode,
     MemcpyNode,
     Node,
-    Plan,
     SwitchNode,
     WhileNode,
     walk,
 )
+from lowering.plan.plan import Plan
 
 Schedules = dict[KernelNode, list[Schedule]]
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from lowering.host.arena import Array
 from lowering.host.instructions import View
-from lowering.plan.plan import LibraryNode, MatrixOperand
+from lowering.plan.nodes import LibraryNode, MatrixOperand
 
 
 def product(node: LibraryNode) -> tuple[Callable[..., object], tuple[View, View, View]]:

@@ -19,24 +19,17 @@ from dataclasses import replace
 
 from lowering.legalization.features import Feature, Features
 from lowering.legalization.pointer_table import bound_in_bodies, with_table
-from lowering.plan.plan import (
-    ConditionalNode,
-    Construct,
-    Graph,
-    KernelNode,
-    Node,
-    Plan,
-    bodies,
-    walk,
-    with_bodies,
-)
+from lowering.plan.construct import Construct
+from lowering.plan.nodes import ConditionalNode, Graph, KernelNode, Node, walk
+from lowering.plan.plan import Plan
+from tracegraph.ir.record import altered
 
 
 def needed(plan: Plan) -> tuple[Feature, ...]:
     """The features that a Plan uses, conditional nodes first."""
     nodes = tuple(walk(plan.graph))
     uses: dict[Feature, bool] = {
-        "conditional_nodes": any(map(bodies, nodes)),
+        "conditional_nodes": any(node.bodies for node in nodes),
         "body_updates": bool(bound_in_bodies(plan)) and not plan.tabled,
         "memory_nodes": plan.per_launch,
         "programmatic_edges": any(isinstance(node, KernelNode) for node in nodes),
@@ -70,8 +63,8 @@ def _explained(plan: Plan, schedule: str | None, why: str) -> Plan:
     def node(old: Node) -> Node:
         if not isinstance(old, ConditionalNode):
             return old
-        new = with_bodies(old, [graph(body) for body in bodies(old)])
-        return replace(new, construct=_scheduled(old, schedule, why))
+        new = old.with_bodies([graph(body) for body in old.bodies])
+        return altered(new, construct=_scheduled(old, schedule, why))
 
     return replace(plan, graph=graph(plan.graph))
 

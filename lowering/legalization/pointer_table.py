@@ -11,26 +11,16 @@ from dataclasses import replace
 
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import Kernel, MapNest, Store
-from lowering.plan.plan import (
-    ConditionalNode,
-    Graph,
-    KernelNode,
-    MemcpyNode,
-    Node,
-    Plan,
-    bodies,
-    own_buffers,
-    walk,
-    with_bodies,
-)
+from lowering.plan.nodes import Graph, KernelNode, MemcpyNode, Node, walk
+from lowering.plan.plan import Plan
 from lowering.planning.stage import space_index
 from tracegraph.ir.scalar import Load
 
 
 def bound_in_bodies(plan: Plan) -> tuple[Buffer, ...]:
     """The inputs and outputs that bodies touch, in order."""
-    graphs = [body for node in plan.graph.nodes for body in bodies(node)]
-    inside = {buffer for body in graphs for node in walk(body) for buffer in own_buffers(node)}
+    graphs = [body for node in plan.graph.nodes for body in node.bodies]
+    inside = {buffer for body in graphs for node in walk(body) for buffer in node.accessed_buffers}
     return tuple(b for b in dict.fromkeys((*plan.inputs, *plan.outputs)) if b in inside)
 
 
@@ -43,17 +33,16 @@ def with_table(plan: Plan) -> Plan:
 
 def _with_copies(node: Node, tabled: Set[Buffer]) -> Node:
     """A node, in whose bodies kernels copy what has its address in the table."""
-    if not isinstance(node, ConditionalNode):
+    if not node.bodies:
         return node
-    return with_bodies(
-        node,
+    return node.with_bodies(
         [
             Graph(
                 tuple(_copy(_with_copies(inner, tabled), tabled) for inner in body.nodes),
                 body.edges,
             )
-            for body in bodies(node)
-        ],
+            for body in node.bodies
+        ]
     )
 
 

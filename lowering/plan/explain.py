@@ -4,28 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from lowering.plan.plan import (
-    ConditionalNode,
-    Construct,
-    IfElseNode,
-    Inlined,
-    KernelNode,
-    LibraryNode,
-    Node,
-    Part,
-    Plan,
-    SwitchNode,
-    WhileNode,
-    bodies,
-    walk,
-)
+from lowering.plan.construct import Construct, Inlined, Part
+from lowering.plan.nodes import Node, walk
+from lowering.plan.plan import Plan
 from tracegraph.ir.program import Source, lines_of
 
-_KINDS: dict[type, str] = {
-    IfElseNode: "IF/ELSE node",
-    SwitchNode: "SWITCH node",
-    WhileNode: "WHILE node",
-}
 _COLUMNS = ("line", "construct", "steps", "schedule", "nodes", "why")
 
 
@@ -64,7 +47,7 @@ def explain(plan: Plan) -> str:
     """
     rows = [_COLUMNS, *_rows(plan.graph.nodes, 0, 0)]
     nodes = tuple(walk(plan.graph))
-    conditional = sum(isinstance(node, ConditionalNode) for node in nodes)
+    conditional = sum(1 for node in nodes if node.bodies)
     title = f"{plan.name}: {len(nodes)} nodes, {conditional} of them conditional"
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
@@ -96,11 +79,11 @@ def _rows(nodes: Sequence[Node], depth: int, level: int) -> Iterator[tuple[str, 
         if part is not None and part.inlined not in told:
             told.add(part.inlined)
             yield from _inlined_rows(part.inlined, nodes, depth, level)
-        elif isinstance(node, ConditionalNode):
-            known = node.construct or Construct("-", _KINDS[type(node)], "-")
-            counts = [sum(1 for _ in walk(body)) for body in bodies(node)]
-            yield _row(known, isinstance(node, WhileNode), node.sources, counts, depth)
-            for body in bodies(node):
+        elif node.bodies:
+            known = node.construct or Construct("-", _schedule(node), "-")
+            counts = [sum(1 for _ in walk(body)) for body in node.bodies]
+            yield _row(known, node.kind == "while", node.sources, counts, depth)
+            for body in node.bodies:
                 yield from _rows(body.nodes, depth + 1, 0)
 
 
@@ -119,8 +102,11 @@ def _inlined_rows(
 
 def _part(node: Node, level: int) -> Part | None:
     """What a node is a part of, `level` constructs deep."""
-    within = node.within if isinstance(node, KernelNode | LibraryNode) else ()
-    return within[level] if level < len(within) else None
+    return node.within[level] if level < len(node.within) else None
+
+
+def _schedule(node: Node) -> str:
+    return f"{node.kind.replace('_', '/').upper()} node"
 
 
 def _row(

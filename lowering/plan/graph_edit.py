@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Set
 
-from lowering.plan.plan import Graph, Node
+from lowering.plan.nodes import Graph, Node
 
 EMPTY = Graph((), frozenset())
 """The graph of no nodes."""

@@ -4,18 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lowering.plan.plan import (
-    Graph,
-    IfElseNode,
-    KernelNode,
-    LibraryNode,
-    MemcpyNode,
-    Node,
-    Plan,
-    SwitchNode,
-    WhileNode,
-    bodies,
-)
+from lowering.plan.nodes import Graph, Node
+from lowering.plan.plan import Plan
 
 
 def dot(plan: Plan) -> str:
@@ -32,16 +22,16 @@ def _graph(graph: Graph, prefix: str, depth: int) -> Iterator[str]:
     for i, node in enumerate(graph.nodes):
         name = f"{prefix}{i}"
         yield f"{indent}{name} [label={_quoted(_label(node))}];"
-        for label, body in zip(_body_labels(node), bodies(node), strict=True):
-            yield from _cluster(name, label, body, depth)
+        for number, body in enumerate(node.bodies):
+            yield from _cluster(name, number, node.body_labels[number], body, depth)
     for i, j in sorted(graph.edges):
         yield f"{indent}{prefix}{i} -> {prefix}{j};"
 
 
-def _cluster(owner: str, label: str, body: Graph, depth: int) -> Iterator[str]:
+def _cluster(owner: str, number: int, label: str, body: Graph, depth: int) -> Iterator[str]:
     indent = "  " * depth
-    prefix = f"{owner}_{label}_"
-    yield f"{indent}subgraph cluster_{owner}_{label} {{"
+    prefix = f"{owner}_{number}_"
+    yield f"{indent}subgraph cluster_{owner}_{number} {{"
     yield f"{indent}  label={_quoted(label)};"
     yield from _graph(body, prefix, depth + 1)
     yield f"{indent}}}"
@@ -51,36 +41,9 @@ def _cluster(owner: str, label: str, body: Graph, depth: int) -> Iterator[str]:
             yield f"{indent}{owner} -> {prefix}{i} [style=dotted];"
 
 
-def _body_labels(node: Node) -> tuple[str, ...]:
-    match node:
-        case IfElseNode():
-            return "then", "otherwise"
-        case SwitchNode(branches=branches):
-            return tuple(f"branch{i}" for i in range(len(branches)))
-        case WhileNode():
-            return ("body",)
-    return ()
-
-
 def _label(node: Node) -> str:
-    lines = [_title(node), *dict.fromkeys(str(source) for source in node.sources)]
+    lines = [node.title, *dict.fromkeys(str(source) for source in node.sources)]
     return "\\n".join(lines)
-
-
-def _title(node: Node) -> str:
-    match node:
-        case KernelNode(kernel=kernel):
-            return f"kernel {kernel.name}"
-        case MemcpyNode(target=target, source_buffer=source):
-            return f"copy {source} to {target}"
-        case LibraryNode(batch=batch, m=m, n=n, k=k):
-            return f"matmul {batch} x ({m}, {k}) @ ({k}, {n})"
-        case IfElseNode():
-            return "if / else"
-        case SwitchNode():
-            return "switch"
-        case WhileNode():
-            return "while"
 
 
 def _quoted(text: str) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from lowering.plan.buffer import Buffer, Space
-from lowering.plan.plan import MemcpyNode
+from lowering.plan.nodes import MemcpyNode
 from lowering.planning.stage import NodeStage
 from lowering.scheduling.device_costs import Costs
 from tracegraph.ir.effects import Failure, Monitor, PrintFormat

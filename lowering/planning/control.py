@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lowering.allocation.in_place import place_carries
-from lowering.plan.plan import Construct
+from lowering.plan.construct import Construct
 from lowering.planning.stage import BranchStage, LoopStage
 from tracegraph.ir.control_forms import branch_parts, loop_parts
 from tracegraph.ir.program import Eqn

@@ -10,7 +10,7 @@ import numpy as np
 from lowering.codegen.preamble import is_half
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import Accumulator
-from lowering.plan.plan import LibraryNode, MatrixOperand
+from lowering.plan.nodes import LibraryNode, MatrixOperand
 from lowering.planning.stage import NodeStage, space_index
 from tracegraph.ir import op, scalar
 from tracegraph.ir.combiners import ADD, LOGICAL_OR

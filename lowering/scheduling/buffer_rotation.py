@@ -26,8 +26,9 @@ from lowering.plan.buffer import Buffer
 from lowering.plan.graph_edit import EMPTY, single, splice
 from lowering.plan.kernel import Kernel, MapNest, Nest, Predicate, Store
 from lowering.plan.nest_analysis import nest_reads, nest_stores
-from lowering.plan.plan import Graph, KernelNode, LibraryNode, Node, own_buffers
-from lowering.planning.stage import rename_in_nest, rename_in_node, space_index
+from lowering.plan.nest_rewriting import rename_in_nest
+from lowering.plan.nodes import Graph, KernelNode, LibraryNode, Node
+from lowering.planning.stage import space_index
 from lowering.scheduling.predication import with_nests
 from tracegraph.ir.scalar import Load
 
@@ -129,7 +130,7 @@ def rotation_of(
     if not moves:
         return Rotation(body, {})
     calls = [node for node in body.nodes if isinstance(node, LibraryNode)]
-    called = {b for node in calls for b in own_buffers(node)}
+    called = {b for node in calls for b in node.accessed_buffers}
     made = {node.target.buffer for node in calls}
     crowded = _crowded(body, offsets)
     following: dict[Buffer, Buffer] = {}
@@ -213,13 +214,11 @@ def _nests(node: Node) -> tuple[Nest, ...]:
     return node.kernel.nests if isinstance(node, KernelNode) else ()
 
 
-def _touched(node: Node) -> tuple[list[Buffer], list[Buffer]]:
+def _touched(node: Node) -> tuple[Set[Buffer], list[Buffer]]:
     """What a node reads, and what it writes, once for each store."""
-    if isinstance(node, LibraryNode):
-        return [node.left.buffer, node.right.buffer], [node.target.buffer]
-    nests = _nests(node)
-    reads = [buffer for nest in nests for buffer in nest_reads(nest)]
-    return reads, [store.buffer for nest in nests for store in nest_stores(nest)]
+    if not isinstance(node, KernelNode):
+        return node.reads, [*node.writes]
+    return node.reads, [s.buffer for nest in node.kernel.nests for s in nest_stores(nest)]
 
 
 def _rounds(following: Mapping[Buffer, Buffer]) -> list[list[Buffer]]:
@@ -254,7 +253,7 @@ def _closed(sources: Mapping[Buffer, Buffer]) -> dict[Buffer, Buffer]:
 
 def _crowded(body: Graph, offsets: Mapping[Buffer, int]) -> set[Buffer]:
     """The scratch whose memory has others of a body's buffers in it."""
-    touched = {b for node in body.nodes for b in own_buffers(node) if b in offsets}
+    touched = {b for node in body.nodes for b in node.accessed_buffers if b in offsets}
     found: set[Buffer] = set()
     furthest, end = None, 0
     for buffer in sorted(touched, key=offsets.__getitem__):
@@ -293,9 +292,8 @@ def _stripped(nest: Nest, moves: Set[Store]) -> Nest | None:
 
 def _renamed(node: Node, names: Mapping[Buffer, Buffer], known: dict[Nest, Nest]) -> Node:
     """The node, anew, with buffers replaced. What nests become is looked up, or added."""
-    if isinstance(node, LibraryNode):
-        return replace(rename_in_node(node, names))
-    assert isinstance(node, KernelNode)
+    if not isinstance(node, KernelNode):
+        return node.with_buffers(names)
     kernel = node.kernel
     if names:
         for nest in kernel.nests:

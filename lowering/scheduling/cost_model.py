@@ -13,17 +13,14 @@ from operator import add
 from statistics import fmean
 from typing import Literal, NamedTuple, Protocol
 
-from lowering.plan.plan import (
+from lowering.plan.nodes import (
     ConditionalNode,
     Graph,
-    KernelNode,
-    LibraryNode,
-    MemcpyNode,
+    Node,
     WhileNode,
-    bodies,
 )
 from lowering.plan.rounding import ceil_div
-from lowering.scheduling.device_costs import Costs, Leaf, bound, skipped, work
+from lowering.scheduling.device_costs import Costs, bound, skipped, work
 
 Kind = Literal["conditional", "predicated", "unrolled"]
 
@@ -73,17 +70,22 @@ NOTHING = "nothing inside"
 
 def branch_obstacle(node: ConditionalNode) -> str | None:
     """Why a branch cannot be predicated, None if it can."""
-    graphs = bodies(node)
-    inner = [each for graph in graphs for each in graph.nodes]
+    inner = [each for graph in node.bodies for each in graph.nodes]
+    found = _body_obstacle(inner)
+    if found is not None:
+        return found
+    return next((f"{each.noun} inside" for each in inner if each.if_skipped != "idle"), None)
+
+
+def _body_obstacle(inner: Sequence[Node]) -> str | None:
+    """Why none of these nodes can stand outside of the branch or loop that they are in."""
     if any(isinstance(each, WhileNode) for each in inner):
         return "a loop inside"
-    if any(bodies(each) for each in inner):
+    if any(each.bodies for each in inner):
         return "a branch inside stays a node"
-    if any(isinstance(each, LibraryNode) for each in inner):
-        return "a product inside"
-    if any(isinstance(each, MemcpyNode) for each in inner):
-        return "a copy inside"
-    return None if inner else NOTHING
+    if not inner:
+        return NOTHING
+    return next((f"{each.noun} inside" for each in inner if each.if_skipped == "stays"), None)
 
 
 def decide_branch(node: ConditionalNode, costs: Costs, asked: Asked) -> Decision:
@@ -92,7 +94,7 @@ def decide_branch(node: ConditionalNode, costs: Costs, asked: Asked) -> Decision
         return Decision("conditional", asked.why)
     if asked.schedule == "predicated":
         return Decision("predicated", asked.why)
-    branches = [_leaves(graph) for graph in bodies(node)]
+    branches = [graph.nodes for graph in node.bodies]
     as_node = fmean([_as_node(costs, taken) for taken in branches])
     predicated = fmean(list(_predicated(costs, branches)))
     if predicated < as_node:
@@ -100,11 +102,11 @@ def decide_branch(node: ConditionalNode, costs: Costs, asked: Asked) -> Decision
     return Decision("conditional", "no gain without a node" if costs.branch else None)
 
 
-def _as_node(costs: Costs, taken: Sequence[Leaf]) -> float:
+def _as_node(costs: Costs, taken: Sequence[Node]) -> float:
     return costs.branch + costs.kernel_in_branch * len(taken) + work(costs, taken)
 
 
-def _predicated(costs: Costs, branches: Sequence[Sequence[Leaf]]) -> Iterator[float]:
+def _predicated(costs: Costs, branches: Sequence[Sequence[Node]]) -> Iterator[float]:
     """All branches beside each other, for each that may be the one that runs."""
     kernel = costs.kernel + costs.check
     own = [kernel * len(taken) + work(costs, taken) for taken in branches]
@@ -158,14 +160,7 @@ PRODUCT_LEAVES = "a product leaves its body"
 
 def loop_obstacle(loop: WhileNode) -> str | None:
     """Why the body of a loop cannot be copied, None if it can."""
-    inner = loop.body.nodes
-    if any(isinstance(each, WhileNode) for each in inner):
-        return "a loop inside"
-    if any(bodies(each) for each in inner):
-        return "a branch inside stays a node"
-    if any(isinstance(each, MemcpyNode) for each in inner):
-        return "a copy inside"
-    return None if inner else NOTHING
+    return _body_obstacle(loop.body.nodes)
 
 
 def decide_loop(
@@ -235,7 +230,7 @@ class _Weights(dict[Graph, _Weight]):
         self._costs = costs
 
     def __missing__(self, graph: Graph) -> _Weight:
-        costs, leaves = self._costs, _leaves(graph)
+        costs, leaves = self._costs, graph.nodes
         found = self[graph] = _Weight(
             costs.kernel * len(leaves) + work(costs, leaves),
             (costs.kernel + costs.check) * len(leaves) + skipped(costs, leaves),
@@ -267,8 +262,3 @@ def _time(
     each = body.copy + checked
     trip = costs.trip + once.copy + idle.skipped
     return costs.branch + trips * trip + steps * each + past_end * body.skipped + updates
-
-
-def _leaves(graph: Graph) -> list[Leaf]:
-    """The nodes of a graph that has no conditional nodes."""
-    return [n for n in graph.nodes if isinstance(n, (KernelNode, LibraryNode, MemcpyNode))]

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import inf, prod
+from math import inf
 from operator import attrgetter
 
-from lowering.plan.kernel import Nest, PrintNest, ReduceNest, RowNest
-from lowering.plan.nest_analysis import nest_reads, nest_writes
-from lowering.plan.plan import KernelNode, LibraryNode, MemcpyNode, own_buffers
+from lowering.plan.nodes import Node
 from tracegraph.ir.types import ArrayType
-
-Leaf = KernelNode | LibraryNode | MemcpyNode
-"""A node without bodies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,64 +109,33 @@ Each op is a call on arrays, so that it is done once."""
 POINTS_PER_BLOCK = 512
 
 
-def work(costs: Costs, nodes: Iterable[Leaf]) -> float:
+def work(costs: Costs, nodes: Iterable[Node]) -> float:
     """What nodes do for some time, besides being nodes: moving memory, and multiplying."""
     total = 0.0
     for node in nodes:
-        total += costs.megabyte * _traffic(node) / 1e6
-        if isinstance(node, LibraryNode):
-            total += costs.gigaflop * 2e-9 * node.batch * node.m * node.n * node.k
+        weight = node.weight
+        total += costs.megabyte * weight.nbytes / 1e6 + costs.gigaflop * weight.operations / 1e9
     return total
 
 
-def skipped(costs: Costs, nodes: Iterable[Leaf]) -> float:
+def skipped(costs: Costs, nodes: Iterable[Node]) -> float:
     """What nodes do although they are not to run, besides being nodes.
 
     Each block of a kernel reads its flags; a product is made all the same.
     """
     total = 0.0
     for node in nodes:
-        if isinstance(node, KernelNode):
-            total += costs.block * sum(map(_points, node.kernel.nests)) / POINTS_PER_BLOCK
+        if node.if_skipped == "idle":
+            total += costs.block * node.weight.points / POINTS_PER_BLOCK
         else:
             total += work(costs, [node])
     return total
 
 
-def bound(nodes: Iterable[Leaf]) -> int:
+def bound(nodes: Iterable[Node]) -> int:
     """How many nodes hold addresses that differ from call to call."""
-    return sum([not _OF_CALLS.isdisjoint(map(_space, own_buffers(node))) for node in nodes])
+    return sum([not _OF_CALLS.isdisjoint(map(_space, node.accessed_buffers)) for node in nodes])
 
 
 _OF_CALLS = frozenset({"input", "output"})
 _space = attrgetter("space")
-
-
-def _traffic(node: Leaf) -> int:
-    """How many bytes a node reads and writes."""
-    match node:
-        case KernelNode(kernel=kernel):
-            return sum(map(_nest_traffic, kernel.nests))
-        case LibraryNode():
-            operands = (node.left, node.right, node.target)
-            return sum([operand.buffer.type.nbytes for operand in operands])
-        case MemcpyNode():
-            return node.source_buffer.type.nbytes + node.target.type.nbytes
-
-
-def _nest_traffic(nest: Nest) -> int:
-    """What a nest reads and writes: at most an element of each buffer at each point."""
-    points, total = _points(nest), 0
-    for buffers in (nest_reads(nest), nest_writes(nest)):
-        for buffer in buffers:
-            type_ = buffer.type
-            total += type_.nbytes if type_.size < points else points * type_.dtype.itemsize
-    return total
-
-
-def _points(nest: Nest) -> int:
-    """The points of a nest, each step of its loop counted."""
-    if isinstance(nest, PrintNest):
-        return sum(prod(a.shape) for a in nest.arguments)
-    loop = nest.loop if isinstance(nest, (ReduceNest, RowNest)) else ()
-    return prod(nest.space) * prod(loop)

@@ -14,8 +14,8 @@ from lowering.plan.buffer import Buffer
 from lowering.plan.graph_edit import with_nodes
 from lowering.plan.kernel import MapNest, Nest, SetCondition
 from lowering.plan.nest_analysis import nest_reads, nest_stores
-from lowering.plan.plan import Graph, KernelNode, Node, own_buffers
-from lowering.planning.stage import map_nest
+from lowering.plan.nest_rewriting import map_nest
+from lowering.plan.nodes import Graph, KernelNode, Node
 from lowering.scheduling.predication import with_nests
 from tracegraph.ir.scalar import Apply, Const, Load, const
 
@@ -25,7 +25,7 @@ def counted(body: Graph, condition: int) -> frozenset[Node]:
     nodes = [node for node in body.nodes if _may_count(node)]
     if not nodes:
         return frozenset()
-    users = Counter(buffer for node in body.nodes for buffer in set(own_buffers(node)))
+    users = Counter(buffer for node in body.nodes for buffer in node.accessed_buffers)
 
     def counts(node: KernelNode) -> bool:
         return all(_step(nest, condition, users) is not None for nest in node.kernel.nests)

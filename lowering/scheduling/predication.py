@@ -12,6 +12,7 @@ from operator import is_
 import numpy as np
 
 from lowering.plan.buffer import Buffer
+from lowering.plan.construct import Part
 from lowering.plan.kernel import (
     Kernel,
     MapNest,
@@ -23,7 +24,7 @@ from lowering.plan.kernel import (
     Store,
 )
 from lowering.plan.nest_analysis import also_reading, nest_signals, nest_stores
-from lowering.plan.plan import Graph, KernelNode, Node, Part
+from lowering.plan.nodes import Graph, KernelNode, Node
 from tracegraph.ir.op import get
 from tracegraph.ir.record import altered, record
 from tracegraph.ir.scalar import Expr, apply, const

@@ -18,24 +18,19 @@ import numpy as np
 
 from lowering.allocation.assign import ALIGNMENT
 from lowering.plan.buffer import Buffer
+from lowering.plan.construct import Construct, Inlined, Part
 from lowering.plan.graph_edit import EMPTY, side_by_side, single, splice
 from lowering.plan.kernel import Predicate, SetCondition
-from lowering.plan.plan import (
+from lowering.plan.nodes import (
     ConditionalNode,
-    Construct,
     Graph,
-    Inlined,
     LibraryNode,
     Node,
-    Part,
-    Plan,
     SwitchNode,
     WhileNode,
-    bodies,
-    own_buffers,
     walk,
-    with_bodies,
 )
+from lowering.plan.plan import Plan
 from lowering.plan.rounding import round_up
 from lowering.scheduling.buffer_rotation import Rotation, rotation_of
 from lowering.scheduling.cost_model import (
@@ -94,7 +89,7 @@ class _Scheduling:
         self._plan = plan
         self._costs = costs
         self._choices = choices
-        self._touched = {node: frozenset(own_buffers(node)) for node in walk(plan.graph)}
+        self._touched = {node: node.accessed_buffers for node in walk(plan.graph)}
         self._users = Counter(chain.from_iterable(self._touched.values()))
         self._numbers = count(1 + max((b.number for b in plan.offsets), default=-1))
         self._offsets = dict(plan.offsets)
@@ -133,7 +128,7 @@ class _Scheduling:
         flags: dict[int, Buffer],
         dropped: set[int],
     ) -> Graph:
-        node = with_bodies(old, [self._graph(body) for body in bodies(old)])
+        node = old.with_bodies([self._graph(body) for body in old.bodies])
         obstacle = "its condition is set elsewhere" if found is None else branch_obstacle(node)
         asked = _asked(node.construct, self._choices.branches)
         if obstacle == NOTHING and asked.schedule != "conditional":
@@ -148,7 +143,7 @@ class _Scheduling:
         flag = flags[node.condition] = self._flag(found.value.dtype if switch else BOOL)
         known = node.construct or Construct("-", "-", "-")
         why = decision.why or known.why
-        graphs = bodies(node)
+        graphs = node.bodies
         inlined = Inlined(
             altered(known, schedule="predicated", why=why), len(graphs), False, node.sources
         )

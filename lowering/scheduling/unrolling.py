@@ -19,9 +19,10 @@ from functools import cached_property
 import numpy as np
 
 from lowering.plan.buffer import Buffer
+from lowering.plan.construct import Part
 from lowering.plan.graph_edit import EMPTY, in_order, single, with_nodes
 from lowering.plan.kernel import MapNest, Nest, Predicate, ReduceNest, RowNest, Store
-from lowering.plan.plan import Graph, KernelNode, LibraryNode, Node, Part
+from lowering.plan.nodes import Graph, KernelNode, Node
 from lowering.scheduling.buffer_rotation import Rotation
 from lowering.scheduling.induction import counted, counting, without
 from lowering.scheduling.predication import (
@@ -182,5 +183,5 @@ def _again(node: Node) -> Node:
 
 
 def _within(node: Node, part: Part) -> Node:
-    assert isinstance(node, KernelNode | LibraryNode)
+    assert node.if_skipped != "stays"
     return altered(node, within=(part, *node.within))

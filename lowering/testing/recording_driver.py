@@ -19,7 +19,6 @@ from lowering.cuda.calls.executable import CudaExecutable
 from lowering.cuda.device import OpenDevice
 from lowering.cuda.graph.capture_lock import CaptureTurns
 from lowering.cuda.interface import (
-    ConditionalKind,
     Event,
     ForeignArray,
     Gemm,
@@ -29,6 +28,7 @@ from lowering.cuda.interface import (
 )
 from lowering.errors import ClosedGraphError, NestedCaptureError
 from lowering.legalization.features import Feature
+from lowering.plan.nodes import ConditionalKind
 from lowering.plan.owners import SlotTable
 from lowering.plan.plan import Plan
 from lowering.testing.recorded_objects import (

@@ -11,7 +11,8 @@ import numpy as np
 import tracegraph
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import Accumulator, Kernel, MapNest, Nest, Pass, RowNest, ScanNest, Store
-from lowering.plan.plan import Graph, KernelNode, Plan
+from lowering.plan.nodes import Graph, KernelNode
+from lowering.plan.plan import Plan
 from tracegraph.ir.combiners import ADD, MAXIMUM
 from tracegraph.ir.op import get
 from tracegraph.ir.scalar import Accumulated, Axis, Expr, Load, apply, const

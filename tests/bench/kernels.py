@@ -18,7 +18,7 @@ import numpy as np
 
 from lowering.codegen import KernelCode, Workspace, unit_source
 from lowering.cuda.compile import cubin
-from lowering.plan.plan import KernelNode
+from lowering.plan.nodes import KernelNode
 from lowering.plan.rounding import round_up
 from tracegraph.ir.types import ArrayType
 

@@ -11,7 +11,7 @@ from kernels import node
 
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import Nest
-from lowering.plan.plan import KernelNode
+from lowering.plan.nodes import KernelNode
 
 Arrays = Mapping[Buffer, Any]
 

@@ -20,8 +20,7 @@ from lowering.codegen import Unit, unit_source
 from lowering.cuda.effects.effects import connect
 from lowering.cuda.streams.timeline import Timeline
 from lowering.plan.buffer import Buffer
-from lowering.plan.owners import SlotTable
-from lowering.plan.plan import (
+from lowering.plan.nodes import (
     Graph,
     IfElseNode,
     KernelNode,
@@ -29,11 +28,12 @@ from lowering.plan.plan import (
     MatrixOperand,
     MemcpyNode,
     Node,
-    Plan,
     SwitchNode,
     WhileNode,
     walk,
 )
+from lowering.plan.owners import SlotTable
+from lowering.plan.plan import Plan
 from lowering.testing.recording_driver import RecordingDriver
 from tracegraph import tree
 

@@ -21,7 +21,7 @@ from host_functions import HOST_FUNCTIONS
 from lowering.codegen import ConditionHandle, KernelCode, Unit, Workspace
 from lowering.codegen.parameters import Channel, StopFlag, TableEntry
 from lowering.plan.buffer import Buffer
-from lowering.plan.plan import KernelNode
+from lowering.plan.nodes import KernelNode
 
 COMPILER = shutil.which("g++")
 MARGIN = 64  # bytes on each side of a buffer that no kernel may touch

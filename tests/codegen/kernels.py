@@ -11,7 +11,8 @@ import tracegraph.ops  # noqa: F401 - registers the ops that `call` names
 from lowering.codegen import Unit
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import Kernel, Nest, Store
-from lowering.plan.plan import Graph, KernelNode, Plan
+from lowering.plan.nodes import Graph, KernelNode
+from lowering.plan.plan import Plan
 from tracegraph.ir.op import get
 from tracegraph.ir.scalar import Axis, Expr, Load, apply
 from tracegraph.ir.types import ArrayType

@@ -10,7 +10,7 @@ import numpy as np
 from emulator import FILL, Emulator
 
 from lowering.plan.buffer import Buffer
-from lowering.plan.plan import (
+from lowering.plan.nodes import (
     Graph,
     IfElseNode,
     KernelNode,
@@ -18,10 +18,10 @@ from lowering.plan.plan import (
     MatrixOperand,
     MemcpyNode,
     Node,
-    Plan,
     SwitchNode,
     WhileNode,
 )
+from lowering.plan.plan import Plan
 
 Array = np.ndarray[Any, Any]
 MOST_ITERATIONS = 10_000

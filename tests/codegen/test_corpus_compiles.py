@@ -16,7 +16,6 @@ from hypothesis import given, settings
 from running import lowered
 
 from lowering.cuda.compile import cubin
-from lowering.plan.plan import bodies
 from tracegraph.testing import RandomProgram, programs
 
 
@@ -44,7 +43,7 @@ def test_corpus_compiles(architecture: str, corpus_source: str) -> None:
 
 def test_predicated_and_unrolled_programs_compile() -> None:
     plans = [unscheduled(lowered(c.function, *c.arguments)) for c in CASES.values()]
-    branching = [plan for plan in plans if any(map(bodies, plan.graph.nodes))]
+    branching = [plan for plan in plans if any(node.bodies for node in plan.graph.nodes)]
     source = common_unit([scheduled(plan, FORCED["both"]) for plan in branching]).source
     assert source.count(") return;\n") > len(branching)
     assert len(cubin(source, "sm_90").code) > 0

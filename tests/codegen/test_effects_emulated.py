@@ -20,7 +20,8 @@ from lowering.codegen.parameters import FailureWord, PrintSite, StepCount, StopF
 from lowering.cuda.effects.mailbox import Mailbox
 from lowering.cuda.effects.print_ring import PrintRing
 from lowering.plan.kernel import MapNest, PrintedArray, PrintNest, Publish, Require, SetCondition
-from lowering.plan.plan import Graph, Plan, WhileNode
+from lowering.plan.nodes import Graph, WhileNode
+from lowering.plan.plan import Plan
 from lowering.testing.recording_driver import RecordingDriver
 from tracegraph import debug
 from tracegraph.ir.effects import PrintFormat

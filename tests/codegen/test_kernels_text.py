@@ -27,7 +27,7 @@ from lowering.plan.kernel import (
     SetCondition,
     Store,
 )
-from lowering.plan.plan import KernelNode
+from lowering.plan.nodes import KernelNode
 from lowering.planning.stage import space_index
 from tracegraph.ir.combiners import ADD
 from tracegraph.ir.scalar import AsIndex, Load, const

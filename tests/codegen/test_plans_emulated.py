@@ -15,7 +15,8 @@ from plan_emulator import PlanEmulator
 import tracegraph as tg
 from lowering.codegen import unit_source
 from lowering.lower import lower
-from lowering.plan.plan import Graph, Plan
+from lowering.plan.nodes import Graph
+from lowering.plan.plan import Plan
 from tracegraph.ir.op import Control, Elementwise, Op, Reduction, Sample, Scan, all_ops
 from tracegraph.ir.types import type_of
 from tracegraph.passes import optimize

@@ -33,7 +33,7 @@ from lowering.plan.kernel import (
     ScanNest,
     ScatterNest,
 )
-from lowering.plan.plan import KernelNode
+from lowering.plan.nodes import KernelNode
 from tracegraph.ir.combiners import ADD
 from tracegraph.ir.scalar import Accumulated, const
 from tracegraph.testing import assert_traced_equals_eager, programs

@@ -16,7 +16,6 @@ from lowering.cuda.device import open_device
 from lowering.cuda.graph import pointer_table as table
 from lowering.legalization import legalize as ladder
 from lowering.legalization.features import Feature, Features, override
-from lowering.plan.plan import bodies
 from lowering.scheduling import overrides as choices
 from tracegraph.testing import RandomProgram, assert_traced_equals_eager, programs
 
@@ -150,7 +149,7 @@ def test_a_product_in_a_loop_that_the_host_drives() -> None:
     a, x = (rng.integers(0, 5, (32, 32)).astype("f8") for _ in range(2))
     with override(conditional_nodes=False):
         compiled = tracegraph.jit(iterate, device="cuda").lower(a, x, 4).compile()
-    assert any(map(bodies, compiled.plan.graph.nodes))
+    assert any(node.bodies for node in compiled.plan.graph.nodes)
     assert "host-driven" in compiled.explain()
     np.testing.assert_array_equal(np.asarray(compiled(a, x, 4)), iterate(a, x, 4))
 

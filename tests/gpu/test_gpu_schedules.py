@@ -18,7 +18,7 @@ from running import assert_case_agrees, eager
 
 import tracegraph
 from lowering.legalization.features import override
-from lowering.plan.plan import KernelNode, bodies, walk
+from lowering.plan.nodes import KernelNode, walk
 from lowering.scheduling import overrides as choices
 from tracegraph import cond, debug, fori_loop, switch, while_loop
 from tracegraph.errors import StepLimitError, StoppedError, TimeLimitError
@@ -249,6 +249,6 @@ def test_the_host_drives_what_is_scheduled(way: str) -> None:
         choices.override(chosen.branches, chosen.loops, chosen.unroll),
     ):
         compiled = tracegraph.jit(run, device="cuda").lower(x, 3).compile()
-    assert sum(map(bool, map(bodies, walk(compiled.plan.graph)))) == 1
+    assert sum(bool(node.bodies) for node in walk(compiled.plan.graph)) == 1
     for n in (0, 1, 4, 8):
         np.testing.assert_array_equal(np.asarray(compiled(x, n)), run(x, n))

@@ -15,17 +15,17 @@ from lowering.plan.kernel import (
     SetCondition,
     Store,
 )
-from lowering.plan.plan import (
+from lowering.plan.nodes import (
     Graph,
     IfElseNode,
     KernelNode,
     LibraryNode,
     MatrixOperand,
     MemcpyNode,
-    Plan,
     SwitchNode,
     WhileNode,
 )
+from lowering.plan.plan import Plan
 from tracegraph.ir.effects import Failure, Monitor, PrintFormat
 from tracegraph.ir.program import Source
 from tracegraph.ir.scalar import AsIndex, Axis, Compare, Load, const

@@ -20,7 +20,7 @@ from lowering.fusion.access_patterns import VECTOR_BYTES, WORD_BYTES, loop_is_co
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import Pass, RowNest
 from lowering.plan.nest_analysis import loads
-from lowering.planning.stage import map_nest
+from lowering.plan.nest_rewriting import map_nest
 from tracegraph.ir.scalar import Accumulated, Axis, Expr, Load, Sum
 
 FEWEST_THREADS = 32  # that load neighbouring columns

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from lowering.cuda.graph.definition import Definition
+from lowering.plan.nodes import Node
 from lowering.plan.owners import NodeSlots
-from lowering.plan.plan import Node
 from tracegraph.ir.program import lines_of
 
 LEGAL_IN_BODIES = frozenset({"kernel", "memcpy", "memset", "empty", "graph", "conditional"})

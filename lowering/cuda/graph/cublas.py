@@ -13,7 +13,7 @@ import numpy as np
 
 from lowering.cuda.interface import Gemm
 from lowering.plan.buffer import Buffer
-from lowering.plan.plan import LibraryNode, MatrixOperand
+from lowering.plan.nodes import LibraryNode, MatrixOperand
 from tracegraph.ir.types import bfloat16
 
 WORKSPACE_BYTES = 32 << 20

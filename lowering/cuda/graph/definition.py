@@ -20,7 +20,6 @@ from typing import Any, Literal
 from weakref import WeakSet
 
 from lowering.cuda.interface import (
-    ConditionalKind,
     Driver,
     GraphMemory,
     KernelNodeHandle,
@@ -34,6 +33,7 @@ from lowering.errors import (
     NotOpenError,
     UnfinishedError,
 )
+from lowering.plan.nodes import ConditionalKind
 from lowering.plan.owners import NodeSlots, SlotTable
 from tracegraph.errors import UpdateError
 

@@ -13,7 +13,7 @@ in `Emitted.users`.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -28,23 +28,20 @@ from lowering.cuda.graph.node_owners import Keeping, freeing
 from lowering.cuda.graph.placement import Placement, outside
 from lowering.cuda.graph.pointer_table import TABLE_KERNEL, entries, part_words, parts, table_bytes
 from lowering.cuda.graph.small_inputs import LOAD_KERNEL, ValueSlot, parameter_count, slots_bytes
-from lowering.cuda.interface import ConditionalKind, Driver, KernelNodeHandle, Launch
+from lowering.cuda.interface import Driver, KernelNodeHandle, Launch
 from lowering.plan.buffer import Buffer
-from lowering.plan.owners import NodeSlots
-from lowering.plan.plan import (
+from lowering.plan.nodes import (
     ConditionalNode,
     Graph,
-    IfElseNode,
     KernelNode,
     LibraryNode,
     MemcpyNode,
     Node,
-    Plan,
-    SwitchNode,
     WhileNode,
-    bodies,
     walk,
 )
+from lowering.plan.owners import NodeSlots
+from lowering.plan.plan import Plan
 from lowering.plan.rounding import ceil_div
 
 Users = Mapping[Buffer, list[tuple[KernelNodeHandle, int]]]
@@ -194,16 +191,10 @@ def _emit_node(state: _State, graph: Any, node: Node, before: _Before) -> tuple[
             return (_add_copy(state, graph, node, before).node,)
         case LibraryNode():
             return _add_library(state, graph, node, before.nodes)
-    kind: ConditionalKind
-    match node:
-        case IfElseNode():
-            kind = "if_else"
-        case SwitchNode():
-            kind = "switch"
-        case WhileNode():
-            kind = "while"
+    assert isinstance(node, ConditionalNode)
+    kind = node.kind
     condition, _ = state.conditions[node.condition]
-    inner = bodies(node)
+    inner = node.bodies
     slots = state.keeping.conditional(kind, node)
     added, inner_graphs = state.definition.add_conditional(
         graph, before.nodes, kind, condition, len(inner), slots
@@ -368,18 +359,14 @@ def _having(graph: Graph, kind: type[Node]) -> list[int]:
         position
         for position, node in enumerate(graph.nodes)
         if isinstance(node, kind)
-        or any(isinstance(inner, kind) for body in bodies(node) for inner in walk(body))
+        or any(isinstance(inner, kind) for body in node.bodies for inner in walk(body))
     ]
 
 
-def _used(state: _State, node: Node) -> set[Buffer | TableEntry]:
+def _used(state: _State, node: Node) -> Set[Buffer | TableEntry]:
     """The buffers that a node and its bodies touch, and entries of the table."""
-    match node:
-        case KernelNode():
-            parameters = state.unit.kernels[node].parameters
-            return {p for p in parameters if isinstance(p, Buffer | TableEntry)}
-        case MemcpyNode():
-            return {node.target, node.source_buffer}
-        case LibraryNode():
-            return {node.left.buffer, node.right.buffer, node.target.buffer}
-    return {used for body in bodies(node) for inner in body.nodes for used in _used(state, inner)}
+    if isinstance(node, KernelNode):
+        parameters = state.unit.kernels[node].parameters
+        return {p for p in parameters if isinstance(p, Buffer | TableEntry)}
+    inside = [_used(state, inner) for body in node.bodies for inner in body.nodes]
+    return node.accessed_buffers.union(*inside)

@@ -18,7 +18,6 @@ import numpy as np
 from lowering.cuda.effects.effects import Effects
 from lowering.cuda.effects.print_ring import PrintRing
 from lowering.cuda.interface import (
-    ConditionalKind,
     Driver,
     KernelNodeHandle,
     Launch,
@@ -26,6 +25,7 @@ from lowering.cuda.interface import (
     Words,
 )
 from lowering.cuda.streams.timeline import Timeline
+from lowering.plan.nodes import ConditionalKind
 from lowering.plan.owners import SlotTable
 from tracegraph import limits
 

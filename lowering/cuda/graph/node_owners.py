@@ -20,8 +20,9 @@ from lowering.cuda.graph.cublas import WORKSPACE_BYTES
 from lowering.cuda.graph.pointer_table import table_bytes
 from lowering.cuda.interface import HostAllocation
 from lowering.plan.buffer import Buffer
+from lowering.plan.nodes import LibraryNode, Node
 from lowering.plan.owners import NodeSlots, Slot
-from lowering.plan.plan import LibraryNode, Node, Plan, bodies
+from lowering.plan.plan import Plan
 from tracegraph.errors.wording import function_text
 from tracegraph.ir.program import lines_of
 
@@ -63,7 +64,7 @@ class Keeping:
     def table(self, name: str, nbytes: int) -> NodeSlots:
         """The slots of a kernel that writes addresses, which nodes in bodies read."""
         slots = (Slot("module", self.code_bytes), Slot("address table", nbytes))
-        inside = [node for node in self.plan.graph.nodes if bodies(node)]
+        inside = [node for node in self.plan.graph.nodes if node.bodies]
         return NodeSlots("kernel", name, lines_of([s for n in inside for s in n.sources]), slots)
 
     def library(self, node: LibraryNode) -> NodeSlots:
@@ -71,10 +72,8 @@ class Keeping:
         slots = [Slot("library handle", 0)]
         if not self.plan.per_launch:
             slots.append(Slot("library workspace", WORKSPACE_BYTES))
-        slots += self._memory([node.left.buffer, node.right.buffer, node.target.buffer])
-        batch = f"{node.batch} x " if node.batch > 1 else ""
-        name = f"product {batch}{node.m}x{node.k}x{node.n}"
-        return NodeSlots("library", name, lines_of(node.sources), tuple(slots))
+        slots += self._memory([operand.buffer for operand in node.operands])
+        return NodeSlots(node.kind, node.name, lines_of(node.sources), tuple(slots))
 
     def conditional(self, kind: str, node: Node) -> NodeSlots:
         """The slots of a conditional node: its bodies' nodes have their own."""

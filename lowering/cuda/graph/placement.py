@@ -20,7 +20,8 @@ from lowering.cuda.interface import Allocation, Event, GraphMemory
 from lowering.cuda.memory.pool import Lease
 from lowering.cuda.streams.stream_state import Lane
 from lowering.plan.buffer import Buffer
-from lowering.plan.plan import LibraryNode, Node, Plan, walk
+from lowering.plan.nodes import LibraryNode, Node, walk
+from lowering.plan.plan import Plan
 from lowering.plan.rounding import round_up
 
 

@@ -17,7 +17,8 @@ from lowering.cuda.memory.pool import interned, size_class
 from lowering.legalization.features import Features, probed
 from lowering.legalization.legalize import fit, needed
 from lowering.plan.buffer import Buffer
-from lowering.plan.plan import MemcpyNode, Plan, WhileNode, walk
+from lowering.plan.nodes import MemcpyNode, WhileNode, walk
+from lowering.plan.plan import Plan
 from tracegraph.ir.types import ArrayType
 
 

@@ -27,8 +27,8 @@ from lowering.plan.nest_analysis import (
     nest_roots,
     nest_writes,
 )
+from lowering.plan.nest_rewriting import map_nest
 from lowering.plan.strides import row_major_strides
-from lowering.planning.stage import map_nest
 from tracegraph.ir.scalar import Apply, Axis, Expr, FloorDiv, Load, Mod, Select
 from tracegraph.ir.subexpressions import subexpressions
 

@@ -18,8 +18,8 @@ from lowering.host.tuning.access_orders import orders, places
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import MapNest, Nest, ReduceNest, RowNest, ScanNest
 from lowering.plan.nest_analysis import nest_expressions
+from lowering.plan.nest_rewriting import map_nest
 from lowering.plan.strides import row_major_strides
-from lowering.planning.stage import map_nest
 from tracegraph.ir.scalar import Axis, Expr
 
 

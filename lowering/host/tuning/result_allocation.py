@@ -16,17 +16,14 @@ from lowering.host.numpy_calls import yields
 from lowering.host.result_pool import is_lent
 from lowering.host.tuning.passes import Schedule
 from lowering.plan.buffer import Buffer
-from lowering.plan.plan import (
+from lowering.plan.nodes import (
     Graph,
     IfElseNode,
     KernelNode,
-    LibraryNode,
-    MemcpyNode,
-    Plan,
     SwitchNode,
-    bodies,
     walk,
 )
+from lowering.plan.plan import Plan
 
 
 def allocating(
@@ -43,7 +40,7 @@ def allocating(
             case KernelNode():
                 found |= _made_by(schedules[node], free)
             case IfElseNode() | SwitchNode():
-                found |= _made_in_all(bodies(node), schedules, free)
+                found |= _made_in_all(node.bodies, schedules, free)
             case _:
                 break  # what a loop writes, it may not write
     return found
@@ -93,21 +90,18 @@ def _seen_in_part(plan: Plan, schedules: Mapping[KernelNode, Sequence[Schedule]]
     """The buffers that something sees otherwise than as the array that they are."""
     seen: set[Buffer] = set()
     for node in walk(plan.graph):
-        match node:
-            case MemcpyNode():
-                seen |= {node.source_buffer, node.target}
-            case LibraryNode():
-                seen |= {node.left.buffer, node.right.buffer, node.target.buffer}
-            case KernelNode():
-                for schedule in schedules[node]:
-                    for each in (*schedule.before, *schedule.each):
-                        for register in (*each.inputs, each.output):
-                            buffer = _buffer(register)
-                            if buffer is None or buffer.space != "output":
-                                continue
-                            whole = isinstance(register, View) and is_whole(register)
-                            if not whole or each.kind == "assign":
-                                seen.add(buffer)
+        if not isinstance(node, KernelNode):
+            seen |= node.accessed_buffers
+            continue
+        for schedule in schedules[node]:
+            for each in (*schedule.before, *schedule.each):
+                for register in (*each.inputs, each.output):
+                    buffer = _buffer(register)
+                    if buffer is None or buffer.space != "output":
+                        continue
+                    whole = isinstance(register, View) and is_whole(register)
+                    if not whole or each.kind == "assign":
+                        seen.add(buffer)
     return seen
 
 

@@ -14,7 +14,8 @@ from lowering.host.executable import HostExecutable
 from lowering.legalization.pointer_table import bound_in_bodies, with_table
 from lowering.plan.buffer import Buffer
 from lowering.plan.nest_analysis import nest_writes
-from lowering.plan.plan import Donation, LibraryNode, MemcpyNode, Plan, WhileNode, walk
+from lowering.plan.nodes import LibraryNode, MemcpyNode, WhileNode, walk
+from lowering.plan.plan import Donation, Plan
 from tracegraph import ArrayType, tree
 
 VECTOR = ArrayType("float64", (8,))

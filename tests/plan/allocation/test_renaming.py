@@ -10,8 +10,8 @@ from lowering.lower import lower
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import Nest, Predicate
 from lowering.plan.nest_analysis import facts_of
-from lowering.plan.plan import KernelNode, walk
-from lowering.planning.stage import rename_in_nest
+from lowering.plan.nest_rewriting import rename_in_nest
+from lowering.plan.nodes import KernelNode, walk
 from lowering.scheduling.predication import guarded
 from tracegraph import ArrayType
 from tracegraph.ir.record import altered

@@ -14,7 +14,8 @@ import tracegraph
 from lowering.codegen import ConditionHandle, unit_source
 from lowering.cuda.calls.executable import CudaExecutable
 from lowering.legalization.features import override
-from lowering.plan.plan import KernelNode, Plan, walk
+from lowering.plan.nodes import KernelNode, walk
+from lowering.plan.plan import Plan
 from lowering.testing.recording_driver import (
     InjectedError,
     RecordedExecutable,

@@ -9,7 +9,7 @@ import lowering.planning.matmul
 import tracegraph
 from lowering.cuda.graph.cublas import gemm_of
 from lowering.plan.buffer import Buffer
-from lowering.plan.plan import KernelNode, LibraryNode, MatrixOperand
+from lowering.plan.nodes import KernelNode, LibraryNode, MatrixOperand
 from tracegraph.ir.types import ArrayType, bfloat16
 
 M, N, K, BATCH = 3, 4, 5, 2

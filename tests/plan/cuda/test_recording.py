@@ -18,7 +18,7 @@ from hand_made_plans import (
 )
 
 from lowering.plan.buffer import Buffer
-from lowering.plan.plan import Graph, WhileNode
+from lowering.plan.nodes import Graph, WhileNode
 from lowering.testing.recording_driver import RecordingBackend, RecordingDriver
 from tracegraph.ir.types import ArrayType
 

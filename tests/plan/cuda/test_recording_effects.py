@@ -16,7 +16,7 @@ from lowering.cuda.memory.pool import CudaBuffer
 from lowering.cuda.streams import shutdown as ending
 from lowering.cuda.streams import timeline
 from lowering.lower import lower
-from lowering.plan.plan import WhileNode, walk
+from lowering.plan.nodes import WhileNode, walk
 from lowering.testing.recorded_objects import RecordedHostMemory
 from lowering.testing.recording_driver import InjectedError, RecordingBackend, RecordingDriver
 from tracegraph import fori_loop, jit

@@ -9,14 +9,13 @@ from foreign_arrays import Foreign
 import lowering
 import tracegraph
 from lowering.cuda.graph.emit import one_by_one
-from lowering.plan.plan import (
+from lowering.plan.nodes import (
     IfElseNode,
     KernelNode,
     LibraryNode,
     MemcpyNode,
     SwitchNode,
     WhileNode,
-    bodies,
 )
 from lowering.testing.recording_driver import RecordingBackend, RecordingDriver
 
@@ -37,8 +36,8 @@ def assert_mirrors(recorded, graph, offset=0):
     edges = {(i - offset, j - offset) for i, j in recorded.edges if i >= offset}
     assert edges == graph.edges | one_by_one(graph)
     for node, planned in zip(nodes, graph.nodes, strict=True):
-        assert len(node.bodies) == len(bodies(planned))
-        for body, planned_body in zip(node.bodies, bodies(planned), strict=True):
+        assert len(node.bodies) == len(planned.bodies)
+        for body, planned_body in zip(node.bodies, planned.bodies, strict=True):
             assert_mirrors(body, planned_body)
 
 

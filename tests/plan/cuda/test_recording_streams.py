@@ -17,7 +17,7 @@ from lowering.cuda.streams.exclusive_use import LastUse
 from lowering.cuda.streams.stream_table import Lanes
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import Kernel, PrintedArray, PrintNest
-from lowering.plan.plan import KernelNode
+from lowering.plan.nodes import KernelNode
 from lowering.testing.recording_driver import RecordedEvent, RecordingBackend, RecordingDriver
 from tracegraph.errors import StoppedError, TimeLimitError
 from tracegraph.ir.effects import PrintFormat

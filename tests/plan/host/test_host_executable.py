@@ -13,7 +13,7 @@ import pytest
 import tracegraph.ops  # noqa: F401  (registers them)
 from lowering.backends.host import HostBackend
 from lowering.lower import lower
-from lowering.plan.plan import Graph
+from lowering.plan.nodes import Graph
 from tracegraph import control
 from tracegraph.ir.op import get
 from tracegraph.ir.types import ArrayType, type_of

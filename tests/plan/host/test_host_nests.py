@@ -22,7 +22,8 @@ from lowering.plan.kernel import (
     ScatterNest,
     Store,
 )
-from lowering.plan.plan import Graph, KernelNode, LibraryNode, MatrixOperand, MemcpyNode, Plan
+from lowering.plan.nodes import Graph, KernelNode, LibraryNode, MatrixOperand, MemcpyNode
+from lowering.plan.plan import Plan
 from tracegraph.ir.combiners import ADD, MAXIMUM, MULTIPLY
 from tracegraph.ir.op import get
 from tracegraph.ir.scalar import (

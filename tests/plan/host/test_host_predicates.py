@@ -9,7 +9,7 @@ from test_host_nests import F64, ap, axes, buffer, run
 import tracegraph
 from lowering.host.python_source import DEEPEST, Source
 from lowering.plan.kernel import Kernel, MapNest, Predicate, Store
-from lowering.plan.plan import KernelNode
+from lowering.plan.nodes import KernelNode
 from lowering.scheduling import overrides as choices
 from tracegraph.ir.scalar import Load, const, select
 

@@ -21,15 +21,8 @@ from lowering.legalization.pointer_table import bound_in_bodies, with_table
 from lowering.plan.buffer import Buffer
 from lowering.plan.explain import explain
 from lowering.plan.graph_edit import in_order, single
-from lowering.plan.plan import (
-    KernelNode,
-    MemcpyNode,
-    Plan,
-    WhileNode,
-    bodies,
-    own_buffers,
-    walk,
-)
+from lowering.plan.nodes import KernelNode, MemcpyNode, WhileNode, walk
+from lowering.plan.plan import Plan
 from tracegraph import tree
 from tracegraph.ir.types import ArrayType
 from tracegraph.testing import RandomProgram, assert_traced_equals_eager, programs
@@ -92,13 +85,13 @@ def test_bodies_find_arguments_by_a_table_where_they_take_no_updates() -> None:
     assert "body_updates" not in ladder.needed(rewritten)
     assert f"addresses by table in bodies: {', '.join(map(str, tabled))}" in str(rewritten)
     unit = unit_source(rewritten)
-    inside = {n for node in rewritten.graph.nodes for b in bodies(node) for n in walk(b)}
+    inside = {n for node in rewritten.graph.nodes for b in node.bodies for n in walk(b)}
     for node, code in unit.kernels.items():
         direct = {p for p in code.parameters if isinstance(p, Buffer)} & set(tabled)
         entries = {p.buffer for p in code.parameters if isinstance(p, TableEntry)}
         assert entries <= set(tabled)
         assert not (direct if node in inside else entries)
-        assert code.buffers >= set(own_buffers(node)) & set(tabled)
+        assert code.buffers >= node.accessed_buffers & set(tabled)
 
 
 def test_copies_in_bodies_are_kernels_that_find_addresses_by_the_table() -> None:
@@ -113,7 +106,7 @@ def test_copies_in_bodies_are_kernels_that_find_addresses_by_the_table() -> None
     kinds = [type(node) for node in walk(rewritten.graph)]
     assert kinds == [MemcpyNode, WhileNode, KernelNode, WhileNode, KernelNode]
     copies = [node for node in walk(rewritten.graph) if isinstance(node, KernelNode)]
-    assert [set(own_buffers(copy)) for copy in copies] == [{out, x}, {out, y}]
+    assert [copy.accessed_buffers for copy in copies] == [{out, x}, {out, y}]
     assert rewritten.graph.edges == plan.graph.edges
 
 
@@ -148,7 +141,7 @@ def test_what_a_plan_needs() -> None:
     loop = plan_of(lambda x: tracegraph.while_loop(lambda c: c < 9, lambda c: c + 1, x), 1)
     assert ladder.needed(loop)[0] == "conditional_nodes"
     assert "memory_nodes" not in ladder.needed(loop)
-    assert any(map(bodies, loop.graph.nodes))
+    assert any(node.bodies for node in loop.graph.nodes)
 
 
 def test_features_are_asked_of_the_device_only_if_wanted_and_not_declared() -> None:

@@ -16,18 +16,19 @@ from lowering.plan.kernel import (
     SetCondition,
     Store,
 )
-from lowering.plan.plan import (
+from lowering.plan.kernel_text import MAX_NESTING, expr_text, kernel_text
+from lowering.plan.nodes import (
     Graph,
     IfElseNode,
     KernelNode,
     LibraryNode,
     MatrixOperand,
     MemcpyNode,
-    Plan,
     SwitchNode,
     WhileNode,
 )
-from lowering.plan.text import MAX_NESTING, expr_text, kernel_text, plan_text
+from lowering.plan.plan import Plan
+from lowering.plan.text import plan_text
 from tracegraph.ir.combiners import ADD, MAXIMUM
 from tracegraph.ir.op import get
 from tracegraph.ir.program import Source

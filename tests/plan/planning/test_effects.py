@@ -6,7 +6,8 @@ import numpy as np
 
 import tracegraph
 from lowering.plan.kernel import MapNest, PrintNest, Publish, ReduceNest, Require, SetCondition
-from lowering.plan.plan import Graph, KernelNode, Plan, WhileNode, walk
+from lowering.plan.nodes import Graph, KernelNode, WhileNode, walk
+from lowering.plan.plan import Plan
 from tracegraph import ArrayType, debug
 
 VECTOR = ArrayType("float64", (8,))

@@ -12,7 +12,8 @@ import tracegraph
 from lowering.fusion.pointwise import MAX_EXPRESSIONS
 from lowering.plan.kernel import MapNest, ReduceNest, RowNest, ScatterNest
 from lowering.plan.nest_analysis import nest_reads, nest_size, nest_writes
-from lowering.plan.plan import KernelNode, LibraryNode, Plan, WhileNode, walk
+from lowering.plan.nodes import KernelNode, LibraryNode, WhileNode, walk
+from lowering.plan.plan import Plan
 from lowering.planning import materialize as group
 from lowering.scheduling.device_costs import CUDA, HOST
 from tracegraph import ArrayType

@@ -15,7 +15,8 @@ from lowering.legalization.features import Features
 from lowering.plan.explain import explain
 from lowering.plan.kernel import MapNest
 from lowering.plan.nest_analysis import nest_reads, nest_writes
-from lowering.plan.plan import Graph, KernelNode, LibraryNode, Plan, WhileNode, walk
+from lowering.plan.nodes import Graph, KernelNode, LibraryNode, WhileNode, walk
+from lowering.plan.plan import Plan
 from lowering.scheduling.overrides import Choices
 from tracegraph import ArrayType, cond, fori_loop, tree, while_loop
 from tracegraph.ir.scalar import Apply, Load, const

@@ -15,7 +15,8 @@ from lowering.legalization.features import Features
 from lowering.plan.explain import explain
 from lowering.plan.kernel import SetCondition
 from lowering.plan.nest_analysis import nest_signals
-from lowering.plan.plan import KernelNode, LibraryNode, Plan, WhileNode, walk
+from lowering.plan.nodes import KernelNode, LibraryNode, WhileNode, walk
+from lowering.plan.plan import Plan
 from lowering.scheduling import overrides as choices
 from lowering.scheduling.cost_model import MOST_NODES
 from lowering.scheduling.overrides import Choices

@@ -1,0 +1,114 @@
+"""Nests with expressions substituted and buffers renamed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+
+from lowering.plan.buffer import Buffer
+from lowering.plan.kernel import (
+    Accumulator,
+    MapNest,
+    Nest,
+    Pass,
+    PrintNest,
+    ReduceNest,
+    RowNest,
+    ScanNest,
+    ScatterNest,
+    Store,
+)
+from lowering.plan.nest_analysis import Facts, facts_of, of_renamed
+from tracegraph.ir.record import altered
+from tracegraph.ir.scalar import Expr, Load
+from tracegraph.ir.subexpressions import substitution
+
+_NO_NAMES: Mapping[Buffer, Buffer] = MappingProxyType({})
+
+
+def map_stores(
+    stores: Sequence[Store],
+    of: Callable[[Expr], Expr],
+    names: Mapping[Buffer, Buffer] = _NO_NAMES,
+) -> tuple[Store, ...]:
+    """The stores with all expressions, and buffers that have other names, replaced."""
+    return tuple(
+        [
+            Store(
+                names.get(s.buffer, s.buffer),
+                tuple(map(of, s.indices)),
+                of(s.value),
+                None if s.guard is None else of(s.guard),
+            )
+            for s in stores
+        ]
+    )
+
+
+def map_nest(nest: Nest, replacement: Mapping[Expr, Expr]) -> Nest:
+    """The nest with sub-expressions replaced."""
+    if not replacement:
+        return nest
+    return _mapped(nest, substitution(replacement), _NO_NAMES)
+
+
+def _mapped(nest: Nest, of: Callable[[Expr], Expr], names: Mapping[Buffer, Buffer]) -> Nest:
+    """The nest with all expressions, and buffers that have other names, replaced."""
+
+    def stores_of(stores: Sequence[Store]) -> tuple[Store, ...]:
+        return map_stores(stores, of, names)
+
+    def folds_of(accumulators: Sequence[Accumulator]) -> tuple[Accumulator, ...]:
+        return tuple([Accumulator(a.combiner, of(a.value), a.arg) for a in accumulators])
+
+    if type(nest) is MapNest:  # most are
+        signals = tuple([altered(s, value=of(s.value)) for s in nest.signals])
+        return MapNest(nest.space, stores_of(nest.stores), signals, nest.predicates)
+    if isinstance(nest, (ScanNest, ScatterNest)):
+        return altered(nest, store=stores_of((nest.store,))[0])
+    if isinstance(nest, PrintNest):
+        return replace(nest, arguments=tuple(replace(a, value=of(a.value)) for a in nest.arguments))
+    assert isinstance(nest, (ReduceNest, RowNest))
+    stores = stores_of(nest.stores)
+    signals = tuple([altered(s, value=of(s.value)) for s in nest.signals])
+    if isinstance(nest, ReduceNest):
+        folds = folds_of(nest.accumulators)
+        return ReduceNest(nest.space, nest.loop, folds, stores, signals, nest.predicates)
+    passes = tuple([Pass(folds_of(p.accumulators), stores_of(p.stores)) for p in nest.passes])
+    return RowNest(nest.space, nest.loop, passes, stores, signals, nest.predicates)
+
+
+def rename_in_nest(nest: Nest, names: Mapping[Buffer, Buffer]) -> Nest:
+    """The nest with buffers replaced."""
+    keys, known = names.keys(), facts_of(nest)
+    reads = not keys.isdisjoint(known.reads)
+    if not reads and keys.isdisjoint(known.writes):
+        return nest
+    new = _renamed_loads(known, names) if reads else _Changed()
+    renamed = _mapped(nest, new.__getitem__, names)
+    if not keys.isdisjoint([predicate.flag for predicate in nest.predicates]):
+        flags = [replace(p, flag=names.get(p.flag, p.flag)) for p in nest.predicates]
+        renamed = altered(renamed, predicates=tuple(flags))
+    return of_renamed(renamed, nest, new, names)
+
+
+class _Changed(dict[Expr, Expr]):
+    """What becomes of expressions; those that are not in it stay as they are."""
+
+    def __missing__(self, expr: Expr) -> Expr:
+        return expr
+
+
+def _renamed_loads(known: Facts, names: Mapping[Buffer, Buffer]) -> _Changed:
+    """What becomes of those expressions of a nest that are others with buffers replaced."""
+    new = _Changed()
+    of, untouched = new.__getitem__, new.keys().isdisjoint
+    for expr in known.expressions:
+        children = expr.children
+        made = expr.rebuilt(of) if children and not untouched(children) else expr
+        if type(made) is Load and made.buffer in names:
+            made = Load.make(names[made.buffer], made.indices, made.guard)
+        if made is not expr:
+            new[expr] = made
+    return new

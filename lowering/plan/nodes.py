@@ -1,0 +1,394 @@
+"""Nodes of a Plan's graph, and the protocol that all of them answer.
+
+    Graph := Node* + edges
+    Node  := KernelNode | MemcpyNode | LibraryNode
+           | IfElseNode | SwitchNode | WhileNode      each with body Graphs
+
+Nodes stand in an order in which they may also be run one by one. Only the two executors, which run
+a Plan on the host and emit it as a CUDA graph, ask for the class of a node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import ClassVar, Literal, Self
+
+from lowering.plan.buffer import Buffer
+from lowering.plan.construct import Construct, Part
+from lowering.plan.kernel import Kernel
+from lowering.plan.kernel_text import kernel_text
+from lowering.plan.nest_analysis import nest_reads, nest_writes
+from lowering.plan.nest_rewriting import rename_in_nest
+from lowering.plan.weight import Weight, kernel_weight
+from tracegraph.ir.program import Source
+from tracegraph.ir.record import altered, record
+
+Names = Mapping[Buffer, Buffer]
+"""New buffers for old ones; those that it lacks stay."""
+
+ConditionalKind = Literal["if_else", "switch", "while"]
+
+_NO_BUFFERS: frozenset[Buffer] = frozenset()
+
+
+class Node:
+    """Base of all nodes: a frozen record, compared by identity, that one launch runs once.
+
+    Answers are about the node itself. Those about buffers leave its bodies out: `walk` visits
+    them. A new kind of node is a subclass that overrides what differs, and one entry in each
+    executor.
+    """
+
+    __slots__ = ()
+
+    kind: ClassVar[str]
+    """Names the class in reports: ``"kernel"``, ``"while"``."""
+
+    if_skipped: ClassVar[Literal["idle", "runs", "stays"]] = "stays"
+    """How the node can be part of a branch or a loop step that is inlined, and then skipped.
+
+    ``"idle"``: predicates are added, and it does nothing. ``"runs"``: it runs all the same, and
+    its results are not used. ``"stays"``: it cannot be inlined. The first two have a field
+    `within`.
+    """
+
+    noun: ClassVar[str] = "a node"
+    """Names the class in sentences."""
+
+    sources: tuple[Source, ...]
+    """The user's lines that it came from."""
+
+    within: tuple[Part, ...] = ()
+    """The inlined branches and loops that it is a part of, outermost first."""
+
+    construct: Construct | None = None
+    """The user's loop or branch that it runs."""
+
+    @property
+    def reads(self) -> frozenset[Buffer]:
+        """The buffers that it reads."""
+        return _NO_BUFFERS
+
+    @property
+    def writes(self) -> frozenset[Buffer]:
+        """The buffers that it writes."""
+        return _NO_BUFFERS
+
+    @property
+    def accessed_buffers(self) -> frozenset[Buffer]:
+        """The buffers that it reads or writes."""
+        return self.reads | self.writes
+
+    @property
+    def bodies(self) -> tuple[Graph, ...]:
+        """The graphs inside."""
+        return ()
+
+    @property
+    def body_labels(self) -> tuple[str, ...]:
+        """A label for each body."""
+        return ()
+
+    @property
+    def weight(self) -> Weight:
+        """What it does when it runs, for estimates of time."""
+        return Weight()
+
+    @property
+    def name(self) -> str:
+        """Its name among nodes of its kind, in reports of what nodes keep alive."""
+        return "-"
+
+    @property
+    def title(self) -> str:
+        """What it does, in a few words."""
+        return self.kind
+
+    @property
+    def text(self) -> str:
+        """What a printed Plan says of it, one line or several, bodies left out."""
+        return self.title
+
+    def with_bodies(self, graphs: Sequence[Graph]) -> Self:
+        """The node with other bodies, in the order of `bodies`."""
+        assert not graphs
+        return self
+
+    def with_buffers(self, names: Names) -> Self:
+        """A new node with buffers replaced, bodies left out."""
+        return altered(self)
+
+
+@record
+class KernelNode(Node):
+    """One kernel launch."""
+
+    kind: ClassVar[str] = "kernel"
+    if_skipped: ClassVar[Literal["idle", "runs", "stays"]] = "idle"
+    noun: ClassVar[str] = "a kernel"
+
+    kernel: Kernel
+    sources: tuple[Source, ...] = ()
+    within: tuple[Part, ...] = ()
+
+    @property
+    def reads(self) -> frozenset[Buffer]:
+        nests = self.kernel.nests
+        if len(nests) == 1:  # most
+            return nest_reads(nests[0])
+        return _NO_BUFFERS.union(*map(nest_reads, nests))
+
+    @property
+    def writes(self) -> frozenset[Buffer]:
+        nests = self.kernel.nests
+        if len(nests) == 1:
+            return nest_writes(nests[0])
+        return _NO_BUFFERS.union(*map(nest_writes, nests))
+
+    @property
+    def weight(self) -> Weight:
+        return kernel_weight(self.kernel)
+
+    @property
+    def name(self) -> str:
+        return self.kernel.name
+
+    @property
+    def title(self) -> str:
+        return f"kernel {self.kernel.name}"
+
+    @property
+    def text(self) -> str:
+        return kernel_text(self.kernel)
+
+    def with_buffers(self, names: Names) -> Self:
+        nests = tuple([rename_in_nest(nest, names) for nest in self.kernel.nests])
+        return altered(self, kernel=Kernel(self.kernel.name, nests))
+
+
+@record
+class MemcpyNode(Node):
+    """Copies all bytes of `source_buffer` to `target`, both of one size."""
+
+    kind: ClassVar[str] = "copy"
+    noun: ClassVar[str] = "a copy"
+
+    target: Buffer
+    source_buffer: Buffer
+    sources: tuple[Source, ...] = ()
+
+    @property
+    def reads(self) -> frozenset[Buffer]:
+        return frozenset((self.source_buffer,))
+
+    @property
+    def writes(self) -> frozenset[Buffer]:
+        return frozenset((self.target,))
+
+    @property
+    def weight(self) -> Weight:
+        return Weight(nbytes=self.source_buffer.type.nbytes + self.target.type.nbytes)
+
+    @property
+    def name(self) -> str:
+        return "copy"
+
+    @property
+    def title(self) -> str:
+        return f"copy {self.source_buffer} to {self.target}"
+
+    @property
+    def text(self) -> str:
+        return f"memcpy {self.target} = {self.source_buffer}"
+
+    def with_buffers(self, names: Names) -> Self:
+        target, source = self.target, self.source_buffer
+        return altered(
+            self, target=names.get(target, target), source_buffer=names.get(source, source)
+        )
+
+
+@record
+class MatrixOperand:
+    """A matrix, or a batch of them, inside a buffer: strides and offset in elements."""
+
+    buffer: Buffer
+    offset: int
+    batch_stride: int
+    row_stride: int
+    column_stride: int
+
+    def with_buffers(self, names: Names) -> MatrixOperand:
+        """The operand in another buffer, if its own has a new one."""
+        return altered(self, buffer=names.get(self.buffer, self.buffer))
+
+    def __str__(self) -> str:
+        strides = (self.batch_stride, self.row_stride, self.column_stride)
+        start = f"+{self.offset}" if self.offset else ""
+        return f"{self.buffer}{start}:{','.join(map(str, strides))}"
+
+
+@record
+class LibraryNode(Node):
+    """target[b] = left[b] @ right[b]: `batch` products of (m, k) by (k, n), captured from a
+    library.
+    """
+
+    kind: ClassVar[str] = "library"
+    if_skipped: ClassVar[Literal["idle", "runs", "stays"]] = "runs"
+    noun: ClassVar[str] = "a product"
+
+    batch: int
+    m: int
+    n: int
+    k: int
+    left: MatrixOperand
+    right: MatrixOperand
+    target: MatrixOperand
+    sources: tuple[Source, ...] = ()
+    within: tuple[Part, ...] = ()
+
+    @property
+    def operands(self) -> tuple[MatrixOperand, MatrixOperand, MatrixOperand]:
+        """The factors and the target."""
+        return self.left, self.right, self.target
+
+    @property
+    def reads(self) -> frozenset[Buffer]:
+        return frozenset((self.left.buffer, self.right.buffer))
+
+    @property
+    def writes(self) -> frozenset[Buffer]:
+        return frozenset((self.target.buffer,))
+
+    @property
+    def weight(self) -> Weight:
+        nbytes = sum([operand.buffer.type.nbytes for operand in self.operands])
+        return Weight(0, nbytes, 2 * self.batch * self.m * self.n * self.k)
+
+    @property
+    def name(self) -> str:
+        batch = f"{self.batch} x " if self.batch > 1 else ""
+        return f"product {batch}{self.m}x{self.k}x{self.n}"
+
+    @property
+    def title(self) -> str:
+        return f"matmul {self.batch} x ({self.m}, {self.k}) @ ({self.k}, {self.n})"
+
+    @property
+    def text(self) -> str:
+        sizes = f"batch={self.batch}, m={self.m}, n={self.n}, k={self.k}"
+        return f"matmul {self.target} = {self.left} @ {self.right}  ({sizes})"
+
+    def with_buffers(self, names: Names) -> Self:
+        left, right, target = (operand.with_buffers(names) for operand in self.operands)
+        return altered(self, left=left, right=right, target=target)
+
+
+class ConditionalNode(Node):
+    """Base of nodes with bodies that run depending on a condition.
+
+    The condition, an integer, is set by a `SetCondition` of a kernel: before the node, and in the
+    body of a loop.
+    """
+
+    __slots__ = ()
+
+    kind: ClassVar[ConditionalKind]
+    noun: ClassVar[str] = "a branch"
+    condition: int
+
+    @property
+    def title(self) -> str:
+        return self.kind.replace("_", " / ")
+
+    @property
+    def text(self) -> str:
+        return f"{self.kind.partition('_')[0]} condition[{self.condition}]"
+
+
+@record
+class IfElseNode(ConditionalNode):
+    """Runs `then` if the condition is non-zero, `otherwise` if not."""
+
+    kind: ClassVar[ConditionalKind] = "if_else"
+
+    condition: int
+    then: Graph
+    otherwise: Graph
+    sources: tuple[Source, ...] = ()
+    construct: Construct | None = None
+
+    @property
+    def bodies(self) -> tuple[Graph, ...]:
+        return self.then, self.otherwise
+
+    @property
+    def body_labels(self) -> tuple[str, ...]:
+        return "then", "else"
+
+    def with_bodies(self, graphs: Sequence[Graph]) -> Self:
+        return altered(self, then=graphs[0], otherwise=graphs[1])
+
+
+@record
+class SwitchNode(ConditionalNode):
+    """Runs the branch whose number the condition holds."""
+
+    kind: ClassVar[ConditionalKind] = "switch"
+
+    condition: int
+    branches: tuple[Graph, ...]
+    sources: tuple[Source, ...] = ()
+    construct: Construct | None = None
+
+    @property
+    def bodies(self) -> tuple[Graph, ...]:
+        return self.branches
+
+    @property
+    def body_labels(self) -> tuple[str, ...]:
+        return tuple(f"case {number}" for number in range(len(self.branches)))
+
+    def with_bodies(self, graphs: Sequence[Graph]) -> Self:
+        return altered(self, branches=tuple(graphs))
+
+
+@record
+class WhileNode(ConditionalNode):
+    """Runs the body as long as the condition is non-zero."""
+
+    kind: ClassVar[ConditionalKind] = "while"
+    noun: ClassVar[str] = "a loop"
+
+    condition: int
+    body: Graph
+    sources: tuple[Source, ...] = ()
+    construct: Construct | None = None
+
+    @property
+    def bodies(self) -> tuple[Graph, ...]:
+        return (self.body,)
+
+    @property
+    def body_labels(self) -> tuple[str, ...]:
+        return ("body",)
+
+    def with_bodies(self, graphs: Sequence[Graph]) -> Self:
+        return altered(self, body=graphs[0])
+
+
+@record
+class Graph:
+    """Nodes and edges; an edge (i, j) has i < j, both positions in `nodes`."""
+
+    nodes: tuple[Node, ...]
+    edges: frozenset[tuple[int, int]]
+
+
+def walk(graph: Graph) -> Iterator[Node]:
+    """Every node of a graph and of the bodies inside."""
+    for node in graph.nodes:
+        yield node
+        for body in node.bodies:
+            yield from walk(body)

@@ -1,0 +1,42 @@
+"""Weight of a node: what an estimate of its run time is made from."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import NamedTuple
+
+from lowering.plan.kernel import Kernel, Nest, PrintNest, ReduceNest, RowNest
+from lowering.plan.nest_analysis import nest_reads, nest_writes
+
+
+class Weight(NamedTuple):
+    """What a node does when it runs.
+
+    `points` counts the points of a kernel's nests, each step of a loop included; `nbytes` what is
+    read and written; `operations` the floating-point operations of a library call.
+    """
+
+    points: int = 0
+    nbytes: int = 0
+    operations: int = 0
+
+
+def kernel_weight(kernel: Kernel) -> Weight:
+    """The weight of a kernel. At most one element of each buffer is counted at each point."""
+    total = nbytes = 0
+    for nest in kernel.nests:
+        points = _points(nest)
+        total += points
+        for buffers in (nest_reads(nest), nest_writes(nest)):
+            for buffer in buffers:
+                type_ = buffer.type
+                small = type_.size < points
+                nbytes += type_.nbytes if small else points * type_.dtype.itemsize
+    return Weight(total, nbytes)
+
+
+def _points(nest: Nest) -> int:
+    if isinstance(nest, PrintNest):
+        return sum(prod(a.shape) for a in nest.arguments)
+    loop = nest.loop if isinstance(nest, (ReduceNest, RowNest)) else ()
+    return prod(nest.space) * prod(loop)
