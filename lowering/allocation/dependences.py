@@ -14,8 +14,8 @@ from typing import NamedTuple
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import Nest, PrintNest, Publish, SetCondition
 from lowering.plan.nest_analysis import (
-    Facts,
-    facts_of,
+    NestAnalysis,
+    analyze,
     is_ordered,
     nest_reads,
     nest_signals,
@@ -59,7 +59,7 @@ class Access(NamedTuple):
     writes: frozenset[Resource]
 
 
-Touched = Access | Facts
+Touched = Access | NestAnalysis
 """Where what a nest touches is buffers, what is known of it says so."""
 
 
@@ -90,7 +90,7 @@ def nest_access(nest: Nest) -> Touched:
     """The resources that a nest touches."""
     signals = nest_signals(nest)
     if not signals and not isinstance(nest, PrintNest):
-        return facts_of(nest)
+        return analyze(nest)
     reads: frozenset[Resource] = nest_reads(nest)
     also: list[Resource] = [("condition", s.condition) for s in signals if type(s) is SetCondition]
     if len(also) < len(signals) or not signals:  # it prints, checks or shows progress

@@ -10,8 +10,8 @@ from collections.abc import Hashable, Sequence, Set
 
 from lowering.plan.kernel import Accumulator, MapNest, Nest, ReduceNest, Signal, Store
 from lowering.plan.nest_analysis import (
-    Facts,
-    facts_of,
+    NestAnalysis,
+    analyze,
     nest_accumulated,
     nest_conditions,
     nest_expressions,
@@ -70,7 +70,7 @@ class Growing:
         first = self.nest
         if first.space != second.space or not isinstance(second, (MapNest, ReduceNest)):
             return False
-        known = facts_of(second)
+        known = analyze(second)
         if not isinstance(first, (MapNest, ReduceNest)) or self.stores_any(known.writes):
             return False
         if second.signals and nest_conditions(self.whole()) & nest_conditions(second):
@@ -98,7 +98,7 @@ class Growing:
         ]
         return self._join(size, (), stores, signals)
 
-    def _forwarded(self, second: Facts) -> dict[Expr, Expr] | None:
+    def _forwarded(self, second: NestAnalysis) -> dict[Expr, Expr] | None:
         """The value for each load of what is stored, in another nest; None if at other points."""
         values: dict[Expr, Expr] = {}
         stores = self.stores

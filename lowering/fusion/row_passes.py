@@ -19,7 +19,7 @@ from lowering.plan.nest_analysis import (
     nest_accumulated,
     nest_loads,
     nest_stores,
-    of_same_expressions,
+    share_analysis,
 )
 from lowering.plan.nest_rewriting import map_nest
 from lowering.planning.stage import space_index
@@ -123,7 +123,7 @@ def as_rows(nest: ReduceNest | RowNest) -> RowNest:
         return nest
     one = Pass(nest.accumulators, ())
     rows = RowNest(nest.space, nest.loop, (one,), nest.stores, nest.signals, nest.predicates)
-    return of_same_expressions(rows, nest)
+    return share_analysis(rows, nest)
 
 
 def _reduce_what_is_mapped(
@@ -167,14 +167,14 @@ def _map_after(rows: RowNest, second: MapNest, kept: Collection[Buffer]) -> RowN
     last = RowNest(second.space, rows.loop, (), second.stores, second.signals)
     axes = _alignment_by_extents(rows, last)
     if axes is not None:
-        return _append(rows, of_same_expressions(last, second), kept, axes)
+        return _append(rows, share_analysis(last, second), kept, axes)
     if second.signals or prod(second.space) != prod((*rows.space, *rows.loop)):
         return None
     axes = _alignment_by_rows(rows, second)
     if axes is None:
         return None
     along = RowNest(rows.space, rows.loop, (Pass((), second.stores),), ())
-    return _append(rows, of_same_expressions(along, second), kept, axes)
+    return _append(rows, share_analysis(along, second), kept, axes)
 
 
 def _alignment_by_extents(rows: RowNest, second: RowNest) -> dict[Expr, Expr] | None:

@@ -37,12 +37,12 @@ def _spliced(graph: Graph, parts: Sequence[Graph]) -> Graph:
     return _joined(parts, before)
 
 
-def in_order(graphs: Sequence[Graph]) -> Graph:
+def chain(graphs: Sequence[Graph]) -> Graph:
     """Graphs one after the other."""
     return _joined(graphs, [{i - 1} if i else set() for i in range(len(graphs))])
 
 
-def side_by_side(graphs: Sequence[Graph]) -> Graph:
+def parallel(graphs: Sequence[Graph]) -> Graph:
     """Graphs of which none waits for another."""
     return _joined(graphs, [set() for _ in graphs])
 

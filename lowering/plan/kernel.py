@@ -20,10 +20,10 @@ from tracegraph.ir.scalar import Expr
 
 
 @record
-class Analysed:
+class Analyzed:
     """Base of nests: what an analysis finds out stays with the nest, which never changes."""
 
-    facts: Any = field(default=None, init=False, repr=False)  # of lowering.facts, once known
+    analysis: Any = field(default=None, init=False, repr=False)  # of lowering.analysis, once known
 
 
 @record
@@ -86,7 +86,7 @@ class Predicate:
 
 
 @record
-class MapNest(Analysed):
+class MapNest(Analyzed):
     """For every point of the space: the stores. In-place is allowed where a point reads, of the
     buffers that the nest stores to, only the element it stores.
     """
@@ -109,7 +109,7 @@ class Accumulator:
 
 
 @record
-class ReduceNest(Analysed):
+class ReduceNest(Analyzed):
     """For every point of the space: fold each accumulator over the loop axes (numbered after those
     of the space), then do the stores, whose expressions may use `Accumulated`.
     """
@@ -135,7 +135,7 @@ class Pass:
 
 
 @record
-class RowNest(Analysed):
+class RowNest(Analyzed):
     """For every point of the space: the passes over the loop axes (numbered after those of the
     space), one after the other, then the stores, as in `ReduceNest`.
 
@@ -151,7 +151,7 @@ class RowNest(Analysed):
 
 
 @record
-class ScanNest(Analysed):
+class ScanNest(Analyzed):
     """A running fold along `axis` of the space: store.value is folded and the running result
     stored.
     """
@@ -164,7 +164,7 @@ class ScanNest(Analysed):
 
 
 @record
-class ScatterNest(Analysed):
+class ScatterNest(Analyzed):
     """For every point: target = combine(target, value), or target = value without a combiner.
 
     The first `repeats` axes run in order, one after the other, since they may hit one element
@@ -187,7 +187,7 @@ class PrintedArray:
 
 
 @record
-class PrintNest(Analysed):
+class PrintNest(Analyzed):
     """Sends arrays to the host, to be printed in the format of print `site` (in `Plan.prints`).
 
     The space has one point. Print nests of a graph run in the order of its nodes, and never two in

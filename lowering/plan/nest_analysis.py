@@ -1,4 +1,4 @@
-"""Facts: what a nest evaluates, reads and writes, found out once for each nest."""
+"""NestAnalysis: what a nest evaluates, reads and writes, found out once for each nest."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def nest_signals(nest: Nest) -> tuple[Signal, ...]:
 
 
 @record
-class Facts:
+class NestAnalysis:
     """What is asked of a nest again and again."""
 
     roots: Sequence[Expr]
@@ -66,36 +66,36 @@ class Facts:
     writes: frozenset[Buffer]
 
 
-def facts_of(nest: Nest) -> Facts:
+def analyze(nest: Nest) -> NestAnalysis:
     """What is known of a nest, found out when it is first asked for."""
-    known: Facts | None = nest.facts
+    known: NestAnalysis | None = nest.analysis
     if known is None:
-        known = _found_out(nest)
-        object.__setattr__(nest, "facts", known)
+        known = _analyze(nest)
+        object.__setattr__(nest, "analysis", known)
     return known
 
 
-def of_same_expressions(nest: _N, other: Nest) -> _N:
+def share_analysis(nest: _N, other: Nest) -> _N:
     """A new nest, of which what is known of another holds: both have the same parts, in order."""
-    object.__setattr__(nest, "facts", facts_of(other))
+    object.__setattr__(nest, "analysis", analyze(other))
     return nest
 
 
-def of_renamed(
+def rename_analysis(
     nest: _N, other: Nest, new: Mapping[Expr, Expr], names: Mapping[Buffer, Buffer]
 ) -> _N:
     """A new nest, that is another one with buffers renamed, so that some expressions are new.
 
     They stand in the same order, unless two buffers have become one.
     """
-    known = facts_of(other)
+    known = analyze(other)
     reads = frozenset([names.get(buffer, buffer) for buffer in known.reads])
     if len(reads) == len(known.reads):
         writes = frozenset([names.get(buffer, buffer) for buffer in known.writes])
         if not new:  # only what it writes has other names
-            facts = altered(known, reads=reads, writes=writes)
+            analysis = altered(known, reads=reads, writes=writes)
         else:
-            facts = Facts(
+            analysis = NestAnalysis(
                 [new.get(expr, expr) for expr in known.roots],
                 [new.get(expr, expr) for expr in known.expressions],
                 [e for each in known.loads if type(e := new.get(each, each)) is Load],
@@ -103,19 +103,19 @@ def of_renamed(
                 reads,
                 writes,
             )
-        object.__setattr__(nest, "facts", facts)
+        object.__setattr__(nest, "analysis", analysis)
     return nest
 
 
-def also_reading(nest: _N, other: Nest, flag: Buffer) -> _N:
+def extend_analysis(nest: _N, other: Nest, flag: Buffer) -> _N:
     """A new nest, the same as another but for a flag that it reads first."""
-    known: Facts | None = other.facts
+    known: NestAnalysis | None = other.analysis
     if known is not None:
-        object.__setattr__(nest, "facts", altered(known, reads=known.reads | {flag}))
+        object.__setattr__(nest, "analysis", altered(known, reads=known.reads | {flag}))
     return nest
 
 
-def _found_out(nest: Nest) -> Facts:
+def _analyze(nest: Nest) -> NestAnalysis:
     accumulators, stores, signals = _parts(nest)
     roots = roots_of(accumulators, stores, signals)
     if isinstance(nest, PrintNest):
@@ -129,7 +129,7 @@ def _found_out(nest: Nest) -> Facts:
     writes = frozenset(map(_buffer, stores))
     if isinstance(nest, ScatterNest) and nest.combiner is not None:
         reads |= writes
-    return Facts(roots, below, loads, accumulated, reads, writes)
+    return NestAnalysis(roots, below, loads, accumulated, reads, writes)
 
 
 _buffer = attrgetter("buffer")
@@ -163,38 +163,38 @@ def loads(roots: Sequence[Expr]) -> list[Load]:
 
 def nest_roots(nest: Nest) -> Sequence[Expr]:
     """Every expression that a nest evaluates."""
-    return facts_of(nest).roots
+    return analyze(nest).roots
 
 
 def nest_expressions(nest: Nest) -> Sequence[Expr]:
     """Every expression that a nest evaluates, operands before users."""
-    return facts_of(nest).expressions
+    return analyze(nest).expressions
 
 
 def nest_size(nest: Nest) -> int:
     """How many expressions a nest evaluates."""
-    return len(facts_of(nest).expressions)
+    return len(analyze(nest).expressions)
 
 
 def nest_loads(nest: Nest) -> Sequence[Load]:
     """Every load that a nest evaluates."""
-    return facts_of(nest).loads
+    return analyze(nest).loads
 
 
 def nest_accumulated(nest: Nest) -> Sequence[Accumulated]:
     """What a nest evaluates of folds' results."""
-    return facts_of(nest).accumulated
+    return analyze(nest).accumulated
 
 
 def nest_reads(nest: Nest) -> frozenset[Buffer]:
     """Buffers that a nest reads, its flags too; a combining scatter reads its target."""
-    known: Facts = nest.facts or facts_of(nest)
+    known: NestAnalysis = nest.analysis or analyze(nest)
     return known.reads
 
 
 def nest_writes(nest: Nest) -> frozenset[Buffer]:
     """Buffers that a nest stores to."""
-    known: Facts = nest.facts or facts_of(nest)
+    known: NestAnalysis = nest.analysis or analyze(nest)
     return known.writes
 
 

@@ -19,7 +19,7 @@ from lowering.plan.kernel import (
     ScatterNest,
     Store,
 )
-from lowering.plan.nest_analysis import Facts, facts_of, of_renamed
+from lowering.plan.nest_analysis import NestAnalysis, analyze, rename_analysis
 from tracegraph.ir.record import altered
 from tracegraph.ir.scalar import Expr, Load
 from tracegraph.ir.subexpressions import substitution
@@ -81,7 +81,7 @@ def _mapped(nest: Nest, of: Callable[[Expr], Expr], names: Mapping[Buffer, Buffe
 
 def rename_in_nest(nest: Nest, names: Mapping[Buffer, Buffer]) -> Nest:
     """The nest with buffers replaced."""
-    keys, known = names.keys(), facts_of(nest)
+    keys, known = names.keys(), analyze(nest)
     reads = not keys.isdisjoint(known.reads)
     if not reads and keys.isdisjoint(known.writes):
         return nest
@@ -90,7 +90,7 @@ def rename_in_nest(nest: Nest, names: Mapping[Buffer, Buffer]) -> Nest:
     if not keys.isdisjoint([predicate.flag for predicate in nest.predicates]):
         flags = [replace(p, flag=names.get(p.flag, p.flag)) for p in nest.predicates]
         renamed = altered(renamed, predicates=tuple(flags))
-    return of_renamed(renamed, nest, new, names)
+    return rename_analysis(renamed, nest, new, names)
 
 
 class _Changed(dict[Expr, Expr]):
@@ -100,7 +100,7 @@ class _Changed(dict[Expr, Expr]):
         return expr
 
 
-def _renamed_loads(known: Facts, names: Mapping[Buffer, Buffer]) -> _Changed:
+def _renamed_loads(known: NestAnalysis, names: Mapping[Buffer, Buffer]) -> _Changed:
     """What becomes of those expressions of a nest that are others with buffers replaced."""
     new = _Changed()
     of, untouched = new.__getitem__, new.keys().isdisjoint

@@ -23,7 +23,7 @@ from lowering.plan.kernel import (
     SetCondition,
     Store,
 )
-from lowering.plan.nest_analysis import also_reading, nest_signals, nest_stores
+from lowering.plan.nest_analysis import extend_analysis, nest_signals, nest_stores
 from lowering.plan.nodes import Graph, KernelNode, Node
 from tracegraph.ir.op import get
 from tracegraph.ir.record import altered, record
@@ -106,7 +106,7 @@ def guarded(nest: Nest, predicate: Predicate) -> Nest:
         new: Nest = MapNest(nest.space, nest.stores, nest.signals, predicates)
     else:
         new = altered(nest, predicates=predicates)
-    return also_reading(new, nest, predicate.flag)
+    return extend_analysis(new, nest, predicate.flag)
 
 
 def guarded_node(node: KernelNode, predicate: Predicate) -> KernelNode:

@@ -19,7 +19,7 @@ import numpy as np
 from lowering.allocation.assign import ALIGNMENT
 from lowering.plan.buffer import Buffer
 from lowering.plan.construct import Construct, Inlined, Part
-from lowering.plan.graph_edit import EMPTY, side_by_side, single, splice
+from lowering.plan.graph_edit import EMPTY, parallel, single, splice
 from lowering.plan.kernel import Predicate, SetCondition
 from lowering.plan.nodes import (
     ConditionalNode,
@@ -148,7 +148,7 @@ class _Scheduling:
             altered(known, schedule="predicated", why=why), len(graphs), False, node.sources
         )
         values = range(len(graphs)) if switch else (True, False)
-        return side_by_side(
+        return parallel(
             [
                 branch(body, Predicate(flag, value), Part(inlined, number))
                 for number, (body, value) in enumerate(zip(graphs, values, strict=False))

@@ -20,7 +20,7 @@ import numpy as np
 
 from lowering.plan.buffer import Buffer
 from lowering.plan.construct import Part
-from lowering.plan.graph_edit import EMPTY, in_order, single, with_nodes
+from lowering.plan.graph_edit import EMPTY, chain, single, with_nodes
 from lowering.plan.kernel import MapNest, Nest, Predicate, ReduceNest, RowNest, Store
 from lowering.plan.nodes import Graph, KernelNode, Node
 from lowering.scheduling.buffer_rotation import Rotation
@@ -65,7 +65,7 @@ class Steps:
         if not self.counters:
             return closing
         counters = [single(node) for node in rotation.body.nodes if node in self.counters]
-        return in_order([*counters, closing])
+        return chain([*counters, closing])
 
     @cached_property
     def idle(self) -> Graph:
@@ -95,10 +95,10 @@ def predicated_copies(steps: Steps, flags: Sequence[Buffer], place: Buffer | Non
         before = flags[step - 1] if step else None
         copies.append(_checked(turns[step % order], steps.condition, flag, note, before))
     if place is None:
-        return in_order(copies)
+        return chain(copies)
     ends = range(1, min(order, len(flags) + 1))
     moves = [nest for end in ends for nest in rotation.moves(end, (Predicate(place, end),))]
-    return in_order([*copies, rotation.closing(moves)])
+    return chain([*copies, rotation.closing(moves)])
 
 
 def counted_copies(steps: Steps) -> Graph:
@@ -125,7 +125,7 @@ def _in_turn(steps: Steps, last: Graph) -> Graph:
     order = rotation.order
     turns = [rotation.copy(silent, n) for n in range(min(order, steps.count - 1))]
     copies = [_copy(turns[n % order]) for n in range(steps.count - 1)]
-    return in_order([*copies, last, rotation.closing(rotation.moves(steps.count))])
+    return chain([*copies, last, rotation.closing(rotation.moves(steps.count))])
 
 
 def without_condition(body: Graph, condition: int) -> Graph:

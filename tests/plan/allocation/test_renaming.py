@@ -9,7 +9,7 @@ import tracegraph
 from lowering.lower import lower
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import Nest, Predicate
-from lowering.plan.nest_analysis import facts_of
+from lowering.plan.nest_analysis import analyze
 from lowering.plan.nest_rewriting import rename_in_nest
 from lowering.plan.nodes import KernelNode, walk
 from lowering.scheduling.predication import guarded
@@ -27,7 +27,7 @@ def nests_of(name: str) -> list[Nest]:
 
 
 def assert_known(nest: Nest) -> None:
-    known, fresh = facts_of(nest), facts_of(altered(nest))
+    known, fresh = analyze(nest), analyze(altered(nest))
     assert known is not fresh
     for field in ("roots", "expressions", "loads", "accumulated", "reads", "writes"):
         assert getattr(known, field) == getattr(fresh, field)
@@ -36,7 +36,7 @@ def assert_known(nest: Nest) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_renamed_nests_are_known(name: str) -> None:
     for nest in nests_of(name):
-        touched = sorted(facts_of(nest).reads | facts_of(nest).writes, key=str)
+        touched = sorted(analyze(nest).reads | analyze(nest).writes, key=str)
         names = {b: Buffer("scratch", 1000 + n, b.type) for n, b in enumerate(touched)}
         assert_known(rename_in_nest(nest, names))
         swapped = dict(zip(touched, [*touched[1:], *touched[:1]], strict=True))

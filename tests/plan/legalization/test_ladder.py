@@ -20,7 +20,7 @@ from lowering.legalization.features import Features, declared, override, probed
 from lowering.legalization.pointer_table import bound_in_bodies, with_table
 from lowering.plan.buffer import Buffer
 from lowering.plan.explain import explain
-from lowering.plan.graph_edit import in_order, single
+from lowering.plan.graph_edit import chain, single
 from lowering.plan.nodes import KernelNode, MemcpyNode, WhileNode, walk
 from lowering.plan.plan import Plan
 from tracegraph import tree
@@ -98,8 +98,8 @@ def test_copies_in_bodies_are_kernels_that_find_addresses_by_the_table() -> None
     x, y = (Buffer("input", number, ArrayType("float32", (2, 3))) for number in range(2))
     out = Buffer("output", 0, x.type)
     inner = WhileNode(1, single(MemcpyNode(out, y)))
-    outer = WhileNode(0, in_order([single(MemcpyNode(out, x)), single(inner)]))
-    graph = in_order([single(MemcpyNode(out, x)), single(outer)])
+    outer = WhileNode(0, chain([single(MemcpyNode(out, x)), single(inner)]))
+    graph = chain([single(MemcpyNode(out, x)), single(outer)])
     plan = Plan("copies", graph, (x, y), (out,), (), {}, 0, 2)
     rewritten = with_table(plan)
     assert rewritten.tabled == (x, y, out)
