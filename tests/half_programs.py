@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tracegraph.ir.types import bfloat16
+from tracegraph.dtypes import bfloat16
 
 Halves = np.ndarray[Any, Any]
 

@@ -14,7 +14,7 @@ from tracegraph.control.regions import current_for
 from tracegraph.ir.effects import PrintFormat, require_allowed
 from tracegraph.ir.op import get
 from tracegraph.ir.types import ArrayType, type_of
-from tracegraph.tracing.trace import user_source
+from tracegraph.user_source import user_source
 
 
 def print(template: str, /, *args: Any, **kwargs: Any) -> None:  # the name users know

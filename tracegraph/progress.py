@@ -11,14 +11,30 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from tracegraph import errors
-from tracegraph.ir.effects import Monitor
-from tracegraph.tracing.trace import user_source
+from tracegraph.user_source import Source, user_source
 
 INTERVAL = 0.5
 """Seconds between two lines of a bar that has no tqdm to draw it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Monitor:
+    """A loop whose progress is shown: its name, and its number of steps if that is known.
+
+    `callback(step, total)` is called instead of drawing a progress bar, if there is one.
+    """
+
+    label: str
+    total: int | None
+    callback: Callable[[int, int | None], object] | None
+    source: Source | None
+
+    def __str__(self) -> str:
+        return repr(self.label)
 
 
 class Bar(Protocol):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tracegraph.ir.types import SHORT_NAMES, bfloat16
+from tracegraph.dtypes import SHORT_NAMES, bfloat16
 
 _C_TYPES: dict[np.dtype[Any], str] = {
     np.dtype(np.bool_): "bool",

@@ -22,7 +22,7 @@ from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import Nest, PrintNest, ReduceNest, RowNest, ScatterNest, Store
 from lowering.plan.nest_analysis import nest_conditions, nest_size, nest_writes
 from lowering.planning.stage import Block, KernelStage, Stage
-from tracegraph.ir.program import Source
+from tracegraph.user_source import Source
 
 WINDOW = 12
 """How many of the latest stages are tried: keeps merging linear."""

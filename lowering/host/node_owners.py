@@ -9,7 +9,7 @@ from lowering.plan.nodes import (
 )
 from lowering.plan.owners import NodeSlots, Slot, SlotReport
 from lowering.plan.plan import Plan
-from tracegraph.ir.program import lines_of
+from tracegraph.user_source import lines_of
 
 
 def slots(plan: Plan) -> SlotReport:

@@ -8,7 +8,8 @@ from lowering.host.arena import Array
 from lowering.plan.kernel import Publish, Require
 from lowering.plan.plan import Plan
 from tracegraph import progress
-from tracegraph.ir.effects import Failure, Monitor
+from tracegraph.ir.effects import Failure
+from tracegraph.progress import Monitor
 
 Told = Callable[[Array], object]
 """A function of the value of a signal, a scalar."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tracegraph.ir.program import Source
+from tracegraph.user_source import Source
 
 
 @dataclass(frozen=True, slots=True)

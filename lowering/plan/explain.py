@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from lowering.plan.construct import Construct, Inlined, Part
 from lowering.plan.nodes import Node, walk
 from lowering.plan.plan import Plan
-from tracegraph.ir.program import Source, lines_of
+from tracegraph.user_source import Source, lines_of
 
 _COLUMNS = ("line", "construct", "steps", "schedule", "nodes", "why")
 

@@ -27,6 +27,7 @@ from lowering.plan.kernel import (
     Store,
 )
 from lowering.plan.nest_analysis import nest_roots, nest_signals, nest_stores
+from tracegraph.dtypes import SHORT_NAMES
 from tracegraph.ir.scalar import (
     INDEX,
     Accumulated,
@@ -46,7 +47,6 @@ from tracegraph.ir.scalar import (
     Sum,
 )
 from tracegraph.ir.subexpressions import subexpressions
-from tracegraph.ir.types import SHORT_NAMES
 
 Names = Mapping[Expr, str]
 

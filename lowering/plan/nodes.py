@@ -20,8 +20,8 @@ from lowering.plan.kernel_text import kernel_text
 from lowering.plan.nest_analysis import nest_reads, nest_writes
 from lowering.plan.nest_rewriting import rename_in_nest
 from lowering.plan.weight import Weight, kernel_weight
-from tracegraph.ir.program import Source
 from tracegraph.ir.record import altered, record
+from tracegraph.user_source import Source
 
 Names = Mapping[Buffer, Buffer]
 """New buffers for old ones; those that it lacks stay."""

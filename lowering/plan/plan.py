@@ -17,9 +17,10 @@ import numpy as np
 
 from lowering.plan.buffer import Buffer
 from lowering.plan.nodes import Graph, walk
-from tracegraph.ir.effects import Failure, Monitor, PrintFormat
+from tracegraph.ir.effects import Failure, PrintFormat
 from tracegraph.ir.record import record
 from tracegraph.ir.types import ArrayType
+from tracegraph.progress import Monitor
 
 
 @dataclass(frozen=True, slots=True)

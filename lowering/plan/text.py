@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from lowering.plan.nodes import Graph, Node
 from lowering.plan.plan import Plan
-from tracegraph.ir.program import lines_of
+from tracegraph.user_source import lines_of
 
 _INDENT = "  "
 

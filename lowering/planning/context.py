@@ -9,8 +9,9 @@ from lowering.plan.buffer import Buffer, Space
 from lowering.plan.nodes import MemcpyNode
 from lowering.planning.stage import NodeStage
 from lowering.scheduling.device_costs import Costs
-from tracegraph.ir.effects import Failure, Monitor, PrintFormat
+from tracegraph.ir.effects import Failure, PrintFormat
 from tracegraph.ir.types import ArrayType
+from tracegraph.progress import Monitor
 
 _T = TypeVar("_T")
 

@@ -12,11 +12,11 @@ from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import Accumulator
 from lowering.plan.nodes import LibraryNode, MatrixOperand
 from lowering.planning.stage import NodeStage, space_index
+from tracegraph.dtypes import bfloat16
 from tracegraph.ir import op, scalar
 from tracegraph.ir.combiners import ADD, LOGICAL_OR
 from tracegraph.ir.program import Atom, Eqn
 from tracegraph.ir.scalar import Accumulated, Expr, Load
-from tracegraph.ir.types import bfloat16
 
 if TYPE_CHECKING:
     from lowering.planning.region_builder import RegionBuilder

@@ -39,10 +39,11 @@ from tracegraph.ir.op import (
     Scan,
     Scatter,
 )
-from tracegraph.ir.program import Atom, Eqn, Literal, Region, Source, Value
+from tracegraph.ir.program import Atom, Eqn, Literal, Region, Value
 from tracegraph.ir.record import record
 from tracegraph.ir.scalar import Accumulated, Expr, Load
 from tracegraph.ir.types import ArrayType
+from tracegraph.user_source import Source
 
 
 @record

@@ -18,8 +18,8 @@ from lowering.plan.kernel import Nest
 from lowering.plan.nest_analysis import nest_reads, nest_writes
 from lowering.plan.nest_rewriting import rename_in_nest
 from lowering.plan.nodes import Node
-from tracegraph.ir.program import Source
 from tracegraph.ir.scalar import Axis, Expr, const
+from tracegraph.user_source import Source
 
 _NO_BUFFERS: frozenset[Buffer] = frozenset()
 

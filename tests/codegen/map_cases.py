@@ -7,6 +7,7 @@ from cases import Case, case, kernel_case, values
 from kernels import axes, buffer, call, load, node, store
 
 from lowering.plan.kernel import MapNest, SetCondition
+from tracegraph.dtypes import SHORT_NAMES
 from tracegraph.ir.scalar import (
     BOOL,
     as_index,
@@ -19,7 +20,6 @@ from tracegraph.ir.scalar import (
     modulo,
     select,
 )
-from tracegraph.ir.types import SHORT_NAMES
 
 
 @case

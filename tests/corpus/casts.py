@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from corpus.case import program
-from tracegraph.ir.types import SHORT_NAMES
+from tracegraph.dtypes import SHORT_NAMES
 
 SOURCES = {
     "b": np.array([True, False, True]),

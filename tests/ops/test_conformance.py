@@ -7,8 +7,9 @@ import pytest
 from agreement import check
 
 import tracegraph.ops  # noqa: F401  (registers them)
+from tracegraph.dtypes import SHORT_NAMES
 from tracegraph.ir.op import Control, Effect, Op, Sample, all_ops
-from tracegraph.ir.types import SHORT_NAMES, type_of
+from tracegraph.ir.types import type_of
 
 OPS = list(all_ops())
 PLAIN = [op for op in OPS if not isinstance(op.form, (Control, Effect))]

@@ -26,10 +26,11 @@ from lowering.plan.nodes import (
     WhileNode,
 )
 from lowering.plan.plan import Plan
-from tracegraph.ir.effects import Failure, Monitor, PrintFormat
-from tracegraph.ir.program import Source
+from tracegraph.ir.effects import Failure, PrintFormat
 from tracegraph.ir.scalar import AsIndex, Axis, Compare, Load, const
 from tracegraph.ir.types import ArrayType
+from tracegraph.progress import Monitor
+from tracegraph.user_source import Source
 
 VECTOR = ArrayType("float64", (1000,))
 MATRIX = ArrayType("float32", (8, 8))

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 import tracegraph.ops  # noqa: F401  (registers the ops)
+from tracegraph.dtypes import SHORT_NAMES
 from tracegraph.ir.op import get
-from tracegraph.ir.program import Atom, Eqn, Literal, Program, Region, Source, Value
-from tracegraph.ir.types import SHORT_NAMES, ArrayType, type_of
+from tracegraph.ir.program import Atom, Eqn, Literal, Program, Region, Value
+from tracegraph.ir.types import ArrayType, type_of
+from tracegraph.user_source import Source
 
 _DTYPES = {name: dtype for dtype, name in SHORT_NAMES.items()}
 

@@ -17,10 +17,11 @@ from traced import trace
 import tracegraph
 from tracegraph import Array, control, debug, errors, limits, progress, tree
 from tracegraph.ir import interpret
-from tracegraph.ir.effects import TOKEN, Failure, Monitor, PrintFormat
+from tracegraph.ir.effects import TOKEN, Failure, PrintFormat
 from tracegraph.ir.program import Program, walk
 from tracegraph.ir.verify import verify
 from tracegraph.passes import cse, dce, fold, inline, optimize, simplify, tidy_captures
+from tracegraph.progress import Monitor
 
 X = np.array([1.0, 2.0, 3.0])
 PASSES = [dce, fold, tidy_captures, inline, simplify, cse, optimize]

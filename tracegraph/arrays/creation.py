@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from tracegraph.arrays.array import Array
-from tracegraph.ir.types import ArrayType, canonical_dtype
+from tracegraph.dtypes import canonical_dtype
+from tracegraph.ir.types import ArrayType
 from tracegraph.staging.leaf_types import classify
 from tracegraph.tracing.tracer import Tracer
 

@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tracegraph import errors, progress
-from tracegraph.ir.effects import Failure, Monitor, require_allowed
+from tracegraph.ir.effects import Failure, require_allowed
 from tracegraph.ir.op import get
-from tracegraph.tracing.trace import current_trace, user_source
+from tracegraph.progress import Monitor
+from tracegraph.tracing.trace import current_trace
 from tracegraph.tracing.tracer import Tracer
+from tracegraph.user_source import user_source
 
 Function = Callable[..., Any]
 OnMaxSteps = Literal["raise", "stop"]

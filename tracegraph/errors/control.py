@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tracegraph.errors.wording import described, function_text, user_line, value_text
+from optree import PyTreeSpec
 
-if TYPE_CHECKING:
-    from tracegraph.ir.program import Source
-    from tracegraph.ir.types import ArrayType
-    from tracegraph.tracing.tracer import Tracer
-    from tracegraph.tree import Structure
+from tracegraph.errors.wording import (
+    TracerLike,
+    TypeLike,
+    described,
+    function_text,
+    user_line,
+    value_text,
+)
+from tracegraph.user_source import Source
 
 
 class ControlFlowError(TypeError):
@@ -77,7 +81,7 @@ class LeafTypeError(ControlFlowError):
 class PredicateError(ControlFlowError):
     """The predicate of a branch is not a scalar number."""
 
-    def __init__(self, construct: str, value: object, type_: ArrayType | None) -> None:
+    def __init__(self, construct: str, value: object, type_: TypeLike | None) -> None:
         got = value_text(value) if type_ is None else f"an array of type {type_}"
         if type_ is not None:
             advice = "reduce it with numpy.any or numpy.all, or index one element"
@@ -91,7 +95,7 @@ class IntegerError(ControlFlowError):
     """The index of a switch, or a bound of a loop, is not an integer scalar."""
 
     def __init__(
-        self, construct: str, parameter: str, value: object, type_: ArrayType | None
+        self, construct: str, parameter: str, value: object, type_: TypeLike | None
     ) -> None:
         got = value_text(value) if type_ is None else f"one of type {type_}"
         if type_ is None or construct == "scan":
@@ -108,7 +112,7 @@ class IntegerError(ControlFlowError):
 class BoundRangeError(ControlFlowError, OverflowError):
     """A bound of a loop does not fit the integer type of the other bound."""
 
-    def __init__(self, parameter: str, value: int, type_: ArrayType) -> None:
+    def __init__(self, parameter: str, value: int, type_: TypeLike) -> None:
         super().__init__(
             "fori_loop",
             f"{parameter} is {value}, which does not fit {type_}, the type that goes with the "
@@ -144,17 +148,15 @@ class StructureError(ControlFlowError):
         self,
         construct: str,
         problem: str,
-        labelled: Sequence[tuple[str, Structure]],
+        labelled: Sequence[tuple[str, PyTreeSpec]],
         name: str,
     ) -> None:
-        from tracegraph import tree  # imports this module
-
         details = [f"{label}: {_structure_text(structure)}" for label, structure in labelled]
         first = labelled[0]
         for other in labelled[1:]:
             for (label, structure), (_, without) in ((first, other), (other, first)):
-                known = set(tree.paths(without, name))
-                alone = [path for path in tree.paths(structure, name) if path not in known]
+                known = set(_paths(without, name))
+                alone = [path for path in _paths(structure, name) if path not in known]
                 if alone:
                     details.append(f"only in {label}: {', '.join(alone)}")
         super().__init__(construct, problem, *details, "return the same structure from each")
@@ -168,7 +170,7 @@ class LeafMismatchError(ControlFlowError):
         construct: str,
         problem: str,
         functions: Sequence[str],
-        rows: Sequence[tuple[str, Sequence[tuple[str, ArrayType]]]],
+        rows: Sequence[tuple[str, Sequence[tuple[str, TypeLike]]]],
     ) -> None:
         details = []
         for path, labelled in rows:
@@ -194,7 +196,7 @@ class ScanLengthError(ValueError):
     """The xs of a scan have no common leading axis, or not that of `length`."""
 
     def __init__(
-        self, construct: str, problem: str, rows: Sequence[tuple[str, ArrayType]] = ()
+        self, construct: str, problem: str, rows: Sequence[tuple[str, TypeLike]] = ()
     ) -> None:
         lines = (f"{construct}: {problem}", *(f"{path}: {type_}" for path, type_ in rows))
         super().__init__("\n  ".join(lines) + user_line())
@@ -203,7 +205,7 @@ class ScanLengthError(ValueError):
 class StaticLengthError(ControlFlowError):
     """A traced value stands for a number that must be known when the function is traced."""
 
-    def __init__(self, construct: str, parameter: str, tracer: Tracer) -> None:
+    def __init__(self, construct: str, parameter: str, tracer: TracerLike) -> None:
         instead = (
             "or carry a count, and compare it with the traced value in cond_fun"
             if construct == "while_loop"
@@ -264,12 +266,17 @@ class EffectInConditionError(ControlFlowError):
         )
 
 
-def _structure_text(structure: Structure) -> str:
+def _paths(structure: PyTreeSpec, name: str) -> list[str]:
+    """The Python expression of each leaf of a tree called `name`."""
+    return [accessor.codify(name) for accessor in structure.accessors()]
+
+
+def _structure_text(structure: PyTreeSpec) -> str:
     text = str(structure).removeprefix("PyTreeSpec(")
     return text.rpartition(")")[0].removesuffix(", namespace='tracegraph'")
 
 
-def _type_advice(types: Sequence[ArrayType]) -> str:
+def _type_advice(types: Sequence[TypeLike]) -> str:
     if len({t.shape for t in types}) > 1:
         return "make the shapes equal, for example with numpy.broadcast_to"
     strong = next(t for t in types if not t.weak)

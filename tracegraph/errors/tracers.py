@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from tracegraph.errors.wording import described, user_line
-
-if TYPE_CHECKING:
-    from tracegraph.ir.types import ArrayType
-    from tracegraph.tracing.tracer import Tracer
+from tracegraph.errors.wording import TracerLike, TypeLike, described, user_line
 
 
 class TracerMisuseError(TypeError):
@@ -17,7 +13,7 @@ class TracerMisuseError(TypeError):
     operation: ClassVar[str] = "this operation"
     instead: ClassVar[str] = "return it from the traced function, and do this with the result"
 
-    def __init__(self, tracer: Tracer, operation: str | None = None) -> None:
+    def __init__(self, tracer: TracerLike, operation: str | None = None) -> None:
         super().__init__(
             f"{operation or self.operation} needs the elements of {described(tracer)}, which are "
             f"not known while the function is traced; {self.instead}{user_line()}"
@@ -149,7 +145,7 @@ class TracerHashError(TracerMisuseError):
 class EscapedTracerError(TracerMisuseError):
     """A traced value was used after its trace had ended."""
 
-    def __init__(self, tracer: Tracer) -> None:
+    def __init__(self, tracer: TracerLike) -> None:
         TypeError.__init__(
             self,
             f"{described(tracer)} was used outside the function whose trace made it; return it "
@@ -160,7 +156,7 @@ class EscapedTracerError(TracerMisuseError):
 class TracerWriteError(TypeError, ValueError):
     """A traced value that must not change was written to; NumPy raises ValueError there."""
 
-    def __init__(self, tracer: Tracer, reason: str) -> None:
+    def __init__(self, tracer: TracerLike, reason: str) -> None:
         super().__init__(
             f"assignment to {described(tracer)}, {reason}; write to a copy (y = x.copy(); y[i] = "
             f"v), or use y = x.at[i].set(v){user_line()}"
@@ -170,7 +166,7 @@ class TracerWriteError(TypeError, ValueError):
 class InPlaceCastError(TypeError):
     """The result of an in-place operation does not fit the dtype of its target."""
 
-    def __init__(self, name: str, result: ArrayType, target: Tracer) -> None:
+    def __init__(self, name: str, result: TypeLike, target: TracerLike) -> None:
         super().__init__(
             f"cannot cast the result of {name}, of type {result}, in place to {described(target)} "
             "with "

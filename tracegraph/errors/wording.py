@@ -6,23 +6,49 @@ import functools
 import inspect
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol, cast
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from tracegraph.tracing.tracer import Tracer
+from tracegraph.dtypes import type_text
+from tracegraph.user_source import user_source
 
 
-def described(tracer: Tracer) -> str:
+class TypeLike(Protocol):
+    """An `ArrayType`, as far as messages need it."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of the elements."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The extent of each axis."""
+
+    @property
+    def weak(self) -> bool:
+        """Whether it is the type of a Python number."""
+
+
+class TracerLike(Protocol):
+    """A traced value, as far as messages need it."""
+
+    @property
+    def type(self) -> TypeLike:
+        """Its type."""
+
+    @property
+    def descent(self) -> str:
+        """Where it comes from: an argument, or the line that computed it."""
+
+
+def described(tracer: TracerLike) -> str:
     """Type and descent of a tracer: `a traced value of type f64[3] (argument x)`."""
     return f"a traced value of type {tracer.type} ({tracer.descent})"
 
 
 def user_line() -> str:
     """Where the user's code was, as a last line of a message: `at solver.py:12, in step`."""
-    from tracegraph.tracing.trace import user_source  # trace imports this module
-
     source = user_source()
     return "" if source is None else f"\n  at {source}, in {source.function}"
 
@@ -39,15 +65,12 @@ def function_text(function: Callable[..., Any]) -> str:
 
 def value_text(value: object) -> str:
     """What a value is, in messages: `None`, `the function step (solver.py:12)`, its class."""
-    from tracegraph.ir.types import type_of
-    from tracegraph.tracing.tracer import Tracer  # imports this module
-
     if value is None:
         return "None"
-    if isinstance(value, Tracer):
-        return described(value)
+    if isinstance(getattr(type(value), "descent", None), property):
+        return described(cast(TracerLike, value))
     if isinstance(value, (np.ndarray, np.generic)):
-        return f"an array of type {type_of(value)}"
+        return f"an array of type {type_text(value.dtype, value.shape)}"
     if type(value) in (bool, int, float, complex, str) and len(repr(value)) <= 40:
         return f"{value!r} ({type(value).__module__}.{type(value).__qualname__})"
     if callable(value) and hasattr(value, "__name__"):

@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from tracegraph.ir.program import Source
+from tracegraph import errors
 from tracegraph.ir.types import ArrayType
+from tracegraph.user_source import Source
 
 TOKEN = ArrayType(np.dtype(np.bool_), (0,))
 """The type of tokens."""
@@ -46,22 +47,6 @@ class PrintFormat:
 
 
 @dataclass(frozen=True, slots=True)
-class Monitor:
-    """A loop whose progress is shown: what to call it, how many steps it has if that is known.
-
-    `callback(step, total)` is told instead of a progress bar, if there is one.
-    """
-
-    label: str
-    total: int | None
-    callback: Callable[[int, int | None], object] | None
-    source: Source | None
-
-    def __str__(self) -> str:
-        return repr(self.label)
-
-
-@dataclass(frozen=True, slots=True)
 class Failure:
     """What a check raises: a name of an error class in `tracegraph.errors`, its arguments."""
 
@@ -71,8 +56,6 @@ class Failure:
 
     def exception(self) -> Exception:
         """The error to raise."""
-        from tracegraph import errors
-
         kind: type[Exception] = getattr(errors, self.error)
         return kind(self.message)
 
@@ -99,8 +82,6 @@ def require_allowed(effect: str) -> None:
     Raises:
         EffectInConditionError: it is in the condition of a loop.
     """
-    from tracegraph.errors import EffectInConditionError
-
     function = _pure.get()
     if function is not None:
-        raise EffectInConditionError(effect, function)
+        raise errors.EffectInConditionError(effect, function)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from tracegraph import progress
+from tracegraph.dtypes import type_text
 from tracegraph.errors import ResultTypeError
 from tracegraph.ir.program import Atom, Eqn, Literal, Program, Region, Value
-from tracegraph.ir.types import SHORT_NAMES
 
 Array = np.ndarray[Any, Any]
 
@@ -30,7 +30,7 @@ def run(program: Program, *arrays: Any) -> tuple[Array, ...]:
     (array([1., 1.]),)
     """
     given = [np.asarray(a) for a in arrays]
-    got = ", ".join(_type_text(a) for a in given)
+    got = ", ".join(type_text(a.dtype, a.shape) for a in given)
     if [(a.dtype, a.shape) for a in given] != [(t.dtype, t.shape) for t in program.in_types]:
         needed = ", ".join(map(str, program.in_types))
         raise TypeError(f"program {program.name} takes ({needed}), not ({got})")
@@ -60,10 +60,13 @@ def _apply(eqn: Eqn, operands: Sequence[Array]) -> list[Array]:
     results = [np.asarray(x) for x in (found if isinstance(found, tuple) else (found,))]
     needed = [v.type for v in eqn.outputs]
     if [(r.dtype, r.shape) for r in results] != [(t.dtype, t.shape) for t in needed]:
-        raise ResultTypeError(eqn, [_type_text(r) for r in results])
+        got = [type_text(r.dtype, r.shape) for r in results]
+        raise ResultTypeError(_applied(eqn), got, list(map(str, needed)), eqn.source)
     return results
 
 
-def _type_text(array: Array) -> str:
-    name = SHORT_NAMES.get(array.dtype, str(array.dtype))
-    return f"{name}[{','.join(map(str, array.shape))}]"
+def _applied(eqn: Eqn) -> str:
+    """An equation in messages: `add (f64[2], f64[2])`."""
+    operands = ", ".join(str(a.type) for a in eqn.operands)
+    attrs = f"[{', '.join(f'{k}={v}' for k, v in eqn.attrs.items())}]" if eqn.attrs else ""
+    return f"{eqn.op.name}{attrs} ({operands})"

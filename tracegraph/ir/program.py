@@ -10,35 +10,20 @@ All of it is frozen data. Values and equations are compared by identity.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from operator import attrgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tracegraph.ir.record import record
 from tracegraph.ir.types import ArrayType, scalar_type
+from tracegraph.user_source import Source
 
 if TYPE_CHECKING:
     from tracegraph.ir.op import Op
-
-
-class Source(NamedTuple):
-    """A line of the user's code. It is a key wherever nests are joined: a tuple is hashed in C."""
-
-    file: str
-    line: int
-    function: str
-
-    def __str__(self) -> str:
-        return f"{self.file.replace(chr(92), '/').rsplit('/', 1)[-1]}:{self.line}"
-
-
-def lines_of(sources: Iterable[Source]) -> str:
-    """The lines as users read them, each once: functions of one line have several sources."""
-    return ", ".join(dict.fromkeys(map(str, sources)))
 
 
 @record

@@ -20,8 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from tracegraph.ir.program import NO_HINTS, Atom, Eqn, Literal, Program, Region, Source, Value
-from tracegraph.ir.types import SHORT_NAMES
+from tracegraph.dtypes import SHORT_NAMES
+from tracegraph.ir.program import NO_HINTS, Atom, Eqn, Literal, Program, Region, Value
+from tracegraph.user_source import Source
 
 COMMENT_COLUMN = 72
 """Comments stand in one column, no further right than this; longer lines push theirs out."""

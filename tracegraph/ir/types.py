@@ -13,53 +13,10 @@ from functools import lru_cache
 from math import prod
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 from numpy.typing import DTypeLike
 
-bfloat16 = np.dtype(ml_dtypes.bfloat16)
-
-SHORT_NAMES: dict[np.dtype[Any], str] = {
-    np.dtype(np.bool_): "bool",
-    **{np.dtype(f"int{n}"): f"i{n}" for n in (8, 16, 32, 64)},
-    **{np.dtype(f"uint{n}"): f"u{n}" for n in (8, 16, 32, 64)},
-    np.dtype(np.float16): "f16",
-    bfloat16: "bf16",
-    np.dtype(np.float32): "f32",
-    np.dtype(np.float64): "f64",
-    np.dtype(np.complex64): "c64",
-    np.dtype(np.complex128): "c128",
-}
-"""Every dtype that arrays may have, with its name in printed programs."""
-
-_INSTANCES = {dtype: dtype for dtype in SHORT_NAMES}
-"""Of equal dtypes the one that NumPy itself uses: only for that one `ufunc.at` is fast."""
-
-
-def canonical_dtype(dtype: DTypeLike) -> np.dtype[Any]:
-    """The supported NumPy dtype that `dtype` names, in native byte order.
-
-    Raises:
-        TypeError: the dtype is not one of `SHORT_NAMES` (strings, objects, dates, structures, …).
-
-    >>> canonical_dtype("float32")
-    dtype('float32')
-    """
-    known = _INSTANCES.get(dtype) if isinstance(dtype, np.dtype) else None
-    if known is not None:
-        return known
-    try:
-        found = np.dtype(dtype).newbyteorder("=")
-    except TypeError as error:  # a name that NumPy does not know, such as that of a library's own
-        raise _unsupported(dtype) from error
-    if found not in SHORT_NAMES:
-        raise _unsupported(found)
-    return _INSTANCES[found]
-
-
-def _unsupported(dtype: DTypeLike) -> TypeError:
-    accepted = ", ".join(str(d) for d in SHORT_NAMES)
-    return TypeError(f"dtype {dtype} is not supported; use one of {accepted}")
+from tracegraph.dtypes import canonical_dtype, type_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +54,7 @@ class ArrayType:
         return ArrayType, (self.dtype, self.shape, self.weak)  # hashes differ between processes
 
     def __str__(self) -> str:
-        weak = "~" if self.weak else ""
-        return f"{weak}{SHORT_NAMES[self.dtype]}[{','.join(map(str, self.shape))}]"
+        return f"{'~' if self.weak else ''}{type_text(self.dtype, self.shape)}"
 
     @property
     def ndim(self) -> int:

@@ -15,6 +15,7 @@ import numpy as np
 from tracegraph.errors import VerificationError
 from tracegraph.ir.effects import TOKEN
 from tracegraph.ir.program import Atom, Eqn, Literal, Program, Region, Value
+from tracegraph.ir.text import program_text
 
 
 class _FaultError(Exception):
@@ -45,7 +46,8 @@ def verify(program: Program) -> Program:
             raise _FaultError(f"its last result must be the token of its effects, {TOKEN}", None)
         _check_region(program.body, None)
     except _FaultError as fault:
-        raise VerificationError(program, str(fault), fault.eqn) from fault.__cause__
+        text = program_text(program, mark=fault.eqn)
+        raise VerificationError(program.name, str(fault), text) from fault.__cause__
     return program
 
 

@@ -8,9 +8,10 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import DTypeLike
 
+from tracegraph.dtypes import bfloat16
 from tracegraph.errors import ShapeDependentError, UnsupportedByTracerError
 from tracegraph.ir.op import get
-from tracegraph.ir.types import bfloat16, type_of
+from tracegraph.ir.types import type_of
 from tracegraph.numpy.dispatch import as_array, copied, is_python_number, numpy_function
 from tracegraph.numpy.output import written
 from tracegraph.numpy.ufuncs import (

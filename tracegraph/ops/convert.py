@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy._core import umath
 
+from tracegraph.dtypes import SHORT_NAMES, bfloat16
 from tracegraph.ir.op import Elementwise, Op, Sample, register
-from tracegraph.ir.types import PYTHON_SCALARS, SHORT_NAMES, ArrayType, bfloat16, broadcast_shapes
+from tracegraph.ir.types import PYTHON_SCALARS, ArrayType, broadcast_shapes
 from tracegraph.ops.elementwise import listed, resolve, texts, ufunc_op
 from tracegraph.ops.tricky import NDArray, grid, tricky
 

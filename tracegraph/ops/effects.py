@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from tracegraph import progress
-from tracegraph.ir.effects import TOKEN, Failure, Monitor, PrintFormat
+from tracegraph.ir.effects import TOKEN, Failure, PrintFormat
 from tracegraph.ir.op import Effect, Op, register
 from tracegraph.ir.types import ArrayType
+from tracegraph.progress import Monitor
 
 Array = np.ndarray[Any, Any]
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from tracegraph.dtypes import SHORT_NAMES
 from tracegraph.ir.op import Elementwise, Op, Sample, register
-from tracegraph.ir.types import SHORT_NAMES, ArrayType, broadcast_shapes, promotion_token
+from tracegraph.ir.types import ArrayType, broadcast_shapes, promotion_token
 from tracegraph.ops.tricky import NDArray, grid, tricky
 
 Select = Callable[[np.dtype[Any], NDArray], tuple[NDArray, ...]]

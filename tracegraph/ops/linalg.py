@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from tracegraph.dtypes import bfloat16
 from tracegraph.ir.op import Contraction, Op, Sample, register
-from tracegraph.ir.types import ArrayType, bfloat16
+from tracegraph.ir.types import ArrayType
 from tracegraph.ops.checks import check_same_dtype
 from tracegraph.ops.sampling import ramp
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from tracegraph.dtypes import bfloat16
 from tracegraph.ir.combiners import ADD, LOGICAL_AND, LOGICAL_OR, MAXIMUM, MINIMUM, MULTIPLY
 from tracegraph.ir.op import Combiner, Op, Reduction, Sample, Scan, register
-from tracegraph.ir.types import ArrayType, bfloat16
+from tracegraph.ir.types import ArrayType
 from tracegraph.ops.checks import check_axes
 from tracegraph.ops.sampling import ramp
 

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from tracegraph.dtypes import bfloat16
 from tracegraph.ir.combiners import ADD, MAXIMUM, MINIMUM, MULTIPLY
 from tracegraph.ir.op import Combiner, Op, Operand, Sample, Scatter, register
 from tracegraph.ir.scalar import Expr, both
-from tracegraph.ir.types import ArrayType, bfloat16
+from tracegraph.ir.types import ArrayType
 from tracegraph.ops.checks import (
     check_axes,
     check_count,

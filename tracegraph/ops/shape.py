@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from tracegraph.dtypes import bfloat16
 from tracegraph.ir.op import Indexed, Op, Operand, Sample, register
 from tracegraph.ir.scalar import Expr, const
-from tracegraph.ir.types import ArrayType, bfloat16
+from tracegraph.ir.types import ArrayType
 from tracegraph.ops.checks import check_count, check_strided_range
 from tracegraph.ops.sampling import ramp
 

@@ -9,7 +9,8 @@ import numpy as np
 from tracegraph import errors
 from tracegraph.arrays import dlpack
 from tracegraph.arrays.array import Array
-from tracegraph.ir.types import ArrayType, canonical_dtype, type_of
+from tracegraph.dtypes import canonical_dtype
+from tracegraph.ir.types import ArrayType, type_of
 from tracegraph.tracing.tracer import Tracer
 
 LeafKey = tuple[np.dtype[Any], tuple[int, ...], bool]

@@ -6,17 +6,13 @@ parameter of that region (`Trace.read`), so that every region is closed.
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, lru_cache, partial
+from functools import cache, partial
 from operator import attrgetter
-from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import optree
 
 from tracegraph import errors
 from tracegraph.ir.effects import TOKEN
@@ -29,13 +25,13 @@ from tracegraph.ir.program import (
     Literal,
     Program,
     Region,
-    Source,
     Value,
 )
 from tracegraph.ir.types import ArrayType, scalar_type, type_of
 from tracegraph.tracing import views
 from tracegraph.tracing.foreign import adopted, is_foreign
 from tracegraph.tracing.tracer import Tracer
+from tracegraph.user_source import user_source
 
 if TYPE_CHECKING:
     from tracegraph.ir.op import Op
@@ -51,11 +47,6 @@ innermost = _Innermost()
 
 outermost: set[Trace] = set()
 """The outermost traces in progress, of all threads: while there are none, no thread has to ask."""
-
-_OWN_DIRECTORIES = (
-    str(Path(__file__).parent.parent),
-    *(str(Path(m).parent) for m in (np.__file__, optree.__file__)),
-)
 
 
 class Trace:
@@ -302,28 +293,3 @@ def trace_program(
         region = trace.close((*results, *token))
     constants = tuple([np.ndarray(t.shape, t.dtype, data) for t, data in trace.constants])
     return Program(name, region, constants, effects=bool(token))
-
-
-class _OwnFiles(dict[str, bool]):
-    """By name of a file of Python code, whether this package, NumPy or optree has it."""
-
-    def __missing__(self, file: str) -> bool:
-        own = self[file] = file.startswith(_OWN_DIRECTORIES)
-        return own
-
-
-_is_own = _OwnFiles()
-
-
-def user_source(own: int = 1) -> Source | None:
-    """The innermost frame outside this package and NumPy; so many frames are known to be inside."""
-    frame: FrameType | None = sys._getframe(own)
-    while frame is not None:
-        code = frame.f_code
-        if not _is_own[code.co_filename]:
-            return _source(code.co_filename, frame.f_lineno, code.co_name)
-        frame = frame.f_back
-    return None
-
-
-_source = lru_cache(maxsize=4096)(Source)

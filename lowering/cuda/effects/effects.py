@@ -18,7 +18,7 @@ from lowering.cuda.effects.mailbox import Mailbox
 from lowering.cuda.effects.print_ring import Site
 from lowering.plan.owners import SlotTable
 from lowering.plan.plan import Plan
-from tracegraph.ir.effects import Monitor
+from tracegraph.progress import Monitor
 
 if TYPE_CHECKING:
     from lowering.cuda.streams.timeline import Timeline

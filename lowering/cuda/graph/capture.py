@@ -13,7 +13,7 @@ from typing import Any
 from lowering.cuda.graph.definition import Definition
 from lowering.plan.nodes import Node
 from lowering.plan.owners import NodeSlots
-from tracegraph.ir.program import lines_of
+from tracegraph.user_source import lines_of
 
 LEGAL_IN_BODIES = frozenset({"kernel", "memcpy", "memset", "empty", "graph", "conditional"})
 """The kinds of node that a conditional body may hold. Captured calls keep to them at the top of a

@@ -14,7 +14,7 @@ import numpy as np
 from lowering.cuda.interface import Gemm
 from lowering.plan.buffer import Buffer
 from lowering.plan.nodes import LibraryNode, MatrixOperand
-from tracegraph.ir.types import bfloat16
+from tracegraph.dtypes import bfloat16
 
 WORKSPACE_BYTES = 32 << 20
 """What NVIDIA recommends for Hopper; with less, cuBLAS may choose slower kernels."""

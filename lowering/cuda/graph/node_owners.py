@@ -24,7 +24,7 @@ from lowering.plan.nodes import LibraryNode, Node
 from lowering.plan.owners import NodeSlots, Slot
 from lowering.plan.plan import Plan
 from tracegraph.errors.wording import function_text
-from tracegraph.ir.program import lines_of
+from tracegraph.user_source import lines_of
 
 
 def allocation(nbytes: int) -> NodeSlots:

@@ -10,7 +10,8 @@ import tracegraph
 from lowering.cuda.graph.cublas import gemm_of
 from lowering.plan.buffer import Buffer
 from lowering.plan.nodes import KernelNode, LibraryNode, MatrixOperand
-from tracegraph.ir.types import ArrayType, bfloat16
+from tracegraph.dtypes import bfloat16
+from tracegraph.ir.types import ArrayType
 
 M, N, K, BATCH = 3, 4, 5, 2
 

@@ -31,7 +31,6 @@ from lowering.plan.plan import Plan
 from lowering.plan.text import plan_text
 from tracegraph.ir.combiners import ADD, MAXIMUM
 from tracegraph.ir.op import get
-from tracegraph.ir.program import Source
 from tracegraph.ir.scalar import (
     Accumulated,
     Axis,
@@ -45,6 +44,7 @@ from tracegraph.ir.scalar import (
     select,
 )
 from tracegraph.ir.types import ArrayType
+from tracegraph.user_source import Source
 
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 X = Buffer("input", 0, ArrayType(F64, (4, 6)))

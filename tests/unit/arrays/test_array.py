@@ -19,7 +19,7 @@ from tracegraph import errors
 from tracegraph.arrays import dlpack
 from tracegraph.arrays.array import Array
 from tracegraph.arrays.creation import asarray, from_dlpack
-from tracegraph.ir.types import bfloat16
+from tracegraph.dtypes import bfloat16
 from tracegraph.staging.jit import jit
 
 pytestmark = pytest.mark.usefixtures("compiler")

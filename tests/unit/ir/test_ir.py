@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from programs import apply, literal, out, program, region, value
 
-from tracegraph.ir.program import Literal, Source, Value, walk
+from tracegraph.ir.program import Literal, Value, walk
 from tracegraph.ir.types import ArrayType
+from tracegraph.user_source import Source
 
 
 def test_inputs_are_the_parameters_that_no_constant_is_bound_to() -> None:

@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from programs import apply, literal, out, program, region, value
 
+from tracegraph.dtypes import bfloat16
 from tracegraph.ir import interpret
 from tracegraph.ir.op import get
 from tracegraph.ir.program import Atom, Eqn, Literal, Program, Value, walk
-from tracegraph.ir.types import ArrayType, bfloat16
+from tracegraph.ir.types import ArrayType
 from tracegraph.ir.verify import verify
 from tracegraph.passes import (
     compose_views,
