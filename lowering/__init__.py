@@ -3,9 +3,16 @@
 Internal to tracegraph, which imports it when a function is first compiled.
 """
 
-from lowering.backends.registry import backend, create_stream, default_device, reset, trim
+from lowering.backends.registry import (
+    backend,
+    create_stream,
+    default_device,
+    reset,
+    source,
+    trim,
+)
 from lowering.lower import lower
-from lowering.plan.explain import explain, memory, source
+from lowering.plan.explain import explain, memory
 from lowering.plan.graphviz import dot
 
 # tracegraph compares it with its own version, to know this package from another of the name.

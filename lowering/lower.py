@@ -11,6 +11,7 @@ from itertools import count
 from lowering.allocation.assign import Arrangement, arrange
 from lowering.allocation.dependences import edges
 from lowering.allocation.donation import overwrite
+from lowering.backends.registry import target_of
 from lowering.fusion.dead_stores import prune
 from lowering.plan.kernel import Kernel, Nest
 from lowering.plan.nest_analysis import nest_expressions
@@ -20,8 +21,8 @@ from lowering.planning.context import Context
 from lowering.planning.desugar import desugar
 from lowering.planning.region_builder import Binding, RegionBuilder
 from lowering.planning.stage import Block, BranchStage, KernelStage, LoopStage, NodeStage, Stage
-from lowering.scheduling.device_costs import Costs
-from lowering.scheduling.schedule import costs_of, schedule
+from lowering.scheduling.schedule import schedule
+from lowering.target import Target
 from tracegraph.ir.program import Program, Value
 from tracegraph.ir.scalar import Apply
 from tracegraph.staging.scratch import Scratch
@@ -29,13 +30,13 @@ from tracegraph.staging.scratch import Scratch
 
 def lower(
     program: Program,
-    device: str = "host",
+    device: str | Target = "host",
     donated: Sequence[int] = (),
     *,
     fusion: bool = True,
     scratch: Scratch = "kept",
 ) -> Plan:
-    """The Plan of a verified program, for a device such as ``"host"`` or ``"cuda:0"``.
+    """The Plan of a verified program, for a Target or a device such as ``"host"`` or ``"cuda:0"``.
 
     Outputs may be written over the inputs `donated`.
 
@@ -44,20 +45,21 @@ def lower(
 
     Raises:
         UnschedulableError: the user pinned a schedule that is not possible.
+        ValueError: there is no such device.
     """
-    costs = costs_of(device)
-    plan = schedule(plan_of(program, costs, donated, fusion=fusion), costs)
+    target = target_of(device) if isinstance(device, str) else device
+    plan = schedule(plan_of(program, target, donated, fusion=fusion), target.costs)
     return replace(plan, per_launch=True) if scratch == "per_launch" else plan
 
 
 def plan_of(
-    program: Program, costs: Costs, donated: Sequence[int] = (), *, fusion: bool = True
+    program: Program, target: Target, donated: Sequence[int] = (), *, fusion: bool = True
 ) -> Plan:
     """The Plan with a node for each loop and branch."""
     body = desugar(program).body
     if program.effects:
         body = replace(body, results=body.results[:-1])  # the token: nothing to hand out
-    context = Context(costs, fusion)
+    context = Context(target, fusion)
     n_inputs = len(program.inputs)
     inputs = tuple([context.buffer("input", p.type) for p in body.params[:n_inputs]])
     constants = tuple([context.buffer("const", p.type) for p in body.params[n_inputs:]])

@@ -9,13 +9,13 @@ from typing import Any
 from corpus import CASES, loops, nesting
 from running import lowered
 
+from lowering.backends.cuda import TARGET as CUDA
 from lowering.host.executable import HostExecutable
 from lowering.legalization.features import Features
 from lowering.legalization.legalize import fit
 from lowering.lower import plan_of
 from lowering.plan.plan import Plan
 from lowering.scheduling import overrides as choices
-from lowering.scheduling.device_costs import CUDA
 from lowering.scheduling.overrides import Choices
 from lowering.scheduling.schedule import schedule
 from tracegraph import tree
@@ -45,7 +45,7 @@ def unscheduled(stage: Lowered) -> Plan:
 def scheduled(plan: Plan, chosen: Choices) -> Plan:
     """A Plan as a GPU would run it, in the ways chosen."""
     with choices.override(chosen.branches, chosen.loops, chosen.unroll):
-        return schedule(plan, CUDA)
+        return schedule(plan, CUDA.costs)
 
 
 def on_host(chosen: Choices, features: Features | None = None) -> Callable[..., Any]:

@@ -1,4 +1,13 @@
-"""The backends, one module each. What they offer is said in `tracegraph.backend`."""
+"""Backends: a device by its name, and what compiles Plans for it.
+
+A Plan comes in, an executable goes out. Each backend is one class with a frozen `Target`, which
+planning reads; `tracegraph.staging.interfaces.Backend` has its methods. This folder may import all
+of lowering, but imports the executors only when a device is used.
+
+    registry  devices by name, entry points of others' backends, work on all backends in use
+    cuda      one CUDA graph on an NVIDIA GPU
+    host      NumPy calls on the CPU
+"""
 
 from tracegraph.staging.interfaces import Backend, DeviceBuffer, Executable
 

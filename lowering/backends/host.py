@@ -1,19 +1,45 @@
-"""The host backend: runs plans on the CPU with NumPy."""
+"""The backend "host": a Plan run on the CPU with NumPy."""
 
 from __future__ import annotations
 
+from math import inf
 from random import Random
 
 from lowering.host.executable import HostExecutable
 from lowering.host.result_pool import RESULTS
 from lowering.plan.plan import Plan
+from lowering.scheduling.device_costs import Costs
+from lowering.target import Target
 from tracegraph.weak_set import Living
+
+TARGET = Target(
+    Costs(
+        kernel=1.0,
+        kernel_in_branch=1.0,
+        check=0.1,
+        branch=0.0,
+        fork=0.0,
+        beside=0.1,
+        trip=0.0,
+        update=0.0,
+        updates_libraries=True,
+        block=0.0,
+        megabyte=100.0,
+        gigaflop=1e4,
+        again=0,
+        elsewhere=((inf, 0),),
+        calls=24 << 10,
+    )
+)
+"""Loops and branches are Python's own, so that their nodes are free, and each op is a call on
+arrays, so that none is done twice. The fusion policy is that of the GPU: plans are alike."""
 
 
 class HostBackend:
-    """Compiles plans for the CPU. The options, for debugging, are those of `HostExecutable`."""
+    """Compiles Plans for the CPU. The options, for debugging, are those of `HostExecutable`."""
 
     name = "host"
+    target = TARGET
 
     def __init__(self, *, poison: bool = False, order: Random | None = None) -> None:
         self._poison = poison
@@ -46,6 +72,9 @@ class HostBackend:
             "arenas": sum(sum(e.pieces().values()) for e in present),
             "constants": sum(e.memory()["constants"] for e in present),
         }
+
+    def create_stream(self) -> None:
+        """None: a call is over when it returns."""
 
     def trim(self) -> None:
         """Give back what is kept of results that are gone."""

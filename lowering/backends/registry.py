@@ -1,17 +1,20 @@
-"""Devices by name, and the backend that compiles for each."""
+"""Devices by name, and the backend of each: two of our own, others by entry points."""
 
 from __future__ import annotations
 
 import os
-import sys
 from functools import cache
 from importlib.metadata import entry_points
-from typing import Any
 
 from lowering.backends import Backend
+from lowering.plan.plan import Plan
+from lowering.target import Target
 from tracegraph.staging.interfaces import DeviceStream
 
 ENTRY_POINTS = "tracegraph.backends"
+
+_made: list[Backend] = []
+"""The backends that were asked for."""
 
 
 @cache
@@ -21,6 +24,12 @@ def backend(device: str) -> Backend:
     Raises:
         ValueError: there is no backend of that name, or the part after the colon is not a number.
     """
+    made = _make(device)
+    _made.append(made)
+    return made
+
+
+def _make(device: str) -> Backend:
     name, colon, number = device.partition(":")
     if colon and not number.isdecimal():
         raise ValueError(f"device {device!r}: after the colon comes a number, as in 'cuda:0'")
@@ -41,49 +50,49 @@ def backend(device: str) -> Backend:
     return made
 
 
+def target_of(device: str) -> Target:
+    """What planning needs to know of a device; raises as `backend` does."""
+    target: Target = backend(device).target
+    return target
+
+
+def source(plan: Plan) -> str:
+    """CUDA C++ of all kernels of a Plan, whatever device it is for."""
+    from lowering.backends.cuda import CudaBackend
+
+    return CudaBackend().source(plan)
+
+
+def create_stream(device: str) -> DeviceStream | None:
+    """A new stream of a device; None where there are none.
+
+    Raises:
+        ValueError: there is no such device.
+        RuntimeError: the device cannot be used.
+    """
+    return backend(device).create_stream()
+
+
+def trim() -> None:
+    """Wait for all work of the backends in use, and give back what is kept for later."""
+    for each in tuple(_made):
+        each.trim()
+
+
 def reset() -> None:
-    """Wait for all work of tracegraph's own backends, close all executables, and free memory.
+    """Wait for all work of the backends in use, close all executables, and free memory.
 
     Raises:
         Exception: the first failure of a check in a program, after the rest is done.
     """
     failures = []
-    for device in _own_devices():
+    for each in tuple(_made):
         try:
-            device.reset()
+            each.reset()
         except Exception as failure:
             failures.append(failure)
     if failures:
         raise failures[0]
-
-
-def trim() -> None:
-    """Wait for all work on GPUs, and give back what is kept for later."""
-    for device in _own_devices():
-        device.trim()
-
-
-def _own_devices() -> list[Any]:
-    """The host, and the GPUs that were opened."""
-    cuda = sys.modules.get("lowering.cuda.device")  # absent, no GPU was opened
-    return [backend("host"), *(cuda.open_devices() if cuda else ())]
-
-
-def create_stream(device: str) -> DeviceStream | None:
-    """A new stream of a GPU; None on devices of other kinds, whose backends have no streams.
-
-    Raises:
-        ValueError: there is no such device.
-        RuntimeError: the GPU cannot be used.
-    """
-    backend(device)  # checks the name
-    name, _, number = device.partition(":")
-    if name != "cuda":
-        return None
-    from lowering.cuda.device import open_device
-    from lowering.cuda.streams.owned_stream import OwnedStream
-
-    return OwnedStream(open_device(int(number or 0)))
 
 
 @cache

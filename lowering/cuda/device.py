@@ -126,14 +126,6 @@ def open_device(ordinal: int) -> OpenDevice:
         return _open(ordinal)
 
 
-def open_devices() -> list[OpenDevice]:
-    """Those opened so far."""
-    return list(_opened)
-
-
-_opened: list[OpenDevice] = []
-
-
 @cache
 def _open(ordinal: int) -> OpenDevice:
     try:
@@ -147,5 +139,4 @@ def _open(ordinal: int) -> OpenDevice:
         ) from error
     device = OpenDevice(driver)
     atexit.register(finish, device.timeline)
-    _opened.append(device)
     return device

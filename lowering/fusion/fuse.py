@@ -22,15 +22,13 @@ from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import Nest, PrintNest, ReduceNest, RowNest, ScatterNest, Store
 from lowering.plan.nest_analysis import nest_conditions, nest_size, nest_writes
 from lowering.planning.stage import Block, KernelStage, Stage
+from lowering.target import FusionPolicy, Target
 from tracegraph.user_source import Source
 
 WINDOW = 12
 """How many of the latest stages are tried: keeps merging linear."""
 
 MAX_NESTS = 8
-
-MOST_BUFFERS = 4000
-"""Buffers of a kernel that nests join: CUDA takes 32764 bytes of parameters, 8 for each."""
 
 SMALL = 1 << 16
 """Points of a nest that may run beside another of a different space."""
@@ -47,11 +45,14 @@ class _Kernel:
     sources: dict[Source, None]
 
 
-def fuse(block: Block, kept: Collection[Buffer] = ()) -> None:
-    """Merge the nests of a block's kernels, in place. `kept` are buffers that are stored anyway."""
+def fuse(block: Block, target: Target, kept: Collection[Buffer] = ()) -> None:
+    """Merge the nests of a block's kernels, in place, as the target's policy and limits have it.
+
+    The buffers `kept` are stored in any case.
+    """
     if len(block.stages) < 2:
         return  # nothing to merge with; what is never read `prune` drops
-    merged = _Merged(frozenset(kept))
+    merged = _Merged(target, frozenset(kept))
     waiting = block.stages[::-1]
     block.stages = []  # what has been merged goes: fewer objects for garbage collections to visit
     while waiting:
@@ -82,7 +83,8 @@ def _finished(stage: Stage | _Kernel, alive: Callable[[Store], bool]) -> Stage:
 
 
 class _Merged:
-    def __init__(self, kept: frozenset[Buffer]) -> None:
+    def __init__(self, target: Target, kept: frozenset[Buffer]) -> None:
+        self.target = target
         self.kept = kept
         self.stages: list[Stage | _Kernel] = []
         self.written: dict[Resource, int] = {}  # position of the last stage that wrote, or read
@@ -109,12 +111,14 @@ class _Merged:
         buffers = len(reads) + len(writes)
         after = _latest(self.written, reads)
         free_of = max(_latest(self.read, writes), _latest(self.written, writes))
+        most = self.target.limits.kernel_buffers
         first = max(after, free_of + 1, len(self.stages) - WINDOW, 0)
         for position in range(first, len(self.stages)):
             kernel = self.stages[position]
-            if type(kernel) is not _Kernel or kernel.buffers + buffers > MOST_BUFFERS:
+            if type(kernel) is not _Kernel or kernel.buffers + buffers > most:
                 continue
-            joined = _join(kernel, nest, reads if position == after else None, self.kept)
+            awaited = reads if position == after else None
+            joined = _join(kernel, nest, awaited, self.kept, self.target.fusion)
             if joined is not None:
                 # forwarded is what was stored before it joined, not what it stores itself
                 stored = joined.stores
@@ -140,6 +144,7 @@ def _join(
     nest: Nest,
     awaited: frozenset[Resource] | None,
     kept: frozenset[Buffer],
+    policy: FusionPolicy,
 ) -> Growing | None:
     """What a nest has become a part of, or as which it stands beside the others, if it can.
 
@@ -148,7 +153,7 @@ def _join(
     needed = [other for other in kernel.nests if other.stores_any(awaited)] if awaited else []
     # what reads from two nests of one kernel cannot become part of either
     for other in (needed or kernel.nests) if len(needed) < 2 else ():
-        if other.merge(nest) or _merge_rows(other, nest, bool(needed), kept):
+        if other.merge(nest) or _merge_rows(other, nest, bool(needed), kept, policy):
             return other
     if awaited or len(kernel.nests) >= MAX_NESTS or not _small(nest):
         return None
@@ -176,7 +181,9 @@ def _of_the_same_rows(first: Nest, second: Nest) -> bool:
     return isinstance(first, RowNest) and agree(first.space, second.space)
 
 
-def _merge_rows(first: Growing, second: Nest, needed: bool, kept: frozenset[Buffer]) -> bool:
+def _merge_rows(
+    first: Growing, second: Nest, needed: bool, kept: frozenset[Buffer], policy: FusionPolicy
+) -> bool:
     """Whether both can be one nest of passes over rows, which `first` then is.
 
     `needed` says that `second` reads what `first` stores.
@@ -188,7 +195,7 @@ def _merge_rows(first: Growing, second: Nest, needed: bool, kept: frozenset[Buff
     nest = first.whole()
     if nest_conditions(nest) & nest_conditions(second):
         return False
-    result = join_rows(nest, second, kept)
+    result = join_rows(nest, second, policy, kept)
     if result is None:
         return False
     most = first.most + nest_size(second)

@@ -23,7 +23,7 @@ from lowering.plan.nest_analysis import (
 )
 from lowering.plan.nest_rewriting import map_nest
 from lowering.planning.stage import space_index
-from lowering.scheduling.device_costs import CUDA
+from lowering.target import FusionPolicy
 from tracegraph.ir.scalar import Accumulated, Axis, Expr, Load
 from tracegraph.ir.subexpressions import subexpressions, substitution
 
@@ -65,14 +65,14 @@ BLOCK_COLUMNS = 32
 
 
 def join_rows(
-    first: Nest, second: Nest, kept: Collection[Buffer] = ()
+    first: Nest, second: Nest, policy: FusionPolicy, kept: Collection[Buffer] = ()
 ) -> RowNest | ReduceNest | None:
     """Both as passes of one nest, `second` computed from what `first` stores; None if impossible.
 
     What is stored in a buffer of `kept` is read back by later passes; else it is computed again.
     """
     rows = _joined(first, second, kept)
-    if rows is not None and _crosses_more(rows, first, second):
+    if rows is not None and _crosses_more(rows, first, second, policy):
         return None
     if rows is None or len(rows.passes) != 1 or rows.passes[0].stores:
         return rows
@@ -92,7 +92,7 @@ def _joined(first: Nest, second: Nest, kept: Collection[Buffer]) -> RowNest | No
     return None
 
 
-def _crosses_more(rows: RowNest, first: Nest, second: Nest) -> bool:
+def _crosses_more(rows: RowNest, first: Nest, second: Nest, policy: FusionPolicy) -> bool:
     """Whether both together access memory across so much that a kernel more takes less time.
 
     A map by itself turns tiles in shared memory. Rows move a sector for each element: that is
@@ -101,20 +101,20 @@ def _crosses_more(rows: RowNest, first: Nest, second: Nest) -> bool:
     """
     if prod((*rows.space, *rows.loop)) < FEWEST_ACROSS:
         return False
-    time = _crossing(rows)
-    if time <= CUDA.kernel:
+    nbytes = _crossing(rows)
+    if nbytes <= policy.strided_bytes:
         return False
     apart = [_crossing(as_rows(n)) for n in (first, second) if isinstance(n, ReduceNest | RowNest)]
-    return time - sum(apart) > CUDA.kernel
+    return nbytes - sum(apart) > policy.strided_bytes
 
 
 def _crossing(rows: RowNest) -> float:
-    """Microseconds that rows take longer for what they access across memory."""
-    time = 0.0
+    """Bytes that rows move more than a kernel of tiles for what they access across memory."""
+    total = 0.0
     for access, nbytes in crossed(rows).items():
         times = SECTOR_BYTES / access.buffer.type.dtype.itemsize - 1 - 2
-        time += CUDA.megabyte * 1e-6 * nbytes * max(times, 0)
-    return time
+        total += nbytes * max(times, 0)
+    return total
 
 
 def as_rows(nest: ReduceNest | RowNest) -> RowNest:

@@ -30,13 +30,6 @@ def bytes_held(plan: Plan, needed: Mapping[str, int]) -> int:
     return needed["constants"] + (0 if plan.per_launch else needed["scratch"])
 
 
-def source(plan: Plan) -> str:
-    """CUDA C++ text of the kernels; no GPU is needed for it."""
-    from lowering.backends.cuda import CudaBackend  # the rest of this file needs nothing of CUDA
-
-    return CudaBackend().source(plan)
-
-
 def explain(plan: Plan) -> str:
     """A table of every loop and branch: the user's line and construct, and how the graph runs it.
 

@@ -9,6 +9,7 @@ from lowering.plan.buffer import Buffer, Space
 from lowering.plan.nodes import MemcpyNode
 from lowering.planning.stage import NodeStage
 from lowering.scheduling.device_costs import Costs
+from lowering.target import Target
 from tracegraph.ir.effects import Failure, PrintFormat
 from tracegraph.ir.types import ArrayType
 from tracegraph.progress import Monitor
@@ -20,11 +21,11 @@ _T = TypeVar("_T")
 class Context:
     """What is numbered across a whole Plan, and the inputs that library calls read from scratch.
 
-    `costs` are those of the device. Without `fusion`, each equation that computes anything has a
+    Without `fusion`, each equation that computes anything has a
     kernel of its own.
     """
 
-    costs: Costs
+    target: Target
     fusion: bool = True
     counts: dict[Space, int] = field(default_factory=dict)
     conditions: int = 0
@@ -32,6 +33,11 @@ class Context:
     failures: list[Failure] = field(default_factory=list)
     prints: list[PrintFormat] = field(default_factory=list)
     staged: dict[Buffer, Buffer] = field(default_factory=dict)
+
+    @property
+    def costs(self) -> Costs:
+        """Those of the target."""
+        return self.target.costs
 
     def buffer(self, space: Space, type_: ArrayType) -> Buffer:
         """A new buffer."""

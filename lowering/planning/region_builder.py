@@ -133,7 +133,7 @@ class RegionBuilder:
         """Drop copies that nothing needs, and merge nests into kernels."""
         drop_copies(self.block, self.sinks)
         if self.context.fusion:
-            fuse(self.block, self.sinks)
+            fuse(self.block, self.context.target, self.sinks)
 
     def inside(
         self,

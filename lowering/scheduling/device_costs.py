@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import inf
 from operator import attrgetter
 
 from lowering.plan.nodes import Node
@@ -13,15 +12,7 @@ from tracegraph.ir.types import ArrayType
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What a device takes, in µs.
-
-    Fitted to medians on one H200 (driver 580.159, CUDA 13.0): a graph of one kernel 5.9, launch and
-    wait included; each further kernel of up to 8 blocks 0.6 to 0.7, of 64 to 512 blocks 0.8 to 0.9;
-    a call with an IF node and 1, 3, 8 running sums in each branch 17.6, 20.2, 27.4, with the same
-    predicated 10.5, 13.6, 23.1; a step of a WHILE loop of two running sums, with 1, 2, 4, 8, 16 of
-    them in an iteration, 5.4, 3.6, 2.8, 2.5, 2.3; an update 0.4 on the CPU; a billion operations of
-    a product of matrices 19 to 26 of float32, 16 to 19 of float64, 1 to 7 of float16; a million
-    elements read anywhere 9.5 in arrays of 1 to 16 MB, 27 of 64 to 256 MB, of 4 bytes or 32.
+    """What a device takes, in µs. Each backend's `Target` has its own.
 
     Args:
         kernel: a further kernel in a chain, with little to do.
@@ -61,50 +52,16 @@ class Costs:
     elsewhere: tuple[tuple[float, int], ...]
     calls: int
 
+    @property
+    def control_is_free(self) -> bool:
+        """Whether a loop or branch costs nothing as a node, so that no other schedule is faster."""
+        return self.branch == self.trip == 0
+
     def reading(self, array: ArrayType, points: int, run: int) -> float:
         """Bytes that could be read in order while elements are read in runs out of order."""
         least = next(cost for most, cost in self.elsewhere if array.nbytes <= most)
         return points * max(array.dtype.itemsize, least / max(run, 1))
 
-
-CUDA = Costs(
-    kernel=0.7,
-    kernel_in_branch=0.9,
-    check=0.08,
-    branch=7.7,
-    fork=0.24,
-    beside=0.31,
-    trip=3.5,
-    update=0.4,
-    updates_libraries=False,
-    block=0.0006,
-    megabyte=0.24,
-    gigaflop=20.0,
-    again=1,
-    elsewhere=((128 << 10, 0), (24 << 20, 40), (inf, 112)),
-    calls=0,
-)
-
-HOST = Costs(
-    kernel=1.0,
-    kernel_in_branch=1.0,
-    check=0.1,
-    branch=0.0,
-    fork=0.0,
-    beside=0.1,
-    trip=0.0,
-    update=0.0,
-    updates_libraries=True,
-    block=0.0,
-    megabyte=100.0,
-    gigaflop=1e4,
-    again=0,
-    elsewhere=((inf, 0),),
-    calls=24 << 10,
-)
-"""Where Python decides about branches and loops, their nodes are free: only that matters here.
-
-Each op is a call on arrays, so that it is done once."""
 
 POINTS_PER_BLOCK = 512
 

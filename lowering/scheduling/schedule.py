@@ -43,7 +43,7 @@ from lowering.scheduling.cost_model import (
     decide_loop,
     loop_obstacle,
 )
-from lowering.scheduling.device_costs import CUDA, HOST, Costs
+from lowering.scheduling.device_costs import Costs
 from lowering.scheduling.overrides import Choices, declared
 from lowering.scheduling.predication import BOOL, Settings, branch, set_conditions
 from lowering.scheduling.unrolling import (
@@ -60,11 +60,6 @@ from tracegraph.ir.record import altered
 from tracegraph.ir.types import ArrayType, scalar_type
 
 
-def costs_of(device: str) -> Costs:
-    """The costs of a device such as ``"host"`` or ``"cuda:0"``."""
-    return CUDA if device.partition(":")[0] == "cuda" else HOST
-
-
 def schedule(plan: Plan, costs: Costs) -> Plan:
     """The Plan with a schedule for each of its loops and branches.
 
@@ -77,7 +72,7 @@ def schedule(plan: Plan, costs: Costs) -> Plan:
     choices = declared()
     nodes = [node for node in walk(plan.graph) if isinstance(node, ConditionalNode)]
     pinned = any(node.construct and node.construct.pinned for node in nodes)
-    if costs is HOST and choices == Choices() and not pinned:
+    if costs.control_is_free and choices == Choices() and not pinned:
         return plan
     return _Scheduling(plan, costs, choices).scheduled()
 
@@ -251,7 +246,7 @@ class _Scheduling:
             assert asked.schedule is not None
             raise UnschedulableError(node.construct.name, asked.schedule, obstacle or "", source)
         why = asked.why if asked.schedule == "conditional" else obstacle
-        free = self._costs is HOST and asked.schedule is None
+        free = self._costs.control_is_free and asked.schedule is None
         return _explained(node, Decision("conditional", None if free else why))
 
     def _flag(self, dtype: np.dtype[Any]) -> Buffer:

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from lowering.backends.cuda import CudaBackend
-from lowering.cuda.calls.executable import CudaExecutable
 from lowering.cuda.device import OpenDevice
 from lowering.cuda.graph.capture_lock import CaptureTurns
 from lowering.cuda.interface import (
@@ -30,7 +29,6 @@ from lowering.errors import ClosedGraphError, NestedCaptureError
 from lowering.legalization.features import Feature
 from lowering.plan.nodes import ConditionalKind
 from lowering.plan.owners import SlotTable
-from lowering.plan.plan import Plan
 from lowering.testing.recorded_objects import (
     Call,
     RecordedEvent,
@@ -432,12 +430,7 @@ class RecordingBackend(CudaBackend):
         self, driver: RecordingDriver | None = None, lacks: Collection[Feature] = ()
     ) -> None:
         super().__init__()
-        self.device = RecordingDevice(driver or RecordingDriver(), lacks)
+        self.device = self._opened = RecordingDevice(driver or RecordingDriver(), lacks)
 
-    def compile(self, plan: Plan) -> CudaExecutable:
-        """Build the graph of `plan` in the log."""
-        return CudaExecutable(plan, self.device)
-
-    def memory_stats(self) -> dict[str, int]:
-        """As of a GPU."""
-        return self.device.memory_stats()
+    def _device(self) -> OpenDevice:
+        return self.device

@@ -128,17 +128,31 @@ class Executable(Protocol):
 
 
 class Backend(Protocol):
-    """Compiles Plans for one device."""
+    """Compiles Plans for one device. The last three methods do nothing where they are inherited."""
 
     @property
     def name(self) -> str:
         """The name that selects it: the part of a device before the colon."""
+
+    @property
+    def target(self) -> Any:
+        """What planning needs to know of the device, a `lowering.target.Target`."""
 
     def compile(self, plan: Any) -> Executable:
         """Make everything that running the Plan needs."""
 
     def memory_stats(self) -> Mapping[str, int]:
         """Bytes by what holds them, as `tracegraph.memory_stats` has it."""
+
+    def create_stream(self) -> DeviceStream | None:
+        """A new stream of the device; None if calls are over when they return."""
+        return None
+
+    def trim(self) -> None:
+        """Wait for all work, and give back memory that is kept for later."""
+
+    def reset(self) -> None:
+        """Wait for all work, close all executables, and give back memory that is not in use."""
 
 
 class Compiler(Protocol):

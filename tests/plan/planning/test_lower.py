@@ -9,15 +9,16 @@ import numpy as np
 import pytest
 
 import tracegraph
+from lowering.backends import cuda, host
 from lowering.fusion.pointwise import MAX_EXPRESSIONS
 from lowering.plan.kernel import MapNest, ReduceNest, RowNest, ScatterNest
 from lowering.plan.nest_analysis import nest_reads, nest_size, nest_writes
 from lowering.plan.nodes import KernelNode, LibraryNode, WhileNode, walk
 from lowering.plan.plan import Plan
 from lowering.planning import materialize as group
-from lowering.scheduling.device_costs import CUDA, HOST
 from tracegraph import ArrayType
 
+CUDA, HOST = cuda.TARGET.costs, host.TARGET.costs
 F32 = np.float32
 F64 = np.float64
 INDEX = np.array([7, 0, 3, 3, 1, 6, 2, 5])

@@ -10,6 +10,7 @@ import pytest
 from forced import FORCED, on_host, scheduled
 
 import tracegraph
+from lowering.backends.registry import target_of
 from lowering.legalization import legalize as ladder
 from lowering.legalization.features import Features
 from lowering.plan.explain import explain
@@ -20,7 +21,7 @@ from lowering.plan.plan import Plan
 from lowering.scheduling import overrides as choices
 from lowering.scheduling.cost_model import MOST_NODES
 from lowering.scheduling.overrides import Choices
-from lowering.scheduling.schedule import costs_of, schedule
+from lowering.scheduling.schedule import schedule
 from lowering.testing.recording_driver import RecordingBackend, RecordingDriver
 from tracegraph import ArrayType, cond, errors, fori_loop, scan, switch, while_loop
 
@@ -193,13 +194,13 @@ def test_a_host_decides_for_nothing() -> None:
 
     plan = bare(run, FLAG, VECTOR)
     assert [row[1] for row in rows(plan)] == ["WHILE node", "IF/ELSE node"]
-    assert schedule(plan, costs_of("host")) is plan
-    assert schedule(plan, costs_of("cuda:1")).node_counts.keys() == {"KernelNode"}
+    assert schedule(plan, target_of("host").costs) is plan
+    assert schedule(plan, target_of("cuda:1").costs).node_counts.keys() == {"KernelNode"}
 
 
 def test_a_plan_without_loops_and_branches_stays_the_same() -> None:
     plan = bare(np.sin, VECTOR)
-    assert schedule(plan, costs_of("cuda")) is plan
+    assert schedule(plan, target_of("cuda").costs) is plan
 
 
 def test_nodes_do_not_grow_with_the_number_of_steps() -> None:
