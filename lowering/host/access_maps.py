@@ -19,7 +19,7 @@ AxesOf = Callable[[Expr], frozenset[int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class AccessMap:
     """Elements at rest + Σ strides[axis] · axis; `axes` are those that the rest varies on.
 
     `low` and `high` bound Σ strides[axis] · axis. Along axes that are `turned`, the first element
@@ -27,7 +27,7 @@ class Place:
     """
 
     strides: Mapping[int, int]
-    rest: Expr
+    residual: Expr
     axes: frozenset[int]
     low: int
     high: int
@@ -36,13 +36,15 @@ class Place:
     @property
     def fixed(self) -> int | None:
         """The rest, if it is known."""
-        return int(self.rest.value) if isinstance(self.rest, Const) else None  # type: ignore[arg-type]
+        return int(self.residual.value) if isinstance(self.residual, Const) else None  # type: ignore[arg-type]
 
-    def forwards(self) -> Place:
+    def forwards(self) -> AccessMap:
         """The same elements, in the order of memory along the axes that are `turned` for it."""
         turned = frozenset(axis for axis, stride in self.strides.items() if stride < 0)
         strides = {axis: abs(stride) for axis, stride in self.strides.items()}
-        return Place(strides, self.rest + self.low, self.axes, 0, self.high - self.low, turned)
+        return AccessMap(
+            strides, self.residual + self.low, self.axes, 0, self.high - self.low, turned
+        )
 
     def fits(self, size: int) -> bool:
         """Whether all elements are known to lie within a buffer of `size` elements."""
@@ -51,13 +53,13 @@ class Place:
         )
 
 
-def place(
+def access_map(
     buffer: Buffer,
     indices: tuple[Expr, ...],
     extents: tuple[int, ...],
     axes_of: AxesOf,
     gathered: Iterable[int] = (),
-) -> Place:
+) -> AccessMap:
     """The place of buffer[indices] over the axes; those in `gathered` go to the rest anyway."""
     strides = row_major_strides(buffer.type.shape)
     flat = linear(list(zip(indices, strides, strict=True)))
@@ -75,4 +77,4 @@ def place(
     rest = linear([*others], offset) if others else const(offset)
     spans = [factor * (extents[axis] - 1) for axis, factor in regular.items()]
     low, high = sum(s for s in spans if s < 0), sum(s for s in spans if s > 0)
-    return Place(dict(sorted(regular.items())), rest, axes, low, high)
+    return AccessMap(dict(sorted(regular.items())), rest, axes, low, high)

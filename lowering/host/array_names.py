@@ -15,8 +15,8 @@ import numpy as np
 from lowering.host.arena import Array
 from lowering.host.instructions import (
     Condition,
-    Late,
-    Register,
+    DynamicView,
+    NumpyValue,
     Static,
     View,
     is_range,
@@ -68,7 +68,7 @@ class Frame:
         found = [self._arrays[name] for name in names if name in self._arrays]
         return found if len(found) == len(names) else []
 
-    def name(self, register: Register) -> str:
+    def name(self, register: NumpyValue) -> str:
         """The name of a register other than a temporary."""
         if isinstance(register, View) and register.buffer in self._bound:
             return self._bound_name(register, register.buffer)
@@ -78,7 +78,7 @@ class Frame:
             found = self._names[key] = self._new_name(register)
         return found
 
-    def _new_name(self, register: Register) -> str:
+    def _new_name(self, register: NumpyValue) -> str:
         match register:
             case Static(array=array):
                 return self.fixed(array)
@@ -120,12 +120,12 @@ class Frame:
         array, dtype = self.source.name(np.ndarray), self.source.name(view.dtype)
         return f"{array}({view.shape}, {dtype}, {name}, {view.offset}, {view.strides})"
 
-    def read_directly(self, register: Register) -> None:
+    def read_directly(self, register: NumpyValue) -> None:
         """Note that a step takes the address of an array rather than the array."""
         if isinstance(register, View) and register.buffer in self._bound:
             self.dense.add(register.buffer)
 
-    def number(self, register: Register, name: str) -> str:
+    def number(self, register: NumpyValue, name: str) -> str:
         """The element of an array without axes, as a Python number."""
         if isinstance(register, Static) and math.isfinite(value := register.array.item()):
             return repr(value)
@@ -151,13 +151,13 @@ def condition(number: int) -> str:
     return f"c{number}"
 
 
-def _key(register: Register) -> object:
+def _key(register: NumpyValue) -> object:
     match register:
         case View(buffer=buffer):
             return (buffer, register.dtype, register.shape, register.strides, register.offset)
         case Condition(number=number):
             return ("condition", number)
-        case Static() | Late():
+        case Static() | DynamicView():
             return register
     raise TypeError(f"the place of {register!r} is not known here")
 

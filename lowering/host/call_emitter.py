@@ -13,11 +13,18 @@ import numpy as np
 from lowering.host import numpy_calls as functions
 from lowering.host.arena import Array
 from lowering.host.array_names import Frame
-from lowering.host.instructions import Condition, Instruction, Method, Mirrored, Register, Temporary
+from lowering.host.instructions import (
+    Condition,
+    Instruction,
+    Method,
+    NumpyValue,
+    ReversedTemporary,
+    Temporary,
+)
 from lowering.host.python_source import Source
 from lowering.host.tuning.passes import Schedule, block_shape
 from lowering.host.tuning.scalar_calls import is_number, scalar_lines, scalar_value
-from lowering.host.tuning.wrapped_loads import Joined
+from lowering.host.tuning.wrapped_loads import PieceCopy
 
 _BY_NAME = (np.maximum, np.minimum)
 """They take `out` by name only."""
@@ -53,12 +60,12 @@ class _Binder:
         self._frame = frame
         self._source = frame.source
         self._workspace = workspace
-        self._temporaries: dict[Temporary | Mirrored, str] = {}
-        self._cuts: dict[Register, _Cut] = {}
+        self._temporaries: dict[Temporary | ReversedTemporary, str] = {}
+        self._cuts: dict[NumpyValue, _Cut] = {}
         # What a block makes anew has the extent of the block already.
         self._uncut = {i.output for i in schedule.each if i.kind == "assign"}
         self._tested = _only_tested(schedule.each)
-        self._told: dict[Register, str] = {}  # values of these, as expressions
+        self._told: dict[NumpyValue, str] = {}  # values of these, as expressions
 
     def write(self) -> None:
         schedule = self._schedule
@@ -111,7 +118,7 @@ class _Binder:
         if instruction.kind == "assign" or instruction in self._allocating:
             self._source.line(f"{out} = {call}")
             return
-        if isinstance(function, Joined):
+        if isinstance(function, PieceCopy):
             self._write_pieces(function, names, out)
             return
         exact = _written(self._source, function, names, out)
@@ -140,7 +147,7 @@ class _Binder:
         else:
             self._source.call(text, functions.store, *arrays)
 
-    def _write_pieces(self, joined: Joined, names: Sequence[str], out: str) -> None:
+    def _write_pieces(self, joined: PieceCopy, names: Sequence[str], out: str) -> None:
         """A line for each piece. The places in an array that never moves are known now."""
         known = self._frame.arrays((out,))
         for number, name in enumerate(names):
@@ -160,31 +167,31 @@ class _Binder:
         target = self._frame.place(self._frame.fixed(place.reshape(())))
         self._source.line(f"{target} = {self._frame.element(name)}")
 
-    def _name(self, register: Register, whole: bool) -> str:
+    def _name(self, register: NumpyValue, whole: bool) -> str:
         axis = self._schedule.axis
         if whole or axis is None or axis not in register.dims or register in self._uncut:
             return self._whole_name(register)
         if register not in self._cuts:
-            local = isinstance(register, Temporary | Mirrored)
+            local = isinstance(register, Temporary | ReversedTemporary)
             source = self._whole_name(register)
             variable = self._source.variable()
             self._cuts[register] = _Cut(source, variable, register.dims[axis], local)
         return self._cuts[register].variable
 
-    def _whole_name(self, register: Register) -> str:
-        if not isinstance(register, Temporary | Mirrored):
+    def _whole_name(self, register: NumpyValue) -> str:
+        if not isinstance(register, Temporary | ReversedTemporary):
             return self._frame.name(register)
         if register not in self._temporaries:
-            base = register.base if isinstance(register, Mirrored) else register
+            base = register.base if isinstance(register, ReversedTemporary) else register
             shape = block_shape(base, self._schedule.axis, self._schedule.length)
             array = _laid_out(shape, base, self._workspace, self._schedule.starts[base])
-            if isinstance(register, Mirrored):
+            if isinstance(register, ReversedTemporary):
                 array = np.flip(array, tuple(register.along))
             self._temporaries[register] = self._frame.fixed(array)
         return self._temporaries[register]
 
 
-def _only_tested(instructions: Sequence[Instruction]) -> set[Register | None]:
+def _only_tested(instructions: Sequence[Instruction]) -> set[NumpyValue | None]:
     """What nothing but the next instruction reads, as a condition."""
     readers = Counter(register for each in instructions for register in set(each.inputs))
     return {

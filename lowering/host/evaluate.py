@@ -18,14 +18,14 @@ import numpy as np
 from lowering.host import numpy_calls as functions
 from lowering.host import numpy_workarounds as faults
 from lowering.host import strided_views as windows
-from lowering.host.access_maps import Place
+from lowering.host.access_maps import AccessMap
 from lowering.host.arena import Array
 from lowering.host.dynamic_offsets import offset_function
 from lowering.host.instructions import (
+    DynamicView,
     Instruction,
-    Late,
-    Mirrored,
-    Register,
+    NumpyValue,
+    ReversedTemporary,
     Static,
     Temporary,
     View,
@@ -85,25 +85,25 @@ _RELATIONS = {"<": np.less, ">=": np.greater_equal, "==": np.equal}
 class Evaluator:
     """The instructions of one nest. `extents` are those of the axes of its space and loops.
 
-    They run if the `predicates` hold. All of the buffers in `spare` is written again after the
-    nest, if that runs, but for the nest's own elements.
+    They run if the `predicates` hold. Later nests write all elements of the buffers in
+    `overwritten` that this one does not store.
     """
 
     def __init__(
         self,
         extents: tuple[int, ...],
         predicates: tuple[Predicate, ...] = (),
-        spare: frozenset[Buffer] = frozenset(),
+        overwritten: frozenset[Buffer] = frozenset(),
         accesses: Sequence[Load | Store] = (),
     ) -> None:
         self.extents = extents
         self.predicates = predicates
-        self.spare = spare
+        self.overwritten = overwritten
         self.accesses = accesses
         self._orders: list[tuple[int, ...] | None] = []  # the one, once it has been asked for
         self._rank = sum(extent > 1 for extent in extents)
         self.instructions: list[Instruction] = []
-        self._registers: dict[Expr, Register] = {}
+        self._registers: dict[Expr, NumpyValue] = {}
         self._axes: dict[Expr, frozenset[int]] = {}
         self._readings: dict[Load, Reading | Pieces | None] = {}
 
@@ -123,7 +123,7 @@ class Evaluator:
         return windows.mesh(self.extents, axes)
 
     def temporary(
-        self, dtype: np.dtype[Any], axes: Iterable[int], inputs: Iterable[Register] = ()
+        self, dtype: np.dtype[Any], axes: Iterable[int], inputs: Iterable[NumpyValue] = ()
     ) -> Temporary:
         """A new intermediate value that varies along `axes`, laid out as the `inputs` of its shape
         are, if they agree, or else as most of what the nest loads and stores.
@@ -146,7 +146,7 @@ class Evaluator:
     # -- values ---------------------------------------------------------------------------------
 
     @contextmanager
-    def accumulators(self, values: Sequence[Register]) -> Iterator[None]:
+    def accumulators(self, values: Sequence[NumpyValue]) -> Iterator[None]:
         """Within, `Accumulated` expressions stand for these registers.
 
         What expressions vary along may have been asked before, when these stood for nothing.
@@ -160,7 +160,7 @@ class Evaluator:
         yield
         self._registers, self._axes, self._readings = before
 
-    def value(self, expr: Expr) -> Register:
+    def value(self, expr: Expr) -> NumpyValue:
         """The register that holds an expression."""
         return _visit(expr, self._registers, self._demands, self._emit)
 
@@ -171,7 +171,7 @@ class Evaluator:
         given = self._given(expr)
         return expr.children if given is None else given[:1]
 
-    def _emit(self, expr: Expr) -> Register:
+    def _emit(self, expr: Expr) -> NumpyValue:
         match expr:
             case Const():
                 return static(_array_of(expr))
@@ -200,7 +200,7 @@ class Evaluator:
                 return self._converted(operand, _INDEX)
         return self._emit_index(expr)
 
-    def _clipped(self, limits: Limits) -> Register:
+    def _clipped(self, limits: Limits) -> NumpyValue:
         ends, dtype = map(static, (limits.low, limits.high)), limits.value.dtype
         clipped = self.write(functions.CLIP, (limits.value, *ends), dtype)
         if not limits.meets_zero:
@@ -213,18 +213,18 @@ class Evaluator:
             return None
         return range_of(expr) if isinstance(expr, Both) else wrapping_of(expr)
 
-    def _emit_given(self, given: Wrapping | tuple[Expr, int], dtype: np.dtype[Any]) -> Register:
+    def _emit_given(self, given: Wrapping | tuple[Expr, int], dtype: np.dtype[Any]) -> NumpyValue:
         """What a program makes of an index that it is given."""
         index = self.value(given[0])
         if not isinstance(given, Wrapping):
             return self.write(within(given[1]), (index,), dtype)
-        if not isinstance(index, View | Late):
+        if not isinstance(index, View | DynamicView):
             return self.write(wrap_into(given), (index,), dtype)
-        output = Late(index.dtype, index.shape, index.dims, index.buffer, index.strides)
+        output = DynamicView(index.dtype, index.shape, index.dims, index.buffer, index.strides)
         self._assign(wrap(given), (index,), output)
         return output
 
-    def _emit_index(self, expr: Expr) -> Register:
+    def _emit_index(self, expr: Expr) -> NumpyValue:
         given = self._given(expr)
         if given is not None:
             return self._emit_given(given, expr.dtype)
@@ -249,8 +249,8 @@ class Evaluator:
                 return self.write(np.logical_and, (self.value(left), self.value(right)), expr.dtype)
         raise TypeError(f"a nest holds an expression that no value was defined for: {expr!r}")
 
-    def _sum(self, terms: tuple[tuple[Expr, int], ...], offset: int) -> Register:
-        total: Register | None = None
+    def _sum(self, terms: tuple[tuple[Expr, int], ...], offset: int) -> NumpyValue:
+        total: NumpyValue | None = None
         for term, factor in terms:
             register = self.value(term)
             if factor != 1:
@@ -259,7 +259,7 @@ class Evaluator:
         assert total is not None
         return self._binary(np.add, total, offset) if offset else total
 
-    def _remainder(self, operand: Expr, divisor: int) -> Register:
+    def _remainder(self, operand: Expr, divisor: int) -> NumpyValue:
         value = self.value(operand)
         if isinstance(value, Static) or prod(value.shape) < QUOTIENT_SIZE:
             return self._binary(np.remainder, value, divisor)
@@ -268,10 +268,10 @@ class Evaluator:
             np.subtract, (value, self._binary(np.multiply, quotient, divisor)), _INDEX
         )
 
-    def _binary(self, ufunc: np.ufunc, register: Register, number: int) -> Register:
+    def _binary(self, ufunc: np.ufunc, register: NumpyValue, number: int) -> NumpyValue:
         return self.write(ufunc, (register, static(np.array(number))), _INDEX)
 
-    def _converted(self, operand: Expr, dtype: np.dtype[Any]) -> Register:
+    def _converted(self, operand: Expr, dtype: np.dtype[Any]) -> NumpyValue:
         register = self.value(operand)
         if register.dtype == dtype:
             return register
@@ -280,11 +280,11 @@ class Evaluator:
     def write(
         self,
         function: Callable[..., Any],
-        inputs: tuple[Register, ...],
+        inputs: tuple[NumpyValue, ...],
         dtype: np.dtype[Any],
         elementwise: bool = True,
         forwards: bool = False,
-    ) -> Register:
+    ) -> NumpyValue:
         """A register with function(*inputs), element by element over the axes of the inputs."""
         axes = frozenset().union(*(r.dims for r in inputs))
         shape = self.mesh(axes)
@@ -301,7 +301,7 @@ class Evaluator:
         self.instructions.append(made)
         return output
 
-    def spread(self, register: Register, axes: Iterable[int]) -> Register:
+    def spread(self, register: NumpyValue, axes: Iterable[int]) -> NumpyValue:
         """The register repeated along further axes."""
         missing = sorted(set(axes).difference(register.dims))
         if not missing:
@@ -310,8 +310,8 @@ class Evaluator:
         shape = self.mesh(all_axes)
         if isinstance(register, Static):
             return static(np.broadcast_to(register.array, shape), tuple(all_axes))
-        buffer = register.buffer if isinstance(register, View | Late) else None
-        output = Late(register.dtype, shape, {axis: axis for axis in all_axes}, buffer)
+        buffer = register.buffer if isinstance(register, View | DynamicView) else None
+        output = DynamicView(register.dtype, shape, {axis: axis for axis in all_axes}, buffer)
         self._assign(functions.broadcast(shape), (register,), output, tuple(all_axes))
         return output
 
@@ -322,7 +322,7 @@ class Evaluator:
             self._readings[load] = reading_of(load, self.extents, self.axes_of)
         return self._readings[load]
 
-    def _load(self, load: Load) -> Register:
+    def _load(self, load: Load) -> NumpyValue:
         reading = self._reading(load)
         match reading:
             case None:
@@ -332,7 +332,7 @@ class Evaluator:
             case Reading(place=where, is_shifted=True):
                 return self.shifted_window(load.buffer, where)
             case Reading(place=where, positions=None):
-                loaded: Register = windows.window(load.buffer, where, self.extents)
+                loaded: NumpyValue = windows.window(load.buffer, where, self.extents)
             case Reading(place=where):
                 loaded = _turned(self._gathered(reading, load.buffer), where.turned)
         if reading.guard is None:
@@ -340,7 +340,7 @@ class Evaluator:
         inputs = (loaded, self.value(reading.guard))
         return self.write(functions.masked, inputs, load.dtype, elementwise=False)
 
-    def _joined(self, pieces: Pieces, load: Load) -> Register:
+    def _joined(self, pieces: Pieces, load: Load) -> NumpyValue:
         axes = self.axes_of(load)
         joined = Temporary(load.dtype, self.mesh(axes), {a: a for a in axes}, pieces.order)
         is_full = len(axes) == self._rank and not pieces.ranged
@@ -351,18 +351,18 @@ class Evaluator:
         self.instructions.append(made)
         return joined
 
-    def shifted_window(self, buffer: Buffer, where: Place) -> Late:
+    def shifted_window(self, buffer: Buffer, where: AccessMap) -> DynamicView:
         """The elements at a place whose rest is a scalar that the run computes."""
         dtype = buffer.type.dtype
         shape, strides = windows.layout(where, self.extents, dtype.itemsize)
         dims = {axis: axis for axis in where.strides}
-        output = Late(dtype, shape, dims, buffer, strides)
-        offset, leaves = offset_function(where.rest)
+        output = DynamicView(dtype, shape, dims, buffer, strides)
+        offset, leaves = offset_function(where.residual)
         function = functions.shifted(shape, dtype, strides, offset)
         self._assign(function, (windows.whole(buffer), *map(self.value, leaves)), output)
         return output
 
-    def _gathered(self, reading: Reading, buffer: Buffer) -> Register:
+    def _gathered(self, reading: Reading, buffer: Buffer) -> NumpyValue:
         where, rows, extents = reading.place, reading.rows, self.extents
         dtype = buffer.type.dtype
         assert reading.positions is not None
@@ -371,7 +371,7 @@ class Evaluator:
         rank, chosen = len(extents), tuple(positions.dims)
         if rows is None:
             source = windows.sliding_window(buffer, where, extents)
-            gathered = Late(dtype, self.mesh(axes), axes, None)
+            gathered = DynamicView(dtype, self.mesh(axes), axes, None)
             inputs = (source, self.raised(positions, where))
             gather = functions.gathered(rank, chosen, tuple(where.strides))
             self._assign(gather, inputs, gathered)
@@ -388,25 +388,25 @@ class Evaluator:
         self.instructions.append(made)
         return output
 
-    def raised(self, positions: Register, where: Place) -> Register:
+    def raised(self, positions: NumpyValue, where: AccessMap) -> NumpyValue:
         """Positions as indices of the first dimension of the sliding window."""
         return self._binary(np.add, positions, where.low) if where.low else positions
 
     def _assign(
         self,
         function: Callable[..., Any],
-        inputs: tuple[Register, ...],
-        output: Late,
+        inputs: tuple[NumpyValue, ...],
+        output: DynamicView,
         whole_axes: tuple[int, ...] = (),
     ) -> None:
         made = Instruction("assign", function, inputs, output, whole_axes=whole_axes)
         self.instructions.append(made)
 
 
-def _turned(register: Register, axes: frozenset[int]) -> Register:
+def _turned(register: NumpyValue, axes: frozenset[int]) -> NumpyValue:
     if not axes or not isinstance(register, Temporary):
         return register
-    return Mirrored.of(register, frozenset(register.dims[axis] for axis in axes))
+    return ReversedTemporary.of(register, frozenset(register.dims[axis] for axis in axes))
 
 
 def _array_of(constant: Const) -> Array:

@@ -21,7 +21,7 @@ from lowering.plan.strides import row_major_strides
 
 
 @dataclass(slots=True, eq=False)
-class Register:
+class NumpyValue:
     """An array to be; `dims` says which dimension runs along an axis of the nest."""
 
     dtype: np.dtype[Any]
@@ -35,14 +35,14 @@ class Register:
 
 
 @dataclass(slots=True, eq=False)
-class Static(Register):
+class Static(NumpyValue):
     """Known when the plan is compiled."""
 
     array: Array
 
 
 @dataclass(slots=True, eq=False)
-class View(Register):
+class View(NumpyValue):
     """A strided window of a buffer; strides and offset in bytes."""
 
     buffer: Buffer
@@ -51,7 +51,7 @@ class View(Register):
 
 
 @dataclass(slots=True, eq=False)
-class Temporary(Register):
+class Temporary(NumpyValue):
     """An intermediate value, in the workspace.
 
     Its elements lie in the order of the dimensions, or in another `order`: as those of what it is
@@ -62,20 +62,20 @@ class Temporary(Register):
 
 
 @dataclass(slots=True, eq=False)
-class Mirrored(Register):
+class ReversedTemporary(NumpyValue):
     """A temporary seen from its last element to its first along some of its dimensions."""
 
     base: Temporary
     along: frozenset[int]
 
     @classmethod
-    def of(cls, base: Temporary, along: frozenset[int]) -> Mirrored:
+    def of(cls, base: Temporary, along: frozenset[int]) -> ReversedTemporary:
         """The same elements, along these dimensions the other way round."""
         return cls(base.dtype, base.shape, base.dims, base, along)
 
 
 @dataclass(slots=True, eq=False)
-class Late(Register):
+class DynamicView(NumpyValue):
     """An array that a step makes when it runs: a window of `buffer`, or a new array; its strides in
     bytes, as far as they can be told.
     """
@@ -85,21 +85,21 @@ class Late(Register):
 
 
 @dataclass(slots=True, eq=False)
-class Condition(Register):
+class Condition(NumpyValue):
     """A Python number: the condition of a conditional node, in `lowering.kernel.SetCondition`."""
 
     number: int
 
 
-def memory_order(register: Register) -> tuple[int, ...] | None:
+def memory_order(register: NumpyValue) -> tuple[int, ...] | None:
     """The dimensions of a register from the outermost to the innermost in memory, None if row-major
     is as good.
     """
     if isinstance(register, Temporary):
         return register.order
-    if isinstance(register, Mirrored):
+    if isinstance(register, ReversedTemporary):
         return register.base.order
-    if not isinstance(register, View | Late) or register.strides is None:
+    if not isinstance(register, View | DynamicView) or register.strides is None:
         return None
     strides = [abs(stride) for stride in register.strides]
     ranked = [dim for dim, extent in enumerate(register.shape) if extent > 1 and strides[dim]]
@@ -109,7 +109,7 @@ def memory_order(register: Register) -> tuple[int, ...] | None:
     return (*flat, *sorted(ranked, key=lambda dim: -strides[dim]))
 
 
-def innermost(register: Register) -> int | None:
+def innermost(register: NumpyValue) -> int | None:
     """The dimension along which elements lie next to each other."""
     order = memory_order(register) or range(len(register.shape))
     return next((dim for dim in reversed(order) if register.shape[dim] > 1), None)
@@ -122,30 +122,30 @@ def reversed_view(view: View, along: Iterable[int]) -> View:
     return replace(view, strides=strides, offset=view.offset + last)
 
 
-def backwards(register: Register) -> frozenset[int]:
+def backwards(register: NumpyValue) -> frozenset[int]:
     """The dimensions along which later elements lie before earlier ones."""
     match register:
-        case View(shape=shape, strides=strides) | Late(shape=shape, strides=tuple(strides)):
+        case View(shape=shape, strides=strides) | DynamicView(shape=shape, strides=tuple(strides)):
             reversed_ = enumerate(zip(shape, strides, strict=True))
             return frozenset(dim for dim, (n, stride) in reversed_ if n > 1 and stride < 0)
-        case Mirrored(along=along):
+        case ReversedTemporary(along=along):
             return along
     return frozenset()
 
 
-def forwards(register: Register, dims: Iterable[int]) -> Register:
+def forwards(register: NumpyValue, dims: Iterable[int]) -> NumpyValue:
     """The same elements, those along these dimensions in the order of memory."""
     against = backwards(register).intersection(dims)
-    if not against or isinstance(register, Late):
+    if not against or isinstance(register, DynamicView):
         return register
     if isinstance(register, View):
         return reversed_view(register, against)
-    assert isinstance(register, Mirrored)
+    assert isinstance(register, ReversedTemporary)
     left = register.along - against
-    return Mirrored.of(register.base, left) if left else register.base
+    return ReversedTemporary.of(register.base, left) if left else register.base
 
 
-def is_range(register: Register) -> bool:
+def is_range(register: NumpyValue) -> bool:
     """Whether the elements lie next to each other, in the order of memory."""
     if not isinstance(register, View):
         return isinstance(register, Temporary)
@@ -184,7 +184,7 @@ class Instruction:
     """One NumPy call.
 
     `write`: function(*inputs, output) fills the output. `assign`: the result becomes the output,
-    which is Late or a Condition.
+    which is DynamicView or a Condition.
     `effect`: function(*inputs), for what it does.
     `elementwise`: the output may be the memory of an input of the same layout.
     `forwards`: it takes up to twenty times as long where it reads elements from the last to the
@@ -196,8 +196,8 @@ class Instruction:
 
     kind: Literal["write", "assign", "effect"]
     function: Callable[..., Any] | Method
-    inputs: tuple[Register, ...]
-    output: Register | None = None
+    inputs: tuple[NumpyValue, ...]
+    output: NumpyValue | None = None
     elementwise: bool = False
     forwards: bool = False
     keeps: bool = False
@@ -212,7 +212,7 @@ class Instruction:
         axes: tuple[int, ...] | None = self.function.before[0]
         return range(len(self.inputs[0].shape)) if axes is None else axes
 
-    def renamed(self, names: Mapping[Register, Register]) -> Instruction:
+    def renamed(self, names: Mapping[NumpyValue, NumpyValue]) -> Instruction:
         """The same with other registers for those that have another name."""
         if names.keys().isdisjoint((*self.inputs, self.output)):
             return self

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lowering.host.access_maps import AxesOf, Place, place
+from lowering.host.access_maps import AccessMap, AxesOf, access_map
 from lowering.host.dynamic_offsets import offset_function
 from lowering.host.strided_views import Rows, rows_at
 from lowering.host.tuning.wrapped_loads import Pieces, pieces_of
@@ -19,7 +19,7 @@ class Reading:
     in the buffer or, where the elements are `rows`, which of these they are in.
     """
 
-    place: Place
+    place: AccessMap
     guard: Expr | None
     positions: Expr | None
     rows: Rows | None
@@ -33,7 +33,7 @@ class Reading:
     def demands(self) -> tuple[Expr, ...]:
         """What has to be evaluated before."""
         if self.is_shifted:
-            return offset_function(self.place.rest)[1]
+            return offset_function(self.place.residual)[1]
         return tuple([each for each in (self.positions, self.guard) if each is not None])
 
 
@@ -45,12 +45,12 @@ def reading_of(load: Load, extents: tuple[int, ...], axes_of: AxesOf) -> Reading
     pieces = pieces_of(load, extents, axes_of)
     if pieces is not None:
         return pieces
-    where = place(buffer, load.indices, extents, axes_of)
+    where = access_map(buffer, load.indices, extents, axes_of)
     guard = None if load.guard is TRUE else load.guard
     outside = not where.fits(buffer.type.size)
     if guard is not None and outside:
         axes = where.axes | axes_of(guard)
-        where = place(buffer, load.indices, extents, axes_of, axes)
+        where = access_map(buffer, load.indices, extents, axes_of, axes)
         if buffer.type.size <= where.high - where.low:  # nothing fits: the guard never holds
             return None
     if not (where.axes if guard is None else outside):
@@ -60,10 +60,10 @@ def reading_of(load: Load, extents: tuple[int, ...], axes_of: AxesOf) -> Reading
         forwards = where.forwards()
     rows = rows_at(buffer, forwards, extents)
     if rows is None:
-        first = where.rest
+        first = where.residual
     else:
         where = forwards
-        first = floor_divide(where.rest, rows.length)
+        first = floor_divide(where.residual, rows.length)
     if guard is not None:
         first = select(guard, first, const(-where.low))
     return Reading(where, guard, first, rows)

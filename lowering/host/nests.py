@@ -11,16 +11,21 @@ import numpy as np
 
 from lowering.host import numpy_calls as functions
 from lowering.host import strided_views as windows
-from lowering.host.access_maps import place
+from lowering.host.access_maps import access_map
 from lowering.host.arena import Array
 from lowering.host.evaluate import Evaluator
-from lowering.host.instructions import Condition, Instruction, Late, Register, View, static
+from lowering.host.instructions import Condition, DynamicView, Instruction, NumpyValue, View, static
 from lowering.host.prints import print_runs
-from lowering.host.reports import teller
-from lowering.host.tuning.contiguous_ranges import whole_targets
-from lowering.host.tuning.index_splitting import regular_nests
-from lowering.host.tuning.loop_fission import apart
-from lowering.host.tuning.loop_interchange import axes_order, in_order, may_turn, renumbered
+from lowering.host.reports import report_function
+from lowering.host.tuning.contiguous_ranges import overwritten_whole
+from lowering.host.tuning.index_splitting import split_index_sets
+from lowering.host.tuning.loop_fission import fission
+from lowering.host.tuning.loop_interchange import (
+    interchanged_axes,
+    is_natural,
+    may_interchange,
+    renumbered,
+)
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import (
     Accumulator,
@@ -46,11 +51,11 @@ class _Scattered:
     """A store to positions that are found by data, or that may repeat."""
 
     window: View
-    positions: Register
+    positions: NumpyValue
     axes: tuple[int, ...]
 
 
-_Target = View | Late | _Scattered
+_Target = View | DynamicView | _Scattered
 
 
 def kernel_runs(
@@ -63,11 +68,11 @@ def kernel_runs(
     runs: list[_Run] = []
     first: list[Evaluator] = []
     prints: list[Evaluator] = []
-    for given in [part for nest in kernel.nests for part in apart(nest, overlaps)]:
-        parts = regular_nests(given)
-        if len(parts) > 1 and (spare := whole_targets(given, overlaps)):
+    for given in [part for nest in kernel.nests for part in fission(nest, overlaps)]:
+        parts = split_index_sets(given)
+        if len(parts) > 1 and (overwritten := overwritten_whole(given, overlaps)):
             largest = max(parts, key=lambda part: prod(part.space))
-            run = _new_run(largest, spare)
+            run = _new_run(largest, overwritten)
             first.append(run.evaluator)
             _append(run, largest, plan)
             parts.remove(largest)
@@ -96,19 +101,19 @@ def _run_of(nest: Nest, runs: list[_Run]) -> _Run:
     extents, applied = _extents(nest), _applied(nest)
     for run in runs:
         alike = (run.extents, run.evaluator.predicates) == (extents, nest.predicates)
-        if alike and run.applied & applied and (in_order(run.order) or may_turn(nest)):
+        if alike and run.applied & applied and (is_natural(run.order) or may_interchange(nest)):
             return run
     runs.append(_new_run(nest))
     return runs[-1]
 
 
-def _new_run(nest: Nest, spare: frozenset[Buffer] = frozenset()) -> _Run:
+def _new_run(nest: Nest, overwritten: frozenset[Buffer] = frozenset()) -> _Run:
     extents = _extents(nest)
-    made = Evaluator(extents, nest.predicates, spare, _accesses(nest))
-    order = axes_order(nest, made)
-    if not in_order(order):
+    made = Evaluator(extents, nest.predicates, overwritten, _accesses(nest))
+    order = interchanged_axes(nest, made)
+    if not is_natural(order):
         turned, own = tuple(extents[axis] for axis in order), _accesses(renumbered(nest, order))
-        made = Evaluator(turned, nest.predicates, spare, own)
+        made = Evaluator(turned, nest.predicates, overwritten, own)
     return _Run(made, order, extents, _applied(nest))
 
 
@@ -143,7 +148,7 @@ def _append(into: _Run, nest: Nest, plan: Plan) -> None:
 
 
 def _rows(run: Evaluator, nest: RowNest, plan: Plan, loop: Sequence[int]) -> None:
-    rank, values = len(nest.space), list[Register]()
+    rank, values = len(nest.space), list[NumpyValue]()
     with ExitStack() as known:
         for each in nest.passes:
             folded = [_fold(run, a, loop) for a in each.accumulators]
@@ -153,7 +158,7 @@ def _rows(run: Evaluator, nest: RowNest, plan: Plan, loop: Sequence[int]) -> Non
         _finish(run, nest.stores, nest.signals, plan, rank)
 
 
-def _fold(run: Evaluator, accumulator: Accumulator, loop: Sequence[int]) -> Register:
+def _fold(run: Evaluator, accumulator: Accumulator, loop: Sequence[int]) -> NumpyValue:
     """The register of an accumulator's final value over the axes of the loop."""
     combiner, dtype = accumulator.combiner, accumulator.value.dtype
     result = np.dtype(np.int64) if accumulator.arg else dtype
@@ -217,7 +222,7 @@ def _finish(
             condition = Condition(value.dtype, (), {}, each.condition)
             made = Instruction("assign", functions.number, (value,), condition)
         else:
-            made = Instruction("effect", teller(each, plan), (value,))
+            made = Instruction("effect", report_function(each, plan), (value,))
         run.instructions.append(made)
     for target, values in zip(targets, operands, strict=True):
         _store(run, rank, target, values)
@@ -226,17 +231,17 @@ def _finish(
 def _target(run: Evaluator, store: Store, rank: int, ordered: Sequence[int] = ()) -> _Target | None:
     """Where a store goes: a view of the buffer, or positions in it; None if nothing fits it."""
     buffer, guard = store.buffer, _guard(store)
-    where = place(buffer, store.indices, run.extents, run.axes_of)
+    where = access_map(buffer, store.indices, run.extents, run.axes_of)
     if not ordered and where.fits(buffer.type.size):
         return windows.window(buffer, where, run.extents)
     if not ordered and guard is None and not where.axes and where.fixed is None:
         return run.shifted_window(buffer, where)
     guarded = frozenset() if guard is None else run.axes_of(guard)
     axes = where.axes | guarded | {axis for axis in ordered if run.extents[axis] > 1}
-    where = place(buffer, store.indices, run.extents, run.axes_of, axes)
+    where = access_map(buffer, store.indices, run.extents, run.axes_of, axes)
     if buffer.type.size <= where.high - where.low:
         return None
-    positions = run.raised(run.value(where.rest), where)
+    positions = run.raised(run.value(where.residual), where)
     used = tuple(a for a in range(rank) if run.extents[a] > 1 and a not in where.strides)
     return _Scattered(windows.sliding_window(buffer, where, run.extents), positions, used)
 
@@ -245,7 +250,7 @@ def _store(
     run: Evaluator,
     rank: int,
     target: _Target | None,
-    operands: tuple[Register, ...],
+    operands: tuple[NumpyValue, ...],
     combine: np.ufunc | None = None,
     repeats: bool = False,
 ) -> None:
@@ -276,7 +281,7 @@ def _spread(window: View) -> Array:
     return distances.reshape(-1)
 
 
-def _operands(run: Evaluator, store: Store) -> tuple[Register, ...]:
+def _operands(run: Evaluator, store: Store) -> tuple[NumpyValue, ...]:
     """The value of a store and, if it has one, its guard."""
     guard = _guard(store)
     value = run.value(store.value)

@@ -11,11 +11,11 @@ from tracegraph import progress
 from tracegraph.ir.effects import Failure
 from tracegraph.progress import Monitor
 
-Told = Callable[[Array], object]
+Report = Callable[[Array], object]
 """A function of the value of a signal, a scalar."""
 
 
-def teller(signal: Publish | Require, plan: Plan) -> Told:
+def report_function(signal: Publish | Require, plan: Plan) -> Report:
     """What a signal does with its value."""
     match signal:
         case Require(failure=number):
@@ -24,7 +24,7 @@ def teller(signal: Publish | Require, plan: Plan) -> Told:
             return _publish(plan.monitors[number])
 
 
-def _require(failure: Failure) -> Told:
+def _require(failure: Failure) -> Report:
     def check(value: Array) -> None:
         if not value.item():
             raise failure.exception()
@@ -32,5 +32,5 @@ def _require(failure: Failure) -> Told:
     return check
 
 
-def _publish(monitor: Monitor) -> Told:
+def _publish(monitor: Monitor) -> Report:
     return lambda value: progress.report(monitor, int(value.item()))

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from math import prod
 from typing import NamedTuple
 
-from lowering.host.access_maps import Place
+from lowering.host.access_maps import AccessMap
 from lowering.host.instructions import View
 from lowering.plan.buffer import Buffer
 from lowering.plan.strides import row_major_strides
@@ -22,7 +22,7 @@ def mesh(extents: tuple[int, ...], axes: Iterable[int]) -> tuple[int, ...]:
 
 
 def layout(
-    where: Place, extents: tuple[int, ...], itemsize: int
+    where: AccessMap, extents: tuple[int, ...], itemsize: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Shape and strides, in bytes, of the elements at a place."""
     shape = mesh(extents, where.strides)
@@ -35,7 +35,7 @@ def whole(buffer: Buffer) -> View:
     return View(dtype, (size,), {}, buffer, (dtype.itemsize,), 0)
 
 
-def window(buffer: Buffer, where: Place, extents: tuple[int, ...]) -> View:
+def window(buffer: Buffer, where: AccessMap, extents: tuple[int, ...]) -> View:
     """The elements at a place whose rest is known."""
     assert where.fixed is not None
     size = buffer.type.dtype.itemsize
@@ -44,7 +44,7 @@ def window(buffer: Buffer, where: Place, extents: tuple[int, ...]) -> View:
     return View(buffer.type.dtype, shape, dims, buffer, strides, where.fixed * size)
 
 
-def sliding_window(buffer: Buffer, where: Place, extents: tuple[int, ...]) -> View:
+def sliding_window(buffer: Buffer, where: AccessMap, extents: tuple[int, ...]) -> View:
     """A view whose first dimension is rest + low and whose others are the regular axes."""
     size = buffer.type.dtype.itemsize
     length = buffer.type.size - (where.high - where.low)
@@ -65,7 +65,7 @@ class Rows(NamedTuple):
     inner: tuple[int, ...]
 
 
-def rows_at(buffer: Buffer, where: Place, extents: tuple[int, ...]) -> Rows | None:
+def rows_at(buffer: Buffer, where: AccessMap, extents: tuple[int, ...]) -> Rows | None:
     """The rows that a place consists of, if it does."""
     length, inner = 1, list[int]()
     outer = sorted(where.strides, key=lambda axis: where.strides[axis])
@@ -79,9 +79,9 @@ def rows_at(buffer: Buffer, where: Place, extents: tuple[int, ...]) -> Rows | No
         if where.strides[axis] != whole:
             return None
         whole *= extents[axis]
-    if whole != buffer.type.size or part % length or modulo(where.rest, length) is not const(0):
+    if whole != buffer.type.size or part % length or modulo(where.residual, length) is not const(0):
         return None
-    ends = bounds(where.rest) if outer else (0, 0)
+    ends = bounds(where.residual) if outer else (0, 0)
     if ends is None or ends[0] < 0 or ends[1] >= part:
         return None  # it may begin in a part before or after
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lowering.host import strided_views as windows
-from lowering.host.access_maps import AxesOf, Place, place
+from lowering.host.access_maps import AccessMap, AxesOf, access_map
 from lowering.host.instructions import memory_order
 from lowering.host.tuning.caches import FIRST
 from lowering.plan.buffer import Buffer
@@ -35,7 +35,7 @@ def orders(accesses: _Accesses, extents: _Extents, axes_of: AxesOf) -> list[tupl
     found: list[tuple[int, ...] | None] = []
     rank = _rank(extents)
     for access in accesses:
-        where = place(access.buffer, access.indices, extents, axes_of)
+        where = access_map(access.buffer, access.indices, extents, axes_of)
         if len(where.strides) == rank and where.fits(access.buffer.type.size):
             found.append(memory_order(windows.window(access.buffer, where, extents)))
     return found
@@ -43,11 +43,11 @@ def orders(accesses: _Accesses, extents: _Extents, axes_of: AxesOf) -> list[tupl
 
 def places(
     accesses: _Accesses, extents: _Extents, axes_of: AxesOf
-) -> list[tuple[Buffer, Place]] | None:
+) -> list[tuple[Buffer, AccessMap]] | None:
     """Where the loads and stores lie that are of one piece; None if a store is not."""
-    found: list[tuple[Buffer, Place]] = []
+    found: list[tuple[Buffer, AccessMap]] = []
     for access in accesses:
-        where = place(access.buffer, access.indices, extents, axes_of)
+        where = access_map(access.buffer, access.indices, extents, axes_of)
         if where.fits(access.buffer.type.size):
             found.append((access.buffer, where))
         elif not isinstance(access, Load):

@@ -10,7 +10,14 @@ from collections.abc import Sequence
 from math import prod
 from operator import attrgetter
 
-from lowering.host.instructions import Instruction, Mirrored, Register, Temporary, View, innermost
+from lowering.host.instructions import (
+    Instruction,
+    NumpyValue,
+    ReversedTemporary,
+    Temporary,
+    View,
+    innermost,
+)
 from lowering.host.tuning.caches import LINE, SECOND
 from lowering.plan.buffer import Buffer
 
@@ -64,7 +71,7 @@ def choose_block(
 
 def _hands_on(instructions: Sequence[Instruction]) -> bool:
     """Whether a large value is made by one instruction and read by a later one."""
-    made: set[Register] = set()
+    made: set[NumpyValue] = set()
     for each in instructions:
         if not made.isdisjoint(each.inputs):
             return True
@@ -85,7 +92,7 @@ def _gathers_by_turns(instructions: Sequence[Instruction]) -> bool:
     return len(sources) > 1 and sum(sources.values()) >= GATHERED_BYTES
 
 
-def _fastest_axis(register: Register) -> int | None:
+def _fastest_axis(register: NumpyValue) -> int | None:
     """The axis along which elements lie next to each other."""
     fastest = innermost(register)
     return next((axis for axis, dim in register.dims.items() if dim == fastest), None)
@@ -95,7 +102,9 @@ def _keeps(instruction: Instruction, axis: int) -> bool:
     """Whether a part of the output along the axis comes from the same part of the inputs."""
     if not varies(instruction, axis):
         return True
-    if any(isinstance(r, Mirrored) and r.dims.get(axis) in r.along for r in instruction.inputs):
+    if any(
+        isinstance(r, ReversedTemporary) and r.dims.get(axis) in r.along for r in instruction.inputs
+    ):
         return False
     output = instruction.output
     return output is not None and axis in output.dims and axis not in instruction.whole_axes

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from lowering.host.arena import Array
-from lowering.host.instructions import Register, Static
+from lowering.host.instructions import NumpyValue, Static
 from tracegraph.ir.op import Op
 
 LEAST_ELEMENTS = 4096
@@ -23,13 +23,13 @@ LEAST_ELEMENTS = 4096
 class Limits:
     """A value and what it is to be clipped to; if it `meets_zero`, -0.0 becomes 0.0 after that."""
 
-    value: Register
+    value: NumpyValue
     low: Array
     high: Array
     meets_zero: bool
 
 
-def limits_of(op: Op, operands: Sequence[Register]) -> Limits | None:
+def limits_of(op: Op, operands: Sequence[NumpyValue]) -> Limits | None:
     """The limits that a maximum or minimum sets to one of two operands; None if it is no such op,
     or as quick itself.
 

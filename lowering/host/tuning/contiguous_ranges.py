@@ -12,10 +12,10 @@ from math import prod
 
 from lowering.host import numpy_calls as functions
 from lowering.host import strided_views as windows
-from lowering.host.access_maps import place
+from lowering.host.access_maps import access_map
 from lowering.host.array_names import is_all
 from lowering.host.evaluate import Evaluator
-from lowering.host.instructions import Instruction, Register, Temporary, View
+from lowering.host.instructions import Instruction, NumpyValue, Temporary, View
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import MapNest, Nest
 from lowering.plan.nest_analysis import nest_reads
@@ -24,7 +24,7 @@ WASTE = 1.25
 """How many times as many elements a range may have as the window."""
 
 
-def whole_targets(nest: Nest, overlaps: Callable[[Buffer, Buffer], bool]) -> frozenset[Buffer]:
+def overwritten_whole(nest: Nest, overlaps: Callable[[Buffer, Buffer], bool]) -> frozenset[Buffer]:
     """The buffers of which a nest writes all elements and reads none.
 
     There are none where that does not hold for all that it writes to.
@@ -36,7 +36,7 @@ def whole_targets(nest: Nest, overlaps: Callable[[Buffer, Buffer], bool]) -> fro
         return frozenset()
     run = Evaluator(nest.space)
     for store in nest.stores:
-        where = place(store.buffer, store.indices, run.extents, run.axes_of)
+        where = access_map(store.buffer, store.indices, run.extents, run.axes_of)
         if store.guard is not None or not where.fits(store.buffer.type.size):
             return frozenset()
         if not is_all(windows.window(store.buffer, where, run.extents)):
@@ -44,12 +44,12 @@ def whole_targets(nest: Nest, overlaps: Callable[[Buffer, Buffer], bool]) -> fro
     return targets
 
 
-def as_ranges(
-    instructions: Sequence[Instruction], extents: tuple[int, ...], spare: frozenset[Buffer]
+def as_contiguous_ranges(
+    instructions: Sequence[Instruction], extents: tuple[int, ...], overwritten: frozenset[Buffer]
 ) -> tuple[list[Instruction], tuple[int, ...]] | None:
     """The same on ranges, and the extent of these; None where that is impossible or wasteful.
 
-    Elements of the buffers in `spare` that are not the nest's own may be overwritten.
+    Elements of the buffers in `overwritten` that are not the nest's own may be overwritten.
     """
     registers = dict.fromkeys(r for i in instructions for r in (*i.inputs, i.output) if r)
     steps = {_steps(r) for r in registers if isinstance(r, View) and r.shape}
@@ -62,7 +62,7 @@ def as_ranges(
         return None
     length = 1 + sum((n - 1) * step for n, step in zip(extents, strides, strict=True))
     full = all(not r.shape or (r.shape == extents and _may_grow(r)) for r in registers)
-    if not full or length > WASTE * prod(extents) or not _is_spare(instructions, spare):
+    if not full or length > WASTE * prod(extents) or not _is_overwritten(instructions, overwritten):
         return None
     ranges = {r: _range(r, length) for r in registers}
     changed = [
@@ -80,7 +80,7 @@ def _may_run_on(instruction: Instruction) -> bool:
     return functions.is_pointwise(instruction) or (instruction.kind == "write" and numbers)
 
 
-def _may_grow(register: Register) -> bool:
+def _may_grow(register: NumpyValue) -> bool:
     return isinstance(register, View | Temporary)
 
 
@@ -88,11 +88,11 @@ def _steps(view: View) -> tuple[int, ...]:
     return tuple(stride // view.dtype.itemsize for stride in view.strides)
 
 
-def _is_spare(instructions: Iterable[Instruction], spare: frozenset[Buffer]) -> bool:
-    return all(i.output.buffer in spare for i in instructions if isinstance(i.output, View))
+def _is_overwritten(instructions: Iterable[Instruction], overwritten: frozenset[Buffer]) -> bool:
+    return all(i.output.buffer in overwritten for i in instructions if isinstance(i.output, View))
 
 
-def _range(register: Register, length: int) -> Register:
+def _range(register: NumpyValue, length: int) -> NumpyValue:
     if not register.shape:
         return register
     dtype, dims = register.dtype, {0: 0}

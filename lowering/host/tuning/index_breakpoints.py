@@ -8,17 +8,17 @@ from tracegraph.ir.scalar import Axis, Clamp, Compare, Expr, FloorDiv, Mod, affi
 from tracegraph.ir.subexpressions import subexpressions
 
 
-def cut_points(below: Sequence[Expr], extents: tuple[int, ...]) -> list[list[int]]:
+def breakpoints(below: Sequence[Expr], extents: tuple[int, ...]) -> list[list[int]]:
     """Both ends of each axis, and between them where some of the expressions change their rule."""
     ends = [{0, extent} for extent in extents]
     for expr in below:
-        for axis, point in _turning_points(expr):
+        for axis, point in _breakpoints_of(expr):
             if 0 < point < axis.extent:
                 ends[axis.number].add(point)
     return [sorted(each) for each in ends]
 
 
-def _turning_points(expr: Expr) -> Iterator[tuple[Axis, int]]:
+def _breakpoints_of(expr: Expr) -> Iterator[tuple[Axis, int]]:
     """Where along an axis an expression of that axis alone begins to follow another rule."""
     match expr:
         case Compare(relation=relation, left=left, right=right):

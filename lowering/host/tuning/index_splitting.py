@@ -12,11 +12,11 @@ from dataclasses import replace
 from itertools import pairwise, product
 from math import prod
 
-from lowering.host.access_maps import place
+from lowering.host.access_maps import access_map
 from lowering.host.evaluate import Evaluator
 from lowering.host.instructions import backwards
 from lowering.host.tuning.contiguous_ranges import WASTE
-from lowering.host.tuning.index_breakpoints import cut_points
+from lowering.host.tuning.index_breakpoints import breakpoints
 from lowering.host.tuning.wrapped_loads import pieces_of, wraps
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import MapNest, Nest, ReduceNest, RowNest
@@ -51,7 +51,7 @@ PART_ELEMENTS = 1 << 12
 """Elements that a part must have on average where there are more than a few."""
 
 
-def regular_nests(nest: Nest) -> list[Nest]:
+def split_index_sets(nest: Nest) -> list[Nest]:
     """Nests that together do what `nest` does."""
     if 0 in nest.space or not isinstance(nest, MapNest | ReduceNest | RowNest):
         return [nest]
@@ -99,12 +99,12 @@ def _split(nest: Nest, axis: Axis, divisor: int) -> Nest:
 
 
 def _cut(nest: MapNest) -> Iterator[Nest]:
-    ends = cut_points(nest_expressions(nest), nest.space)
+    ends = breakpoints(nest_expressions(nest), nest.space)
     axes_of = Evaluator(nest.space).axes_of
     wrapping = [load for load in nest_loads(nest) if pieces_of(load, nest.space, axes_of)]
     if wrapping:
         others = subexpressions(nest_roots(nest), set(wrapping))
-        fewer = cut_points(others, nest.space)
+        fewer = breakpoints(others, nest.space)
         if _copies_pay(nest, ends, fewer, wrapping):
             ends = fewer
     parts = prod(len(points) - 1 for points in ends)
@@ -179,7 +179,7 @@ def _may_be_ranges(nest: MapNest) -> bool:
         if pieces is not None and any(map(backwards, pieces.sources)):
             return False
         if pieces is None:
-            where = place(load.buffer, load.indices, nest.space, axes_of)
+            where = access_map(load.buffer, load.indices, nest.space, axes_of)
             if min(where.strides.values(), default=0) < 0:
                 return False
     return True

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from math import prod
 
 from lowering.host import numpy_calls as functions
-from lowering.host.instructions import Instruction, Register, Temporary, View, memory_order
+from lowering.host.instructions import Instruction, NumpyValue, Temporary, View, memory_order
 from lowering.host.tuning.access_orders import MOST_COLUMNS
 from lowering.host.tuning.reversed_views import LEAST_ELEMENTS
 from lowering.host.tuning.store_forwarding import Overlaps, read_buffer, stored_buffer
@@ -28,12 +28,12 @@ class _Chain:
     """
 
     order: tuple[int, ...] | None
-    members: set[Register]
-    sources: set[Register]
+    members: set[NumpyValue]
+    sources: set[NumpyValue]
     ends: set[Instruction]
 
 
-def turn_sources(instructions: Sequence[Instruction], overlaps: Overlaps) -> list[Instruction]:
+def propagate_layouts(instructions: Sequence[Instruction], overlaps: Overlaps) -> list[Instruction]:
     """The instructions, with copies of sources instead of calls that read what is made of them
     against the grain.
     """
@@ -53,10 +53,10 @@ def _with_one_turned(
     crossing = [each for each in instructions if _read_across(each)]
     if not crossing:
         return None
-    makers: dict[Register, Instruction] = {
+    makers: dict[NumpyValue, Instruction] = {
         each.output: each for each in instructions if isinstance(each.output, Temporary)
     }
-    readers: dict[Register, list[Instruction]] = {}
+    readers: dict[NumpyValue, list[Instruction]] = {}
     for each in instructions:
         for register in dict.fromkeys(each.inputs):
             readers.setdefault(register, []).append(each)
@@ -68,7 +68,7 @@ def _with_one_turned(
     return None
 
 
-def _read_across(reader: Instruction) -> list[Register]:
+def _read_across(reader: Instruction) -> list[NumpyValue]:
     """The values that a call reads in another order of memory than it writes."""
     output = reader.output
     if not isinstance(output, View | Temporary) or not functions.is_pointwise(reader):
@@ -81,13 +81,13 @@ def _read_across(reader: Instruction) -> list[Register]:
 
 def _chain_of(
     end: Instruction,
-    makers: Mapping[Register, Instruction],
-    readers: Mapping[Register, Sequence[Instruction]],
+    makers: Mapping[NumpyValue, Instruction],
+    readers: Mapping[NumpyValue, Sequence[Instruction]],
 ) -> _Chain:
     """The chain that ends in a call."""
     assert end.output is not None
     order, found = memory_order(end.output), _read_across(end)
-    seen: set[Register] = set()
+    seen: set[NumpyValue] = set()
     ends: set[Instruction] = set()
     while found:
         value = found.pop()
@@ -103,7 +103,7 @@ def _chain_of(
                 found.append(reader.output)
     members = {v for v in seen if v in makers and _may_turn(makers[v], v, order)}
 
-    def is_read_as_it_lies(value: Register) -> bool:
+    def is_read_as_it_lies(value: NumpyValue) -> bool:
         return any(r not in ends and r.output not in members for r in readers.get(value, ()))
 
     while staying := [value for value in members if is_read_as_it_lies(value)]:
@@ -117,7 +117,7 @@ def _writes_in(call: Instruction, order: tuple[int, ...] | None) -> bool:
     return call.output is not None and memory_order(call.output) == order
 
 
-def _may_turn(call: Instruction, value: Register, order: tuple[int, ...] | None) -> bool:
+def _may_turn(call: Instruction, value: NumpyValue, order: tuple[int, ...] | None) -> bool:
     """Whether a call makes a temporary of a value's shape, element by element, and could as well
     do so in an order, for it does not read across to that already.
     """
@@ -128,12 +128,12 @@ def _may_turn(call: Instruction, value: Register, order: tuple[int, ...] | None)
     return not (_writes_in(call, order) and _read_across(call))
 
 
-def _against(chain: _Chain) -> set[Register]:
+def _against(chain: _Chain) -> set[NumpyValue]:
     """The sources that lie in another order."""
     return {source for source in chain.sources if memory_order(source) != chain.order}
 
 
-def _pays(chain: _Chain, makers: Mapping[Register, Instruction]) -> bool:
+def _pays(chain: _Chain, makers: Mapping[NumpyValue, Instruction]) -> bool:
     """Whether fewer bytes are turned or made in short rows, of which each is an inner loop."""
     values = chain.members | chain.sources
     across = _nbytes(r for end in chain.ends for r in _read_across(end) if r in values)
@@ -151,7 +151,7 @@ def _goes_by_short_rows(call: Instruction, order: tuple[int, ...] | None) -> boo
     return broadcast and row <= MOST_COLUMNS
 
 
-def _nbytes(registers: Iterable[Register]) -> int:
+def _nbytes(registers: Iterable[NumpyValue]) -> int:
     return sum(each.nbytes for each in registers)
 
 
@@ -171,11 +171,11 @@ def _is_of(chain: _Chain, instruction: Instruction) -> bool:
 
 def _turned(chain: _Chain, instructions: Sequence[Instruction]) -> list[Instruction]:
     against = _against(chain)
-    moved: dict[Register, Register] = {
+    moved: dict[NumpyValue, NumpyValue] = {
         each: Temporary(each.dtype, each.shape, each.dims, chain.order)
         for each in (*chain.members, *against)
     }
-    copies: dict[Register, Register] = {  # what was a copy to be read is the value itself
+    copies: dict[NumpyValue, NumpyValue] = {  # what was a copy to be read is the value itself
         end.output: moved[end.inputs[0]]
         for end in chain.ends
         if isinstance(end.output, Temporary) and end.function is functions.store

@@ -15,7 +15,7 @@ from tracegraph.ir.scalar import Apply, Expr, Load
 from tracegraph.ir.subexpressions import subexpressions
 
 
-def apart(nest: Nest, overlaps: Overlaps) -> list[Nest]:
+def fission(nest: Nest, overlaps: Overlaps) -> list[Nest]:
     """Nests that together do what `nest` does, no two of which load or compute the same."""
     if not isinstance(nest, MapNest) or nest.signals or len(nest.stores) < 2:
         return [nest]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from lowering.host import strided_views as windows
-from lowering.host.access_maps import Place
+from lowering.host.access_maps import AccessMap
 from lowering.host.array_names import is_whole
 from lowering.host.evaluate import Evaluator
 from lowering.host.instructions import View
@@ -23,14 +23,14 @@ from lowering.plan.strides import row_major_strides
 from tracegraph.ir.scalar import Axis, Expr
 
 
-def axes_order(nest: Nest, run: Evaluator) -> tuple[int, ...]:
+def interchanged_axes(nest: Nest, run: Evaluator) -> tuple[int, ...]:
     """The axes from the first to the last; as they are, where that takes as few views.
 
     `run` evaluates the nest with its axes as they are. They stay so where it stores to positions
     that are found by data, or counts any.
     """
     extents, given = run.extents, tuple(range(len(run.extents)))
-    if 0 in extents or not may_turn(nest):
+    if 0 in extents or not may_interchange(nest):
         return given
     found = places(run.accesses, extents, run.axes_of)
     if found is None:
@@ -42,14 +42,14 @@ def axes_order(nest: Nest, run: Evaluator) -> tuple[int, ...]:
     return min((given, *chosen), key=lambda order: _views(brought, extents, order))
 
 
-def in_order(order: Sequence[int]) -> bool:
+def is_natural(order: Sequence[int]) -> bool:
     """Whether these are axes as they are."""
     return all(axis == place for place, axis in enumerate(order))
 
 
 def renumbered(nest: Nest, order: Sequence[int]) -> Nest:
     """The nest with expressions over axes in this order; its space and loop stay as they are."""
-    if in_order(order):
+    if is_natural(order):
         return nest
     axes = [e for e in nest_expressions(nest) if isinstance(e, Axis)]
     moved: dict[Expr, Expr] = {
@@ -60,7 +60,7 @@ def renumbered(nest: Nest, order: Sequence[int]) -> Nest:
     return map_nest(nest, moved)
 
 
-def may_turn(nest: Nest) -> bool:
+def may_interchange(nest: Nest) -> bool:
     """Whether its axes may be in another order: no position is counted, no store is repeated."""
     match nest:
         case MapNest() | ScanNest():
@@ -72,7 +72,7 @@ def may_turn(nest: Nest) -> bool:
     return False
 
 
-def _order_in(buffer: Buffer, where: Place, extents: tuple[int, ...]) -> tuple[int, ...] | None:
+def _order_in(buffer: Buffer, where: AccessMap, extents: tuple[int, ...]) -> tuple[int, ...] | None:
     """The order in which the axes are those of a buffer, axes of one element among them."""
     units = [axis for axis, extent in enumerate(extents) if extent == 1]
     along = {stride: axis for axis, stride in where.strides.items()}
@@ -86,7 +86,7 @@ def _order_in(buffer: Buffer, where: Place, extents: tuple[int, ...]) -> tuple[i
 
 
 def _views(
-    places: Sequence[tuple[Buffer, Place]], extents: tuple[int, ...], order: tuple[int, ...]
+    places: Sequence[tuple[Buffer, AccessMap]], extents: tuple[int, ...], order: tuple[int, ...]
 ) -> int:
     """How many windows are not the arrays of their buffers."""
     turned = tuple(extents[axis] for axis in order)
@@ -94,7 +94,7 @@ def _views(
     return len({_key(view) for view in found if not is_whole(view)})
 
 
-def _turned(where: Place, order: tuple[int, ...]) -> Place:
+def _turned(where: AccessMap, order: tuple[int, ...]) -> AccessMap:
     strides = {order.index(axis): stride for axis, stride in where.strides.items()}
     return replace(where, strides=dict(sorted(strides.items())))
 

@@ -12,21 +12,21 @@ from math import prod
 
 from lowering.host.arena import Workspace
 from lowering.host.evaluate import Evaluator
-from lowering.host.instructions import Instruction, Mirrored, Register, Temporary
+from lowering.host.instructions import Instruction, NumpyValue, ReversedTemporary, Temporary
 from lowering.host.tuning.blocking import choose_block, varies
-from lowering.host.tuning.contiguous_ranges import as_ranges
-from lowering.host.tuning.layout_propagation import turn_sources
-from lowering.host.tuning.reversed_chains import count_turns, mirror
-from lowering.host.tuning.reversed_views import straighten
-from lowering.host.tuning.short_rows import by_columns, turn_short_folds
+from lowering.host.tuning.contiguous_ranges import as_contiguous_ranges
+from lowering.host.tuning.layout_propagation import propagate_layouts
+from lowering.host.tuning.reversed_chains import chains_forwards, count_reversals
+from lowering.host.tuning.reversed_views import copy_reversed
+from lowering.host.tuning.short_rows import columnwise, copy_short_folds
 from lowering.host.tuning.store_forwarding import (
     Overlaps,
+    compute_in_place,
     forward_stores,
     may_share,
-    save_reads,
-    write_early,
+    save_overwritten,
 )
-from lowering.host.tuning.transposed_stores import read_transposed
+from lowering.host.tuning.transposed_stores import read_stored_copies
 from lowering.plan.kernel import Predicate
 
 
@@ -52,14 +52,16 @@ def schedule(run: Evaluator, overlaps: Overlaps, workspace: Workspace) -> Schedu
 
     `overlaps` tells of two buffers whether they share memory.
     """
-    ways = filter(None, (run.instructions, mirror(run.instructions)))
-    straight = [straighten(save_reads(each, overlaps), overlaps) for each in ways]
-    instructions = min(straight, key=count_turns, default=[])
-    instructions = turn_short_folds(read_transposed(instructions, overlaps))
-    instructions = turn_sources(instructions, overlaps)
-    instructions = write_early(forward_stores(instructions, overlaps), overlaps)
+    ways = filter(None, (run.instructions, chains_forwards(run.instructions)))
+    straight = [copy_reversed(save_overwritten(each, overlaps), overlaps) for each in ways]
+    instructions = min(straight, key=count_reversals, default=[])
+    instructions = copy_short_folds(read_stored_copies(instructions, overlaps))
+    instructions = propagate_layouts(instructions, overlaps)
+    instructions = compute_in_place(forward_stores(instructions, overlaps), overlaps)
     extents = run.extents
-    ranges = as_ranges(instructions, extents, run.spare) if run.spare else None
+    ranges = (
+        as_contiguous_ranges(instructions, extents, run.overwritten) if run.overwritten else None
+    )
     if ranges is not None:
         instructions, extents = ranges
     axis, length = choose_block(instructions, extents)
@@ -67,7 +69,7 @@ def schedule(run: Evaluator, overlaps: Overlaps, workspace: Workspace) -> Schedu
     each = tuple(i for i in instructions if axis is None or varies(i, axis))
     extent = 1 if axis is None else extents[axis]
     starts = place_temporaries(before, each, axis, length, workspace)
-    before, each = by_columns(before), by_columns(each)
+    before, each = columnwise(before), columnwise(each)
     return Schedule(before, each, axis, extent, length, starts, run.predicates)
 
 
@@ -110,7 +112,7 @@ def _temporaries(instruction: Instruction) -> Iterator[Temporary]:
     for register in instruction.inputs:
         if isinstance(register, Temporary):
             yield register
-        elif isinstance(register, Mirrored):
+        elif isinstance(register, ReversedTemporary):
             yield register.base
 
 
@@ -118,11 +120,13 @@ def _may_hold(instruction: Instruction, register: Temporary) -> bool:
     """Whether the output may be the memory of a register that is read for the last time."""
     output = instruction.output
     assert output is not None
-    mirrored = any(isinstance(r, Mirrored) and r.base is register for r in instruction.inputs)
+    mirrored = any(
+        isinstance(r, ReversedTemporary) and r.base is register for r in instruction.inputs
+    )
     return instruction.elementwise and may_share(register, output) and not mirrored
 
 
-def block_shape(register: Register, axis: int | None, length: int) -> tuple[int, ...]:
+def block_shape(register: NumpyValue, axis: int | None, length: int) -> tuple[int, ...]:
     """The shape of the part of a register that one block needs."""
     if axis is None or axis not in register.dims:
         return register.shape

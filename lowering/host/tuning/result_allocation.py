@@ -11,7 +11,7 @@ import numpy as np
 
 from lowering.host import numpy_calls as functions
 from lowering.host.array_names import is_whole
-from lowering.host.instructions import Instruction, Late, Register, View
+from lowering.host.instructions import DynamicView, Instruction, NumpyValue, View
 from lowering.host.numpy_calls import yields
 from lowering.host.result_pool import is_lent
 from lowering.host.tuning.passes import Schedule
@@ -124,5 +124,5 @@ def _buffers(instruction: Instruction) -> set[Buffer | None]:
     return set(map(_buffer, (*instruction.inputs, instruction.output)))
 
 
-def _buffer(register: Register | None) -> Buffer | None:
-    return register.buffer if isinstance(register, View | Late) else None
+def _buffer(register: NumpyValue | None) -> Buffer | None:
+    return register.buffer if isinstance(register, View | DynamicView) else None

@@ -14,10 +14,10 @@ from math import prod
 
 from lowering.host import numpy_calls as functions
 from lowering.host.instructions import (
+    DynamicView,
     Instruction,
-    Late,
-    Mirrored,
-    Register,
+    NumpyValue,
+    ReversedTemporary,
     Temporary,
     View,
     backwards,
@@ -26,16 +26,16 @@ from lowering.host.instructions import (
 )
 from lowering.host.tuning.reversed_views import LEAST_ELEMENTS
 
-_Bases = Mapping[Register, tuple[Temporary, frozenset[int]]]
-"""Of a value that is made in the other direction: what holds it, and the dimensions to mirror."""
+_Bases = Mapping[NumpyValue, tuple[Temporary, frozenset[int]]]
+"""Of a value that is made in the other direction: what holds it, and the dimensions to reverse."""
 
 
-def mirror(instructions: Sequence[Instruction]) -> list[Instruction]:
+def chains_forwards(instructions: Sequence[Instruction]) -> list[Instruction]:
     """The instructions, with those that read only reversed elements done the other way round; none
     if there are none of those.
     """
-    bases: dict[Register, tuple[Temporary, frozenset[int]]] = {}
-    seen: dict[tuple[Register, frozenset[int]], Register] = {}
+    bases: dict[NumpyValue, tuple[Temporary, frozenset[int]]] = {}
+    seen: dict[tuple[NumpyValue, frozenset[int]], NumpyValue] = {}
     result: list[Instruction] = []
     for each in instructions:
         output = each.output
@@ -51,7 +51,7 @@ def mirror(instructions: Sequence[Instruction]) -> list[Instruction]:
     return result if bases else []
 
 
-def count_turns(instructions: Sequence[Instruction]) -> int:
+def count_reversals(instructions: Sequence[Instruction]) -> int:
     """How many calls read and write many elements in different directions.
 
     Not copies to another order of memory, which take no longer for it.
@@ -68,7 +68,7 @@ def count_turns(instructions: Sequence[Instruction]) -> int:
     return turns
 
 
-def _turns(instruction: Instruction, output: Register) -> bool:
+def _turns(instruction: Instruction, output: NumpyValue) -> bool:
     registers = [*instruction.inputs, output]
     return any(
         len({dim in _backwards(r, {}) for r in registers if r.shape and r.shape[dim] > 1}) > 1
@@ -77,13 +77,13 @@ def _turns(instruction: Instruction, output: Register) -> bool:
     )
 
 
-def _direction(shape: Sequence[int], inputs: Iterable[Register], bases: _Bases) -> frozenset[int]:
+def _direction(shape: Sequence[int], inputs: Iterable[NumpyValue], bases: _Bases) -> frozenset[int]:
     """The dimensions along which all inputs that have more than one element there are reversed.
 
     None if there is an input that can be seen in no other way.
     """
     large = [register for register in inputs if register.shape]
-    if any(isinstance(register, Late) for register in large):
+    if any(isinstance(register, DynamicView) for register in large):
         return frozenset()
     return frozenset(
         dim
@@ -92,20 +92,20 @@ def _direction(shape: Sequence[int], inputs: Iterable[Register], bases: _Bases) 
     )
 
 
-def _backwards(register: Register, bases: _Bases) -> frozenset[int]:
+def _backwards(register: NumpyValue, bases: _Bases) -> frozenset[int]:
     """The dimensions along which later elements lie before earlier ones, or will."""
     return bases[register][1] if register in bases else backwards(register)
 
 
 def _seen(
-    register: Register,
+    register: NumpyValue,
     along: frozenset[int],
     bases: _Bases,
-    seen: dict[tuple[Register, frozenset[int]], Register],
-) -> Register:
+    seen: dict[tuple[NumpyValue, frozenset[int]], NumpyValue],
+) -> NumpyValue:
     """A register as a call reads it that goes backwards `along` these dimensions."""
-    base: Register
-    if isinstance(register, Mirrored):
+    base: NumpyValue
+    if isinstance(register, ReversedTemporary):
         base, mirrored = register.base, register.along
     else:
         base, mirrored = bases.get(register, (register, frozenset()))
@@ -118,5 +118,5 @@ def _seen(
             seen[key] = reversed_view(base, turned)
         else:
             assert isinstance(base, Temporary)
-            seen[key] = Mirrored.of(base, turned)
+            seen[key] = ReversedTemporary.of(base, turned)
     return seen[key]

@@ -15,9 +15,9 @@ import numpy as np
 
 from lowering.host import numpy_calls as functions
 from lowering.host.instructions import (
+    DynamicView,
     Instruction,
-    Late,
-    Mirrored,
+    ReversedTemporary,
     Temporary,
     View,
     backwards,
@@ -33,22 +33,24 @@ LEAST_ELEMENTS = 256
 """Elements of such a view: with fewer, a call takes longer than all of them."""
 
 
-def straighten(instructions: Sequence[Instruction], overlaps: Overlaps) -> list[Instruction]:
+def copy_reversed(instructions: Sequence[Instruction], overlaps: Overlaps) -> list[Instruction]:
     """The instructions, with a copy of each view that several of them read backwards.
 
     Not of one that changes from one of them to the next.
     """
-    readers: dict[View | Late | Mirrored, list[int]] = {}
+    readers: dict[View | DynamicView | ReversedTemporary, list[int]] = {}
     result = list(map(_folding_forwards, instructions))
     for position, each in enumerate(result):
         for register in dict.fromkeys(each.inputs):
-            if isinstance(register, View | Late | Mirrored) and _is_read_backwards(register, each):
+            if isinstance(register, View | DynamicView | ReversedTemporary) and _is_read_backwards(
+                register, each
+            ):
                 readers.setdefault(register, []).append(position)
     copies: list[tuple[int, Instruction]] = []
     for view, positions in readers.items():
         between = instructions[positions[0] : positions[-1]]
         written = [stored_buffer(each) for each in between]
-        source = None if isinstance(view, Mirrored) else view.buffer
+        source = None if isinstance(view, ReversedTemporary) else view.buffer
         if source is not None and any(
             buffer is not None and overlaps(buffer, source) for buffer in written
         ):
@@ -77,7 +79,7 @@ def _folding_forwards(instruction: Instruction) -> Instruction:
     return instruction if turned is value else replace(instruction, inputs=(turned,))
 
 
-def _is_read_backwards(view: View | Late | Mirrored, reader: Instruction) -> bool:
+def _is_read_backwards(view: View | DynamicView | ReversedTemporary, reader: Instruction) -> bool:
     if reader.forwards and backwards(view):
         return True
     if prod(view.shape) < LEAST_ELEMENTS or reader.output is None or reader.kind != "write":

@@ -14,7 +14,7 @@ import numpy as np
 
 from lowering.host import numpy_calls as functions
 from lowering.host.array_names import Frame
-from lowering.host.instructions import Instruction, Late
+from lowering.host.instructions import DynamicView, Instruction
 
 _ARITHMETIC: dict[object, str] = {np.add: "+", np.subtract: "-", np.multiply: "*"}
 _COMPARISONS: dict[object, str] = {
@@ -59,7 +59,7 @@ def scalar_value(instruction: Instruction, frame: Frame, names: list[str]) -> st
 
 def _value(instruction: Instruction, frame: Frame, names: list[str]) -> tuple[str, str] | None:
     registers = (*instruction.inputs, instruction.output)
-    if any(r is None or r.shape or isinstance(r, Late) for r in registers):
+    if any(r is None or r.shape or isinstance(r, DynamicView) for r in registers):
         return None
     operands = [
         frame.number(register, name) if is_number(register.dtype) else ""

@@ -15,10 +15,10 @@ from math import prod
 
 from lowering.host import numpy_calls as functions
 from lowering.host.instructions import (
+    DynamicView,
     Instruction,
-    Late,
     Method,
-    Register,
+    NumpyValue,
     Static,
     Temporary,
     innermost,
@@ -40,7 +40,7 @@ SHORT_FOLD, MANY_FOLDS = 8, 64
 """Elements of a row, and rows, for which a fold pays that reads a copy."""
 
 
-def turn_short_folds(instructions: Sequence[Instruction]) -> list[Instruction]:
+def copy_short_folds(instructions: Sequence[Instruction]) -> list[Instruction]:
     """The instructions, with a copy for each fold that takes less time of one."""
     result: list[Instruction] = []
     for each in instructions:
@@ -54,7 +54,7 @@ def turn_short_folds(instructions: Sequence[Instruction]) -> list[Instruction]:
     return result
 
 
-def _pays_to_turn(value: Register, folded: Sequence[int]) -> bool:
+def _pays_to_turn(value: NumpyValue, folded: Sequence[int]) -> bool:
     """Whether rows are folded that are short and many; or what is folded lies across rows that are
     short, but fewer than to go column by column.
     """
@@ -67,7 +67,7 @@ def _pays_to_turn(value: Register, folded: Sequence[int]) -> bool:
     return MANY_FOLDS <= size // value.shape[dim] < FOLDED_ROWS
 
 
-def _turned(value: Register, folded: Sequence[int]) -> Temporary:
+def _turned(value: NumpyValue, folded: Sequence[int]) -> Temporary:
     """A copy to be: folded along memory if that is not what the value is, or else across it."""
     order = memory_order(value) or range(len(value.shape))
     kept = [dim for dim in order if dim not in folded]
@@ -77,14 +77,14 @@ def _turned(value: Register, folded: Sequence[int]) -> Temporary:
     return Temporary(value.dtype, value.shape, value.dims, None if in_order else moved)
 
 
-def by_columns(instructions: Sequence[Instruction]) -> tuple[Instruction, ...]:
+def columnwise(instructions: Sequence[Instruction]) -> tuple[Instruction, ...]:
     """The instructions, with those on many short rows done column by column."""
     return tuple(map(_by_columns, instructions))
 
 
 def _by_columns(instruction: Instruction) -> Instruction:
     function, output, inputs = instruction.function, instruction.output, instruction.inputs
-    if output is None or any(isinstance(register, Late) for register in (*inputs, output)):
+    if output is None or any(isinstance(register, DynamicView) for register in (*inputs, output)):
         return instruction  # it may be a range, or none
     if isinstance(function, Method) and function.name == "accumulate":
         (axis, *_) = function.before
@@ -101,19 +101,19 @@ def _by_columns(instruction: Instruction) -> Instruction:
     return replace(instruction, function=functions.in_columns(function, dim))
 
 
-def _runs_many(output: Register, axis: int) -> bool:
+def _runs_many(output: NumpyValue, axis: int) -> bool:
     steps = output.shape[axis]
     if innermost(output) == axis and steps > MOST_STEPS:
         return False
     return prod(output.shape) >= LANES * steps
 
 
-def _folds_many(value: Register, dim: int) -> bool:
+def _folds_many(value: NumpyValue, dim: int) -> bool:
     columns = value.shape[dim]
     return columns <= MOST_FOLDED and prod(value.shape) >= FOLDED_ROWS * columns
 
 
-def _pays(inputs: Sequence[Register], output: Register, dim: int) -> bool:
+def _pays(inputs: Sequence[NumpyValue], output: NumpyValue, dim: int) -> bool:
     full = [register for register in inputs if register.shape == output.shape]
     columns, size = output.shape[dim], prod(output.shape)
     if columns > (MOST_COLUMNS if full else MOST_OUTER) or size < ROWS * columns * columns:
@@ -124,5 +124,5 @@ def _pays(inputs: Sequence[Register], output: Register, dim: int) -> bool:
     return len(full) < len(many) or not all(in_order)
 
 
-def _is_dense(register: Register) -> bool:
+def _is_dense(register: NumpyValue) -> bool:
     return isinstance(register, Static) or is_range(register)

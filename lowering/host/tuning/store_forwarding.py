@@ -8,15 +8,15 @@ from math import prod
 
 from lowering.host import numpy_calls as functions
 from lowering.host.instructions import (
+    DynamicView,
     Instruction,
-    Late,
-    Register,
+    NumpyValue,
     Temporary,
     View,
     is_range,
     memory_order,
 )
-from lowering.host.tuning.wrapped_loads import Joined
+from lowering.host.tuning.wrapped_loads import PieceCopy
 from lowering.plan.buffer import Buffer
 
 SMALL_BYTES = 1 << 13
@@ -26,7 +26,7 @@ Overlaps = Callable[[Buffer, Buffer], bool]
 """Whether two buffers share memory."""
 
 
-def save_reads(instructions: Sequence[Instruction], overlaps: Overlaps) -> list[Instruction]:
+def save_overwritten(instructions: Sequence[Instruction], overlaps: Overlaps) -> list[Instruction]:
     """Let a store that would read what an earlier store of the nest overwrites read a copy."""
     result: list[Instruction] = []
     written: list[Buffer] = []
@@ -55,9 +55,9 @@ def stored_buffer(instruction: Instruction) -> Buffer | None:
     return read_buffer(instruction.output) if instruction.kind == "write" else None
 
 
-def read_buffer(register: Register | None) -> Buffer | None:
+def read_buffer(register: NumpyValue | None) -> Buffer | None:
     """The buffer in which a register lies."""
-    return register.buffer if isinstance(register, View | Late) else None
+    return register.buffer if isinstance(register, View | DynamicView) else None
 
 
 def forward_stores(instructions: Sequence[Instruction], overlaps: Overlaps) -> list[Instruction]:
@@ -71,7 +71,7 @@ def forward_stores(instructions: Sequence[Instruction], overlaps: Overlaps) -> l
         if copy.function is not functions.store or not isinstance(copy.inputs[0], Temporary):
             continue
         value, target = copy.inputs[0], copy.output
-        if not isinstance(target, View | Late):
+        if not isinstance(target, View | DynamicView):
             continue
         made = next(i for i, each in enumerate(result) if each.output is value)
         if _may_forward(result, made, position, overlaps):
@@ -84,13 +84,13 @@ def _may_forward(
     instructions: Sequence[Instruction], made: int, position: int, overlaps: Overlaps
 ) -> bool:
     value, target = instructions[position].inputs[0], instructions[position].output
-    assert isinstance(target, View | Late)
+    assert isinstance(target, View | DynamicView)
     assert target.buffer is not None
     if (value.shape, value.dtype) != (target.shape, target.dtype):
         return False
     if instructions[made].flat and not is_range(target):
         return False
-    if isinstance(instructions[made].function, Joined) and _is_small_result(target):
+    if isinstance(instructions[made].function, PieceCopy) and _is_small_result(target):
         return False
     if memory_order(value) != memory_order(target):
         # one call along the memory of what is read, and a copy, take less time, and so do readers
@@ -102,22 +102,22 @@ def _may_forward(
     return not any(b is not None and overlaps(b, target.buffer) for b in later)
 
 
-def _is_small_result(target: View | Late) -> bool:
+def _is_small_result(target: View | DynamicView) -> bool:
     """Whether a copy takes less time than to look up places in an array that each call makes."""
     buffer = target.buffer
     return buffer is not None and buffer.space == "output" and target.nbytes <= SMALL_BYTES
 
 
-def write_early(instructions: Sequence[Instruction], overlaps: Overlaps) -> list[Instruction]:
+def compute_in_place(instructions: Sequence[Instruction], overlaps: Overlaps) -> list[Instruction]:
     """Let a chain of elementwise instructions that ends in a buffer work in that buffer throughout.
 
     That is right where, meanwhile, nothing else reads or writes there.
     """
-    last: dict[Register, int] = {}
-    makers: dict[Register, int] = {}
+    last: dict[NumpyValue, int] = {}
+    makers: dict[NumpyValue, int] = {}
     reads: dict[Buffer, list[int]] = {}
     writes: dict[Buffer, list[int]] = {}
-    seen: set[Register] = set()  # through other registers, too
+    seen: set[NumpyValue] = set()  # through other registers, too
     for position, each in enumerate(instructions):
         last.update(dict.fromkeys(each.inputs, position))
         for read in filter(None, map(read_buffer, each.inputs)):
@@ -129,7 +129,7 @@ def write_early(instructions: Sequence[Instruction], overlaps: Overlaps) -> list
             seen.update(each.inputs)
         if each.output is not None:
             makers[each.output] = position
-    places: dict[Register, View] = {}
+    places: dict[NumpyValue, View] = {}
     for position in range(len(instructions) - 1, -1, -1):
         each = instructions[position]
         target = places.get(each.output) if isinstance(each.output, Temporary) else each.output
@@ -140,7 +140,7 @@ def write_early(instructions: Sequence[Instruction], overlaps: Overlaps) -> list
             if not isinstance(value, Temporary) or last[value] != position or value in seen:
                 continue
             made = makers[value]
-            if isinstance(instructions[made].function, Joined):
+            if isinstance(instructions[made].function, PieceCopy):
                 continue  # places in an array that never moves need not be looked up in each call
             first = made + 1 if instructions[made].elementwise else made
             busy = _within(reads, first, end + 1, target, overlaps)
@@ -168,7 +168,7 @@ def _within(
     )
 
 
-def may_share(one: Register, other: Register) -> bool:
+def may_share(one: NumpyValue, other: NumpyValue) -> bool:
     """Whether a call may read one and write the other in the same memory: they are of one shape and
     dtype, and their elements in one order.
 

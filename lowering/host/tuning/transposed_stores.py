@@ -12,8 +12,8 @@ from dataclasses import replace
 from lowering.host import numpy_calls as functions
 from lowering.host.instructions import (
     Instruction,
-    Mirrored,
-    Register,
+    NumpyValue,
+    ReversedTemporary,
     Temporary,
     View,
     forwards,
@@ -23,7 +23,9 @@ from lowering.host.instructions import (
 from lowering.host.tuning.store_forwarding import Overlaps
 
 
-def read_transposed(instructions: Sequence[Instruction], overlaps: Overlaps) -> list[Instruction]:
+def read_stored_copies(
+    instructions: Sequence[Instruction], overlaps: Overlaps
+) -> list[Instruction]:
     """The instructions, values stored before they are used where the copy is what to read."""
     result = list(instructions)
     for store in instructions:
@@ -44,13 +46,13 @@ def _transposed(store: Instruction) -> View | None:
         return None
     (value,) = store.inputs
     alike = (value.shape, value.dtype) == (target.shape, target.dtype)
-    if not alike or not isinstance(value, Temporary | Mirrored):
+    if not alike or not isinstance(value, Temporary | ReversedTemporary):
         return None
     return target if memory_order(value) != memory_order(target) else None
 
 
 def _fits(
-    user: Instruction, value: Register, target: View, instructions: Iterable[Instruction]
+    user: Instruction, value: NumpyValue, target: View, instructions: Iterable[Instruction]
 ) -> bool:
     """Whether an instruction makes of the value what is stored, and only that, as the target is."""
     if not user.elementwise or not isinstance(user.output, Temporary):
@@ -62,13 +64,13 @@ def _fits(
     return stored is not None and memory_order(stored) == memory_order(target)
 
 
-def _folds_faster(user: Instruction, value: Register, target: View) -> bool:
+def _folds_faster(user: Instruction, value: NumpyValue, target: View) -> bool:
     """Whether an instruction folds the value, and NumPy's inner loops are longer along the copy."""
     folds = bool(user.folded) and forwards(value, user.folded) is user.inputs[0]
     return folds and _longest_run(target) > _longest_run(value)
 
 
-def _longest_run(register: Register) -> int:
+def _longest_run(register: NumpyValue) -> int:
     dim = innermost(register)
     return 1 if dim is None else register.shape[dim]
 
@@ -104,6 +106,6 @@ def _read_stored(
     return result
 
 
-def _lies_in(register: Register | None, target: View, overlaps: Overlaps) -> bool:
+def _lies_in(register: NumpyValue | None, target: View, overlaps: Overlaps) -> bool:
     buffer = getattr(register, "buffer", None)
     return buffer is not None and overlaps(buffer, target.buffer)

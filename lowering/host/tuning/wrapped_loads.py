@@ -11,11 +11,11 @@ from itertools import pairwise, product
 from math import prod
 
 from lowering.host import strided_views as windows
-from lowering.host.access_maps import AxesOf, place
+from lowering.host.access_maps import AxesOf, access_map
 from lowering.host.arena import Array
 from lowering.host.instructions import View, memory_order
 from lowering.host.python_source import Source
-from lowering.host.tuning.index_breakpoints import cut_points
+from lowering.host.tuning.index_breakpoints import breakpoints
 from lowering.plan.strides import row_major_strides
 from tracegraph.ir.scalar import TRUE, Axis, Expr, FloorDiv, Load, Mod
 from tracegraph.ir.subexpressions import subexpressions, substitution
@@ -43,13 +43,13 @@ class Pieces:
     order: tuple[int, ...] | None
     ranged: bool = False
 
-    def copy(self) -> Joined:
+    def copy(self) -> PieceCopy:
         """A function (*pieces, out)."""
-        return Joined(self.targets, self.order, self.ranged)
+        return PieceCopy(self.targets, self.order, self.ranged)
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class PieceCopy:
     """The copy of pieces to their places in one array, as a function (*pieces, out)."""
 
     targets: tuple[tuple[slice, ...], ...]
@@ -82,7 +82,7 @@ def wraps(load: Load, extents: tuple[int, ...]) -> list[list[int]] | None:
         return None
     if not any(isinstance(e, FloorDiv | Mod) for e in below):
         return None
-    ends = cut_points(below, extents)
+    ends = breakpoints(below, extents)
     return ends if 1 < prod(len(each) - 1 for each in ends) <= MOST_PIECES else None
 
 
@@ -101,7 +101,7 @@ def pieces_of(load: Load, extents: tuple[int, ...], axes_of: AxesOf) -> Pieces |
             for axis in own_axes
         }
         indices = tuple(map(substitution(moved), load.indices))
-        where = place(load.buffer, indices, own, axes_of)
+        where = access_map(load.buffer, indices, own, axes_of)
         if where.fixed is None or not where.fits(load.buffer.type.size):
             return None
         size = load.dtype.itemsize

@@ -8,15 +8,22 @@ import pytest
 import tracegraph
 from lowering.host import numpy_calls as functions
 from lowering.host.arena import Workspace
-from lowering.host.instructions import Instruction, Method, Mirrored, Temporary, View, memory_order
+from lowering.host.instructions import (
+    Instruction,
+    Method,
+    ReversedTemporary,
+    Temporary,
+    View,
+    memory_order,
+)
 from lowering.host.nests import kernel_runs
 from lowering.host.tuning.blocking import HUGE_BYTES, STRIP, WIDE_STRIP
-from lowering.host.tuning.contiguous_ranges import as_ranges
+from lowering.host.tuning.contiguous_ranges import as_contiguous_ranges
 from lowering.host.tuning.passes import schedule
-from lowering.host.tuning.reversed_chains import count_turns
-from lowering.host.tuning.reversed_views import straighten
-from lowering.host.tuning.transposed_stores import read_transposed
-from lowering.host.tuning.wrapped_loads import Joined
+from lowering.host.tuning.reversed_chains import count_reversals
+from lowering.host.tuning.reversed_views import copy_reversed
+from lowering.host.tuning.transposed_stores import read_stored_copies
+from lowering.host.tuning.wrapped_loads import PieceCopy
 from lowering.plan.buffer import Buffer
 from tracegraph.ir.types import ArrayType
 
@@ -107,7 +114,9 @@ def test_gathered_rows_are_turned_round_once_if_more_than_one_call_reads_them(fu
     y = y[[0] * len(INDEX)]
     steps = steps_of(function, x, y)
     copied = [made.inputs[0] for made in steps if made.function is functions.store]
-    turned = [r for r in copied if isinstance(r, Mirrored) or min(r.strides, default=0) < 0]
+    turned = [
+        r for r in copied if isinstance(r, ReversedTemporary) or min(r.strides, default=0) < 0
+    ]
     assert len(turned) == copies
     found, wanted = tracegraph.jit(function, device="host")(x, y), function(x, y)
     for each, other in zip(found, wanted, strict=True):
@@ -116,12 +125,12 @@ def test_gathered_rows_are_turned_round_once_if_more_than_one_call_reads_them(fu
 
 def test_what_several_calls_read_mirrored_is_turned_round_once():
     base = Temporary(np.dtype(np.float64), (300,), {0: 0})
-    seen = Mirrored.of(base, frozenset({0}))
+    seen = ReversedTemporary.of(base, frozenset({0}))
     made = Instruction("write", np.sin, (base,), base)
     out = [Temporary(base.dtype, base.shape, base.dims) for _ in range(2)]
     reads = [Instruction("write", np.add, (seen, seen), each) for each in out]
-    assert straighten([made, reads[0]], apart) == [made, reads[0]]
-    first, copy, *rest = straighten([made, *reads], apart)
+    assert copy_reversed([made, reads[0]], apart) == [made, reads[0]]
+    first, copy, *rest = copy_reversed([made, *reads], apart)
     assert (first, copy.function, copy.inputs) == (made, functions.store, (seen,))
     assert [each.inputs for each in rest] == [(copy.output, copy.output)] * 2
 
@@ -136,7 +145,7 @@ def test_what_wraps_around_is_copied_once_where_several_calls_read_it():
         return np.sin(rolled) * y, np.tanh(rolled - y)
 
     steps = steps_of(function, *(np.ones((40, 30), np.float32) for _ in range(2)))
-    (copy,) = [made for made in steps if isinstance(made.function, Joined)]
+    (copy,) = [made for made in steps if isinstance(made.function, PieceCopy)]
     assert copy.function.ranged
     for ufunc in (np.sin, np.multiply, np.subtract, np.tanh):
         assert shapes_of(steps, ufunc) == [(40, 30)]
@@ -144,7 +153,7 @@ def test_what_wraps_around_is_copied_once_where_several_calls_read_it():
 
 def test_what_wraps_around_in_a_fold_is_not_looked_up():
     steps = steps_of(lambda x: np.sum(np.roll(x, 1, axis=0), axis=1), np.ones((40, 30)))
-    assert isinstance(steps[0].function, Joined)
+    assert isinstance(steps[0].function, PieceCopy)
 
 
 def test_what_wraps_around_twice_is_not_looked_up():
@@ -162,7 +171,7 @@ def test_large_arrays_are_cut_rather_than_copied():
 
     runs = runs_of(stencil, np.ones((512, 512), np.float32))
     assert len(runs) == 9
-    assert not any(isinstance(i.function, Joined) for run in runs for i in run.instructions)
+    assert not any(isinstance(i.function, PieceCopy) for run in runs for i in run.instructions)
 
 
 def test_a_copy_by_ranges_goes_to_no_array_with_gaps():
@@ -222,8 +231,8 @@ def test_a_reversed_view_of_what_changes_is_not_copied():
     whole = View(output.dtype, (900,), {0: 0}, buffer, (8,), 0)
     reads = [Instruction("write", np.sin, (back,), output) for _ in range(2)]
     store = Instruction("write", functions.store, (output,), whole)
-    assert straighten([reads[0], store, reads[1]], apart) == [reads[0], store, reads[1]]
-    assert len(straighten([*reads, store], apart)) == 4
+    assert copy_reversed([reads[0], store, reads[1]], apart) == [reads[0], store, reads[1]]
+    assert len(copy_reversed([*reads, store], apart)) == 4
 
 
 def test_blocks_along_the_axis_of_memory_are_not_few():
@@ -321,8 +330,8 @@ def test_calls_on_reversed_views_alone_go_forwards(shape):
         views = [r for r in made.inputs if isinstance(r, View)]
         assert all(stride > 0 for view in views for stride in view.strides)
     assert steps[-1].function is functions.store
-    assert isinstance(steps[-1].inputs[0], Mirrored)
-    assert count_turns(steps) == 1
+    assert isinstance(steps[-1].inputs[0], ReversedTemporary)
+    assert count_reversals(steps) == 1
 
 
 def test_one_call_on_a_reversed_view_needs_no_copy():
@@ -398,7 +407,7 @@ def test_a_large_roll_is_copied_in_the_order_of_what_is_stored():
 
     x = np.random.default_rng(0).random((11, 70_000)).astype(np.float32)
     copy, *others = steps_of(function, x)
-    assert isinstance(copy.function, Joined)
+    assert isinstance(copy.function, PieceCopy)
     assert all(memory_order(r) is None for made in others for r in (*made.inputs, made.output))
     for found, expected in zip(
         tracegraph.jit(function, device="host")(x), function(x), strict=True
@@ -426,7 +435,7 @@ def test_a_value_is_stored_early_only_where_nothing_is_disturbed(disturbed):
         Instruction("write", functions.store, (double,), second, True),
         Instruction("write", functions.store, (value,), first, True),
     ]
-    found = read_transposed(steps, apart)
+    found = read_stored_copies(steps, apart)
     assert (found == steps) == disturbed
     assert disturbed or [made.output for made in found[:2]] == [value, first]
 
@@ -455,11 +464,11 @@ def test_windows_are_run_as_a_range_where_numbers_are_made_beside_them():
         Instruction("write", np.multiply, (number, number), half),
         Instruction("write", np.add, (source, half), target, True),
     ]
-    found = as_ranges(steps, shape, frozenset({target.buffer}))
+    found = as_contiguous_ranges(steps, shape, frozenset({target.buffer}))
     assert found is not None
     assert found[1] == (499 * 43 + 42,)
     folded = Instruction("write", functions.folded(np.add, dtype, None), (source,), half)
-    assert as_ranges([folded, steps[1]], shape, frozenset({target.buffer})) is None
+    assert as_contiguous_ranges([folded, steps[1]], shape, frozenset({target.buffer})) is None
 
 
 def test_narrow_windows_are_not_taken_for_ranges():

@@ -10,7 +10,7 @@ import tracegraph
 import tracegraph.ops
 from lowering.backends.host import HostBackend
 from lowering.host.evaluate import Evaluator
-from lowering.host.instructions import Late, Temporary
+from lowering.host.instructions import DynamicView, Temporary
 from lowering.host.tuning.blocking import BLOCK_BYTES
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import (
@@ -175,7 +175,7 @@ def test_gathers_along_any_dimension_take_rows_where_they_can(value, expected, t
     np.testing.assert_array_equal(indexed(x, r, load, *wanted.shape), wanted)
     run = Evaluator(wanted.shape)
     run.value(loads[0])
-    assert isinstance(run.instructions[-1].output, Temporary if takes else Late)
+    assert isinstance(run.instructions[-1].output, Temporary if takes else DynamicView)
 
 
 def test_guarded_gather_from_positions_out_of_range():

@@ -10,18 +10,18 @@ import tracegraph
 from lowering.host import numpy_calls as functions
 from lowering.host.arena import Workspace
 from lowering.host.instructions import (
+    DynamicView,
     Instruction,
-    Late,
-    Mirrored,
+    ReversedTemporary,
     Temporary,
     View,
     backwards,
     memory_order,
 )
 from lowering.host.tuning.blocking import GATHERED_BYTES
-from lowering.host.tuning.layout_propagation import turn_sources
+from lowering.host.tuning.layout_propagation import propagate_layouts
 from lowering.host.tuning.passes import schedule
-from lowering.host.tuning.transposed_stores import read_transposed
+from lowering.host.tuning.transposed_stores import read_stored_copies
 from lowering.plan.buffer import Buffer
 from tracegraph.ir.types import ArrayType
 
@@ -97,7 +97,7 @@ def test_a_source_is_read_early_only_if_it_stays_as_it_is(written):
         Instruction("write", np.cos, (source,), second, True),
         Instruction("write", functions.store, (second,), place(2), True),
     ]
-    found = turn_sources(steps, lambda one, other: one.number == other.number)
+    found = propagate_layouts(steps, lambda one, other: one.number == other.number)
     if written == 0:
         assert found == steps
         return
@@ -152,11 +152,11 @@ def test_a_value_that_a_fold_reads_is_turned_for_others():
         Instruction("write", functions.store, (first,), place(1), True),
         Instruction("write", functions.store, (second,), place(2), True),
     ]
-    sine, fold, copy, cosine, *stores = turn_sources(steps, apart)
+    sine, fold, copy, cosine, *stores = propagate_layouts(steps, apart)
     assert (sine, fold) == (steps[0], steps[1])
     assert (copy.function, copy.inputs) == (functions.store, (first,))
     assert cosine.inputs == stores[0].inputs == (copy.output,)
-    assert turn_sources(steps[:2] + steps[3:4], apart) == steps[:2] + steps[3:4]
+    assert propagate_layouts(steps[:2] + steps[3:4], apart) == steps[:2] + steps[3:4]
 
 
 def test_a_gathered_source_that_is_stored_itself_is_turned_by_that():
@@ -169,7 +169,7 @@ def test_a_gathered_source_that_is_stored_itself_is_turned_by_that():
         Instruction("write", functions.store, (gathered,), place(0), True),
         Instruction("write", functions.store, (other,), place(1), True),
     ]
-    first, copy, *rest = turn_sources(steps, apart)
+    first, copy, *rest = propagate_layouts(steps, apart)
     assert first is take
     assert copy.inputs == (gathered,)
     assert all(gathered not in made.inputs for made in rest)
@@ -186,7 +186,7 @@ def test_a_copy_to_be_read_is_the_turned_value_itself():
         Instruction("write", np.add, (copy, value), double, True),
         Instruction("write", functions.store, (double,), place(1), True),
     ]
-    turned, sine, folded, doubled, _ = turn_sources(steps, apart)
+    turned, sine, folded, doubled, _ = propagate_layouts(steps, apart)
     assert sine.inputs == (turned.output,)
     assert folded.inputs == (sine.output,)
     assert doubled.inputs == (sine.output, sine.output)
@@ -243,7 +243,7 @@ def test_a_window_that_is_found_late_is_turned_for_what_is_vectorised_forwards_a
 
     arguments = ones(3, 900), np.array([2])
     steps = steps_of(function, *arguments)
-    (window,) = [made.output for made in steps if isinstance(made.output, Late)]
+    (window,) = [made.output for made in steps if isinstance(made.output, DynamicView)]
     assert backwards(window)
     (copy,) = [made for made in copies_of(steps) if made.inputs == (window,)]
     readers = [made for made in steps if copy.output in made.inputs]
@@ -265,15 +265,15 @@ def test_a_reversed_view_of_a_choice_and_its_condition_is_copied_once():
 
 def test_a_fold_reads_the_reversed_copy_that_is_stored_if_its_runs_are_longer():
     base, total = across(), Temporary(FLOAT, (40, 1), DIMS)
-    seen = Mirrored.of(base, frozenset({1}))
+    seen = ReversedTemporary.of(base, frozenset({1}))
     folded = Instruction("write", functions.folded(np.add, FLOAT, (1,)), (base,), total)
     store = Instruction("write", functions.store, (seen,), place(0), True)
-    copy, fold = read_transposed([folded, store], apart)
+    copy, fold = read_stored_copies([folded, store], apart)
     assert copy is store
     assert fold.inputs == (store.output,)
-    partly = Mirrored.of(base, frozenset({0, 1}))  # a fold of this is another's
+    partly = ReversedTemporary.of(base, frozenset({0, 1}))  # a fold of this is another's
     steps = [folded, Instruction("write", functions.store, (partly,), place(0), True)]
-    assert read_transposed(steps, apart) == steps
+    assert read_stored_copies(steps, apart) == steps
 
 
 def test_what_is_reversed_and_transposed_is_turned_round_by_the_copy_that_transposes_it():
