@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+from tracegraph.generated import define
+
 DEEPEST = 8
 """Blocks inside one another up to which they stand in one function; CPython allows twenty loops."""
 
@@ -125,8 +127,4 @@ class Source:
 
     def function(self, head: Sequence[str], result: str, about: str) -> Callable[..., Any]:
         """The compiled function `run`; `about` stands in tracebacks for the file."""
-        text = self.text(head, result)
-        names = dict(self._objects)
-        exec(compile(text, f"<{about}>", "exec"), names)
-        made: Callable[..., Any] = names.pop("run")  # lest its globals keep it alive
-        return made
+        return define(self.text(head, result), "run", about, self._objects)

@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from tracegraph.arrays.array import Array
+from tracegraph.arrays.array import PLACED_SCOPE, Array
 from tracegraph.errors import ClosedError, OutOfMemoryError
+from tracegraph.generated import define
 from tracegraph.staging.executable_cache import Resident, ticks
 from tracegraph.staging.nesting import Keys, Nest, Taking, nesting
-from tracegraph.staging.results import SCOPE, Form
+from tracegraph.staging.results import Form
 from tracegraph.staging.signature import DirectKey, direct_call
 from tracegraph.staging.stages import Compiled
 
@@ -151,13 +152,11 @@ def factory(keys, key, resident, recover, kinds, unflatten):
     return entry
 """
     scope = {
-        **SCOPE,
+        **PLACED_SCOPE,
         "ndarray": np.ndarray,
         "MISS": MISS,
         "ClosedError": ClosedError,
         "OutOfMemoryError": OutOfMemoryError,
         "ticks": ticks,
     }
-    exec(compile(text, "<calls of a jitted function>", "exec"), scope)
-    factory: Callable[..., Entry] = scope["factory"]
-    return factory
+    return define(text, "factory", "calls of a jitted function", scope)

@@ -1,7 +1,7 @@
-"""Assembling: what an executable returns becomes the Arrays, in a tree, that the function returns.
+"""Assembling: the results of an executable become Arrays, in the tree that the function returns.
 
-Each call comes by here, so that what `Array.placed` does is written out for each result. The text
-depends on the number of results and the form of the tree only, so that few are ever compiled.
+It is part of every call, so that `Array.placed` is written out for each result. The text depends
+only on the number of results and the form of the tree: few are ever compiled.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from functools import lru_cache, partial
 from typing import Any, Literal, NamedTuple
 
 from tracegraph import tree
-from tracegraph.arrays.array import Array, Placement, placement
+from tracegraph.arrays.array import PLACED_SCOPE, Array, Placement, placement
+from tracegraph.generated import define, each
 from tracegraph.ir.types import ArrayType
 
 Assemble = Callable[[Sequence[Any]], Any]
@@ -37,12 +38,12 @@ class Form(NamedTuple):
     @property
     def head(self) -> str:
         """The line that takes `kinds` apart."""
-        return f"[{''.join(f'(t{i}, p{i}), ' for i in range(self.number))}] = kinds"
+        return f"[{each('(t{i}, p{i}), ', range(self.number))}] = kinds"
 
     @property
     def results(self) -> str:
         """What the results of an executable are assigned to."""
-        return f"[{''.join(f'r{i}, ' for i in range(self.number))}]"
+        return f"[{each('r{i}, ', range(self.number))}]"
 
     @property
     def lines(self) -> list[str]:
@@ -51,19 +52,10 @@ class Form(NamedTuple):
         for i in range(self.number):
             if self.on_host:
                 lines.append(f"r{i}.setflags(False)")
-            lines += [
-                f"y{i} = new(Array)",
-                f"y{i}.memory = r{i}",
-                f"y{i}._type = t{i}",
-                f"y{i}.placement = p{i}",
-            ]
-        arrays = "".join(f"y{i}, " for i in range(self.number))
+            lines += Array.placed_text(f"y{i}", f"r{i}", f"t{i}", f"p{i}")
+        arrays = each("y{i}, ", range(self.number))
         result = {"none": "y0", "tuple": f"({arrays})", "tree": f"unflatten([{arrays}])"}
         return [*lines, f"return {result[self.container]}"]
-
-
-SCOPE = {"Array": Array, "new": Array.__new__}
-"""The names in a form's text, besides those that it assigns to, `kinds` and `unflatten`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,7 +108,4 @@ def factory(kinds, unflatten):
         {returned}
     return assemble
 """
-    scope: dict[str, Any] = dict(SCOPE)
-    exec(compile(text, "<results of a jitted function>", "exec"), scope)
-    factory: Callable[..., Assemble] = scope["factory"]
-    return factory
+    return define(text, "factory", "results of a jitted function", PLACED_SCOPE)

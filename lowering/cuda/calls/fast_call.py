@@ -11,12 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
 from lowering.cuda.calls.arguments import NUMBERS
 from lowering.cuda.memory.cross_stream import Loan
 from lowering.cuda.memory.pool import CudaBuffer
 from tracegraph.errors import ClosedError
+from tracegraph.generated import define, each
 from tracegraph.staging.donated import Donated
 from tracegraph.streams import current_stream
 
@@ -85,18 +87,18 @@ def _factory(
     """
     known_numbers = (i for i, may_be in enumerate(numbers) if may_be)
     text = _TEXT.format(
-        known=_each(_KNOWN_NUMBER, known_numbers) + _each(_KNOWN_RESULT, range(results)),
+        known=each(_KNOWN_NUMBER, known_numbers) + each(_KNOWN_RESULT, range(results)),
         choice=_CHOICE if home else "",
         held=" or held" if home else "",
-        arguments=_each("a{i}, ", range(len(numbers))),
+        arguments=each("a{i}, ", range(len(numbers))),
         unusual=_either(_UNUSUAL_NUMBER, _UNUSUAL_ARRAY, numbers),
         bound=_either(_BOUND_NUMBER, _BOUND_ARRAY, numbers),
-        made=_each(_MADE, range(results)),
-        addresses=_each("p{i}, ", range(len(numbers))) + _each("q{i}, ", range(results)),
+        made=each(_MADE, range(results)),
+        addresses=each("p{i}, ", range(len(numbers))) + each("q{i}, ", range(results)),
         stale=" or values.stale" if any(numbers) else "",
         room=_ROOM if needs_room else "",
-        start=_START if home else _START_AWAY + _each(_MARKED, range(results)),
-        results=_each("r{i}, ", range(results)),
+        start=_START if home else _START_AWAY + each(_MARKED, range(results)),
+        results=each("r{i}, ", range(results)),
     )
     scope: dict[str, Any] = {
         "CudaBuffer": CudaBuffer,
@@ -104,13 +106,7 @@ def _factory(
         "NUMBERS": NUMBERS,
         "current_stream": current_stream,
     }
-    exec(compile(text, "<calls of a graph>", "exec"), scope)
-    factory: Callable[..., Call] = scope["factory"]
-    return factory
-
-
-def _each(template: str, numbers: Iterable[int]) -> str:
-    return "".join(template.format(i=i) for i in numbers)
+    return define(text, "factory", "calls of a graph", scope)
 
 
 def _either(one: str, other: str, choices: Iterable[bool]) -> str:
@@ -185,14 +181,16 @@ _MADE = """\
                 memory = pop{i}()
             except IndexError:
                 memory, _ = allocate(size{i})
-            r{i} = CudaBuffer()
-            r{i}._free = free{i}
-            r{i}._allocation = memory
-            r{i}.pointer = q{i} = memory.pointer
-            r{i}.flight = None
-            r{i}.timeline = timeline
-            r{i}.type = type{i}
+            q{i} = memory.pointer
 """
+
+_MADE += indent(
+    "".join(
+        f"{line}\n"
+        for line in CudaBuffer.made_text("r{i}", "memory", "q{i}", "free{i}", "type{i}", "timeline")
+    ),
+    12 * " ",
+)
 
 _ROOM = """\
             make_room()

@@ -215,12 +215,30 @@ class CudaBuffer(Lease):
     def made(
         cls, allocation: Allocation, free: FreeList, type_: ArrayType, timeline: Timeline
     ) -> Self:
-        """A new array of these pieces; quick calls write the same out."""
+        """A new array of these pieces."""
         buffer = cls.of(allocation, free)
         buffer.flight = None
         buffer.timeline = timeline
         buffer.type = type_
         return buffer
+
+    @staticmethod
+    def made_text(
+        buffer: str, allocation: str, pointer: str, free: str, type_: str, timeline: str
+    ) -> tuple[str, ...]:
+        """`made` as lines of a generated function: each name is a variable.
+
+        The allocation's `pointer` is one too, for it is passed to the launch as well.
+        """
+        return (
+            f"{buffer} = CudaBuffer()",
+            f"{buffer}._allocation = {allocation}",
+            f"{buffer}._free = {free}",
+            f"{buffer}.pointer = {pointer}",
+            f"{buffer}.flight = None",
+            f"{buffer}.timeline = {timeline}",
+            f"{buffer}.type = {type_}",
+        )
 
     @property
     def device(self) -> str:
