@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import tracegraph
+from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import Op, Sample
 
 NDArray = np.ndarray[Any, Any]
@@ -105,7 +106,7 @@ def check_on(op: Op, device: str) -> None:
     samples = op.samples()
 
     def every(*operands: tuple[Any, ...]) -> list[Any]:
-        return [op(*given, **s.attrs) for given, s in zip(operands, samples, strict=True)]
+        return [apply(op, *given, **s.attrs) for given, s in zip(operands, samples, strict=True)]
 
     arguments = [tuple(map(np.asarray, s.operands)) for s in samples]
     results = iter(tracegraph.jit(every, device=device)(*arguments))

@@ -17,6 +17,7 @@ from lowering.codegen import unit_source
 from lowering.lower import lower
 from lowering.plan.nodes import Graph
 from lowering.plan.plan import Plan
+from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import Control, Elementwise, Op, Reduction, Sample, Scan, all_ops
 from tracegraph.ir.types import type_of
 from tracegraph.passes import optimize
@@ -53,7 +54,7 @@ SAMPLES = _op_samples()
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Plan], Emulator]:
     """The plans of all samples, and all of their kernels in one unit."""
     plans = {
-        name: lowered(lambda *x, op=op, a=sample.attrs: [op(*x, **a)], sample.operands, name)
+        name: lowered(lambda *x, op=op, a=sample.attrs: [apply(op, *x, **a)], sample.operands, name)
         for name, (op, sample) in SAMPLES.items()
     }
     nodes = tuple(node for plan in plans.values() for node in plan.graph.nodes)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tracegraph.arrays.eager import apply
+from tracegraph.ir.op import Op
 from tracegraph.ir.types import ArrayType
 from tracegraph.ops import arithmetic, comparison, floating, transcendental
 from tracegraph.tracing.trace import trace_program
@@ -16,8 +19,12 @@ WEAK_INT = ArrayType(np.int64, (), weak=True)
 F32 = ArrayType(np.float32, (3,))
 
 
-def _result(fun: Callable[..., Any], *types: ArrayType) -> ArrayType:
+def _traced(fun: Callable[..., Any], *types: ArrayType) -> ArrayType:
     return trace_program(lambda *args: [fun(*args)], types, "f").out_types[0]
+
+
+def _result(op: Op, *types: ArrayType) -> ArrayType:
+    return _traced(partial(apply, op), *types)
 
 
 def test_arithmetic_of_weak_operands_stays_weak() -> None:
@@ -30,9 +37,9 @@ def test_true_division_of_weak_ints_is_a_weak_float() -> None:
 
 def test_a_quotient_of_weak_ints_bends_to_a_float32_array() -> None:
     def scale(n: object, x: object) -> object:
-        return arithmetic.multiply(arithmetic.divide(n, 2), x)
+        return apply(arithmetic.multiply, apply(arithmetic.divide, n, 2), x)
 
-    assert _result(scale, WEAK_INT, F32) == F32
+    assert _traced(scale, WEAK_INT, F32) == F32
 
 
 def test_functions_and_comparisons_of_weak_operands_are_strong() -> None:

@@ -1,4 +1,4 @@
-"""Running ops now, when no tracer is involved.
+"""Eager dispatch: an op is recorded if an argument is traced, else it runs now.
 
 NumPy arrays and Arrays in host memory go through the NumPy reference. Arrays on a device go through
 a compiled program of the one op, so that results stay on the device.
@@ -10,17 +10,24 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tracegraph import errors, tree
 from tracegraph.arrays.array import Array
+from tracegraph.ir.op import Op
 from tracegraph.ir.types import ArrayType, type_of
+from tracegraph.tracing.trace import bind, recorder
 from tracegraph.tracing.tracer import Tracer
 
-if TYPE_CHECKING:
-    from tracegraph.ir.op import Op
+
+def apply(op: Op, *args: Any, **attrs: Any) -> Any:
+    """Apply an op: record an equation if a tracer is among the arguments, else run it now."""
+    trace = recorder(args)
+    if trace is not None:
+        return bind(trace, op, args, attrs)
+    return run(op, args, attrs)
 
 
 def run(op: Op, args: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
@@ -40,15 +47,15 @@ def run(op: Op, args: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
 
 @lru_cache(maxsize=4096)
 def _compiled(op: Op, attrs: tuple[tuple[str, Any], ...]) -> Callable[..., Any]:
-    from tracegraph.staging.jit import jit  # imports the op records, which import this module
+    from tracegraph.staging.jit import jit  # built on Arrays
 
     keywords = dict(attrs)
 
-    def apply(*args: Any) -> Any:
-        return op(*args, **keywords)
+    def traced(*args: Any) -> Any:
+        return apply(op, *args, **keywords)
 
-    apply.__name__ = apply.__qualname__ = op.name
-    return jit(apply).launch
+    traced.__name__ = traced.__qualname__ = op.name
+    return jit(traced).launch
 
 
 def _is_weak(op: Op, args: Iterable[Any], attrs: Mapping[str, Any]) -> bool:

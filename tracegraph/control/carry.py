@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tracegraph import errors, tree
+from tracegraph.arrays.eager import apply
 from tracegraph.control.regions import Traced, Tree, Types, join, take_apart
 from tracegraph.ir.op import get
 from tracegraph.ir.record import altered
@@ -100,7 +101,7 @@ def traced_until_stable(
 def _converted(leaf: Any, type_: ArrayType) -> Any:
     if type_.weak:
         return np.asarray(leaf, type_.dtype).item()
-    result = get("cast")(leaf, dtype=type_.dtype)
+    result = apply(get("cast"), leaf, dtype=type_.dtype)
     return result[()] if isinstance(result, np.ndarray) else result
 
 

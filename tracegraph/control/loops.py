@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tracegraph import errors, limits, tree
+from tracegraph.arrays.eager import apply
 from tracegraph.control.carry import advance, detached, parameter_name, settled, traced_until_stable
 from tracegraph.control.regions import (
     Traced,
@@ -109,12 +110,12 @@ def while_loop(
         goes_on = _condition(cond_fun, tree.unflatten(carry.structure, leaves))
         if steps.limit is None:
             return goes_on
-        return get("logical_and")(goes_on, get("less")(counters[0], steps.limit))
+        return apply(get("logical_and"), goes_on, apply(get("less"), counters[0], steps.limit))
 
     known = {} if steps.limit is None else {"max_steps": steps.limit}
     last = tree.unflatten(carry.structure, _trace_loop(trace, loop, condition, known, hints))
     if steps.failure is not None:  # the loop went on for as long as it might, so this is the limit
-        ended = get("logical_not")(_condition(cond_fun, last))
+        ended = apply(get("logical_not"), _condition(cond_fun, last))
         trace.perform(get("require"), [ended], {"failure": steps.failure})
     return last
 
@@ -168,7 +169,7 @@ def fori_loop(
         return _run_for(range(int(lower), int(upper)), counter, loop)
 
     def condition(leaves: Leaves, counters: Leaves) -> Any:
-        return get("less")(counters[0], upper)
+        return apply(get("less"), counters[0], upper)
 
     bounds = trace.read(lower), trace.read(upper)
     literals = [bound.value for bound in bounds if isinstance(bound, Literal)]
@@ -213,7 +214,7 @@ class _Loop:
             def call(leaves: Leaves) -> Any:
                 after = self.body(leaves[:split], leaves[split:])
                 take_apart(after, self.construct, self.name, self.function)
-                numbers = tuple([get("add")(number, 1) for number in leaves[split:]])
+                numbers = tuple([apply(get("add"), number, 1) for number in leaves[split:]])
                 if self.steps.counted:
                     self.steps.report(numbers[-1])
                 return after, numbers

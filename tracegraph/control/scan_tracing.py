@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tracegraph import tree
+from tracegraph.arrays.eager import apply
 from tracegraph.control import slices
 from tracegraph.control.carry import traced_until_stable
 from tracegraph.control.regions import (
@@ -171,7 +172,7 @@ def _traced(
             after, y = call(tree.unflatten(carry.structure, leaves[:split]), x)
             take_apart(after, body.construct, body.name, body.function)
             body.apart(y)
-            numbers = tuple(get("add")(n, size) for n in leaves[split:count])
+            numbers = tuple(apply(get("add"), n, size) for n in leaves[split:count])
             for number in numbers:
                 body.steps.report(number)
             return after, numbers, y

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
 from tracegraph.ir.types import ArrayType, result_type, type_of
 from tracegraph.tracing.trace import bind, current_trace
@@ -67,4 +68,6 @@ def _run_of(x: Any, start: int, count: int) -> Any:
 def _apply(name: str, *args: Any, **attrs: Any) -> Any:
     """Run an op now, or record it even if it could run now: what is traced stays in the program."""
     trace = current_trace()
-    return get(name)(*args, **attrs) if trace is None else bind(trace, get(name), args, attrs)
+    return (
+        apply(get(name), *args, **attrs) if trace is None else bind(trace, get(name), args, attrs)
+    )

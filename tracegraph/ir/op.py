@@ -1,8 +1,8 @@
-"""The Op record, the registry of ops, and dispatch: run now, or record an equation.
+"""The Op record and the registry of ops.
 
-An op is one record and the record is the callable. Everything that is known of the op stands in it:
-how its result is typed, what it computes (NumPy), how one element of its result is formed (`form`,
-which is all that lowering reads), and samples that the registry-wide conformance test draws from.
+An op is one record with everything that is known of it: the type of its result, its NumPy
+reference, the form of one element of its result (all that lowering reads), and samples for the
+registry-wide conformance test. `arrays.eager.apply` applies it to arguments.
 """
 
 from __future__ import annotations
@@ -14,11 +14,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tracegraph.arrays import eager
-from tracegraph.ir.program import Region
 from tracegraph.ir.scalar import Expr
 from tracegraph.ir.types import ArrayType, canonical_type
-from tracegraph.tracing import trace
 
 
 class Operand(Protocol):
@@ -164,15 +161,8 @@ class Op:
     def __post_init__(self) -> None:
         object.__setattr__(self, "is_view", isinstance(self.form, Indexed) and self.form.view)
 
-    def __call__(self, *args: Any, **attrs: Any) -> Any:
-        """Apply the op: record an equation if a tracer is involved, else run it now."""
-        recording = trace.recorder(args)
-        if recording is not None:
-            return trace.bind(recording, self, args, attrs)
-        return eager.run(self, args, attrs)
-
     def result_types(
-        self, types: Sequence[ArrayType], attrs: Mapping[str, Any], regions: tuple[Region, ...] = ()
+        self, types: Sequence[ArrayType], attrs: Mapping[str, Any], regions: tuple[Any, ...] = ()
     ) -> tuple[ArrayType, ...]:
         """The types of the results, always as a tuple."""
         if regions:

@@ -14,16 +14,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from operator import attrgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from tracegraph.ir.op import Op
 from tracegraph.ir.record import record
 from tracegraph.ir.types import ArrayType, scalar_type
 from tracegraph.user_source import Source
-
-if TYPE_CHECKING:
-    from tracegraph.ir.op import Op
 
 
 @record

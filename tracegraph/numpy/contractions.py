@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
+from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
 from tracegraph.ir.types import broadcast_shapes, result_type, type_of
 from tracegraph.numpy.dispatch import as_array, numpy_function
@@ -53,7 +54,7 @@ def matmul(x1: Any, x2: Any, /, out: Any = None) -> Any:
     if x.ndim > 2 or y.ndim > 2:
         batch = broadcast_shapes(x.shape[:-2], y.shape[:-2])
         x, y = (broadcast_to(z, batch + z.shape[-2:]) for z in (x, y))
-    result = _MATMUL(x, y)
+    result = apply(_MATMUL, x, y)
     if row or column:
         *outer, m, n = result.shape
         result = reshape(result, (*outer, *([] if row else [m]), *([] if column else [n])))
@@ -146,7 +147,7 @@ def tensordot(a: Any, b: Any, axes: Axes = 2) -> Any:
     inner_extent = prod(x.shape[k] for k in of_x)
     left = reshape(transpose(x, free_x + of_x), (prod(x.shape[k] for k in free_x), inner_extent))
     right = reshape(transpose(y, of_y + free_y), (inner_extent, prod(y.shape[k] for k in free_y)))
-    return reshape(get("matmul")(left, right), shape)
+    return reshape(apply(get("matmul"), left, right), shape)
 
 
 @numpy_function

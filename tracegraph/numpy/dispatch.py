@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 import tracegraph.ops  # noqa: F401  (fills the registry that the functions draw from)
+from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
 from tracegraph.tracing.foreign import adopted, is_foreign
 from tracegraph.tracing.operators import ArrayOperators
@@ -72,9 +73,9 @@ def as_array(x: Any, dtype: DTypeLike | None = None) -> Any:
         x = _stacked(x)
     own: Any = x
     if dtype is None:
-        return CAST(own, dtype=own.dtype) if own.weak else own
+        return apply(CAST, own, dtype=own.dtype) if own.weak else own
     target = np.dtype(dtype)
-    return own if target == own.dtype and not own.weak else CAST(own, dtype=target)
+    return own if target == own.dtype and not own.weak else apply(CAST, own, dtype=target)
 
 
 def _converted(array: np.ndarray[Any, Any], given: Any, dtype: DTypeLike) -> np.ndarray[Any, Any]:
@@ -91,8 +92,8 @@ def _stacked(values: Any) -> Any:
     """Nested sequences as one array: `[[a, b], [c, d]]` with scalars or arrays in them."""
     parts = [as_array(v) for v in values]
     dtype = np.result_type(*(p.dtype for p in parts))
-    rows = [get("reshape")(as_array(p, dtype), shape=(1, *p.shape)) for p in parts]
-    return get("concatenate")(*rows, axis=0)
+    rows = [apply(get("reshape"), as_array(p, dtype), shape=(1, *p.shape)) for p in parts]
+    return apply(get("concatenate"), *rows, axis=0)
 
 
 def lifted(x: Any) -> Any:

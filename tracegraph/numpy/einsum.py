@@ -14,6 +14,7 @@ from math import prod
 from string import ascii_letters
 from typing import Any
 
+from tracegraph.arrays.eager import apply
 from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.ir.op import get
 from tracegraph.ir.types import result_type, type_of
@@ -135,7 +136,7 @@ def _simplified(
     wanted = set(output).union(*others)
     alone = tuple(k for k, c in enumerate(labels) if c not in wanted)
     if alone:
-        array = get("sum")(array, axes=alone)
+        array = apply(get("sum"), array, axes=alone)
     return _Labelled(array, "".join(c for c in labels if c in wanted))
 
 
@@ -149,7 +150,7 @@ def _product(x: _Labelled, y: _Labelled, needed: set[str]) -> _Labelled:
     extents = dict(zip(x.labels + y.labels, x.array.shape + y.array.shape, strict=True))
     left = _grouped(x, (batch, free_x, summed), extents)
     right = _grouped(y, (batch, summed, free_y), extents)
-    array = get("matmul")(left, right) if summed else multiply(left, right)
+    array = apply(get("matmul"), left, right) if summed else multiply(left, right)
     labels = batch + free_x + free_y
     return _Labelled(reshape(array, tuple(extents[c] for c in labels)), labels)
 

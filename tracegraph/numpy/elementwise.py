@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import DTypeLike
 
+from tracegraph.arrays.eager import apply
 from tracegraph.dtypes import bfloat16
 from tracegraph.errors import ShapeDependentError, UnsupportedByTracerError
 from tracegraph.ir.op import get
@@ -42,12 +43,12 @@ _ERF, _COMPLEX = get("erf"), get("complex")
 
 def erf(x: Any) -> Any:
     """The error function, in the floating-point dtype of `x` (float64 for integers)."""
-    return _ERF(x)
+    return apply(_ERF, x)
 
 
 def complex_(re: Any, im: Any) -> Any:
     """Complex numbers of real and imaginary parts."""
-    return _COMPLEX(re, im)
+    return apply(_COMPLEX, re, im)
 
 
 def astype(x: Any, dtype: DTypeLike, /, *, copy: bool = True) -> Any:
@@ -66,7 +67,7 @@ def astype(x: Any, dtype: DTypeLike, /, *, copy: bool = True) -> Any:
 def real(val: Any) -> Any:
     """The real parts."""
     val = as_array(val)
-    return get("real")(val) if val.dtype.kind == "c" else val
+    return apply(get("real"), val) if val.dtype.kind == "c" else val
 
 
 @numpy_function
@@ -74,8 +75,8 @@ def imag(val: Any) -> Any:
     """The imaginary parts: zeros for real arrays."""
     val = as_array(val)
     if val.dtype.kind == "c":
-        return get("imag")(val)
-    return get("where")(False, val, val.dtype.type(0))  # a product with zero would keep NaNs
+        return apply(get("imag"), val)
+    return apply(get("where"), False, val, val.dtype.type(0))  # a product with zero would keep NaNs
 
 
 @numpy_function
@@ -99,7 +100,7 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     if condition.dtype != np.bool_:
         condition = not_equal(condition, condition.dtype.type(0))
     x, y = (as_array(v) if isinstance(v, (list, tuple)) else v for v in (x, y))
-    return get("where")(condition, x, y)
+    return apply(get("where"), condition, x, y)
 
 
 @numpy_function
@@ -110,7 +111,7 @@ def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **bounds
         raise UnsupportedByTracerError(f"numpy.clip with {', '.join(bounds)}")
     a = as_array(a)
     if low is not None and high is not None:
-        result = get("clip")(a, low, high)
+        result = apply(get("clip"), a, low, high)
     elif low is not None:
         result = maximum(a, low)
     else:
@@ -130,7 +131,11 @@ round = round_ = around
 
 def _rounded(a: Any, decimals: int) -> Any:
     if a.dtype.kind == "c":
-        return _COMPLEX(_rounded(get("real")(a), decimals), _rounded(get("imag")(a), decimals))
+        return apply(
+            _COMPLEX,
+            _rounded(apply(get("real"), a), decimals),
+            _rounded(apply(get("imag"), a), decimals),
+        )
     if a.dtype.kind in "iu":
         if decimals >= 0:
             return copied(a)
@@ -169,8 +174,10 @@ def nan_to_num(
     """NaNs replaced by `nan`, infinities by `posinf` and `neginf` or the largest finite numbers."""
     x = as_array(x)
     if x.dtype.kind == "c":
-        parts = (get("real")(x), get("imag")(x))
-        return _COMPLEX(*(nan_to_num(p, nan=nan, posinf=posinf, neginf=neginf) for p in parts))
+        parts = (apply(get("real"), x), apply(get("imag"), x))
+        return apply(
+            _COMPLEX, *(nan_to_num(p, nan=nan, posinf=posinf, neginf=neginf) for p in parts)
+        )
     if x.dtype.kind in "biu":
         return copied(x)
     limits: Any = ml_dtypes.finfo(bfloat16) if x.dtype == bfloat16 else np.finfo(x.dtype)
@@ -178,9 +185,9 @@ def nan_to_num(
     low = limits.min if neginf is None else neginf
     of = x.dtype.type
     choose = get("where")
-    result = choose(isnan(x), of(nan), x)
-    result = choose(equal(result, of(np.inf)), of(high), result)
-    return choose(equal(result, of(-np.inf)), of(low), result)
+    result = apply(choose, isnan(x), of(nan), x)
+    result = apply(choose, equal(result, of(np.inf)), of(high), result)
+    return apply(choose, equal(result, of(-np.inf)), of(low), result)
 
 
 @numpy_function
@@ -188,5 +195,5 @@ def sinc(x: Any) -> Any:
     """sin(pi x) / (pi x), and 1 at 0."""
     x = multiply(np.pi, as_array(x))
     tiny = np.finfo(x.dtype).eps if x.dtype.kind == "f" else 1e-20
-    y = get("where")(equal(x, 0), x.dtype.type(tiny), x)
+    y = apply(get("where"), equal(x, 0), x.dtype.type(tiny), x)
     return divide(sin(y), y)

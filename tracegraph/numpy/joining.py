@@ -9,6 +9,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 from numpy.typing import DTypeLike
 
+from tracegraph.arrays.eager import apply
 from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.ir.op import get
 from tracegraph.ir.types import result_type, type_of
@@ -40,8 +41,8 @@ def _joined(arrays: Sequence[Any], axis: int, dtype: DTypeLike | None) -> Any:
     op, parts = get("concatenate"), [as_array(a, target) for a in arrays]
     while len(parts) > MOST_JOINED:
         starts = range(0, len(parts), MOST_JOINED)
-        parts = [op(*parts[start : start + MOST_JOINED], axis=axis) for start in starts]
-    return op(*parts, axis=axis)
+        parts = [apply(op, *parts[start : start + MOST_JOINED], axis=axis) for start in starts]
+    return apply(op, *parts, axis=axis)
 
 
 @numpy_function
@@ -166,7 +167,7 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> An
         if np.ndim(value):
             raise UnsupportedByTracerError("pad with several constant_values", "pad once for each")
         low, high = (tuple(w[k] for w in widths) for k in (0, 1))
-        return get("pad")(array, lifted(as_array(value, array.dtype)), low=low, high=high)
+        return apply(get("pad"), array, lifted(as_array(value, array.dtype)), low=low, high=high)
     if mode not in ("edge", "wrap", "reflect", "symmetric") or kwargs.pop(
         "reflect_type", 0
     ) not in (

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
 from tracegraph.numpy.dispatch import as_array, numpy_function
 from tracegraph.numpy.output import written
@@ -18,7 +19,7 @@ from tracegraph.numpy.ufuncs import isnan, less_equal, logical_not, sqrt
 
 def _without_nans(a: Any, other: float) -> Any:
     a = as_array(a)
-    return a if a.dtype.kind in "biu" else get("where")(isnan(a), a.dtype.type(other), a)
+    return a if a.dtype.kind in "biu" else apply(get("where"), isnan(a), a.dtype.type(other), a)
 
 
 def _no_nan(a: Any) -> Any:
@@ -77,7 +78,7 @@ def nanvar(
     mask = _no_nan(a)
     result = var(a, axis, dtype, None, ddof, keepdims, where=mask)
     too_few = less_equal(sum(mask, axis, keepdims=keepdims), ddof)
-    result = get("where")(too_few, result.dtype.type(np.nan), result)
+    result = apply(get("where"), too_few, result.dtype.type(np.nan), result)
     return written("nanvar", result, out, True)
 
 
@@ -112,4 +113,4 @@ def _nan_extreme(of: Callable[..., Any], other: float, a: Any, axis: Axis, keepd
     if a.dtype.kind in "biu":
         return result
     none_left = all(isnan(a), axis, keepdims=keepdims)
-    return get("where")(none_left, a.dtype.type(np.nan), result)
+    return apply(get("where"), none_left, a.dtype.type(np.nan), result)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tracegraph.arrays.eager import apply
 from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.ir.op import get
 from tracegraph.tracing.tracer import Tracer
@@ -30,5 +31,5 @@ def written(name: str, result: Any, out: Any, where: Any) -> Any:
             "make the output in the traced function with tracegraph.numpy.zeros or "
             "numpy.zeros_like",
         )
-    target.assign(result if where is True else get("where")(where, result, target), name)
+    target.assign(result if where is True else apply(get("where"), where, result, target), name)
     return target

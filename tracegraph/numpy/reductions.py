@@ -9,6 +9,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 from numpy.typing import DTypeLike
 
+from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
 from tracegraph.numpy.dispatch import as_array, copied, lifted, numpy_function
 from tracegraph.numpy.output import target_of, written
@@ -58,7 +59,7 @@ def _folded_in(a: Any, dtype: DTypeLike | None, out: Any) -> Any:
 
 
 def _masked(a: Any, where: Any, other: Any) -> Any:
-    return a if where is True else get("where")(where, a, other)
+    return a if where is True else apply(get("where"), where, a, other)
 
 
 def _fold(name: str, a: Any, axis: Axis, keepdims: bool) -> Any:
@@ -66,7 +67,7 @@ def _fold(name: str, a: Any, axis: Axis, keepdims: bool) -> Any:
 
 
 def _folded(name: str, a: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
-    return _kept(get(name)(a, axes=axes) if axes else copied(a), a.shape, axes, keepdims)
+    return _kept(apply(get(name), a, axes=axes) if axes else copied(a), a.shape, axes, keepdims)
 
 
 @numpy_function
@@ -183,7 +184,7 @@ def _position(name: str, a: Any, axis: int | None, keepdims: bool) -> Any:
     axes = reduced_axes(a, axis)
     if 0 in [a.shape[k] for k in axes]:
         raise ValueError(f"attempt to get {name} of an empty sequence")
-    return _kept(get(name)(a, axes=axes), a.shape, axes, keepdims and not scalar)
+    return _kept(apply(get(name), a, axes=axes), a.shape, axes, keepdims and not scalar)
 
 
 @numpy_function
@@ -229,7 +230,7 @@ def _running(name: str, a: Any, axis: int | None, dtype: DTypeLike | None, out: 
     a = _folded_in(as_array(a), dtype, out)
     if axis is None:
         a, axis = reshape(a, -1), 0
-    return get(name)(a, axis=normalize_axis_index(axis, a.ndim))
+    return apply(get(name), a, axis=normalize_axis_index(axis, a.ndim))
 
 
 def sum_of_squares(a: Any, axis: Axis, keepdims: bool) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
+from tracegraph.arrays.eager import apply
 from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.ir.op import get
 from tracegraph.ir.types import broadcast_shapes
@@ -62,7 +63,7 @@ def reshape(a: Any, /, shape: Shape, order: str = "C", *, copy: bool | None = No
             known[known.index(-1)] = a.size // rest
     if min(known, default=0) < 0 or prod(known) != a.size:
         raise ValueError(f"cannot reshape array of shape {a.shape} into shape {shape}")
-    result = a if tuple(known) == a.shape else _RESHAPE(a, shape=tuple(known))
+    result = a if tuple(known) == a.shape else apply(_RESHAPE, a, shape=tuple(known))
     return copied(result) if copy else result
 
 
@@ -88,7 +89,7 @@ def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
     order = range(a.ndim)[::-1] if axes is None else normalize_axis_tuple(axes, a.ndim)
     if len(order) != a.ndim:
         raise ValueError(f"axes {axes} must name each of the {a.ndim} axes once")
-    return a if tuple(order) == tuple(range(a.ndim)) else _TRANSPOSE(a, axes=tuple(order))
+    return a if tuple(order) == tuple(range(a.ndim)) else apply(_TRANSPOSE, a, axes=tuple(order))
 
 
 def permute_dims(a: Any, /, axes: Sequence[int]) -> Any:
@@ -147,7 +148,7 @@ def broadcast_to(array: Any, shape: Shape, subok: bool = False) -> Any:
     target = extents_of(shape)
     if broadcast_shapes(array.shape, target) != target:
         raise ValueError(f"shape {array.shape} does not broadcast to {target}")
-    return _BROADCAST(array, shape=target) if array.shape != target else array
+    return apply(_BROADCAST, array, shape=target) if array.shape != target else array
 
 
 @numpy_function
@@ -218,7 +219,7 @@ def flip(m: Any, axis: Shape | None = None) -> Any:
     chosen = range(m.ndim) if axis is None else normalize_axis_tuple(axis, m.ndim)
     starts = tuple(max(n - 1, 0) if k in chosen else 0 for k, n in enumerate(m.shape))
     steps = tuple(-1 if k in chosen else 1 for k in range(m.ndim))
-    return _SLICE(m, starts=starts, steps=steps, sizes=m.shape)
+    return apply(_SLICE, m, starts=starts, steps=steps, sizes=m.shape)
 
 
 @numpy_function
@@ -256,13 +257,13 @@ def roll(a: Any, shift: Shape, axis: Shape | None = None) -> Any:
     if axis is None:
         flat = reshape(a, (a.size,))
         total = shift if type(shift) is int else int(np.sum(shift))
-        return _RESHAPE(get("roll")(flat, shifts=(total,), axes=(0,)), shape=a.shape)
+        return apply(_RESHAPE, apply(get("roll"), flat, shifts=(total,), axes=(0,)), shape=a.shape)
     pairs = np.broadcast(shift, normalize_axis_tuple(axis, a.ndim, allow_duplicate=True))
     shifts: dict[int, int] = {}
     for by, along in pairs:
         shifts[int(along)] = shifts.get(int(along), 0) + int(by)
     along_axes = tuple(sorted(shifts))
-    return get("roll")(a, shifts=tuple(shifts[k] for k in along_axes), axes=along_axes)
+    return apply(get("roll"), a, shifts=tuple(shifts[k] for k in along_axes), axes=along_axes)
 
 
 @numpy_function

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from tracegraph.arrays.array import Array
+from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
 from tracegraph.ir.types import promotion_token, type_of
 from tracegraph.numpy.dispatch import as_array, is_ours, is_python_number, numpy_function
@@ -32,15 +33,15 @@ def _ufunc(name: str) -> Function:
     def function(*args: Any, out: Any = None, where: Any = True, dtype: Any = None) -> Any:
         if out is None and where is True and dtype is None and is_ours(args):
             if _PLAIN.issuperset(map(type, args)):
-                return op(*args)
-            return op(*[as_array(a) if isinstance(a, (list, tuple)) else a for a in args])
+                return apply(op, *args)
+            return apply(op, *[as_array(a) if isinstance(a, (list, tuple)) else a for a in args])
         if not is_ours((*args, out, where)):
             chosen = {} if dtype is None else {"dtype": dtype}
             return ufunc(*args, out=out, where=where, **chosen)
         operands = [as_array(a) if isinstance(a, (list, tuple)) else a for a in args]
         if dtype is not None:
             operands = _in_loop_dtypes(ufunc, operands, dtype)
-        return written(name, op(*operands), out, where)
+        return written(name, apply(op, *operands), out, where)
 
     return _named(function, name, op.doc)
 
@@ -189,5 +190,5 @@ def modf(x: Any, /) -> tuple[Any, Any]:
     """Fractional and integral parts, both with the sign of `x`."""
     x = _floating("modf", x)
     whole = trunc(x)
-    fraction = get("where")(isinf(x), x.dtype.type(0), subtract(x, whole))
+    fraction = apply(get("where"), isinf(x), x.dtype.type(0), subtract(x, whole))
     return copysign(fraction, x), whole

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tracegraph import numpy
+from tracegraph.arrays.eager import apply
 from tracegraph.errors import BooleanMaskError
 from tracegraph.ir.op import get
 from tracegraph.numpy.dispatch import as_array, lifted
@@ -32,7 +33,9 @@ def getitem(x: Any, index: Any) -> Any:
     selection = parse(index, x.shape)
     y = x
     if not selection.is_whole(x.shape):
-        y = get("slice")(y, starts=selection.starts, steps=selection.steps, sizes=selection.sizes)
+        y = apply(
+            get("slice"), y, starts=selection.starts, steps=selection.steps, sizes=selection.sizes
+        )
     if selection.arrays:
         y = _gather(y, selection)
     if y is x or y.shape != selection.shape:
@@ -44,7 +47,7 @@ def getitem(x: Any, index: Any) -> Any:
 
 def _gather(x: Any, selection: Selection) -> Any:
     """Elements of the sliced array, the batch axes in place, the new axes still missing."""
-    y = get("gather")(x, *_batched(x, selection), dims=selection.dims)
+    y = apply(get("gather"), x, *_batched(x, selection), dims=selection.dims)
     if not selection.gathers and isinstance(x, Tracer):
         views.attach(y, x)  # all are integers: basic indexing, which makes a view
     return numpy.transpose(y, _batch_into_place(selection))
@@ -110,7 +113,8 @@ def updated(x: Any, index: Any, value: Any, how: str) -> Any:
     if not selection.arrays and selection.is_whole(x.shape):
         return value if how == "set" else getattr(numpy, how)(x, value)
     rest = selection.rest
-    return get(f"scatter_{how}")(
+    return apply(
+        get(f"scatter_{how}"),
         x,
         value,
         *_batched(x, selection),

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tracegraph import errors
 from tracegraph.ir.effects import TOKEN
+from tracegraph.ir.op import Op, get
 from tracegraph.ir.program import (
     NO_ATTRS,
     NO_HINTS,
@@ -32,9 +33,6 @@ from tracegraph.tracing import views
 from tracegraph.tracing.foreign import adopted, is_foreign
 from tracegraph.tracing.tracer import Tracer
 from tracegraph.user_source import user_source
-
-if TYPE_CHECKING:
-    from tracegraph.ir.op import Op
 
 
 class _Innermost(threading.local):
@@ -129,7 +127,7 @@ class Trace:
         if self.last_token is None:
             if self.parent is None:
                 operands, attrs = [Literal.of(False, TOKEN)], {"shape": TOKEN.shape}
-                (self.last_token,) = self.record(_op("broadcast_to"), operands, attrs)
+                (self.last_token,) = self.record(get("broadcast_to"), operands, attrs)
             else:
                 self.first_token = Value(TOKEN)
                 self.last_token = Tracer(self, self.first_token)
@@ -215,14 +213,14 @@ def recorder(args: Sequence[Any]) -> Trace | None:
 def bind(trace: Trace, op: Op, args: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
     """Record `op` on arguments: casts by its promotion rule, then the equation.
 
-    Called by `Op.__call__` only, whose `attrs` no one else has.
+    The equation keeps `attrs`: the caller gives the dict away.
     """
     atoms = tuple(map(trace.read, args))
     dtypes, types = op.application(tuple(map(_type, atoms)), attrs)
     if dtypes:
         atoms = tuple([cast(trace, a, d) for a, d in zip(atoms, dtypes, strict=True)])
     outputs = tuple(map(Value, types))
-    source = user_source(3)  # this, `Op.__call__`, and what calls that
+    source = user_source(3)  # this, `eager.apply`, and what calls that
     trace.eqns.append(Eqn(op, atoms, outputs, attrs or NO_ATTRS, (), source))
     if len(outputs) != 1:
         return tuple([Tracer(trace, value) for value in outputs])
@@ -243,15 +241,8 @@ def cast(trace: Trace, atom: Atom, dtype: np.dtype[Any]) -> Atom:
         value = atom.value.item() if atom.type.weak else atom.value
         return Literal.of(value, scalar_type(dtype, atom.type.weak))
     attrs = {"dtype": dtype, "weak": True} if atom.type.weak else {"dtype": dtype}
-    (tracer,) = trace.record(_op("cast"), [atom], attrs)
+    (tracer,) = trace.record(get("cast"), [atom], attrs)
     return tracer.atom
-
-
-@cache
-def _op(name: str) -> Op:
-    from tracegraph.ir.op import get  # imports this module
-
-    return get(name)
 
 
 def trace_region(

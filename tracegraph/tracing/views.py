@@ -17,10 +17,10 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from tracegraph.errors import EscapedTracerError, TracerWriteError
+from tracegraph.ir.op import Op, get
 from tracegraph.ir.program import Atom
 
 if TYPE_CHECKING:
-    from tracegraph.ir.op import Op
     from tracegraph.tracing.tracer import Tracer
 
 Strides = tuple[int, ...]
@@ -154,8 +154,6 @@ def store(tracer: Tracer, atom: Atom) -> None:
 
 
 def _record(view: View, name: str, operands: Sequence[Atom], **attrs: Any) -> Atom:
-    from tracegraph.ir.op import get
-
     (out,) = view.base.owner.record(get(name), operands, attrs)
     return out.atom
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from random import Random
 
 import ml_dtypes
@@ -15,12 +16,16 @@ from lowering.backends.host import HostBackend
 from lowering.lower import lower
 from lowering.plan.nodes import Graph
 from tracegraph import control
+from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
 from tracegraph.ir.types import ArrayType, type_of
 from tracegraph.tracing.trace import trace_program
 
-add, multiply, less, total, tanh, sin, negative, concatenate = map(
-    get, ("add", "multiply", "less", "sum", "tanh", "sin", "negative", "concatenate")
+add, subtract, multiply, divide, less = (
+    partial(apply, get(name)) for name in ("add", "subtract", "multiply", "divide", "less")
+)
+total, tanh, sin, log, negative, concatenate = (
+    partial(apply, get(name)) for name in ("sum", "tanh", "sin", "log", "negative", "concatenate")
 )
 
 
@@ -202,7 +207,7 @@ def test_empty_arrays():
 
 def test_floating_point_errors_are_silent():
     def risky(x):
-        return (get("divide")(x, get("subtract")(x, x)), get("log")(negative(x)))
+        return (divide(x, subtract(x, x)), log(negative(x)))
 
     with np.errstate(all="raise"):
         for found, nan in outcomes(risky, np.ones(3)):
