@@ -74,9 +74,13 @@ class UserObjects:
     """Owners by the semaphore that says when they are released.
 
     Semaphores are used again and never freed: the driver may call a destructor when Python is gone.
+
+    Raises:
+        RuntimeError: the system has no POSIX semaphores.
     """
 
     def __init__(self) -> None:
+        _libc()  # raises where there is none
         self._owners: dict[int, Any] = {}
         self._left: deque[int] = deque()  # those of graphs that Python has let go of, in turns
         self._unused: list[int] = []
@@ -100,9 +104,9 @@ class UserObjects:
 
     def leave(self, held: list[GraphDefinition], user_object: Any, semaphore: int) -> None:
         """Let go of a graph, and of its owners if nobody else has it. Any thread may call it."""
+        self._left.append(semaphore)  # before the destructor may count it up: see `_look`
         held.clear()
         driver.cuUserObjectRelease(user_object, 1)
-        self._left.append(semaphore)
         self._look(semaphore)
 
     def release(self, most: int = sys.maxsize) -> None:
@@ -119,6 +123,12 @@ class UserObjects:
             self._look(semaphore)
 
     def _look(self, semaphore: int) -> None:
+        """Release the owners of a semaphore that was counted up.
+
+        Threads may look at one semaphore at a time, and a thread at one that others have used again
+        meanwhile: one of them counts it down, and finds it in `_left`. A lock would not do, for
+        `leave` may be called by a garbage collection in the middle of any of this.
+        """
         if _libc().sem_trywait(ctypes.c_void_p(semaphore)) == 0:
             self._left.remove(semaphore)
             self._owners.pop(semaphore)
@@ -140,6 +150,11 @@ def _retain(graph: Any, user_object: Any) -> None:
 
 @cache
 def _libc() -> ctypes.CDLL:
+    if sys.platform == "win32":
+        raise RuntimeError(
+            "the CUDA backend needs a POSIX system: CUDA releases what graphs point to through "
+            "sem_post of the C library; on Windows, run under WSL 2"
+        )
     libc = ctypes.CDLL(None)
     libc.calloc.restype = ctypes.c_void_p
     libc.calloc.argtypes = ctypes.c_size_t, ctypes.c_size_t

@@ -209,6 +209,66 @@ def test_a_look_may_be_at_a_few_in_turns(driver, tie):
     del living
 
 
+def test_threads_may_look_at_a_semaphore_that_is_used_again_meanwhile(driver, tie, monkeypatch):
+    """One thread is about to look at a semaphore; another finds it first, and ties the next graph
+    to it. The first goes on when the driver has called the destructor of that one.
+    """
+    objects = UserObjects()
+    graph, first = tie(objects, "first")
+    driver.copy("first", "copy")
+    del graph
+    driver.destroy_graph("copy")
+
+    about_to_look, may_look = threading.Event(), threading.Event()
+    trywait = ctypes.CDLL(None).sem_trywait
+
+    def slow_trywait(semaphore):
+        if threading.current_thread() is slow:
+            about_to_look.set()
+            assert may_look.wait(10)
+        return trywait(semaphore)
+
+    libc = user_objects._libc()
+    monkeypatch.setattr(libc, "sem_trywait", slow_trywait)
+    failures = []
+
+    def look():
+        try:
+            objects.release()
+        except Exception as failure:
+            failures.append(failure)
+
+    slow = threading.Thread(target=look)
+    slow.start()
+    assert about_to_look.wait(10)
+    objects.release()
+    assert not alive(first)
+    graph, second = tie(objects, "second")
+    assert len(driver.references) == 1, "the semaphore is used again"
+    release = driver.cuUserObjectRelease
+
+    def release_and_let_look(user_object, count):
+        result = release(user_object, count)
+        if not driver.references[user_object]:
+            may_look.set()
+            slow.join()
+        return result
+
+    monkeypatch.setattr(driver, "cuUserObjectRelease", release_and_let_look)
+    del graph
+    gc.collect()
+    objects.release()
+    assert not failures
+    assert not alive(second)
+
+
+def test_windows_is_told_why_there_is_no_cuda_backend(monkeypatch):
+    user_objects._libc.cache_clear()
+    monkeypatch.setattr(user_objects, "sys", SimpleNamespace(platform="win32"))
+    with pytest.raises(RuntimeError, match="needs a POSIX system"):
+        UserObjects()
+
+
 @pytest.mark.parametrize("call", ["create", "retain"])
 def test_a_failure_leaves_no_user_object_and_no_owner(driver, tie, call, monkeypatch):
     objects = UserObjects()
