@@ -1,7 +1,8 @@
 """What schedules take beside what is estimated: ``python -m tests.bench.schedules``, on a GPU.
 
 Branches, as nodes and predicated, by kernels in a branch and elements; loops, by kernels in the
-body and steps in an iteration. The costs in `lowering.costs` are right if the faster one is chosen.
+body and steps in an iteration. The costs of `lowering.backends.cuda` are right if the faster one is
+chosen.
 """
 
 from __future__ import annotations

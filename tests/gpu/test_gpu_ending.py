@@ -8,10 +8,10 @@ from processes import end_of
 PRELUDE = """
 import numpy as np
 import tracegraph
-from lowering.cuda import ending
+from lowering.cuda.streams import shutdown
 from tracegraph import debug, fori_loop, while_loop
 
-ending.EXIT_SECONDS = 1.0
+shutdown.EXIT_SECONDS = 1.0
 
 def rise(x, **options):
     return while_loop(lambda x: (x > -1).all(), lambda x: x + 1, x, **options)

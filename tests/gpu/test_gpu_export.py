@@ -273,5 +273,4 @@ if sys.argv[1] == "dropped":
 
 @pytest.mark.parametrize("how", ["live", "dropped"])
 def test_a_process_with_an_exported_graph_in_flight_ends_cleanly(how):
-    for _ in range(5):
-        assert end_of(LEAVES_A_GRAPH, how) == (0, "", "")
+    assert end_of(LEAVES_A_GRAPH, how) == (0, "", "")

@@ -335,6 +335,7 @@ def test_a_process_ends_cleanly(name):
     assert end_of(ENDINGS[name]) == (0, "", "")
 
 
+@pytest.mark.soak
 def test_a_hundred_processes_end_cleanly():
     scripts = list(ENDINGS.values())
     with ThreadPoolExecutor(AT_ONCE) as pool:

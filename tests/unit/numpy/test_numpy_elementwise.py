@@ -18,7 +18,6 @@ UNARY = [
     "negative",
     "positive",
     "absolute",
-    "abs",
     "sign",
     "reciprocal",
     "square",
@@ -35,45 +34,33 @@ UNARY = [
     "cos",
     "tan",
     "arcsin",
-    "asin",
     "arccos",
-    "acos",
     "arctan",
-    "atan",
     "sinh",
     "cosh",
     "tanh",
     "arcsinh",
-    "asinh",
     "arccosh",
-    "acosh",
     "arctanh",
-    "atanh",
     "floor",
     "ceil",
     "trunc",
     "rint",
     "logical_not",
     "invert",
-    "bitwise_not",
-    "bitwise_invert",
     "isfinite",
     "isinf",
     "isnan",
     "signbit",
     "deg2rad",
-    "radians",
     "rad2deg",
-    "degrees",
     "conjugate",
-    "conj",
     "fabs",
     "modf",
     "real",
     "imag",
     "angle",
     "nan_to_num",
-    "around",
     "round",
     "fix",
     "sinc",
@@ -83,15 +70,11 @@ BINARY = [
     "subtract",
     "multiply",
     "divide",
-    "true_divide",
     "floor_divide",
     "remainder",
-    "mod",
     "fmod",
     "power",
-    "pow",
     "arctan2",
-    "atan2",
     "hypot",
     "logaddexp",
     "logaddexp2",
@@ -112,9 +95,7 @@ BINARY = [
     "bitwise_or",
     "bitwise_xor",
     "left_shift",
-    "bitwise_left_shift",
     "right_shift",
-    "bitwise_right_shift",
     "copysign",
     "nextafter",
     "heaviside",
@@ -122,6 +103,27 @@ BINARY = [
     "divmod",
     "isclose",
 ]
+ALIASES = {
+    "abs": "absolute",
+    "acos": "arccos",
+    "acosh": "arccosh",
+    "asin": "arcsin",
+    "asinh": "arcsinh",
+    "atan": "arctan",
+    "atan2": "arctan2",
+    "atanh": "arctanh",
+    "around": "round",
+    "bitwise_invert": "invert",
+    "bitwise_not": "invert",
+    "bitwise_left_shift": "left_shift",
+    "bitwise_right_shift": "right_shift",
+    "conj": "conjugate",
+    "radians": "deg2rad",
+    "degrees": "rad2deg",
+    "true_divide": "divide",
+    "mod": "remainder",
+    "pow": "power",
+}
 COMPOSED = [
     "xp.where(x > y, x, y)",
     "xp.where(x > 2, x, 1.5)",
@@ -188,7 +190,7 @@ def accepts(expression: str, values: dict[str, Any]) -> bool:
 )
 def test_functions_equal_numpys_on_every_dtype_it_takes(expression: str, dtype: str) -> None:
     values = arguments(dtype)
-    if "power" in expression or "pow(" in expression:
+    if "power" in expression:
         values = {k: abs(v) for k, v in values.items()}  # NumPy refuses negative powers of integers
     if "shift" in expression:
         values["y"] = np.clip(values["y"], 0, 3)
@@ -236,13 +238,18 @@ def test_functions_without_counterpart_in_numpy() -> None:
     assert_traced_equals_eager(elementwise.complex_, x, x)
 
 
+def test_aliases_are_the_same_function() -> None:
+    for alias, name in ALIASES.items():
+        assert getattr(tnp, alias) is getattr(tnp, name)
+
+
 def test_every_elementwise_function_stands_in_a_table() -> None:
     here = {
         n
         for n in tnp.__all__
         if getattr(getattr(tnp, n), "__module__", "") in (elementwise.__name__, ufuncs.__name__)
     }
-    tested = {*UNARY, *BINARY, *functions_in(COMPOSED), "erf", "complex_", "round_"}
+    tested = {*UNARY, *BINARY, *ALIASES, *functions_in(COMPOSED), "erf", "complex_", "round_"}
     assert here <= tested
 
 
