@@ -1,4 +1,20 @@
-"""CUDA C++ of a Plan's kernels, and how they are launched."""
+"""Code generation: the kernels of a Plan as one CUDA C++ translation unit.
+
+In comes a Plan. Out comes a `Unit`: source text that depends on the Plan only, so that compiled
+code can be cached by it, and for each kernel node its function, parameters, grid and block. Nothing
+here needs a GPU or a compiler. It may import `lowering.plan`, `lowering.hardware`, the access
+analyses of `lowering.fusion`, and `tracegraph.ir`.
+
+    translation_unit   Plan -> Unit: kernels, their parameters and their ranges of blocks
+    geometry           nest -> launch geometry; geometry_records holds the records
+    source_writer      C++ statements in nested blocks
+    expressions        scalar expressions -> statements; constants -> literals
+    flatten            index arithmetic over linear indices
+    maps, rows, scans  one folder for each large family of nests
+    scatters, prints, signals   updates, print records, conditions and counters
+    parameters         what a kernel is launched with
+    device             the CUDA C++ that every unit begins with; preamble joins its files
+"""
 
 from lowering.codegen.parameters import ConditionHandle, Parameter, TableEntry, Workspace
 from lowering.codegen.translation_unit import KernelCode, Unit, unit_source

@@ -1,4 +1,4 @@
-"""Constants as C++ text that has exactly their value."""
+"""C++ literals that keep the exact value and dtype of a constant."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _FLOAT, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 
 
 def constant(const: Const) -> str:
-    """The C++ expression of a constant, of exactly its dtype and value.
+    """The C++ literal of a constant, with exactly its dtype and value.
 
-    >>> from tracegraph.scalar import const
+    >>> from tracegraph.ir.scalar import const
     >>> constant(const(0.1, np.dtype(np.float64))), constant(const(-7, np.dtype(np.int64)))
     ('0x1.999999999999ap-4', '(-7ll)')
     """
@@ -34,9 +34,9 @@ def constant(const: Const) -> str:
 
 
 def wide_constant(const: Const) -> str:
-    """The C++ expression of a constant in the type that its dtype is computed with.
+    """The C++ literal of a constant in the type that its dtype is computed in.
 
-    >>> from tracegraph.scalar import const
+    >>> from tracegraph.ir.scalar import const
     >>> wide_constant(const(1.5, np.dtype(np.float16)))
     '0x1.8000000000000p+0f'
     """
@@ -46,7 +46,7 @@ def wide_constant(const: Const) -> str:
 def _integer(value: int, dtype: np.dtype[Any]) -> str:
     unsigned = "u" if dtype.kind == "u" else ""
     if dtype.itemsize < 4:
-        return f"{c_type(dtype)}({value})"  # there is no literal of these types
+        return f"{c_type(dtype)}({value})"  # C++ has no literals of these types
     suffix = unsigned + ("ll" if dtype.itemsize == 8 else "")
     if value >= 0:
         return f"{value}{suffix}"

@@ -1,4 +1,7 @@
-"""Scalar expressions as C++ statements: one variable for each distinct expression."""
+"""Common subexpression elimination while writing: one C++ variable for each distinct expression.
+
+Expressions are interned, so equal ones are the same object, and a name bound to it is found again.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ WIDE = "tg_i64"
 
 
 def template(texts: Mapping[str, str], dtype: np.dtype[Any], owner: str) -> str:
-    """The C++ text for operands of a dtype.
+    """The C++ template of an op or combiner for operands of a dtype.
 
     Raises:
         TypeError: there is none for this kind of dtype.
@@ -47,23 +50,23 @@ def template(texts: Mapping[str, str], dtype: np.dtype[Any], owner: str) -> str:
 
 
 def round_to(dtype: np.dtype[Any], text: str) -> str:
-    """A computed value as it is stored."""
+    """A value of the computing type, converted to the type in memory."""
     return f"tg_cast<{c_type(dtype)}>({text})" if is_half(dtype) else text
 
 
 def widen(dtype: np.dtype[Any], text: str) -> str:
-    """A stored value as it is computed with."""
+    """A value of the type in memory, converted to the computing type."""
     return f"tg_cast<{value_type(dtype)}>({text})" if is_half(dtype) else text
 
 
 def combine(combiner: Combiner, dtype: np.dtype[Any], left: str, right: str) -> str:
-    """The combination of two values of `value_type(dtype)`."""
+    """The text that combines two values of `value_type(dtype)`."""
     text = template(combiner.c, dtype, f"combiner {combiner.name}")
     return text.format(left, right, T=value_type(dtype))
 
 
 def fits_int(limits: tuple[int, int] | None) -> bool:
-    """Whether an index between these bounds fits 32 bits."""
+    """Whether an index with these bounds fits 32 bits."""
     return limits is not None and limits[0] > -INT_LIMIT and limits[1] < INT_LIMIT
 
 
@@ -89,7 +92,7 @@ def expr_type(expr: Expr) -> str:
 
 
 def pending(writer: SourceWriter, roots: Iterable[Expr]) -> list[Expr]:
-    """The roots and all below them that is not yet computed, operands before users."""
+    """The subexpressions that have no name yet, in topological order."""
     order: list[Expr] = []
     seen: set[Expr] = set()
     stack = [(root, False) for root in reversed(tuple(roots))]
@@ -105,7 +108,7 @@ def pending(writer: SourceWriter, roots: Iterable[Expr]) -> list[Expr]:
 
 
 def compute(writer: SourceWriter, roots: Iterable[Expr]) -> None:
-    """Write the statements that compute the roots and all below them that is not yet computed."""
+    """Write the statements that compute the roots."""
     for expr in pending(writer, roots):
         if isinstance(expr, Const):
             writer.bind(expr, constant(expr))
@@ -116,7 +119,7 @@ def compute(writer: SourceWriter, roots: Iterable[Expr]) -> None:
 
 
 def hoist(writer: SourceWriter, roots: Iterable[Expr], axis: Expr) -> None:
-    """Compute what the roots need and does not depend on an axis, ahead of the loop over it."""
+    """Loop-invariant code motion: compute what the roots need and what an axis does not change."""
     order = pending(writer, roots)
     moving: set[Expr] = set()
     for expr in order:
@@ -133,28 +136,28 @@ def index(writer: SourceWriter, expr: Expr) -> str:
 
 
 def value(writer: SourceWriter, expr: Expr) -> str:
-    """The text of a computed expression, of exactly the C++ type of its dtype."""
+    """The text of a computed expression, in the C++ type of its dtype."""
     name = _named(writer, expr)
     exact = c_type(expr.dtype)
     return name if isinstance(expr, Const) or expr_type(expr) == exact else cast(exact, name)
 
 
 def operand(writer: SourceWriter, expr: Expr) -> str:
-    """The text of a computed expression in the type that it is computed with."""
+    """The text of a computed expression, in the type that its dtype is computed in."""
     if isinstance(expr, Const):
         return wide_constant(expr)
     return widen(expr.dtype, value(writer, expr))
 
 
 def write_store(writer: SourceWriter, store: Store, text: str) -> None:
-    """Write one flat store, of a text instead of the store's own value."""
+    """Write one flat store of a text that replaces the store's own value."""
     target = f"{writer.pointers[store.buffer]}[{index(writer, store.indices[0])}]"
     guard = "" if store.guard is None else f"if ({value(writer, store.guard)}) "
     writer.line(f"{guard}{target} = {text};")
 
 
 def stored(stores: Iterable[Store]) -> list[Expr]:
-    """All expressions that stores use directly."""
+    """The indices, values and guards of stores."""
     return [
         root
         for store in stores
@@ -173,7 +176,7 @@ def _named(writer: SourceWriter, expr: Expr) -> str:
 def _text(writer: SourceWriter, expr: Expr) -> str:
     write: Callable[[SourceWriter, Any], str] | None = _WRITERS.get(type(expr))
     if write is None:
-        raise KeyError(f"{expr} stands for nothing here: it is no axis or result of this nest")
+        raise KeyError(f"{expr} is no axis or result of this nest")
     return write(writer, expr)
 
 
@@ -182,7 +185,7 @@ def _sum(writer: SourceWriter, expr: Sum) -> str:
     reach = abs(expr.offset)
     for limits, (_, factor) in zip(ends, expr.terms, strict=True):
         reach += INT_LIMIT if limits is None else max(map(abs, limits)) * abs(factor)
-    widen = reach >= INT_LIMIT  # some partial sum may not fit, even if the whole does
+    widen = reach >= INT_LIMIT  # a partial sum may overflow even where the whole does not
     parts: list[str] = []
     for term, factor in expr.terms:
         name = index(writer, term)
@@ -197,7 +200,7 @@ def _sum(writer: SourceWriter, expr: Sum) -> str:
 
 
 def _unsigned(writer: SourceWriter, dividend: Expr, operation: str, divisor: int) -> str | None:
-    """`dividend operation divisor` in unsigned arithmetic, which is cheaper.
+    """`dividend operation divisor` in unsigned arithmetic, which takes fewer instructions.
 
     None if the dividend may be negative.
     """
@@ -273,4 +276,4 @@ _WRITERS: dict[type[Expr], Callable[[SourceWriter, Any], str]] = {
     AsValue: lambda writer, e: f"tg_cast<{c_type(e.dtype)}>({index(writer, e.operand)})",
     AsIndex: lambda writer, e: cast(WIDE, value(writer, e.operand)),
 }
-"""How each expression that is not bound is written; its operands are computed already."""
+"""The text of each kind of expression; its operands are computed already."""

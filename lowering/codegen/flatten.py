@@ -1,8 +1,8 @@
-"""Expressions over the axes of a nest, rewritten over linear indices.
+"""Linearisation: expressions over the axes of a nest, rewritten over linear indices.
 
-A thread knows the number of its point, not the index along each axis. Replacing axis k by
-`point // stride % extent` lets the folding of index arithmetic do the rest: an access that runs
-through a buffer in the order of the space becomes `buffer[point]`, and unused axes cost nothing.
+A thread knows its linear index, not the index along each axis. Axis k becomes
+`point // stride % extent`, and simplification does the rest: a row-major access becomes
+`buffer[point]`, and axes that no access uses cost nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tracegraph.ir.scalar import Axis, Expr, Load, floor_divide, modulo
 from tracegraph.ir.subexpressions import Substitution, subexpressions
 
 POINT, STEP = -1, -2
-"""Axis numbers of the two linear indices: over independent axes, and over those walked in order."""
+"""Axis numbers of the two linear indices: over independent axes, and over sequential ones."""
 
 
 def linear_axis(number: int, extents: tuple[int, ...]) -> Axis:
@@ -25,10 +25,10 @@ def linear_axis(number: int, extents: tuple[int, ...]) -> Axis:
 
 
 class Flattener:
-    """Rewrites the expressions of one nest; what they share is rewritten once.
+    """Rewrites the expressions of one nest; a shared subexpression is rewritten once.
 
-    After it, every Load has one index, the position in its buffer, and `Axis` stands for a linear
-    index only. `axes` maps each of these to the (number, extent) of the axes that it runs over.
+    Afterwards every Load has one index, its position in the buffer, and every `Axis` is a linear
+    index. `axes` maps each linear index to the (number, extent) of the axes that it covers.
     """
 
     def __init__(self, axes: dict[int, list[tuple[int, int]]]) -> None:
@@ -43,7 +43,7 @@ class Flattener:
     def __call__(self, expr: Expr) -> Expr:
         """The expression over linear indices."""
         flat = self._flat
-        for part in subexpressions((expr,)):  # operands first: it never recurses deeply
+        for part in subexpressions((expr,)):  # operands first, so nothing recurses deeply
             if part in flat:
                 continue
             new = flat[part]

@@ -1,6 +1,7 @@
-"""Launch geometry: how many blocks a nest gets, and what each of their threads does.
+"""Launch geometry: the blocks and threads of each nest, and the work of each thread.
 
-All sizes are static, so geometry is decided here, before any text is written.
+All sizes are static, so geometry is decided before any text is written. Thresholds without a figure
+follow from the hardware limit that they name; no benchmark has varied them alone.
 """
 
 from __future__ import annotations
@@ -27,13 +28,19 @@ from lowering.codegen.rows.accumulator_layout import (
     partial_offsets,
 )
 from lowering.codegen.rows.cluster_geometry import (
-    MOST_ROW_THREADS,
     cluster_of,
     cluster_threads,
     most_row_threads,
 )
 from lowering.codegen.rows.row_geometry import row_geometry, steps_kept
-from lowering.fusion.access_patterns import VECTOR_BYTES, WORD_BYTES, loop_is_contiguous
+from lowering.fusion.access_patterns import loop_is_contiguous
+from lowering.hardware import (
+    MOST_BLOCK_THREADS,
+    SHARED_BYTES,
+    VECTOR_BYTES,
+    WARP,
+    WORD_BYTES,
+)
 from lowering.plan.kernel import (
     Accumulator,
     MapNest,
@@ -48,34 +55,48 @@ from lowering.plan.rounding import ceil_div, power_of_two
 from tracegraph.ir.scalar import Load
 
 MOST_THREADS = 256
-FEWEST_THREADS = 32
+"""Threads of a block: eight such blocks fill a multiprocessor, so the tail of a grid is short."""
+
 VECTORS_PER_THREAD = 2
+"""Independent loads of each thread. Large maps reach 96 to 100 % of a copy with two (H200)."""
+
 FEW_WIDE = 8
-"""Points for each thread that runs, below which elements of eight bytes are no vectors: on an H200,
-sines of 2**20 float64 take 4.4 us then, and else 5.0."""
-SHARED_LIMIT = 48 << 10
-LONG_WALK = 64
-MOST_WALKERS = 4096
+"""Points for each resident thread, below which elements of eight bytes are not vectorised: sines of
+2**20 float64 take 4.4 us then, and 5.0 with vectors (H200)."""
+
+LONG_SCATTER = 64
+"""Sequential updates from which several threads share a point, each with its own targets."""
+
+MOST_OWNERS = 4096
+"""Threads that share the updates of all points: each evaluates every target's index."""
+
 LONG_LINE = 256
-LEAST_SHARE = 4096
-MOST_SHARES = 2048
+"""Steps of a scan from which a block has work for each of its threads."""
+
+LEAST_SPLIT = 4096
+"""Steps of a scan for each block that shares a line: it reads them twice."""
+
+MOST_SPLITS = 2048
+"""Blocks that share the lines of a scan. Each polls the partials of all before it."""
+
 MOST_LONG_LINES = 2048
+"""Lines of a scan up to which each gets a block; with more, a thread for each fills the device."""
 
 
 def block_threads(nests: tuple[CanonicalNest, ...]) -> int:
-    """Threads in each block of a kernel of nests: a power of two, as few as these can use."""
+    """Threads of each block of a kernel: a power of two, no more than its nests can use."""
     wanted = max((_demand(nest) for nest in nests), default=1)
     rows = [nest for nest in nests if isinstance(nest, RowNest)]
     most = max((_most_row_threads(nest) for nest in rows), default=MOST_THREADS)
-    threads = min(max(power_of_two(wanted), FEWEST_THREADS), most)
+    threads = min(max(power_of_two(wanted), WARP), most)
     widest = max((accumulator_bytes(nest_accumulators(nest)) for nest in rows), default=1)
-    while threads * widest > SHARED_LIMIT - TICKET_SHARED_BYTES and threads > 1:
+    while threads * widest > SHARED_BYTES - TICKET_SHARED_BYTES and threads > 1:
         threads //= 2
     return threads
 
 
 def nest_geometry(nest: CanonicalNest, threads: int, cluster: int = 1) -> LaunchGeometry:
-    """The geometry of one nest in blocks of `threads` threads; of rows, in clusters of blocks."""
+    """The geometry of one nest, in blocks of `threads` threads and clusters of `cluster` blocks."""
     match nest:
         case MapNest():
             found = find_transpose(nest)
@@ -95,9 +116,9 @@ def nest_geometry(nest: CanonicalNest, threads: int, cluster: int = 1) -> Launch
 
 
 def map_geometry(nest: MapNest, threads: int) -> MapGeometry:
-    """Geometry of independent points: the one place that decides what a thread takes on.
+    """Geometry of independent points.
 
-    That is one point, or one vector, for as long as there are not more threads than run together.
+    A thread has one point, or one vector, until there are more threads than are resident.
     """
     points = prod(nest.space)
     if points < records.MANY_THREADS:
@@ -114,7 +135,7 @@ def map_geometry(nest: MapNest, threads: int) -> MapGeometry:
 
 
 def tile_geometry(nest: MapNest, found: Transpose, threads: int) -> TileGeometry:
-    """Geometry of a map with a transpose."""
+    """Geometry of a map that is staged in shared memory: one tile for each block."""
     transposed = found.stored, found.loaded
     tiles = prod(found.tiles(axis, nest.space) for axis in transposed)
     others = prod(extent for axis, extent in enumerate(nest.space) if axis not in transposed)
@@ -122,19 +143,19 @@ def tile_geometry(nest: MapNest, found: Transpose, threads: int) -> TileGeometry
 
 
 def scan_geometry(nest: ScanNest, threads: int) -> ScanGeometry:
-    """Geometry of a running fold.
+    """Geometry of a scan.
 
-    float16 and bfloat16 are always folded in order, for they are rounded at each step. So is all
-    that shares its kernel with reductions whose shared memory leaves less than a warp to a block.
+    A thread for each line folds float16 and bfloat16, which are rounded at each step, and nests in
+    kernels whose blocks are smaller than a warp.
     """
     length, dtype = nest.space[nest.axis], nest.store.value.dtype
     lines = prod(n for axis, n in enumerate(nest.space) if axis != nest.axis) if length else 0
-    together = length >= LONG_LINE and lines <= MOST_LONG_LINES and not is_half(dtype)
-    together = together and threads >= records.WARP
-    if together:
+    by_block = length >= LONG_LINE and lines <= MOST_LONG_LINES and not is_half(dtype)
+    by_block = by_block and threads >= WARP
+    if by_block:
         splits = 1
         if 0 < lines < FULL_DEVICE:
-            splits = max(1, min(MOST_SHARES // lines, length // LEAST_SHARE))
+            splits = max(1, min(MOST_SPLITS // lines, length // LEAST_SPLIT))
         geometry = ScanGeometry(
             threads, True, lines * splits, threads * max(dtype.itemsize, 8), splits
         )
@@ -150,12 +171,12 @@ def scan_geometry(nest: ScanNest, threads: int) -> ScanGeometry:
 def scatter_geometry(steps: int, points: int, threads: int) -> ScatterGeometry:
     """Geometry of updates: `steps` of them in order, at each of `points` independent points.
 
-    Walking costs little beside updating, which waits for memory; so a long walk with few points is
-    made by many threads, each of which updates little.
+    An index costs little beside an update, which waits for memory. So many threads evaluate all
+    indices of a point, and each updates the targets that it owns.
     """
     owners = 1
-    if steps >= LONG_WALK and points:
-        owners = max(1, min(power_of_two(steps) // 8, MOST_WALKERS // power_of_two(points)))
+    if steps >= LONG_SCATTER and points:
+        owners = max(1, min(power_of_two(steps) // 8, MOST_OWNERS // power_of_two(points)))
     return ScatterGeometry(threads, owners, ceil_div(points * owners, threads) if steps else 0)
 
 
@@ -175,7 +196,7 @@ def _demand(nest: CanonicalNest) -> int:
 
 
 def _most_row_threads(nest: RowNest) -> int:
-    """The threads that a block may have: several passes are made by as many as keep the row."""
+    """The most threads of a block: for several passes, as many as keep the row in registers."""
     if len(nest.passes) == 1:
         return MOST_THREADS
     if cluster_of(nest) > 1:
@@ -183,5 +204,5 @@ def _most_row_threads(nest: RowNest) -> int:
     lanes = power_of_two(ceil_div(prod(nest.loop), steps_kept(nest)))
     if loop_is_contiguous(nest):
         return min(max(lanes, MOST_THREADS), most_row_threads(nest))
-    neighbours = min(32, power_of_two(prod(nest.space)))
-    return min(max(lanes * neighbours, MOST_THREADS), MOST_ROW_THREADS)
+    neighbours = min(WARP, power_of_two(prod(nest.space)))
+    return min(max(lanes * neighbours, MOST_THREADS), MOST_BLOCK_THREADS)

@@ -1,4 +1,4 @@
-"""The kinds of nest that code is written for: a reduction is rows with one pass."""
+"""Canonical nests: the kinds that code is written for. A reduction is rows with one pass."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ CanonicalNest = MapNest | RowNest | ScanNest | ScatterNest | PrintNest
 
 
 def canonical(nest: Nest) -> CanonicalNest:
-    """The nest, a reduction as what it is: one pass over each row that stores nothing."""
+    """The nest; a reduction becomes one pass over each row that stores nothing."""
     return as_rows(nest) if isinstance(nest, ReduceNest) else nest

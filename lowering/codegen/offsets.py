@@ -1,16 +1,16 @@
-"""Offsets: where arrays that follow each other begin, such that they may be accessed by vectors."""
+"""Offsets of consecutive arrays that are aligned for vector accesses."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import accumulate
 
-from lowering.fusion.access_patterns import VECTOR_BYTES
+from lowering.hardware import VECTOR_BYTES
 from lowering.plan.rounding import round_up
 
 
 def offsets_of(sizes: Iterable[int]) -> list[int]:
-    """Where arrays of so many bytes begin, and where the last ends, with what pads it.
+    """The begin of each array, given their sizes in bytes, and the padded end of the last.
 
     >>> offsets_of([4, 40])
     [0, 16, 64]

@@ -1,4 +1,4 @@
-"""Kernel parameters: what a generated kernel is launched with, each eight bytes wide."""
+"""Kernel parameters: what a generated kernel is launched with. Each is eight bytes wide."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ class ConditionHandle:
 
 @dataclass(frozen=True, slots=True)
 class StopFlag:
-    """The address of a 32-bit word in device memory: not zero while loops are to end."""
+    """The address of a 32-bit word in device memory. While it is not zero, loops end."""
 
 
 @dataclass(frozen=True, slots=True)
 class FailureWord:
-    """The address of 64 bits in mapped host memory: zero, or 1 + the number of a failure."""
+    """The address of a 64-bit word in mapped host memory: 0, or 1 + the number of a failure."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepCount:
-    """The address of a signed 64-bit number in mapped host memory: the steps of a monitor."""
+    """The address of a signed 64-bit number in mapped host memory: the steps a monitor counts."""
 
     monitor: int
 
@@ -39,7 +39,7 @@ class PrintRing:
 
 @dataclass(frozen=True, slots=True)
 class PrintSite:
-    """The number by which the print ring knows print `site` of the Plan and its records."""
+    """The number under which the print ring registered print `site` of the Plan."""
 
     site: int
     record: Record
@@ -47,9 +47,9 @@ class PrintSite:
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """The address of memory of the node's own, 256-byte aligned.
+    """The address of memory that the node owns, 256-byte aligned.
 
-    It is zero before the first launch, and must not be touched between launches.
+    It is zero before the first launch, and keeps its content between launches.
     """
 
     nbytes: int
@@ -57,13 +57,13 @@ class Workspace:
 
 @dataclass(frozen=True, slots=True)
 class TableEntry:
-    """The address of 64 bits in device memory, which have the address of a buffer."""
+    """The address of a 64-bit word in device memory that holds the address of a buffer."""
 
     buffer: Buffer
 
 
 Channel = StopFlag | FailureWord | StepCount | PrintRing | PrintSite
-"""What connects a kernel with the host while it runs."""
+"""Parameters through which a running kernel communicates with the host."""
 
 Parameter = Buffer | TableEntry | ConditionHandle | Channel | Workspace
 """What a kernel is launched with. A buffer is passed as its address."""

@@ -1,4 +1,4 @@
-"""The device C++ that every generated unit begins with, and the C++ names of dtypes in it."""
+"""The CUDA C++ that every unit begins with, and the C++ types of dtypes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def c_type(dtype: np.dtype[Any]) -> str:
 
 
 def value_type(dtype: np.dtype[Any]) -> str:
-    """The C++ type that scalar programs compute with: float for the 16-bit floats, else `c_type`.
+    """The C++ type that scalar expressions are computed in: float for 16-bit floats, else `c_type`.
 
     >>> value_type(np.dtype(np.float16))
     'float'
@@ -49,7 +49,7 @@ def kind(dtype: np.dtype[Any]) -> str:
 
 
 def is_half(dtype: np.dtype[Any]) -> bool:
-    """Whether a dtype is float16 or bfloat16, which are stored but not computed with."""
+    """Whether a dtype is float16 or bfloat16: kept in memory, computed in float."""
     return dtype == np.float16 or dtype == bfloat16
 
 
@@ -66,6 +66,6 @@ _PARTS = (
 
 @cache
 def preamble() -> str:
-    """The C++ text itself: types, casts and functions, all named ``tg_…``."""
+    """The files of `device`, joined. All names begin with ``tg_``."""
     package = files("lowering.codegen").joinpath("device")
     return "\n".join(package.joinpath(name).read_text("utf-8") for name in _PARTS)

@@ -1,8 +1,8 @@
-"""Records: how a print's arguments lie in the print ring.
+"""Layout of a record in the print ring.
 
-A record is a head, the number of the print and the bytes of the record, and then the arguments.
-Record and arguments start at multiples of 16, and so does the ring's size: no element is cut where
-the ring begins anew.
+A record is a head (the number of the print site, the bytes of the record) and then the arguments.
+Records and arguments begin at multiples of 16 bytes, and the ring's size is one, so no element is
+split where the ring wraps around.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ HEAD_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The types of the arguments, where each starts, and the size of the whole."""
+    """The types and offsets of the arguments, and the size of the record."""
 
     types: tuple[ArrayType, ...]
     offsets: tuple[int, ...]
@@ -29,7 +29,7 @@ class Record:
 
     @classmethod
     def of(cls, types: Iterable[ArrayType]) -> Record:
-        """The record of arguments of these types.
+        """The layout for arguments of these types.
 
         >>> Record.of([ArrayType("bool", (3,)), ArrayType("float64")]).offsets
         (16, 32)

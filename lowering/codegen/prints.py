@@ -1,6 +1,6 @@
-"""The text of a PrintNest: one block writes a record into the print ring.
+"""The text of a PrintNest: one block appends a record to the print ring.
 
-Prints run one after the other on a device, so that no other kernel moves the ring's head.
+Prints run one after the other on a device, so no other kernel moves the ring's head meanwhile.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tracegraph.ir.types import ArrayType
 
 
 def print_site(nest: PrintNest) -> PrintSite:
-    """The parameter that says which print it is, and how its records lie."""
+    """The parameter that identifies the print, with the layout of its records."""
     types = (ArrayType(a.value.dtype, a.shape) for a in nest.arguments)
     return PrintSite(nest.site, Record.of(types))
 
@@ -27,7 +27,7 @@ def print_site(nest: PrintNest) -> PrintSite:
 def write_print(writer: SourceWriter, nest: PrintNest, geometry: PrintGeometry) -> None:
     """Write the nest; `thread` is declared.
 
-    A record that does not fit is counted, and not written.
+    A record that does not fit is counted and dropped.
     """
     site = print_site(nest)
     record, ring = site.record, writer.names[PrintRing()]

@@ -1,4 +1,4 @@
-"""The text of a ScatterNest: updates that may meet run in order, the others in parallel."""
+"""The text of a ScatterNest: updates that may collide run in order, the others in parallel."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from lowering.plan.kernel import ScatterNest, Store
 def write_scatter(writer: SourceWriter, nest: ScatterNest, geometry: ScatterGeometry) -> None:
     """Write the nest; `block` and `thread` are declared, and the block is the nest's own."""
     axes = list(enumerate(nest.space))
-    walked, free = axes[: nest.repeats], axes[nest.repeats :]
-    flat = Flattener({STEP: walked, POINT: free})
+    sequential, parallel = axes[: nest.repeats], axes[nest.repeats :]
+    flat = Flattener({STEP: sequential, POINT: parallel})
     store = flat.store(nest.store)
     points, steps = prod(nest.space[nest.repeats :]), prod(nest.space[: nest.repeats])
     with each_point(
@@ -55,10 +55,10 @@ def write_scatter(writer: SourceWriter, nest: ScatterNest, geometry: ScatterGeom
 
 
 def _update_owned(writer: SourceWriter, nest: ScatterNest, store: Store, owners: int) -> None:
-    """Make the update if the thread owns its target: what is the same for all comes first.
+    """Make the update if the thread owns its target.
 
-    Targets are dealt out by multiplicative hashing (Knuth, The Art of Computer Programming, 6.4),
-    since their positions often have a common factor.
+    Targets are assigned to owners by multiplicative hashing (Knuth, The Art of Computer
+    Programming, 6.4), since their positions often have a common factor.
     """
     position = store.indices[0]
     guards = [] if store.guard is None else [store.guard]

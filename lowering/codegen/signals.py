@@ -1,4 +1,4 @@
-"""The text of signals: what one thread tells the graph, or the host by mapped memory."""
+"""The text of signals: conditions for the graph, step counts and failures for the host."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STOPPED = "stopped"
 
 
 def signal_parameters(signals: Iterable[Signal], loops: Set[int]) -> Iterator[Parameter]:
-    """What signals need. `loops` are the conditions of while nodes: only they can be stopped."""
+    """The parameters of signals. `loops` are the conditions of while nodes."""
     for signal in signals:
         match signal:
             case SetCondition(condition=condition):
@@ -33,13 +33,13 @@ def signal_parameters(signals: Iterable[Signal], loops: Set[int]) -> Iterator[Pa
 
 
 def write_stop_check(writer: SourceWriter, signals: Iterable[Signal]) -> None:
-    """Load the stop flag if a signal needs it: first of all, so that the load costs no time."""
+    """Load the stop flag if a signal needs it: first, to overlap the load with other work."""
     if any(isinstance(s, SetCondition) and s.condition in writer.loops for s in signals):
         writer.line(f"const tg_u32 {STOPPED} = *{writer.names[StopFlag()]};")
 
 
 def write_results(writer: SourceWriter, stores: Iterable[Store], signals: Iterable[Signal]) -> None:
-    """Write flat stores and signals: everything is computed before the first of them."""
+    """Write flat stores and signals. Everything is computed before the first of them."""
     stores, signals = tuple(stores), tuple(signals)
     compute(writer, [*stored(stores), *(signal.value for signal in signals)])
     for store in stores:

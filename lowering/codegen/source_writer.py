@@ -13,14 +13,14 @@ from tracegraph.ir.scalar import Expr
 class SourceWriter:
     """Statements in nested C++ blocks.
 
-    A name that is bound in a block is known until the block ends, as in C++.
+    A name bound in a block is known until the block ends, as in C++.
     """
 
     def __init__(
         self, pointers: Mapping[Buffer, str], names: Mapping[Parameter, str], loops: Set[int]
     ) -> None:
         self.pointers = pointers
-        self.names = names  # of the parameters that are no buffers
+        self.names = names  # of parameters that are not buffers
         self.loops = loops  # the conditions of while nodes
         self._lines: list[str] = []
         self._depth = 1
@@ -29,7 +29,7 @@ class SourceWriter:
 
     @property
     def text(self) -> str:
-        """What was written."""
+        """The lines written so far."""
         return "".join(line + "\n" for line in self._lines)
 
     def line(self, text: str) -> None:
@@ -49,30 +49,30 @@ class SourceWriter:
 
     @contextmanager
     def unrolled(self, head: str) -> Iterator[None]:
-        """Write a loop to be unrolled: only so can arrays that it indexes be registers."""
+        """Write a loop that is unrolled, so that arrays it indexes stay in registers."""
         self.line("#pragma unroll")
         with self.block(head):
             yield
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """Forget at the end what is bound inside, though its variables remain."""
+        """Names bound inside are forgotten at the end; the C++ variables stay."""
         self._scopes.append({})
         yield
         self._scopes.pop()
 
     def bind(self, expr: Expr, text: str) -> None:
-        """Let `text` stand for an expression until the block ends."""
+        """Name an expression until the block ends."""
         self._scopes[-1][expr] = text
 
     def name(self, expr: Expr) -> str | None:
-        """What stands for an expression, or None if it was not computed here or outside."""
+        """The name of an expression, or None if it is not bound in this block or around it."""
         for scope in reversed(self._scopes):
             if expr in scope:
                 return scope[expr]
         return None
 
     def fresh(self) -> str:
-        """A variable name that is used nowhere else in the kernel."""
+        """A variable name that is unique in the kernel."""
         self._fresh += 1
         return f"v{self._fresh - 1}"

@@ -1,4 +1,4 @@
-"""The C++ text of all kernels of a Plan: one translation unit, and how each kernel is launched."""
+"""The translation unit of a Plan: the CUDA C++ of all kernels, and how each is launched."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from lowering.codegen.scans.scans import write_scan
 from lowering.codegen.scatters import write_scatter
 from lowering.codegen.signals import signal_parameters
 from lowering.codegen.source_writer import SourceWriter
-from lowering.plan.buffer import Buffer
+from lowering.plan.buffer import Buffer, overlap
 from lowering.plan.kernel import Kernel, MapNest, PrintNest, RowNest, ScanNest, ScatterNest
 from lowering.plan.nest_analysis import nest_loads, nest_signals, nest_stores
 from lowering.plan.nodes import KernelNode, WhileNode, walk
@@ -62,11 +62,11 @@ class KernelCode:
     block: tuple[int, int, int]
     shared_bytes: int
     cluster: int = 1
-    """Blocks that run together, where the device has clusters."""
+    """Blocks of a thread block cluster, on devices that have them."""
 
     @property
     def buffers(self) -> set[Buffer]:
-        """What the kernel reads or writes, whether it has the address or finds it in the table."""
+        """The buffers that the kernel accesses, by a parameter or through the pointer table."""
         by_table = {p.buffer for p in self.parameters if isinstance(p, TableEntry)}
         return by_table | {p for p in self.parameters if isinstance(p, Buffer)}
 
@@ -78,22 +78,22 @@ class KernelCode:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A translation unit and what each kernel node of the Plan launches of it."""
+    """A translation unit, and the kernel of it that each kernel node launches."""
 
     source: str
     kernels: Mapping[KernelNode, KernelCode]
 
 
 def unit_source(plan: Plan) -> Unit:
-    """The C++ translation unit of a Plan's kernels, those of loop bodies and branches included.
+    """The translation unit of a Plan's kernels, those of loop bodies and branches included.
 
-    Kernels with the same text share one function. The text depends on the Plan only, so that what
-    was compiled can be cached by it.
+    Kernels with the same text share one function. The text depends on the Plan only, so compiled
+    code can be cached by it.
     """
     names: dict[str, str] = {}
     kernels: dict[KernelNode, KernelCode] = {}
     functions: list[str] = []
-    # copies of a loop's body share kernels
+    # unrolled copies of a loop's body share kernels
     written: dict[tuple[Kernel, bool], tuple[str, KernelCode]] = {}
     top, by_table = frozenset(plan.graph.nodes), frozenset(plan.tabled)
     loops = {node.condition for node in walk(plan.graph) if isinstance(node, WhileNode)}
@@ -106,7 +106,7 @@ def unit_source(plan: Plan) -> Unit:
             written[node.kernel, bool(tabled)] = found
         text, code = written[node.kernel, bool(tabled)]
         if text not in names:
-            prefix = f"{plan.name}_"  # keeps clear of the functions of C++
+            prefix = f"{plan.name}_"  # cannot collide with functions of C++
             name = prefix + node.kernel.name.removeprefix(prefix)
             names[text] = _identifier(name, taken=names.values())
             functions.append(text.replace(NAME, names[text]))
@@ -115,14 +115,14 @@ def unit_source(plan: Plan) -> Unit:
 
 
 FEW_BLOCKS = 16
-"""Blocks of a kernel that lets the next one be put on the device at once, while it runs.
+"""Blocks up to which a kernel triggers programmatic dependent launch at its begin.
 
-On an H200, a chain of kernels of 8 blocks takes 0.67 us each then, and 0.72 where the next one has
-to wait until blocks end. Of more blocks, each pays for saying so, and the next takes their room.
+A chain of kernels of 8 blocks takes 0.67 us each with the trigger and 0.72 without (H200). In
+larger grids each block pays for the trigger, and the dependent kernel occupies their slots.
 """
 
 NAME = "KERNEL_NAME"
-"""Stands for the function's name until it is known that no other kernel has the same text."""
+"""Placeholder for the function's name, so that texts can be compared."""
 
 
 def kernel_text(
@@ -133,13 +133,13 @@ def kernel_text(
 ) -> tuple[str, KernelCode]:
     """The function of a kernel, called `NAME`, and how it is launched.
 
-    `offsets` places scratch buffers: one that is only read, but overlaps another that is written,
-    is not declared free of aliases. `loops` are the conditions of while nodes. Addresses of what is
-    `tabled` are read from a table.
+    `offsets` places scratch buffers. A buffer that is only read gets `__restrict__` unless it
+    overlaps one that is written. `loops` are the conditions of while nodes. The addresses of
+    `tabled` buffers are read from the pointer table.
     """
     nests = tuple(coarsened(canonical(nest)) for nest in kernel.nests)
     cluster = max(map(cluster_of, nests), default=1)
-    if cluster > 1:  # those with clusters first: each is to begin where a cluster does
+    if cluster > 1:  # clustered nests first, so that each begins at a cluster
         nests = tuple(sorted(nests, key=lambda nest: cluster_of(nest) == 1))
     threads = block_threads(nests)
     geometries = [nest_geometry(n, threads, cluster if cluster_of(n) > 1 else 1) for n in nests]
@@ -147,7 +147,7 @@ def kernel_text(
     buffers = tuple(dict.fromkeys([*read, *written]))
     others = tuple(dict.fromkeys(p for nest in nests for p in _parameters(nest, loops)))
     workspace = sum(
-        round_up(s.workspace_bytes, ALIGNMENT) for s in geometries if isinstance(s, _Working)
+        round_up(s.workspace_bytes, ALIGNMENT) for s in geometries if isinstance(s, _WithWorkspace)
     )
     sharing = [
         s
@@ -191,12 +191,12 @@ def kernel_text(
     if blocks <= FEW_BLOCKS:
         begin += "  tg_launch_dependents();\n"
     text = f"{head}\n{NAME}({', '.join(declared)}) {{\n{begin}{writer.text}}}\n"
-    grid, block = (max(blocks, 1), 1, 1), (threads, 1, 1)  # a grid of nothing cannot be launched
+    grid, block = (max(blocks, 1), 1, 1), (threads, 1, 1)  # an empty grid cannot be launched
     return text, KernelCode(NAME, tuple(parameters), grid, block, shared, cluster)
 
 
-_Working = (RowGeometry, ScanGeometry)
-"""The geometries of nests that may need a workspace."""
+_WithWorkspace = (RowGeometry, ScanGeometry)
+"""Geometries that may need a workspace."""
 
 
 def _write_nests(
@@ -205,7 +205,7 @@ def _write_nests(
     geometries: list[LaunchGeometry],
     cluster: int,
 ) -> int:
-    """Write each nest for its range of blocks; returns how many blocks there are, in clusters."""
+    """Write each nest for its range of blocks. Returns the blocks of all, in whole clusters."""
     busy = [
         (nest, geometry)
         for nest, geometry in zip(nests, geometries, strict=True)
@@ -215,7 +215,7 @@ def _write_nests(
     for position, (nest, geometry) in enumerate(busy):
         stop = start + geometry.blocks
         workspace = f"workspace + {used}" if used else "workspace"
-        if isinstance(geometry, _Working):
+        if isinstance(geometry, _WithWorkspace):
             used += round_up(geometry.workspace_bytes, ALIGNMENT)
         if len(busy) == 1:
             writer.line("const int block = int(blockIdx.x);")
@@ -234,7 +234,7 @@ def _write_nest(
     writer: SourceWriter, nest: CanonicalNest, geometry: LaunchGeometry, workspace: str
 ) -> None:
     if nest.predicates:
-        # joined by |, so that no load waits for another; all threads of a block decide alike
+        # | and not ||: no load waits for another. All threads of a block take the same branch.
         tests = (
             f"(*{writer.pointers[p.flag]} != {constant(const(p.value, p.flag.type.dtype))})"
             for p in nest.predicates
@@ -258,7 +258,7 @@ def _write_nest(
 
 
 def _parameters(nest: CanonicalNest, loops: Set[int]) -> Iterator[Parameter]:
-    """What a nest takes besides buffers and workspace."""
+    """The parameters of a nest besides buffers and workspace."""
     yield from signal_parameters(nest_signals(nest), loops)
     if isinstance(nest, PrintNest):
         yield PrintRing()
@@ -266,7 +266,7 @@ def _parameters(nest: CanonicalNest, loops: Set[int]) -> Iterator[Parameter]:
 
 
 def _buffers(nests: tuple[CanonicalNest, ...]) -> tuple[list[Buffer], list[Buffer]]:
-    """The buffers that a kernel reads and those that it writes, in order of first use."""
+    """The buffers that a kernel reads, and those that it writes, in order of first use."""
     read: dict[Buffer, None] = {}
     written: dict[Buffer, None] = {}
     for nest in nests:
@@ -284,11 +284,11 @@ _SPELLING: Mapping[type, tuple[str, str]] = {
     PrintRing: ("volatile tg_ring*", "ring"),
     PrintSite: ("tg_u64", "site"),
 }
-"""The C++ type of each kind of parameter, and what its names begin with."""
+"""The C++ type of each kind of parameter, and the prefix of its names."""
 
 
 def _named(parameters: tuple[Parameter, ...]) -> dict[Parameter, str]:
-    """The C++ names of parameters that are no buffers, numbered within their kind."""
+    """The C++ names of parameters that are not buffers, numbered within their kind."""
     names: dict[Parameter, str] = {}
     for parameter in parameters:
         number = sum(type(other) is type(parameter) for other in names)
@@ -299,24 +299,17 @@ def _named(parameters: tuple[Parameter, ...]) -> dict[Parameter, str]:
 def _pointer(
     buffer: Buffer, name: str, written: list[Buffer], offsets: Mapping[Buffer, int]
 ) -> str:
-    """The declaration of a pointer; read-only memory is declared so, for the read-only cache."""
+    """The declaration of a pointer. Loads through `const __restrict__` use the read-only cache."""
     kind = c_type(buffer.type.dtype)
     if buffer in written:
         return f"{kind}* {name}"
-    if any(_overlap(buffer, other, offsets) for other in written):
+    if any(overlap(buffer, other, offsets) for other in written):
         return f"const {kind}* {name}"
     return f"const {kind}* __restrict__ {name}"
 
 
-def _overlap(left: Buffer, right: Buffer, offsets: Mapping[Buffer, int]) -> bool:
-    if left not in offsets or right not in offsets:
-        return False
-    starts, sizes = (offsets[left], offsets[right]), (left.type.nbytes, right.type.nbytes)
-    return starts[0] < starts[1] + sizes[1] and starts[1] < starts[0] + sizes[0]
-
-
 def _identifier(text: str, taken: Collection[str]) -> str:
-    """A C++ identifier that resembles a text and is not taken."""
+    """A C++ identifier that resembles a text and is not in use."""
     base = re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_")
     base = base if base and not base[0].isdigit() else f"k{base}"
     names = itertools.chain([base], (f"{base}_{n}" for n in itertools.count(2)))

@@ -4,22 +4,14 @@ from __future__ import annotations
 
 from math import prod
 
+from lowering.hardware import SECTOR_BYTES, VECTOR_BYTES
 from lowering.plan.kernel import RowNest, Store
 from lowering.plan.nest_analysis import loads, nest_accumulators
 from lowering.plan.strides import offset_in
 from tracegraph.ir.scalar import Load, affine
 
-VECTOR_BYTES = 16
-"""The most that one access moves."""
-
-SECTOR_BYTES = 32
-"""What memory moves at least, however few of these bytes an access wants."""
-
 LEAST_RUN = 16
 """Elements along an axis from which tiles turn in shared memory, in a map of its own."""
-
-WORD_BYTES = 4
-"""What one register holds, and what an access is to move at least."""
 
 
 def row_accesses(nest: RowNest) -> list[Load | Store]:

@@ -11,7 +11,8 @@ from collections.abc import Collection, Mapping, Sequence
 from math import prod
 from types import MappingProxyType
 
-from lowering.fusion.access_patterns import SECTOR_BYTES, crossed, loop_is_contiguous
+from lowering.fusion.access_patterns import crossed, loop_is_contiguous
+from lowering.hardware import SECTOR_BYTES
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import MapNest, Nest, Pass, ReduceNest, RowNest
 from lowering.plan.nest_analysis import (

@@ -23,7 +23,7 @@ from lowering.host.control_flow import kernel_schedules
 from lowering.host.node_owners import slots
 from lowering.host.plan_function import PlanWriter
 from lowering.locks import held_if_free
-from lowering.plan.buffer import Buffer
+from lowering.plan.buffer import Buffer, overlap
 from lowering.plan.explain import bytes_held
 from lowering.plan.owners import SlotReport
 from lowering.plan.plan import Plan
@@ -187,8 +187,4 @@ class HostExecutable:
         return memory
 
     def _overlap(self, one: Buffer, other: Buffer) -> bool:
-        offsets = self.plan.offsets
-        if one is other or one not in offsets or other not in offsets:
-            return one is other
-        first, second = offsets[one], offsets[other]
-        return first < second + other.type.nbytes and second < first + one.type.nbytes
+        return overlap(one, other, self.plan.offsets)

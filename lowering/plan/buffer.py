@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from tracegraph.ir.record import record
@@ -24,3 +25,11 @@ class Buffer:
 
     def __str__(self) -> str:
         return f"{self.space}[{self.number}]"
+
+
+def overlap(one: Buffer, other: Buffer, offsets: Mapping[Buffer, int]) -> bool:
+    """Whether two buffers share memory, given the offsets of scratch."""
+    if one is other or one not in offsets or other not in offsets:
+        return one is other
+    first, second = offsets[one], offsets[other]
+    return first < second + other.type.nbytes and second < first + one.type.nbytes

@@ -14,7 +14,7 @@ from lowering.codegen.expressions import compute
 from lowering.codegen.maps.vectors import address, load_text, pack
 from lowering.codegen.preamble import c_type
 from lowering.codegen.source_writer import SourceWriter
-from lowering.fusion.access_patterns import VECTOR_BYTES, WORD_BYTES
+from lowering.hardware import VECTOR_BYTES, WORD_BYTES
 from lowering.plan.buffer import Buffer
 from tracegraph.ir.scalar import Axis, Load
 

@@ -12,7 +12,7 @@ from lowering.codegen.expressions import (
     stored,
 )
 from lowering.codegen.flatten import POINT, Flattener, linear_axis
-from lowering.codegen.geometry_records import WARP, MapGeometry
+from lowering.codegen.geometry_records import MapGeometry
 from lowering.codegen.maps.loads import Parts
 from lowering.codegen.maps.stores import declare_results, store_results, write_item
 from lowering.codegen.maps.vectors import (
@@ -29,6 +29,7 @@ from lowering.codegen.maps.vectors import (
 )
 from lowering.codegen.signals import write_results, write_stop_check
 from lowering.codegen.source_writer import SourceWriter
+from lowering.hardware import WARP
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import MapNest, Store
 from tracegraph.ir.scalar import Axis

@@ -14,8 +14,9 @@ from math import prod
 from lowering.codegen.geometry_records import FULL_DEVICE
 from lowering.codegen.nest_kinds import CanonicalNest
 from lowering.codegen.rows.row_geometry import row_width, steps_kept, steps_of_lane, widest
-from lowering.fusion.access_patterns import WORD_BYTES, loop_is_contiguous
+from lowering.fusion.access_patterns import loop_is_contiguous
 from lowering.fusion.row_passes import MOST_CLUSTER, most_shares
+from lowering.hardware import WORD_BYTES
 from lowering.plan.kernel import RowNest
 from lowering.plan.rounding import ceil_div, power_of_two, round_up, share_of
 

@@ -16,7 +16,8 @@ from lowering.codegen.maps.loads import Parts, load_parts
 from lowering.codegen.maps.vectors import load_text
 from lowering.codegen.nest_kinds import CanonicalNest
 from lowering.codegen.source_writer import SourceWriter
-from lowering.fusion.access_patterns import VECTOR_BYTES, WORD_BYTES, loop_is_contiguous
+from lowering.fusion.access_patterns import loop_is_contiguous
+from lowering.hardware import VECTOR_BYTES, WORD_BYTES
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import Pass, RowNest
 from lowering.plan.nest_analysis import loads

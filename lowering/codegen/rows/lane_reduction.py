@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lowering.codegen.geometry_records import WARP, RowGeometry
+from lowering.codegen.geometry_records import RowGeometry
 from lowering.codegen.rows.accumulators import Fold
 from lowering.codegen.rows.clusters import cluster_barrier
 from lowering.codegen.rows.lanes import barrier
 from lowering.codegen.source_writer import SourceWriter
+from lowering.hardware import WARP
 
 
 def reduce_to_first_lane(

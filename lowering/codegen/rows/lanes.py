@@ -17,7 +17,7 @@ from lowering.codegen.expressions import (
     value,
     write_store,
 )
-from lowering.codegen.geometry_records import WARP, RowGeometry
+from lowering.codegen.geometry_records import RowGeometry
 from lowering.codegen.maps.loads import Parts
 from lowering.codegen.maps.vectors import Vectors, declare_aligned
 from lowering.codegen.rows.accumulators import Fold
@@ -25,6 +25,7 @@ from lowering.codegen.rows.column_runs import Run, load_runs, load_runs_of_steps
 from lowering.codegen.rows.flat_passes import FlatPass
 from lowering.codegen.rows.vector_groups import loop_over_groups, vectors_of_pass
 from lowering.codegen.source_writer import SourceWriter
+from lowering.hardware import WARP
 from lowering.plan.buffer import Buffer
 from lowering.plan.rounding import share_of
 from tracegraph.ir.scalar import Axis

@@ -12,12 +12,8 @@ from lowering.codegen.rows.accumulator_layout import (
     component_dtypes_of,
     partial_offsets,
 )
-from lowering.fusion.access_patterns import (
-    VECTOR_BYTES,
-    WORD_BYTES,
-    loop_is_contiguous,
-    row_accesses,
-)
+from lowering.fusion.access_patterns import loop_is_contiguous, row_accesses
+from lowering.hardware import VECTOR_BYTES, WORD_BYTES
 from lowering.plan.kernel import RowNest
 from lowering.plan.nest_analysis import nest_accumulators
 from lowering.plan.rounding import ceil_div, power_of_two

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 
 from lowering.codegen.constants import constant
 from lowering.codegen.expressions import cast, combine, compute, value, write_store
-from lowering.codegen.geometry_records import WARP
 from lowering.codegen.maps.vectors import Vectors, compute_uniform, load_text, pack, store_line
 from lowering.codegen.preamble import c_type
 from lowering.codegen.source_writer import SourceWriter
-from lowering.fusion.access_patterns import VECTOR_BYTES
+from lowering.hardware import VECTOR_BYTES, WARP
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import Store
 from lowering.plan.nest_analysis import loads

@@ -56,7 +56,7 @@ def write_scan(
     store = flat.store(nest.store)
     extents = tuple(n for _, n in others)
     step = linear_axis(STEP, (length,))
-    if geometry.together:
+    if geometry.by_block:
         if geometry.splits == 1:
             writer.line("const int point = block;")
         else:

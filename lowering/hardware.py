@@ -1,0 +1,28 @@
+"""Sizes that all supported NVIDIA GPUs share (sm_80 and later)."""
+
+WARP = 32
+"""Threads that execute together."""
+
+WORD_BYTES = 4
+"""A register, and a shared memory bank. A warp that accesses less per thread wastes bandwidth."""
+
+VECTOR_BYTES = 16
+"""The widest access of one thread."""
+
+SECTOR_BYTES = 32
+"""The unit in which L2 and DRAM transfer data."""
+
+SHARED_BYTES = 48 << 10
+"""Shared memory that a block gets without opting in to more."""
+
+REGISTERS = 1 << 16
+"""Registers of a multiprocessor."""
+
+REGISTER_UNIT = 8
+"""Granularity in which registers are allocated to a thread."""
+
+MOST_REGISTERS = 255
+"""Registers of a thread."""
+
+MOST_BLOCK_THREADS = 1024
+"""Threads of a block."""
