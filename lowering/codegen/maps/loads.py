@@ -1,7 +1,7 @@
-"""Vectors of several parts of a thread's work, loaded before the first of them is used.
+"""Batched vector loads: all loads of a thread's work are issued before the first is used.
 
-Off alignment each vector lies in two aligned ones, which are all on their way before the first is
-waited for: a thread that waited for each would have too little in flight.
+A misaligned vector straddles two aligned ones. These are issued together, too: a thread that waited
+for each would have too few loads in flight.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ from tracegraph.ir.scalar import Axis, Load
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """`count` parts of a thread's work. Each begins with `lines`, which declare where on an axis it
-    is, the variable `place`, from its number, `part`.
+    """`count` unrolled parts of a thread's work.
+
+    Each begins with `lines`, which compute from its number, `part`, the variable `place`: its
+    position on `axis`.
     """
 
     writer: SourceWriter
@@ -33,7 +35,7 @@ class Parts:
 
     @contextmanager
     def each(self) -> Iterator[None]:
-        """Text that runs for each part."""
+        """Write a loop over the parts."""
         with self.writer.unrolled(f"for (int part = 0; part < {self.count}; ++part)"):
             for line in self.lines:
                 self.writer.line(line)
@@ -41,7 +43,7 @@ class Parts:
             yield
 
     def declare(self, types: Mapping[Load, str]) -> dict[Load, str]:
-        """Declare an array for each load, with an item of a C++ type for each part."""
+        """Declare an array for each load, of the given C++ type, with an item for each part."""
         arrays = {load: self.writer.fresh() for load in types}
         for load, array in arrays.items():
             self.writer.line(f"{types[load]} {array}[{self.count}];")
@@ -50,8 +52,8 @@ class Parts:
     def fill(
         self, arrays: Mapping[Load, str], text: Callable[[Load], str], addressed: bool = True
     ) -> None:
-        """Assign to the items of arrays what `text` says of their loads; if it is `addressed`, the
-        indices are computed for it.
+        """Assign `text(load)` to the items of each load's array. If the text is `addressed`, it
+        uses the load's index, which is computed for it.
         """
         with self.each():
             if addressed:
@@ -63,9 +65,8 @@ class Parts:
 def load_parts(
     parts: Parts, widths: Mapping[Load, int], aligned: Mapping[Buffer, str]
 ) -> dict[Load, str]:
-    """Load vectors of as many elements as `widths` says of each first element, whose index is flat;
-    returns the names of the arrays in which those of all parts are. `aligned` comes from
-    `declare_aligned`.
+    """Load a vector of `widths[load]` elements at each flat load, for all parts. Returns the arrays
+    that hold them. `aligned` comes from `declare_aligned`.
     """
     arrays = parts.declare({load: pack(load, width) for load, width in widths.items()})
     split = {x: n for x, n in arrays.items() if x.buffer in aligned and _is_split(x, widths[x])}
@@ -83,7 +84,7 @@ def _fill_by_words(
     widths: Mapping[Load, int],
     aligned: Mapping[Buffer, str],
 ) -> None:
-    """Load vectors that may be off alignment: their words, of which come their elements."""
+    """Load vectors that may be misaligned as words, and extract the elements."""
     writer = parts.writer
     sizes = {load: _nbytes(load, widths[load]) // WORD_BYTES for load in arrays}
     words = parts.declare({load: f"tg_block<{size}>" for load, size in sizes.items()})
@@ -105,7 +106,7 @@ def _fill_by_words(
     with writer.block(f"if ({test})"):
         parts.fill(words, block)
     with writer.block("else"):
-        # one load after the other: with all of them, registers would be for the rare case
+        # one load after the other: together, the rare case would need the most registers
         for load, size in sizes.items():
             both = parts.declare({load: f"tg_straddle<{size}>"})
             parts.fill(both, straddle)
@@ -114,8 +115,8 @@ def _fill_by_words(
 
 
 def _is_split(load: Load, width: int) -> bool:
-    """Whether a vector off alignment is loaded as the two aligned ones that it lies in, by the rule
-    that `tg_load` in preamble.cuh has for a vector alone; else its elements are loaded one by one.
+    """Whether a misaligned vector is loaded as two aligned ones, and not element by element. This
+    is the rule of `tg_load` in preamble.cuh.
     """
     nbytes = _nbytes(load, width)
     return nbytes >= WORD_BYTES and (width > 2 or nbytes == VECTOR_BYTES)

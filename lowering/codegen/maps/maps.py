@@ -1,4 +1,4 @@
-"""The text of a MapNest: independent points, one or several a thread."""
+"""The text of a MapNest: independent points, one or several for each thread."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def each_point(
     start: str | None = None,
     unroll: bool = True,
 ) -> ExitStack:
-    """Blocks of text that run once for each `point` of a thread; the first block begins at `start`,
-    a variable, instead of 0.
+    """Write a loop over each `point` of a thread. With `start`, a variable, the points of the first
+    block begin there instead of at 0.
     """
     tile = geometry.threads * geometry.points
     covered = geometry.blocks * tile
@@ -95,8 +95,10 @@ def _write_groups(
     point: Axis,
     geometry: MapGeometry,
 ) -> None:
-    """Write blocks that are full by vectors, others by points; and all by points if the arguments
-    that are stored to are not aligned, and groups cannot begin where they are.
+    """Write full blocks with vectors, and others point by point.
+
+    Groups begin where the argument that is stored to is aligned. If they cannot, and it is not
+    aligned, all blocks go point by point.
     """
     tile = geometry.threads * geometry.points
     anchored, start = anchor(vectors), None
@@ -106,13 +108,13 @@ def _write_groups(
     origin = _origin(geometry, start)
     tests = [] if start is None else [f"{origin} >= 0"]
     if geometry.blocks * tile > point.extent:
-        tests.append(f"{origin} <= {point.extent - tile}")  # the block's end may not fit an int
+        tests.append(f"{origin} <= {point.extent - tile}")  # no sum overflows an int
     alignment = alignment_test(writer, vectors.stores, geometry.width) if start is None else None
     tests += [] if alignment is None else [alignment]
     with writer.block(f"if ({' && '.join(tests)})" if tests else ""):
         _write_full(writer, stores, vectors, point, geometry, anchored, start)
     if tests:
-        # without the alignment in question, only the first and the last block come here
+        # if alignment is not tested, only the first and the last block come here
         unroll = alignment is not None
         with writer.block("else"), each_point(writer, point.extent, geometry, start, unroll):
             writer.bind(point, "point")
@@ -128,7 +130,7 @@ def _write_full(
     anchored: Buffer | None,
     start: str | None,
 ) -> None:
-    """Write one full block: all vectors are loaded first, to have many loads in flight."""
+    """Write one full block. All vectors are loaded first, to have many loads in flight."""
     width, count = geometry.width, geometry.points // geometry.width
     kind = index_type(geometry.blocks * geometry.threads * geometry.points)
     origin = _origin(geometry, start)
@@ -142,7 +144,7 @@ def _write_full(
         parts.fill(loaded, lambda load: load_text(writer, load, width, aligned))
     lanes = min(geometry.threads, WARP)
     neighbours = Neighbours(lanes, str(lanes))
-    others: Mapping[Buffer, str] = {}  # without a start, it was tested that all are aligned
+    others: Mapping[Buffer, str] = {}  # without a start, all were tested to be aligned
     if start is not None:
         others = declare_aligned(writer, vectors.stores, width, start, anchored)
     with parts.each():

@@ -1,18 +1,18 @@
-"""Vectors of results: a group's items are computed one by one, and stored as one."""
+"""Vector stores: the items of a group are computed one by one, and stored as one vector."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
 from lowering.codegen.expressions import compute, value, write_store
-from lowering.codegen.maps.vectors import Neighbours, pack, runs_on, store_line
+from lowering.codegen.maps.vectors import Neighbours, is_contiguous, pack, store_line
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import Store
 
 
 def declare_results(writer: SourceWriter, stores: Iterable[Store], width: int) -> dict[Store, str]:
-    """Declare a variable for each store that is made as a vector."""
+    """Declare a variable for each vector store."""
     results = {store: writer.fresh() for store in stores}
     for store, name in results.items():
         writer.line(f"{pack(store, width)} {name};")
@@ -20,7 +20,7 @@ def declare_results(writer: SourceWriter, stores: Iterable[Store], width: int) -
 
 
 def write_item(writer: SourceWriter, stores: Iterable[Store], results: Mapping[Store, str]) -> None:
-    """Make the stores of one `item`, or keep its value in the vector that will be stored."""
+    """Store one `item`, or put its value into the vector that will be stored."""
     for store in stores:
         if store in results:
             writer.line(f"{results[store]}.items[item] = {value(writer, store.value)};")
@@ -36,8 +36,8 @@ def store_results(
     aligned: Mapping[Buffer, str],
     neighbours: Neighbours | None,
 ) -> None:
-    """Store the vectors: together with `neighbours`, if groups along the axis follow each other."""
+    """Store the vectors, cooperatively if the groups of `neighbours` are contiguous in memory."""
     compute(writer, [store.indices[0] for store in results])
     for store, name in results.items():
-        together = neighbours if runs_on(store, axis) else None
+        together = neighbours if is_contiguous(store, axis) else None
         writer.line(store_line(writer, store, width, name, aligned, together))

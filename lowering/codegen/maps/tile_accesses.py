@@ -1,12 +1,12 @@
-"""Words of a tile: what each thread of a block loads, or stores, as one.
+"""Accesses of a tile by words: misalignment, epilogue and halo.
 
-A run is the points of a tile that follow each other in memory. Where runs begin off alignment, each
-perhaps by another distance, their words begin where memory's do.
+A run is the points of a tile that are contiguous in memory. Runs may be misaligned, each by another
+distance; their words are aligned in memory all the same.
 
-Where stores are off alignment, tiles are sheared: each run that is stored begins with a sector, and
-ends where that of the next tile begins. To write a part of a sector costs more than to load a tile
-that is larger by one. Loads must have all of a run: they begin with the sector that it begins in,
-and what they miss at its end is its rim.
+Misaligned stores use sector-aligned tiles: each stored run begins with a sector and ends where the
+run of the next tile begins. That takes a halo, up to a sector of further points to load, which
+costs less than writing parts of sectors. A load must have the whole run: it starts at the enclosing
+sector, and the words that it misses at the end are loaded separately, as an epilogue.
 """
 
 from __future__ import annotations
@@ -17,23 +17,25 @@ from dataclasses import dataclass
 
 from lowering.codegen.expressions import compute, index, index_type
 from lowering.codegen.geometry_records import TileGeometry
-from lowering.codegen.maps.transpose_tiles import WORD, Transpose, axes_of, begins_aligned, word_of
+from lowering.codegen.maps.transpose_tiles import Transpose, axes_of, begins_aligned, word_of
 from lowering.codegen.source_writer import SourceWriter
+from lowering.hardware import WORD_BYTES
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import Store
 from lowering.plan.rounding import ceil_div
 from tracegraph.ir.scalar import Load, affine
 
 WORDS_IN_FLIGHT = 16
-"""Words that a thread loads before it keeps the first, or stores in one round of a loop."""
+"""Words that a thread loads before it stages the first, or stores in one iteration: a register for
+each, beside what a thread of eight resident blocks computes with."""
 
 MISALIGNED_IN_FLIGHT = 36
-"""The same of loads in misaligned runs: all of a tile's."""
+"""The same for loads of misaligned runs: all words of a tile, see BYTES_IN_FLIGHT."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A tile of a space. If it is `partial`, a part of it may lie outside."""
+    """A tile of a space. A `partial` one may extend beyond the space."""
 
     geometry: TileGeometry
     space: tuple[int, ...]
@@ -41,31 +43,31 @@ class Tile:
 
     @property
     def transpose(self) -> Transpose:
-        """What crosses."""
+        """The transpose that is staged."""
         return self.geometry.transpose
 
     @property
     def side(self) -> int:
-        """The points along both axes."""
+        """Points along each of both axes."""
         return self.geometry.transpose.side
 
     @property
     def threads(self) -> int:
-        """The threads of the block."""
+        """Threads of the block."""
         return self.geometry.threads
 
     @property
     def unanchored(self) -> bool:
-        """Whether the runs of neither axis begin alike in sectors."""
+        """Whether the alignment of runs differs along both axes."""
         transpose = self.transpose
         return not (transpose.anchored(transpose.stored) or transpose.anchored(transpose.loaded))
 
     def name(self, axis: int) -> str:
-        """What the variables along an axis are called."""
+        """The prefix of the variables of an axis."""
         return "stored" if axis == self.transpose.stored else "loaded"
 
     def bounds_tests(self) -> list[str]:
-        """The tests that a point is inside of the space."""
+        """The tests that a point is inside the space."""
         tests = []
         for axis in (self.transpose.stored, self.transpose.loaded) if self.partial else ():
             if self.transpose.anchored(axis):
@@ -76,8 +78,9 @@ class Tile:
 
 @dataclass(frozen=True, slots=True)
 class Misalignment:
-    """How far behind a sector's begin the runs of a tile begin: the first by `first` points, each
-    other by `step` more than the one before it, modulo `width`.
+    """The distances, in points, from a boundary of `width` points to the begin of a tile's runs.
+
+    That of run n is (`first` + n * `step`) modulo `width`.
     """
 
     first: str
@@ -85,24 +88,24 @@ class Misalignment:
     width: int
 
     def of(self, run: str) -> str:
-        """The misalignment of a run, as text."""
+        """The text of a run's misalignment."""
         if self.step == 0:
             return f"({self.first} & {self.width - 1})"
         return f"({self.first} + ({run}) * {self.step} & {self.width - 1})"
 
     def head(self, run: str) -> str:
-        """The points of a run before its first sector, as text."""
+        """The text of how many points of a run come before its first boundary."""
         return f"(-{self.of(run)} & {self.width - 1})"
 
     def within(self, width: int) -> Misalignment:
-        """How far behind words of a width the runs begin."""
+        """The misalignment with respect to boundaries of `width` points."""
         return Misalignment(self.first, self.step % width, width)
 
 
 def declare_misalignment(
     writer: SourceWriter, tile: Tile, leader: Load | Store, axis: int
 ) -> Misalignment:
-    """The misalignment, in sectors, of a flat access's runs along an axis."""
+    """Declare the misalignment of a flat access's runs along an axis, with respect to sectors."""
     transpose = tile.transpose
     name, sector = writer.fresh(), transpose.sector(axis)
     with writer.scope():
@@ -112,15 +115,15 @@ def declare_misalignment(
         place = f"{writer.pointers[leader.buffer]} + {index(writer, leader.indices[0])}"
     size = leader.buffer.type.dtype.itemsize
     writer.line(f"const int {name} = int(tg_u64({place}) / {size} & {sector - 1});")
-    across = transpose.loaded if axis == transpose.stored else transpose.stored
+    other = transpose.loaded if axis == transpose.stored else transpose.stored
     strides, _ = affine(leader.indices[0]) or ({}, 0)
-    return Misalignment(name, strides.get(across, 0) % sector, sector)
+    return Misalignment(name, strides.get(other, 0) % sector, sector)
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """Words of `width` points in as many `runs` along an axis; neighbouring threads take
-    neighbouring ones.
+    """The words of `width` points in `runs` runs along an axis. Neighbouring threads access
+    neighbouring words.
 
     Those of one access, the `leader`, are aligned. With a misalignment, the first word of a run
     begins at a sector: before the tile for loads, inside it for stores. `run` and `column` name the
@@ -138,18 +141,18 @@ class Words:
 
     @property
     def parts(self) -> int:
-        """How many words a thread takes, or some threads do."""
+        """Words of a thread, rounded up."""
         return ceil_div(self.runs * self.tile.side, self.tile.threads * self.width)
 
     @property
     def run_step(self) -> int:
-        """How many runs lie from one turn of a thread to its next; 0 if not even one."""
+        """Runs from one word of a thread to its next; 0 if both are in the same run."""
         return self.tile.threads * self.width // self.tile.side
 
     @property
     def words_per_round(self) -> int:
-        """How many words a thread takes in a turn: those of all runs that begin as the first one
-        does in a sector, so that their places are computed once; 1 if all of the thread's do.
+        """Words of a thread in a round: those of runs with the same misalignment, whose places are
+        computed once; 1 if all runs of the thread have the same.
         """
         if not 0 < self.run_step < self.period:
             return 1
@@ -158,41 +161,43 @@ class Words:
 
     @property
     def period(self) -> int:
-        """How many runs lie from one to the next that begins alike in a sector."""
+        """Runs after which misalignments repeat; 0 if there are none."""
         return 0 if self.misalignment is None else self.misalignment.width
 
     @property
     def rounds(self) -> int:
-        """How many times a thread takes words that are alike."""
+        """Rounds in which a thread accesses its words."""
         return self.parts // self.words_per_round
 
     @property
     def exact(self) -> bool:
-        """Whether all threads take as many words."""
+        """Whether all threads have the same number of words."""
         return self.runs * self.tile.side % (self.tile.threads * self.width) == 0
 
     @property
     def recomputes_places(self) -> bool:
-        """Whether the place of each word is computed anew, where points are words and runs begin
-        anywhere in a sector, but words do not.
+        """Whether the place of each word is recomputed, although it could be computed once.
 
-        That takes more instructions and registers, so that fewer blocks run at a time and loads
-        come apart: on an H200, float32 then moves 84 % of what a copy moves, and else 71 %.
+        That takes more instructions and 48 registers instead of 31. So five blocks are resident
+        instead of eight, and their misaligned loads compete for fewer cache lines: float32
+        transposes reach 88 % of a copy instead of 71 (H200).
         """
         size = self.leader.buffer.type.dtype.itemsize
-        return self.tile.unanchored and self.misalignment is None and size >= WORD and self.exact
+        return (
+            self.tile.unanchored and self.misalignment is None and size >= WORD_BYTES and self.exact
+        )
 
     @property
     def batch(self) -> int:
-        """How many turns' words a thread loads before it keeps the first."""
+        """Rounds whose words a thread loads before it stages the first."""
         most = WORDS_IN_FLIGHT if self.misalignment is None else MISALIGNED_IN_FLIGHT
         return _divisor(self.rounds, most // self.words_per_round)
 
     def declare_place(self, writer: SourceWriter, begin: str) -> tuple[str, str]:
-        """The place in its run, and the run, of word number `part` from the turn `begin` on.
+        """The place in its run, and the run, of word number `part` from round `begin` on.
 
-        Declares `turn`; its `first` run, which begins in a sector as all of the turn do; and the
-        word's `column` in a tile, if it is loaded and runs are misaligned.
+        Declares `round`, its `first` run and, for loads of misaligned runs, the `column` of the
+        word in the tile.
         """
         tile = self.tile
         writer.line(f"const int round = {begin} + part / {self.words_per_round};")
@@ -213,32 +218,32 @@ class Words:
             return column, run
         if self.axis == tile.transpose.stored:
             return f"{column} + {self.misalignment.head('first')}", run
-        # who would load what lies before the tile loads the first word: branches cost more
+        # a thread whose word is before the tile loads the first word again, instead of branching
         word = f"{column} / {self.width} - {self.misalignment.of('first')} / {self.width}"
         writer.line(f"const int word = {word}, column = (word > 0 ? word : 0) * {self.width};")
         return f"column - {self.misalignment.within(self.width).of('first')}", run
 
     def tests(self) -> list[str]:
-        """The tests that there is a word."""
+        """The tests that the word exists."""
         run = "stored_place" if self.axis == self.tile.transpose.loaded else "loaded_place"
         return [] if self.exact else [f"{run} < {self.runs}"]
 
 
 def word_widths(tile: Tile, loads: Iterable[Load], stores: Iterable[Store]) -> tuple[int, int]:
-    """The points of the words by which loads and stores of a whole tile are made.
+    """The widths, in points, of the words in which a whole tile is loaded and stored.
 
-    All words of a thread are to begin at the same place of a word as their runs do.
+    All words of a thread must have the same place within their runs.
     """
     transpose = tile.transpose
     widths = word_of(loads, transpose.loaded), word_of(stores, transpose.stored)
-    apart = [tile.threads * width // tile.side for width in widths]
-    if not all(number and number % max(widths) == 0 for number in apart):
+    run_steps = [tile.threads * width // tile.side for width in widths]
+    if not all(step and step % max(widths) == 0 for step in run_steps):
         return 1, 1
     leader, width = transpose.leader(transpose.loaded), widths[0]
-    straight = transpose.anchored(transpose.loaded) or begins_aligned(
+    aligned = transpose.anchored(transpose.loaded) or begins_aligned(
         leader, transpose.loaded, width
     )
-    return (width if straight or transpose.misaligned else 1), widths[1]
+    return (width if aligned or transpose.misaligned else 1), widths[1]
 
 
 def declare_words(
@@ -249,7 +254,7 @@ def declare_words(
     width: int,
     misalignment: Misalignment | None,
 ) -> Words:
-    """Declare where the words of a thread begin."""
+    """Declare the run and column of a thread's first word."""
     column, run = writer.fresh(), writer.fresh()
     per_run = tile.side // width
     writer.line(f"const int {column} = thread % {per_run} * {width}, {run} = thread / {per_run};")
@@ -258,7 +263,7 @@ def declare_words(
 
 
 def word_test(writer: SourceWriter, words: Words, access: Load | Store) -> dict[Buffer, str]:
-    """The test that a word at a computed place is aligned, by its buffer; none if all are."""
+    """The test, by buffer, that a word at a computed place is aligned; empty if all are."""
     shifted = words.misalignment is not None or words.tile.transpose.anchored(words.axis)
     aligned = not shifted and begins_aligned(access, words.axis, words.width)
     if access is words.leader or aligned:
@@ -272,8 +277,8 @@ def word_test(writer: SourceWriter, words: Words, access: Load | Store) -> dict[
 def each_word(
     writer: SourceWriter, words: Words, parts: int, begin: str = "0", tests: Iterable[str] = ()
 ) -> Iterator[None]:
-    """Text that runs for each `part` of a thread's words that passes the tests, with both axes
-    bound to where it begins.
+    """Write a loop over each `part` of a thread's words that passes the tests. Both axes are bound
+    to the begin of the word.
     """
     tile = words.tile
     most = WORDS_IN_FLIGHT if words.axis == tile.transpose.stored else parts
@@ -288,8 +293,8 @@ def each_word(
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """Single points of a tile, `count` at most: where number `point` lies, and the tests that there
-    is one, as text.
+    """At most `count` single points of a tile: the texts of the places of number `point` along both
+    axes, and the tests that it exists.
     """
 
     count: int
@@ -298,7 +303,7 @@ class Points:
     tests: tuple[str, ...]
 
     def parts(self, tile: Tile) -> int:
-        """How many a thread takes."""
+        """Points of a thread, rounded up."""
         return ceil_div(self.count, tile.threads)
 
 
@@ -317,8 +322,8 @@ def epilogue_points(words: Words, misalignment: Misalignment) -> Points:
 
 
 def halo_points(tile: Tile) -> Points:
-    """The points past the side of a tile that some of its sheared runs have; neighbours follow each
-    other along the loaded axis.
+    """The halo of a sector-aligned tile: points beyond its side that some of its runs store.
+    Neighbouring points are neighbours along the loaded axis.
     """
     side = tile.side
     count = tile.transpose.halo * side
@@ -329,7 +334,7 @@ def halo_points(tile: Tile) -> Points:
 def each_point(
     writer: SourceWriter, tile: Tile, points: Points, tests: Iterable[str] = ()
 ) -> Iterator[None]:
-    """Text that runs for each `part` of a thread's points that passes the tests, with both axes
+    """Write a loop over each `part` of a thread's points that passes the tests, with both axes
     bound.
     """
     with writer.unrolled(f"for (int part = 0; part < {points.parts(tile)}; ++part)"):
@@ -341,7 +346,7 @@ def each_point(
 
 
 def _bind_point(writer: SourceWriter, tile: Tile, stored_place: str, loaded_place: str) -> None:
-    """Declare the place of a point in the tile, and bind the axes to where it is in the space."""
+    """Declare the place of a point in the tile, and bind the axes to its indices in the space."""
     transpose = tile.transpose
     for axis, place in ((transpose.stored, stored_place), (transpose.loaded, loaded_place)):
         name = tile.name(axis)
@@ -359,7 +364,7 @@ def _test(writer: SourceWriter, tests: Iterable[str]) -> Iterator[None]:
 
 
 def _divisor(number: int, most: int) -> int:
-    """The greatest divisor that is `most` at most; 1 if there is none.
+    """The greatest divisor that is at most `most`; 1 if there is none.
 
     >>> _divisor(32, 18), _divisor(36, 18)
     (16, 18)

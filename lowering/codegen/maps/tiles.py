@@ -1,6 +1,6 @@
-"""The text of a MapNest with a transpose: tiles turn in shared memory.
+"""The text of a map that transposes: tiles are staged in shared memory.
 
-So that neighbouring threads touch neighbouring elements both when they load and when they store.
+So both loads and stores are coalesced.
 """
 
 from __future__ import annotations
@@ -58,7 +58,10 @@ def write_tiles(writer: SourceWriter, nest: MapNest, geometry: TileGeometry) -> 
 
 @dataclass(frozen=True, slots=True)
 class StagedTile:
-    """A tile that is loaded by words along one axis, and stored by words along another."""
+    """A tile that is loaded by words along one axis, and stored by words along another.
+
+    `sector_alignment` is the misalignment of the stored runs, if the tile is sector-aligned.
+    """
 
     loads: tuple[Load, ...]
     loaded: Words
@@ -72,20 +75,20 @@ class StagedTile:
         return self.stored.tile
 
     def row(self, stored_place: str) -> str:
-        """The row of the tiles that holds a run, as text.
+        """The text of the tile row that holds a run.
 
-        Runs that a thread stores as one word are as many rows apart as there are words in a run: so
-        neighbouring threads read neighbouring rows, and meet all banks.
+        Rows are permuted: the runs of one stored word are as many rows apart as a run has words. So
+        neighbouring threads read neighbouring rows, without bank conflicts.
         """
         width = self.stored.width
         if width == 1:
             return stored_place
-        apart = (self.tile.side + self.tile.transpose.halo) // width
+        distance = (self.tile.side + self.tile.transpose.halo) // width
         place, shift = f"({stored_place})", width.bit_length() - 1
-        return f"(({place} & {width - 1}) * {apart} + ({place} >> {shift}))"
+        return f"(({place} & {width - 1}) * {distance} + ({place} >> {shift}))"
 
     def row_of_part(self, first_row: str) -> str:
-        """The row of the run of a word that is loaded, from that of the thread's first word on."""
+        """The text of a loaded word's row, computed from the row of the thread's first word."""
         words, width = self.loaded, self.stored.width
         if (
             words.recomputes_places
@@ -100,19 +103,19 @@ class StagedTile:
         return row
 
     def column(self, stored_place: str) -> str:
-        """The column of the tiles, which begin as far behind a word as runs do in memory."""
+        """The text of a column. Tile rows have the misalignment of runs in memory."""
         misalignment = self.loaded.misalignment
         if misalignment is None or self.loaded.width == 1:
             return "loaded_place"
         return f"loaded_place + {misalignment.within(self.loaded.width).of(stored_place)}"
 
     def element(self, number: int, stored_place: str) -> str:
-        """An element of a load's tile, as text."""
+        """The text of an element of a load's tile."""
         length = self.tile.transpose.row(self.loads[number])
         return f"tile{number}[{self.row(stored_place)} * {length} + {self.column(stored_place)}]"
 
     def bind_elements(self, writer: SourceWriter, stored_place: str) -> None:
-        """Let the loads stand for elements of their tiles."""
+        """Bind the loads to elements of their tiles."""
         for number, load in enumerate(self.loads):
             writer.bind(load, self.element(number, stored_place))
 
@@ -152,7 +155,7 @@ def _write_tile(writer: SourceWriter, nest: MapNest, tile: Tile) -> None:
 
 
 def _load_tile(writer: SourceWriter, staged: StagedTile) -> None:
-    """Load the tile a word a thread at a time, and many words before the first of them is kept."""
+    """Load the tile by words. A thread loads many words before it stages the first."""
     words, tile = staged.loaded, staged.tile
     epilogue = None if words.misalignment is None else epilogue_points(words, words.misalignment)
     kept: list[str] = []
@@ -168,7 +171,7 @@ def _load_tile(writer: SourceWriter, staged: StagedTile) -> None:
         names = _declare_words(writer, staged, count)
         with each_word(writer, words, count, "begin", tile.bounds_tests()):
             _load_words(writer, staged, names)
-        # what lies outside is kept, too, and never used
+        # words outside the space are staged without a test, and never used
         with each_word(writer, words, count, "begin"):
             column = "loaded_place" if words.misalignment is None else "column"
             _stage_words(writer, staged, names, staged.row_of_part(first_row), column)
@@ -196,7 +199,7 @@ def _stage_words(
 ) -> None:
     width = staged.loaded.width
     if staged.loaded.misalignment is not None:
-        column = f"({column}) & {-width}"  # as it is, but only so a compiler knows
+        column = f"({column}) & {-width}"  # already a multiple, but the compiler cannot know
     for number, (load, name) in enumerate(zip(staged.loads, names, strict=True)):
         length = staged.tile.transpose.row(load)
         place = f"tile{number} + ({row}) * {length} + ({column})"
@@ -214,8 +217,8 @@ def _load_word(writer: SourceWriter, words: Words, load: Load, target: str) -> N
 
 
 def _store_tile(writer: SourceWriter, staged: StagedTile) -> None:
-    """Compute and store the tile, a word a thread at a time; if it is sheared, but for what belongs
-    to the tile before.
+    """Compute and store the tile by words. A sector-aligned tile stores its halo, and not the
+    points that belong to the tile before it.
     """
     words, tile, sector_alignment = staged.stored, staged.tile, staged.sector_alignment
     tests = tile.bounds_tests()
@@ -264,7 +267,7 @@ def _store_word(writer: SourceWriter, staged: StagedTile) -> None:
 
 
 def _place_tile(writer: SourceWriter, space: tuple[int, ...], geometry: TileGeometry) -> None:
-    """Declare where the block's tile begins along both axes, and its place along the others."""
+    """Declare the begin of the block's tile along both axes, and its indices along the others."""
     transpose, side = geometry.transpose, geometry.transpose.side
     divisor = 1
     for number, start in ((transpose.stored, "stored_start"), (transpose.loaded, "loaded_start")):

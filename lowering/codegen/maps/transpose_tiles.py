@@ -1,4 +1,8 @@
-"""Transpose: a map that stores along one axis of memory what it loads along another."""
+"""Shared memory tiling: which maps transpose, and the tiles that stage them.
+
+A map transposes if its stores are contiguous along one axis and some of its loads along another.
+Staged in shared memory, both are coalesced: 88 to 93 % of a copy on an H200.
+"""
 
 from __future__ import annotations
 
@@ -7,35 +11,48 @@ from dataclasses import dataclass
 from math import prod
 
 from lowering.codegen.offsets import offsets_of
+from lowering.fusion.access_patterns import LEAST_RUN
+from lowering.hardware import SECTOR_BYTES, SHARED_BYTES, WORD_BYTES
 from lowering.plan.kernel import MapNest, Store
 from lowering.plan.nest_analysis import loads
 from lowering.plan.rounding import ceil_div
 from lowering.plan.strides import offset_in
 from tracegraph.ir.scalar import Axis, Load, affine
 
-LEAST_EXTENT = 16
 LEAST_POINTS = 1 << 16
-LARGE_POINTS = 1 << 22  # of which there are enough of large tiles
-LARGEST_POINTS = 1 << 27  # the same of those that are TILE_BYTES wide of narrow elements
-TILE_BYTES = 256  # of a run of memory that a block loads or stores at once
-MOST_SIDE, LEAST_SIDE = 64, 32
-SHARED_BYTES = 48 << 10
-BANK_BYTES = 4
-WORD = 4  # bytes that an access is to move at least
-SECTOR = 32  # bytes that memory reads and writes as one
-BYTES_IN_FLIGHT = 80 << 10
-"""What the blocks of a multiprocessor are to load at a time of tiles that lie anywhere in sectors.
+"""Points of a map from which tiles pay: 2**16 transposed reach 64 to 80 % of a copy (H200)."""
 
-A warp's access takes two lines of the cache then, of which there are few beside the tiles of many
-blocks: so each block loads all of its tile before it keeps any, and has registers for it.
+LARGE_POINTS = 1 << 22
+"""Points from which tiles have twice the side, where runs are still below TILE_BYTES."""
+
+LARGEST_POINTS = 1 << 27
+"""Points from which narrow elements have tiles whose runs are TILE_BYTES. Smaller tiles below it:
+float16 2048x4096 reaches 94 % of a copy instead of 84 (H200)."""
+
+TILE_BYTES = 256
+"""Contiguous bytes of a tile at most: eight sectors."""
+
+MOST_SIDE, LEAST_SIDE = 64, 32
+"""Side of a tile, before it is doubled: a warp has a run to itself, and tiles fit shared memory."""
+
+BYTES_IN_FLIGHT = 80 << 10
+"""Bytes of misaligned tiles that the blocks of a multiprocessor load at a time.
+
+A misaligned access of a warp takes two cache lines, and many resident tiles would evict each other.
+So few blocks are resident, and each issues all loads of its tile before it stages any. With sector
+alignment of stores, float16 65531x4093 reaches 85 to 87 % of a copy instead of 63, float32 91
+instead of 84, float64 92 instead of 85 (H200).
 """
+
 MOST_RESIDENT, MOST_RESIDENT_NARROW = 4, 5
-"""What that many blocks leave to a thread is enough to compute with; narrow elements need less."""
+"""Resident blocks that leave a thread enough registers: 64, or 48 for narrow elements."""
 
 
 @dataclass(frozen=True, slots=True)
 class Transpose:
-    """Stores run along axis `stored`; `loads`, which run along axis `loaded`, are to be staged.
+    """Stores are contiguous along axis `stored`; `loads`, which are so along `loaded`, are staged.
+
+    The `leaders` are the largest store and the largest load: tiles are aligned for them.
 
     A tile is a square of `side` by `side` points over both axes. A sector-aligned tile extends up
     to `halo` points further along `stored`. Each staged load has a tile in shared memory that is
@@ -52,8 +69,8 @@ class Transpose:
     misaligned: bool
 
     def row(self, load: Load) -> int:
-        """Elements from one row of a tile to the next, such that a column meets all banks."""
-        return self.side + max(1, BANK_BYTES // load.dtype.itemsize)
+        """Elements from one row of a tile to the next, padded against bank conflicts in columns."""
+        return self.side + max(1, WORD_BYTES // load.dtype.itemsize)
 
     def offsets(self) -> list[int]:
         """Where each load's tile begins in shared memory, and where the last one ends."""
@@ -62,42 +79,42 @@ class Transpose:
 
     @property
     def resident(self) -> int:
-        """How many blocks a multiprocessor should run at a time; 1 if the compiler may choose."""
+        """Blocks that should be resident on a multiprocessor; 1 if the compiler may choose."""
         if not (self.misaligned or self.halo):
             return 1
         load = self.leaders[1]
-        beside = self.sector(self.loaded) if self.misaligned else 0
-        elements = (self.side + self.halo) * (self.side + beside)
-        most = MOST_RESIDENT if load.dtype.itemsize >= WORD else MOST_RESIDENT_NARROW
+        slack = self.sector(self.loaded) if self.misaligned else 0
+        elements = (self.side + self.halo) * (self.side + slack)
+        most = MOST_RESIDENT if load.dtype.itemsize >= WORD_BYTES else MOST_RESIDENT_NARROW
         return max(1, min(most, round(BYTES_IN_FLIGHT / (elements * load.dtype.itemsize))))
 
     def anchored(self, axis: int) -> bool:
-        """Whether tiles are to begin where the leader's runs along an axis begin a sector: those of
-        an argument, which all lie alike in sectors, though none knows how before the call.
+        """Whether tiles begin at a sector of the leader's runs along an axis, by its address at run
+        time: it is an argument whose runs all have the same misalignment.
         """
         return _anchored(self.leader(axis), axis)
 
     def leader(self, axis: int) -> Load | Store:
-        """The leader that runs along an axis."""
+        """The leader that is contiguous along an axis."""
         return self.leaders[0] if axis == self.stored else self.leaders[1]
 
     def offset(self, axis: int) -> int:
-        """Where the leader's runs along an axis begin in its array, but for whole sectors."""
+        """The begin of the leader's runs along an axis in its array, modulo a sector."""
         found = _affine(self.leader(axis))
         return 0 if found is None else found[1] % self.sector(axis)
 
     def sector(self, axis: int) -> int:
-        """The elements of the leader along an axis that make up a sector."""
+        """Elements of the leader in a sector."""
         return _sector(self.leader(axis))
 
     def tiles(self, axis: int, space: tuple[int, ...]) -> int:
-        """How many tiles cover an axis, wherever the first begins."""
+        """Tiles that cover an axis, whatever the alignment of the first."""
         before = self.sector(axis) - 1 if self.anchored(axis) else 0
         return ceil_div(space[axis] + before, self.side)
 
 
 def find_transpose(nest: MapNest) -> Transpose | None:
-    """The transpose of a map that gains from one, or None."""
+    """The transpose that stages a map, or None if the map gains nothing from one."""
     if prod(nest.space) < LEAST_POINTS:
         return None
     largest = max(nest.stores, key=lambda store: store.buffer.type.size)
@@ -111,7 +128,7 @@ def find_transpose(nest: MapNest) -> Transpose | None:
         return None
     leader = max(transposed, key=lambda load: load.buffer.type.size)
     loaded = _unit_axis(leader, nest.space)
-    if loaded is None or min(nest.space[stored], nest.space[loaded]) < LEAST_EXTENT:
+    if loaded is None or min(nest.space[stored], nest.space[loaded]) < LEAST_RUN:
         return None
     staged = tuple(load for load in transposed if _unit_axis(load, nest.space) == loaded)
     widest = max(load.dtype.itemsize for load in staged)
@@ -122,23 +139,23 @@ def find_transpose(nest: MapNest) -> Transpose | None:
     if 2 * side * widest <= TILE_BYTES and 2 * side <= most and prod(nest.space) >= enough:
         sides = [2 * side, side]
     leaders = largest, leader
-    halo = _sector(largest) if _runs_anywhere(largest, stored) else 0
-    # what lies beside a run in its sectors is memory of the leader, and not of other loads
-    misaligned = len(staged) == 1 and _runs_anywhere(leader, loaded)
+    halo = _sector(largest) if _is_misaligned(largest, stored) else 0
+    # misaligned loads read whole sectors, which lie inside the array of the leader only
+    misaligned = len(staged) == 1 and _is_misaligned(leader, loaded)
     found = (Transpose(stored, loaded, staged, leaders, side, halo, misaligned) for side in sides)
     return next((each for each in found if each.offsets()[-1] <= SHARED_BYTES), None)
 
 
 def word_of(accesses: Iterable[Load | Store], axis: int) -> int:
-    """How many neighbours along an axis make up a word of each access; 1 if some are no run."""
+    """Neighbours along an axis that fit a word in each access; 1 if an access is not contiguous."""
     accesses = tuple(accesses)
     runs = all(a.guard is None and (_strides(a) or {}).get(axis) == 1 for a in accesses)
     widest = max(access.buffer.type.dtype.itemsize for access in accesses)
-    return max(1, WORD // widest) if runs else 1
+    return max(1, WORD_BYTES // widest) if runs else 1
 
 
 def begins_aligned(access: Load | Store, axis: int, width: int) -> bool:
-    """Whether an access is aligned wherever its place along an axis is a multiple of the width."""
+    """Whether an access is aligned wherever its index along an axis is a multiple of the width."""
     found = _affine(access)
     if found is None or access.buffer.space == "input":
         return False
@@ -147,20 +164,20 @@ def begins_aligned(access: Load | Store, axis: int, width: int) -> bool:
     return not any(number % width for number in (*others, offset))
 
 
-def _runs_anywhere(access: Load | Store, axis: int) -> bool:
-    """Whether an access runs along an axis from places that may be anywhere in a sector, each."""
-    straight = _anchored(access, axis) or begins_aligned(access, axis, _sector(access))
-    return (_strides(access) or {}).get(axis) == 1 and not straight
+def _is_misaligned(access: Load | Store, axis: int) -> bool:
+    """Whether an access is contiguous along an axis in runs of differing misalignment."""
+    uniform = _anchored(access, axis) or begins_aligned(access, axis, _sector(access))
+    return (_strides(access) or {}).get(axis) == 1 and not uniform
 
 
 def _anchored(access: Load | Store, axis: int) -> bool:
     strides, sector = _strides(access) or {}, _sector(access)
-    alike = all(stride % sector == 0 for other, stride in strides.items() if other != axis)
-    return access.buffer.space == "input" and strides.get(axis) == 1 and alike
+    uniform = all(stride % sector == 0 for other, stride in strides.items() if other != axis)
+    return access.buffer.space == "input" and strides.get(axis) == 1 and uniform
 
 
 def _sector(access: Load | Store) -> int:
-    return max(1, SECTOR // access.buffer.type.dtype.itemsize)
+    return max(1, SECTOR_BYTES // access.buffer.type.dtype.itemsize)
 
 
 def _strides(access: Load | Store) -> dict[int, int] | None:
@@ -177,20 +194,20 @@ def _affine(access: Load | Store) -> tuple[dict[int, int], int] | None:
 
 
 def _unit_axis(access: Load | Store, space: tuple[int, ...]) -> int | None:
-    """The axis along which an access runs through memory element by element."""
+    """The axis along which an access is contiguous, forwards or backwards."""
     strides = _strides(access) or {}
     axes = [a for a, stride in strides.items() if abs(stride) == 1 and space[a] > 1]
     return axes[0] if len(axes) == 1 else None
 
 
 def _is_transposed(load: Load, stored: int, space: tuple[int, ...]) -> bool:
-    """Whether neighbours along the stored axis lie apart, and those along another one do not.
+    """Whether a load is strided along the stored axis and contiguous along another one.
 
-    Its operands must be known from the point alone, as those of a load at affine indices are.
+    Its guard must not depend on memory.
     """
     unit, strides = _unit_axis(load, space), _strides(load) or {}
-    plain = load.guard is None or not loads([load.guard])
-    return plain and unit not in (None, stored) and abs(strides.get(stored, 0)) >= LEAST_EXTENT
+    loadable = load.guard is None or not loads([load.guard])
+    return loadable and unit not in (None, stored) and abs(strides.get(stored, 0)) >= LEAST_RUN
 
 
 def axes_of(space: tuple[int, ...]) -> tuple[Axis, ...]:

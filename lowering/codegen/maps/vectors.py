@@ -1,8 +1,8 @@
-"""Vectors: accesses of a thread's consecutive points, or steps, that can be made as one.
+"""Vectorisation: which accesses to consecutive points, or steps, become one vector access.
 
-Points are dealt out in groups of `width`, each beginning at a multiple of the width. Over a group
-an expression is the same for all points, or counts up from a multiple of the width, or neither. The
-same holds for the steps of a loop.
+Points come in groups of `width` that begin at multiples of the width. Within a group an expression
+is uniform, or consecutive (it counts up from a multiple of the width), or neither. An access whose
+index is consecutive is a vector. The same holds for the steps of a loop.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from tracegraph.ir.subexpressions import subexpressions
 
 
 class Variation(Enum):
-    """How an expression varies over the points of a group."""
+    """How an expression varies within a group."""
 
-    UNIFORM = "the same for all"
-    CONSECUTIVE = "a multiple of the width, and up from there by one a point"
-    VARYING = "otherwise"
+    UNIFORM = "the same for all points"
+    CONSECUTIVE = "a multiple of the width at the first point, one more at each next"
+    VARYING = "anything else"
 
 
 @dataclass(frozen=True, slots=True)
 class Vectors:
-    """What of a nest is the same for the points of a group, and what is accessed as a vector."""
+    """The uniform expressions and the vector accesses of a nest."""
 
     width: int
     uniform: tuple[Expr, ...]
@@ -40,15 +40,16 @@ class Vectors:
 
     @property
     def accesses(self) -> tuple[Load | Store, ...]:
-        """All accesses that are made as vectors."""
+        """All vector accesses."""
         return (*self.loads, *self.stores)
 
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """Threads that take groups which follow each other, at the same time: up to `lanes`, a power of
-    two that divides the threads of a warp; from a thread's own on there are `left` groups, or more
-    than there are lanes.
+    """Threads of a warp that store contiguous groups at the same time: up to `lanes`, a power of
+    two.
+
+    `left` is the text of how many groups there are from a thread's own on; it may exceed the lanes.
     """
 
     lanes: int
@@ -78,16 +79,16 @@ def pack(access: Load | Store, width: int) -> str:
 
 
 def pack_of(expr: Expr, width: int) -> str:
-    """The C++ type of as many values of an expression."""
+    """The C++ type of `width` values of an expression."""
     return f"tg_pack<{expr_type(expr)}, {width}>"
 
 
 def alignment_test(
     writer: SourceWriter, accesses: Iterable[Load | Store], width: int
 ) -> str | None:
-    """The test that arguments are aligned as vectors must be; None if there are none.
+    """The test that arguments are aligned for vectors; None if no access is to an argument.
 
-    All other memory is aligned: it begins at multiples of 256 bytes.
+    All other buffers begin at multiples of 256 bytes.
     """
     given = dict.fromkeys(access.buffer for access in accesses if access.buffer.space == "input")
     return _test(writer, given, _vector_bytes(given, width), None) if given else None
@@ -100,10 +101,10 @@ def declare_aligned(
     start: str | None = None,
     anchored: Buffer | None = None,
 ) -> dict[Buffer, str]:
-    """Declare whether memory is aligned as vectors of `width` elements must be: a variable for each
-    buffer of which that is not known.
+    """Declare whether buffers are aligned for vectors of `width` elements: a variable for each
+    whose alignment is not known.
 
-    Vectors begin `start` elements from the buffers' begin on, and those of `anchored` are aligned.
+    Vectors begin `start` elements after the buffers' begin; those of `anchored` are aligned.
     """
     buffers = dict.fromkeys(access.buffer for access in accesses)
     unknown = [b for b in buffers if b != anchored and (b.space == "input" or start is not None)]
@@ -128,10 +129,10 @@ def _test(writer: SourceWriter, buffers: Iterable[Buffer], nbytes: int, start: s
 
 
 def anchor(vectors: Vectors) -> Buffer | None:
-    """The argument that is to be aligned where groups begin: the first that is stored to, since
-    storing element by element costs most.
+    """The argument at whose aligned addresses groups begin: the first that is stored to, since
+    element-wise stores cost most.
 
-    None if there is none, or groups must begin at multiples of the width.
+    None if there is none, or if an index needs groups to begin at multiples of the width.
     """
     given = [store.buffer for store in vectors.stores if store.buffer.space == "input"]
     indices = [access.indices[0] for access in vectors.accesses]
@@ -141,7 +142,7 @@ def anchor(vectors: Vectors) -> Buffer | None:
 
 
 def start_text(writer: SourceWriter, anchored: Buffer, width: int) -> str:
-    """Where groups begin so that a buffer is aligned there: an expression from 1 - width to 0."""
+    """Where groups begin so that a buffer is aligned there: from 1 - width to 0."""
     place = f"tg_u64({writer.pointers[anchored]})"
     return f"-int({place} / {anchored.type.dtype.itemsize} & {width - 1})"
 
@@ -167,8 +168,8 @@ def store_line(
     aligned: Mapping[Buffer, str],
     neighbours: Neighbours | None = None,
 ) -> str:
-    """The statement that stores a vector, as `load_text` loads one; together with `neighbours`, if
-    their vectors follow each other.
+    """The statement that stores a vector, cooperatively with `neighbours` if they are given and the
+    buffer may be misaligned.
     """
     place = address(writer, store)
     if store.buffer in aligned and neighbours is not None:
@@ -180,8 +181,8 @@ def store_line(
     return f"*reinterpret_cast<{pack(store, width)}*>({place}) = {text};"
 
 
-def runs_on(store: Store, axis: int) -> bool:
-    """Whether the groups of a vector along an axis follow each other in memory."""
+def is_contiguous(store: Store, axis: int) -> bool:
+    """Whether the groups of a vector store along an axis are contiguous in memory."""
     position = store.indices[0]
     terms = position.terms if isinstance(position, Sum) else ((position, 1),)
     moving = [(term, factor) for term, factor in terms if _moves(term, axis)]
@@ -193,7 +194,7 @@ def _moves(expr: Expr, axis: int) -> bool:
 
 
 def compute_uniform(writer: SourceWriter, vectors: Vectors, point: Expr, first: str) -> None:
-    """Compute what is the same for all points of the group that begins at the point `first`."""
+    """Compute the uniform expressions of the group that begins at the point `first`."""
     with writer.scope():
         writer.bind(point, first)
         compute(writer, vectors.uniform)
@@ -209,7 +210,7 @@ def _is_vector(access: Load | Store, variation: Mapping[Expr, Variation]) -> boo
 
 def _variation(order: Iterable[Expr], width: int, axis: int) -> dict[Expr, Variation]:
     found: dict[Expr, Variation] = {}
-    for expr in order:  # operands come before what is made of them
+    for expr in order:  # operands come first
         parts = [found[child] for child in expr.children]
         match expr:
             case Axis(number=number) if number == axis:
