@@ -181,7 +181,7 @@ def linspace(
     positions = reshape(_iota(num, inexact), (num,) + (1,) * rank)
     result = add(multiply(positions, step if intervals > 0 else spread), start)
     if endpoint and num > 1:
-        from tracegraph.tracing.indexing import updated
+        from tracegraph.numpy.indexing import updated
 
         result = updated(result, -1, stop, "set")
     if dtype is not None and np.dtype(dtype).kind in "iu":

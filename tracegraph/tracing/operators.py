@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 if TYPE_CHECKING:
-    from tracegraph.tracing.indexing import At
+    from tracegraph.numpy.indexing import At
 
 _Method = Callable[..., Any]
 
@@ -30,7 +30,7 @@ def _namespace() -> ModuleType:
 
 @cache
 def _indexing() -> ModuleType:
-    from tracegraph.tracing import indexing  # built on the functions, too
+    from tracegraph.numpy import indexing  # built on the functions, too
 
     return indexing
 
@@ -144,7 +144,7 @@ class ArrayOperators:
         >>> tracegraph.asarray([1, 2, 3]).at[0].set(7)
         Array([7, 2, 3], dtype=int64)
         """
-        from tracegraph.tracing.indexing import At
+        from tracegraph.numpy.indexing import At
 
         return At(self)
 

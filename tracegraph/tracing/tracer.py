@@ -191,7 +191,7 @@ class Tracer(ArrayOperators):
         return (self[i] for i in range(self.shape[0]))
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        from tracegraph.tracing.indexing import setitem
+        from tracegraph.numpy.indexing import setitem
 
         setitem(self, index, value)
 
