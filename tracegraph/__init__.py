@@ -7,6 +7,7 @@ from tracegraph.control import cond, fori_loop, map, scan, switch, while_loop
 from tracegraph.ir.types import ArrayType
 from tracegraph.limits import time_limit
 from tracegraph.memory import memory_stats, reset
+from tracegraph.numpy import methods as _methods  # noqa: F401 - what operators call
 from tracegraph.staging.jit import jit, make_program
 from tracegraph.streams import Stream, stream
 from tracegraph.tree import register_dataclass

@@ -12,6 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 from tracegraph import errors, tree
 from tracegraph.arrays import dlpack
 from tracegraph.ir.types import ArrayType
+from tracegraph.tracing.function_table import FUNCTIONS
 from tracegraph.tracing.operators import ArrayOperators
 from tracegraph.tracing.tracer import Tracer
 
@@ -256,16 +257,12 @@ class Array(ArrayOperators):
     # ---- NumPy's protocols ----
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        from tracegraph.arrays import eager
-
-        return eager.apply_ufunc(ufunc, method, inputs, kwargs)
+        return FUNCTIONS["ufunc_of_arrays"](ufunc, method, inputs, kwargs)
 
     def __array_function__(
         self, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        from tracegraph.arrays import eager
-
-        return eager.apply_function(function, types, args, kwargs)
+        return FUNCTIONS["function_of_arrays"](function, types, args, kwargs)
 
     # ---- exchange with other libraries ----
 

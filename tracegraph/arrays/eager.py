@@ -6,20 +6,16 @@ a compiled program of the one op, so that results stay on the device.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from tracegraph import errors, tree
 from tracegraph.arrays.array import Array
 from tracegraph.ir.op import Op
 from tracegraph.ir.types import ArrayType, type_of
 from tracegraph.tracing.trace import bind, recorder
-from tracegraph.tracing.tracer import Tracer
 
 
 def apply(op: Op, *args: Any, **attrs: Any) -> Any:
@@ -37,9 +33,9 @@ def run(op: Op, args: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
     """
     if not any(isinstance(a, Array) for a in args):
         return op.reference(*args, **attrs)
-    if _any_on_device(args):
+    if any_on_device(args):
         return _compiled(op, tuple(attrs.items()))(*args)
-    results = op.reference(*(_as_numpy(a) for a in args), **attrs)
+    results = op.reference(*(as_numpy(a) for a in args), **attrs)
     if isinstance(results, tuple):
         return tuple(Array(np.asarray(r)) for r in results)
     return Array(np.asarray(results), weak=_is_weak(op, args, attrs))
@@ -69,77 +65,13 @@ def _is_weak(op: Op, args: Iterable[Any], attrs: Mapping[str, Any]) -> bool:
     return op.result_types(types, attrs)[0].weak
 
 
-def _any_on_device(args: Iterable[Any]) -> bool:
+def any_on_device(args: Iterable[Any]) -> bool:
+    """Whether an Array in device memory is among the arguments."""
     return any(isinstance(a, Array) and not isinstance(a.data, np.ndarray) for a in args)
 
 
-def _as_numpy(x: Any) -> Any:
+def as_numpy(x: Any) -> Any:
     """What stands for `x` in a call of NumPy: a weak Array counts as a Python number there."""
     if not isinstance(x, Array):
         return x
     return x.item() if x.weak else x.__array__()
-
-
-def _as_array(x: Any) -> Any:
-    """Results of NumPy as Arrays, if they can be: `numpy.shape` gives plain ints, for instance."""
-    return Array(np.asarray(x)) if isinstance(x, (np.ndarray, np.generic)) else x
-
-
-def apply_ufunc(
-    ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Mapping[str, Any]
-) -> Any:
-    """NumPy's ufunc dispatch for Arrays.
-
-    Raises:
-        TypeError: `out` is an Array, or a device has no such function.
-    """
-    out = kwargs.get("out", ())
-    if any(isinstance(x, Tracer) for x in (*inputs, *out)):
-        return NotImplemented  # the tracer records it
-    if any(isinstance(x, Array) for x in out):
-        raise TypeError(
-            f"numpy.{ufunc.__name__}(..., out=x): x is an Array, which is immutable; drop out="
-        )
-    if _any_on_device(inputs):
-        with _naming(f"numpy.{ufunc.__name__}"):
-            return _protocols().array_ufunc(ufunc, method, inputs, kwargs)
-    results = getattr(ufunc, method)(*map(_as_numpy, inputs), **kwargs)
-    return results if out else tree.map(_as_array, results)
-
-
-def apply_function(
-    function: Callable[..., Any],
-    types: Iterable[type],
-    args: tuple[Any, ...],
-    kwargs: Mapping[str, Any],
-) -> Any:
-    """NumPy's function dispatch for Arrays.
-
-    Raises:
-        TypeError: an Array is on a device, for which there is no such function.
-    """
-    if any(issubclass(t, Tracer) for t in types):
-        return NotImplemented
-    if _any_on_device(tree.leaves((args, dict(kwargs)))):
-        with _naming(f"numpy.{function.__name__}"):
-            return _protocols().array_function(function, args, kwargs)
-    host_args, host_kwargs = tree.map(_as_numpy, (args, dict(kwargs)))
-    return tree.map(_as_array, function(*host_args, **host_kwargs))
-
-
-def _protocols() -> ModuleType:
-    from tracegraph.numpy import protocols  # built on the op records, which import this module
-
-    return protocols
-
-
-@contextmanager
-def _naming(function: str) -> Iterator[None]:
-    """What tracing lacks, a device lacks too, but there is more that one can do about it."""
-    try:
-        yield
-    except errors.UnsupportedByTracerError:
-        raise TypeError(
-            f"{function}, used like this, is not available for Arrays on a device; apply it to "
-            "numpy.asarray(x)"
-        ) from None

@@ -181,9 +181,7 @@ def linspace(
     positions = reshape(_iota(num, inexact), (num,) + (1,) * rank)
     result = add(multiply(positions, step if intervals > 0 else spread), start)
     if endpoint and num > 1:
-        from tracegraph.numpy.indexing import updated
-
-        result = updated(result, -1, stop, "set")
+        result = result.at[-1].set(stop)
     if dtype is not None and np.dtype(dtype).kind in "iu":
         result = floor(result)
     result = astype(moveaxis(result, 0, axis), result.dtype if dtype is None else dtype)

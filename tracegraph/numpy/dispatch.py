@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 import tracegraph.ops  # noqa: F401  (fills the registry that the functions draw from)
+from tracegraph.arrays.creation import asarray
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
-from tracegraph.tracing.foreign import adopted, is_foreign
+from tracegraph.tracing.foreign import is_foreign
 from tracegraph.tracing.operators import ArrayOperators
 from tracegraph.tracing.trace import current_trace
 from tracegraph.tracing.tracer import Tracer
@@ -65,7 +66,7 @@ def as_array(x: Any, dtype: DTypeLike | None = None) -> Any:
     """
     if is_foreign(x):
         trace = current_trace()
-        x = adopted(x) if trace is None else trace.adopt(x)
+        x = asarray(x) if trace is None else trace.adopt(x)
     if not isinstance(x, ArrayOperators):
         if not (isinstance(x, (list, tuple)) and is_ours(x)):
             with np.errstate(all="ignore"):

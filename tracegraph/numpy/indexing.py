@@ -6,7 +6,6 @@ mask cannot be read through, and is written through as a `where`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -92,7 +91,7 @@ def setitem(x: Tracer, index: Any, value: Any) -> None:
 
 
 def updated(x: Any, index: Any, value: Any, how: str) -> Any:
-    """`x` with `value` at `index`: "set", or combined by "add", "multiply", "minimum" or "maximum".
+    """`x` with `value` at `index`: `how` is "set", or the function that combines it with `x` there.
 
     The value is cast to the dtype of `x`. Elements that the index names twice are combined twice,
     or set to the last value. A traced integer out of range writes nothing.
@@ -102,7 +101,12 @@ def updated(x: Any, index: Any, value: Any, how: str) -> Any:
             number of true elements.
         ValueError: the value does not broadcast to the selected shape.
     """
+    if how in ("divide", "power"):  # by a product, if an element is named twice
+        factors = updated(numpy.ones_like(x), index, value, "multiply")
+        return getattr(numpy, how)(x, factors)
     value = _cast(value, x)
+    if how == "subtract":
+        value, how = numpy.negative(value), "add"
     entries = entries_of(index)
     mask = next((e for e in entries if is_mask(e)), None)
     if mask is not None:
@@ -176,76 +180,3 @@ def _masked(x: Any, entries: list[Any], mask: Any, value: Any, how: str) -> Any:
     value = _fitted(value, x.shape[mask.ndim :])
     condition = numpy.reshape(mask, mask.shape + (1,) * trailing_axes)
     return numpy.where(condition, value if how == "set" else getattr(numpy, how)(x, value), x)
-
-
-class At:
-    """`x.at`: indexed updates that give a new array and leave `x` as it is."""
-
-    __slots__ = ("_array",)
-
-    def __init__(self, array: Any) -> None:
-        self._array = array
-
-    def __getitem__(self, index: Any) -> IndexedUpdate:
-        return IndexedUpdate(self._array, index)
-
-
-class IndexedUpdate:
-    """`x.at[index]`: an array and an index, waiting for what to do there.
-
-    Values are cast to the dtype of the array. An element that is named twice is updated twice.
-    """
-
-    __slots__ = ("_array", "_index")
-
-    def __init__(self, array: Any, index: Any) -> None:
-        self._array = array
-        self._index = index
-
-    def get(self) -> Any:
-        """The selected elements, `x[index]`."""
-        return self._array[self._index]
-
-    def set(self, value: Any) -> Any:
-        """The array with the selected elements replaced."""
-        return updated(self._array, self._index, value, "set")
-
-    def add(self, value: Any) -> Any:
-        """The array with `value` added to the selected elements."""
-        return updated(self._array, self._index, value, "add")
-
-    def subtract(self, value: Any) -> Any:
-        """The array with `value` subtracted from the selected elements."""
-        negative = numpy.negative(_cast(value, self._array))
-        return updated(self._array, self._index, negative, "add")
-
-    def multiply(self, value: Any) -> Any:
-        """The array with the selected elements multiplied by `value`."""
-        return updated(self._array, self._index, value, "multiply")
-
-    def divide(self, value: Any) -> Any:
-        """The array with the selected elements divided by `value`, or by a product of values."""
-        return numpy.divide(self._array, self._product(value))
-
-    def power(self, value: Any) -> Any:
-        """The array with the selected elements raised to `value`, or to a product of values."""
-        return numpy.power(self._array, self._product(value))
-
-    def min(self, value: Any) -> Any:
-        """The array with the selected elements replaced by their minimum with `value`."""
-        return updated(self._array, self._index, value, "minimum")
-
-    def max(self, value: Any) -> Any:
-        """The array with the selected elements replaced by their maximum with `value`."""
-        return updated(self._array, self._index, value, "maximum")
-
-    def apply(self, function: Callable[[Any], Any]) -> Any:
-        """The array with the selected elements replaced by `function` of them."""
-        return self.set(function(self.get()))
-
-    def _product(self, value: Any) -> Any:
-        return updated(numpy.ones_like(self._array), self._index, value, "multiply")
-
-    mul = multiply
-    minimum = min
-    maximum = max

@@ -8,31 +8,16 @@ operator and its function cannot differ. In-place operators are left out: on an 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-if TYPE_CHECKING:
-    from tracegraph.numpy.indexing import At
+from tracegraph.tracing.function_table import FUNCTIONS
+from tracegraph.tracing.updates import At
 
 _Method = Callable[..., Any]
-
-
-@cache
-def _namespace() -> ModuleType:
-    from tracegraph import numpy  # built on the op records, which are built on the classes here
-
-    return numpy
-
-
-@cache
-def _indexing() -> ModuleType:
-    from tracegraph.numpy import indexing  # built on the functions, too
-
-    return indexing
 
 
 def _is_operand(x: Any) -> bool:
@@ -51,10 +36,10 @@ def _as_operand(x: Any) -> Any:
 def _binary(name: str) -> _Method:
     def method(self: Any, other: Any) -> Any:
         if isinstance(other, _OPERANDS):
-            return getattr(_namespace(), name)(self, other)
+            return FUNCTIONS[name](self, other)
         if not _is_operand(other):
             return NotImplemented
-        return getattr(_namespace(), name)(self, _as_operand(other))
+        return FUNCTIONS[name](self, _as_operand(other))
 
     return method
 
@@ -63,14 +48,14 @@ def _reflected(name: str) -> _Method:
     def method(self: Any, other: Any) -> Any:
         if not _is_operand(other):
             return NotImplemented
-        return getattr(_namespace(), name)(_as_operand(other), self)
+        return FUNCTIONS[name](_as_operand(other), self)
 
     return method
 
 
 def _unary(name: str) -> _Method:
     def method(self: Any) -> Any:
-        return getattr(_namespace(), name)(self)
+        return FUNCTIONS[name](self)
 
     return method
 
@@ -79,7 +64,7 @@ def _like_function(name: str) -> _Method:
     """A method with the arguments of the function of the same name, but for the array itself."""
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return getattr(_namespace(), name)(self, *args, **kwargs)
+        return FUNCTIONS[name](self, *args, **kwargs)
 
     method.__name__ = name
     method.__doc__ = f"The same as `tracegraph.numpy.{name}` of this array."
@@ -131,10 +116,11 @@ class ArrayOperators:
         return other // self, other % self
 
     def __getitem__(self, index: Any) -> Any:
-        return _indexing().getitem(self, index)
+        return FUNCTIONS["getitem"](self, index)
 
     def __array_namespace__(self, *, api_version: str | None = None) -> ModuleType:
-        return _namespace()
+        namespace: ModuleType = FUNCTIONS["namespace"]()
+        return namespace
 
     @property
     def at(self) -> At:
@@ -144,8 +130,6 @@ class ArrayOperators:
         >>> tracegraph.asarray([1, 2, 3]).at[0].set(7)
         Array([7, 2, 3], dtype=int64)
         """
-        from tracegraph.numpy.indexing import At
-
         return At(self)
 
     T = property(_unary("transpose"), doc="The array with its axes reversed.")
@@ -180,27 +164,27 @@ class ArrayOperators:
     @property
     def mT(self) -> Any:  # noqa: N802 - ndarray's name
         """The array with its last two axes swapped."""
-        return _namespace().swapaxes(self, -2, -1)
+        return FUNCTIONS["swapaxes"](self, -2, -1)
 
     def astype(self, dtype: DTypeLike, *, copy: bool = True) -> Any:
         """The array converted to another dtype, as NumPy converts with casting="unsafe"."""
-        return _namespace().astype(self, dtype, copy=copy)
+        return FUNCTIONS["astype"](self, dtype, copy=copy)
 
     def copy(self, order: str = "C") -> Any:
         """A new array with the same elements."""
-        return _namespace().copy(self, order=order)
+        return FUNCTIONS["copy"](self, order=order)
 
     def flatten(self) -> Any:
         """A new one-dimensional array of the elements in row-major order."""
-        return _namespace().copy(_namespace().ravel(self))
+        return FUNCTIONS["copy"](FUNCTIONS["ravel"](self))
 
     def reshape(self, *shape: int | Sequence[int]) -> Any:
         """The same elements in another shape; one extent may be -1."""
-        return _namespace().reshape(self, _as_tuple(shape))
+        return FUNCTIONS["reshape"](self, _as_tuple(shape))
 
     def transpose(self, *axes: int | Sequence[int] | None) -> Any:
         """The array with its axes permuted; without arguments, reversed."""
-        return _namespace().transpose(self, _as_tuple(axes) if axes else None)
+        return FUNCTIONS["transpose"](self, _as_tuple(axes) if axes else None)
 
 
 _OPERANDS = (ArrayOperators, bool, int, float, complex)

@@ -21,6 +21,7 @@ import numpy as np
 
 from tracegraph.errors import BooleanMaskError
 from tracegraph.ir.types import broadcast_shapes
+from tracegraph.tracing.function_table import FUNCTIONS
 from tracegraph.tracing.operators import ArrayOperators
 from tracegraph.tracing.tracer import Tracer
 
@@ -82,9 +83,7 @@ def _entry(entry: Any) -> Any:
     if entry is None or entry is Ellipsis or isinstance(entry, (slice, Tracer)):
         return entry
     if isinstance(entry, (list, tuple)) and any(isinstance(e, Tracer) for e in entry):
-        from tracegraph import numpy
-
-        return numpy.asarray(entry)
+        return FUNCTIONS["asarray"](entry)
     if isinstance(entry, (list, tuple, np.ndarray, ArrayOperators, bool, np.bool_)):
         array = np.asarray(entry)
         empty_list = array.size == 0 and not hasattr(entry, "dtype")

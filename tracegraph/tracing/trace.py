@@ -30,7 +30,8 @@ from tracegraph.ir.program import (
 )
 from tracegraph.ir.types import ArrayType, scalar_type, type_of
 from tracegraph.tracing import views
-from tracegraph.tracing.foreign import adopted, is_foreign
+from tracegraph.tracing.foreign import is_foreign
+from tracegraph.tracing.function_table import FUNCTIONS
 from tracegraph.tracing.tracer import Tracer
 from tracegraph.user_source import user_source
 
@@ -92,7 +93,7 @@ class Trace:
             return self.parent.adopt(x)
         known = self.adopted.get(id(x))
         if known is None:
-            known = self.adopted[id(x)] = (x, adopted(x))
+            known = self.adopted[id(x)] = (x, FUNCTIONS["adopted"](x))
         return known[1]
 
     def _lift(self, owner: Trace, atom: Atom, tracer: Tracer) -> Atom:

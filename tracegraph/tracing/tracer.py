@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -12,8 +10,9 @@ from numpy.typing import DTypeLike
 
 from tracegraph import errors
 from tracegraph.ir.program import Atom
-from tracegraph.ir.types import ArrayType, result_type
+from tracegraph.ir.types import ArrayType, result_type, type_of
 from tracegraph.tracing import views
+from tracegraph.tracing.function_table import FUNCTIONS
 from tracegraph.tracing.operators import ArrayOperators
 
 if TYPE_CHECKING:
@@ -22,20 +21,11 @@ if TYPE_CHECKING:
 MisuseError = type[errors.TracerMisuseError]
 
 
-@cache
-def _protocols() -> ModuleType:
-    from tracegraph.numpy import protocols  # built on the functions, which are built on tracers
-
-    return protocols
-
-
 def _in_place(name: str) -> Callable[[Tracer, Any], Any]:
     """`x += y` writes to `x`; but a 0-d `x` is a scalar, as NumPy's sums are, and is rebound."""
 
     def method(self: Tracer, other: Any) -> Any:
-        from tracegraph import numpy
-
-        result = getattr(numpy, name)(self, other)
+        result = FUNCTIONS[name](self, other)
         if self.ndim == 0:
             return result
         self.assign(result, name)
@@ -100,9 +90,6 @@ class Tracer(ArrayOperators):
             TracerWriteError: the tracer is read-only.
             ValueError: the value does not broadcast to this shape.
         """
-        from tracegraph import numpy
-        from tracegraph.ir.types import type_of
-
         views.check_writable(self)
         type_ = type_of(value)
         if result_type(self.type, type_) != self.dtype and not np.can_cast(
@@ -114,7 +101,7 @@ class Tracer(ArrayOperators):
                 f"non-broadcastable output operand: a result of shape {type_.shape} does not fit "
                 f"in place into shape {self.shape}"
             )
-        whole = numpy.broadcast_to(numpy.astype(value, self.dtype), self.shape)
+        whole = FUNCTIONS["broadcast_to"](FUNCTIONS["astype"](value, self.dtype), self.shape)
         views.store(self, self.owner.read(whole))
 
     @property
@@ -191,9 +178,7 @@ class Tracer(ArrayOperators):
         return (self[i] for i in range(self.shape[0]))
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        from tracegraph.numpy.indexing import setitem
-
-        setitem(self, index, value)
+        FUNCTIONS["setitem"](self, index, value)
 
     __iadd__ = _in_place("add")
     __isub__ = _in_place("subtract")
@@ -210,7 +195,7 @@ class Tracer(ArrayOperators):
     __irshift__ = _in_place("right_shift")
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        return _protocols().array_ufunc(ufunc, method, inputs, kwargs)
+        return FUNCTIONS["ufunc_of_tracers"](ufunc, method, inputs, kwargs)
 
     def __array_function__(
         self,
@@ -219,7 +204,7 @@ class Tracer(ArrayOperators):
         args: Sequence[Any],
         kwargs: Mapping[str, Any],
     ) -> Any:
-        return _protocols().array_function(func, args, kwargs)
+        return FUNCTIONS["function_of_tracers"](func, args, kwargs)
 
     def __getattr__(self, name: str) -> NoReturn:
         if not name.startswith("_") and name not in Tracer.__slots__:

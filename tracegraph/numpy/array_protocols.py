@@ -1,0 +1,74 @@
+"""NumPy's protocols for Arrays: NumPy itself on the host, our functions for Arrays on a device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from tracegraph import errors, tree
+from tracegraph.arrays.array import Array
+from tracegraph.arrays.eager import any_on_device, as_numpy
+from tracegraph.numpy import protocols
+from tracegraph.tracing.tracer import Tracer
+
+
+def _as_array(x: Any) -> Any:
+    """Results of NumPy as Arrays, if they can be: `numpy.shape` gives plain ints, for instance."""
+    return Array(np.asarray(x)) if isinstance(x, (np.ndarray, np.generic)) else x
+
+
+def array_ufunc(
+    ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Any:
+    """NumPy's ufunc dispatch for Arrays.
+
+    Raises:
+        TypeError: `out` is an Array, or a device has no such function.
+    """
+    out = kwargs.get("out", ())
+    if any(isinstance(x, Tracer) for x in (*inputs, *out)):
+        return NotImplemented  # the tracer records it
+    if any(isinstance(x, Array) for x in out):
+        raise TypeError(
+            f"numpy.{ufunc.__name__}(..., out=x): x is an Array, which is immutable; drop out="
+        )
+    if any_on_device(inputs):
+        with _naming(f"numpy.{ufunc.__name__}"):
+            return protocols.array_ufunc(ufunc, method, inputs, kwargs)
+    results = getattr(ufunc, method)(*map(as_numpy, inputs), **kwargs)
+    return results if out else tree.map(_as_array, results)
+
+
+def array_function(
+    function: Callable[..., Any],
+    types: Iterable[type],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+) -> Any:
+    """NumPy's function dispatch for Arrays.
+
+    Raises:
+        TypeError: an Array is on a device, for which there is no such function.
+    """
+    if any(issubclass(t, Tracer) for t in types):
+        return NotImplemented
+    if any_on_device(tree.leaves((args, dict(kwargs)))):
+        with _naming(f"numpy.{function.__name__}"):
+            return protocols.array_function(function, args, kwargs)
+    host_args, host_kwargs = tree.map(as_numpy, (args, dict(kwargs)))
+    return tree.map(_as_array, function(*host_args, **host_kwargs))
+
+
+@contextmanager
+def _naming(function: str) -> Iterator[None]:
+    """What tracing lacks, a device lacks too, but there is more that one can do about it."""
+    try:
+        yield
+    except errors.UnsupportedByTracerError:
+        raise TypeError(
+            f"{function}, used like this, is not available for Arrays on a device; apply it to "
+            "numpy.asarray(x)"
+        ) from None

@@ -1,0 +1,21 @@
+"""Methods of arrays: fills the table of functions that operators and methods call."""
+
+from __future__ import annotations
+
+from tracegraph import numpy
+from tracegraph.arrays.creation import asarray
+from tracegraph.numpy import array_protocols, indexing, protocols
+from tracegraph.tracing.function_table import FUNCTIONS
+
+FUNCTIONS.update({name: value for name, value in vars(numpy).items() if callable(value)})
+FUNCTIONS.update(
+    getitem=indexing.getitem,
+    setitem=indexing.setitem,
+    updated=indexing.updated,
+    namespace=lambda: numpy,
+    adopted=asarray,
+    ufunc_of_tracers=protocols.array_ufunc,
+    function_of_tracers=protocols.array_function,
+    ufunc_of_arrays=array_protocols.array_ufunc,
+    function_of_arrays=array_protocols.array_function,
+)
