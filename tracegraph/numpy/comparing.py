@@ -12,13 +12,30 @@ from tracegraph.numpy.ufuncs import equal, isnan, logical_and
 
 @numpy_function
 def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
-    """Whether all elements are close, as `isclose` has it."""
+    """Whether all elements are close, as `isclose` has it.
+
+    Shape: scalar.
+    Dtype: bool.
+
+    Raises:
+        ValueError: the shapes do not broadcast.
+
+    >>> tnp.allclose([1.0, 2.0], [1.0, 2.0 + 1e-9])
+    True
+    """
     return all(isclose(a, b, rtol, atol, equal_nan))
 
 
 @numpy_function
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
-    """Whether two arrays have the same shape and elements."""
+    """Whether two arrays have the same shape and elements.
+
+    Shape: scalar.
+    Dtype: bool.
+
+    >>> tnp.array_equal([1, 2], [1, 2])
+    True
+    """
     a1, a2 = as_array(a1), as_array(a2)
     if a1.shape != a2.shape:
         return False

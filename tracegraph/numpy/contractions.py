@@ -34,8 +34,15 @@ def unified(x: Any, y: Any) -> tuple[Any, Any]:
 def matmul(x1: Any, x2: Any, /, out: Any = None) -> Any:
     """Matrix products of the last two axes, the others broadcast; a vector is one row or column.
 
+    Shape: (batch…, m, n) of (batch…, m, k) and (batch…, k, n); a vector's axis of 1 goes.
+    Dtype: the one in which the operands meet.
+
     Raises:
         ValueError: an operand has no axes, or the inner extents differ.
+        UnsupportedByTracerError: `out` was not made where it is traced.
+
+    >>> tnp.matmul([[1, 2], [3, 4]], [5, 6])
+    array([17, 39])
     """
     x, y = unified(x1, x2)
     if x.ndim == 0 or y.ndim == 0:
@@ -68,7 +75,18 @@ def _conjugated(x: Any) -> Any:
 
 @numpy_function
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
-    """Dot products along an axis, the first operand conjugated."""
+    """Dot products along an axis, the first operand conjugated.
+
+    Shape: that to which the operands broadcast, without the axis.
+    Dtype: the one in which the operands meet.
+
+    Raises:
+        AxisError: the axis is out of range.
+        ValueError: the extents of the axis differ.
+
+    >>> tnp.vecdot([[1, 2], [3, 4]], [5, 6])
+    array([17, 39])
+    """
     x, y = unified(x1, x2)
     x, y = moveaxis(_conjugated(x), axis, -1), moveaxis(y, axis, -1)
     return matvec(reshape(x, (*x.shape[:-1], 1, x.shape[-1])), y)[..., 0]
@@ -76,21 +94,52 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
 
 @numpy_function
 def matvec(x1: Any, x2: Any, /) -> Any:
-    """Products of matrices and vectors, each in the last axes."""
+    """Products of matrices and vectors, each in the last axes.
+
+    Shape: (batch…, m) of (batch…, m, n) and (batch…, n).
+    Dtype: the one in which the operands meet.
+
+    Raises:
+        ValueError: the extents do not fit.
+
+    >>> tnp.matvec([[1, 2], [3, 4]], [5, 6])
+    array([17, 39])
+    """
     x2 = as_array(x2)
     return squeeze(matmul(x1, reshape(x2, (*x2.shape, 1))), -1)
 
 
 @numpy_function
 def vecmat(x1: Any, x2: Any, /) -> Any:
-    """Products of conjugated vectors and matrices, each in the last axes."""
+    """Products of conjugated vectors and matrices, each in the last axes.
+
+    Shape: (batch…, n) of (batch…, m) and (batch…, m, n).
+    Dtype: the one in which the operands meet.
+
+    Raises:
+        ValueError: the extents do not fit.
+
+    >>> tnp.vecmat([5, 6], [[1, 2], [3, 4]])
+    array([23, 34])
+    """
     x1 = _conjugated(as_array(x1))
     return squeeze(matmul(reshape(x1, (*x1.shape[:-1], 1, x1.shape[-1])), x2), -2)
 
 
 @numpy_function
 def dot(a: Any, b: Any, out: Any = None) -> Any:
-    """Sums of products over the last axis of `a` and the last but one of `b` (or its only one)."""
+    """Sums of products over the last axis of `a` and the last but one of `b` (or its only one).
+
+    Shape: the other axes of `a`, then those of `b`.
+    Dtype: the one in which the operands meet.
+
+    Raises:
+        ValueError: the extents to sum over differ.
+        UnsupportedByTracerError: `out` was not made where it is traced.
+
+    >>> tnp.dot([[1, 2], [3, 4]], [5, 6])
+    array([17, 39])
+    """
     x, y = unified(a, b)
     if x.ndim == 0 or y.ndim == 0:
         return written("dot", multiply(x, y), out, True)
@@ -99,20 +148,51 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
 
 @numpy_function
 def vdot(a: Any, b: Any, /) -> Any:
-    """The dot product of two ravelled arrays, the first conjugated."""
+    """The dot product of two ravelled arrays, the first conjugated.
+
+    Shape: scalar.
+    Dtype: the one in which the operands meet.
+
+    Raises:
+        ValueError: the numbers of elements differ.
+
+    >>> tnp.vdot([1j, 2], [1j, 3])
+    np.complex128(7+0j)
+    """
     return dot(reshape(_conjugated(as_array(a)), -1), reshape(b, -1))
 
 
 @numpy_function
 def inner(a: Any, b: Any, /) -> Any:
-    """Sums of products over the last axes of both arrays."""
+    """Sums of products over the last axes of both arrays.
+
+    Shape: the other axes of `a`, then those of `b`.
+    Dtype: the one in which the operands meet.
+
+    Raises:
+        ValueError: the last extents differ.
+
+    >>> tnp.inner([[1, 2], [3, 4]], [5, 6])
+    array([17, 39])
+    """
     x, y = unified(a, b)
     return multiply(x, y) if x.ndim == 0 or y.ndim == 0 else tensordot(x, y, (-1, -1))
 
 
 @numpy_function
 def outer(a: Any, b: Any, out: Any = None) -> Any:
-    """All products of elements of two ravelled arrays, as a matrix."""
+    """All products of elements of two ravelled arrays, as a matrix.
+
+    Shape: (m, n) of m and n elements.
+    Dtype: the one in which the operands meet.
+
+    Raises:
+        UnsupportedByTracerError: `out` was not made where it is traced.
+
+    >>> tnp.outer([1, 2], [3, 4])
+    array([[3, 4],
+           [6, 8]])
+    """
     x, y = unified(a, b)
     return written("outer", multiply(reshape(x, (-1, 1)), reshape(y, (1, -1))), out, True)
 
@@ -126,8 +206,15 @@ def tensordot(a: Any, b: Any, axes: Axes = 2) -> Any:
 
     An int n pairs the last n of `a` with the first n of `b`.
 
+    Shape: the other axes of `a`, then those of `b`.
+    Dtype: the one in which the operands meet.
+
     Raises:
         ValueError: paired axes differ in extent.
+        AxisError: an axis is out of range.
+
+    >>> tnp.tensordot([[1, 2], [3, 4]], [5, 6], axes=1)
+    array([17, 39])
     """
     x, y = unified(a, b)
     if isinstance(axes, int):
@@ -152,7 +239,14 @@ def tensordot(a: Any, b: Any, axes: Axes = 2) -> Any:
 
 @numpy_function
 def kron(a: Any, b: Any) -> Any:
-    """The Kronecker product."""
+    """The Kronecker product.
+
+    Shape: the products of the extents.
+    Dtype: the one in which the operands meet.
+
+    >>> tnp.kron([1, 10], [1, 2])
+    array([ 1,  2, 10, 20])
+    """
     x, y = unified(a, b)
     rank = max(x.ndim, y.ndim)
     left = (1,) * (rank - x.ndim) + x.shape
@@ -168,8 +262,15 @@ def cross(
 ) -> Any:
     """Cross products of vectors of three elements.
 
+    Shape: that to which the operands broadcast, the axis in place `axisc`.
+    Dtype: the one in which the operands meet.
+
     Raises:
-        ValueError: an extent is not 3.
+        ValueError: an extent is not 3, or the shapes do not broadcast.
+        AxisError: an axis is out of range.
+
+    >>> tnp.cross([1, 0, 0], [0, 1, 0])
+    array([0, 0, 1])
     """
     if axis is not None:
         axisa = axisb = axisc = axis

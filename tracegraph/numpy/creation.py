@@ -22,7 +22,19 @@ Shape = int | Sequence[int]
 
 
 def full(shape: Shape, fill_value: Any, dtype: DTypeLike | None = None, **kwargs: Any) -> Any:
-    """An array of one value, broadcast to the shape."""
+    """An array of one value, broadcast to the shape.
+
+    Shape: `shape`.
+    Dtype: that of `fill_value`, or `dtype`.
+
+    Raises:
+        ValueError: an extent is negative, or `fill_value` does not broadcast to the shape.
+        TracerIndexError: an extent is traced.
+        UnsupportedByTracerError: an option of NumPy that is not supported, as `order="F"`.
+
+    >>> tnp.full(2, 1.5)
+    array([1.5, 1.5])
+    """
     _no_more("full", kwargs)
     extents = extents_of(shape)
     value = lifted(as_array(fill_value, dtype))
@@ -45,17 +57,53 @@ def _no_more(name: str, kwargs: dict[str, Any]) -> None:
 
 
 def zeros(shape: Shape, dtype: DTypeLike = float, **kwargs: Any) -> Any:
-    """An array of zeros."""
+    """An array of zeros.
+
+    Shape: `shape`.
+    Dtype: `dtype`, float64 by default.
+
+    Raises:
+        ValueError: an extent is negative.
+        TracerIndexError: an extent is traced.
+        UnsupportedByTracerError: an option of NumPy that is not supported, as `order="F"`.
+
+    >>> tnp.zeros(2)
+    array([0., 0.])
+    """
     return full(shape, np.zeros((), dtype), **kwargs)
 
 
 def ones(shape: Shape, dtype: DTypeLike | None = None, **kwargs: Any) -> Any:
-    """An array of ones."""
+    """An array of ones.
+
+    Shape: `shape`.
+    Dtype: `dtype`, float64 by default.
+
+    Raises:
+        ValueError: an extent is negative.
+        TracerIndexError: an extent is traced.
+        UnsupportedByTracerError: an option of NumPy that is not supported, as `order="F"`.
+
+    >>> tnp.ones(2)
+    array([1., 1.])
+    """
     return full(shape, np.ones((), dtype), **kwargs)
 
 
 def empty(shape: Shape, dtype: DTypeLike = float, **kwargs: Any) -> Any:
-    """An array to be filled: zeros, so that every run gives the same."""
+    """An array to be filled: zeros, so that every run gives the same.
+
+    Shape: `shape`.
+    Dtype: `dtype`, float64 by default.
+
+    Raises:
+        ValueError: an extent is negative.
+        TracerIndexError: an extent is traced.
+        UnsupportedByTracerError: an option of NumPy that is not supported, as `order="F"`.
+
+    >>> tnp.empty(2)
+    array([0., 0.])
+    """
     return zeros(shape, dtype, **kwargs)
 
 
@@ -67,7 +115,19 @@ def full_like(
     shape: Shape | None = None,
     **kwargs: Any,
 ) -> Any:
-    """An array of one value, with shape and dtype of another unless they are given."""
+    """An array of one value, with shape and dtype of another unless they are given.
+
+    Shape: that of `a`, or `shape`.
+    Dtype: that of `a`, or `dtype`.
+
+    Raises:
+        ValueError: an extent is negative, or `fill_value` does not broadcast to the shape.
+        TracerIndexError: an extent is traced.
+        UnsupportedByTracerError: an option of NumPy that is not supported, as `order="F"`.
+
+    >>> tnp.full_like([1, 2], 7)
+    array([7, 7])
+    """
     a = as_array(a)
     extents = a.shape if shape is None else shape
     return full(extents, fill_value, a.dtype if dtype is None else dtype, **kwargs)
@@ -76,21 +136,57 @@ def full_like(
 def zeros_like(
     a: Any, dtype: DTypeLike | None = None, *, shape: Shape | None = None, **kwargs: Any
 ) -> Any:
-    """Zeros with shape and dtype of another array unless they are given."""
+    """Zeros with shape and dtype of another array unless they are given.
+
+    Shape: that of `a`, or `shape`.
+    Dtype: that of `a`, or `dtype`.
+
+    Raises:
+        ValueError: an extent is negative.
+        TracerIndexError: an extent is traced.
+        UnsupportedByTracerError: an option of NumPy that is not supported, as `order="F"`.
+
+    >>> tnp.zeros_like([1, 2])
+    array([0, 0])
+    """
     return full_like(a, 0, dtype, shape=shape, **kwargs)
 
 
 def ones_like(
     a: Any, dtype: DTypeLike | None = None, *, shape: Shape | None = None, **kwargs: Any
 ) -> Any:
-    """Ones with shape and dtype of another array unless they are given."""
+    """Ones with shape and dtype of another array unless they are given.
+
+    Shape: that of `a`, or `shape`.
+    Dtype: that of `a`, or `dtype`.
+
+    Raises:
+        ValueError: an extent is negative.
+        TracerIndexError: an extent is traced.
+        UnsupportedByTracerError: an option of NumPy that is not supported, as `order="F"`.
+
+    >>> tnp.ones_like([1, 2])
+    array([1, 1])
+    """
     return full_like(a, 1, dtype, shape=shape, **kwargs)
 
 
 def empty_like(
     a: Any, dtype: DTypeLike | None = None, *, shape: Shape | None = None, **kwargs: Any
 ) -> Any:
-    """An array to be filled: zeros, with shape and dtype of another unless they are given."""
+    """An array to be filled: zeros, with shape and dtype of another unless they are given.
+
+    Shape: that of `a`, or `shape`.
+    Dtype: that of `a`, or `dtype`.
+
+    Raises:
+        ValueError: an extent is negative.
+        TracerIndexError: an extent is traced.
+        UnsupportedByTracerError: an option of NumPy that is not supported, as `order="F"`.
+
+    >>> tnp.empty_like([1, 2])
+    array([0, 0])
+    """
     return zeros_like(a, dtype, shape=shape, **kwargs)
 
 
@@ -100,6 +196,16 @@ def asarray(
     """`a` as an array: traced in a traced function, where a NumPy array becomes a constant of it.
 
     Nested lists may hold traced values.
+
+    Shape: that of `a`.
+    Dtype: that of `a`, or `dtype`.
+
+    Raises:
+        TypeError: the dtype is not supported while tracing.
+        UnsupportedByTracerError: an option of NumPy that is not supported, as `order="F"`.
+
+    >>> tnp.asarray([1, 2], float)
+    array([1., 2.])
     """
     _no_more("asarray", kwargs)
     result = lifted(as_array(a, dtype))
@@ -107,7 +213,18 @@ def asarray(
 
 
 def array(a: Any, dtype: DTypeLike | None = None, *, copy: bool = True, **kwargs: Any) -> Any:
-    """`a` as a new array. Nested lists may hold traced values."""
+    """`a` as a new array. Nested lists may hold traced values.
+
+    Shape: that of `a`; `ndmin` axes at least, new ones in front.
+    Dtype: that of `a`, or `dtype`.
+
+    Raises:
+        TypeError: the dtype is not supported while tracing.
+        UnsupportedByTracerError: an option of NumPy that is not supported, as `order="F"`.
+
+    >>> tnp.array([1, 2], ndmin=2)
+    array([[1, 2]])
+    """
     ndmin = kwargs.pop("ndmin", 0)
     _no_more("array", kwargs)
     result = asarray(a, dtype, copy=copy)
@@ -119,7 +236,14 @@ asanyarray = ascontiguousarray = asarray
 
 
 def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
-    """A new array with the same elements."""
+    """A new array with the same elements.
+
+    Shape: that of `a`.
+    Dtype: that of `a`.
+
+    >>> tnp.copy([1, 2])
+    array([1, 2])
+    """
     return copied(lifted(as_array(a)))
 
 
@@ -134,8 +258,16 @@ def _iota(size: int, dtype: DTypeLike) -> Any:
 def arange(*args: Any, step: Any = None, dtype: DTypeLike | None = None, **kwargs: Any) -> Any:
     """Evenly spaced values between static bounds: `arange(stop)`, `arange(start, stop, step)`.
 
+    Shape: one axis, of ceil((stop - start) / step) elements.
+    Dtype: the one in which the bounds meet, or `dtype`.
+
     Raises:
         TracerIndexError: a bound is traced.
+        TypeError: there is no bound, or more than three.
+        UnsupportedByTracerError: an option of NumPy that is not supported, as `order="F"`.
+
+    >>> tnp.arange(1, 7, 2)
+    array([1, 3, 5])
     """
     _no_more("arange", kwargs)
     start, stop, by = _bounds(args, step)
@@ -167,7 +299,18 @@ def linspace(
     dtype: DTypeLike | None = None,
     axis: int = 0,
 ) -> Any:
-    """`num` evenly spaced values from `start` to `stop`, which may be traced, along a new axis."""
+    """`num` evenly spaced values from `start` to `stop`, which may be traced, along a new axis.
+
+    Shape: that to which the bounds broadcast, with a new axis of `num`.
+    Dtype: floating point or complex, or `dtype`.
+
+    Raises:
+        AxisError: the axis is out of range.
+        ValueError: the shapes do not broadcast.
+
+    >>> tnp.linspace(0, 1, 3)
+    array([0. , 0.5, 1. ])
+    """
     if not is_ours((start, stop)):
         found, width = np.linspace(start, stop, num, endpoint, retstep=True, dtype=dtype, axis=axis)
         result = copied(lifted(found))
@@ -195,17 +338,41 @@ def eye(
     dtype: DTypeLike = float,
     **kwargs: Any,
 ) -> Any:
-    """Ones on the k-th diagonal, zeros elsewhere."""
+    """Ones on the k-th diagonal, zeros elsewhere.
+
+    Shape: (N, M), by default (N, N).
+    Dtype: `dtype`, float64 by default.
+
+    Raises:
+        TracerIndexError: an extent is traced.
+        UnsupportedByTracerError: an option of NumPy that is not supported, as `order="F"`.
+
+    >>> tnp.eye(2, 3, k=1, dtype=int)
+    array([[0, 1, 0],
+           [0, 0, 1]])
+    """
     _no_more("eye", kwargs)
-    columns = N if M is None else M
+    rows, columns = extents_of((N, N if M is None else M))
     if current_trace() is None:
-        return np.eye(N, columns, k, dtype)
-    row, column = _iota(N, np.int64).reshape(N, 1), _iota(columns, np.int64)
+        return np.eye(rows, columns, k, dtype)
+    row, column = _iota(rows, np.int64).reshape(rows, 1), _iota(columns, np.int64)
     return astype(add(row, k) == column, dtype)
 
 
 def identity(n: int, dtype: DTypeLike | None = None, **kwargs: Any) -> Any:
-    """The identity matrix."""
+    """The identity matrix.
+
+    Shape: (n, n).
+    Dtype: `dtype`, float64 by default.
+
+    Raises:
+        TracerIndexError: an extent is traced.
+        UnsupportedByTracerError: an option of NumPy that is not supported, as `order="F"`.
+
+    >>> tnp.identity(2)
+    array([[1., 0.],
+           [0., 1.]])
+    """
     return eye(n, dtype=float if dtype is None else dtype, **kwargs)
 
 
@@ -215,11 +382,22 @@ def tri(
     k: int = 0,
     dtype: DTypeLike = float,
 ) -> Any:
-    """Ones at and below the k-th diagonal, zeros above."""
-    columns = N if M is None else M
+    """Ones at and below the k-th diagonal, zeros above.
+
+    Shape: (N, M), by default (N, N).
+    Dtype: `dtype`, float64 by default.
+
+    Raises:
+        TracerIndexError: an extent is traced.
+
+    >>> tnp.tri(2, 3, dtype=int)
+    array([[1, 0, 0],
+           [1, 1, 0]])
+    """
+    rows, columns = extents_of((N, N if M is None else M))
     if current_trace() is None:
-        return np.tri(N, columns, k, dtype)
-    row, column = _iota(N, np.int64).reshape(N, 1), _iota(columns, np.int64)
+        return np.tri(rows, columns, k, dtype)
+    row, column = _iota(rows, np.int64).reshape(rows, 1), _iota(columns, np.int64)
     return astype(add(row, k) >= column, dtype)
 
 

@@ -20,7 +20,18 @@ _OMITTED: Any = object()
 def diff(
     a: Any, n: int = 1, axis: int = -1, prepend: Any = _OMITTED, append: Any = _OMITTED
 ) -> Any:
-    """Differences of neighbours along an axis, n times."""
+    """Differences of neighbours along an axis, n times.
+
+    Shape: that of `a`, the extent of the axis less by `n`.
+    Dtype: that of `a`.
+
+    Raises:
+        AxisError: the axis is out of range.
+        ValueError: `n` is negative, or there are no axes.
+
+    >>> tnp.diff([1, 4, 9])
+    array([3, 5])
+    """
     if n < 0:
         raise ValueError(f"order must be non-negative but got {n}")
     a = as_array(a)
@@ -48,7 +59,18 @@ def _end(part: Any, shape: tuple[int, ...], axis: int) -> Any:
 
 @numpy_function
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
-    """The integral along an axis by the trapezoidal rule."""
+    """The integral along an axis by the trapezoidal rule.
+
+    Shape: that of `y` without the axis.
+    Dtype: floating point or complex; integers become float64.
+
+    Raises:
+        AxisError: the axis is out of range.
+        ValueError: the shapes do not broadcast.
+
+    >>> tnp.trapezoid([1.0, 3.0], dx=2.0)
+    np.float64(4.0)
+    """
     y = as_array(y)
     axis = normalize_axis_index(axis, y.ndim)
     widths = dx

@@ -40,9 +40,15 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any
     Implicit output (labels that occur once, sorted), ellipses, repeated labels and the form
     `einsum(a, [0, 1], b, [1, 2], [0, 2])` are understood.
 
+    Shape: the extents of the output's labels.
+    Dtype: the one in which the operands meet.
+
     Raises:
         ValueError: labels do not fit the operands.
         UnsupportedByTracerError: `dtype=`, `order=` or `casting=`.
+
+    >>> tnp.einsum('ij,j->i', [[1, 2], [3, 4]], [5, 6])
+    array([17, 39])
     """
     if kwargs:
         raise UnsupportedByTracerError(

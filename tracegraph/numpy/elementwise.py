@@ -42,12 +42,33 @@ _ERF, _COMPLEX = get("erf"), get("complex")
 
 
 def erf(x: Any) -> Any:
-    """The error function, in the floating-point dtype of `x` (float64 for integers)."""
+    """The error function, in the floating-point dtype of `x` (float64 for integers).
+
+    Shape: that of `x`.
+    Dtype: floating point; integers become floating point, 64-bit ones float64.
+
+    Raises:
+        TypeError: for complex numbers.
+
+    >>> tnp.erf([0.0])
+    array([0.])
+    """
     return apply(_ERF, x)
 
 
 def complex_(re: Any, im: Any) -> Any:
-    """Complex numbers of real and imaginary parts."""
+    """Complex numbers of real and imaginary parts.
+
+    Shape: that to which the parts broadcast.
+    Dtype: complex64 if float32 holds the dtype in which the parts meet, else complex128.
+
+    Raises:
+        TypeError: a part is complex.
+        ValueError: the shapes do not broadcast.
+
+    >>> tnp.complex_([1.0, 2.0], 0.5)
+    array([1.+0.5j, 2.+0.5j])
+    """
     return apply(_COMPLEX, re, im)
 
 
@@ -55,6 +76,15 @@ def astype(x: Any, dtype: DTypeLike, /, *, copy: bool = True) -> Any:
     """`x` in another dtype, converted as NumPy does with casting="unsafe".
 
     With `copy=False`, `x` itself if it has that dtype.
+
+    Shape: that of `x`.
+    Dtype: `dtype`.
+
+    Raises:
+        TypeError: there is no such dtype.
+
+    >>> tnp.astype(np.array([1.7, -1.7]), int)
+    array([ 1, -1])
     """
     target = np.dtype(dtype)
     if isinstance(x, ArrayOperators):
@@ -65,14 +95,28 @@ def astype(x: Any, dtype: DTypeLike, /, *, copy: bool = True) -> Any:
 
 @numpy_function
 def real(val: Any) -> Any:
-    """The real parts."""
+    """The real parts.
+
+    Shape: that of `val`.
+    Dtype: that of `val`; for complex numbers, that of a part.
+
+    >>> tnp.real([1+2j, 3])
+    array([1., 3.])
+    """
     val = as_array(val)
     return apply(get("real"), val) if val.dtype.kind == "c" else val
 
 
 @numpy_function
 def imag(val: Any) -> Any:
-    """The imaginary parts: zeros for real arrays."""
+    """The imaginary parts: zeros for real arrays.
+
+    Shape: that of `val`.
+    Dtype: that of `val`; for complex numbers, that of a part.
+
+    >>> tnp.imag([1+2j, 3])
+    array([2., 0.])
+    """
     val = as_array(val)
     if val.dtype.kind == "c":
         return apply(get("imag"), val)
@@ -81,7 +125,14 @@ def imag(val: Any) -> Any:
 
 @numpy_function
 def angle(z: Any, deg: bool = False) -> Any:
-    """The angles of complex numbers, in radians or degrees."""
+    """The angles of complex numbers, in radians or degrees.
+
+    Shape: that of `z`.
+    Dtype: floating point; that of a part for complex numbers.
+
+    >>> tnp.angle([1, 1j], deg=True)
+    array([ 0., 90.])
+    """
     z = as_array(z)
     radians_ = arctan2(imag(z), real(z)) if z.dtype.kind == "c" else arctan2(0, z)
     return rad2deg(radians_) if deg else radians_
@@ -91,8 +142,16 @@ def angle(z: Any, deg: bool = False) -> Any:
 def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     """Elements of `x` where the condition is true, else of `y`, all broadcast together.
 
+    Shape: that to which all three broadcast.
+    Dtype: the one in which `x` and `y` meet.
+
     Raises:
         ShapeDependentError: called with the condition only.
+        TypeError: `x` and `y` have no common dtype.
+        ValueError: the shapes do not broadcast.
+
+    >>> tnp.where([True, False], [1, 2], 0.5)
+    array([1. , 0.5])
     """
     if x is None and y is None:
         raise ShapeDependentError(condition, "numpy.where(condition) with one argument")
@@ -105,7 +164,18 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
 
 @numpy_function
 def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **bounds: Any) -> Any:
-    """Elements limited to `a_min` to `a_max`, also spelled `min=` and `max=`; None is no limit."""
+    """Elements limited to `a_min` to `a_max`, also spelled `min=` and `max=`; None is no limit.
+
+    Shape: that to which `a` and the limits broadcast.
+    Dtype: the one in which they meet.
+
+    Raises:
+        ValueError: the shapes do not broadcast.
+        UnsupportedByTracerError: `out` was not made where it is traced.
+
+    >>> tnp.clip([1, 5, 9], 2, 6)
+    array([2, 5, 6])
+    """
     low, high = bounds.pop("min", a_min), bounds.pop("max", a_max)
     if bounds:
         raise UnsupportedByTracerError(f"numpy.clip with {', '.join(bounds)}")
@@ -121,7 +191,17 @@ def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **bounds
 
 @numpy_function
 def around(a: Any, decimals: int = 0, out: Any = None) -> Any:
-    """Elements rounded to a number of decimals, halves to even."""
+    """Elements rounded to a number of decimals, halves to even.
+
+    Shape: that of `a`.
+    Dtype: that of `a`.
+
+    Raises:
+        UnsupportedByTracerError: `out` was not made where it is traced.
+
+    >>> tnp.around([0.25, 1.75], 1)
+    array([0.2, 1.8])
+    """
     a = as_array(a)
     return written("around", _rounded(a, decimals), out, True)
 
@@ -150,13 +230,34 @@ def _rounded(a: Any, decimals: int) -> Any:
 
 @numpy_function
 def fix(x: Any, out: Any = None) -> Any:
-    """Elements rounded towards zero."""
+    """Elements rounded towards zero.
+
+    Shape: that of `x`.
+    Dtype: that of `x`.
+
+    Raises:
+        TypeError: for complex numbers.
+        UnsupportedByTracerError: `out` was not made where it is traced.
+
+    >>> tnp.fix([1.7, -1.7])
+    array([ 1., -1.])
+    """
     return written("fix", trunc(x), out, True)
 
 
 @numpy_function
 def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
-    """Whether `|a - b| <= atol + rtol * |b|`; infinities are close to themselves."""
+    """Whether `|a - b| <= atol + rtol * |b|`; infinities are close to themselves.
+
+    Shape: that to which `a` and `b` broadcast.
+    Dtype: bool.
+
+    Raises:
+        ValueError: the shapes do not broadcast.
+
+    >>> tnp.isclose([1.0, 2.0], [1.0 + 1e-9, 2.1])
+    array([ True, False])
+    """
     a, b = (v if is_python_number(v) else as_array(v) for v in (a, b))
     if type_of(b).dtype.kind in "biu":
         b = b * 1.0
@@ -171,7 +272,14 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
 def nan_to_num(
     x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
 ) -> Any:
-    """NaNs replaced by `nan`, infinities by `posinf` and `neginf` or the largest finite numbers."""
+    """NaNs replaced by `nan`, infinities by `posinf` and `neginf` or the largest finite numbers.
+
+    Shape: that of `x`.
+    Dtype: that of `x`.
+
+    >>> tnp.nan_to_num([1.0, tnp.nan, tnp.inf], posinf=9.0)
+    array([1., 0., 9.])
+    """
     x = as_array(x)
     if x.dtype.kind == "c":
         parts = (apply(get("real"), x), apply(get("imag"), x))
@@ -192,7 +300,14 @@ def nan_to_num(
 
 @numpy_function
 def sinc(x: Any) -> Any:
-    """sin(pi x) / (pi x), and 1 at 0."""
+    """sin(pi x) / (pi x), and 1 at 0.
+
+    Shape: that of `x`.
+    Dtype: that of `x`; integers become float64.
+
+    >>> tnp.sinc([0.0])
+    array([1.])
+    """
     x = multiply(np.pi, as_array(x))
     tiny = np.finfo(x.dtype).eps if x.dtype.kind == "f" else 1e-20
     y = apply(get("where"), equal(x, 0), x.dtype.type(tiny), x)

@@ -14,26 +14,48 @@ from tracegraph.tracing.operators import ArrayOperators
 
 @numpy_function
 def shape(a: Any) -> tuple[int, ...]:
-    """The extents."""
+    """The extents.
+
+    >>> tnp.shape([[1, 2], [3, 4]])
+    (2, 2)
+    """
     return tuple(as_array(a).shape)
 
 
 @numpy_function
 def ndim(a: Any) -> int:
-    """The number of axes."""
+    """The number of axes.
+
+    >>> tnp.ndim([[1, 2], [3, 4]])
+    2
+    """
     return len(as_array(a).shape)
 
 
 @numpy_function
 def size(a: Any, axis: int | None = None) -> int:
-    """The number of elements, or the extent of an axis."""
+    """The number of elements, or the extent of an axis.
+
+    Raises:
+        IndexError: the axis is out of range.
+
+    >>> tnp.size([[1, 2], [3, 4]], 0)
+    2
+    """
     a = as_array(a)
     return int(a.size if axis is None else a.shape[axis])
 
 
 @numpy_function
 def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
-    """The dtype in which arrays, Python scalars (weak) and dtypes meet."""
+    """The dtype in which arrays, Python scalars (weak) and dtypes meet.
+
+    Raises:
+        TypeError: there is no common dtype.
+
+    >>> tnp.result_type(np.float32, 1)
+    dtype('float32')
+    """
     types = [
         type_of(x if isinstance(x, (ArrayOperators, int, float, complex)) else _sample(x))
         for x in arrays_and_dtypes
@@ -48,11 +70,19 @@ def _sample(x: Any) -> Any:
 
 @numpy_function
 def iscomplexobj(x: Any) -> bool:
-    """Whether the dtype is complex."""
+    """Whether the dtype is complex.
+
+    >>> tnp.iscomplexobj([1j])
+    True
+    """
     return bool(as_array(x).dtype.kind == "c")
 
 
 @numpy_function
 def isrealobj(x: Any) -> bool:
-    """Whether the dtype is not complex."""
+    """Whether the dtype is not complex.
+
+    >>> tnp.isrealobj([1j])
+    False
+    """
     return not iscomplexobj(x)

@@ -49,8 +49,15 @@ def _joined(arrays: Sequence[Any], axis: int, dtype: DTypeLike | None) -> Any:
 def concatenate(arrays: Any, /, axis: int | None = 0, *, dtype: DTypeLike | None = None) -> Any:
     """Arrays joined along an existing axis; with `axis=None`, ravelled first.
 
+    Shape: that of the arrays, the extents of the axis added.
+    Dtype: the one in which the arrays meet, or `dtype`.
+
     Raises:
         ValueError: other extents differ, or an array has no axes.
+        AxisError: the axis is out of range.
+
+    >>> tnp.concatenate([[1, 2], [3.5]])
+    array([1. , 2. , 3.5])
     """
     parts = _row_of(arrays)
     if axis is None:
@@ -67,8 +74,16 @@ concat = concatenate
 def stack(arrays: Any, axis: int = 0, *, dtype: DTypeLike | None = None) -> Any:
     """Arrays of one shape joined along a new axis.
 
+    Shape: that of the arrays, with a new axis as long as there are arrays.
+    Dtype: the one in which the arrays meet, or `dtype`.
+
     Raises:
         ValueError: the shapes differ.
+        AxisError: the axis is out of range.
+
+    >>> tnp.stack([[1, 2], [3, 4]], axis=1)
+    array([[1, 3],
+           [2, 4]])
     """
     parts = _row_of(arrays)
     if len({a.shape for a in parts}) > 1:
@@ -80,39 +95,103 @@ def stack(arrays: Any, axis: int = 0, *, dtype: DTypeLike | None = None) -> Any:
 
 @numpy_function
 def hstack(tup: Any, *, dtype: DTypeLike | None = None) -> Any:
-    """Arrays joined along the second axis, or the first if they have one."""
+    """Arrays joined along the second axis, or the first if they have one.
+
+    Shape: that of the arrays, the extents of one axis added.
+    Dtype: the one in which the arrays meet, or `dtype`.
+
+    Raises:
+        ValueError: other extents differ, or there are no arrays.
+
+    >>> tnp.hstack([[1, 2], [3]])
+    array([1, 2, 3])
+    """
     parts = [atleast_1d(a) for a in tup]
     return concatenate(parts, 0 if parts[0].ndim == 1 else 1, dtype=dtype)
 
 
 @numpy_function
 def vstack(tup: Any, *, dtype: DTypeLike | None = None) -> Any:
-    """Arrays, or rows, joined along the first axis."""
+    """Arrays, or rows, joined along the first axis.
+
+    Shape: (rows, …): vectors are rows of one matrix.
+    Dtype: the one in which the arrays meet, or `dtype`.
+
+    Raises:
+        ValueError: other extents differ, or there are no arrays.
+
+    >>> tnp.vstack([[1, 2], [3, 4]])
+    array([[1, 2],
+           [3, 4]])
+    """
     return concatenate([atleast_2d(a) for a in tup], 0, dtype=dtype)
 
 
 @numpy_function
 def dstack(tup: Any) -> Any:
-    """Arrays joined along the third axis."""
+    """Arrays joined along the third axis.
+
+    Shape: three axes or more, the extents of the third added.
+    Dtype: the one in which the arrays meet.
+
+    Raises:
+        ValueError: other extents differ, or there are no arrays.
+
+    >>> tnp.dstack([[1, 2], [3, 4]])
+    array([[[1, 3],
+            [2, 4]]])
+    """
     return concatenate([atleast_3d(a) for a in tup], 2)
 
 
 @numpy_function
 def column_stack(tup: Any) -> Any:
-    """Columns, or arrays of two axes, joined along the second axis."""
+    """Columns, or arrays of two axes, joined along the second axis.
+
+    Shape: (rows, columns).
+    Dtype: the one in which the arrays meet.
+
+    Raises:
+        ValueError: the numbers of rows differ, or there are no arrays.
+
+    >>> tnp.column_stack([[1, 2], [3, 4]])
+    array([[1, 3],
+           [2, 4]])
+    """
     parts = _row_of(tup)
     return concatenate([a if a.ndim > 1 else reshape(a, (-1, 1)) for a in parts], 1)
 
 
 @numpy_function
 def append(arr: Any, values: Any, axis: int | None = None) -> Any:
-    """Two arrays joined, ravelled if no axis is given."""
+    """Two arrays joined, ravelled if no axis is given.
+
+    Shape: that of `arr` with a longer axis; one axis without `axis`.
+    Dtype: the one in which the arrays meet.
+
+    Raises:
+        AxisError: the axis is out of range.
+        ValueError: other extents differ.
+
+    >>> tnp.append([1, 2], 3)
+    array([1, 2, 3])
+    """
     return concatenate((arr, values), axis)
 
 
 @numpy_function
 def tile(A: Any, reps: Any) -> Any:  # noqa: N803  (NumPy's name)
-    """The array repeated along each axis."""
+    """The array repeated along each axis.
+
+    Shape: each extent times its count; missing counts are 1.
+    Dtype: that of `A`.
+
+    Raises:
+        ValueError: a count is negative.
+
+    >>> tnp.tile([1, 2], 2)
+    array([1, 2, 1, 2])
+    """
     a = as_array(A)
     counts = (int(reps),) if np.ndim(reps) == 0 else tuple(int(n) for n in reps)
     rank = max(a.ndim, len(counts))
@@ -128,8 +207,16 @@ def tile(A: Any, reps: Any) -> Any:  # noqa: N803  (NumPy's name)
 def repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
     """Each element repeated, a static number of times: one for all, or one for each.
 
+    Shape: that of `a` with a longer axis; one axis without `axis`.
+    Dtype: that of `a`.
+
     Raises:
         TracerArrayError: the numbers are traced.
+        AxisError: the axis is out of range.
+        ValueError: there is neither one count nor one for each element.
+
+    >>> tnp.repeat([1, 2], [2, 1])
+    array([1, 1, 2])
     """
     a = as_array(a)
     if axis is None:
@@ -156,8 +243,15 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> An
 
     `pad_width` is static. "constant" takes one `constant_values`.
 
+    Shape: each extent plus its two widths.
+    Dtype: that of `array`.
+
     Raises:
         UnsupportedByTracerError: another mode or keyword.
+        ValueError: a width is negative.
+
+    >>> tnp.pad([1, 2], (1, 2))
+    array([0, 1, 2, 0, 0])
     """
     array = as_array(array)
     widths = _pad_widths(pad_width, array.ndim)
@@ -209,6 +303,17 @@ def meshgrid(
     """Coordinate arrays of a grid from its coordinate vectors.
 
     `indexing` is "xy" (the first two axes swapped) or "ij".
+
+    Shape: an array for each vector, of the grid; with `sparse`, 1 along the other vectors' axes.
+    Dtype: those of the vectors.
+
+    Raises:
+        ValueError: `indexing` is unknown.
+
+    >>> tnp.meshgrid([1, 2], [3, 4], indexing='ij')
+    (array([[1, 1],
+           [2, 2]]), array([[3, 4],
+           [3, 4]]))
     """
     if indexing not in ("xy", "ij"):
         raise ValueError(f'indexing must be "xy" or "ij", got {indexing!r}')

@@ -48,8 +48,17 @@ def norm(
 
     Without `ord`, the root of the sum of squares over the axes.
 
+    Shape: that of `x` without the axes, all by default; with `keepdims`, they stay with extent
+    1.
+    Dtype: that of `x`, real for complex; float64 for integers.
+
     Raises:
         UnsupportedByTracerError: a matrix norm that needs singular values.
+        AxisError: an axis is out of range.
+        ValueError: `ord` does not fit the number of axes.
+
+    >>> tnp.linalg.norm([3.0, 4.0])
+    np.float64(5.0)
     """
     x = _inexact(x)
     if ord is None:
@@ -66,7 +75,19 @@ def norm(
 def vector_norm(
     x: Any, /, *, axis: int | Sequence[int] | None = None, keepdims: bool = False, ord: float = 2
 ) -> Any:
-    """Norms of vectors over one axis, or over several together."""
+    """Norms of vectors over one axis, or over several together.
+
+    Shape: that of `x` without the axes, all by default; with `keepdims`, they stay with extent
+    1.
+    Dtype: that of `x`, real for complex; float64 for integers.
+
+    Raises:
+        AxisError: an axis is out of range.
+        ValueError: `ord` is no number.
+
+    >>> tnp.linalg.vector_norm([3.0, -4.0], ord=1)
+    np.float64(7.0)
+    """
     x = _inexact(x)
     axes = normalize_axis_tuple(range(x.ndim) if axis is None else axis, x.ndim)
     rest = tuple(k for k in range(x.ndim) if k not in axes)
@@ -79,18 +100,49 @@ def vector_norm(
 
 @numpy_function
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: float | str = "fro") -> Any:
-    """Norms of the matrices in the last two axes."""
+    """Norms of the matrices in the last two axes.
+
+    Shape: that of `x` without the last two axes; with `keepdims`, they stay with extent 1.
+    Dtype: that of `x`, real for complex; float64 for integers.
+
+    Raises:
+        UnsupportedByTracerError: a norm that needs singular values.
+        ValueError: there are fewer than two axes.
+
+    >>> tnp.linalg.matrix_norm([[3.0, 0.0], [0.0, 4.0]])
+    np.float64(5.0)
+    """
     x = _inexact(x)
     return _matrix_norm(x, ord, (x.ndim - 2, x.ndim - 1), keepdims)
 
 
 def diagonal(x: Any, /, *, offset: int = 0) -> Any:
-    """Diagonals of the matrices in the last two axes."""
+    """Diagonals of the matrices in the last two axes.
+
+    Shape: that of `x` without its last two axes, then the diagonal's length.
+    Dtype: that of `x`.
+
+    Raises:
+        ValueError: there are fewer than two axes.
+
+    >>> tnp.linalg.diagonal([[1, 2], [3, 4]])
+    array([1, 4])
+    """
     return selecting.diagonal(x, offset, -2, -1)
 
 
 def trace(x: Any, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Any:
-    """Sums of the diagonals of the matrices in the last two axes."""
+    """Sums of the diagonals of the matrices in the last two axes.
+
+    Shape: that of `x` without its last two axes.
+    Dtype: 64-bit integers for bools and integers, else that of `x`; or `dtype`.
+
+    Raises:
+        ValueError: there are fewer than two axes.
+
+    >>> tnp.linalg.trace([[1, 2], [3, 4]])
+    np.int64(5)
+    """
     return selecting.trace(x, offset, -2, -1, dtype)
 
 
@@ -136,7 +188,19 @@ def _ones_at(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
 
 @numpy_function
 def matrix_power(a: Any, n: int) -> Any:
-    """The n-th power of square matrices, n static and not negative, by repeated squaring."""
+    """The n-th power of square matrices, n static and not negative, by repeated squaring.
+
+    Shape: that of `a`.
+    Dtype: that of `a`.
+
+    Raises:
+        UnsupportedByTracerError: `n` is negative.
+        ValueError: the matrices are not square.
+
+    >>> tnp.linalg.matrix_power([[1, 1], [0, 1]], 3)
+    array([[1, 3],
+           [0, 1]])
+    """
     a = as_array(a)
     if n < 0:
         raise UnsupportedByTracerError("matrix_power with a negative power", "it needs an inverse")

@@ -11,6 +11,7 @@ from numpy.typing import DTypeLike
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
 from tracegraph.numpy.dispatch import as_array, numpy_function
+from tracegraph.numpy.docstrings import AVERAGED, SAME, SQUARED, SUMMED, reduction
 from tracegraph.numpy.output import written
 from tracegraph.numpy.reductions import Axis, all, max, min, prod, sum
 from tracegraph.numpy.statistics import mean, var
@@ -27,6 +28,7 @@ def _no_nan(a: Any) -> Any:
 
 
 @numpy_function
+@reduction(SUMMED, "[[1.0, tnp.nan], [3.0, 4.0]], axis=1", "array([1., 7.])")
 def nansum(
     a: Any,
     axis: Axis = None,
@@ -39,6 +41,7 @@ def nansum(
 
 
 @numpy_function
+@reduction(SUMMED, "[[1.0, tnp.nan], [3.0, 4.0]], axis=1", "array([ 1., 12.])")
 def nanprod(
     a: Any,
     axis: Axis = None,
@@ -51,6 +54,7 @@ def nanprod(
 
 
 @numpy_function
+@reduction(AVERAGED, "[[1.0, tnp.nan], [3.0, 4.0]], axis=1", "array([1. , 3.5])")
 def nanmean(
     a: Any,
     axis: Axis = None,
@@ -63,6 +67,7 @@ def nanmean(
 
 
 @numpy_function
+@reduction(SQUARED, "[[1.0, tnp.nan], [3.0, 4.0]], axis=1", "array([0.  , 0.25])")
 def nanvar(
     a: Any,
     axis: Axis = None,
@@ -83,6 +88,7 @@ def nanvar(
 
 
 @numpy_function
+@reduction(SQUARED, "[[1.0, tnp.nan], [3.0, 4.0]], axis=1", "array([0. , 0.5])")
 def nanstd(
     a: Any,
     axis: Axis = None,
@@ -96,12 +102,14 @@ def nanstd(
 
 
 @numpy_function
+@reduction(SAME, "[[1.0, tnp.nan], [3.0, 4.0]], axis=1", "array([1., 3.])", "no elements.")
 def nanmin(a: Any, axis: Axis = None, out: Any = None, keepdims: bool = False) -> Any:
     """The least elements that are not NaN; NaN if there are none."""
     return written("nanmin", _nan_extreme(min, np.inf, a, axis, keepdims), out, True)
 
 
 @numpy_function
+@reduction(SAME, "[[1.0, tnp.nan], [3.0, 4.0]], axis=1", "array([1., 4.])", "no elements.")
 def nanmax(a: Any, axis: Axis = None, out: Any = None, keepdims: bool = False) -> Any:
     """The greatest elements that are not NaN; NaN if there are none."""
     return written("nanmax", _nan_extreme(max, -np.inf, a, axis, keepdims), out, True)

@@ -12,6 +12,7 @@ from numpy.typing import DTypeLike
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
 from tracegraph.numpy.dispatch import as_array, copied, lifted, numpy_function
+from tracegraph.numpy.docstrings import SAME, SUMMED, reduction
 from tracegraph.numpy.output import target_of, written
 from tracegraph.numpy.shapes import broadcast_to, reshape
 from tracegraph.numpy.ufuncs import (
@@ -71,6 +72,7 @@ def _folded(name: str, a: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
 
 
 @numpy_function
+@reduction(SUMMED, "[[1, 2], [3, 4]], axis=0", "array([4, 6])")
 def sum(
     a: Any,
     axis: Axis = None,
@@ -89,6 +91,7 @@ def sum(
 
 
 @numpy_function
+@reduction(SUMMED, "[[1, 2], [3, 4]], axis=0", "array([3, 8])")
 def prod(
     a: Any,
     axis: Axis = None,
@@ -126,6 +129,9 @@ def _extreme(name: str, a: Any, axis: Axis, keepdims: bool, initial: Any, where:
 
 
 @numpy_function
+@reduction(
+    SAME, "[[1, 2], [3, 4]], axis=1", "array([1, 3])", "no elements, or `where`, without `initial`."
+)
 def min(
     a: Any,
     axis: Axis = None,
@@ -139,6 +145,9 @@ def min(
 
 
 @numpy_function
+@reduction(
+    SAME, "[[1, 2], [3, 4]], axis=1", "array([2, 4])", "no elements, or `where`, without `initial`."
+)
 def max(
     a: Any,
     axis: Axis = None,
@@ -160,6 +169,7 @@ def _as_bool(a: Any) -> Any:
 
 
 @numpy_function
+@reduction("bool.", "[[0, 1], [0, 0]], axis=1", "array([ True, False])")
 def any(
     a: Any, axis: Axis = None, out: Any = None, keepdims: bool = False, *, where: Any = True
 ) -> Any:
@@ -169,6 +179,7 @@ def any(
 
 
 @numpy_function
+@reduction("bool.", "[[0, 1], [1, 1]], axis=1", "array([False,  True])")
 def all(
     a: Any, axis: Axis = None, out: Any = None, keepdims: bool = False, *, where: Any = True
 ) -> Any:
@@ -188,18 +199,21 @@ def _position(name: str, a: Any, axis: int | None, keepdims: bool) -> Any:
 
 
 @numpy_function
+@reduction("int64.", "[[3, 1], [2, 2]], axis=1", "array([1, 0])", "no elements.")
 def argmin(a: Any, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> Any:
     """Positions of the least elements, the first ones, as int64."""
     return written("argmin", _position("argmin", a, axis, keepdims), out, True)
 
 
 @numpy_function
+@reduction("int64.", "[[3, 1], [2, 2]], axis=1", "array([0, 0])", "no elements.")
 def argmax(a: Any, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> Any:
     """Positions of the greatest elements, the first ones, as int64."""
     return written("argmax", _position("argmax", a, axis, keepdims), out, True)
 
 
 @numpy_function
+@reduction(SAME, "[[1, 5], [3, 4]], axis=1", "array([4, 1])", "no elements.")
 def ptp(a: Any, axis: Axis = None, out: Any = None, keepdims: bool = False) -> Any:
     """Greatest minus least elements."""
     result = subtract(max(a, axis, keepdims=keepdims), min(a, axis, keepdims=keepdims))
@@ -207,6 +221,7 @@ def ptp(a: Any, axis: Axis = None, out: Any = None, keepdims: bool = False) -> A
 
 
 @numpy_function
+@reduction("int64.", "[[0, 1], [2, 3]], axis=1", "array([1, 2])")
 def count_nonzero(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Any:
     """Numbers of non-zero elements, as int64."""
     return sum(_as_bool(a), axis, keepdims=keepdims)
@@ -214,7 +229,18 @@ def count_nonzero(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Any:
 
 @numpy_function
 def cumsum(a: Any, axis: int | None = None, dtype: DTypeLike | None = None, out: Any = None) -> Any:
-    """Running sums along an axis, of the ravelled array by default; dtypes as `sum`."""
+    """Running sums along an axis, of the ravelled array by default; dtypes as `sum`.
+
+    Shape: that of `a`; one axis without `axis`.
+    Dtype: 64-bit integers for bools and integers, else that of `a`; or `dtype`.
+
+    Raises:
+        AxisError: the axis is out of range.
+        UnsupportedByTracerError: `out` was not made where it is traced.
+
+    >>> tnp.cumsum([1, 2, 3])
+    array([1, 3, 6])
+    """
     return written("cumsum", _running("cumsum", a, axis, dtype, out), out, True)
 
 
@@ -222,7 +248,18 @@ def cumsum(a: Any, axis: int | None = None, dtype: DTypeLike | None = None, out:
 def cumprod(
     a: Any, axis: int | None = None, dtype: DTypeLike | None = None, out: Any = None
 ) -> Any:
-    """Running products along an axis, of the ravelled array by default; dtypes as `prod`."""
+    """Running products along an axis, of the ravelled array by default; dtypes as `prod`.
+
+    Shape: that of `a`; one axis without `axis`.
+    Dtype: 64-bit integers for bools and integers, else that of `a`; or `dtype`.
+
+    Raises:
+        AxisError: the axis is out of range.
+        UnsupportedByTracerError: `out` was not made where it is traced.
+
+    >>> tnp.cumprod([1, 2, 3])
+    array([1, 2, 6])
+    """
     return written("cumprod", _running("cumprod", a, axis, dtype, out), out, True)
 
 

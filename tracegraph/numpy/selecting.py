@@ -28,6 +28,16 @@ def take(
 
     Static indices must be in range. Traced ones count from the end if negative and are clamped;
     with mode "wrap" they are taken modulo the extent, with "clip" negative ones are clamped to 0.
+
+    Shape: that of `indices`, in place of the axis.
+    Dtype: that of `a`.
+
+    Raises:
+        AxisError: the axis is out of range.
+        IndexError: a static index is out of range.
+
+    >>> tnp.take([5, 6, 7], [2, 0])
+    array([7, 5])
     """
     a, indices = lifted(as_array(a)), as_array(indices)
     if axis is None:
@@ -48,8 +58,17 @@ def take(
 def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Any:
     """Elements at indices along an axis, for each position of the other axes.
 
+    Shape: that of `indices`, the other axes broadcast.
+    Dtype: that of `arr`.
+
     Raises:
         ValueError: `indices` has another number of axes.
+        AxisError: the axis is out of range.
+        IndexError: a static index is out of range.
+
+    >>> tnp.take_along_axis(np.array([[5, 6], [7, 8]]), np.array([[1], [0]]), axis=1)
+    array([[6],
+           [7]])
     """
     arr, indices = lifted(as_array(arr)), as_array(indices)
     if axis is None:
@@ -68,8 +87,14 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Any:
 def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
     """Of several choices, the first whose condition holds, by element.
 
+    Shape: that to which conditions and choices broadcast.
+    Dtype: the one in which the choices and `default` meet.
+
     Raises:
-        ValueError: the lists differ in length.
+        ValueError: the lists differ in length, or the shapes do not broadcast.
+
+    >>> tnp.select([np.array([True, False])], [np.array([1, 2])], default=-1)
+    array([ 1, -1])
     """
     if len(condlist) != len(choicelist) or not condlist:
         raise ValueError(
@@ -85,7 +110,18 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
 
 @numpy_function
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    """Diagonals of the matrices in two axes, along a new last axis; a view."""
+    """Diagonals of the matrices in two axes, along a new last axis; a view.
+
+    Shape: that of `a` without the two axes, then the diagonal's length.
+    Dtype: that of `a`.
+
+    Raises:
+        AxisError: an axis is out of range.
+        ValueError: there are fewer than two axes.
+
+    >>> tnp.diagonal([[1, 2], [3, 4]])
+    array([1, 4])
+    """
     a = as_array(a)
     if a.ndim < 2:
         raise ValueError(f"diagonal needs at least two axes, got shape {a.shape}")
@@ -108,13 +144,35 @@ def trace(
     dtype: DTypeLike | None = None,
     out: Any = None,
 ) -> Any:
-    """Sums of diagonals, with the dtypes of `sum`."""
+    """Sums of diagonals, with the dtypes of `sum`.
+
+    Shape: that of `a` without the two axes.
+    Dtype: 64-bit integers for bools and integers, else that of `a`; or `dtype`.
+
+    Raises:
+        AxisError: an axis is out of range.
+        ValueError: there are fewer than two axes.
+
+    >>> tnp.trace([[[1, 2], [3, 4]]], axis1=1, axis2=2)
+    array([5])
+    """
     return sum(diagonal(a, offset, axis1, axis2), -1, dtype, out)
 
 
 @numpy_function
 def diag(v: Any, k: int = 0) -> Any:
-    """The k-th diagonal of a matrix, or a matrix with a vector on its k-th diagonal."""
+    """The k-th diagonal of a matrix, or a matrix with a vector on its k-th diagonal.
+
+    Shape: one axis of a matrix; (n + |k|, n + |k|) of n elements.
+    Dtype: that of `v`.
+
+    Raises:
+        ValueError: there are neither one nor two axes.
+
+    >>> tnp.diag([1, 2])
+    array([[1, 0],
+           [0, 2]])
+    """
     v = as_array(v)
     if v.ndim == 2:
         return diagonal(v, k)
@@ -127,32 +185,80 @@ def diag(v: Any, k: int = 0) -> Any:
 
 @numpy_function
 def diagflat(v: Any, k: int = 0) -> Any:
-    """A matrix with the ravelled elements on its k-th diagonal."""
+    """A matrix with the ravelled elements on its k-th diagonal.
+
+    Shape: (n + |k|, n + |k|) of n elements.
+    Dtype: that of `v`.
+
+    >>> tnp.diagflat([[1, 2]])
+    array([[1, 0],
+           [0, 2]])
+    """
     return diag(reshape(v, -1), k)
 
 
 @numpy_function
 def tril(m: Any, k: int = 0) -> Any:
-    """The lower triangle of matrices, or of rows of one vector: zeros above the k-th diagonal."""
+    """The lower triangle of matrices, or of rows of one vector: zeros above the k-th diagonal.
+
+    Shape: that of `m`; (n, n) of a vector.
+    Dtype: that of `m`.
+
+    Raises:
+        TypeError: there are no axes.
+
+    >>> tnp.tril([[1, 2], [3, 4]])
+    array([[1, 0],
+           [3, 4]])
+    """
     m = as_array(m)
     return where(tri(*_triangle(m), k, bool), m, m.dtype.type(0))
 
 
 @numpy_function
 def triu(m: Any, k: int = 0) -> Any:
-    """The upper triangle of matrices, or of rows of one vector: zeros below the k-th diagonal."""
+    """The upper triangle of matrices, or of rows of one vector: zeros below the k-th diagonal.
+
+    Shape: that of `m`; (n, n) of a vector.
+    Dtype: that of `m`.
+
+    Raises:
+        TypeError: there are no axes.
+
+    >>> tnp.triu([[1, 2], [3, 4]])
+    array([[1, 2],
+           [0, 4]])
+    """
     m = as_array(m)
     return where(tri(*_triangle(m), k - 1, bool), m.dtype.type(0), m)
 
 
 def _triangle(m: Any) -> tuple[int, int]:
     """The extents of a triangle's mask; a vector is broadcast to a square of equal rows."""
+    if m.ndim == 0:
+        raise TypeError("a triangle needs at least one axis, got a scalar")
     return (m.shape[-2], m.shape[-1]) if m.ndim != 1 else (m.size, m.size)
 
 
 @numpy_function
 def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
-    """`src`, where the mask is true, written to `dst`, an array made in the traced function."""
+    """Write `src`, where the mask is true, to `dst`, an array made in the traced function.
+
+    Returns nothing; `src` is broadcast to the shape of `dst`, and cast to its dtype.
+
+    Raises:
+        TypeError: the dtypes differ in kind, and `casting` is not "unsafe".
+        ValueError: `src` does not broadcast to the shape of `dst`.
+        TracerWriteError: `dst` is an argument of the traced function.
+        UnsupportedByTracerError: `dst` is an Array, which is immutable.
+
+    >>> def doubled(x):
+    ...     y = tnp.zeros(2)
+    ...     tnp.copyto(y, x + x)
+    ...     return y
+    >>> np.asarray(tracegraph.jit(doubled)(np.array([1.0, 2.0])))
+    array([2., 4.])
+    """
     from tracegraph.numpy.elementwise import where as choose
 
     if not hasattr(dst, "assign"):

@@ -10,6 +10,7 @@ from numpy.typing import DTypeLike
 
 from tracegraph.ir.types import result_type, type_of
 from tracegraph.numpy.dispatch import as_array, numpy_function
+from tracegraph.numpy.docstrings import AVERAGED, SQUARED, reduction
 from tracegraph.numpy.elementwise import real
 from tracegraph.numpy.output import written
 from tracegraph.numpy.reductions import Axis, reduced_axes, sum
@@ -35,6 +36,7 @@ def _mean_dtypes(a: Any, dtype: DTypeLike | None) -> tuple[Any, Any]:
 
 
 @numpy_function
+@reduction(AVERAGED, "[[1, 2], [3, 4]], axis=0", "array([2., 3.])")
 def mean(
     a: Any,
     axis: Axis = None,
@@ -60,6 +62,7 @@ def _divided(total: Any, count: Any, dtype: DTypeLike) -> Any:
 
 
 @numpy_function
+@reduction(SQUARED, "[[1, 2], [3, 4]], axis=0", "array([1., 1.])")
 def var(
     a: Any,
     axis: Axis = None,
@@ -91,6 +94,7 @@ def var(
 
 
 @numpy_function
+@reduction(SQUARED, "[[1, 2], [3, 4]], axis=0", "array([1., 1.])")
 def std(
     a: Any,
     axis: Axis = None,
@@ -113,9 +117,17 @@ def average(a: Any, axis: Axis = None, weights: Any = None, *, keepdims: bool = 
 
     Weights that sum to zero are no error: they give NaNs and infinities.
 
+    Shape: that of `a` without the axes, all by default; with `keepdims`, they stay with extent
+    1.
+    Dtype: the one in which `a` and `weights` meet; float64 for integers.
+
     Raises:
         TypeError: the shapes differ and no axis is given.
         ValueError: `weights` has another shape.
+        AxisError: an axis is out of range.
+
+    >>> tnp.average([1.0, 4.0], weights=[2, 1])
+    np.float64(2.0)
     """
     if weights is None:
         return mean(a, axis, keepdims=keepdims)

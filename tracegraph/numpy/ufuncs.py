@@ -7,6 +7,7 @@ made in the function that is traced, and `where` goes with `out`, whose other el
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
 from tracegraph.ir.types import promotion_token, type_of
 from tracegraph.numpy.dispatch import as_array, is_ours, is_python_number, numpy_function
+from tracegraph.numpy.docstrings import ufunc_docstring
 from tracegraph.numpy.output import written
 from tracegraph.tracing.tracer import Tracer
 
@@ -26,8 +28,8 @@ _PLAIN = frozenset({Tracer, Array, np.ndarray, bool, int, float, complex})
 """Classes of operands that ops take as they are."""
 
 
-def _ufunc(name: str) -> Function:
-    """The function of an op that is a NumPy ufunc."""
+def _ufunc(name: str, call: str, result: str) -> Function:
+    """The function of an op that is a NumPy ufunc; an example of a call, and what it gives."""
     op, ufunc = get(name), getattr(np, name)
 
     def function(*args: Any, out: Any = None, where: Any = True, dtype: Any = None) -> Any:
@@ -43,12 +45,8 @@ def _ufunc(name: str) -> Function:
             operands = _in_loop_dtypes(ufunc, operands, dtype)
         return written(name, apply(op, *operands), out, where)
 
-    return _named(function, name, op.doc)
-
-
-def _named(function: Function, name: str, doc: str) -> Function:
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
+    function.__doc__ = ufunc_docstring(name, op.doc, ufunc, call, result)
     return function
 
 
@@ -60,16 +58,17 @@ def _in_loop_dtypes(ufunc: np.ufunc, operands: list[Any], dtype: DTypeLike) -> l
     return [as_array(x, d) for x, d in zip(operands, found, strict=False)]
 
 
-def _comparison(name: str) -> Function:
+def _comparison(name: str, call: str, result: str) -> Function:
     """The function of a comparison, which takes Python ints by their values, as NumPy does."""
-    compare = _ufunc(name)
+    compare = _ufunc(name, call, result)
 
+    @wraps(compare)
     def function(x: Any, y: Any, /, **options: Any) -> Any:
         if is_ours((x, y)):
             x, y = _unbent(x, y), _unbent(y, x)
         return compare(x, y, **options)
 
-    return _named(function, name, get(name).doc)
+    return function
 
 
 def _unbent(x: Any, other: Any) -> Any:
@@ -84,90 +83,110 @@ def _unbent(x: Any, other: Any) -> Any:
     return as_array(x)
 
 
-add = _ufunc("add")
-subtract = _ufunc("subtract")
-multiply = _ufunc("multiply")
-divide = true_divide = _ufunc("divide")
-floor_divide = _ufunc("floor_divide")
-remainder = mod = _ufunc("remainder")
-fmod = _ufunc("fmod")
-power = pow = _ufunc("power")
-negative = _ufunc("negative")
-positive = _ufunc("positive")
-absolute = abs = _ufunc("absolute")
-sign = _ufunc("sign")
-reciprocal = _ufunc("reciprocal")
-square = _ufunc("square")
-sqrt = _ufunc("sqrt")
-cbrt = _ufunc("cbrt")
-exp = _ufunc("exp")
-exp2 = _ufunc("exp2")
-expm1 = _ufunc("expm1")
-log = _ufunc("log")
-log2 = _ufunc("log2")
-log10 = _ufunc("log10")
-log1p = _ufunc("log1p")
-sin = _ufunc("sin")
-cos = _ufunc("cos")
-tan = _ufunc("tan")
-arcsin = asin = _ufunc("arcsin")
-arccos = acos = _ufunc("arccos")
-arctan = atan = _ufunc("arctan")
-arctan2 = atan2 = _ufunc("arctan2")
-sinh = _ufunc("sinh")
-cosh = _ufunc("cosh")
-tanh = _ufunc("tanh")
-arcsinh = asinh = _ufunc("arcsinh")
-arccosh = acosh = _ufunc("arccosh")
-arctanh = atanh = _ufunc("arctanh")
-hypot = _ufunc("hypot")
-logaddexp = _ufunc("logaddexp")
-logaddexp2 = _ufunc("logaddexp2")
-floor = _ufunc("floor")
-ceil = _ufunc("ceil")
-trunc = _ufunc("trunc")
-rint = _ufunc("rint")
-maximum = _ufunc("maximum")
-minimum = _ufunc("minimum")
-fmax = _ufunc("fmax")
-fmin = _ufunc("fmin")
-equal = _comparison("equal")
-not_equal = _comparison("not_equal")
-less = _comparison("less")
-less_equal = _comparison("less_equal")
-greater = _comparison("greater")
-greater_equal = _comparison("greater_equal")
-logical_and = _ufunc("logical_and")
-logical_or = _ufunc("logical_or")
-logical_xor = _ufunc("logical_xor")
-logical_not = _ufunc("logical_not")
-bitwise_and = _ufunc("bitwise_and")
-bitwise_or = _ufunc("bitwise_or")
-bitwise_xor = _ufunc("bitwise_xor")
-invert = bitwise_not = bitwise_invert = _ufunc("invert")
-left_shift = bitwise_left_shift = _ufunc("left_shift")
-right_shift = bitwise_right_shift = _ufunc("right_shift")
-isfinite = _ufunc("isfinite")
-isinf = _ufunc("isinf")
-isnan = _ufunc("isnan")
-signbit = _ufunc("signbit")
-copysign = _ufunc("copysign")
-nextafter = _ufunc("nextafter")
-deg2rad = radians = _ufunc("deg2rad")
-rad2deg = degrees = _ufunc("rad2deg")
-heaviside = _ufunc("heaviside")
-conjugate = conj = _ufunc("conjugate")
+add = _ufunc("add", "[1, 2], 0.5", "array([1.5, 2.5])")
+subtract = _ufunc("subtract", "[3, 2], 1", "array([2, 1])")
+multiply = _ufunc("multiply", "[1, 2], [3, 4]", "array([3, 8])")
+divide = true_divide = _ufunc("divide", "[1, 2], 4", "array([0.25, 0.5 ])")
+floor_divide = _ufunc("floor_divide", "[7, -7], 2", "array([ 3, -4])")
+remainder = mod = _ufunc("remainder", "[7, -7], 3", "array([1, 2])")
+fmod = _ufunc("fmod", "[7, -7], 3", "array([ 1, -1])")
+power = pow = _ufunc("power", "[2, 3], 2", "array([4, 9])")
+negative = _ufunc("negative", "[1, -2]", "array([-1,  2])")
+positive = _ufunc("positive", "[1, -2]", "array([ 1, -2])")
+absolute = abs = _ufunc("absolute", "[-1.5, 3+4j]", "array([1.5, 5. ])")
+sign = _ufunc("sign", "[-2.5, 0.0, 7.0]", "array([-1.,  0.,  1.])")
+reciprocal = _ufunc("reciprocal", "[2.0, 4.0]", "array([0.5 , 0.25])")
+square = _ufunc("square", "[3, -4]", "array([ 9, 16])")
+sqrt = _ufunc("sqrt", "[4, 9]", "array([2., 3.])")
+cbrt = _ufunc("cbrt", "[8.0, 27.0]", "array([2., 3.])")
+exp = _ufunc("exp", "[0, -tnp.inf]", "array([1., 0.])")
+exp2 = _ufunc("exp2", "[3, -1]", "array([8. , 0.5])")
+expm1 = _ufunc("expm1", "[0.0]", "array([0.])")
+log = _ufunc("log", "[1, tnp.e]", "array([0., 1.])")
+log2 = _ufunc("log2", "[8, 0.5]", "array([ 3., -1.])")
+log10 = _ufunc("log10", "[100, 0.1]", "array([ 2., -1.])")
+log1p = _ufunc("log1p", "[0.0]", "array([0.])")
+sin = _ufunc("sin", "[0.0]", "array([0.])")
+cos = _ufunc("cos", "[0.0]", "array([1.])")
+tan = _ufunc("tan", "[0.0]", "array([0.])")
+arcsin = asin = _ufunc("arcsin", "[0.0]", "array([0.])")
+arccos = acos = _ufunc("arccos", "[1.0]", "array([0.])")
+arctan = atan = _ufunc("arctan", "[0.0]", "array([0.])")
+arctan2 = atan2 = _ufunc("arctan2", "[0.0], [1.0]", "array([0.])")
+sinh = _ufunc("sinh", "[0.0]", "array([0.])")
+cosh = _ufunc("cosh", "[0.0]", "array([1.])")
+tanh = _ufunc("tanh", "[0.0, tnp.inf]", "array([0., 1.])")
+arcsinh = asinh = _ufunc("arcsinh", "[0.0]", "array([0.])")
+arccosh = acosh = _ufunc("arccosh", "[1.0]", "array([0.])")
+arctanh = atanh = _ufunc("arctanh", "[0.0]", "array([0.])")
+hypot = _ufunc("hypot", "[3.0], [4.0]", "array([5.])")
+logaddexp = _ufunc("logaddexp", "[0.0], -tnp.inf", "array([0.])")
+logaddexp2 = _ufunc("logaddexp2", "[1.0], [1.0]", "array([2.])")
+floor = _ufunc("floor", "[1.7, -1.7]", "array([ 1., -2.])")
+ceil = _ufunc("ceil", "[1.2, -1.2]", "array([ 2., -1.])")
+trunc = _ufunc("trunc", "[1.7, -1.7]", "array([ 1., -1.])")
+rint = _ufunc("rint", "[0.5, 1.5]", "array([0., 2.])")
+maximum = _ufunc("maximum", "[1, 5], 3", "array([3, 5])")
+minimum = _ufunc("minimum", "[1, 5], 3", "array([1, 3])")
+fmax = _ufunc("fmax", "[1.0, tnp.nan], 0.5", "array([1. , 0.5])")
+fmin = _ufunc("fmin", "[1.0, tnp.nan], 0.5", "array([0.5, 0.5])")
+equal = _comparison("equal", "[1, 2], [1, 3]", "array([ True, False])")
+not_equal = _comparison("not_equal", "[1, 2], [1, 3]", "array([False,  True])")
+less = _comparison("less", "[1, 2], 2", "array([ True, False])")
+less_equal = _comparison("less_equal", "[1, 2], 1", "array([ True, False])")
+greater = _comparison("greater", "[1, 2], 1", "array([False,  True])")
+greater_equal = _comparison("greater_equal", "[1, 2], 2", "array([False,  True])")
+logical_and = _ufunc("logical_and", "[1, 1, 0], [1, 0, 0]", "array([ True, False, False])")
+logical_or = _ufunc("logical_or", "[1, 1, 0], [1, 0, 0]", "array([ True,  True, False])")
+logical_xor = _ufunc("logical_xor", "[1, 1, 0], [1, 0, 0]", "array([False,  True, False])")
+logical_not = _ufunc("logical_not", "[0, 2]", "array([ True, False])")
+bitwise_and = _ufunc("bitwise_and", "[5, 6], 3", "array([1, 2])")
+bitwise_or = _ufunc("bitwise_or", "[5, 6], 3", "array([7, 7])")
+bitwise_xor = _ufunc("bitwise_xor", "[5, 6], 3", "array([6, 5])")
+invert = bitwise_not = bitwise_invert = _ufunc("invert", "[0, 5]", "array([-1, -6])")
+left_shift = bitwise_left_shift = _ufunc("left_shift", "[1, 3], 2", "array([ 4, 12])")
+right_shift = bitwise_right_shift = _ufunc("right_shift", "[4, -8], 2", "array([ 1, -2])")
+isfinite = _ufunc("isfinite", "[1.0, tnp.inf, tnp.nan]", "array([ True, False, False])")
+isinf = _ufunc("isinf", "[1.0, -tnp.inf]", "array([False,  True])")
+isnan = _ufunc("isnan", "[1.0, tnp.nan]", "array([False,  True])")
+signbit = _ufunc("signbit", "[-1.0, 0.0]", "array([ True, False])")
+copysign = _ufunc("copysign", "[1.0, 2.0], -0.0", "array([-1., -2.])")
+nextafter = _ufunc("nextafter", "[0.0], 1.0", "array([5.e-324])")
+deg2rad = radians = _ufunc("deg2rad", "[0.0]", "array([0.])")
+rad2deg = degrees = _ufunc("rad2deg", "[0.0]", "array([0.])")
+heaviside = _ufunc("heaviside", "[-2.0, 0.0, 3.0], 0.5", "array([0. , 0.5, 1. ])")
+conjugate = conj = _ufunc("conjugate", "[1+2j]", "array([1.-2.j])")
 
 
 @numpy_function
 def fabs(x: Any, /, out: Any = None, *, where: Any = True) -> Any:
-    """Absolute values as floating-point numbers."""
+    """Absolute values as floating-point numbers.
+
+    Shape: that of `x`.
+    Dtype: floating point; 64-bit integers become float64.
+
+    Raises:
+        TypeError: for complex numbers.
+
+    >>> tnp.fabs([-1, 2])
+    array([1., 2.])
+    """
     return written("fabs", absolute(_floating("fabs", x)), out, where)
 
 
 @numpy_function
 def float_power(x: Any, y: Any, /, out: Any = None, *, where: Any = True) -> Any:
-    """Powers in float64, or complex128 for complex operands."""
+    """Powers in float64, or complex128 for complex operands.
+
+    Shape: that to which the operands broadcast.
+    Dtype: float64, or complex128 for complex operands.
+
+    Raises:
+        ValueError: the shapes do not broadcast.
+
+    >>> tnp.float_power([2, 4], -1)
+    array([0.5 , 0.25])
+    """
     complex_ = any(type_of(v).dtype.kind == "c" for v in (x, y))
     dtype = np.dtype(np.complex128 if complex_ else np.float64)
     return written("float_power", power(as_array(x, dtype), as_array(y, dtype)), out, where)
@@ -181,13 +200,34 @@ def _floating(name: str, x: Any) -> Any:
 
 @numpy_function
 def divmod(x: Any, y: Any, /) -> tuple[Any, Any]:
-    """Floor quotients and remainders."""
+    """Floor quotients and remainders.
+
+    Shape: two arrays of the shape to which the operands broadcast.
+    Dtype: the one in which the operands meet.
+
+    Raises:
+        TypeError: for complex numbers.
+        ValueError: the shapes do not broadcast.
+
+    >>> tnp.divmod([7, -7], 3)
+    (array([ 2, -3]), array([1, 2]))
+    """
     return floor_divide(x, y), remainder(x, y)
 
 
 @numpy_function
 def modf(x: Any, /) -> tuple[Any, Any]:
-    """Fractional and integral parts, both with the sign of `x`."""
+    """Fractional and integral parts, both with the sign of `x`.
+
+    Shape: two arrays of the shape of `x`.
+    Dtype: floating point; 64-bit integers become float64.
+
+    Raises:
+        TypeError: for complex numbers.
+
+    >>> tnp.modf([1.5, -2.25])
+    (array([ 0.5 , -0.25]), array([ 1., -2.]))
+    """
     x = _floating("modf", x)
     whole = trunc(x)
     fraction = apply(get("where"), isinf(x), x.dtype.type(0), subtract(x, whole))
