@@ -8,6 +8,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
+from tracegraph.devices import canonical_device
+from tracegraph.staging.compiler import compiler, default_device
+
 _LEGACY = 1  # CU_STREAM_LEGACY: what the handle 0 means
 _PER_THREAD = 2  # CU_STREAM_PER_THREAD
 
@@ -47,9 +50,6 @@ class Stream:
     __slots__ = ("__weakref__", "_stream", "device")
 
     def __init__(self, device: str | None = None) -> None:
-        from tracegraph.arrays.creation import canonical_device
-        from tracegraph.staging.compiler import compiler, default_device
-
         self.device = default_device() if device is None else canonical_device(device)
         self._stream = compiler().create_stream(self.device)
 
@@ -129,26 +129,3 @@ def _checked(handle: int) -> int:
             "not be waited for elsewhere; make a tracegraph.Stream() instead"
         )
     return handle or _LEGACY
-
-
-def consumer_stream(given: Any) -> int | None:
-    """The handle of the stream that a DLPack consumer gives; None if it wants no ordering.
-
-    Raises:
-        TypeError: not a number.
-        ValueError: 0, which DLPack rules out as ambiguous, or a negative number other than -1.
-    """
-    if given is None:
-        return _LEGACY
-    if not isinstance(given, int) or isinstance(given, bool):
-        raise TypeError(
-            f"__dlpack__: stream must be the handle of a stream, got {type(given).__qualname__}"
-        )
-    if given == -1:
-        return None
-    if given < 1:
-        raise ValueError(
-            f"__dlpack__: stream must not be {given}: pass 1 for the legacy default stream, 2 for "
-            "the per-thread one, -1 for no ordering, or the handle of a stream"
-        )
-    return given

@@ -9,6 +9,7 @@ of lowering, but imports the executors only when a device is used.
     host      NumPy calls on the CPU
 """
 
-from tracegraph.staging.interfaces import Backend, DeviceBuffer, Executable
+from tracegraph.arrays.device_buffer import DeviceBuffer
+from tracegraph.staging.interfaces import Backend, Executable
 
 __all__ = ["Backend", "DeviceBuffer", "Executable"]

@@ -10,8 +10,8 @@ from fake_device import FakeCompiler
 def compiler(monkeypatch: pytest.MonkeyPatch) -> FakeCompiler:
     """Programs are interpreted, on the host by default, or on a device such as "fake:0"."""
     fake = FakeCompiler()
-    for name in ("tracegraph.staging.compiler", "tracegraph.staging.jitted"):
-        module = importlib.import_module(name)
+    for name in ("staging.compiler", "staging.jitted", "memory", "streams"):
+        module = importlib.import_module(f"tracegraph.{name}")
         monkeypatch.setattr(module, "compiler", lambda: fake)
         monkeypatch.setattr(module, "default_device", lambda: "host")
     return fake

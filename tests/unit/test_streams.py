@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import tracegraph
-from tracegraph.streams import consumer_stream, current_stream
+from tracegraph.arrays.dlpack import consumer_stream
+from tracegraph.streams import current_stream
 
 
 class Foreign:

@@ -11,6 +11,9 @@ from numpy.typing import DTypeLike, NDArray
 
 from tracegraph import errors, tree
 from tracegraph.arrays import dlpack
+from tracegraph.arrays.device_buffer import DeviceBuffer
+from tracegraph.arrays.device_calls import copy
+from tracegraph.devices import canonical_device
 from tracegraph.ir.types import ArrayType
 from tracegraph.tracing.function_table import FUNCTIONS
 from tracegraph.tracing.operators import ArrayOperators
@@ -18,8 +21,6 @@ from tracegraph.tracing.tracer import Tracer
 
 if TYPE_CHECKING:
     from typing import Self
-
-    from tracegraph.staging.interfaces import DeviceBuffer
 
 
 Placement = tuple[np.dtype[Any], tuple[int, ...], bool, str]
@@ -164,9 +165,13 @@ class Array(ArrayOperators):
         """
         if stream is not None:
             raise ValueError("to_device orders its copy itself; pass stream=None")
-        from tracegraph.arrays.creation import asarray
-
-        moved: Array = asarray(self, device=device)
+        chosen, data = canonical_device(device), self.data
+        if chosen == self.device:
+            return self
+        if chosen == "host":
+            return Array(self.__array__())
+        in_host_memory = isinstance(data, np.ndarray) and not self.weak
+        moved: Array = copy(data if in_host_memory else self, chosen, donate=in_host_memory)
         return moved
 
     def synchronize(self) -> Self:

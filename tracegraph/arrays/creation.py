@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from tracegraph.arrays.array import Array
+from tracegraph.arrays.device_calls import copy
+from tracegraph.arrays.leaf_types import classify
 from tracegraph.dtypes import canonical_dtype
 from tracegraph.ir.types import ArrayType
-from tracegraph.staging.leaf_types import classify
 from tracegraph.tracing.tracer import Tracer
-
-if TYPE_CHECKING:
-    from tracegraph.staging.jitted import Jitted
 
 
 def asarray(x: Any, dtype: DTypeLike | None = None, *, device: str | None = None) -> Any:
@@ -40,9 +37,7 @@ def asarray(x: Any, dtype: DTypeLike | None = None, *, device: str | None = None
     array = _as_array(x)
     if dtype is not None and canonical_dtype(dtype) != array.dtype:
         array = array.astype(dtype)
-    if device is not None and canonical_device(device) != array.device:
-        array = _move(array, canonical_device(device))
-    return array
+    return array if device is None else array.to_device(device)
 
 
 def from_dlpack(x: Any) -> Any:
@@ -61,11 +56,6 @@ def from_dlpack(x: Any) -> Any:
     return asarray(x)
 
 
-def canonical_device(device: str) -> str:
-    """The full name of a device: ``"cuda"`` is ``"cuda:0"``."""
-    return f"{device}:0" if device == "cuda" else device
-
-
 def _as_array(x: Any) -> Array:
     if isinstance(x, Array):
         return x
@@ -73,31 +63,5 @@ def _as_array(x: Any) -> Array:
     type_ = ArrayType(*key)
     if isinstance(data, (np.ndarray, bool, int, float, complex)):
         return Array(np.array(data, type_.dtype, order="C"))
-    return _copy_to(data, None)
-
-
-def _move(array: Array, device: str) -> Array:
-    if device == "host":
-        return Array(array.__array__())
-    in_host_memory = isinstance(array.data, np.ndarray) and not array.weak
-    return _copy_to(array.data if in_host_memory else array, device)
-
-
-def _copy_to(x: Any, device: str | None) -> Array:
-    copied: Array = _copier(device, not isinstance(x, Array)).launch(x)
+    copied: Array = copy(data, None, donate=True)
     return copied
-
-
-def _identity(x: Any) -> Any:
-    return x
-
-
-@lru_cache(maxsize=64)
-def _copier(device: str | None, donating: bool) -> Jitted:
-    """The identity, compiled: outputs never alias inputs, so it is a copy.
-
-    Donated memory that is not tracegraph's own is copied, too: straight to where the result is.
-    """
-    from tracegraph.staging.jit import jit  # built on eager dispatch, which is built on Array
-
-    return jit(_identity, donate_argnums=0 if donating else (), device=device)

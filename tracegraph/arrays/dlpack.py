@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import atexit
 import ctypes
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tracegraph.streams import consumer_stream
-
-if TYPE_CHECKING:
-    from tracegraph.staging.interfaces import DeviceBuffer
+from tracegraph.arrays.device_buffer import DeviceBuffer
 
 HOST = (1, 0)  # kDLCPU
 _CUDA = 2  # kDLCUDA
+
+_LEGACY_STREAM = 1  # CU_STREAM_LEGACY
 
 # DLDataTypeCode, by NumPy's kind; bfloat16, of kind "V", has a code of its own.
 _TYPE_CODES = {"i": 0, "u": 1, "f": 2, "V": 4, "c": 5, "b": 6}
@@ -181,6 +180,29 @@ def export_device(
     capsule = _new_capsule(address, _NAME, _capsule_destructor)
     _capsules[id(capsule)] = None
     return capsule
+
+
+def consumer_stream(given: Any) -> int | None:
+    """The handle of the stream that a DLPack consumer gives; None if it wants no ordering.
+
+    Raises:
+        TypeError: not a number.
+        ValueError: 0, which DLPack rules out as ambiguous, or a negative number other than -1.
+    """
+    if given is None:
+        return _LEGACY_STREAM
+    if not isinstance(given, int) or isinstance(given, bool):
+        raise TypeError(
+            f"__dlpack__: stream must be the handle of a stream, got {type(given).__qualname__}"
+        )
+    if given == -1:
+        return None
+    if given < 1:
+        raise ValueError(
+            f"__dlpack__: stream must not be {given}: pass 1 for the legacy default stream, 2 for "
+            "the per-thread one, -1 for no ordering, or the handle of a stream"
+        )
+    return given
 
 
 def import_host(x: Any) -> NDArray[Any] | None:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tracegraph.arrays.array import Array
+from tracegraph.arrays.device_calls import compiled
 from tracegraph.ir.op import Op
 from tracegraph.ir.types import ArrayType, type_of
 from tracegraph.tracing.trace import bind, recorder
@@ -34,7 +35,7 @@ def run(op: Op, args: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
     if not any(isinstance(a, Array) for a in args):
         return op.reference(*args, **attrs)
     if any_on_device(args):
-        return _compiled(op, tuple(attrs.items()))(*args)
+        return _on_device(op, tuple(attrs.items()))(*args)
     results = op.reference(*(as_numpy(a) for a in args), **attrs)
     if isinstance(results, tuple):
         return tuple(Array(np.asarray(r)) for r in results)
@@ -42,16 +43,14 @@ def run(op: Op, args: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
 
 
 @lru_cache(maxsize=4096)
-def _compiled(op: Op, attrs: tuple[tuple[str, Any], ...]) -> Callable[..., Any]:
-    from tracegraph.staging.jit import jit  # built on Arrays
-
+def _on_device(op: Op, attrs: tuple[tuple[str, Any], ...]) -> Callable[..., Any]:
     keywords = dict(attrs)
 
     def traced(*args: Any) -> Any:
         return apply(op, *args, **keywords)
 
     traced.__name__ = traced.__qualname__ = op.name
-    return jit(traced).launch
+    return compiled(traced)
 
 
 def _is_weak(op: Op, args: Iterable[Any], attrs: Mapping[str, Any]) -> bool:

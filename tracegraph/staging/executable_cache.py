@@ -10,12 +10,10 @@ import itertools
 import threading
 from collections import Counter
 from collections.abc import Container, Hashable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from tracegraph.staging.stages import Compiled, Lowered
 from tracegraph.weak_set import Living
-
-if TYPE_CHECKING:
-    from tracegraph.staging.stages import Compiled, Lowered
 
 ticks = itertools.count()
 """A clock that goes on by one with each use of a resident."""

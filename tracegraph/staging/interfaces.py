@@ -1,4 +1,4 @@
-"""The interface of what runs Plans: backends, executables, and the memory that they hand out.
+"""The interface of what runs Plans: backends, executables and streams.
 
 A third-party backend registers in the entry-point group ``tracegraph.backends``: an entry point of
 the backend's name that loads to a callable, which takes the device and returns a `Backend`.
@@ -7,51 +7,12 @@ the backend's name that loads to a callable, which takes the device and returns 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
-
-from numpy.typing import NDArray
+from typing import Any, Protocol
 
 from tracegraph.ir.program import Program
-from tracegraph.ir.types import ArrayType
+from tracegraph.staging.donated import Donated
+from tracegraph.staging.exported import ExportedGraph
 from tracegraph.staging.scratch import Scratch
-
-if TYPE_CHECKING:
-    from tracegraph.staging.donated import Donated
-    from tracegraph.staging.exported import ExportedGraph
-
-
-@runtime_checkable
-class DeviceBuffer(Protocol):
-    """A contiguous row-major array in device memory, alive as long as this object is.
-
-    Work on it may be pending on the backend's stream; what reads it elsewhere waits first, or on
-    the stream that `__cuda_array_interface__` names.
-    """
-
-    @property
-    def pointer(self) -> int:
-        """The device address of the first element."""
-
-    @property
-    def type(self) -> ArrayType:
-        """Dtype and shape."""
-
-    @property
-    def device(self) -> str:
-        """The device that holds it, such as ``"cuda:0"``."""
-
-    @property
-    def __cuda_array_interface__(self) -> dict[str, Any]:
-        """Version 3 of the CUDA array interface, with the stream that the data is ready on."""
-
-    def to_host(self) -> NDArray[Any]:
-        """A copy in host memory, after all pending work on the buffer."""
-
-    def synchronize(self) -> None:
-        """Wait for all pending work on the buffer."""
-
-    def hand_over(self, stream: int) -> None:
-        """Let a stream, named by its handle, wait for the work that computes the buffer."""
 
 
 class DeviceStream(Protocol):

@@ -10,6 +10,7 @@ from tracegraph.ir.program import Program
 from tracegraph.staging.jitted import Jitted, trace_call
 from tracegraph.staging.scratch import Scratch, checked
 from tracegraph.staging.signature import Signature
+from tracegraph.tracing.function_table import FUNCTIONS
 
 
 @overload
@@ -101,3 +102,6 @@ def make_program(fun: Callable[..., Any]) -> Callable[..., Program]:
         return trace_call(fun, signature, key, "host").program
 
     return program
+
+
+FUNCTIONS["jit"] = jit

@@ -10,13 +10,14 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, TypedDict, overload
 
-from tracegraph import memory, tree
 from tracegraph import ops as _ops  # noqa: F401 - registers the op records
-from tracegraph.arrays.creation import canonical_device
+from tracegraph import tree
+from tracegraph.devices import canonical_device
 from tracegraph.errors import ClosedError, OutOfMemoryError
 from tracegraph.staging.compiler import compiler, default_device
 from tracegraph.staging.executable_cache import COUNTS, Resident, ticks
 from tracegraph.staging.fast_call import MISS, MOST_NESTED, Entry, make_entry, no_entry
+from tracegraph.staging.memory_budget import keep_within_budget
 from tracegraph.staging.scratch import Scratch
 from tracegraph.staging.signature import Call, CallKey, DirectKey, Signature, direct_call
 from tracegraph.staging.stages import Compiled, Lowered, Traced, flat_results
@@ -141,7 +142,7 @@ class Jitted:
                 if self._residents:
                     self._retraces.append(self._changes(key, device))
                 self._residents[key, device] = resident
-                memory.keep_within_budget(resident)
+                keep_within_budget(resident)
             return resident
 
     def _rebuild(self, resident: Resident, key: CallKey, device: str) -> Compiled | None:
@@ -153,7 +154,7 @@ class Jitted:
             if compiled is None:
                 compiled = resident.compiled = self._compile(resident.lowered)
                 resident.used = next(ticks)
-                memory.keep_within_budget(resident)
+                keep_within_budget(resident)
             return compiled
 
     def _compile(self, lowered: Lowered) -> Compiled:

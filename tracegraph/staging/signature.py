@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tracegraph import errors, tree
+from tracegraph.arrays import leaf_types
 from tracegraph.arrays.array import Array
+from tracegraph.arrays.leaf_types import LeafKey
 from tracegraph.ir.types import ArrayType, canonical_type
-from tracegraph.staging import leaf_types as argument
-from tracegraph.staging.leaf_types import LeafKey
 from tracegraph.staging.parameters import Parameters, parameters_of
 
 _NUMBER_CLASSES = frozenset({bool, float, complex})
@@ -154,7 +154,7 @@ class Signature:
             passed, structure = list(args), _flat_structure(len(args))
         else:
             passed, structure = tree.flatten((args, kwargs))
-        classify = _classify_abstract if abstract else argument.classify
+        classify = _classify_abstract if abstract else leaf_types.classify
         keys, leaves = [], []
         for i, leaf in enumerate(passed):
             try:
@@ -283,7 +283,7 @@ def _value_at(static: dict[int | str, StaticValue], where: int | str) -> str:
 def _classify_abstract(leaf: Any) -> tuple[LeafKey, Any]:
     if isinstance(leaf, ArrayType):
         return (leaf.dtype, leaf.shape, leaf.weak), leaf
-    return argument.classify(leaf)
+    return leaf_types.classify(leaf)
 
 
 class _Shown(str):

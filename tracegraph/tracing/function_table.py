@@ -1,7 +1,8 @@
-"""Late binding: the functions that operators and methods of arrays call, by name.
+"""Late binding: functions that arrays call and that are built on arrays, by name.
 
-They are those of `tracegraph.numpy`, which is built on the classes that have the methods. So the
-table is empty here, and `numpy/methods.py` fills it when the package is imported.
+Operators and methods of arrays call the functions of `tracegraph.numpy`; eager ops on a device call
+`jit`. So the table is empty here. `numpy/methods.py` and `staging/jit.py` fill it when the package
+is imported.
 """
 
 from __future__ import annotations
@@ -12,4 +13,4 @@ from typing import Any
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
 """Besides NumPy's names: ``getitem``, ``setitem`` and ``updated`` (indexing); ``namespace`` (the
 module); ``adopted`` (foreign arrays); ``ufunc_of_tracers``, ``function_of_tracers``,
-``ufunc_of_arrays`` and ``function_of_arrays`` (NumPy's protocols)."""
+``ufunc_of_arrays`` and ``function_of_arrays`` (NumPy's protocols); ``jit``."""

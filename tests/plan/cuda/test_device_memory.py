@@ -17,6 +17,7 @@ from lowering.testing.recording_driver import RecordingBackend, RecordingDriver
 from tracegraph import memory
 from tracegraph.errors import ClosedError, OutOfMemoryError, TimeLimitError
 from tracegraph.staging import executable_cache as residents
+from tracegraph.staging import memory_budget
 from tracegraph.weak_set import Living
 
 MIB = 1 << 20
@@ -210,7 +211,7 @@ def test_the_least_recently_used_executable_is_evicted_and_built_again(device, s
 
 
 def test_the_budget_is_that_of_the_environment_until_one_is_set(monkeypatch):
-    monkeypatch.setattr(memory, "_chosen", False)
+    monkeypatch.setattr(memory_budget, "_chosen", False)
     monkeypatch.setenv("TRACEGRAPH_MEMORY_BUDGET", "4096")
     assert memory.get_budget() == 4096
     monkeypatch.setenv("TRACEGRAPH_MEMORY_BUDGET", "4k")
