@@ -10,7 +10,7 @@ import numpy as np
 
 from tracegraph.dtypes import SHORT_NAMES
 from tracegraph.ir.op import Elementwise, Op, Sample, register
-from tracegraph.ir.types import ArrayType, broadcast_shapes, promotion_token
+from tracegraph.ir.types import ArrayType, broadcast_shapes, promotion_token, type_of
 from tracegraph.ops.tricky import NDArray, grid, tricky
 
 Select = Callable[[np.dtype[Any], NDArray], tuple[NDArray, ...]]
@@ -25,6 +25,8 @@ def ufunc_op(
     doc: str,
     c: Mapping[str, str],
     *,
+    name: str | None = None,
+    reference: Callable[..., Any] | None = None,
     cost: int = 1,
     python: bool = False,
     promote: Callable[..., Sequence[np.dtype[Any]]] | None = None,
@@ -33,10 +35,14 @@ def ufunc_op(
 ) -> Op:
     """Register the op that a ufunc defines: its name, promotion, result dtype and values.
 
+    An op that is no ufunc has a `name` and a `reference` of its own, and the dtypes of the ufunc.
+
     Args:
         ufunc: the definition.
         doc: one line.
         c: C++ text by kind of the first operand's dtype; see `Elementwise`.
+        name: unless given, the ufunc's.
+        reference: computes the values, of operands that have been cast as the ufunc casts them.
         cost: see `Elementwise`.
         python: whether Python's own numbers have the operation, so that weak operands give a weak
             result.
@@ -44,14 +50,20 @@ def ufunc_op(
         operands: sample operands from the tricky values of a dtype; unless given, all combinations.
         more: further samples.
     """
-    name = ufunc.__name__
+    name = name or ufunc.__name__
 
     @lru_cache(maxsize=_REMEMBERED)
     def promote_by_ufunc(*types: ArrayType) -> tuple[np.dtype[Any], ...]:
-        return resolve(ufunc, types)[:-1]
+        return resolve(ufunc, types, name)[:-1]
+
+    def cast_first(*operands: Any) -> Any:
+        assert reference is not None
+        operands = tuple([np.asarray(x) if isinstance(x, list) else x for x in operands])
+        dtypes = promote_by_ufunc(*map(type_of, operands))
+        return reference(*[np.asarray(x, d) for x, d in zip(operands, dtypes, strict=True)])
 
     def type_rule(*types: ArrayType) -> ArrayType:
-        *accepted, result = resolve(ufunc, [t.strong() for t in types])
+        *accepted, result = resolve(ufunc, [t.strong() for t in types], name)
         if accepted != [t.dtype for t in types]:
             wanted = ", ".join(SHORT_NAMES[d] for d in accepted)
             raise TypeError(f"{name}: operands {listed(types)} must be cast to {wanted} first")
@@ -64,16 +76,17 @@ def ufunc_op(
         return [*found, *more()]
 
     form = Elementwise(c, cost)
-    return register(
-        Op(name, doc, type_rule, quiet(ufunc), form, samples, promote or promote_by_ufunc)
-    )
+    values = quiet(ufunc if reference is None else cast_first)
+    return register(Op(name, doc, type_rule, values, form, samples, promote or promote_by_ufunc))
 
 
-def resolve(ufunc: np.ufunc, types: Sequence[ArrayType]) -> tuple[np.dtype[Any], ...]:
+def resolve(
+    ufunc: np.ufunc, types: Sequence[ArrayType], name: str | None = None
+) -> tuple[np.dtype[Any], ...]:
     """The dtypes that a ufunc casts its operands to, then that of its result, by NumPy's rules.
 
     Raises:
-        TypeError: the ufunc is not defined for these types.
+        TypeError: the ufunc, or the op of this name, is not defined for these types.
     """
     # Python scalars alone are their dtypes: the tokens would select loops over objects.
     weak = all(t.weak for t in types)
@@ -81,7 +94,8 @@ def resolve(ufunc: np.ufunc, types: Sequence[ArrayType]) -> tuple[np.dtype[Any],
         return _resolve(ufunc, tuple(t.dtype if weak else promotion_token(t) for t in types))
     except TypeError:
         raise TypeError(
-            f"{ufunc.__name__} is not defined for {listed(types)}; cast to a dtype that it takes: "
+            f"{name or ufunc.__name__} is not defined for {listed(types)}; "
+            "cast to a dtype that it takes: "
             + ", ".join(SHORT_NAMES[d] for d in native_dtypes(ufunc))
         ) from None
 

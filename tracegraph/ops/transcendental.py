@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tracegraph.ir.op import Elementwise, Op, Sample, register
-from tracegraph.ir.types import ArrayType
-from tracegraph.ops.elementwise import listed, native_dtypes, resolve, texts, ufunc_op
-from tracegraph.ops.tricky import NDArray, tricky
+from tracegraph.ir.op import Op
+from tracegraph.ops.elementwise import texts, ufunc_op
+from tracegraph.ops.tricky import NDArray
 
 COST = 8
 
@@ -70,44 +69,14 @@ arccosh = _function(np.arccosh, "The inverse hyperbolic cosine.", "tg_arccosh")
 arctanh = _function(np.arctanh, "The inverse hyperbolic tangent.", "tg_arctanh")
 
 
-# erf, which is no ufunc of NumPy
-
-
-def _erf_dtype(x: ArrayType) -> np.dtype[Any]:
-    dtype = resolve(np.sin, (x,))[-1]
-    if dtype.kind == "c":
-        raise TypeError(f"erf is not defined for {listed([x])}; it takes real numbers")
-    return dtype
-
-
-def _erf_type(x: ArrayType) -> ArrayType:
-    if _erf_dtype(x.strong()) != x.dtype:
-        raise TypeError(f"erf: operand {x} must be cast to floating point first")
-    return x.strong()
-
-
 _erf_of_float64 = np.vectorize(math.erf, otypes=[np.float64])
 
 
-def _erf_reference(x: Any) -> NDArray:
-    x = np.asarray(x)
-    dtype = _erf_dtype(ArrayType(x.dtype, x.shape))
-    with np.errstate(all="ignore"):
-        return np.asarray(_erf_of_float64(x.astype(np.float64))).astype(dtype)
+def _erf(x: NDArray) -> NDArray:
+    return np.asarray(_erf_of_float64(x.astype(np.float64))).astype(x.dtype)
 
 
-def _erf_samples() -> list[Sample]:
-    return [Sample((tricky(d),)) for d in native_dtypes(np.sin) if d.kind != "c"]
-
-
-erf = register(
-    Op(
-        "erf",
-        "The error function.",
-        _erf_type,
-        _erf_reference,
-        Elementwise(texts(f="erf({0})"), COST),
-        _erf_samples,
-        lambda x: (_erf_dtype(x),),
-    )
+erf = ufunc_op(
+    np.cbrt, "The error function.", texts(f="erf({0})"), name="erf", reference=_erf, cost=COST
 )
+"""No ufunc of NumPy: its dtypes are those of the cube root, which takes real numbers only."""

@@ -1,0 +1,110 @@
+"""An elementwise op is one record: made outside of the packages, it runs wherever ours do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from agreement import check, check_on
+
+import tracegraph
+import tracegraph.numpy as tnp
+from lowering.plan.nodes import KernelNode
+from tracegraph.arrays.eager import apply
+from tracegraph.ir import op as registry
+from tracegraph.ir.op import Op
+from tracegraph.numpy.ufuncs import new_ufunc
+from tracegraph.ops.elementwise import texts, ufunc_op
+
+X = np.linspace(-3.0, 3.0, 1000)
+
+
+@pytest.fixture(autouse=True)
+def registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ops that a test registers are gone after it."""
+    monkeypatch.setattr(registry, "_REGISTRY", dict(registry._REGISTRY))
+
+
+def sigmoid() -> Op:
+    """No ufunc of NumPy: it has the dtypes of one."""
+    return ufunc_op(
+        np.cbrt,
+        "1 / (1 + exp(-x)).",
+        texts(f="(1 / (1 + exp(-{0})))"),
+        name="sigmoid",
+        reference=lambda x: 1 / (1 + np.exp(-x)),
+        cost=8,
+    )
+
+
+def bitwise_count() -> Op:
+    """A ufunc of NumPy."""
+    return ufunc_op(
+        np.bitwise_count,
+        "The number of set bits of |x|.",
+        texts(i="__popcll(tg_absolute<long long>({0}))", u="__popcll({0})"),
+    )
+
+
+OPS = pytest.mark.parametrize(
+    ("new", "x"), [(sigmoid, X), (bitwise_count, np.arange(-50, 50))], ids=["sigmoid", "count"]
+)
+
+
+@OPS
+def test_it_is_found_by_name_and_its_samples_conform(new: Callable[[], Op], x: Any) -> None:
+    op = new()
+    assert registry.get(op.name) is op
+    assert op in registry.all_ops()
+    for sample in op.samples():
+        check(op, sample, lambda op, operands, attrs: apply(op, *operands, **attrs))
+    check_on(op, "host")
+
+
+@OPS
+def test_it_runs_at_once_and_compiled(new: Callable[[], Op], x: Any) -> None:
+    op = new()
+    expected = op.reference(x)
+    eager = apply(op, x)
+    assert isinstance(eager, np.ndarray)
+    np.testing.assert_array_equal(eager, expected)
+    of_array = apply(op, tracegraph.asarray(x))
+    np.testing.assert_array_equal(np.asarray(of_array), expected)
+    jitted = tracegraph.jit(lambda x: apply(op, x), device="host")
+    np.testing.assert_array_equal(np.asarray(jitted(x)), expected)
+
+
+@OPS
+def test_it_is_fused_with_its_neighbours(new: Callable[[], Op], x: Any) -> None:
+    op = new()
+    lowered = tracegraph.jit(lambda x: apply(op, x + 1).sum(axis=0) * 2, device="cuda").lower(x)
+    (node,) = lowered.nodes
+    assert isinstance(node, KernelNode)
+    text = {"sigmoid": "(1 / (1 + exp(-v", "bitwise_count": "__popcll(tg_absolute<long long>(v"}
+    assert text[op.name] in lowered.source
+
+
+def test_a_ufunc_of_its_name_traces_numpys_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    bitwise_count()
+    function = new_ufunc("bitwise_count", "[0, 5, -7]", "array([0, 2, 3], dtype=uint8)")
+    monkeypatch.setattr(tnp, "bitwise_count", function, raising=False)
+    jitted = tracegraph.jit(lambda x: np.bitwise_count(x) + 1, device="host")
+    np.testing.assert_array_equal(np.asarray(jitted(np.array([0, 5, -7]))), [1, 3, 4])
+    assert "Dtype:" in (function.__doc__ or "")
+
+
+def test_a_name_is_given_once() -> None:
+    sigmoid()
+    with pytest.raises(ValueError, match="'sigmoid' is registered already"):
+        sigmoid()
+
+
+def test_dtypes_are_those_of_the_ufunc() -> None:
+    op = sigmoid()
+    for dtype in (np.bool_, np.int8, np.int64, np.float16, np.float32):
+        x = np.ones(3, dtype)
+        assert apply(op, x).dtype == np.cbrt(x).dtype
+    with pytest.raises(TypeError, match=r"sigmoid is not defined for c128\[3\]"):
+        tracegraph.jit(lambda x: apply(op, x), device="host")(np.ones(3, complex))
