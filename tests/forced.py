@@ -12,7 +12,7 @@ from running import lowered
 from lowering.backends.cuda import TARGET as CUDA
 from lowering.host.executable import HostExecutable
 from lowering.legalization.features import Features
-from lowering.legalization.legalize import fit
+from lowering.legalization.legalize import legalize
 from lowering.lower import plan_of
 from lowering.plan.plan import Plan
 from lowering.scheduling import overrides as choices
@@ -58,7 +58,7 @@ def on_host(chosen: Choices, features: Features | None = None) -> Callable[..., 
         stage = lowered(function, *arguments)
         plan = scheduled(stage.plan, chosen)
         if features is not None:
-            plan = fit(plan, features)
+            plan = legalize(plan, features)
         leaves = tree.leaves(arguments)
         orders = (None, Random(0))
         first, second = (HostExecutable(plan, poison=True, order=o)(leaves) for o in orders)

@@ -13,7 +13,7 @@ from corpus import Case
 
 import tracegraph
 from lowering.host.executable import HostExecutable
-from lowering.legalization.pointer_table import with_table
+from lowering.legalization.pointer_table import with_pointer_table
 from lowering.lower import lower
 from tracegraph import Array, tree
 from tracegraph.ir import interpret
@@ -101,7 +101,7 @@ def donated(function: Function, *arguments: Any) -> Any:
     positions = range(len(arguments))
     stage = lowered(function, *arguments, donated=positions)
     results = []
-    for seed, plan in enumerate((stage.plan, with_table(stage.plan))):
+    for seed, plan in enumerate((stage.plan, with_pointer_table(stage.plan))):
         leaves = [np.array(leaf) for leaf in tree.leaves(arguments)]
         executable = HostExecutable(plan, poison=True, order=Random(seed))
         results.append(executable(leaves))

@@ -78,7 +78,7 @@ class CudaBackend:
     def source(self, plan: Plan) -> str:
         """CUDA C++ of all kernels of a Plan; no GPU is needed for it."""
         from lowering.codegen import unit_source
-        from lowering.cuda.graph.shared_code import plan_source
+        from lowering.cuda.graph.compiled_plan import plan_source
 
         return plan_source(plan, unit_source(plan))
 

@@ -95,16 +95,16 @@ def unit_source(plan: Plan) -> Unit:
     functions: list[str] = []
     # unrolled copies of a loop's body share kernels
     written: dict[tuple[Kernel, bool], tuple[str, KernelCode]] = {}
-    top, by_table = frozenset(plan.graph.nodes), frozenset(plan.tabled)
+    top, by_table = frozenset(plan.graph.nodes), frozenset(plan.indirect)
     loops = {node.condition for node in walk(plan.graph) if isinstance(node, WhileNode)}
     for node in walk(plan.graph):
         if not isinstance(node, KernelNode) or node in kernels:
             continue
-        tabled = frozenset[Buffer]() if node in top else by_table
-        if (node.kernel, bool(tabled)) not in written:
-            found = kernel_text(node.kernel, plan.offsets, loops, tabled)
-            written[node.kernel, bool(tabled)] = found
-        text, code = written[node.kernel, bool(tabled)]
+        indirect = frozenset[Buffer]() if node in top else by_table
+        if (node.kernel, bool(indirect)) not in written:
+            found = kernel_text(node.kernel, plan.offsets, loops, indirect)
+            written[node.kernel, bool(indirect)] = found
+        text, code = written[node.kernel, bool(indirect)]
         if text not in names:
             prefix = f"{plan.name}_"  # cannot collide with functions of C++
             name = prefix + node.kernel.name.removeprefix(prefix)
@@ -129,13 +129,13 @@ def kernel_text(
     kernel: Kernel,
     offsets: Mapping[Buffer, int],
     loops: Set[int],
-    tabled: Set[Buffer] = frozenset(),
+    indirect: Set[Buffer] = frozenset(),
 ) -> tuple[str, KernelCode]:
     """The function of a kernel, called `NAME`, and how it is launched.
 
     `offsets` places scratch buffers. A buffer that is only read gets `__restrict__` unless it
     overlaps one that is written. `loops` are the conditions of while nodes. The addresses of
-    `tabled` buffers are read from the pointer table.
+    `indirect` buffers are read from the pointer table.
     """
     nests = tuple(coarsened(canonical(nest)) for nest in kernel.nests)
     cluster = max(map(cluster_of, nests), default=1)
@@ -164,7 +164,7 @@ def kernel_text(
     parameters: list[Parameter] = []
     for buffer, name in pointers.items():
         pointer = _pointer(buffer, name, written, offsets)
-        if buffer in tabled:
+        if buffer in indirect:
             writer.line(f"{pointer} = ({c_type(buffer.type.dtype)}*)*t{name};")
             declared.append(f"const tg_u64* t{name}")
             parameters.append(TableEntry(buffer))

@@ -15,10 +15,10 @@ from lowering.cuda.memory.arena import Arenas
 from lowering.cuda.memory.graph_memory import GraphMemoryPool
 from lowering.cuda.memory.heap import Heap
 from lowering.cuda.memory.pool import Pool
-from lowering.cuda.streams.exclusive_use import LastUse
-from lowering.cuda.streams.shutdown import finish
-from lowering.cuda.streams.stream_state import Lane
-from lowering.cuda.streams.stream_table import Lanes
+from lowering.cuda.streams.exclusive_use import ExclusiveUse
+from lowering.cuda.streams.shutdown import shut_down
+from lowering.cuda.streams.stream_state import StreamState
+from lowering.cuda.streams.stream_table import StreamTable
 from lowering.cuda.streams.timeline import Timeline
 from lowering.legalization.features import Feature
 
@@ -26,8 +26,8 @@ from lowering.legalization.features import Feature
 class OpenDevice:
     """What all executables on one device share.
 
-    `home` is the lane of the device's own stream, one of `lanes`. `printing` is the last use of the
-    print ring, into which one program prints at a time, and `looping` that of WHILE nodes.
+    `default_stream` is the device's own stream, which calls use unless told otherwise; `streams`
+    has all in use. `printing` is the use of the print ring, and `looping` that of WHILE nodes.
     """
 
     def __init__(self, driver: Driver) -> None:
@@ -36,10 +36,12 @@ class OpenDevice:
         self.heap = Heap(self.timeline)
         self.graph_memory = GraphMemoryPool(self.heap)
         self.pool = Pool(self.heap)
-        self.home = Lane(self, driver, self.timeline, self.pool, Arenas(self.heap, driver))
-        self.lanes = Lanes(self)
-        self.printing = LastUse(self.timeline)
-        self.looping = LastUse(self.timeline)
+        self.default_stream = StreamState(
+            self, driver, self.timeline, self.pool, Arenas(self.heap, driver)
+        )
+        self.streams = StreamTable(self)
+        self.printing = ExclusiveUse(self.timeline)
+        self.looping = ExclusiveUse(self.timeline)
         self.name = f"cuda:{driver.ordinal}"
         self._kernels: dict[str, Any] = {}
         self._features: dict[Feature, bool] = {}
@@ -61,10 +63,10 @@ class OpenDevice:
     def memory_stats(self) -> dict[str, int]:
         """What `tracegraph.memory_stats` returns."""
         self.driver.activate()
-        self.lanes.sweep()
+        self.streams.sweep()
         self.heap.release()
         executables = [e for e in self.heap.executables if not e.closed]
-        pools = [lane.pool for lane in self.lanes]
+        pools = [stream.pool for stream in self.streams]
         for pool in pools:
             pool.reclaim()
         cached = sum(pool.free_bytes for pool in pools)
@@ -95,8 +97,8 @@ class OpenDevice:
             Exception: what `Timeline.wait` raises, after the rest is done.
         """
         try:
-            for lane in self.lanes:
-                lane.timeline.wait()
+            for stream in self.streams:
+                stream.timeline.wait()
         finally:
             for executable in list(self.heap.executables):
                 executable.close()
@@ -138,5 +140,5 @@ def _open(ordinal: int) -> OpenDevice:
             'the device "host"'
         ) from error
     device = OpenDevice(driver)
-    atexit.register(finish, device.timeline)
+    atexit.register(shut_down, device.timeline)
     return device

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from lowering.cuda.graph.capture_lock import CaptureTurns
+from lowering.cuda.graph.capture_lock import CaptureLock
 from lowering.plan.nodes import ConditionalKind
 from lowering.plan.owners import SlotTable
 
@@ -179,7 +179,7 @@ class Driver(Protocol):
     ordinal: int
     arch: str
     stream: int
-    captures: CaptureTurns
+    capture_lock: CaptureLock
     thread: ThreadState
 
     def activate(self) -> None:
@@ -274,11 +274,11 @@ class Driver(Protocol):
         dependencies: Sequence[Any],
         launch: Launch,
         values: Sequence[int],
-        early: Sequence[Any] = (),
+        pdl: Sequence[Any] = (),
     ) -> KernelNodeHandle:
         """Add a kernel node. Nothing that it points to is kept alive: see `tie`.
 
-        The nodes `early` are further dependencies, kernels, for whose end the kernel waits itself:
+        The nodes `pdl` are further dependencies, kernels, for whose end the kernel waits itself:
         it may be put on the device before.
         """
 

@@ -24,7 +24,7 @@ from cuda.core import launch as launch_now
 from cuda.core.graph import GraphDefinition
 from cuda.core.utils import StridedMemoryView
 
-from lowering.cuda.graph.capture_lock import CaptureTurns
+from lowering.cuda.graph.capture_lock import CaptureLock
 from lowering.cuda.interface import (
     Event,
     ForeignArray,
@@ -71,7 +71,7 @@ class CudaDriver:
         self._capture_stream = self._device.create_stream(options=StreamOptions(nonblocking=True))
         self._stream_handle = self._stream.handle
         self.stream = int(self._stream_handle)
-        self.captures = CaptureTurns()
+        self.capture_lock = CaptureLock()
         self._libraries: list[Library] = []
         self._user_objects = UserObjects()
         self._stop_stream: Any = None
@@ -267,7 +267,7 @@ class CudaDriver:
         dependencies: Sequence[Any],
         launch: Launch,
         values: Sequence[int],
-        early: Sequence[Any] = (),
+        pdl: Sequence[Any] = (),
     ) -> KernelNode:
         """Add a kernel node.
 
@@ -288,7 +288,7 @@ class CudaDriver:
                 graph.handle, list(dependencies) or None, len(dependencies), params
             ),
         )
-        depend(graph, node, early, early=True)
+        depend(graph, node, pdl, pdl=True)
         return KernelNode(node, cells, addresses, params)
 
     def add_memory(self, graph: GraphDefinition, nbytes: int) -> GraphMemoryNode:

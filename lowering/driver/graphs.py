@@ -19,16 +19,16 @@ _MEMORY_TYPE = driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE
 
 
 def depend(
-    graph: GraphDefinition, node: Any, dependencies: Sequence[Any], *, early: bool = False
+    graph: GraphDefinition, node: Any, dependencies: Sequence[Any], *, pdl: bool = False
 ) -> None:
-    """Add the edges into a new node, in one call; without them, no node stays. `early` ones are
+    """Add the edges into a new node, in one call; without them, no node stays. `pdl` ones are
     programmatic: from kernels to a kernel, which may be put on the device before those have ended.
 
     A graph with memory nodes lets none go: it has to be dropped as a whole, as definitions are.
     """
     if dependencies:
         count = len(dependencies)
-        kinds = [_programmatic()] * count if early else None
+        kinds = [_programmatic()] * count if pdl else None
         try:
             check(
                 "cuGraphAddDependencies",

@@ -18,26 +18,26 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lowering.legalization.features import Feature, Features
-from lowering.legalization.pointer_table import bound_in_bodies, with_table
+from lowering.legalization.pointer_table import bound_in_bodies, with_pointer_table
 from lowering.plan.construct import Construct
 from lowering.plan.nodes import ConditionalNode, Graph, KernelNode, Node, walk
 from lowering.plan.plan import Plan
 from tracegraph.ir.record import altered
 
 
-def needed(plan: Plan) -> tuple[Feature, ...]:
+def needed_features(plan: Plan) -> tuple[Feature, ...]:
     """The features that a Plan uses, conditional nodes first."""
     nodes = tuple(walk(plan.graph))
     uses: dict[Feature, bool] = {
         "conditional_nodes": any(node.bodies for node in nodes),
-        "body_updates": bool(bound_in_bodies(plan)) and not plan.tabled,
+        "body_updates": bool(bound_in_bodies(plan)) and not plan.indirect,
         "memory_nodes": plan.per_launch,
         "programmatic_edges": any(isinstance(node, KernelNode) for node in nodes),
     }
     return tuple(feature for feature, used in uses.items() if used)
 
 
-def fit(plan: Plan, features: Features) -> Plan:
+def legalize(plan: Plan, features: Features) -> Plan:
     """The Plan for a device that has these features."""
     if not features.conditional_nodes:
         plan = _kept(plan, "the host drives the loops")
@@ -45,7 +45,9 @@ def fit(plan: Plan, features: Features) -> Plan:
     if not features.memory_nodes:
         plan = _kept(plan, "no memory nodes here")
     if not features.body_updates and bound_in_bodies(plan):
-        plan = _explained(with_table(plan), None, "addresses by table: no updates here")
+        plan = _explained(
+            with_pointer_table(plan), None, "pointer table: no updates in bodies here"
+        )
     return plan
 
 

@@ -24,21 +24,21 @@ def bound_in_bodies(plan: Plan) -> tuple[Buffer, ...]:
     return tuple(b for b in dict.fromkeys((*plan.inputs, *plan.outputs)) if b in inside)
 
 
-def with_table(plan: Plan) -> Plan:
+def with_pointer_table(plan: Plan) -> Plan:
     """The Plan, whose bodies find inputs and outputs by a table."""
-    tabled = bound_in_bodies(plan)
-    nodes = tuple(_with_copies(node, frozenset(tabled)) for node in plan.graph.nodes)
-    return replace(plan, graph=Graph(nodes, plan.graph.edges), tabled=tabled)
+    indirect = bound_in_bodies(plan)
+    nodes = tuple(_with_copies(node, frozenset(indirect)) for node in plan.graph.nodes)
+    return replace(plan, graph=Graph(nodes, plan.graph.edges), indirect=indirect)
 
 
-def _with_copies(node: Node, tabled: Set[Buffer]) -> Node:
+def _with_copies(node: Node, indirect: Set[Buffer]) -> Node:
     """A node, in whose bodies kernels copy what has its address in the table."""
     if not node.bodies:
         return node
     return node.with_bodies(
         [
             Graph(
-                tuple(_copy(_with_copies(inner, tabled), tabled) for inner in body.nodes),
+                tuple(_copy(_with_copies(inner, indirect), indirect) for inner in body.nodes),
                 body.edges,
             )
             for body in node.bodies
@@ -46,10 +46,10 @@ def _with_copies(node: Node, tabled: Set[Buffer]) -> Node:
     )
 
 
-def _copy(node: Node, tabled: Set[Buffer]) -> Node:
+def _copy(node: Node, indirect: Set[Buffer]) -> Node:
     match node:
         case MemcpyNode(target=target, source_buffer=source, sources=sources):
-            if target in tabled or source in tabled:
+            if target in indirect or source in indirect:
                 at = space_index(target.type.shape)
                 copy = MapNest(target.type.shape, (Store(target, at, Load(source, at)),))
                 return KernelNode(Kernel("copy", (copy,)), sources)

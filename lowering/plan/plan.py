@@ -40,7 +40,7 @@ class Plan:
     over a donated input is that very buffer. `constants` pairs const
     buffers with their data; `offsets` places scratch buffers in an arena of `arena_bytes` (offsets
     are multiples of 256); `conditions` counts the conditions, at least one per conditional node.
-    Nodes in bodies read from a table where the inputs and outputs in `tabled` lie.
+    Nodes in bodies read from a table where the inputs and outputs in `indirect` lie.
 
     With `per_launch`, each launch allocates the arena, and frees it at its end. `kept_because` says
     why it does not, if that was asked for.
@@ -58,7 +58,7 @@ class Plan:
     failures: tuple[Failure, ...] = ()
     prints: tuple[PrintFormat, ...] = ()
     donations: tuple[Donation, ...] = ()
-    tabled: tuple[Buffer, ...] = ()
+    indirect: tuple[Buffer, ...] = ()
     per_launch: bool = False
     kept_because: str = ""
 

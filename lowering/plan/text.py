@@ -30,8 +30,8 @@ def plan_text(plan: Plan) -> str:
     lines += [f"{_INDENT}{buffer}: {buffer.type} @ {offset}" for buffer, offset in placed]
     held = " in each launch" if plan.per_launch else ""
     lines.append(f"{_INDENT}arena: {plan.arena_bytes} bytes{held}, conditions: {plan.conditions}")
-    if plan.tabled:
-        lines.append(f"{_INDENT}addresses by table in bodies: {', '.join(map(str, plan.tabled))}")
+    if plan.indirect:
+        lines.append(f"{_INDENT}pointer table in bodies: {', '.join(map(str, plan.indirect))}")
     lines += [_INDENT + line for line in _effect_lines(plan)]
     lines += [_INDENT + line for line in _graph_lines(plan.graph)]
     return "\n".join([*lines, "}"])

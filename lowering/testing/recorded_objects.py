@@ -30,7 +30,7 @@ class Call:
 @dataclass(slots=True, eq=False)
 class RecordedNode:
     """A node: kind ``"kernel"``, ``"library"`` or that of a conditional, a name, and its edges, of
-    which some are `early`.
+    which some are `pdl`.
 
     `values` are what an update of an executable passes; the graph has those it was `added` with.
     """
@@ -42,7 +42,7 @@ class RecordedNode:
     condition: int | None = None
     launch: Launch | None = None
     values: list[int] = field(default_factory=list)
-    early: frozenset[RecordedNode] = frozenset()
+    pdl: frozenset[RecordedNode] = frozenset()
     shared: dict[int, tuple[SharedWords, int]] = field(default_factory=dict)
     added: tuple[int, ...] = field(init=False)
 

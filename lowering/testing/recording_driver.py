@@ -16,7 +16,7 @@ import numpy as np
 
 from lowering.backends.cuda import CudaBackend
 from lowering.cuda.device import OpenDevice
-from lowering.cuda.graph.capture_lock import CaptureTurns
+from lowering.cuda.graph.capture_lock import CaptureLock
 from lowering.cuda.interface import (
     Event,
     ForeignArray,
@@ -74,7 +74,7 @@ class RecordingDriver:
         self.owner: Any = None
         self.calls: list[Call] = []
         self.graphs: list[RecordedGraph] = []
-        self.captures = CaptureTurns()
+        self.capture_lock = CaptureLock()
         self.thread: ThreadState = RecordedThread()
         self.open_captures = 0
         self.fail_at = fail_at
@@ -253,19 +253,19 @@ class RecordingDriver:
         dependencies: Sequence[RecordedNode],
         launch: Launch,
         values: Sequence[int],
-        early: Sequence[RecordedNode] = (),
+        pdl: Sequence[RecordedNode] = (),
     ) -> RecordedNode:
-        """A node; its edges come with it. Those that are `early` come from kernels of the graph."""
-        self._log("add_kernel", launch.kernel, len(dependencies) + len(early))
-        if any(node.kind != "kernel" for node in early):
+        """A node; its edges come with it. Those that are `pdl` come from kernels of the graph."""
+        self._log("add_kernel", launch.kernel, len(dependencies) + len(pdl))
+        if any(node.kind != "kernel" for node in pdl):
             raise RuntimeError("a programmatic edge begins at a node that is no kernel")
         node = RecordedNode(
             "kernel",
             launch.kernel,
-            (*dependencies, *early),
+            (*dependencies, *pdl),
             launch=launch,
             values=list(values),
-            early=frozenset(early),
+            pdl=frozenset(pdl),
         )
         graph.nodes.append(node)
         return node

@@ -94,11 +94,11 @@ class EmulatedDriver(RecordingDriver):
         dependencies: Sequence[RecordedNode],
         launch: Launch,
         values: Sequence[int],
-        early: Sequence[RecordedNode] = (),
+        pdl: Sequence[RecordedNode] = (),
     ) -> RecordedNode:
         module, name = launch.kernel
         module.counts[name] = len(values)
-        return super().add_kernel(graph, dependencies, launch, values, early)
+        return super().add_kernel(graph, dependencies, launch, values, pdl)
 
     def _launch(self, executable: RecordedExecutable) -> None:
         super()._launch(executable)

@@ -47,9 +47,11 @@ def common_unit(plans: Sequence[Plan]) -> Unit:
     offsets = {buffer: at for plan in plans for buffer, at in plan.offsets.items()}
     arena = max((plan.arena_bytes for plan in plans), default=0)
     conditions = max((plan.conditions for plan in plans), default=0)
-    tabled = tuple(buffer for plan in plans for buffer in plan.tabled)
+    indirect = tuple(buffer for plan in plans for buffer in plan.indirect)
     graph = Graph(nodes, frozenset())
-    return unit_source(Plan("all", graph, (), (), (), offsets, arena, conditions, tabled=tabled))
+    return unit_source(
+        Plan("all", graph, (), (), (), offsets, arena, conditions, indirect=indirect)
+    )
 
 
 @dataclass

@@ -301,7 +301,7 @@ def test_an_update_that_the_driver_refuses_is_told_and_the_next_call_works(funct
     with choices.override(loops="conditional"):
         compiled = tracegraph.jit(function, device="cuda").lower(x).compile()
     np.testing.assert_array_equal(np.asarray(compiled(x)), np.asarray(function(np.full(1000, 2.0))))
-    definition = compiled.executable._home.definition
+    definition = compiled.executable._default_graph.definition
     kernels = [kernel for kernel, node in definition._kernels.items() if node.name]
     grids = [kernel.params.gridDimX for kernel in kernels]
     for kernel in kernels:

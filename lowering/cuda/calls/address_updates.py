@@ -1,4 +1,4 @@
-"""Patching: the addresses that calls write into the kernel nodes of a graph."""
+"""Exec parameter updates: the addresses that calls write into the kernel nodes of a graph."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Update = Callable[[], None]
 _ALL = slice(None)
 
 
-class Patches:
-    """The words that hold the addresses of a graph's arguments and results, and where they go.
+class AddressWords:
+    """The addresses of a graph's arguments and results, and the kernel parameters that are one.
 
-    All nodes share the words: so a call writes them once, however many nodes of whichever
-    executable it then has to update.
+    All nodes share the words: a call writes them once, however many nodes of whichever executable
+    it has to update then.
     """
 
     def __init__(
@@ -42,30 +42,30 @@ class Patches:
                 kernel.share(position, self.words, number)
             self.kernels.append({kernel: None for kernel, _ in own})
 
-    def of(self, updater: Callable[[KernelNodeHandle], Update]) -> Updates:
+    def updates(self, updater: Callable[[KernelNodeHandle], Update]) -> ExecUpdates:
         """Those of one executable, whose nodes hold the first addresses."""
-        return Updates(self, updater)
+        return ExecUpdates(self, updater)
 
 
-class Updates:
+class ExecUpdates:
     """The updates of the nodes of one executable."""
 
-    def __init__(self, patches: Patches, updater: Callable[[KernelNodeHandle], Update]) -> None:
-        self._words = patches.words
-        kernels = dict.fromkeys(chain.from_iterable(patches.kernels))
+    def __init__(self, words: AddressWords, updater: Callable[[KernelNodeHandle], Update]) -> None:
+        self._words = words.words
+        kernels = dict.fromkeys(chain.from_iterable(words.kernels))
         made = {kernel: updater(kernel) for kernel in kernels}
-        self._of_each = [dict.fromkeys(made[kernel] for kernel in own) for own in patches.kernels]
+        self._of_each = [dict.fromkeys(made[kernel] for kernel in own) for own in words.kernels]
         one_has_all = len(made) == 1 and all(self._of_each)
         self._always = tuple(made.values()) if one_has_all else None
-        if patches.load is not None:
-            made[patches.load] = updater(patches.load)
-        self.load = () if patches.load is None else (made[patches.load],)
+        if words.load is not None:
+            made[words.load] = updater(words.load)
+        self.load = () if words.load is None else (made[words.load],)
         self._kernels = {update: kernel for kernel, update in made.items()}
 
     def write(self, before: list[int], addresses: list[int]) -> Collection[Update]:
-        """Let nodes that are updated hold these addresses, which are not the same as those before.
+        """Let nodes that are updated hold these addresses, which differ from those before.
 
-        Returns the updates of the nodes that one of the others was in.
+        Returns the updates of the nodes that hold a changed one.
         """
         self._words[_ALL] = addresses
         if self._always is not None:  # one kernel uses all

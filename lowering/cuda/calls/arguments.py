@@ -22,9 +22,9 @@ from lowering.cuda.graph.copies import (
 )
 from lowering.cuda.graph.small_inputs import Values, ValueSlot
 from lowering.cuda.interface import ForeignArray, Launch
-from lowering.cuda.memory.pool import CudaBuffer, Lease
-from lowering.cuda.streams.in_flight import Flight, later
-from lowering.cuda.streams.stream_state import Lane
+from lowering.cuda.memory.pool import CudaBuffer, PooledMemory
+from lowering.cuda.streams.in_flight import InFlightLaunch, later
+from lowering.cuda.streams.stream_state import StreamState
 from tracegraph.ir.types import ArrayType
 
 NUMBERS = frozenset({bool, int, float, complex})
@@ -33,17 +33,17 @@ NUMBERS = frozenset({bool, int, float, complex})
 
 @dataclass(slots=True)
 class Bound:
-    """What follows from the arguments of one call on the stream of `lane`.
+    """What the arguments of one call on a `stream` bring with them.
 
-    `flight` is the last launch with loops that they wait for. `borrowed` are buffers of other
-    streams. `leases` must stay until the launch is enqueued, `foreign` arrays of other libraries
-    until it has run.
+    `pending` is the last launch with loops that they wait for, and `cross_stream` are buffers of
+    other streams. `temporaries` must stay until the launch is enqueued, `foreign` arrays of other
+    libraries until it has run.
     """
 
-    lane: Lane
-    borrowed: list[CudaBuffer] = field(default_factory=list)
-    flight: Flight | None = None
-    leases: list[Lease] = field(default_factory=list)
+    stream: StreamState
+    cross_stream: list[CudaBuffer] = field(default_factory=list)
+    pending: InFlightLaunch | None = None
+    temporaries: list[PooledMemory] = field(default_factory=list)
     foreign: list[Any] = field(default_factory=list)
     bytes_copied: int = 0
 
@@ -115,27 +115,27 @@ def bind(argument: Any, wanted: Input, bound: Bound) -> int:
     if isinstance(argument, CudaBuffer):
         if argument.type is not type_:
             check_type(argument.type.dtype, argument.type.shape, type_)
-        timeline, flight = bound.lane.timeline, argument.flight
+        timeline, pending = bound.stream.timeline, argument.pending
         if argument.timeline is not timeline:
             _check_device(argument.device, device)
-            flight = argument.lend(timeline)
-            bound.borrowed.append(argument)
-        bound.flight = later(bound.flight, flight)
+            pending = argument.awaited_by(timeline)
+            bound.cross_stream.append(argument)
+        bound.pending = later(bound.pending, pending)
         return argument.pointer
     if not isinstance(argument, np.ndarray | np.generic | bool | int | float | complex):
-        foreign = bound.lane.driver.foreign(argument)
+        foreign = bound.stream.driver.foreign(argument)
         if foreign is not None:
             return _bind_foreign(foreign, type_, device, bound)
     array = host_array(argument, type_)
     if wanted.slot is not None:
         wanted.write(array)
         return wanted.address
-    lease = bound.lane.pool.take(array.nbytes)
+    pooled = bound.stream.pool.take(array.nbytes)
     if array.nbytes:
-        bound.lane.timeline.write(lease.pointer, array)
-    bound.leases.append(lease)
+        bound.stream.timeline.write(pooled.pointer, array)
+    bound.temporaries.append(pooled)
     bound.bytes_copied += array.nbytes
-    return lease.pointer
+    return pooled.pointer
 
 
 def _bind_foreign(array: ForeignArray, type_: ArrayType, device: OpenDevice, bound: Bound) -> int:
@@ -144,14 +144,14 @@ def _bind_foreign(array: ForeignArray, type_: ArrayType, device: OpenDevice, bou
     if is_row_major(array.shape, array.strides) and array.pointer % type_.dtype.itemsize == 0:
         bound.foreign.append(array.owner)
         return array.pointer
-    lease = bound.lane.pool.take(type_.nbytes)
+    pooled = bound.stream.pool.take(type_.nbytes)
     kernel = device.standalone_kernel(PACK_SOURCE, PACK_KERNEL)
     launch = Launch(kernel, copy_grid(type_.size), (COPY_THREADS, 1, 1))
-    bound.lane.driver.launch_kernel(launch, pack_values(lease.pointer, array))
-    bound.lane.timeline.hold(bound.lane.driver.record(), array.owner)  # even if the call fails
-    bound.leases.append(lease)
+    bound.stream.driver.launch_kernel(launch, pack_values(pooled.pointer, array))
+    bound.stream.timeline.hold(bound.stream.driver.record(), array.owner)  # even if the call fails
+    bound.temporaries.append(pooled)
     bound.bytes_copied += type_.nbytes
-    return lease.pointer
+    return pooled.pointer
 
 
 def host_array(argument: Any, type_: ArrayType) -> np.ndarray[Any, Any]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from lowering.cuda.calls.arguments import Bound, Input, bind, host_array
 from lowering.cuda.memory.pool import CudaBuffer
-from lowering.cuda.streams.stream_state import Lane
+from lowering.cuda.streams.stream_state import StreamState
 from tracegraph.staging.donated import Donated
 
 
@@ -21,7 +21,7 @@ def writable(
     arguments: Sequence[Any],
     aliases: Sequence[tuple[int, int]],
     inputs: Sequence[Input],
-    lane: Lane,
+    stream: StreamState,
     donated: Donated | None,
 ) -> tuple[Sequence[Any], Bound | None, Donated | None]:
     """The arguments, with copies where needed, and what had to be bound for them.
@@ -32,7 +32,7 @@ def writable(
     Raises:
         TypeError, ValueError, OutOfMemoryError, StoppedError: as when arguments are bound.
     """
-    timeline = lane.timeline
+    timeline = stream.timeline
     kept = []
     for _, number in aliases:
         argument = arguments[number]
@@ -41,26 +41,26 @@ def writable(
             kept.append(number)
     if not kept:
         return arguments, None, donated
-    found, bound = list(arguments), Bound(lane)
+    found, bound = list(arguments), Bound(stream)
     for number in kept:
         found[number] = _copy(arguments[number], inputs[number], bound)
     return found, bound, donated if len(kept) < len(aliases) else None
 
 
 def _copy(argument: Any, wanted: Input, bound: Bound) -> CudaBuffer:
-    type_, lane = wanted.type, bound.lane
+    type_, stream = wanted.type, bound.stream
     if isinstance(argument, np.ndarray | np.generic | bool | int | float | complex):
         array = host_array(argument, type_)
-        target = lane.pool.buffer(type_)
+        target = stream.pool.buffer(type_)
         if array.nbytes:
-            lane.timeline.write(target.pointer, array)
+            stream.timeline.write(target.pointer, array)
     else:
         source = bind(argument, wanted, bound)
-        target = lane.pool.buffer(type_)
+        target = stream.pool.buffer(type_)
         if type_.nbytes:
-            lane.driver.copy(target.pointer, source, type_.nbytes)
+            stream.driver.copy(target.pointer, source, type_.nbytes)
         if bound.foreign:  # it is read by the copy alone
-            lane.timeline.hold(lane.driver.record(), *bound.foreign)
+            stream.timeline.hold(stream.driver.record(), *bound.foreign)
             bound.foreign.clear()
     bound.bytes_copied += type_.nbytes
     return target

@@ -10,13 +10,13 @@ from typing import Any
 from weakref import WeakMethod
 
 from lowering.cuda.calls.arguments import check_type
-from lowering.cuda.calls.fast_call import Call, away_call, closed_call, home_call
-from lowering.cuda.calls.stream_graph import Instance
+from lowering.cuda.calls.fast_call import Call, closed_call, default_stream_call, other_stream_call
+from lowering.cuda.calls.stream_graph import StreamGraph
 from lowering.cuda.device import OpenDevice
+from lowering.cuda.graph.compiled_plan import CompiledPlan
 from lowering.cuda.graph.export import export
-from lowering.cuda.graph.shared_code import Blueprint, draw
 from lowering.cuda.memory.pool import CudaBuffer, interned
-from lowering.cuda.streams.stream_state import Lane
+from lowering.cuda.streams.stream_state import StreamState
 from lowering.locks import held, held_if_free
 from lowering.plan.explain import bytes_held
 from lowering.plan.owners import SlotReport
@@ -42,18 +42,18 @@ class CudaExecutable:
     def __init__(self, plan: Plan, device: OpenDevice) -> None:
         device.driver.activate()
         self._device = device
-        blueprint = draw(plan, device)
-        self.plan, self.features = blueprint.plan, blueprint.features
-        self._code_bytes, self._parameter_bytes = blueprint.code_bytes, blueprint.parameter_bytes
+        compiled = CompiledPlan.compile(plan, device)
+        self.plan, self.features = compiled.plan, compiled.features
+        self._code_bytes, self._parameter_bytes = compiled.code_bytes, compiled.parameter_bytes
         self._wanted = [interned(buffer.type.strong()) for buffer in self.plan.inputs]
         self._opening = threading.Lock()
         self._past: Counter[str] = Counter()  # counts of graphs whose streams were left
-        self._blueprint: Blueprint | None = blueprint  # None once it is closed
-        self._home = _instance(blueprint, device.home)
-        self._needed = self._home.needed
-        self._instances = {device.home: self._home}
-        self._calls: dict[Lane, Call] = {device.home: self._home.launch}
-        self.launch: Call = home_call(self._home, WeakMethod(self._launch))
+        self._compiled: CompiledPlan | None = compiled  # None once it is closed
+        self._default_graph = _stream_graph(compiled, device.default_stream)
+        self._needed = self._default_graph.needed
+        self._graphs = {device.default_stream: self._default_graph}
+        self._calls: dict[StreamState, Call] = {device.default_stream: self._default_graph.launch}
+        self.launch: Call = default_stream_call(self._default_graph, WeakMethod(self._launch))
         """The same as a call, of as many arguments, where buffers of the device have the types."""
         device.heap.enter(self)
 
@@ -80,11 +80,11 @@ class CudaExecutable:
             OutOfMemoryError: the device has not enough memory for scratch and results.
         """
         self._check(arguments)
-        blueprint = self._blueprint
-        if blueprint is None:
+        compiled = self._compiled
+        if compiled is None:
             raise ClosedError(self.plan.name)
         return self._device.heap.relieved(
-            partial(export, blueprint, self._device.home, arguments),
+            partial(export, compiled, self._device.default_stream, arguments),
             what=f"an exported graph of {self.plan.name}",
         )
 
@@ -99,47 +99,47 @@ class CudaExecutable:
 
     def _launch(self, arguments: Sequence[Any], donated: Donated | None = None) -> list[CudaBuffer]:
         chosen = current_stream()
-        lane = self._device.home if chosen is None else self._device.lanes.of(chosen)
-        call = self._calls.get(lane) or self._open(lane)
+        stream = self._device.default_stream if chosen is None else self._device.streams.of(chosen)
+        call = self._calls.get(stream) or self._open(stream)
         try:
             return call(arguments, donated)
         except ClosedError:
-            if self.closed or self._calls.get(lane) is call:
+            if self.closed or self._calls.get(stream) is call:
                 raise
         return self._launch(arguments, donated)  # the stream was left just before, and is no more
 
-    def _open(self, lane: Lane) -> Call:
+    def _open(self, stream: StreamState) -> Call:
         """The call of a graph for a stream that has none."""
         self._device.driver.activate()
         with self._opening:
-            if lane not in self._calls:
-                if self._blueprint is None:
+            if stream not in self._calls:
+                if self._compiled is None:
                     raise ClosedError(self.plan.name)
-                instance = self._instances[lane] = _instance(self._blueprint, lane)
-                self._calls[lane] = away_call(instance)
-            return self._calls[lane]
+                graph = self._graphs[stream] = _stream_graph(self._compiled, stream)
+                self._calls[stream] = other_stream_call(graph)
+            return self._calls[stream]
 
-    def leave(self, lane: Lane) -> bool:
+    def leave(self, stream: StreamState) -> bool:
         """Let go of the graph for a stream that is idle and not used again; whether it is gone.
 
         It is not if the executable is in use: nothing is waited for.
         """
-        instance = self._instances.get(lane)
-        if instance is None:
+        graph = self._graphs.get(stream)
+        if graph is None:
             return True
-        with held_if_free([self._opening, instance.lock]) as idle:
+        with held_if_free([self._opening, graph.lock]) as idle:
             if idle:
-                self._past.update(_counts(instance))
-                del self._instances[lane]
-                self._calls.pop(lane, None)
-                instance.close()
+                self._past.update(_counts(graph))
+                del self._graphs[stream]
+                self._calls.pop(stream, None)
+                graph.close()
             return idle
 
     def stats(self) -> Mapping[str, int]:
         """Launches, node updates and bytes copied since compilation."""
         counts = Counter(self._past)
-        for instance in list(self._instances.values()):
-            counts.update(_counts(instance))
+        for graph in list(self._graphs.values()):
+            counts.update(_counts(graph))
         return {name: counts[name] for name in _COUNTS}
 
     def memory(self) -> Mapping[str, int]:
@@ -147,7 +147,7 @@ class CudaExecutable:
 
         Those are of code and node parameters; what the driver adds is not known.
         """
-        replicas = sum(len(i.replicas) for i in list(self._instances.values()))
+        replicas = sum(len(i.replicas) for i in list(self._graphs.values()))
         graph = self._code_bytes + self._parameter_bytes * replicas
         return {**self._needed, "graph": graph}
 
@@ -160,26 +160,26 @@ class CudaExecutable:
         """The memory it holds: its own, the arenas that it may share, and the graphs'."""
         if self.closed:
             return {}
-        memory = [piece for i in list(self._instances.values()) for piece in i.memory]
+        memory = [piece for i in list(self._graphs.values()) for piece in i.memory]
         found: dict[Hashable, int] = {(self._device.name, m.pointer): m.nbytes for m in memory}
         return {**found, (self._device.name, id(self)): self.memory()["graph"]}
 
     @property
     def slots(self) -> SlotReport:
         """What each node of the graph for the device's own stream keeps alive."""
-        return self._home.slots
+        return self._default_graph.slots
 
     @property
     def closed(self) -> bool:
         """Whether it was closed."""
-        return self._blueprint is None
+        return self._compiled is None
 
     def close(self) -> None:
         """Free the graphs and their memory once they have finished; a later call raises.
 
         A second close does nothing.
         """
-        with self._opening, held([instance.lock for instance in self._instances.values()]):
+        with self._opening, held([graph.lock for graph in self._graphs.values()]):
             self._close()
 
     def close_idle(self) -> bool:
@@ -187,28 +187,28 @@ class CudaExecutable:
         with held_if_free([self._opening]) as free:
             if not free:
                 return False
-            with held_if_free([instance.lock for instance in self._instances.values()]) as idle:
+            with held_if_free([graph.lock for graph in self._graphs.values()]) as idle:
                 if idle:
                     self._close()
                 return idle
 
     def _close(self) -> None:
-        for instance in self._instances.values():
-            instance.settle()
-        self._blueprint = None
+        for graph in self._graphs.values():
+            graph.settle()
+        self._compiled = None
         self._calls.clear()
         self.launch = closed_call(self.plan.name)
-        for instance in self._instances.values():
-            instance.close()
+        for graph in self._graphs.values():
+            graph.close()
 
 
-def _instance(blueprint: Blueprint, lane: Lane) -> Instance:
+def _stream_graph(compiled: CompiledPlan, stream: StreamState) -> StreamGraph:
     """A graph for a stream. What the driver itself has no memory for is made again when others have
     been closed.
     """
-    make = partial(Instance, blueprint, lane)
-    return blueprint.device.heap.relieved(make, what=f"the graph of {blueprint.plan.name}")
+    make = partial(StreamGraph, compiled, stream)
+    return compiled.device.heap.relieved(make, what=f"the graph of {compiled.plan.name}")
 
 
-def _counts(instance: Instance) -> dict[str, int]:
-    return {name: getattr(instance, name) for name in _COUNTS}
+def _counts(graph: StreamGraph) -> dict[str, int]:
+    return {name: getattr(graph, name) for name in _COUNTS}

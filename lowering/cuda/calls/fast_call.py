@@ -1,10 +1,9 @@
-"""Quick calls: a function made for one graph, which runs it with arguments as most calls have them.
+"""Fast calls: a function generated for one graph, which runs it with the usual arguments.
 
-Those are buffers of the same stream that wait for no loop, and Python numbers, while nothing is
-held for an earlier call. What they are is tested, results are made and addresses compared in
-straight lines, with all at hand that it takes; any other call goes the general way. The text
-depends on how many arguments and results there are, and which arguments may be numbers, so that few
-are ever compiled.
+Usual are buffers of the same stream that wait for no loop, and Python numbers, while nothing is
+held for an earlier call. The function tests them, makes results and compares addresses in straight
+lines; any other call goes the general way. Its text depends only on the numbers of arguments and
+results, and on which arguments may be numbers: few are ever compiled.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
 from lowering.cuda.calls.arguments import NUMBERS
-from lowering.cuda.memory.cross_stream import Loan
+from lowering.cuda.memory.cross_stream import CrossStreamUse
 from lowering.cuda.memory.pool import CudaBuffer
 from tracegraph.errors import ClosedError
 from tracegraph.generated import define, each
@@ -23,28 +22,28 @@ from tracegraph.staging.donated import Donated
 from tracegraph.streams import current_stream
 
 if TYPE_CHECKING:
-    from lowering.cuda.calls.stream_graph import Instance
+    from lowering.cuda.calls.stream_graph import StreamGraph
 
 Call = Callable[..., list[CudaBuffer]]
 """Takes the arguments, and what is donated if anything; returns the results."""
 
-Elsewhere = Callable[[], Call | None]
-"""A weak reference to the call of an executable on any stream: it holds the quick one."""
+OnOtherStream = Callable[[], Call | None]
+"""A weak reference to the call of an executable on any stream, for that holds the fast one."""
 
 MOST_ARRAYS = 64
 """Arguments and results up to which a call is written out: the compiler takes 50 µs for each."""
 
 
-def home_call(instance: Instance, elsewhere: Elsewhere) -> Call:
-    """The call of an executable, whose graph for the device's own stream is `instance`."""
-    factory = _factory_of(instance, home=True)
-    return _general(instance, elsewhere) if factory is None else factory(instance, elsewhere)
+def default_stream_call(graph: StreamGraph, on_other_stream: OnOtherStream) -> Call:
+    """The call of an executable on the default stream, whose graph there is `graph`."""
+    factory = _factory_of(graph, default=True)
+    return _general(graph, on_other_stream) if factory is None else factory(graph, on_other_stream)
 
 
-def away_call(instance: Instance) -> Call:
+def other_stream_call(graph: StreamGraph) -> Call:
     """The call of a graph for another stream, which is the current one."""
-    factory = _factory_of(instance, home=False)
-    return instance.launch if factory is None else factory(instance, None)
+    factory = _factory_of(graph, default=False)
+    return graph.launch if factory is None else factory(graph, None)
 
 
 def closed_call(name: str) -> Call:
@@ -56,40 +55,40 @@ def closed_call(name: str) -> Call:
     return launch
 
 
-def _general(instance: Instance, elsewhere: Elsewhere) -> Call:
-    general = instance.launch
+def _general(graph: StreamGraph, on_other_stream: OnOtherStream) -> Call:
+    general = graph.launch
 
     def launch(arguments: Sequence[Any], donated: Donated | None = None) -> list[CudaBuffer]:
         if current_stream() is not None:
-            call = elsewhere()
-            assert call is not None, "whoever calls has the executable"
+            call = on_other_stream()
+            assert call is not None, "the caller has the executable"
             return call(arguments, donated)
         return general(arguments, donated)
 
     return launch
 
 
-def _factory_of(instance: Instance, home: bool) -> Callable[..., Call] | None:
-    numbers = tuple(wanted.takes_numbers for wanted in instance.inputs)
-    results = len(instance.outputs)
-    if not instance.plain or len(numbers) + results > MOST_ARRAYS:
+def _factory_of(graph: StreamGraph, default: bool) -> Callable[..., Call] | None:
+    numbers = tuple(wanted.takes_numbers for wanted in graph.inputs)
+    results = len(graph.outputs)
+    if not graph.plain or len(numbers) + results > MOST_ARRAYS:
         return None
-    return _factory(numbers, results, home, instance.make_room is not None)
+    return _factory(numbers, results, default, graph.make_room is not None)
 
 
 @lru_cache(256)
 def _factory(
-    numbers: tuple[bool, ...], results: int, home: bool, needs_room: bool
+    numbers: tuple[bool, ...], results: int, default: bool, needs_room: bool
 ) -> Callable[..., Call]:
-    """A function (instance, elsewhere) -> the call of a graph.
+    """A function (graph, on_other_stream) -> the call of that graph.
 
     `numbers` says of each argument whether it may be one, and `results` how many there are.
     """
     known_numbers = (i for i, may_be in enumerate(numbers) if may_be)
     text = _TEXT.format(
         known=each(_KNOWN_NUMBER, known_numbers) + each(_KNOWN_RESULT, range(results)),
-        choice=_CHOICE if home else "",
-        held=" or held" if home else "",
+        choice=_CHOICE if default else "",
+        held=" or held" if default else "",
         arguments=each("a{i}, ", range(len(numbers))),
         unusual=_either(_UNUSUAL_NUMBER, _UNUSUAL_ARRAY, numbers),
         bound=_either(_BOUND_NUMBER, _BOUND_ARRAY, numbers),
@@ -97,12 +96,12 @@ def _factory(
         addresses=each("p{i}, ", range(len(numbers))) + each("q{i}, ", range(results)),
         stale=" or values.stale" if any(numbers) else "",
         room=_ROOM if needs_room else "",
-        start=_START if home else _START_AWAY + each(_MARKED, range(results)),
+        start=_START if default else _START_OTHER + each(_MARKED, range(results)),
         results=each("r{i}, ", range(results)),
     )
     scope: dict[str, Any] = {
         "CudaBuffer": CudaBuffer,
-        "Loan": Loan,
+        "CrossStreamUse": CrossStreamUse,
         "NUMBERS": NUMBERS,
         "current_stream": current_stream,
     }
@@ -114,17 +113,17 @@ def _either(one: str, other: str, choices: Iterable[bool]) -> str:
 
 
 _TEXT = """
-def factory(instance, elsewhere):
-    timeline, thread, general = instance.timeline, instance.thread, instance.launch
-    flights, hold, record = timeline.flights, timeline.hold, timeline.driver.record
-    holding, allocate, definition = instance.holding, instance.allocate, instance.definition
-    replicas, held = instance.replicas, timeline.held
-    values, make_room = replicas.values, instance.make_room
+def factory(graph, on_other_stream):
+    timeline, thread, general = graph.timeline, graph.thread, graph.launch
+    in_flight, hold, record = timeline.in_flight, timeline.hold, timeline.driver.record
+    holding, allocate, definition = graph.holding, graph.allocate, graph.definition
+    replicas, held = graph.replicas, timeline.held
+    values, make_room = replicas.values, graph.make_room
 {known}
     def launch(arguments, donated=None):
 {choice}
         [{arguments}] = arguments
-        if (donated is not None or flights{held}{unusual}
+        if (donated is not None or in_flight{held}{unusual}
         ):
             return general(arguments, donated)
         thread.ready
@@ -135,33 +134,33 @@ def factory(instance, elsewhere):
             if addresses != replica.bound{stale}:
                 replica = replicas.update(addresses)
 {room}{start}
-            instance.launches += 1
+            graph.launches += 1
         return [{results}]
     return launch
 """
 
 _KNOWN_NUMBER = """\
-    input{i} = instance.inputs[{i}]
+    input{i} = graph.inputs[{i}]
     write{i}, address{i} = input{i}.write_number, input{i}.address
 """
 
 _KNOWN_RESULT = """\
-    type{i}, size{i}, free{i} = instance.outputs[{i}]
+    type{i}, size{i}, free{i} = graph.outputs[{i}]
     pop{i} = free{i}.pop
 """
 
 _CHOICE = """\
         if current_stream() is not None:
-            return elsewhere()(arguments, donated)
+            return on_other_stream()(arguments, donated)
 """
 
 _UNUSUAL_ARRAY = """
             or type(a{i}) is not CudaBuffer
-            or a{i}.timeline is not timeline or a{i}.flight is not None"""
+            or a{i}.timeline is not timeline or a{i}.pending is not None"""
 
 _UNUSUAL_NUMBER = """
             or type(a{i}) not in NUMBERS and (type(a{i}) is not CudaBuffer
-            or a{i}.timeline is not timeline or a{i}.flight is not None)"""
+            or a{i}.timeline is not timeline or a{i}.pending is not None)"""
 
 _BOUND_ARRAY = """\
             p{i} = a{i}.pointer
@@ -200,13 +199,13 @@ _START = """\
             replica.start()
 """
 
-_START_AWAY = """\
-            instance.end = None
+_START_OTHER = """\
+            graph.end = None
             replica.start()
-            instance.end = end = record()
+            graph.end = end = record()
             hold(end, definition)
 """
 
 _MARKED = """\
-            r{i}._free = Loan(free{i}, end)
+            r{i}._free = CrossStreamUse(free{i}, end)
 """

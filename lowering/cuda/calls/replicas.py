@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from lowering.cuda.calls.address_updates import Patches, Update, Updates
+from lowering.cuda.calls.address_updates import AddressWords, ExecUpdates, Update
 from lowering.cuda.graph.definition import Definition
 from lowering.cuda.graph.small_inputs import Values
 from lowering.cuda.interface import KernelNodeHandle
@@ -51,7 +51,7 @@ class Replica:
 
     executable: Any
     start: Callable[[], None]
-    updates: Updates
+    updates: ExecUpdates
     bound: list[int]
     stale: bool = False
 
@@ -67,7 +67,7 @@ class Replicas:
     def __init__(
         self,
         definition: Definition,
-        patches: Patches,
+        words: AddressWords,
         values: Values,
         addresses: list[int],
         most: int,
@@ -77,7 +77,7 @@ class Replicas:
 
         At `most` so many are made of it, and none while instantiating `waits` for loops in flight.
         """
-        self._definition, self._patches = definition, patches
+        self._definition, self._words = definition, words
         self._first, self._unbound = addresses, [-1] * len(addresses)
         self._most, self._waits = most, waits
         self.values = values
@@ -154,7 +154,7 @@ class Replicas:
 
     def _instantiated(self) -> Replica:
         definition, executable = self._definition, self._definition.instantiate()
-        updates = self._patches.of(partial(definition.updater, executable))
+        updates = self._words.updates(partial(definition.updater, executable))
         start = definition.driver.launcher(executable)
         return Replica(executable, start, updates, self._first)
 
@@ -180,7 +180,7 @@ class Replicas:
     def close(self) -> None:
         """Free the executables, of which no launch is in flight."""
         replicas, self._all = self._all, []
-        none = Patches((), {}, (), None).of(_refused)
+        none = AddressWords((), {}, (), None).updates(_refused)
         self.current = Replica(None, _refuse, none, _CLOSED)
         for replica in replicas:
             self._definition.driver.close(replica.executable)

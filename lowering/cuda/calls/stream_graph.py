@@ -13,21 +13,21 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
-from lowering.cuda.calls.address_updates import Patches
+from lowering.cuda.calls.address_updates import AddressWords
 from lowering.cuda.calls.arguments import Bound, Input, bind
 from lowering.cuda.calls.donated_arguments import writable
 from lowering.cuda.calls.replicas import MOST, Replicas
 from lowering.cuda.effects.effects import connect
+from lowering.cuda.graph.compiled_plan import CompiledPlan
 from lowering.cuda.graph.definition import Definition
 from lowering.cuda.graph.emit import emit
 from lowering.cuda.graph.host_driven import drive, host_driven
 from lowering.cuda.graph.placement import place
-from lowering.cuda.graph.shared_code import Blueprint
 from lowering.cuda.graph.small_inputs import Values
 from lowering.cuda.interface import Allocation, Event, ThreadState
 from lowering.cuda.memory.pool import CudaBuffer, FreeList, interned
-from lowering.cuda.streams.in_flight import Flight
-from lowering.cuda.streams.stream_state import Lane
+from lowering.cuda.streams.in_flight import InFlightLaunch
+from lowering.cuda.streams.stream_state import StreamState
 from lowering.cuda.streams.timeline import Timeline
 from lowering.locks import holding
 from lowering.plan.owners import SlotReport, SlotTable
@@ -42,7 +42,7 @@ def _passed() -> bool:
     return True
 
 
-class Instance:
+class StreamGraph:
     """One graph, launched on the stream of its lane alone.
 
     A call writes changed addresses and values into the kernel nodes that hold them, or chooses an
@@ -55,67 +55,67 @@ class Instance:
         TimeLimitError: the time of a `time_limit` was up while loops in flight were waited for.
     """
 
-    def __init__(self, blueprint: Blueprint, lane: Lane) -> None:
+    def __init__(self, compiled: CompiledPlan, stream: StreamState) -> None:
         self.lock = threading.Lock()
         self.holding = holding(self.lock)
         self.launches = self.bytes_copied = 0
-        self._lane, self._is_home = lane, lane.is_home
-        self._device = device = blueprint.device
-        self._name = blueprint.plan.name
+        self._stream, self._is_default = stream, stream.is_default
+        self._device = device = compiled.device
+        self._name = compiled.plan.name
         self.end: Event | None = _passed
         # Loading, pinning and instantiating may wait in the driver, for loops too.
         device.timeline.settle_loops()
-        self._loops = blueprint.loops
-        self._prints = bool(blueprint.plan.prints)
-        self._turns = [device.printing] if self._prints else []
-        self._turns += [device.looping] if self._loops else []
-        self._host_driven = not blueprint.features.conditional_nodes
-        self._build(blueprint)
+        self._loops = compiled.loops
+        self._prints = bool(compiled.plan.prints)
+        self._exclusive = [device.printing] if self._prints else []
+        self._exclusive += [device.looping] if self._loops else []
+        self._host_driven = not compiled.features.conditional_nodes
+        self._build(compiled)
         # Behind a launch of such a graph, nobody but the stream knows of it.
-        self._unheard = self._is_home and not self._loops and self._effects is None
+        self._untracked = self._is_default and not self._loops and self._effects is None
 
-    def _build(self, blueprint: Blueprint) -> None:
-        plan, unit, values, lane = blueprint.plan, blueprint.unit, blueprint.values, self._lane
-        graphs = host_driven(lane.driver, plan.conditions) if self._host_driven else lane.driver
+    def _build(self, compiled: CompiledPlan) -> None:
+        plan, unit, values, stream = compiled.plan, compiled.unit, compiled.values, self._stream
+        graphs = host_driven(stream.driver, plan.conditions) if self._host_driven else stream.driver
         # Between the parts of a launch that the host drives, others may launch.
         share = not self._host_driven
         self.definition = definition = Definition(graphs, SlotTable(), plan.name)
         with definition.building() as graph:
             placement = place(
-                plan, unit, values, blueprint.constants, lane, definition, graph, share=share
+                plan, unit, values, compiled.constants, stream, definition, graph, share=share
             )
-            self._effects, channels = connect(plan, unit, lane.timeline, definition.slots)
+            self._effects, channels = connect(plan, unit, stream.timeline, definition.slots)
             emitted = emit(
                 plan,
                 unit,
-                blueprint.module,
+                compiled.module,
                 values,
                 placement,
                 channels,
                 definition,
                 graph,
-                blueprint.code_bytes,
-                early=blueprint.features.programmatic_edges,
+                compiled.code_bytes,
+                pdl=compiled.features.programmatic_edges,
             )
         self.memory: tuple[Allocation, ...] = placement.memory
         self.needed = placement.needed
         scratch, pool = placement.scratch, self._device.graph_memory
         self.make_room: Callable[[], None] | None = None
         if scratch is not None:
-            self.make_room = partial(pool.make_room, pool.enter(lane.timeline, scratch.nbytes))
-        fixed, buffers = placement.addresses, (*plan.inputs, *blueprint.fresh)
+            self.make_room = partial(pool.make_room, pool.enter(stream.timeline, scratch.nbytes))
+        fixed, buffers = placement.addresses, (*plan.inputs, *compiled.fresh)
         loaded = Values([] if emitted.load is None else emitted.load.values)
         self.inputs = [
             Input(interned(b.type.strong()), self._device, fixed.get(b), values.get(b), loaded)
             for b in plan.inputs
         ]
-        self.outputs = [(t, size, lane.pool.list_of(size)) for t, size in blueprint.results]
+        self.outputs = [(t, size, stream.pool.list_of(size)) for t, size in compiled.results]
         self._aliases = tuple(plan.aliases.items())
         first = [fixed.get(buffer, 0) for buffer in buffers]
-        patches = Patches(buffers, emitted.users, first, emitted.load)
+        words = AddressWords(buffers, emitted.users, first, emitted.load)
         most = 1 if definition.single else MOST
         waits = self._device.timeline.loops_in_flight
-        self.replicas = Replicas(self.definition, patches, loaded, first, most, waits)
+        self.replicas = Replicas(self.definition, words, loaded, first, most, waits)
 
     @property
     def updates(self) -> int:
@@ -132,17 +132,17 @@ class Instance:
     @property
     def timeline(self) -> Timeline:
         """That of the stream."""
-        return self._lane.timeline
+        return self._stream.timeline
 
     @property
     def thread(self) -> ThreadState:
         """As `Driver.thread`."""
-        return self._lane.driver.thread
+        return self._stream.driver.thread
 
     @property
     def allocate(self) -> Callable[[int], tuple[Allocation, FreeList]]:
         """As `Pool.allocate`."""
-        return self._lane.pool.allocate
+        return self._stream.pool.allocate
 
     # Calls
 
@@ -151,31 +151,31 @@ class Instance:
         with self.holding:
             if self.replicas.closed:
                 raise ClosedError(self._name)
-            self._lane.driver.activate()
+            self._stream.driver.activate()
             return self._run(arguments, donated)
 
     def _run(self, arguments: Sequence[Any], donated: Donated | None) -> Results:
-        lane, bound = self._lane, None
+        stream, bound = self._stream, None
         if self._aliases:
             arguments, bound, donated = writable(
-                arguments, self._aliases, self.inputs, lane, donated
+                arguments, self._aliases, self.inputs, stream, donated
             )
-        timeline, replicas = lane.timeline, self.replicas
+        timeline, replicas = stream.timeline, self.replicas
         timeline.let_go()
         addresses = [
             argument.pointer
             for argument in arguments
             if type(argument) is CudaBuffer
             and argument.timeline is timeline
-            and argument.flight is None
+            and argument.pending is None
         ]
         if len(addresses) != len(self.inputs):  # another kind of argument is among them
-            bound, addresses = bound or Bound(lane), []
+            bound, addresses = bound or Bound(stream), []
             for argument, wanted in zip(arguments, self.inputs, strict=True):
                 addresses.append(bind(argument, wanted, bound))
         results = []
         for type_, size, _ in self.outputs:
-            result = CudaBuffer.made(*lane.pool.piece(size), type_, timeline)
+            result = CudaBuffer.made(*stream.pool.piece(size), type_, timeline)
             results.append(result)
             addresses.append(result.pointer)
         for output, number in self._aliases:
@@ -184,8 +184,8 @@ class Instance:
             replicas.update(addresses)
         if self.make_room is not None:
             self.make_room()
-        borrowed = bound is not None and bound.borrowed
-        if self._unheard and not borrowed and not timeline.flights:
+        cross_stream = bound is not None and bound.cross_stream
+        if self._untracked and not cross_stream and not timeline.in_flight:
             self._start(donated)
         else:
             self._start_in_order(bound, results, donated)
@@ -193,7 +193,7 @@ class Instance:
         if bound is not None:
             self.bytes_copied += bound.bytes_copied
             if bound.foreign:
-                timeline.hold(lane.driver.record(), bound.foreign)
+                timeline.hold(stream.driver.record(), bound.foreign)
         return results
 
     # Launching
@@ -201,26 +201,26 @@ class Instance:
     def _start_in_order(
         self, bound: Bound | None, results: Results, donated: Donated | None
     ) -> None:
-        """Launch behind what the arguments wait for; some programs take turns."""
-        flight = None if bound is None else bound.flight
-        borrowed = () if bound is None else bound.borrowed
-        if not self._turns:
-            self._start_marked(borrowed, flight, results, donated)
+        """Launch behind what the arguments wait for, and behind the last of exclusive uses."""
+        pending = None if bound is None else bound.pending
+        cross_stream = () if bound is None else bound.cross_stream
+        if not self._exclusive:
+            self._start_marked(cross_stream, pending, results, donated)
             return
-        timeline = self._lane.timeline
+        timeline = self._stream.timeline
         timeline.make_room()  # lest others wait for it
-        with ExitStack() as mine:
-            for turns in self._turns:
-                mine.enter_context(turns.turn(timeline))
-            end = self._start_marked(borrowed, flight, results, donated)
+        with ExitStack() as held:
+            for use in self._exclusive:
+                held.enter_context(use.hold(timeline))
+            end = self._start_marked(cross_stream, pending, results, donated)
             if end is not None:
-                for turns in self._turns:
-                    turns.leave(end)
+                for use in self._exclusive:
+                    use.leave(end)
 
     def _start_marked(
         self,
-        borrowed: Sequence[CudaBuffer],
-        flight: Flight | None,
+        cross_stream: Sequence[CudaBuffer],
+        pending: InFlightLaunch | None,
         results: Results,
         donated: Donated | None,
     ) -> Event | None:
@@ -229,21 +229,21 @@ class Instance:
         On the device's own stream that is done for what the launch borrows from other streams;
         elsewhere for all that it uses: the stream may be destroyed before anybody asks.
         """
-        lane, timeline, is_home = self._lane, self._lane.timeline, self._is_home
+        stream, timeline, is_default = self._stream, self._stream.timeline, self._is_default
         self.end = None
-        if self._effects is not None or self._loops or timeline.flights:
+        if self._effects is not None or self._loops or timeline.in_flight:
             start = partial(self._start, donated)
-            flight = timeline.launch(start, self._effects, self._loops, flight)
+            pending = timeline.launch(start, self._effects, self._loops, pending)
             for result in results:
-                result.flight = flight
+                result.pending = pending
         else:
             self._start(donated)
-        if is_home and not borrowed:
+        if is_default and not cross_stream:
             return None
-        end = lane.driver.record()
-        for buffer in borrowed:
+        end = stream.driver.record()
+        for buffer in cross_stream:
             buffer.used_at(end)
-        if is_home:
+        if is_default:
             return None
         self.end = end
         timeline.hold(end, self.definition)
@@ -255,7 +255,7 @@ class Instance:
         if self._host_driven:
             if donated is not None:
                 donated.spent = True  # some of its graphs may run before one fails
-            timeline = self._lane.timeline
+            timeline = self._stream.timeline
             prints = timeline.prints if self._prints else None
             drive(self.replicas.current.start, self._effects, prints, timeline)
             return
@@ -277,8 +277,8 @@ class Instance:
 
     def settle(self) -> None:
         """Wait for its last launch; raises what `Timeline.settle` does."""
-        if self._is_home or self.end is None or not self.end():
-            self._lane.timeline.settle()
+        if self._is_default or self.end is None or not self.end():
+            self._stream.timeline.settle()
 
     def close(self) -> None:
         """Free the graph and its memory, which nothing in flight uses. Needs the lock."""

@@ -1,4 +1,4 @@
-"""Turns: one capture at a time on a device."""
+"""CaptureLock: one capture at a time on a device."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from contextlib import contextmanager
 from lowering.errors import NestedCaptureError
 
 
-class CaptureTurns:
-    """Whose turn it is to capture: a device has one stream for it, and a library one workspace."""
+class CaptureLock:
+    """A device has one stream to capture on, and a library one workspace."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._thread: int | None = None
 
     @contextmanager
-    def turn(self) -> Iterator[None]:
+    def hold(self) -> Iterator[None]:
         """Wait until other threads are done, and keep them waiting.
 
         Raises:
-            NestedCaptureError: it is this thread's turn already.
+            NestedCaptureError: this thread holds it already.
         """
         if self._thread == threading.get_ident():
             raise NestedCaptureError

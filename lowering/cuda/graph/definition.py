@@ -92,9 +92,9 @@ class Definition:
         values: Sequence[int],
         owned: Sequence[bool],
         node: NodeSlots,
-        early: Sequence[Any] = (),
+        pdl: Sequence[Any] = (),
     ) -> KernelNodeHandle:
-        """Add a kernel node to the graph or a body, and enter what it keeps alive; `early` as in
+        """Add a kernel node to the graph or a body, and enter what it keeps alive; `pdl` as in
         `Driver.add_kernel`.
 
         Raises:
@@ -104,7 +104,7 @@ class Definition:
         self._require("open")
         with self._giving_up():
             self.slots.attach(node, (v for v, keep in zip(values, owned, strict=True) if keep))
-            handle = self.driver.add_kernel(graph, dependencies, launch, values, early)
+            handle = self.driver.add_kernel(graph, dependencies, launch, values, pdl)
             self._kernels[handle] = node
         self.size += 1
         return handle

@@ -24,7 +24,7 @@ from lowering.cuda.graph.capture import capture, lines
 from lowering.cuda.graph.copies import COPY_KERNEL, COPY_THREADS, copy_grid
 from lowering.cuda.graph.cublas import WORKSPACE_BYTES, gemm_of
 from lowering.cuda.graph.definition import Definition
-from lowering.cuda.graph.node_owners import Keeping, freeing
+from lowering.cuda.graph.node_owners import NodeOwners, freeing
 from lowering.cuda.graph.placement import Placement, outside
 from lowering.cuda.graph.pointer_table import TABLE_KERNEL, entries, part_words, parts, table_bytes
 from lowering.cuda.graph.small_inputs import LOAD_KERNEL, ValueSlot, parameter_count, slots_bytes
@@ -98,12 +98,12 @@ class _State:
     module: Any
     driver: Driver
     definition: Definition
-    keeping: Keeping
+    owners: NodeOwners
     placement: Placement
     channels: Mapping[Channel, int]
     values: Mapping[Buffer, ValueSlot]
     table: Mapping[Buffer, int]
-    early: bool
+    pdl: bool
     roots: list[_Root] = field(default_factory=list)
     conditions: dict[int, tuple[Any, int]] = field(default_factory=dict)
     users: defaultdict[Buffer, list[tuple[KernelNodeHandle, int]]] = field(
@@ -122,13 +122,13 @@ def emit(
     graph: Any,
     code_bytes: int,
     *,
-    early: bool,
+    pdl: bool,
 ) -> Emitted:
     """Add the nodes of `plan` to the `graph` of `definition`, by the kernels in `module`, of
     `code_bytes`.
 
     `channels` has what kernels get to speak with the host; its memory is in the definition's slots.
-    `early` says whether edges between kernels may be programmatic.
+    `pdl` says whether edges between kernels may be programmatic.
 
     Raises:
         ValueError: the Plan asks for what a CUDA graph cannot hold; the message names the user's
@@ -138,10 +138,10 @@ def emit(
     calls_bind = {*plan.inputs, *plan.outputs}
     operands = placement.addresses.keys() & calls_bind - values.keys()
     driver = definition.driver
-    keeping = Keeping(plan, code_bytes, operands, driver.stored_conditions)
-    table = entries(plan.tabled)
+    owners = NodeOwners(plan, code_bytes, operands, driver.stored_conditions)
+    table = entries(plan.indirect)
     state = _State(
-        unit, module, driver, definition, keeping, placement, channels, values, table, early
+        unit, module, driver, definition, owners, placement, channels, values, table, pdl
     )
     definition.slots.retain(module, driver.stored_conditions)
     load = _add_load(state, graph) if values else None
@@ -195,7 +195,7 @@ def _emit_node(state: _State, graph: Any, node: Node, before: _Before) -> tuple[
     kind = node.kind
     condition, _ = state.conditions[node.condition]
     inner = node.bodies
-    slots = state.keeping.conditional(kind, node)
+    slots = state.owners.conditional(kind, node)
     added, inner_graphs = state.definition.add_conditional(
         graph, before.nodes, kind, condition, len(inner), slots
     )
@@ -209,7 +209,7 @@ def _add_kernel(state: _State, graph: Any, node: KernelNode, before: _Before) ->
     kernel = state.driver.kernel(state.module, code.name)
     launch = Launch(kernel, code.grid, code.block, code.shared_bytes)
     cells = [_cell(state, node, parameter) for parameter in code.parameters]
-    slots = state.keeping.kernel(code.name, node, code.parameters)
+    slots = state.owners.kernel(code.name, node, code.parameters)
     return _add(state, graph, before, launch, cells, slots)
 
 
@@ -219,7 +219,7 @@ def _add_copy(state: _State, graph: Any, node: MemcpyNode, before: _Before) -> K
     launch = Launch(kernel, copy_grid(ceil_div(nbytes, 16)), (COPY_THREADS, 1, 1))
     operands = (node.target, node.source_buffer)
     cells = [*(_cell(state, node, operand) for operand in operands), _Cell(nbytes)]
-    slots = state.keeping.kernel(COPY_KERNEL, node, operands)
+    slots = state.owners.kernel(COPY_KERNEL, node, operands)
     return _add(state, graph, before, launch, cells, slots)
 
 
@@ -263,12 +263,12 @@ def _add(
     """Add a kernel node, and note which of its parameters a call binds."""
     handle = state.definition.add_kernel(
         graph,
-        before.others if state.early else before.nodes,
+        before.others if state.pdl else before.nodes,
         launch,
         [cell.value for cell in cells],
         [cell.owned for cell in cells],
         slots,
-        before.kernels if state.early else [],
+        before.kernels if state.pdl else [],
     )
     for position, cell in enumerate(cells):
         if cell.bound is not None:
@@ -284,11 +284,11 @@ def _add_load(state: _State, graph: Any) -> KernelNodeHandle:
     cells = [_Cell(state.placement.values_address, True), *[_Cell(0)] * words]
     readers = [
         node
-        for node in walk(state.keeping.plan.graph)
+        for node in walk(state.owners.plan.graph)
         if not isinstance(node, ConditionalNode)
         and not state.values.keys().isdisjoint(_used(state, node))
     ]
-    slots = state.keeping.load(LOAD_KERNEL, slots_bytes(small), readers)
+    slots = state.owners.load(LOAD_KERNEL, slots_bytes(small), readers)
     load = _add(state, graph, _NOTHING, Launch(kernel, (1, 1, 1), (1, 1, 1)), cells, slots)
     by_table = (TableEntry(buffer) for buffer in state.values)
     state.roots.append(_Root(load, frozenset((*state.values, *by_table))))
@@ -297,12 +297,12 @@ def _add_load(state: _State, graph: Any) -> KernelNodeHandle:
 
 def _add_table(state: _State, graph: Any, plan: Plan) -> None:
     """The root nodes that write the table of addresses."""
-    if not plan.tabled:
+    if not plan.indirect:
         return
     kernel = state.driver.kernel(state.module, TABLE_KERNEL)
-    slots = state.keeping.table(TABLE_KERNEL, table_bytes(plan.tabled))
-    words = part_words(plan.tabled)
-    for part in parts(plan.tabled):
+    slots = state.owners.table(TABLE_KERNEL, table_bytes(plan.indirect))
+    words = part_words(plan.indirect)
+    for part in parts(plan.indirect):
         start = _Cell(state.placement.table_address + state.table[part[0]], True)
         unused = [_Cell(0)] * (words - len(part))
         cells = [start, *(_address(state, buffer) for buffer in part), *unused]
@@ -322,10 +322,10 @@ def _add_library(
     gemm = gemm_of(node, addresses.__getitem__)
     workspace = state.placement.library_workspace
     state.definition.slots.retain(library)
-    with driver.captures.turn():
+    with driver.capture_lock.hold():
         if warm_up is not None:
             spare = warm_up.pointer + WORKSPACE_BYTES  # for all: nobody looks at what comes out
-            moved = {**addresses, **dict.fromkeys(outside(state.keeping.plan, node), spare)}
+            moved = {**addresses, **dict.fromkeys(outside(state.owners.plan, node), spare)}
             library.use_workspace(warm_up.pointer, WORKSPACE_BYTES)
             driver.synchronize()
             library.multiply(gemm_of(node, moved.__getitem__))
@@ -337,17 +337,17 @@ def _add_library(
             dependencies,
             lambda: library.multiply(gemm),
             node,
-            state.keeping.library(node),
+            state.owners.library(node),
             [workspace, gemm.a, gemm.b, gemm.c],
             "the product",
         )
 
 
 def one_by_one(graph: Graph) -> frozenset[tuple[int, int]]:
-    """Edges that let nodes follow one another which must not run at the same time.
+    """Edges between nodes that must not run at the same time.
 
-    Library work shares one workspace. WHILE nodes side by side may end in
-    CUDA_ERROR_LAUNCH_FAILED, as those of several launches do: see `lowering.cuda.instance`.
+    Library calls share a workspace. WHILE nodes side by side end in CUDA_ERROR_LAUNCH_FAILED at
+    times, in one launch as in two: see `lowering.cuda.calls.stream_graph`.
     """
     chains = (_having(graph, kind) for kind in (LibraryNode, WhileNode))
     return frozenset(edge for chain in chains for edge in pairwise(chain))

@@ -13,13 +13,13 @@ from typing import Any
 from lowering.codegen.parameters import Channel, StopFlag
 from lowering.cuda.calls.arguments import Bound, Input, bind
 from lowering.cuda.calls.donated_arguments import writable
+from lowering.cuda.graph.compiled_plan import CompiledPlan
 from lowering.cuda.graph.definition import Definition
 from lowering.cuda.graph.emit import emit
 from lowering.cuda.graph.placement import place
-from lowering.cuda.graph.shared_code import Blueprint
 from lowering.cuda.interface import Allocation
 from lowering.cuda.memory.pool import CudaBuffer, interned
-from lowering.cuda.streams.stream_state import Lane
+from lowering.cuda.streams.stream_state import StreamState
 from lowering.plan.buffer import Buffer
 from lowering.plan.owners import SlotTable
 from tracegraph.errors import ExportError
@@ -37,34 +37,36 @@ class Operand:
     owner: Any
 
 
-def export(blueprint: Blueprint, lane: Lane, arguments: Sequence[Any]) -> ExportedGraph:
+def export(compiled: CompiledPlan, stream: StreamState, arguments: Sequence[Any]) -> ExportedGraph:
     """The graph of a Plan, with these arguments; it may be launched at once, on any stream.
 
-    Memory is that of `lane`, the device's own stream, which is waited for.
+    Memory is that of `stream`, the device's own stream, which is waited for.
 
     Raises:
         ExportError: launches have to be heard of, or are driven by the host.
         OutOfMemoryError, TypeError, ValueError, StoppedError: as calls do.
     """
-    channels = _silent(blueprint)
-    operands, results = _operands(blueprint, lane, arguments)
-    plan, unit = blueprint.plan, blueprint.unit
+    channels = _silent(compiled)
+    operands, results = _operands(compiled, stream, arguments)
+    plan, unit = compiled.plan, compiled.unit
     slots = SlotTable()
     slots.retain(*operands.values())
     fixed = {buffer: operand.pointer for buffer, operand in operands.items()}
     words = {}
     if channels:
-        flag = _lowered_flag(lane)
+        flag = _lowered_flag(stream)
         slots.retain(flag)
         words = dict.fromkeys(channels, flag.pointer)
-    definition = Definition(lane.driver, slots, plan.name)
+    definition = Definition(stream.driver, slots, plan.name)
     with definition.building() as graph:
-        placement = place(plan, unit, {}, blueprint.constants, lane, definition, graph, share=False)
+        placement = place(
+            plan, unit, {}, compiled.constants, stream, definition, graph, share=False
+        )
         placement = replace(placement, addresses={**placement.addresses, **fixed})
-        module, code_bytes = blueprint.module, blueprint.code_bytes
-        early = blueprint.features.programmatic_edges
-        emit(plan, unit, module, {}, placement, words, definition, graph, code_bytes, early=early)
-    lane.timeline.settle()  # what arguments, constants and memory of earlier calls wait for
+        module, code_bytes = compiled.module, compiled.code_bytes
+        pdl = compiled.features.programmatic_edges
+        emit(plan, unit, module, {}, placement, words, definition, graph, code_bytes, pdl=pdl)
+    stream.timeline.settle()  # what arguments, constants and memory of earlier calls wait for
     for argument in arguments:
         if isinstance(argument, CudaBuffer):
             argument.check()
@@ -72,13 +74,13 @@ def export(blueprint: Blueprint, lane: Lane, arguments: Sequence[Any]) -> Export
     return ExportedGraph(definition.give_away(), results, report)
 
 
-def _silent(blueprint: Blueprint) -> set[Channel]:
+def _silent(compiled: CompiledPlan) -> set[Channel]:
     """The channels of a Plan whose launches nobody has to hear of."""
-    name = blueprint.plan.name
-    if not blueprint.features.conditional_nodes:
+    name = compiled.plan.name
+    if not compiled.features.conditional_nodes:
         why = "the host drives its loops, for the device has no conditional nodes; call it instead"
         raise ExportError(name, why)
-    parameters = (p for code in blueprint.unit.kernels.values() for p in code.parameters)
+    parameters = (p for code in compiled.unit.kernels.values() for p in code.parameters)
     channels = {parameter for parameter in parameters if isinstance(parameter, Channel)}
     if not all(isinstance(channel, StopFlag) for channel in channels):
         why = "it prints, checks or shows progress, which needs a call; export one that does not"
@@ -86,28 +88,28 @@ def _silent(blueprint: Blueprint) -> set[Channel]:
     return channels
 
 
-def _lowered_flag(lane: Lane) -> Allocation:
+def _lowered_flag(stream: StreamState) -> Allocation:
     """A stop flag that nobody raises: only the launches of tracegraph are ever stopped."""
-    flag = lane.device.heap.allocate(_FLAG_BYTES, "constants", lane.driver)
-    lane.driver.clear(flag.pointer, _FLAG_BYTES)
+    flag = stream.device.heap.allocate(_FLAG_BYTES, "constants", stream.driver)
+    stream.driver.clear(flag.pointer, _FLAG_BYTES)
     return flag
 
 
 def _operands(
-    blueprint: Blueprint, lane: Lane, arguments: Sequence[Any]
+    compiled: CompiledPlan, stream: StreamState, arguments: Sequence[Any]
 ) -> tuple[dict[Buffer, Operand], list[CudaBuffer]]:
     """Where the graph has its inputs and outputs, and the results in order."""
-    plan = blueprint.plan
-    inputs = [Input(interned(b.type.strong()), lane.device) for b in plan.inputs]
+    plan = compiled.plan
+    inputs = [Input(interned(b.type.strong()), stream.device) for b in plan.inputs]
     aliases = tuple(plan.aliases.items())
-    arguments, found, _ = writable(arguments, aliases, inputs, lane, None)
-    bound = found or Bound(lane)
+    arguments, found, _ = writable(arguments, aliases, inputs, stream, None)
+    bound = found or Bound(stream)
     operands = {}
     for buffer, argument, wanted in zip(plan.inputs, arguments, inputs, strict=True):
         pointer = bind(argument, wanted, bound)
         operands[buffer] = Operand(pointer, buffer.type.nbytes, (argument, bound))
-    results = [lane.pool.buffer(buffer.type.strong()) for buffer in blueprint.fresh]
-    for buffer, result in zip(blueprint.fresh, results, strict=True):
+    results = [stream.pool.buffer(buffer.type.strong()) for buffer in compiled.fresh]
+    for buffer, result in zip(compiled.fresh, results, strict=True):
         operands[buffer] = Operand(result.pointer, buffer.type.nbytes, result)
     for output, number in aliases:
         argument = arguments[number]

@@ -165,10 +165,10 @@ class _HostDriven:
         dependencies: Sequence[CutNode],
         launch: Launch,
         values: Sequence[int],
-        early: Sequence[CutNode] = (),
+        pdl: Sequence[CutNode] = (),
     ) -> CutKernel:
         segment = self._open_segment(graph)
-        before, primaries = _within(segment, dependencies), _within(segment, early)
+        before, primaries = _within(segment, dependencies), _within(segment, pdl)
         added = self._driver.add_kernel(segment.graph, before, launch, values, primaries)
         return CutKernel(segment, added)
 

@@ -38,7 +38,7 @@ def freeing(nbytes: int) -> NodeSlots:
 
 
 @dataclass(frozen=True, slots=True)
-class Keeping:
+class NodeOwners:
     """Names what the nodes of a Plan keep; its kernels are `code_bytes` of code.
 
     `operands` are the inputs and outputs that belong to the graph, not to calls. Where the host
@@ -104,7 +104,7 @@ class Keeping:
                 what = "argument" if space == "input" else "result"
                 return Slot(f"{what} {number} {type_}", type_.nbytes)
             case TableEntry():
-                return Slot("address table", table_bytes(self.plan.tabled))
+                return Slot("address table", table_bytes(self.plan.indirect))
             case Workspace(nbytes=nbytes):
                 return Slot("workspace", nbytes)
             case StopFlag():

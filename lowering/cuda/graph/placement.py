@@ -17,8 +17,8 @@ from lowering.cuda.graph.node_owners import allocation
 from lowering.cuda.graph.pointer_table import table_bytes
 from lowering.cuda.graph.small_inputs import ValueSlot, slots_bytes
 from lowering.cuda.interface import Allocation, Event, GraphMemory
-from lowering.cuda.memory.pool import Lease
-from lowering.cuda.streams.stream_state import Lane
+from lowering.cuda.memory.pool import PooledMemory
+from lowering.cuda.streams.stream_state import StreamState
 from lowering.plan.buffer import Buffer
 from lowering.plan.nodes import LibraryNode, Node, walk
 from lowering.plan.plan import Plan
@@ -56,7 +56,7 @@ class Placement:
     scratch: GraphMemory | None
     memory: tuple[Allocation, ...]
     needed: Mapping[str, int]
-    warm_up: Lease | None
+    warm_up: PooledMemory | None
 
 
 def upload(plan: Plan, device: OpenDevice) -> Constants:
@@ -84,7 +84,7 @@ def place(
     unit: Unit,
     values: Mapping[Buffer, ValueSlot],
     constants: Constants,
-    lane: Lane,
+    stream: StreamState,
     definition: Definition,
     graph: Any,
     *,
@@ -101,7 +101,7 @@ def place(
         OutOfMemoryError: the device has not enough memory.
     """
     table = round_up(slots_bytes(list(values.values())), ALIGNMENT)
-    size = table + round_up(table_bytes(plan.tabled), ALIGNMENT)
+    size = table + round_up(table_bytes(plan.indirect), ALIGNMENT)
     workspaces: dict[Node, int] = {}
     for node, code in unit.kernels.items():
         if code.workspace_bytes:
@@ -114,16 +114,16 @@ def place(
     if arena_bytes and plan.per_launch:
         scratch = definition.add_memory(graph, arena_bytes, allocation(arena_bytes))
     elif arena_bytes:
-        arena = (lane.arenas.shared if share else lane.arenas.private)(arena_bytes)
-    memory = lane.device.heap.allocate(size, "constants", lane.driver) if size else None
+        arena = (stream.arenas.shared if share else stream.arenas.private)(arena_bytes)
+    memory = stream.device.heap.allocate(size, "constants", stream.driver) if size else None
     definition.slots.retain(arena, memory, constants.memory)
     base = memory.pointer if memory else 0
     lies_in = arena or scratch
     arena_base = lies_in.pointer if lies_in else 0
     if size:
-        lane.driver.clear(base, size)
-    if constants.ready is not None and not lane.is_home:
-        lane.driver.wait(constants.ready)
+        stream.driver.clear(base, size)
+    if constants.ready is not None and not stream.is_default:
+        stream.driver.wait(constants.ready)
     addresses = {buffer: arena_base + offset for buffer, offset in plan.offsets.items()}
     addresses |= {buffer: base + slot.offset for buffer, slot in values.items()}
     addresses |= constants.addresses
@@ -139,7 +139,7 @@ def place(
             "scratch": arena_bytes,
             "constants": sum(p.nbytes for p in (memory, constants.memory) if p is not None),
         },
-        warm_up=_warm_up(plan, products, lane),
+        warm_up=_warm_up(plan, products, stream),
     )
 
 
@@ -152,9 +152,11 @@ def outside(plan: Plan, node: LibraryNode) -> list[Buffer]:
     return [node.target.buffer, *(buffer for buffer in read if buffer.space == "scratch")]
 
 
-def _warm_up(plan: Plan, products: Sequence[LibraryNode], lane: Lane) -> Lease | None:
+def _warm_up(
+    plan: Plan, products: Sequence[LibraryNode], stream: StreamState
+) -> PooledMemory | None:
     """Memory that products run in once, for the first graph, that of the device's own stream."""
-    if not products or not lane.is_home:
+    if not products or not stream.is_default:
         return None
     most = max(buffer.type.nbytes for node in products for buffer in outside(plan, node))
-    return lane.pool.take(WORKSPACE_BYTES + most)
+    return stream.pool.take(WORKSPACE_BYTES + most)

@@ -16,31 +16,31 @@ MOST = 384
 TABLE_KERNEL = "tracegraph_table"
 
 
-def entries(tabled: Sequence[Buffer]) -> dict[Buffer, int]:
+def entries(indirect: Sequence[Buffer]) -> dict[Buffer, int]:
     """Where in the table each buffer has its address, in bytes."""
-    return {buffer: WORD * number for number, buffer in enumerate(tabled)}
+    return {buffer: WORD * number for number, buffer in enumerate(indirect)}
 
 
-def parts(tabled: Sequence[Buffer]) -> list[Sequence[Buffer]]:
+def parts(indirect: Sequence[Buffer]) -> list[Sequence[Buffer]]:
     """What each kernel has, in order."""
-    return [tabled[i : i + MOST] for i in range(0, len(tabled), MOST)]
+    return [indirect[i : i + MOST] for i in range(0, len(indirect), MOST)]
 
 
-def part_words(tabled: Sequence[Buffer]) -> int:
+def part_words(indirect: Sequence[Buffer]) -> int:
     """The entries that each kernel writes, in the last part some that nobody reads."""
-    return min(len(tabled), MOST)
+    return min(len(indirect), MOST)
 
 
-def table_bytes(tabled: Sequence[Buffer]) -> int:
+def table_bytes(indirect: Sequence[Buffer]) -> int:
     """The size of the table."""
-    return WORD * part_words(tabled) * len(parts(tabled))
+    return WORD * part_words(indirect) * len(parts(indirect))
 
 
-def table_source(tabled: Sequence[Buffer]) -> str:
+def table_source(indirect: Sequence[Buffer]) -> str:
     """CUDA C++ of the kernel, for one thread; empty without a table."""
-    if not tabled:
+    if not indirect:
         return ""
-    numbers = range(part_words(tabled))
+    numbers = range(part_words(indirect))
     parameters = "".join(f",\n    unsigned long long a{number}" for number in numbers)
     stores = "".join(f"  table[{number}] = a{number};\n" for number in numbers)
     return (

@@ -1,22 +1,22 @@
-"""Loan: memory of one stream that other streams use as well."""
+"""Deferred free: memory of one stream that other streams use too is freed after those uses."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from lowering.cuda.interface import Allocation, Event
-from lowering.cuda.streams.in_flight import Flight
+from lowering.cuda.streams.in_flight import InFlightLaunch
 
 if TYPE_CHECKING:
     from lowering.cuda.memory.pool import FreeList
     from lowering.cuda.streams.timeline import Timeline
 
 
-class Loan:
-    """Takes the place of a buffer's free list, and gives memory back with the events of its uses.
+class CrossStreamUse:
+    """Takes the place of a buffer's free list, and frees its memory behind the events of its uses.
 
-    `ready` is the event behind what computes the buffer, if one is recorded; `followers` are the
-    streams that wait for it already, with the flights to wait for there.
+    `ready` is the event behind what computes the buffer, if one is recorded. `followers` are the
+    streams that wait for it already, each with the launch that its work has to wait for.
     """
 
     __slots__ = ("_uses", "followers", "free", "ready")
@@ -26,11 +26,11 @@ class Loan:
 
     def __init__(self, free: FreeList, ready: Event | None = None) -> None:
         self.ready = ready
-        self.followers: dict[Timeline, Flight | None] = {}
+        self.followers: dict[Timeline, InFlightLaunch | None] = {}
         self.free = free
         self._uses: list[Event] = []
 
-    def use(self, event: Event) -> None:
+    def note(self, event: Event) -> None:
         """Note the event behind what another stream does with the memory."""
         self._uses = [*(use for use in self._uses if not use()), event]
 
@@ -42,6 +42,6 @@ class Loan:
     def append(self, allocation: Allocation) -> None:
         """Take the memory back, when the buffer is collected."""
         if self._uses:
-            self.free.lent.append((allocation, self._uses))
+            self.free.deferred.append((allocation, self._uses))
         else:
             self.free.append(allocation)

@@ -16,7 +16,7 @@ from tracegraph.weak_set import Living
 
 _T = TypeVar("_T")
 
-Lent = list[tuple[Allocation, list[Event]]]
+DeferredFrees = list[tuple[Allocation, list[Event]]]
 """Memory that is free once the events with it have passed."""
 
 
@@ -34,16 +34,16 @@ MOST_NAMED = 5
 class Heap:
     """Allocates for all that runs on one device.
 
-    `caches` are called to drop memory that is kept for later. What comes back when its stream is
-    left goes to `lent`, as long as other streams read it, or to lists in `unused`. Idle executables
-    of jitted functions are closed when memory is short, the least recently used first, and built
-    again at their next use.
+    `caches` are called to drop memory that is kept for later. Memory of a stream that was left goes
+    to `deferred` while other streams use it, else to lists in `unused`. When memory is short, idle
+    executables of jitted functions are closed, the least recently used first, and built again at
+    their next use.
     """
 
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
         self.caches: list[Callable[[], None]] = []
-        self.lent: Lent = []
+        self.deferred: DeferredFrees = []
         self.unused: Living[Clearable] = Living()
         self.holdings = Holdings()
         self._executables: Living[Any] = Living()
@@ -124,13 +124,13 @@ class Heap:
             timeline.let_go()
         for memory in self.unused:
             memory.clear()
-        for _ in range(len(self.lent)):
+        for _ in range(len(self.deferred)):
             try:
-                allocation, uses = self.lent.pop(0)
+                allocation, uses = self.deferred.pop(0)
             except IndexError:
                 return
             if not all(passed() for passed in uses):
-                self.lent.append((allocation, uses))
+                self.deferred.append((allocation, uses))
 
     def trim(self) -> None:
         """Give all memory that is kept for later back to the device."""

@@ -15,9 +15,9 @@ from typing import Any, Self
 import numpy as np
 
 from lowering.cuda.interface import Allocation, Event
-from lowering.cuda.memory.cross_stream import Loan
-from lowering.cuda.memory.heap import Heap, Lent
-from lowering.cuda.streams.in_flight import Flight
+from lowering.cuda.memory.cross_stream import CrossStreamUse
+from lowering.cuda.memory.heap import DeferredFrees, Heap
+from lowering.cuda.streams.in_flight import InFlightLaunch
 from lowering.cuda.streams.timeline import Timeline
 from lowering.plan.rounding import power_of_two, round_up
 from tracegraph.ir.types import ArrayType
@@ -30,14 +30,14 @@ allocated, of all sizes together."""
 class FreeList(deque[Allocation]):
     """Free memory of one size, of which at most `most` pieces are kept; compared by identity.
 
-    What is `lent` is free once the events with it have passed.
+    What is `deferred` is free once the events with it have passed.
     """
 
-    __slots__ = ("lent",)
+    __slots__ = ("deferred",)
 
     def __init__(self, most: int) -> None:
         super().__init__((), most)
-        self.lent: Lent = []
+        self.deferred: DeferredFrees = []
 
     def __eq__(self, other: object) -> bool:
         return self is other
@@ -48,22 +48,22 @@ class FreeList(deque[Allocation]):
     def reclaim(self) -> Allocation | None:
         """What was lent first, if it is free by now."""
         try:
-            allocation, uses = self.lent.pop(0)
+            allocation, uses = self.deferred.pop(0)
         except IndexError:
             return None
         if all(passed() for passed in uses):
             return allocation
-        self.lent.append((allocation, uses))
+        self.deferred.append((allocation, uses))
         return None
 
 
-class Lease:
+class PooledMemory:
     """Memory on loan from a pool, given back when this object is collected."""
 
     __slots__ = ("_allocation", "_free", "pointer")
 
     _allocation: Allocation
-    _free: FreeList | Loan
+    _free: FreeList | CrossStreamUse
     pointer: int
 
     @classmethod
@@ -73,11 +73,11 @@ class Lease:
         There is no constructor: Python makes an object of a class without one in 65 ns, which takes
         90 by `__new__`, and calls make one for each result.
         """
-        lease = cls()
-        lease._allocation = allocation
-        lease._free = free
-        lease.pointer = allocation.pointer
-        return lease
+        pooled = cls()
+        pooled._allocation = allocation
+        pooled._free = free
+        pooled.pointer = allocation.pointer
+        return pooled
 
     def __del__(self) -> None:
         # Runs in any thread and at any point: appending is atomic and takes no lock.
@@ -97,13 +97,13 @@ class Pool:
         self._heap = heap
         heap.caches.append(self._drop)
 
-    def take(self, nbytes: int) -> Lease:
+    def take(self, nbytes: int) -> PooledMemory:
         """Memory of at least `nbytes`, its contents undefined.
 
         Raises:
             OutOfMemoryError: the device has not enough, though all that is idle was given back.
         """
-        return Lease.of(*self.piece(size_class(nbytes)))
+        return PooledMemory.of(*self.piece(size_class(nbytes)))
 
     def buffer(self, type_: ArrayType) -> CudaBuffer:
         """An array whose elements are undefined; raises what `take` does."""
@@ -133,7 +133,7 @@ class Pool:
         found = self.lists.get(size)
         if found is None:
             # Memory is freed in the order of the device's own stream: other streams keep all of it.
-            most = max(int(self._most_bytes // size), 1) if self._is_home else sys.maxsize
+            most = max(int(self._most_bytes // size), 1) if self._is_default else sys.maxsize
             found = self.lists.setdefault(size, FreeList(most))
         return found
 
@@ -151,17 +151,17 @@ class Pool:
         self._heap.caches.remove(self._drop)
         self._drop()
         for free in list(self.lists.values()):
-            self._heap.lent += free.lent
-            free.lent = self._heap.lent
+            self._heap.deferred += free.deferred
+            free.deferred = self._heap.deferred
             self._heap.unused.add(free)
 
     @property
-    def _is_home(self) -> bool:
+    def _is_default(self) -> bool:
         return self.timeline is self._heap.timeline
 
     def _drop(self) -> None:
         """Free what is kept: in stream order at home, elsewhere after a wait for the stream."""
-        if not self._is_home and not self.timeline.idle:
+        if not self._is_default and not self.timeline.idle:
             self.timeline.settle()
         self.reclaim()
         for free in list(self.lists.values()):
@@ -170,7 +170,7 @@ class Pool:
     def reclaim(self) -> None:
         """Count as free what was lent to other streams and has come back."""
         for free in list(self.lists.values()):
-            for _ in range(len(free.lent)):
+            for _ in range(len(free.deferred)):
                 reclaimed = free.reclaim()
                 if reclaimed is not None:
                     free.append(reclaimed)
@@ -198,16 +198,16 @@ def interned(type_: ArrayType) -> ArrayType:
     return type_
 
 
-class CudaBuffer(Lease):
+class CudaBuffer(PooledMemory):
     """A contiguous row-major array in device memory, as `lowering.backends.DeviceBuffer` has it.
 
-    `flight` is the launch with loops that it waits for, if any: should that be stopped, every use
+    `pending` is the launch with loops that it waits for, if any: should that be stopped, every use
     raises StoppedError.
     """
 
-    __slots__ = ("__weakref__", "flight", "timeline", "type")
+    __slots__ = ("__weakref__", "pending", "timeline", "type")
 
-    flight: Flight | None
+    pending: InFlightLaunch | None
     timeline: Timeline
     type: ArrayType
 
@@ -217,7 +217,7 @@ class CudaBuffer(Lease):
     ) -> Self:
         """A new array of these pieces."""
         buffer = cls.of(allocation, free)
-        buffer.flight = None
+        buffer.pending = None
         buffer.timeline = timeline
         buffer.type = type_
         return buffer
@@ -235,7 +235,7 @@ class CudaBuffer(Lease):
             f"{buffer}._allocation = {allocation}",
             f"{buffer}._free = {free}",
             f"{buffer}.pointer = {pointer}",
-            f"{buffer}.flight = None",
+            f"{buffer}.pending = None",
             f"{buffer}.timeline = {timeline}",
             f"{buffer}.type = {type_}",
         )
@@ -276,17 +276,17 @@ class CudaBuffer(Lease):
 
     def synchronize(self) -> None:
         """Wait for all pending work on the buffer; raises what `to_host` does."""
-        flight = self.flight
-        if flight is not None:
-            flight.check()
+        pending = self.pending
+        if pending is not None:
+            pending.check()
         self.timeline.wait()
-        if flight is not None:
-            flight.check()
+        if pending is not None:
+            pending.check()
 
     def computed_at(self, event: Event) -> None:
         """Note the event behind the launch that computes it; nobody else has it yet."""
         assert isinstance(self._free, FreeList), "it is new, or renewed"
-        self._free = Loan(self._free, event)
+        self._free = CrossStreamUse(self._free, event)
 
     def renew(self, timeline: Timeline) -> bool:
         """Whether a launch on `timeline` may write to it, if nobody else has it.
@@ -297,28 +297,28 @@ class CudaBuffer(Lease):
         if self.timeline is not timeline:
             return False
         free = self._free
-        if isinstance(free, Loan):
+        if isinstance(free, CrossStreamUse):
             if not free.over:
                 return False
             self._free = free.free
         return True
 
-    def lend(self, timeline: Timeline) -> Flight | None:
+    def awaited_by(self, timeline: Timeline) -> InFlightLaunch | None:
         """Let another stream of the device wait for it, once; the flight to wait for there.
 
         Raises:
             StoppedError: the program that computes it was stopped.
         """
         self.check()
-        loan = self._loan()
-        if timeline not in loan.followers:
-            loan.followers[timeline] = timeline.follow(self._ready(loan), self.timeline)
-        return loan.followers[timeline]
+        use = self._cross_stream_use()
+        if timeline not in use.followers:
+            use.followers[timeline] = timeline.follow(self._ready(use), self.timeline)
+        return use.followers[timeline]
 
     def used_at(self, event: Event) -> None:
         """Note the event behind what another stream does with it."""
         with self.timeline.stopping.lock:
-            self._loan().use(event)
+            self._cross_stream_use().note(event)
 
     def hand_over(self, stream: int) -> None:
         """Let the stream with this handle, of any library, wait for it.
@@ -330,23 +330,23 @@ class CudaBuffer(Lease):
         driver = self.timeline.driver
         if stream != driver.stream:
             driver.activate()
-            driver.hand_over(self._ready(self._loan()), stream)
+            driver.hand_over(self._ready(self._cross_stream_use()), stream)
 
-    def _loan(self) -> Loan:
+    def _cross_stream_use(self) -> CrossStreamUse:
         with self.timeline.stopping.lock:
-            if not isinstance(self._free, Loan):
-                self._free = Loan(self._free)
+            if not isinstance(self._free, CrossStreamUse):
+                self._free = CrossStreamUse(self._free)
             return self._free
 
-    def _ready(self, loan: Loan) -> Event:
-        if loan.ready is None:
-            loan.ready = self.timeline.driver.record()
-        return loan.ready
+    def _ready(self, use: CrossStreamUse) -> Event:
+        if use.ready is None:
+            use.ready = self.timeline.driver.record()
+        return use.ready
 
     def check(self) -> None:
         """Raise StoppedError if the program that computes it was stopped."""
-        if self.flight is not None:
-            self.flight.check()
+        if self.pending is not None:
+            self.pending.check()
 
     def __repr__(self) -> str:
         return f"CudaBuffer({self.type} at {self.pointer:#x} on {self.device})"

@@ -1,4 +1,4 @@
-"""LastUse: of what must not be used on two streams at once, such as the print ring."""
+"""ExclusiveUse: what only one stream may use at a time, such as the print ring."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from lowering.cuda.interface import Event
-from lowering.cuda.streams.in_flight import Flight
+from lowering.cuda.streams.in_flight import InFlightLaunch
 from lowering.cuda.streams.timeline import Timeline
 
 
-class LastUse:
-    """The stream that used something last.
+class ExclusiveUse:
+    """The stream that used it last, for which the next one waits on the device.
 
-    On the device's own stream no event is recorded: should another stream come next, it waits for
-    all that is there. Others may be destroyed before that: each launch on them records one.
+    On the default stream no event is recorded: another stream that comes next waits for all that is
+    there by then. Other streams may be destroyed before that: each launch on them records an event.
     """
 
     __slots__ = ("_event", "_lock", "timeline")
@@ -26,21 +26,21 @@ class LastUse:
         self._event: Event | None = None
 
     @contextmanager
-    def turn(self, timeline: Timeline) -> Iterator[None]:
-        """Let a stream be the next, while nobody else is."""
+    def hold(self, timeline: Timeline) -> Iterator[None]:
+        """Let a stream use it next, and keep other threads from it meanwhile."""
         with self._lock:
             self.enter(timeline)
             yield
 
-    def enter(self, timeline: Timeline) -> Flight | None:
-        """Let a stream wait for it, and be the last; as `Timeline.follow`."""
+    def enter(self, timeline: Timeline) -> InFlightLaunch | None:
+        """Let a stream wait for the last use, and be the last; as `Timeline.follow`."""
         if timeline is self.timeline:
             return None
         before, event = self.timeline, self._event
-        flight = timeline.follow(event or before.driver.record(), before)
+        pending = timeline.follow(event or before.driver.record(), before)
         self.timeline, self._event = timeline, None
-        return flight
+        return pending
 
     def leave(self, event: Event) -> None:
-        """Note the event behind the use, in the turn."""
+        """Note the event behind the use, while it is held."""
         self._event = event

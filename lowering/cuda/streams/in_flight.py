@@ -8,7 +8,7 @@ from lowering.cuda.effects.effects import Effects
 from tracegraph.errors import StoppedError
 
 
-class Flight:
+class InFlightLaunch:
     """A launch with loops, until it is over.
 
     `stopped` names the exception that interrupted it, if one did: then it has no results.
@@ -41,7 +41,7 @@ class Flight:
             event = self._event = self._record()
         return event()
 
-    def land(self) -> None:
+    def complete(self) -> None:
         """Note that it is over, and hold nothing more."""
         self.over = True
         self._event = self.effects = self._start = None
@@ -52,7 +52,7 @@ class Flight:
             raise StoppedError(self.stopped)
 
 
-def later(one: Flight | None, other: Flight | None) -> Flight | None:
+def later(one: InFlightLaunch | None, other: InFlightLaunch | None) -> InFlightLaunch | None:
     """Of the flights that two arrays wait for, the one that ends last; None if both are over.
 
     A stop ends all that are in flight: if the earlier one is stopped, so is the later one.
@@ -61,10 +61,10 @@ def later(one: Flight | None, other: Flight | None) -> Flight | None:
         StoppedError: one of them was stopped.
     """
     found = None
-    for flight in (one, other):
-        if flight is None:
+    for pending in (one, other):
+        if pending is None:
             continue
-        flight.check()
-        if not flight.over and (found is None or flight.number > found.number):
-            found = flight
+        pending.check()
+        if not pending.over and (found is None or pending.number > found.number):
+            found = pending
     return found

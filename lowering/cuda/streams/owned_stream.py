@@ -12,15 +12,15 @@ if TYPE_CHECKING:
 class OwnedStream:
     """A new stream of a device.
 
-    What lies on it, results and work in flight, keeps the stream open. With this object go the
-    graphs for it and their scratch memory, as soon as the stream is idle.
+    Results on it and work in flight keep the stream open. When this object is collected, the graphs
+    for the stream and their scratch memory go, as soon as the stream is idle.
     """
 
     def __init__(self, device: OpenDevice) -> None:
         device.driver.activate()
         self._stream = device.driver.create_stream()
-        self._lane = device.lanes.open_own(self.__cuda_stream__()[1], self._stream)
-        weakref.finalize(self, device.lanes.leave, self._lane).atexit = False
+        self._state = device.streams.open_own(self.__cuda_stream__()[1], self._stream)
+        weakref.finalize(self, device.streams.leave, self._state).atexit = False
 
     def __cuda_stream__(self) -> tuple[int, int]:
         """The version of this protocol, and the handle."""
@@ -29,4 +29,4 @@ class OwnedStream:
 
     def synchronize(self) -> None:
         """Wait for all work in it; raises what `Timeline.wait` does."""
-        self._lane.timeline.wait()
+        self._state.timeline.wait()

@@ -1,4 +1,6 @@
-"""The end of the process: what is in flight says what it has to, or is stopped."""
+"""Shutdown: at the end of the process, launches that report something are waited for, within a
+time, and loops are stopped.
+"""
 
 from __future__ import annotations
 
@@ -13,47 +15,55 @@ EXIT_SECONDS = 10.0
 """How long the process waits for programs that print, check or show progress."""
 
 
-def finish(home: Timeline) -> None:
-    """Let what is in flight on a device end, within a time, so that the process can.
+def shut_down(default: Timeline) -> None:
+    """Bring all that is in flight on a device to an end, so that the process can exit.
 
     Programs that report something are waited for; those that still run then are stopped, and a line
-    on stderr says so. Loops that report nothing are stopped at once: nobody is left to read their
-    results, and the process could not end before they do.
+    on stderr says so. Loops that report nothing are stopped at once: their results cannot be read
+    any more, and the process could not exit before they end.
+
+    Args:
+        default: the timeline of the device's default stream.
 
     Raises:
         BaseException: what the programs report, or the interrupt that ended the wait; of several, a
             group.
     """
-    timelines = home.stopping.all()
-    flights = [(f, f.effects.name) for t in timelines for f in t.flights if f.effects is not None]
+    timelines = default.stopping.all()
+    reporting = [
+        (launch, launch.effects.name)
+        for timeline in timelines
+        for launch in timeline.in_flight
+        if launch.effects is not None
+    ]
     errors: list[BaseException] = []
-    cut = False
+    timed_out = False
     try:
         with time_limit(EXIT_SECONDS):
             for timeline in timelines:
-                if timeline.unheard:
+                if timeline.undrained:
                     timeline.settle()
     except TimeLimitError:
-        cut = True
+        timed_out = True
     except BaseException as error:
         errors.append(error)
     try:
-        home.stop(SystemExit())
+        default.stop(SystemExit())
     except DeviceLostError:
-        pass  # nothing is left to be stopped, and nobody to read results
+        pass  # nothing is left to stop
     except BaseException as error:
         errors.append(error)
     for timeline in timelines:
-        errors += timeline.last_words()
-    if cut:
-        _tell_of_cut(name for flight, name in flights if flight.stopped is not None)
+        errors += timeline.drain_errors()
+    if timed_out:
+        _report_stopped(name for launch, name in reporting if launch.stopped is not None)
     lost = [error for error in errors if isinstance(error, DeviceLostError)]
-    errors = [error for error in errors if error not in lost[1:]]  # each program says so anew
+    errors = [error for error in errors if error not in lost[1:]]  # each program reports it anew
     if errors:
         raise errors[0] if len(errors) == 1 else BaseExceptionGroup("at exit", errors)
 
 
-def _tell_of_cut(names: Iterable[str]) -> None:
+def _report_stopped(names: Iterable[str]) -> None:
     if sys.stderr is not None:
         print(
             f"tracegraph: {', '.join(dict.fromkeys(names))} still ran {EXIT_SECONDS:g} s after the "

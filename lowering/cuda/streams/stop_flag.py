@@ -9,7 +9,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from lowering.cuda.interface import Allocation, Driver, Event
-from lowering.cuda.streams.in_flight import Flight
+from lowering.cuda.streams.in_flight import InFlightLaunch
 from tracegraph.weak_set import Living
 
 if TYPE_CHECKING:
@@ -53,30 +53,30 @@ class StopFlag:
         elif driver is not self._driver:
             driver.wait(self._lowered)
 
-    def stop(self, reason: BaseException) -> tuple[list[Flight], Event | None]:
+    def stop(self, reason: BaseException) -> tuple[list[InFlightLaunch], Event | None]:
         """End all loops in flight; those, and an event that passes when the device is rid of them.
 
         Whatever interrupts this, later launches run as they should.
         """
         with self.lock:
-            flights = [
-                flight
+            in_flight = [
+                pending
                 for timeline in self.timelines
-                for flight in timeline.flights
-                if not flight.passed()
+                for pending in timeline.in_flight
+                if not pending.passed()
             ]
-            if not flights:
+            if not in_flight:
                 return [], None
-            for flight in flights:
-                flight.stopped = type(reason).__name__
+            for pending in in_flight:
+                pending.stopped = type(reason).__name__
             self._is_up = True
             self._driver.raise_flag(self.word.pointer)
             self._lower()
-            return flights, self._lowered
+            return in_flight, self._lowered
 
     def _lower(self) -> None:
         for timeline in self.timelines:
-            if timeline.driver is not self._driver and timeline.flights:
+            if timeline.driver is not self._driver and timeline.in_flight:
                 self._driver.wait(timeline.driver.record())
         self._driver.clear(self.word.pointer, 4)
         self._is_up = False

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Lane:
+class StreamState:
     """A stream: what is in flight on it, the memory of its calls, and the scratch of its graphs.
 
-    A `guest` is a stream of another library, of whose end nobody tells.
+    A `foreign` is a stream of another library, of whose end nobody tells.
     """
 
     device: OpenDevice
@@ -26,9 +26,9 @@ class Lane:
     timeline: Timeline
     pool: Pool
     arenas: Arenas
-    guest: bool = False
+    foreign: bool = False
 
     @property
-    def is_home(self) -> bool:
+    def is_default(self) -> bool:
         """Whether it is the device's own stream."""
-        return self is self.device.home
+        return self is self.device.default_stream

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 from lowering.cuda.interface import Driver
 from lowering.cuda.memory.arena import Arenas
 from lowering.cuda.memory.pool import Pool
-from lowering.cuda.streams.stream_state import Lane
+from lowering.cuda.streams.stream_state import StreamState
 from lowering.cuda.streams.timeline import Timeline
 from tracegraph.streams import Chosen
 
 if TYPE_CHECKING:
     from lowering.cuda.device import OpenDevice
 
-MOST_GUESTS = 32
+MOST_FOREIGN = 32
 """Streams of other libraries that are remembered; beyond, those that are idle are left."""
 
 
-class Lanes:
+class StreamTable:
     """The lanes of one device by the handle of the stream.
 
     One that is left is found no more. Once its stream is idle, the graphs of executables for it are
@@ -30,17 +30,17 @@ class Lanes:
     def __init__(self, device: OpenDevice) -> None:
         self._device = device
         self._adding, self._sweeping = threading.Lock(), threading.Lock()
-        self._found = {device.driver.stream: device.home}
-        self._left: dict[Lane, None] = {}
+        self._found = {device.driver.stream: device.default_stream}
+        self._left: dict[StreamState, None] = {}
         device.heap.caches.append(self.sweep)
 
-    def __iter__(self) -> Iterator[Lane]:
+    def __iter__(self) -> Iterator[StreamState]:
         return iter([*self._found.values(), *self._left])
 
     def __len__(self) -> int:
         return len(self._found) + len(self._left)
 
-    def of(self, chosen: Chosen) -> Lane:
+    def of(self, chosen: Chosen) -> StreamState:
         """The lane of a stream, opened at its first use.
 
         Raises:
@@ -48,59 +48,59 @@ class Lanes:
         """
         if self._left:
             self.sweep()
-        lane = self._found.get(chosen.handle)
-        return self._open_guest(chosen) if lane is None else lane
+        stream = self._found.get(chosen.handle)
+        return self._open_foreign(chosen) if stream is None else stream
 
-    def _open_guest(self, chosen: Chosen) -> Lane:
+    def _open_foreign(self, chosen: Chosen) -> StreamState:
         self._device.driver.activate()
-        guests = [lane for lane in list(self._found.values()) if lane.guest]
-        if len(guests) >= MOST_GUESTS:
-            for lane in guests:
-                if lane.timeline.idle:
-                    self.leave(lane)
+        foreign_streams = [stream for stream in list(self._found.values()) if stream.foreign]
+        if len(foreign_streams) >= MOST_FOREIGN:
+            for stream in foreign_streams:
+                if stream.timeline.idle:
+                    self.leave(stream)
         self.sweep()
         with self._adding:
             found = self._found.get(chosen.handle)
             if found is not None:
                 return found
-            lane = self._open(self._device.driver.on(chosen.handle, chosen.owner), guest=True)
-            self._found[chosen.handle] = lane
-        return lane
+            stream = self._open(self._device.driver.on(chosen.handle, chosen.owner), foreign=True)
+            self._found[chosen.handle] = stream
+        return stream
 
-    def open_own(self, handle: int, owner: Any) -> Lane:
+    def open_own(self, handle: int, owner: Any) -> StreamState:
         """The lane of a stream that was just made, which `owner` keeps open."""
         self.sweep()
         with self._adding:
             before = self._found.get(handle)
             if before is not None:  # a guest's stream was destroyed, and its handle given again
                 self.leave(before)
-            lane = self._open(self._device.driver.on(handle, owner), guest=False)
-            self._found[handle] = lane
-        return lane
+            stream = self._open(self._device.driver.on(handle, owner), foreign=False)
+            self._found[handle] = stream
+        return stream
 
-    def _open(self, driver: Driver, guest: bool) -> Lane:
+    def _open(self, driver: Driver, foreign: bool) -> StreamState:
         device = self._device
         timeline = Timeline(driver, device.timeline)
         pool, arenas = Pool(device.heap, timeline), Arenas(device.heap, driver)
-        return Lane(device, driver, timeline, pool, arenas, guest)
+        return StreamState(device, driver, timeline, pool, arenas, foreign)
 
-    def leave(self, lane: Lane) -> None:
+    def leave(self, stream: StreamState) -> None:
         """Leave a lane, whose stream nobody will use any more. Takes no lock: it may be called in
         any thread and at any point.
         """
-        if self._found.get(lane.driver.stream) is lane:
-            self._found.pop(lane.driver.stream, None)
-        self._left[lane] = None
+        if self._found.get(stream.driver.stream) is stream:
+            self._found.pop(stream.driver.stream, None)
+        self._left[stream] = None
 
     def sweep(self) -> None:
         """Let go of lanes that were left and are idle. Waits for no stream, call or thread."""
         if not self._left or not self._sweeping.acquire(blocking=False):
             return
         try:
-            for lane in list(self._left):
+            for stream in list(self._left):
                 executables = self._device.heap.executables
-                if lane.timeline.idle and all(e.leave(lane) for e in executables):
-                    lane.pool.close()
-                    self._left.pop(lane, None)
+                if stream.timeline.idle and all(e.leave(stream) for e in executables):
+                    stream.pool.close()
+                    self._left.pop(stream, None)
         finally:
             self._sweeping.release()

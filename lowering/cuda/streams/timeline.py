@@ -21,7 +21,7 @@ from lowering.cuda.effects.effects import Effects
 from lowering.cuda.effects.print_ring import PrintRing
 from lowering.cuda.effects.progress import Watcher
 from lowering.cuda.interface import Allocation, Driver, Event
-from lowering.cuda.streams.in_flight import Flight
+from lowering.cuda.streams.in_flight import InFlightLaunch
 from lowering.cuda.streams.stop_flag import StopFlag
 from tracegraph import limits
 from tracegraph.errors import DeviceLostError
@@ -45,20 +45,20 @@ class Timeline:
     """The launches of one stream. Threads may use it concurrently.
 
     The streams of a device share a stop flag, the lock that guards it, a watcher, and the ring that
-    programs print through: all belong to the timeline of the device's own stream, the `home`.
+    programs print through: all belong to the timeline of the device's own stream, the `default`.
     """
 
-    def __init__(self, driver: Driver, home: Self | None = None) -> None:
+    def __init__(self, driver: Driver, default: Self | None = None) -> None:
         self.driver = driver
-        self.home = home or self
-        self.watcher: Watcher = home.watcher if home else Watcher(driver)
-        self.stopping: StopFlag = home.stopping if home else StopFlag(driver)
-        self.flights: deque[Flight] = deque()
+        self.default_timeline = default or self
+        self.watcher: Watcher = default.watcher if default else Watcher(driver)
+        self.stopping: StopFlag = default.stopping if default else StopFlag(driver)
+        self.in_flight: deque[InFlightLaunch] = deque()
         self._lock = self.stopping.lock
         self._launched = 0
         self._queued = 0
-        self._unheard: dict[Effects, None] = {}
-        self._speaking: dict[Timeline, None] = {}  # others that stay until they are heard
+        self._undrained: dict[Effects, None] = {}
+        self._undrained_streams: dict[Timeline, None] = {}  # others that stay until they are heard
         self.held: deque[tuple[Event, tuple[Any, ...]]] = deque()
         self._prints: PrintRing | None = None
         with self._lock:
@@ -73,47 +73,51 @@ class Timeline:
     def prints(self) -> PrintRing:
         """The ring through which all programs of the device print."""
         with self._lock:
-            home = self.home
-            if home._prints is None:
-                home._prints = PrintRing.allocate(home.driver)
-            return home._prints
+            default = self.default_timeline
+            if default._prints is None:
+                default._prints = PrintRing.allocate(default.driver)
+            return default._prints
 
     @property
     def busy(self) -> bool:
         """Whether loops may be in flight."""
-        return bool(self.flights)
+        return bool(self.in_flight)
 
     @property
-    def unheard(self) -> bool:
+    def undrained(self) -> bool:
         """Whether launches may have something to say."""
-        return bool(self._unheard)
+        return bool(self._undrained)
 
     @property
     def idle(self) -> bool:
         """Whether all has passed that `hold` was told of, and all loops have ended."""
         with self._lock:
-            self._land(list(takewhile(Flight.passed, self.flights)))
+            self._complete(list(takewhile(InFlightLaunch.passed, self.in_flight)))
             self._let_go()
-            return not self.flights and not self.held
+            return not self.in_flight and not self.held
 
     # Launching
 
     def launch(
-        self, start: Callable[[], None], effects: Effects | None, loops: bool, source: Flight | None
-    ) -> Flight | None:
+        self,
+        start: Callable[[], None],
+        effects: Effects | None,
+        loops: bool,
+        source: InFlightLaunch | None,
+    ) -> InFlightLaunch | None:
         """Launch by `start`; the flight that the results wait for.
 
         `source` is the flight that the arguments wait for.
         """
         self.make_room()
         with self._lock:
-            self._land(list(takewhile(Flight.passed, self.flights)))
+            self._complete(list(takewhile(InFlightLaunch.passed, self.in_flight)))
             self.stopping.await_lowered(self.driver)
             if effects is not None:
                 self.watcher.expect(effects)
-                self._unheard[effects] = None
-                self._stay()
-            self._queued += bool(self.flights)
+                self._undrained[effects] = None
+                self._stay_alive()
+            self._queued += bool(self.in_flight)
             if not loops and not (effects is not None and effects.monitors):
                 start()
                 return source
@@ -124,28 +128,28 @@ class Timeline:
         if self._queued >= MOST_QUEUED:
             self.settle()
 
-    def _launch_loops(self, start: Callable[[], None], effects: Effects | None) -> Flight:
+    def _launch_loops(self, start: Callable[[], None], effects: Effects | None) -> InFlightLaunch:
         """The flight is on record before it starts: an interrupt must not leave loops unseen."""
-        flight = self._new_flight(effects, start)
+        pending = self._new_pending(effects, start)
         try:
             start()
         except Exception:
-            self._land([flight])
+            self._complete([pending])
             raise
-        flight.passed()
+        pending.passed()
         if effects is not None and effects.shows:
-            self.watcher.follow(effects, flight.passed, self.home._prints)
-        return flight
+            self.watcher.follow(effects, pending.passed, self.default_timeline._prints)
+        return pending
 
-    def _new_flight(
+    def _new_pending(
         self, effects: Effects | None = None, start: Callable[[], None] | None = None
-    ) -> Flight:
+    ) -> InFlightLaunch:
         self._launched += 1
-        flight = Flight(self._launched, self.driver.record, effects, start)
-        self.flights.append(flight)
-        return flight
+        pending = InFlightLaunch(self._launched, self.driver.record, effects, start)
+        self.in_flight.append(pending)
+        return pending
 
-    def follow(self, event: Event, other: Timeline) -> Flight | None:
+    def follow(self, event: Event, other: Timeline) -> InFlightLaunch | None:
         """Let this stream wait for an event of another one.
 
         While loops are in flight there, work here has to be waited for as if it had loops, too: the
@@ -157,9 +161,9 @@ class Timeline:
         if not other.busy:
             return None
         with self._lock:
-            flight = self._new_flight()
-            flight.passed()
-            return flight
+            pending = self._new_pending()
+            pending.passed()
+            return pending
 
     def hold(self, event: Event, *owners: Any) -> None:
         """Keep objects until an event of this stream has passed."""
@@ -186,18 +190,18 @@ class Timeline:
             TimeLimitError: the time of a `time_limit` was up; loops were stopped.
             Exception: the first failure of a check in a program.
         """
-        if not self.flights and not self._unheard:
+        if not self.in_flight and not self._undrained:
             self.driver.activate()
             self.driver.synchronize()
             self.let_go()
             return
-        unheard = self._take_unheard()
+        undrained = self._take_undrained()
         try:
             self.settle()
         except BaseException:
-            self._put_back(unheard)
+            self._put_back(undrained)
             raise
-        self._hear(unheard)
+        self._drain(undrained)
 
     def settle(self) -> None:
         """Wait for all that is on the stream; failures are left to be raised by the next `wait`.
@@ -206,7 +210,7 @@ class Timeline:
             TimeLimitError: the time of a `time_limit` was up; loops were stopped.
         """
         self.driver.activate()
-        if self.flights:
+        if self.in_flight:
             self._poll()
         else:
             self.driver.synchronize()
@@ -215,7 +219,7 @@ class Timeline:
     def loops_in_flight(self) -> bool:
         """Whether there are any on the streams of the device."""
         timelines = self.stopping.all()
-        return not all(flight.passed() for t in timelines for flight in list(t.flights))
+        return not all(pending.passed() for t in timelines for pending in list(t.in_flight))
 
     def settle_loops(self) -> None:
         """Wait for the loops in flight on all streams of the device, as `settle` does."""
@@ -225,7 +229,7 @@ class Timeline:
 
     def read(self, target: np.ndarray[Any, Any], pointer: int) -> None:
         """Wait, and copy to a host array. Raises what `wait` does."""
-        if self.flights or self._unheard:
+        if self.in_flight or self._undrained:
             self.wait()
         self.driver.activate()
         self.driver.copy_to_host(target, pointer)
@@ -237,7 +241,7 @@ class Timeline:
         Raises:
             TimeLimitError: as `settle`, where the copy has to wait.
         """
-        if source.nbytes > STAGED_BYTES and self.flights:
+        if source.nbytes > STAGED_BYTES and self.in_flight:
             self.settle()
         if self.driver.copy_to_device(pointer, source):
             self.settle()
@@ -245,14 +249,14 @@ class Timeline:
     def _poll(self) -> None:
         """Wait in Python, where signals are handled."""
         with self._lock:
-            flights, passed = list(self.flights), self.driver.record()
+            in_flight, passed = list(self.in_flight), self.driver.record()
         start, deadline = time.perf_counter(), limits.deadline()
         try:
             while not passed():
                 if deadline is not None and time.monotonic() >= deadline:
                     raise limits.exceeded()
-                if self.home._prints is not None:
-                    self.home._prints.show()
+                if self.default_timeline._prints is not None:
+                    self.default_timeline._prints.show()
                 elapsed = time.perf_counter() - start
                 pause = min(elapsed * SLEEP_SHARE, LONGEST_SLEEP) - WAKING_SECONDS
                 if pause > 0:
@@ -262,15 +266,15 @@ class Timeline:
         except BaseException as reason:
             self.stop(reason)
             raise
-        self._land(flights)
+        self._complete(in_flight)
 
-    def _land(self, flights: list[Flight]) -> None:
+    def _complete(self, in_flight: list[InFlightLaunch]) -> None:
         with self._lock:
-            for flight in flights:
-                if not flight.over:
-                    self.flights.remove(flight)
-                    flight.land()
-            if not self.flights:
+            for pending in in_flight:
+                if not pending.over:
+                    self.in_flight.remove(pending)
+                    pending.complete()
+            if not self.in_flight:
                 self._queued = 0
 
     # Stopping
@@ -278,55 +282,55 @@ class Timeline:
     def stop(self, reason: BaseException) -> None:
         """End all loops in flight on the device, and wait until it is rid of them."""
         self.driver.activate()
-        flights, ended = self.stopping.stop(reason)
+        in_flight, ended = self.stopping.stop(reason)
         try:
             while ended is not None and not ended():
                 time.sleep(LONGEST_SLEEP)
         finally:
-            for flight in flights:
-                if flight.effects is not None:
-                    flight.effects.ignore_failure()
+            for pending in in_flight:
+                if pending.effects is not None:
+                    pending.effects.ignore_failure()
         for timeline in self.stopping.all():
-            timeline._land([flight for flight in flights if flight in timeline.flights])
+            timeline._complete([pending for pending in in_flight if pending in timeline.in_flight])
 
     # Hearing
 
-    def last_words(self) -> list[BaseException]:
+    def drain_errors(self) -> list[BaseException]:
         """Show what launches that are over have left, and return what each would raise."""
         errors: list[BaseException] = []
-        for effects in self._take_unheard():
+        for effects in self._take_undrained():
             try:
-                self._hear({effects: None})
+                self._drain({effects: None})
             except BaseException as error:
                 errors.append(error)
         return errors
 
-    def _take_unheard(self) -> dict[Effects, None]:
+    def _take_undrained(self) -> dict[Effects, None]:
         with self._lock:
-            unheard, self._unheard = self._unheard, {}
-            self.home._speaking.pop(self, None)
-            return unheard
+            undrained, self._undrained = self._undrained, {}
+            self.default_timeline._undrained_streams.pop(self, None)
+            return undrained
 
-    def _put_back(self, unheard: dict[Effects, None]) -> None:
+    def _put_back(self, undrained: dict[Effects, None]) -> None:
         with self._lock:
-            self._unheard = unheard | self._unheard
-            self._stay()
+            self._undrained = undrained | self._undrained
+            self._stay_alive()
 
-    def _stay(self) -> None:
+    def _stay_alive(self) -> None:
         """Live on until all is heard, even if the stream is left."""
-        if self._unheard and self is not self.home:
-            self.home._speaking[self] = None
+        if self._undrained and self is not self.default_timeline:
+            self.default_timeline._undrained_streams[self] = None
 
-    def _hear(self, unheard: dict[Effects, None]) -> None:
+    def _drain(self, undrained: dict[Effects, None]) -> None:
         """Show and raise what launches that are over have left."""
-        if not unheard:
+        if not undrained:
             return
-        remaining = dict(unheard)
+        remaining = dict(undrained)
         try:
-            if self.home._prints is not None:
-                self.home._prints.show()
-                self.home._prints.warn_of_losses()
-            for effects in unheard:
+            if self.default_timeline._prints is not None:
+                self.default_timeline._prints.show()
+                self.default_timeline._prints.warn_of_losses()
+            for effects in undrained:
                 del remaining[effects]
                 self.watcher.finish(effects)
                 effects.raise_failure()

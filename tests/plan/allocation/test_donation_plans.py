@@ -11,7 +11,7 @@ import pytest
 import tracegraph
 from lowering import explain
 from lowering.host.executable import HostExecutable
-from lowering.legalization.pointer_table import bound_in_bodies, with_table
+from lowering.legalization.pointer_table import bound_in_bodies, with_pointer_table
 from lowering.plan.buffer import Buffer
 from lowering.plan.nest_analysis import nest_writes
 from lowering.plan.nodes import LibraryNode, MemcpyNode, WhileNode, walk
@@ -182,9 +182,9 @@ def test_explain_and_memory_tell_what_became_of_donations() -> None:
 def test_where_bodies_take_no_updates_the_argument_is_in_the_table() -> None:
     plan = plan_of(halve, VECTOR, COUNT, donated=(0, 1))
     assert set(bound_in_bodies(plan)) == set(plan.inputs)
-    tabled = with_table(plan)
-    assert set(tabled.tabled) == set(plan.inputs)
-    assert tabled.aliases == plan.aliases
+    indirect = with_pointer_table(plan)
+    assert set(indirect.indirect) == set(plan.inputs)
+    assert indirect.aliases == plan.aliases
 
 
 def test_a_graph_without_nodes_runs() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hand_made_plans import VECTOR, diamond, products, small_input
 
 from lowering.codegen import unit_source
-from lowering.cuda.graph.capture_lock import CaptureTurns
+from lowering.cuda.graph.capture_lock import CaptureLock
 from lowering.cuda.graph.definition import Definition, State
 from lowering.cuda.graph.emit import emit
 from lowering.cuda.graph.placement import place, upload
@@ -138,13 +138,13 @@ def test_a_plan_is_not_emitted_into_a_definition_that_is_complete():
     plan = diamond()
     unit = unit_source(plan)
     constants = upload(plan, backend.device)
-    home = backend.device.home
+    default = backend.device.default_stream
     definition = Definition(backend.device.driver, SlotTable(), plan.name)
     with definition.building() as graph:
-        placement = place(plan, unit, {}, constants, home, definition, graph, share=True)
-        emit(plan, unit, "module", {}, placement, {}, definition, graph, 0, early=True)
+        placement = place(plan, unit, {}, constants, default, definition, graph, share=True)
+        emit(plan, unit, "module", {}, placement, {}, definition, graph, 0, pdl=True)
     with pytest.raises(FrozenSlotsError):
-        emit(plan, unit, "module", {}, placement, {}, definition, graph, 0, early=True)
+        emit(plan, unit, "module", {}, placement, {}, definition, graph, 0, pdl=True)
     assert len(graph.nodes) == len(plan.graph.nodes)
     assert definition.state == "frozen"
 
@@ -382,20 +382,20 @@ def test_a_build_that_is_collected_during_a_capture_is_given_up_and_the_capture_
 
 
 def test_threads_take_turns_to_capture_and_one_thread_does_not_wait_for_itself():
-    turns, order = CaptureTurns(), []
+    lock, order = CaptureLock(), []
 
     def other():
-        with turns.turn():
+        with lock.hold():
             order.append("other")
 
-    with turns.turn():
+    with lock.hold():
         thread = threading.Thread(target=other)
         thread.start()
-        with pytest.raises(NestedCaptureError), turns.turn():
+        with pytest.raises(NestedCaptureError), lock.hold():
             pass
         order.append("first")
     thread.join()
-    with turns.turn():
+    with lock.hold():
         assert order == ["first", "other"]
 
 

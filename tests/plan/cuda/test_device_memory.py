@@ -115,8 +115,8 @@ def test_what_must_keep_its_value_is_never_shared():
 
 def test_no_more_than_a_share_of_the_device_is_kept():
     pool = Pool(Heap(Timeline(RecordingDriver(memory=64 * MIB))))
-    leases = [pool.take(MIB) for _ in range(40)]
-    del leases
+    temporaries = [pool.take(MIB) for _ in range(40)]
+    del temporaries
     assert pool.free_bytes == 64 * MIB * KEPT_SHARE
     others = [pool.take(2 * MIB) for _ in range(6)]
     del others
@@ -251,7 +251,7 @@ def test_an_executable_in_use_is_not_evicted(device, set_budget):
     a(array(device))
     (resident,) = residents.living()
     executable = resident.compiled.executable
-    with executable._home.lock:
+    with executable._default_graph.lock:
         set_budget(0)
         assert a.stats()["evictions"] == 0
     set_budget(0)
@@ -307,7 +307,7 @@ def test_free_memory_is_given_back_before_anything_is_evicted(device):
     del large
 
 
-def lent(device, nbytes, double):
+def deferred(device, nbytes, double):
     """The driver of a stream on which a function still reads an array, which was dropped."""
     x = array(device, nbytes)
     with tracegraph.stream(7):
@@ -320,7 +320,7 @@ def lent(device, nbytes, double):
 
 def test_what_was_lent_to_another_stream_is_waited_for_when_memory_is_short(device):
     double = tracegraph.jit(lambda x: x * 2, device="cuda:0")
-    lent(device, 8 * MIB, double)
+    deferred(device, 8 * MIB, double)
     assert device.memory_stats()["arrays"] >= 8 * MIB
     array(device, 60 * MIB)
     assert double.stats()["evictions"] == 0
@@ -328,7 +328,7 @@ def test_what_was_lent_to_another_stream_is_waited_for_when_memory_is_short(devi
 
 def test_what_another_stream_has_read_is_not_counted_among_arrays(device):
     double = tracegraph.jit(lambda x: x * 2, device="cuda:0")
-    lent(device, 8 * MIB, double).synchronize()
+    deferred(device, 8 * MIB, double).synchronize()
     stats = device.memory_stats()
     assert stats["arrays"] == 0
     assert stats["cached"] >= 8 * MIB

@@ -20,8 +20,8 @@ from lowering.cuda.graph.cublas import WORKSPACE_BYTES
 from lowering.cuda.memory.graph_memory import GRANULE
 from lowering.cuda.streams.owned_stream import OwnedStream
 from lowering.host import arena
-from lowering.legalization import legalize as ladder
 from lowering.legalization.features import Features
+from lowering.legalization.legalize import legalize, needed_features
 from lowering.testing.recording_driver import RecordingBackend, RecordingDriver
 from tracegraph.errors import OutOfMemoryError
 from tracegraph.staging import executable_cache as residents
@@ -81,11 +81,11 @@ def test_an_executable_holds_no_scratch():
     backend = RecordingBackend()
     kept, idle = backend.compile(products()), backend.compile(products_per_launch())
     assert backend.device.memory_stats()["arenas"] == sum(
-        memory.nbytes for memory in kept._home.memory
+        memory.nbytes for memory in kept._default_graph.memory
     )
-    assert idle._home.memory == ()
+    assert idle._default_graph.memory == ()
     assert sum(kept.pieces().values()) - sum(idle.pieces().values()) >= WORKSPACE_BYTES
-    assert idle.slots.nbytes == kept.slots.nbytes - kept._home.memory[0].nbytes
+    assert idle.slots.nbytes == kept.slots.nbytes - kept._default_graph.memory[0].nbytes
     table = str(idle.slots)
     assert "arena" not in table
     assert "library workspace" not in table
@@ -107,7 +107,7 @@ def test_a_plan_without_scratch_has_no_memory_nodes():
     executable = backend.compile(plan)
     executable(arguments_of(executable))
     assert [node.kind for node in backend.device.driver.graphs[0].nodes] == ["kernel"]
-    assert executable._home.plain
+    assert executable._default_graph.plain
 
 
 def test_one_executable_serves_calls_with_other_addresses():
@@ -159,9 +159,9 @@ def test_launches_that_the_host_drives_keep_their_scratch():
 
 
 def test_memory_nodes_are_asked_for_where_they_are_wanted():
-    assert "memory_nodes" not in ladder.needed(products())
-    assert "memory_nodes" in ladder.needed(products_per_launch())
-    assert ladder.fit(products_per_launch(), Features()).per_launch
+    assert "memory_nodes" not in needed_features(products())
+    assert "memory_nodes" in needed_features(products_per_launch())
+    assert legalize(products_per_launch(), Features()).per_launch
 
 
 # ---- room ----

@@ -18,7 +18,7 @@ from hand_made_plans import (
 )
 
 import tracegraph
-from lowering.cuda.streams.shutdown import finish
+from lowering.cuda.streams.shutdown import shut_down
 from lowering.plan.buffer import Buffer
 from lowering.plan.owners import Slot
 from lowering.testing.recording_driver import InjectedError, RecordingBackend, RecordingDriver
@@ -235,12 +235,12 @@ def test_loops_that_nobody_waits_for_are_stopped_at_the_end_of_the_process():
     driver.busy = True
     results = executable([backend.device.pool.buffer(t) for t in executable.plan.in_types])
     assert not driver.count("raise_flag")
-    finish(backend.device.timeline)
+    shut_down(backend.device.timeline)
     assert driver.count("raise_flag") == 1
     assert not driver.busy
     with pytest.raises(tracegraph.errors.StoppedError, match="SystemExit"):
         results[0].to_host()
-    finish(backend.device.timeline)
+    shut_down(backend.device.timeline)
     assert driver.count("raise_flag") == 1
 
 

@@ -47,7 +47,7 @@ def test_edges_between_kernels_alone_are_programmatic():
         _, driver, _ = build(example)
         for node in driver.graphs[0].walk():
             kernels = {before for before in node.dependencies if before.kind == "kernel"}
-            assert node.early == (kernels if node.kind == "kernel" else set())
+            assert node.pdl == (kernels if node.kind == "kernel" else set())
 
 
 def test_without_programmatic_edges_there_are_the_same_of_the_other_kind():
@@ -56,7 +56,7 @@ def test_without_programmatic_edges_there_are_the_same_of_the_other_kind():
         RecordingBackend(driver, **options).compile(diamond())
         (graph,) = driver.graphs
         assert graph.edges == diamond().graph.edges
-        assert any(node.early for node in graph.nodes) == (not options)
+        assert any(node.pdl for node in graph.nodes) == (not options)
 
 
 def test_conditionals_nest_as_in_the_plan_and_conditions_belong_to_their_graph():

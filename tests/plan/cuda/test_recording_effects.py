@@ -224,12 +224,12 @@ def test_a_failure_of_a_stopped_launch_is_dropped(bench, interrupted):
 
 
 def test_what_was_not_waited_for_is_heard_at_the_end(bench):
-    ending.finish(bench.device.timeline)
+    ending.shut_down(bench.device.timeline)
     bench.loop([bench.array()])
     bench.words()[0] = 1
     with pytest.raises(StepLimitError):
-        ending.finish(bench.device.timeline)
-    ending.finish(bench.device.timeline)
+        ending.shut_down(bench.device.timeline)
+    ending.shut_down(bench.device.timeline)
 
 
 def test_many_launches_behind_a_loop_wait_where_signals_are_handled(bench, monkeypatch):

@@ -86,10 +86,10 @@ def test_a_call_that_fails_anywhere_is_made_good_by_the_next():
 def test_memory_comes_back_to_the_pool_and_is_freed_when_there_is_no_more():
     driver = RecordingDriver()
     pool = Pool(Heap(Timeline(driver)))
-    lease = pool.take(1000)
+    pooled = pool.take(1000)
     assert pool.free_bytes == 0
-    address = lease.pointer
-    del lease
+    address = pooled.pointer
+    del pooled
     assert pool.free_bytes == 1024
     assert pool.take(900).pointer == address
     fails = iter([True, False])

@@ -11,10 +11,10 @@ import pytest
 from hand_made_plans import LINE, VECTOR, copy_kernel, diamond, effects, plan
 
 import tracegraph
-from lowering.cuda.memory.cross_stream import Loan
+from lowering.cuda.memory.cross_stream import CrossStreamUse
 from lowering.cuda.memory.pool import CudaBuffer
-from lowering.cuda.streams.exclusive_use import LastUse
-from lowering.cuda.streams.stream_table import Lanes
+from lowering.cuda.streams.exclusive_use import ExclusiveUse
+from lowering.cuda.streams.stream_table import StreamTable
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import Kernel, PrintedArray, PrintNest
 from lowering.plan.nodes import KernelNode
@@ -57,10 +57,10 @@ class LateDriver(RecordingDriver):
 
     def _launch(self, executable):
         owner, plan = next(
-            (instance, made.plan)
+            (graph, made.plan)
             for made in self.executables
-            for instance in list(made._instances.values())
-            if instance.replicas.current.executable is executable
+            for graph in list(made._graphs.values())
+            if graph.replicas.current.executable is executable
         )
         count = len(plan.inputs)
         bound = owner.replicas.current.bound
@@ -201,23 +201,28 @@ def test_no_memory_is_overwritten_while_another_stream_uses_it(seed):
 
 
 def test_scratch_of_all_streams_in_one_place_is_found(monkeypatch):
-    opened = Lanes._open
+    opened = StreamTable._open
 
-    def sharing(self, driver, guest):
-        return replace(opened(self, driver, guest), arenas=self._device.home.arenas)
+    def sharing(self, driver, foreign):
+        return replace(opened(self, driver, foreign), arenas=self._device.default_stream.arenas)
 
-    monkeypatch.setattr(Lanes, "_open", sharing)
+    monkeypatch.setattr(StreamTable, "_open", sharing)
     assert unordered(run_at_random(0)) is not None
 
 
 def test_other_streams_must_be_done_with_it(monkeypatch):
-    monkeypatch.setattr(Loan, "over", True)
+    monkeypatch.setattr(CrossStreamUse, "over", True)
     assert unordered(run_at_random(0, in_place=4)) is not None
 
 
 @pytest.mark.parametrize(
     ("owner", "name"),
-    [(LateDriver, "wait"), (LastUse, "enter"), (CudaBuffer, "used_at"), (CudaBuffer, "lend")],
+    [
+        (LateDriver, "wait"),
+        (ExclusiveUse, "enter"),
+        (CudaBuffer, "used_at"),
+        (CudaBuffer, "awaited_by"),
+    ],
 )
 def test_each_precaution_is_needed(owner, name, monkeypatch):
     monkeypatch.setattr(owner, name, lambda self, other: None)
@@ -290,7 +295,7 @@ def test_a_stop_reaches_other_streams():
         bench.run(loop, [bench.array()], stream)
         bench.run(bench.executables[0], [bench.array()], stream)
     with tracegraph.stream(8):
-        bench.device.lanes.of(current_stream()).driver.busy = True
+        bench.device.streams.of(current_stream()).driver.busy = True
         endless = loop([bench.array()])[0]
     dependent = bench.run(bench.executables[0], [endless], 9)
     independent = bench.run(bench.executables[1], [bench.array()], None)
@@ -310,7 +315,7 @@ def test_memory_of_a_forgotten_stream():
     kept = bench.run(bench.executables[0], [x], 1000)
     for handle in range(100, 300):
         bench.run(bench.executables[0], [x], handle)
-    assert len(bench.device.lanes) < 100
+    assert len(bench.device.streams) < 100
     assert kept.to_host().shape == VECTOR.shape
     del kept, x
     gc.collect()

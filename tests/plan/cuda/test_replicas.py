@@ -18,7 +18,7 @@ from hand_made_plans import (
 )
 from interrupts import InterruptError, interrupt_after, interrupted
 
-from lowering.cuda.calls import stream_graph as instance
+from lowering.cuda.calls import stream_graph
 from lowering.cuda.calls.replicas import MOST, UPDATES_PER_NODE
 from lowering.plan.buffer import Buffer
 from lowering.testing.recording_driver import InjectedError, RecordingBackend, RecordingDriver
@@ -133,7 +133,7 @@ def launches(made, seed):
 def test_the_device_sees_what_it_sees_with_one_executable(make, seed, monkeypatch):
     launched, executables = launches(make(), seed)
     assert executables > 1
-    monkeypatch.setattr(instance, "MOST", 1)
+    monkeypatch.setattr(stream_graph, "MOST", 1)
     assert launches(make(), seed) == (launched, 1)
 
 

@@ -21,7 +21,7 @@ import lowering
 import tracegraph
 from lowering.cuda.memory.pool import size_class
 from lowering.cuda.streams.owned_stream import OwnedStream
-from lowering.cuda.streams.stream_table import MOST_GUESTS
+from lowering.cuda.streams.stream_table import MOST_FOREIGN
 from lowering.testing.recording_driver import InjectedError, RecordingBackend, RecordingDriver
 from tracegraph.errors import ClosedError, TimeLimitError
 
@@ -62,11 +62,11 @@ def test_a_stream_gets_a_graph_at_its_first_call_and_code_and_constants_are_shar
             run(executable, stream)
     assert driver.count("load") == 1
     assert driver.count("instantiate") == 3
-    home, *others = driver.graphs
+    default, *others = driver.graphs
     for graph in others:
-        assert graph.edges == home.edges
-        assert graph.nodes[3].values[1] == home.nodes[3].values[1]  # the constant
-        assert graph.nodes[0].values[0] != home.nodes[0].values[0]  # the small inputs
+        assert graph.edges == default.edges
+        assert graph.nodes[3].values[1] == default.nodes[3].values[1]  # the constant
+        assert graph.nodes[0].values[0] != default.nodes[0].values[0]  # the small inputs
 
 
 def test_a_function_is_built_once_for_all_streams(monkeypatch, backend, driver):
@@ -127,10 +127,10 @@ def test_executables_share_the_scratch_of_a_stream_and_streams_share_none(backen
     run(one, 8), run(other, 8), run(one, 9)
     assert device.memory_stats()["arenas"] == 3 * ARENA
     arenas = [
-        {memory.pointer for memory in made._instances[lane].memory}
-        for lane in device.lanes
+        {memory.pointer for memory in made._graphs[stream].memory}
+        for stream in device.streams
         for made in (one, other)
-        if lane in made._instances
+        if stream in made._graphs
     ]
     assert arenas[0] == arenas[1]
     assert arenas[2] == arenas[3]
@@ -146,9 +146,9 @@ def test_a_larger_need_on_one_stream_leaves_the_others(backend, device):
     run(one, 8)
     large = backend.compile(products())
     run(other, 8)
-    assert one._home.memory != large._home.memory
-    lane = next(lane for lane in device.lanes if not lane.is_home)
-    assert one._instances[lane].memory == other._instances[lane].memory
+    assert one._default_graph.memory != large._default_graph.memory
+    stream = next(stream for stream in device.streams if not stream.is_default)
+    assert one._graphs[stream].memory == other._graphs[stream].memory
 
 
 def test_closing_closes_the_graphs_of_all_streams(backend, driver):
@@ -182,7 +182,7 @@ def test_closing_waits_for_streams_in_use_unless_time_is_up(backend, driver):
 def test_what_a_call_on_some_stream_is_using_is_not_evicted(backend):
     executable = backend.compile(diamond())
     run(executable, 8)
-    away = list(executable._instances.values())[-1]
+    away = list(executable._graphs.values())[-1]
     with away.lock:
         assert not executable.close_idle()
     assert not executable.closed
@@ -205,11 +205,11 @@ def test_a_stream_takes_its_graphs_and_memory_with_it(backend, device, driver):
     stream = OwnedStream(device)
     run(executable, stream), run(executable, stream)
     held = device.memory_stats()
-    assert (held["arenas"], held["cached"] > 0, len(device.lanes)) == (2 * ARENA, True, 2)
+    assert (held["arenas"], held["cached"] > 0, len(device.streams)) == (2 * ARENA, True, 2)
     del stream
     forget(driver)
     left = device.memory_stats()
-    assert (left["arenas"], left["cached"], len(device.lanes)) == (ARENA, 0, 1)
+    assert (left["arenas"], left["cached"], len(device.streams)) == (ARENA, 0, 1)
     assert len(driver.live_executables) == 1
     assert executable.stats()["launches"] == 2
     executable(arguments_of(executable))
@@ -220,8 +220,8 @@ def test_a_stream_whose_loops_run_is_left_without_waiting(backend, device, drive
     loop = backend.compile(nested_loops())
     stream = OwnedStream(device)
     run(loop, stream)
-    lane = driver.streams[-1]
-    lane.busy = True
+    own = driver.streams[-1]
+    own.busy = True
     run(loop, stream)
     held = device.memory_stats()["arenas"]
     del stream
@@ -230,10 +230,10 @@ def test_a_stream_whose_loops_run_is_left_without_waiting(backend, device, drive
     loop(arguments_of(loop))
     assert device.memory_stats()["arenas"] == held
     assert len(driver.live_executables) == 2
-    lane.busy = False
+    own.busy = False
     run(loop, other)
     forget(driver)
-    assert len(device.lanes) == 2
+    assert len(device.streams) == 2
     assert len(driver.live_executables) == 2
 
 
@@ -249,8 +249,8 @@ def test_loops_on_a_stream_that_was_left_can_be_stopped(backend, device, driver)
         loop.close()
     with pytest.raises(tracegraph.errors.StoppedError):
         result.to_host()
-    device.lanes.sweep()
-    assert len(device.lanes) == 1
+    device.streams.sweep()
+    assert len(device.streams) == 1
 
 
 def test_results_keep_their_stream_open(backend, device, driver):
@@ -260,8 +260,8 @@ def test_results_keep_their_stream_open(backend, device, driver):
     (result,) = run(executable, stream)
     del stream
     gc.collect()
-    device.lanes.sweep()
-    assert len(device.lanes) == 1
+    device.streams.sweep()
+    assert len(device.streams) == 1
     assert result.to_host().shape == VECTOR.shape
     assert raw() is not None
     driver.streams.clear()  # the log's own references
@@ -274,7 +274,7 @@ def test_results_keep_their_stream_open(backend, device, driver):
 def test_a_launch_on_a_stream_outlives_its_executable(backend, device, driver, way):
     executable = backend.compile(diamond())
     (x,) = run(executable, 8)
-    slots = weakref.ref(list(executable._instances.values())[-1].definition.slots)
+    slots = weakref.ref(list(executable._graphs.values())[-1].definition.slots)
     driver.streams[-1].busy = True
     run(executable, 8, [x] if way == "quick" else None)
     del executable
@@ -296,8 +296,8 @@ def test_what_others_still_read_is_not_freed_with_its_stream(backend, device, dr
     reader.busy = True
     run(executable, 8, [made])
     del stream
-    device.lanes.sweep()
-    assert len(device.lanes) == 2
+    device.streams.sweep()
+    assert len(device.streams) == 2
     del made
     gc.collect()
     device.heap.release()
@@ -312,28 +312,28 @@ def test_what_a_program_reports_is_heard_after_its_stream_was_left(backend, devi
     stream = OwnedStream(device)
     run(reporting, stream)
     timeline = weakref.ref(driver_timeline(device))
-    list(reporting._instances.values())[-1]._effects._mailbox._words[0] = 1
+    list(reporting._graphs.values())[-1]._effects._mailbox._words[0] = 1
     del stream
     gc.collect()
-    device.lanes.sweep()
-    assert len(device.lanes) == 1
+    device.streams.sweep()
+    assert len(device.streams) == 1
     with pytest.raises(tracegraph.errors.StepLimitError):
         timeline().wait()
-    assert not device.timeline._speaking
+    assert not device.timeline._undrained_streams
 
 
 def driver_timeline(device):
-    return next(lane.timeline for lane in device.lanes if not lane.is_home)
+    return next(stream.timeline for stream in device.streams if not stream.is_default)
 
 
 def test_idle_streams_of_other_libraries_are_left_when_there_are_many(backend, device, driver):
     executable = backend.compile(diamond())
-    for handle in range(100, 100 + 3 * MOST_GUESTS):
+    for handle in range(100, 100 + 3 * MOST_FOREIGN):
         run(executable, handle)
     forget(driver)
-    assert len(device.lanes) <= MOST_GUESTS + 1
-    assert len(driver.live_executables) <= MOST_GUESTS + 1
-    assert executable.stats()["launches"] == 3 * MOST_GUESTS
+    assert len(device.streams) <= MOST_FOREIGN + 1
+    assert len(driver.live_executables) <= MOST_FOREIGN + 1
+    assert executable.stats()["launches"] == 3 * MOST_FOREIGN
 
 
 def test_a_handle_that_is_given_again_is_another_stream(backend, device, driver, monkeypatch):
@@ -349,32 +349,32 @@ def test_a_handle_that_is_given_again_is_another_stream(backend, device, driver,
 def test_a_stream_is_not_let_go_of_in_the_middle_of_a_call(backend, device):
     executable = backend.compile(diamond())
     run(executable, 8)
-    lane, instance = list(executable._instances.items())[-1]
-    with instance.lock:
-        device.lanes.leave(lane)
-        device.lanes.leave(lane)
-        device.lanes.sweep()
-        assert lane in executable._instances
-    device.lanes.sweep()
-    device.lanes.leave(lane)
-    device.lanes.sweep()
-    assert list(device.lanes) == [device.home]
-    assert list(executable._instances) == [device.home]
+    stream, graph = list(executable._graphs.items())[-1]
+    with graph.lock:
+        device.streams.leave(stream)
+        device.streams.leave(stream)
+        device.streams.sweep()
+        assert stream in executable._graphs
+    device.streams.sweep()
+    device.streams.leave(stream)
+    device.streams.sweep()
+    assert list(device.streams) == [device.default_stream]
+    assert list(executable._graphs) == [device.default_stream]
 
 
 def test_a_stream_that_is_let_go_of_just_before_a_call_is_opened_again(backend, device):
     executable = backend.compile(diamond())
     run(executable, 8)
-    lane, call = list(executable._calls.items())[-1]
+    stream, call = list(executable._calls.items())[-1]
 
     def left_just_before(*given):
-        device.lanes.leave(lane)
-        device.lanes.sweep()
+        device.streams.leave(stream)
+        device.streams.sweep()
         return call(*given)
 
-    executable._calls[lane] = left_just_before
+    executable._calls[stream] = left_just_before
     run(executable, 8)
-    assert lane not in executable._calls
+    assert stream not in executable._calls
     assert executable.stats()["launches"] == 2
 
 
@@ -384,8 +384,8 @@ def test_a_stream_is_left_after_its_executables_were_closed(backend, device):
     run(executable, stream)
     executable.close()
     del stream
-    device.lanes.sweep()
-    assert list(device.lanes) == [device.home]
+    device.streams.sweep()
+    assert list(device.streams) == [device.default_stream]
 
 
 def test_threads_that_call_first_on_a_stream_make_one_graph(backend, driver):

@@ -11,8 +11,8 @@ from forced import FORCED, on_host, scheduled
 
 import tracegraph
 from lowering.backends.registry import target_of
-from lowering.legalization import legalize as ladder
 from lowering.legalization.features import Features
+from lowering.legalization.legalize import legalize, needed_features
 from lowering.plan.explain import explain
 from lowering.plan.kernel import SetCondition
 from lowering.plan.nest_analysis import nest_signals
@@ -444,23 +444,23 @@ def test_schedules_set_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_device_needs_less_where_branches_are_predicated() -> None:
-    assert "conditional_nodes" in ladder.needed(bare(choose, FLAG, VECTOR))
-    assert ladder.needed(plan_of(choose, FLAG, VECTOR)) == ("programmatic_edges",)
+    assert "conditional_nodes" in needed_features(bare(choose, FLAG, VECTOR))
+    assert needed_features(plan_of(choose, FLAG, VECTOR)) == ("programmatic_edges",)
 
 
 def test_the_host_may_drive_what_is_unrolled() -> None:
     plan = scheduled(bare(halve, VECTOR), Choices(loops="unrolled", unroll=2))
-    driven = ladder.fit(plan, Features(conditional_nodes=False))
+    driven = legalize(plan, Features(conditional_nodes=False))
     assert [row[1] for row in rows(driven)] == ["host-driven, unrolled x2"]
 
 
-def test_steps_of_the_ladder_keep_predicates() -> None:
+def test_legalization_keeps_predicates() -> None:
     def run(p: Any, n: Any, x: Any) -> Any:
         x = fori_loop(0, n, lambda i, y: choose(p, y) + x, x)
         return cond(p, lambda x: x @ x, lambda x: x + 1, x)
 
     plan = plan_of(run, FLAG, NUMBER, ArrayType("float64", (4, 4)))
-    fitted = ladder.fit(plan, Features(body_updates=False))
+    fitted = legalize(plan, Features(body_updates=False))
 
     def guards(plan: Plan) -> list[int]:
         kernels = [node.kernel for node in walk(plan.graph) if isinstance(node, KernelNode)]

@@ -1,4 +1,4 @@
-"""Blueprint: what the graphs of one Plan have in common, whatever stream each of them is for."""
+"""CompiledPlan: what the graphs of a Plan for all streams share: code, constants, features."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lowering.cuda.graph.pointer_table import table_source
 from lowering.cuda.graph.small_inputs import ValueSlot, load_source, value_slots
 from lowering.cuda.memory.pool import interned, size_class
 from lowering.legalization.features import Features, probed
-from lowering.legalization.legalize import fit, needed
+from lowering.legalization.legalize import legalize, needed_features
 from lowering.plan.buffer import Buffer
 from lowering.plan.nodes import MemcpyNode, WhileNode, walk
 from lowering.plan.plan import Plan
@@ -23,11 +23,11 @@ from tracegraph.ir.types import ArrayType
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Blueprint:
-    """A Plan with its code on a device.
+class CompiledPlan:
+    """A Plan with its code and constants on a device.
 
-    `plan` is made fit for what the device's graphs can do, its `features`; `values` are the slots
-    of inputs that may be passed by value.
+    `plan` is legalized for the device's `features`; `values` are the slots of inputs that may be
+    passed by value.
     """
 
     plan: Plan
@@ -39,9 +39,29 @@ class Blueprint:
     code_bytes: int
     constants: Constants
 
+    @classmethod
+    def compile(cls, plan: Plan, device: OpenDevice) -> CompiledPlan:
+        """Find what the device can do, compile all kernels, and upload the constants.
+
+        Raises:
+            RuntimeError: the kernels do not compile.
+            OutOfMemoryError: the device has not enough memory.
+        """
+        features = probed(needed_features(plan), device.supports)
+        plan = legalize(plan, features)
+        unit = unit_source(plan)
+        source = plan_source(plan, unit)
+        if not features.conditional_nodes:
+            source = STORED_CONDITIONS + source
+        code = device.compile(source)
+        module, code_bytes = device.driver.load(code), device.code_bytes(code)
+        values = small_inputs(plan, unit)
+        constants = upload(plan, device)
+        return cls(plan, device, features, unit, values, module, code_bytes, constants)
+
     @property
     def loops(self) -> bool:
-        """Whether its graphs may run for ever."""
+        """Whether its graphs have WHILE nodes."""
         return self.features.conditional_nodes and any(
             isinstance(node, WhileNode) for node in walk(self.plan.graph)
         )
@@ -62,26 +82,6 @@ class Blueprint:
         return 8 * sum(len(kernel.parameters) for kernel in self.unit.kernels.values())
 
 
-def draw(plan: Plan, device: OpenDevice) -> Blueprint:
-    """Find what the device can do, compile all kernels, and upload the constants.
-
-    Raises:
-        RuntimeError: the kernels do not compile.
-        OutOfMemoryError: the device has not enough memory.
-    """
-    features = probed(needed(plan), device.supports)
-    plan = fit(plan, features)
-    unit = unit_source(plan)
-    source = plan_source(plan, unit)
-    if not features.conditional_nodes:
-        source = STORED_CONDITIONS + source
-    code = device.compile(source)
-    module, code_bytes = device.driver.load(code), device.code_bytes(code)
-    values = small_inputs(plan, unit)
-    constants = upload(plan, device)
-    return Blueprint(plan, device, features, unit, values, module, code_bytes, constants)
-
-
 def small_inputs(plan: Plan, unit: Unit) -> dict[Buffer, ValueSlot]:
     """The inputs that may be passed by value, among those that some kernel reads."""
     read = {buffer for code in unit.kernels.values() for buffer in code.buffers}
@@ -96,7 +96,7 @@ def plan_source(plan: Plan, unit: Unit) -> str:
     parts = (
         unit.source,
         load_source(list(small_inputs(plan, unit).values())),
-        table_source(plan.tabled),
+        table_source(plan.indirect),
         COPY_SOURCE if copies else "",
     )
     return "\n".join(part for part in parts if part)

@@ -68,11 +68,11 @@ def test_nodes_that_find_addresses_in_the_table_come_after_it(backend):
 def test_the_table_is_told_among_what_nodes_keep(backend):
     executable = compiled(backend)
     (root,) = [node for node in executable.slots.nodes if node.name == table.TABLE_KERNEL]
-    nbytes = table.table_bytes(executable.plan.tabled)
+    nbytes = table.table_bytes(executable.plan.indirect)
     assert [slot.nbytes for slot in root.slots if slot.what == "address table"] == [nbytes]
     readers = [n for n in executable.slots.nodes if "address table" in {s.what for s in n.slots}]
     assert len(readers) > 1
-    assert "test_table.py" in root.lines
+    assert "test_pointer_table.py" in root.lines
 
 
 def test_a_long_table_is_written_by_several_nodes(backend, monkeypatch):
@@ -84,7 +84,7 @@ def test_a_long_table_is_written_by_several_nodes(backend, monkeypatch):
 
     executable = compiled(backend, total, 7)
     made = roots(backend)
-    assert len(made) == len(table.parts(executable.plan.tabled)) == 3
+    assert len(made) == len(table.parts(executable.plan.indirect)) == 3
     assert {len(root.values) for root in made} == {1 + 3}
     starts = [root.values[0] for root in made]
     assert np.diff(starts).tolist() == [3 * 8, 3 * 8]
@@ -105,5 +105,5 @@ def test_exported_graphs_have_fixed_addresses_in_their_table(backend):
 def test_where_bodies_take_updates_there_is_no_table():
     backend = RecordingBackend()
     executable = compiled(backend)
-    assert executable.plan.tabled == ()
+    assert executable.plan.indirect == ()
     assert roots(backend) == []

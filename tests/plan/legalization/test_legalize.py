@@ -15,9 +15,9 @@ from running import assert_case_agrees, lowered
 import tracegraph
 from lowering.codegen import TableEntry, unit_source
 from lowering.host.executable import HostExecutable
-from lowering.legalization import legalize as ladder
 from lowering.legalization.features import Features, declared, override, probed
-from lowering.legalization.pointer_table import bound_in_bodies, with_table
+from lowering.legalization.legalize import legalize, needed_features
+from lowering.legalization.pointer_table import bound_in_bodies, with_pointer_table
 from lowering.plan.buffer import Buffer
 from lowering.plan.explain import explain
 from lowering.plan.graph_edit import chain, single
@@ -35,7 +35,7 @@ def fitted(features: Features, **options: Any) -> Callable[..., Any]:
 
     def run(function: Any, *arguments: Any) -> Any:
         stage = lowered(function, *arguments)
-        plan = ladder.fit(stage.plan, features)
+        plan = legalize(stage.plan, features)
         assert_fits(plan, features)
         executable = HostExecutable(plan, **options)
         leaves = executable(tree.leaves(arguments))
@@ -47,7 +47,7 @@ def fitted(features: Features, **options: Any) -> Callable[..., Any]:
 
 
 def assert_fits(plan: Plan, features: Features) -> None:
-    for feature in ladder.needed(plan):
+    for feature in needed_features(plan):
         assert getattr(features, feature), f"the plan still needs {feature}"
 
 
@@ -78,20 +78,20 @@ def test_bodies_find_arguments_by_a_table_where_they_take_no_updates() -> None:
         return tracegraph.fori_loop(0, n, lambda i, c: c + y * x.sum(), x) + y
 
     plan = plan_of(loop, np.ones(40), np.ones(40), 3)
-    tabled = bound_in_bodies(plan)
-    assert {b.space for b in tabled} >= {"input"}
-    rewritten = ladder.fit(plan, Features(body_updates=False))
-    assert rewritten.tabled == tabled
-    assert "body_updates" not in ladder.needed(rewritten)
-    assert f"addresses by table in bodies: {', '.join(map(str, tabled))}" in str(rewritten)
+    indirect = bound_in_bodies(plan)
+    assert {b.space for b in indirect} >= {"input"}
+    rewritten = legalize(plan, Features(body_updates=False))
+    assert rewritten.indirect == indirect
+    assert "body_updates" not in needed_features(rewritten)
+    assert f"pointer table in bodies: {', '.join(map(str, indirect))}" in str(rewritten)
     unit = unit_source(rewritten)
     inside = {n for node in rewritten.graph.nodes for b in node.bodies for n in walk(b)}
     for node, code in unit.kernels.items():
-        direct = {p for p in code.parameters if isinstance(p, Buffer)} & set(tabled)
+        direct = {p for p in code.parameters if isinstance(p, Buffer)} & set(indirect)
         entries = {p.buffer for p in code.parameters if isinstance(p, TableEntry)}
-        assert entries <= set(tabled)
+        assert entries <= set(indirect)
         assert not (direct if node in inside else entries)
-        assert code.buffers >= node.accessed_buffers & set(tabled)
+        assert code.buffers >= node.accessed_buffers & set(indirect)
 
 
 def test_copies_in_bodies_are_kernels_that_find_addresses_by_the_table() -> None:
@@ -101,8 +101,8 @@ def test_copies_in_bodies_are_kernels_that_find_addresses_by_the_table() -> None
     outer = WhileNode(0, chain([single(MemcpyNode(out, x)), single(inner)]))
     graph = chain([single(MemcpyNode(out, x)), single(outer)])
     plan = Plan("copies", graph, (x, y), (out,), (), {}, 0, 2)
-    rewritten = with_table(plan)
-    assert rewritten.tabled == (x, y, out)
+    rewritten = with_pointer_table(plan)
+    assert rewritten.indirect == (x, y, out)
     kinds = [type(node) for node in walk(rewritten.graph)]
     assert kinds == [MemcpyNode, WhileNode, KernelNode, WhileNode, KernelNode]
     copies = [node for node in walk(rewritten.graph) if isinstance(node, KernelNode)]
@@ -112,18 +112,18 @@ def test_copies_in_bodies_are_kernels_that_find_addresses_by_the_table() -> None
 
 def test_a_plan_that_needs_nothing_is_not_rewritten() -> None:
     plan = plan_of(lambda x: np.sin(x), np.ones(3))
-    assert ladder.needed(plan) == ("programmatic_edges",)
+    assert needed_features(plan) == ("programmatic_edges",)
     nothing = Features(
         conditional_nodes=True,
         body_updates=False,
         programmatic_edges=False,
     )
-    assert ladder.fit(plan, nothing) is plan
+    assert legalize(plan, nothing) is plan
 
 
 def test_without_conditional_nodes_the_plan_is_for_the_host_to_drive() -> None:
     plan = plan_of(choose, 1, np.ones(3))
-    driven = ladder.fit(plan, Features(conditional_nodes=False))
+    driven = legalize(plan, Features(conditional_nodes=False))
     assert driven.node_counts == plan.node_counts
     assert explain(driven).count("host-driven") == 2
 
@@ -131,16 +131,16 @@ def test_without_conditional_nodes_the_plan_is_for_the_host_to_drive() -> None:
 def test_the_table_of_control_flow_says_which_way_was_taken() -> None:
     plan = plan_of(choose, 1, np.ones(3))
     assert "SWITCH node" in explain(plan)
-    tabled = explain(ladder.fit(plan, Features(body_updates=False)))
-    assert tabled.count("addresses by table") == 2
-    assert tabled.count("SWITCH node") == 1
+    indirect = explain(legalize(plan, Features(body_updates=False)))
+    assert indirect.count("pointer table") == 2
+    assert indirect.count("SWITCH node") == 1
 
 
 def test_what_a_plan_needs() -> None:
-    assert "body_updates" in ladder.needed(plan_of(choose, 1, np.ones(3)))
+    assert "body_updates" in needed_features(plan_of(choose, 1, np.ones(3)))
     loop = plan_of(lambda x: tracegraph.while_loop(lambda c: c < 9, lambda c: c + 1, x), 1)
-    assert ladder.needed(loop)[0] == "conditional_nodes"
-    assert "memory_nodes" not in ladder.needed(loop)
+    assert needed_features(loop)[0] == "conditional_nodes"
+    assert "memory_nodes" not in needed_features(loop)
     assert any(node.bodies for node in loop.graph.nodes)
 
 

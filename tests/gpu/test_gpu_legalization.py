@@ -14,8 +14,8 @@ from running import assert_case_agrees
 import tracegraph
 from lowering.cuda.device import open_device
 from lowering.cuda.graph import pointer_table as table
-from lowering.legalization import legalize as ladder
 from lowering.legalization.features import Feature, Features, override
+from lowering.legalization.legalize import needed_features
 from lowering.scheduling import overrides as choices
 from tracegraph.testing import RandomProgram, assert_traced_equals_eager, programs
 
@@ -77,7 +77,7 @@ def test_a_probe_says_what_happens(feature: Feature) -> None:
     assert device.supports(feature) is answer
     with override(**{feature: True}):
         compiled = using_all.lower(np.ones(500), 3)
-        assert feature in ladder.needed(compiled.plan)
+        assert feature in needed_features(compiled.plan)
         if answer:
             result = compiled.compile()(np.ones(500), 3)
             np.testing.assert_array_equal(np.asarray(result), everything(np.ones(500), 3))
@@ -95,8 +95,8 @@ def test_missing_features_are_replaced_in_the_plan_that_runs() -> None:
     lowered = tracegraph.jit(everything, device="cuda").lower(x, 3)
     with override(body_updates=False):
         compiled = lowered.compile()
-    assert compiled.plan.tabled
-    assert "addresses by table" in compiled.explain()
+    assert compiled.plan.indirect
+    assert "pointer table" in compiled.explain()
     np.testing.assert_array_equal(np.asarray(compiled(x, 3)), everything(x, 3))
 
 
@@ -138,7 +138,7 @@ def test_a_long_table_of_addresses_moves_with_its_arguments(
             np.testing.assert_array_equal(np.asarray(run(*moved, 2)), total(*parts, 2))
         assert run.stats()["builds"] == 1
         assert run.stats()["bytes_copied"] == 0
-        assert len(run.lower(*parts, 2).compile().plan.tabled) > 7
+        assert len(run.lower(*parts, 2).compile().plan.indirect) > 7
 
 
 def test_a_product_in_a_loop_that_the_host_drives() -> None:

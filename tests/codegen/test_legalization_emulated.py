@@ -12,7 +12,7 @@ from emulator import COMPILER
 from running import assert_case_agrees
 
 from lowering.legalization.features import Features
-from lowering.legalization.legalize import fit
+from lowering.legalization.legalize import legalize
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs g++")
 
@@ -28,8 +28,8 @@ BRANCHING = {
 @pytest.fixture(scope="module")
 def plans(tmp_path_factory: pytest.TempPathFactory) -> EmulatedPlans:
     programs = {name: (case.function, case.arguments) for name, case in BRANCHING.items()}
-    folder = tmp_path_factory.mktemp("ladder")
-    return EmulatedPlans(programs, folder, lambda plan: fit(plan, PLAIN))
+    folder = tmp_path_factory.mktemp("legalized")
+    return EmulatedPlans(programs, folder, lambda plan: legalize(plan, PLAIN))
 
 
 @pytest.mark.parametrize("name", BRANCHING)

@@ -24,8 +24,8 @@ from hand_made_plans import (
 
 import tracegraph
 from lowering.cuda.calls import fast_call as quick
-from lowering.cuda.calls.address_updates import Patches
-from lowering.cuda.calls.stream_graph import Instance
+from lowering.cuda.calls.address_updates import AddressWords
+from lowering.cuda.calls.stream_graph import StreamGraph
 from lowering.plan.buffer import Buffer
 from lowering.testing.recorded_objects import RecordedNode
 from lowering.testing.recording_driver import RecordingBackend, RecordingDriver
@@ -64,8 +64,8 @@ class Caller:
                 return np.full(type_.shape, self.choose.randrange(3), type_.dtype)
             case "elsewhere":
                 with tracegraph.stream(8):
-                    lane = self.backend.device.lanes.of(tracegraph.streams.current_stream())
-                return lane.pool.buffer(type_)
+                    stream = self.backend.device.streams.of(tracegraph.streams.current_stream())
+                return stream.pool.buffer(type_)
         return self.choose.choice(self.arrays[number])
 
     def call(self):
@@ -93,9 +93,9 @@ def test_the_driver_hears_the_same_as_from_general_calls(make, monkeypatch):
 
 def general_calls(monkeypatch):
     """The calls that go the general way from now on."""
-    seen, start = [], Instance._run
+    seen, start = [], StreamGraph._run
     monkeypatch.setattr(
-        Instance, "_run", lambda self, *given: (seen.append(given), start(self, *given))[1]
+        StreamGraph, "_run", lambda self, *given: (seen.append(given), start(self, *given))[1]
     )
     return seen
 
@@ -257,7 +257,7 @@ def take_shared(updated, kernel):
     updated.append(kernel)
 
 
-def test_patches_write_what_moved_wherever_it_is():
+def test_updates_write_what_moved_wherever_it_is():
     choose = random.Random(0)
     for _ in range(50):
         buffers = [Buffer("input", i, VECTOR) for i in range(choose.randrange(1, 8))]
@@ -274,15 +274,15 @@ def test_patches_write_what_moved_wherever_it_is():
         before = [0] * len(buffers)
         updated = []
         updater = partial(partial, partial(take_shared, updated))
-        patches = Patches(buffers, users, before, None).of(updater)
+        words = AddressWords(buffers, users, before, None).updates(updater)
         for _ in range(5):
             addresses = [choose.choice([a, choose.randrange(9)]) for a in before]
             if addresses == before:
                 continue
-            updates = patches.write(before, addresses)
+            updates = words.write(before, addresses)
             for update in updates:
                 update()
-                assert patches.kernel(update) is updated[-1]
+                assert words.kernel(update) is updated[-1]
             moved = {number for number, a in enumerate(addresses) if a != before[number]}
             assert len(updated) == len(updates) == len(set(updated))
             assert set(updated) == {k for (k, _), n in places.items() if n in moved}
