@@ -1,4 +1,4 @@
-"""Fold: the variables of one accumulator, and the statements that fold into them."""
+"""Accumulators in registers: their variables, and the statements that fold into them."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from tracegraph.ir.op import Combiner
 from tracegraph.ir.scalar import INDEX, Accumulated, Apply, Expr, const
 
 NO_POSITION = np.iinfo(np.int64).max
-"""The position of nothing: later than any element, so that ties go to the element."""
+"""The position of the identity: later than any element, so that ties go to the element."""
 
-SHORT = 2
-"""Bytes of integers of which thousands have a sum of 32 bits."""
+NARROW_BYTES = 2
+"""Bytes of integers whose sums of thousands fit 32 bits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """Accumulator `number` of a nest. `dtypes` are those of its cells: a value, and a position."""
+    """Accumulator `number` of a nest. `dtypes` are those of its components."""
 
     number: int
     combiner: Combiner
@@ -36,39 +36,39 @@ class Fold:
 
     @property
     def types(self) -> tuple[str, ...]:
-        """The C++ types of the cells."""
+        """The C++ types of the components."""
         return tuple(map(c_type, self.dtypes))
 
     @property
     def commutative(self) -> bool:
-        """Whether two values give the same in either order. Extrema of floating-point numbers do
-        not: zeros of both signs are equal.
+        """Whether the operation commutes bit for bit. Extrema of floating-point numbers do not:
+        zeros of both signs are equal.
         """
         return self.arg or self.dtype.kind in "biu" or self.combiner in (ADD, MULTIPLY)
 
     def variables(self, name: str) -> tuple[str, ...]:
-        """The variables of a set of accumulators called `name`: the value, and the position."""
+        """The variables of the components, for a set of accumulators called `name`."""
         value = f"{name}{self.number}"
         return (value, f"{value}_at") if self.arg else (value,)
 
     def declare(self, writer: SourceWriter, name: str) -> None:
-        """Declare the variables, holding the fold of nothing."""
+        """Declare the variables, initialised to the identity."""
         for cell, type_, text in zip(
             self.variables(name), self.types, self._identity(), strict=True
         ):
             writer.line(f"{type_} {cell} = {text};")
 
     def reset(self, writer: SourceWriter, name: str) -> None:
-        """Let the variables hold the fold of nothing again."""
-        for cell, text in zip(self.variables(name), self._identity(), strict=True):
-            writer.line(f"{cell} = {text};")
+        """Reset the variables to the identity."""
+        for variable, text in zip(self.variables(name), self._identity(), strict=True):
+            writer.line(f"{variable} = {text};")
 
     def _identity(self) -> tuple[str, ...]:
         value = constant(const(self.combiner.identity(self.dtype), self.dtypes[0]))
         return (value, f"{NO_POSITION}ll") if self.arg else (value,)
 
     def accumulate(self, writer: SourceWriter, name: str, other: tuple[str, ...]) -> None:
-        """Fold other cells into the variables called `name`."""
+        """Fold other components into the variables called `name`."""
         mine = self.variables(name)
         folded = combine(self.combiner, self.dtype, mine[0], other[0])
         if not self.arg:
@@ -85,18 +85,22 @@ class Fold:
             )
 
     def narrow_term(self, element: Expr) -> Expr | None:
-        """What many elements can be summed of in 32 bits before their sum is folded: integers of 16
-        bits at most, which the element is or is cast from. None if the fold is no sum of such.
+        """The integer of at most 16 bits that an element is, or is cast from: many can be summed in
+        32 bits before their sum is folded. None if the accumulator is not a sum of such.
         """
         if self.combiner is not ADD or self.dtype.kind not in "iu":
             return None
         term = element
-        if isinstance(element, Apply) and element.op.name == "cast" and self.dtype.itemsize > SHORT:
+        if (
+            isinstance(element, Apply)
+            and element.op.name == "cast"
+            and self.dtype.itemsize > NARROW_BYTES
+        ):
             term = element.args[0]
-        return term if term.dtype.kind in "biu" and term.dtype.itemsize <= SHORT else None
+        return term if term.dtype.kind in "biu" and term.dtype.itemsize <= NARROW_BYTES else None
 
     def result(self, name: str) -> tuple[Expr, str]:
-        """The expression that stands for the final value, and its text."""
+        """The expression of the final value, and its text."""
         if self.arg:
             return Accumulated.make(self.number, INDEX), self.variables(name)[1]
         text = round_to(self.dtype, self.variables(name)[0])

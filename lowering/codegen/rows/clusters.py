@@ -1,7 +1,7 @@
-"""Clusters: blocks that run together, whose lanes share the loop of one row.
+"""Thread block clusters: the lanes of a row are the threads of several blocks.
 
-Devices before sm_90 have none. There the first block of each cluster has the row to itself, and the
-others end at once: the text has both, so that it depends on the Plan alone.
+Devices before sm_90 have none. There the first block of each cluster takes the whole row, and the
+others exit. The text has both variants, so that it depends on the Plan only.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ARRIVE, WAIT = "tg_cluster_arrive();", "tg_cluster_wait();"
 
 
 def cluster_barrier(writer: SourceWriter) -> None:
-    """Let all threads of a cluster wait for each other, with nothing to do in between."""
+    """Write a barrier of the whole cluster."""
     writer.line(ARRIVE)
     writer.line(WAIT)
 
@@ -30,8 +30,8 @@ def _directive(writer: SourceWriter, text: str) -> Iterator[None]:
 
 
 def cluster_variants(writer: SourceWriter, geometry: RowGeometry) -> Iterator[RowGeometry]:
-    """Yield the shape to write a nest for, first with clusters and then without; `tile` and, with
-    clusters, `rank` are declared.
+    """Yield the geometry to write a nest for, first with clusters and then without. `tile` and the
+    block's `rank` in the cluster are declared.
     """
     writer.line(f"const int tile = block / {geometry.cluster}, rank = block % {geometry.cluster};")
     with _directive(writer, "#ifdef TG_CLUSTERS"):

@@ -1,7 +1,7 @@
-"""Neighbouring columns of narrow elements: folded by one thread, and loaded as one.
+"""Thread coarsening: one thread folds several neighbouring columns of narrow elements.
 
-A warp that loads one float16 a thread moves half of what it moves of float32, at the same cost; and
-a thread has only so many loads in flight.
+Their elements are loaded as one vector. A warp that loads one float16 for each thread moves half
+the bytes of a warp that loads float32, at the same cost.
 """
 
 from __future__ import annotations
@@ -17,24 +17,29 @@ from lowering.codegen.maps.vectors import load_text
 from lowering.codegen.nest_kinds import CanonicalNest
 from lowering.codegen.source_writer import SourceWriter
 from lowering.fusion.access_patterns import loop_is_contiguous
-from lowering.hardware import VECTOR_BYTES, WORD_BYTES
+from lowering.hardware import VECTOR_BYTES, WARP, WORD_BYTES
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import Pass, RowNest
 from lowering.plan.nest_analysis import loads
 from lowering.plan.nest_rewriting import map_nest
 from tracegraph.ir.scalar import Accumulated, Axis, Expr, Load, Sum
 
-FEWEST_THREADS = 32  # that load neighbouring columns
-MOST_ACCUMULATORS = 8  # of a thread
-ROWS_PER_EXTRA_WORD = 32
-"""Times of `LARGE_ROWS` elements, for each word of a row that a thread folds, from which more words
-than one are faster: on an H200, the sums of the columns of float16 2048x4096 take 4.3 us with one
-word, 5.0 with two, and 5.1 with four.
-"""
+FEWEST_THREADS = WARP
+"""Threads that load neighbouring columns: a warp has whole rows of sectors."""
+
+MOST_ACCUMULATORS = 8
+"""Accumulators of a coarsened thread: as many as one vector of 16-bit elements has columns."""
+
+SIZE_PER_WORD = 32
+"""Multiples of LARGE_ROWS elements, for each word of columns that a thread folds, from which more
+than one word pays. Column sums of float16 2048x4096 take 4.3 us with one word, 5.0 with two, 5.1
+with four; of 4096x4096 6.2 with one instead of 8.1 (H200)."""
 
 
 def coarsened(nest: CanonicalNest) -> CanonicalNest:
-    """A reduction over leading axes with as many columns a point as make up a word."""
+    """The nest; a reduction over leading axes of narrow elements has several columns for each
+    point.
+    """
     if not isinstance(nest, RowNest) or nest.signals or len(nest.passes) != 1:
         return nest
     (only,) = nest.passes
@@ -51,8 +56,8 @@ def coarsened(nest: CanonicalNest) -> CanonicalNest:
 
 
 def _columns_per_thread(nest: RowNest, columns: int, narrowest: int) -> int:
-    """The columns of a thread: as many as one access moves, or make up a word, or only one; more
-    than a word where there is enough to do for fewer threads.
+    """The columns of a thread: a vector of them if fewer threads still fill the device, else a
+    word, else one.
     """
     size, own = prod(nest.space) * prod(nest.loop), len(nest.passes[0].accumulators)
     word = WORD_BYTES // narrowest
@@ -60,7 +65,7 @@ def _columns_per_thread(nest: RowNest, columns: int, narrowest: int) -> int:
     while columns_per_thread > 1:
         few = (
             columns_per_thread * own <= MOST_ACCUMULATORS
-            and size >= columns_per_thread // word * ROWS_PER_EXTRA_WORD * records.LARGE_ROWS
+            and size >= columns_per_thread // word * SIZE_PER_WORD * records.LARGE_ROWS
         )
         whole = columns % columns_per_thread == 0 and columns >= FEWEST_THREADS * columns_per_thread
         if whole and (few or (columns_per_thread == word and size >= records.LARGE_ROWS)):
@@ -93,13 +98,13 @@ def _coarsened(nest: RowNest, number: int, columns_per_thread: int) -> RowNest:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Loads of neighbouring elements, the first of which lies at a multiple of their number."""
+    """Loads of neighbouring elements that form an aligned vector."""
 
     loads: tuple[Load, ...]
 
 
 def runs_of(roots: Iterable[Expr]) -> list[Run]:
-    """The runs among the flat loads below some expressions, each as long as one access can be."""
+    """The runs among the flat loads of expressions, each as long as one access can be."""
     found = dict.fromkeys(loads(list(roots)))
     runs: list[Run] = []
     for load in found:
@@ -116,12 +121,12 @@ def runs_of(roots: Iterable[Expr]) -> list[Run]:
 
 
 def longest(runs: Iterable[Run]) -> int:
-    """The most elements that a run has."""
+    """The elements of the longest run."""
     return max((len(run.loads) for run in runs), default=1)
 
 
 def load_runs(writer: SourceWriter, runs: Iterable[Run], aligned: Mapping[Buffer, str]) -> None:
-    """Load each run as one, and bind its elements."""
+    """Load each run as a vector, and bind its elements."""
     for run in runs:
         first = run.loads[0]
         compute(writer, first.indices)
@@ -132,7 +137,7 @@ def load_runs(writer: SourceWriter, runs: Iterable[Run], aligned: Mapping[Buffer
 
 
 def load_runs_of_steps(parts: Parts, runs: Sequence[Run], aligned: Mapping[Buffer, str]) -> None:
-    """Load the runs of several steps before the first is used, and bind their elements in each."""
+    """Load the runs of several steps before the first is used, and bind their elements."""
     widths = {run.loads[0]: len(run.loads) for run in runs}
     names = load_parts(parts, widths, aligned)
     for run in runs:

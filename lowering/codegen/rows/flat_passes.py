@@ -1,4 +1,4 @@
-"""Passes over rows, with their expressions over linear indices."""
+"""Passes over rows, with expressions over linear indices."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tracegraph.ir.scalar import Expr
 
 
 def flattener_of(nest: RowNest) -> Flattener:
-    """What rewrites the expressions of rows over their linear indices."""
+    """The flattener of rows: `POINT` numbers the rows, `STEP` the steps of a row."""
     loop = list(enumerate(nest.loop, start=len(nest.space)))
     return Flattener({POINT: list(enumerate(nest.space)), STEP: loop})
 
 
 @dataclass(frozen=True, slots=True)
 class FlatPass:
-    """A pass over linear indices: its folds, what each folds, and the stores of each step."""
+    """A pass: its folds, the value that each folds at a step, and the stores of a step."""
 
     folds: list[Fold]
     values: list[Expr]
@@ -28,11 +28,11 @@ class FlatPass:
 
     @classmethod
     def of(cls, row_pass: Pass, folds: Sequence[Fold], flat: Flattener) -> FlatPass:
-        """The pass of a nest whose accumulators are folded by `folds`."""
+        """The pass, whose accumulators are `folds`."""
         values = [flat(a.value) for a in row_pass.accumulators]
         return cls(list(folds), values, list(map(flat.store, row_pass.stores)))
 
     @property
     def roots(self) -> list[Expr]:
-        """All that the pass computes at a step."""
+        """All expressions of a step."""
         return [*self.values, *stored(self.stores)]

@@ -1,7 +1,7 @@
-"""Totals: what the lanes of an output have folded, folded into the first of them, or into all.
+"""Warp and block reduction: the totals of an output's lanes, folded into its first lane or all.
 
-Neighbours exchange their results within each warp, and the warps of an output by way of shared
-memory. Where neighbours are of different outputs, it is shared memory alone.
+Adjacent lanes use butterfly shuffles within each warp, and shared memory between warps. Lanes that
+are not adjacent use a tree in shared memory.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from lowering.hardware import WARP
 def reduce_to_first_lane(
     writer: SourceWriter, folds: Sequence[Fold], geometry: RowGeometry
 ) -> None:
-    """Fold the lanes of each output into its lane 0.
+    """Reduce the lanes of each output into its lane 0.
 
-    Warps may read shared memory still when the first are done.
+    It ends without a barrier: some warps may still read shared memory.
     """
     if geometry.lanes == 1 or not folds:
         return
@@ -40,9 +40,9 @@ def reduce_to_first_lane(
 
 
 def reduce_to_all_lanes(writer: SourceWriter, folds: Sequence[Fold], geometry: RowGeometry) -> None:
-    """Fold the lanes of each output into every one of them.
+    """Reduce the lanes of each output into every one of them.
 
-    Each pass over a row has its own shared memory: so none needs to wait until it is read.
+    Each pass over a row has shared memory of its own, so no barrier is needed before the next.
     """
     reduce_to_first_lane(writer, folds, geometry)
     if geometry.lanes == 1 or not folds:
@@ -52,11 +52,11 @@ def reduce_to_all_lanes(writer: SourceWriter, folds: Sequence[Fold], geometry: R
         return
     _broadcast_warp(writer, folds, min(geometry.lanes, WARP))
     if geometry.lanes <= WARP:
-        writer.line("__syncwarp();")  # what lanes have read may be replaced now
+        writer.line("__syncwarp();")  # lanes may now overwrite what others have read
 
 
 def _reduce_warp(writer: SourceWriter, folds: Sequence[Fold], lanes: int) -> None:
-    """Fold as many neighbouring lanes, a power of two, into every one of them."""
+    """Butterfly reduction of neighbouring lanes, a power of two, into every one of them."""
     with writer.block(f"for (int width = {lanes // 2}; width >= 1; width /= 2)"):
         theirs = [tuple(writer.fresh() for _ in fold.types) for fold in folds]
         for fold, names in zip(folds, theirs, strict=True):
@@ -67,7 +67,7 @@ def _reduce_warp(writer: SourceWriter, folds: Sequence[Fold], lanes: int) -> Non
 
 
 def _broadcast_warp(writer: SourceWriter, folds: Sequence[Fold], lanes: int) -> None:
-    """Let neighbouring lanes have the total of the first where the order of folding may show."""
+    """Broadcast the first lane's total, where lanes may differ in the sign of zero."""
     for fold in folds:
         if not fold.commutative:
             (mine,) = fold.variables("total")
@@ -83,7 +83,7 @@ def _store_warp_results(writer: SourceWriter, folds: Sequence[Fold]) -> None:
 def _load_block_results(
     writer: SourceWriter, folds: Sequence[Fold], geometry: RowGeometry, warps: int
 ) -> None:
-    """Give neighbouring lanes what the warps of their output have shared, one each."""
+    """Load the totals of an output's warps, one for each lane."""
     writer.line("__syncthreads();")
     for mine, shared in _pairs(folds):
         writer.line(f"{mine} = {shared}[thread / {geometry.lanes} * {warps} + thread % {warps}];")
@@ -92,30 +92,30 @@ def _load_block_results(
 def _load_cluster_results(
     writer: SourceWriter, folds: Sequence[Fold], geometry: RowGeometry, warps: int
 ) -> None:
-    """The same of the warps of all blocks, in turns if there are more than lanes in a warp. What is
-    read must stay until the next barrier of the cluster.
+    """Load the totals of the warps of all blocks, WARP at a time. Shared memory must stay as it is
+    until the next barrier of the cluster.
     """
     own = warps // geometry.cluster
     cluster_barrier(writer)
-    for turn in range(0, warps, WARP):
+    for first in range(0, warps, WARP):
         with writer.block(""):
-            writer.line(f"const int warp = thread % {min(warps, WARP)} + {turn};")
+            writer.line(f"const int warp = thread % {min(warps, WARP)} + {first};")
             place = f"warp % {own}, warp / {own}"
             for fold in folds:
-                names = fold.variables("total" if turn == 0 else "theirs")
+                names = fold.variables("total" if first == 0 else "theirs")
                 for name, type_, shared in zip(
                     names, fold.types, fold.variables("shared"), strict=True
                 ):
-                    declared = name if turn == 0 else f"const {type_} {name}"
+                    declared = name if first == 0 else f"const {type_} {name}"
                     writer.line(f"{declared} = tg_of_peer({shared} + {place});")
-                if turn > 0:
+                if first > 0:
                     fold.accumulate(writer, "total", names)
 
 
 def _reduce_tree(writer: SourceWriter, folds: Sequence[Fold], geometry: RowGeometry) -> None:
-    """Fold the lanes of each output into its lane 0, by halving distances in shared memory.
+    """Tree reduction in shared memory, by halving distances, into lane 0 of each output.
 
-    As soon as the lanes that meet are of one warp, the warp alone waits.
+    Once both lanes of a pair are in one warp, only the warp synchronises.
     """
     stride = geometry.stride
     for mine, shared in _pairs(folds):
@@ -131,7 +131,7 @@ def _reduce_tree(writer: SourceWriter, folds: Sequence[Fold], geometry: RowGeome
             with writer.block("if (lane < width)"):
                 other = "thread + width" if stride == 1 else f"thread + width * {stride}"
                 for fold in folds:
-                    theirs = tuple(f"{cell}[{other}]" for cell in fold.variables("shared"))
+                    theirs = tuple(f"{variable}[{other}]" for variable in fold.variables("shared"))
                     fold.accumulate(writer, "total", theirs)
                     for mine, shared in zip(
                         fold.variables("total"), fold.variables("shared"), strict=True
@@ -141,16 +141,16 @@ def _reduce_tree(writer: SourceWriter, folds: Sequence[Fold], geometry: RowGeome
 
 
 def _broadcast_shared(writer: SourceWriter, folds: Sequence[Fold], geometry: RowGeometry) -> None:
-    """Give every lane what its output's first lane has, in shared memory."""
+    """Broadcast the total of each output's first lane through shared memory."""
     stride = geometry.stride
-    if 2 * stride <= WARP < geometry.lanes * stride:  # the last to wait was one warp
+    if 2 * stride <= WARP < geometry.lanes * stride:  # the last barrier was that of one warp
         writer.line("__syncthreads();")
     for mine, shared in _pairs(folds):
         writer.line(f"{mine} = {shared}[thread - lane * {stride}];")
 
 
 def _pairs(folds: Sequence[Fold]) -> list[tuple[str, str]]:
-    """Each cell's own variable and its array in shared memory."""
+    """Each component's variable and its array in shared memory."""
     return [
         pair
         for f in folds

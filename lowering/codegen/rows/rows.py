@@ -1,7 +1,8 @@
-"""The text of a RowNest of several passes: a row stays within one block, or one cluster of blocks.
+"""Register caching: the text of a RowNest of several passes, such as softmax.
 
-Between passes every lane learns the totals of its row. Of a row that is short enough, what a later
-pass needs again of an element stays in registers, so that the row is read from memory once.
+A row stays within one block, or one cluster of blocks. Between passes the totals of a row are
+broadcast to its lanes. If a row is short enough, values that a later pass needs again stay in
+registers, and the row is read from memory once.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from lowering.codegen.rows.vector_groups import (
 )
 from lowering.codegen.signals import write_results, write_stop_check
 from lowering.codegen.source_writer import SourceWriter
+from lowering.hardware import REGISTERS, WORD_BYTES
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import RowNest
 from lowering.plan.nest_analysis import nest_accumulators
@@ -38,13 +40,13 @@ from tracegraph.ir.scalar import Apply, Axis, Expr, Load
 from tracegraph.ir.subexpressions import subexpressions
 
 KEPT_BYTES = 256
-"""Bytes of elements that a thread keeps at most: with more, too few threads would run at a time."""
+"""Bytes that a thread keeps: 64 registers, so that at least two blocks of 256 are resident."""
 
-BLOCK_BYTES = 128 << 10
-"""Bytes of elements that all threads of a block keep at most: half of the registers there are."""
+BLOCK_BYTES = REGISTERS * WORD_BYTES // 2
+"""Bytes that the threads of a block keep: half of the registers of a multiprocessor."""
 
 CLUSTER_BYTES = 512
-"""Bytes that a thread of a cluster keeps at most: half of the registers it may have."""
+"""Bytes that a thread of a cluster keeps: half of the registers that it may have."""
 
 
 def write_rows(writer: SourceWriter, nest: RowNest, geometry: RowGeometry) -> None:
@@ -67,7 +69,7 @@ def _write_rows(writer: SourceWriter, nest: RowNest, geometry: RowGeometry, tile
     geometry = usable(geometry, passes)
     write_stop_check(writer, nest.signals)
     declare_lane(writer, geometry, prod(nest.space), tile)
-    if tile == "block":  # clusters are no faster for it
+    if tile == "block":  # clusters gain nothing from it
         prefetch_rows(writer, passes, geometry, prod(nest.space), prod(nest.loop))
     declare_shared(writer, folds, geometry)
     writer.bind(linear_axis(POINT, nest.space), "point")
@@ -82,14 +84,15 @@ def _write_rows(writer: SourceWriter, nest: RowNest, geometry: RowGeometry, tile
             names |= _declare_kept(writer, kept[number], step, geometry)
         with writer.block("if (live)"):
             if kept is None:
-                # what the pass before read last is in the caches still
+                # what the last pass read last is still in the caches
                 walk(writer, flat_pass, step, geometry, backwards=number % 2 == 1)
             else:
                 _write_items(writer, flat_pass, step, geometry, kept[number], names)
         reduce_to_all_lanes(writer, flat_pass.folds, geometry)
         if geometry.cluster > 1 and number == last_fold:
-            # blocks must not end while others read what they have in shared memory. A wait for that
-            # after the last pass would wait until all that it stores is in memory.
+            # A block must not exit while others read its shared memory. Arriving only after the
+            # last
+            # pass would wait until all its stores have reached memory.
             writer.line(ARRIVE)
         for fold in flat_pass.folds:
             writer.bind(*fold.result("total"))
@@ -98,7 +101,7 @@ def _write_rows(writer: SourceWriter, nest: RowNest, geometry: RowGeometry, tile
     if not nest.stores and not nest.signals:
         return
     if geometry.lanes > 1 and not passes[-1].folds:
-        # a row's own stores may replace what the lanes of its last pass still read
+        # the stores below may overwrite what lanes still read in the last pass
         if geometry.cluster > 1:
             cluster_barrier(writer)
         else:
@@ -108,14 +111,14 @@ def _write_rows(writer: SourceWriter, nest: RowNest, geometry: RowGeometry, tile
 
 
 def _items(step: Axis, geometry: RowGeometry) -> int:
-    """The steps of a lane, in whole groups."""
+    """The steps of a lane, rounded up to whole groups."""
     return share_of(step.extent, geometry.lanes, geometry.width)
 
 
 def _declare_kept(
     writer: SourceWriter, kept: Sequence[Expr], step: Axis, geometry: RowGeometry
 ) -> dict[Expr, str]:
-    """Declare the registers of what a pass keeps of each of its elements, or of each group."""
+    """Declare the register arrays for what a pass keeps of each step, or of each group."""
     names = {}
     for expr in kept:
         names[expr] = writer.fresh()
@@ -132,7 +135,7 @@ def _write_items(
     kept: Sequence[Expr],
     names: dict[Expr, str],
 ) -> None:
-    """Take all steps of the lane, unrolled: only so can arrays be registers."""
+    """Write all steps of the lane, unrolled, so that arrays stay in registers."""
     hoist(writer, flat_pass.roots, step)
     if geometry.width > 1:
         vectors = vectors_of_pass(flat_pass, geometry.width)
@@ -157,7 +160,7 @@ def _write_items(
         position = f"lane + item * {geometry.lanes}"
         writer.line(f"const {index_type(step.extent + geometry.lanes)} step = {position};")
         if step.extent % geometry.lanes:
-            # asked of the last alone: a test for each would cost more than what it guards
+            # only the last items are tested: a test for each would cost more than the step
             last = step.extent // geometry.lanes
             writer.line(f"if (item >= {last} && step >= {step.extent}) continue;")
         writer.bind(step, "step")
@@ -168,10 +171,11 @@ def _write_items(
 
 
 def _kept(passes: Sequence[FlatPass], step: Axis, geometry: RowGeometry) -> list[list[Expr]] | None:
-    """What each pass keeps of an element for later ones; None where that takes too many registers.
+    """The values of a step that each pass keeps for later ones; None if they need too many
+    registers.
 
-    It is the last that the passes have in common: no operand of it is kept for the same pass. What
-    comes from a buffer that a pass before the last changes is read anew.
+    Only the last values that passes have in common are kept, not their operands. Loads from a
+    buffer that a pass before the last writes to are not kept.
     """
     changed = {store.buffer for flat_pass in passes[:-1] for store in flat_pass.stores}
     made: dict[Expr, int] = {}
@@ -192,7 +196,7 @@ def _kept(passes: Sequence[FlatPass], step: Axis, geometry: RowGeometry) -> list
                 last[expr] = number
                 if expr not in kept[before]:
                     kept[before].append(expr)
-    # what a pass uses for the last time makes room for what it makes of the element
+    # a value that a pass uses for the last time frees its register for what the pass makes
     held = [
         sum(expr.dtype.itemsize for expr, end in last.items() if made[expr] <= number < end)
         for number in range(len(passes))
@@ -206,14 +210,14 @@ def _kept(passes: Sequence[FlatPass], step: Axis, geometry: RowGeometry) -> list
 
 
 def _lasting(roots: Sequence[Expr], step: Axis, changed: set[Buffer]) -> set[Expr]:
-    """The values that move with the step and stay what they are whatever the passes store."""
+    """The values that vary with the step and do not depend on what the passes store."""
     moving: set[Expr] = {step}
-    passing: set[Expr] = set()
+    volatile: set[Expr] = set()
     for expr in subexpressions(tuple(roots)):
         if not moving.isdisjoint(expr.children):
             moving.add(expr)
-        if not passing.isdisjoint(expr.children) or (
+        if not volatile.isdisjoint(expr.children) or (
             isinstance(expr, Load) and expr.buffer in changed
         ):
-            passing.add(expr)
-    return {expr for expr in moving - passing if isinstance(expr, (Load, Apply))}
+            volatile.add(expr)
+    return {expr for expr in moving - volatile if isinstance(expr, (Load, Apply))}

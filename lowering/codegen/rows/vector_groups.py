@@ -1,7 +1,7 @@
-"""Steps of a loop taken by groups, each of which accesses memory by vectors.
+"""Vectorised loops of lanes: steps are taken in groups, each of which is one vector access.
 
-Elements of one or two bytes are moved at the pace of memory only so: an access of one of them costs
-as much as one of sixteen bytes.
+Only so do elements of one or two bytes reach the bandwidth of memory: an access to one of them
+costs as much as one to sixteen bytes.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from tracegraph.ir.scalar import Axis, Expr, Load
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """`parts` groups of `width` steps that a lane takes together: all loads first.
+    """`parts` groups of `width` steps that a lane takes in one iteration: all loads first.
 
-    `first` is the text of the first step of group `part`. Where `test` fails, the group is left out
-    as a whole. `neighbours` are the lanes that take the following groups, if it is known of which.
+    `first` is the text of the first step of group `part`. A group whose `test` fails is skipped.
+    `neighbours` are the lanes that take the next groups, if they are known.
     """
 
     width: int
@@ -46,17 +46,17 @@ class Groups:
 
     @property
     def steps(self) -> int:
-        """Steps that a lane takes together."""
+        """Steps of a lane in one iteration."""
         return self.width * self.parts
 
 
 def vectors_of_pass(flat: FlatPass, width: int) -> Vectors:
-    """What of a pass over groups of steps is accessed by vectors."""
+    """The vector accesses of a pass over groups of steps."""
     return vectors_of(flat.stores, width, flat.values, STEP)
 
 
 def usable(geometry: RowGeometry, passes: Iterable[FlatPass]) -> RowGeometry:
-    """The shape, without groups if no pass has vectors: lanes take the same steps in all passes."""
+    """The geometry, with a width of 1 if no pass has vectors: lanes have the same steps in all."""
     if any(vectors_of_pass(flat, geometry.width).accesses for flat in passes):
         return geometry
     return replace(geometry, width=1)
@@ -73,10 +73,10 @@ def write_groups(
     keep: Mapping[Expr, str] | None = None,
     kept: Mapping[Expr, str] | None = None,
 ) -> None:
-    """Fold groups into the accumulators called `total`, and make the stores of their steps.
+    """Fold groups into the accumulators called `total`, and write the stores of their steps.
 
-    `keep` names the arrays in which the values of each group stay, and `kept` those that hold them
-    already.
+    `keep` names the register arrays that the values of each group are written to, and `kept` those
+    that hold values already.
     """
     keep, kept = keep or {}, kept or {}
     vectors = _needed(writer, flat, vectors, kept)
@@ -133,9 +133,8 @@ def loop_over_groups(
     total: str,
     backwards: bool,
 ) -> None:
-    """Take all groups from `base` on that begin before `end`: as many together as the first of
-    `parts` for as long as there are so many, then as many as the next. Backwards, it takes the same
-    groups, the last first.
+    """Write loops over the groups from `base` on that begin before `end`: `parts[0]` of them in an
+    iteration while there are enough, then `parts[1]`. Backwards, the same groups in reverse.
     """
     stride = geometry.lanes * geometry.width
     loops = _loops_back if backwards else _loops
@@ -148,13 +147,13 @@ def loop_over_groups(
 def _loops(
     writer: SourceWriter, stride: int, parts: Sequence[int], end: str
 ) -> Iterator[tuple[int, str | None]]:
-    """Loops over so many groups together, each with the text of the steps left, if that is known
-    of the lanes of a warp.
+    """Write a loop for each number of groups in an iteration. Yields the number, and the text of
+    the steps left if the lanes of a warp are known to be neighbours.
     """
     for together in parts:
         last = f"base + {(together - 1) * stride}" if together > 1 else "base"
         with writer.block(f"for (; {last} < {end}; base += {together * stride})"):
-            # after a loop over several parts, the lanes that are left need not begin a warp
+            # after a loop over several groups, the lanes that are left need not begin a warp
             yield together, f"{end} - base" if len(parts) == 1 else None
 
 
@@ -171,8 +170,8 @@ def _loops_back(
 
 
 def neighbouring_lanes(geometry: RowGeometry, step: Axis, left: str | None) -> Neighbours | None:
-    """The lanes of a warp that take groups together, if it is known which: all, or the first, up to
-    the end of the `left` steps from a lane's group on.
+    """The lanes of a warp that take groups at the same time, if they are known: all, or the first
+    ones, by the `left` steps from a lane's group on.
     """
     lanes, stride = min(geometry.lanes, WARP), geometry.lanes * geometry.width
     if step.extent // geometry.width * geometry.width % stride == 0:
@@ -185,7 +184,7 @@ def _first(parts: int, stride: int) -> str:
 
 
 def _parts(writer: SourceWriter, step: Axis, groups: Groups) -> Parts:
-    """The groups as parts, with the step bound to the first of each."""
+    """The groups as parts, whose step is bound to the first of each."""
     lines = [f"const {_index_type(step, groups)} first = {groups.first};"]
     if groups.test is not None:
         lines.append(f"if (!({groups.test})) continue;")
@@ -199,7 +198,7 @@ def _index_type(step: Axis, groups: Groups) -> str:
 def _needed(
     writer: SourceWriter, flat: FlatPass, vectors: Vectors, kept: Mapping[Expr, str]
 ) -> Vectors:
-    """The vectors without what is known already."""
+    """The vectors that a pass needs besides the values that are kept."""
     with writer.scope():
         for expr, name in kept.items():
             writer.bind(expr, name)
