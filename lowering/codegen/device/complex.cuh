@@ -1,6 +1,6 @@
-// Complex numbers for generated units; follows preamble.cuh. Arithmetic and ordering are templates over
-// the component type; the transcendental functions are written for double, and complex64 uses them.
-// Special values follow annex G of the C standard, as NumPy's do.
+// Complex numbers. Comes after preamble.cuh. Arithmetic and ordering are templates over the component
+// type; transcendental functions are written for double, and complex64 uses them. Special values follow
+// annex G of the C standard, as NumPy's do.
 
 // ---- arithmetic and order -------------------------------------------------------------------------
 
@@ -37,7 +37,7 @@ template <class R> __device__ tg_complex<R> tg_reciprocal(tg_complex<R> x) {
   return {ratio / scale, -1 / scale};
 }
 
-// NumPy's order is lexicographic; an imaginary NaN decides like an unordered pair.
+// NumPy's order is lexicographic. With a NaN in an imaginary part, all comparisons but != are false.
 template <class R> __device__ bool operator==(tg_complex<R> x, tg_complex<R> y) {
   return x.re == y.re && x.im == y.im;
 }
@@ -64,7 +64,7 @@ template <class R> __device__ tg_complex<R> tg_sign(tg_complex<R> x) {
 
 // ---- functions ------------------------------------------------------------------------------------
 
-// i·z and -i·z, without arithmetic that would lose the sign of a zero.
+// i·z and -i·z, by swapping components, which keeps the signs of zeros.
 __device__ inline tg_c128 tg_times_i(tg_c128 z) { return {-z.im, z.re}; }
 __device__ inline tg_c128 tg_times_minus_i(tg_c128 z) { return {z.im, -z.re}; }
 
@@ -83,7 +83,7 @@ __device__ inline tg_c128 tg_expm1(tg_c128 z) {
   return {expm1(z.re) * cos(z.im) - 2 * s * s, exp(z.re) * sin(z.im)};
 }
 
-// Near the unit circle log|z| is taken from |z|² - 1, which the modulus itself cannot resolve.
+// Near the unit circle log|z| is computed from |z|² - 1, to avoid cancellation.
 __device__ inline tg_c128 tg_log(tg_c128 z) {
   double size = hypot(z.re, z.im), angle = atan2(z.im, z.re);
   if (size > 0.7 && size < 1.4) {
@@ -162,14 +162,14 @@ __device__ inline tg_c128 tg_arccosh(tg_c128 z) {
   return {asinh(a.re * b.re + a.im * b.im), 2 * atan2(a.im, b.re)};
 }
 __device__ inline tg_c128 tg_arctanh(tg_c128 z) {
-  double x = fabs(z.re), y = z.im;  // the logarithm cancels left of zero, and the function is odd there
+  double x = fabs(z.re), y = z.im;  // the logarithm cancels left of zero, and the real part is odd
   double re = 0.25 * log1p(4 * x / ((1 - x) * (1 - x) + y * y));
   return {copysign(re, z.re), 0.5 * atan2(2 * y, (1 - x) * (1 + x) - y * y)};
 }
 __device__ inline tg_c128 tg_arcsinh(tg_c128 z) { return tg_times_minus_i(tg_arcsin(tg_times_i(z))); }
 __device__ inline tg_c128 tg_arctan(tg_c128 z) { return tg_times_minus_i(tg_arctanh(tg_times_i(z))); }
 
-// Small whole exponents are multiplied out, which keeps exact results exact.
+// Small whole exponents use repeated squaring, which keeps exact results exact.
 __device__ inline tg_c128 tg_power(tg_c128 base, tg_c128 exponent) {
   if (exponent.re == 0 && exponent.im == 0) return {1, 0};
   if (base.re == 0 && base.im == 0) {

@@ -1,8 +1,8 @@
-// Arithmetic and functions of float16 and bfloat16 that take fewer instructions than those of float
-// with a rounding after them, and give the same or nearly the same. preamble.cuh comes before this.
+// Native arithmetic and functions of float16 and bfloat16. Comes after preamble.cuh. They take fewer
+// instructions than float with a rounding, and give the same result or nearly the same.
 //
-// A float has more than twice the digits of both types: rounding a float's sum, difference, product
-// or quotient gives what rounding once would, so that one instruction gives the same bits.
+// A float has more than twice the digits of both types, so double rounding of a sum, difference,
+// product or quotient is innocuous: one native instruction gives the same bits.
 
 #ifdef __CUDA_ARCH__
 #define TG_HALF_OPERATION(name, instruction, sign) \
@@ -22,8 +22,8 @@ TG_HALF_OPERATION(tg_half_subtract, "sub", -)
 TG_HALF_OPERATION(tg_half_multiply, "mul", *)
 #undef TG_HALF_OPERATION
 
-// bfloat16 has a fused multiplication and addition before sm_90 has the others: a sum is 1 * x + y, a
-// difference -1 * y + x, and a product x * y - 0, which keeps the sign of zero.
+// Before sm_90, bfloat16 has a fused multiply-add only: a sum is 1 * x + y, a difference -1 * y + x, and
+// a product x * y - 0, which keeps the sign of zero.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 #define TG_BFLOAT16_OPERATION(name, sign, x_, y_, z_) \
   __device__ inline tg_bfloat16 name(tg_bfloat16 x, tg_bfloat16 y) { \
@@ -44,8 +44,8 @@ TG_BFLOAT16_OPERATION(tg_half_multiply, *, x.bits, y.bits, (tg_u16)0x8000)
 
 // ---- quotients ------------------------------------------------------------------------------------
 
-// 1 / divisor but for 2**-40 of it, as the sum of two floats of one sign: so sums and products of them
-// are infinite, zero and NaN as 1 / divisor would be. A divisor for many quotients is inverted once.
+// 1 / divisor with a relative error of 2**-40, as the sum of two floats of one sign: sums and products
+// of them are infinite, zero and NaN as those of 1 / divisor. A common divisor is inverted once.
 struct tg_inverse { float high, low; };
 __device__ inline tg_inverse tg_invert(float divisor) {
 #ifdef __CUDA_ARCH__
@@ -54,25 +54,25 @@ __device__ inline tg_inverse tg_invert(float divisor) {
 #else
   const float near = 1 / divisor;
 #endif
-  // below the inverse in size, though `near` may be off by 2**-23 to either side
+  // smaller than the inverse, although `near` may be off by 2**-23 in either direction
   const float high = near * (1 - 0x1p-21f);
   const float rest = fmaf(-high, divisor, 1.0f);
-  // which is NaN where the inverse is zero or infinite
+  // `rest` is NaN where the inverse is zero or infinite
   return tg_inverse{high, high * fmaxf(rest, 0x1p-24f)};
 }
 
-// A quotient of two float16 that is rounded to float would be rounded to float16 as the quotient
-// itself: it is half way between two float16 or 2**-23 of itself away from there.
+// Rounding the quotient of two float16 to float first is innocuous: a quotient is a midpoint between two
+// float16, or at least 2**-23 of itself away from one.
 __device__ inline tg_half tg_half_divide(tg_half x, tg_half y) {
   const float dividend = tg_cast<float>(x);
   const tg_inverse inverse = tg_invert(tg_cast<float>(y));
   return tg_cast<tg_half>(fmaf(dividend, inverse.high, dividend * inverse.low));
 }
 
-// A quotient of two bfloat16 lies half way between two others only below 2**-126, where floats are no
-// closer to each other than the error of the product; elsewhere it is 2**-17 of itself away from there.
-// Both operands are scaled so that the inverse is in the range of float. What a scaled dividend loses
-// of its digits, or in being infinite, the rounded quotient does not have either.
+// A quotient of two bfloat16 is a midpoint only below 2**-126, where the spacing of floats exceeds the
+// error of the product; elsewhere it is at least 2**-17 of itself away from one. Both operands are
+// scaled to keep the inverse in the range of float. Digits that a scaled dividend loses, or its
+// overflow, do not change the rounded quotient.
 __device__ inline tg_bfloat16 tg_half_divide(tg_bfloat16 x, tg_bfloat16 y) {
   const float divisor = tg_cast<float>(y), size = fabs(divisor);
   const float scale = size > 0x1p64f ? 0x1p-64f : size < 0x1p-64f ? 0x1p64f : 1.0f;
@@ -92,13 +92,13 @@ __device__ inline float tg_power_of_two(float exponent) {
 #endif
 }
 
-// Results are 0.502 units off at worst: the exponent is rounded to 2**-20.
+// The error is at most 0.502 ulp: the exponent is rounded to 2**-20.
 __device__ inline tg_half tg_half_exp(tg_half x) {
   return tg_cast<tg_half>(tg_power_of_two(tg_cast<float>(x) * 0x1.715476p+0f));
 }
 
-// The same of bfloat16, whose least results are below the powers that the instruction gives, but not
-// below their squares.
+// For bfloat16 the result is squared: its smallest results are below the range of the instruction, but
+// their square roots are not.
 __device__ inline tg_bfloat16 tg_half_exp(tg_bfloat16 x) {
   const float root = tg_power_of_two(tg_cast<float>(x) * 0x1.715476p-1f);
   return tg_cast<tg_bfloat16>(root * root);
@@ -106,11 +106,11 @@ __device__ inline tg_bfloat16 tg_half_exp(tg_bfloat16 x) {
 
 // ---- sines ----------------------------------------------------------------------------------------
 
-// The sine or cosine for |x| < 2**17, of the digits that 16-bit types have: that of what is left of x
-// beside a multiple of pi, of pi / 2 for the cosine. Taking away the first part of pi is exact, for
-// its least digit is 2**-22; both parts are positive so that zeros keep their sign.
+// The sine or cosine of |x| < 2**17 to the precision of 16-bit types, by Cody and Waite's reduction to
+// the remainder of a multiple of pi (of pi / 2 for the cosine). The product with the first part of pi is
+// exact, since its last digit is 2**-22. Both parts are positive, so zeros keep their sign.
 template <bool cosine> __device__ inline float tg_near_sin(float x) {
-  const float magic = 0x1.8p23f;  // the unit of floats of this size is 1
+  const float magic = 0x1.8p23f;  // the spacing of floats of this size is 1
   const float inverse = 0x1.45f306p-2f;
   const float turned = cosine ? fmaf(x, inverse, 0.5f) + magic : fmaf(x, inverse, magic);
   const float turns = cosine ? turned - magic - 0.5f : turned - magic;
@@ -130,8 +130,8 @@ __device__ inline tg_half tg_half_cos(tg_half x) {
   return tg_cast<tg_half>(tg_near_sin<true>(tg_cast<float>(x)));
 }
 
-// Angles of bfloat16 may be large, but rarely are: a call keeps what they need out of the kernel, and
-// comes last so that the others do not wait for one another.
+// Large angles of bfloat16 are rare: a call keeps their code out of the kernel, and comes last, so that
+// the other angles do not wait for it.
 __attribute__((noinline)) __device__ float tg_far_sin(float x) { return sin(x); }
 __attribute__((noinline)) __device__ float tg_far_cos(float x) { return cos(x); }
 __device__ inline tg_bfloat16 tg_half_sin(tg_bfloat16 x) {

@@ -1,10 +1,11 @@
-// Shares: what one block tells another with its epoch, so that whoever sees the epoch has the value.
+// Partial results of blocks (decoupled look-back): each is stored in one transaction with its epoch, so
+// that a reader that sees the epoch has the value.
 
-// A value of at most 4 bytes with its epoch in a word, or one of 8 in two, or one of 16 as two of 8.
+// A value of at most 4 bytes with its epoch in one word, one of 8 bytes in two, one of 16 as two of 8.
 template <int WORDS> struct alignas(WORDS > 1 ? 16 : 8) tg_partial { tg_u64 words[WORDS]; };
 
 #ifdef __CUDACC__
-// Words that are written and read as one, and are not kept in the cache of one multiprocessor.
+// Loads and stores of one or two words in one transaction, which bypass the L1 cache.
 __device__ inline void tg_store_word(tg_u64* place, tg_u64 word) {
   asm volatile("st.relaxed.gpu.b64 [%0], %1;" ::"l"(place), "l"(word) : "memory");
 }
@@ -37,7 +38,7 @@ template <int WORDS, class T> __device__ void tg_publish(tg_partial<WORDS>* plac
   }
 }
 
-// Whether the value of this epoch is there, which `x` is then.
+// Whether the value of this epoch is published; if so, `x` becomes it.
 template <int WORDS, class T>
 __device__ bool tg_poll(const tg_partial<WORDS>* place, tg_u32 epoch, T& x) {
   bool all = true;

@@ -1,9 +1,8 @@
-// The device C++ at the top of every generated unit: types, casts, and the scalar functions whose
-// rules are NumPy's rather than C's. Self-contained C++17: there are no headers under NVRTC.
-// The other .cuh files follow it in the unit.
+// The first part of every unit: types, vector accesses, casts, and scalar functions with NumPy's rules.
+// Self-contained C++17, since NVRTC has no headers. The other .cuh files follow it.
 //
-// Values: float16 and bfloat16 are stored as tg_half and tg_bfloat16 and computed with as float, but
-// for what half.cuh has.
+// float16 and bfloat16 are kept as tg_half and tg_bfloat16, and computed in float except where half.cuh
+// has a native operation.
 
 typedef signed char tg_i8;
 typedef short tg_i16;
@@ -25,10 +24,10 @@ template <class R> struct alignas(2 * sizeof(R)) tg_complex {
 typedef tg_complex<float> tg_c64;
 typedef tg_complex<double> tg_c128;
 
-// Elements that are loaded or stored as one.
+// A vector: elements that are loaded or stored in one access.
 template <class T, int N> struct alignas(N * sizeof(T)) tg_pack { T items[N]; };
 
-// The block of W words that begins `bits` after word FROM of two blocks that follow each other.
+// A block is W words. This is the one that begins `bits` after word FROM of two consecutive blocks.
 template <int W> using tg_block = tg_pack<tg_u32, W>;
 template <class T, int FROM, int W>
 __device__ tg_block<W> tg_shifted_by(tg_block<W> low, tg_block<W> high, tg_u32 bits) {
@@ -47,8 +46,8 @@ __device__ tg_block<W> tg_shifted_by(tg_block<W> low, tg_block<W> high, tg_u32 b
   return found;
 }
 
-// The block that begins at byte `skip` of the first: a multiple of the size of T, and less than a
-// block's. All threads of a warp branch alike; to choose each word would take three times as long.
+// The block that begins at byte `skip` of the first, a multiple of the size of T. All threads of a warp
+// take the same branch; selecting each word took three times as long.
 template <class T, int W>
 __device__ tg_block<W> tg_shifted(tg_block<W> low, tg_block<W> high, tg_u32 skip) {
   const tg_u32 bits = 8 * (skip & 3);
@@ -62,9 +61,8 @@ __device__ tg_block<W> tg_shifted(tg_block<W> low, tg_block<W> high, tg_u32 skip
   return tg_shifted_by<T, 0>(low, high, bits);
 }
 
-// The two aligned blocks of W words that the words at an address lie in, which is a multiple of an
-// element's size only. Both hold an element of it, so that no other memory than the array's blocks of
-// as many bytes is touched.
+// The two aligned blocks that a misaligned block straddles. Its address is a multiple of the element
+// size. Both blocks hold elements of it, so no memory beyond the array's own blocks is read.
 template <int W> struct tg_straddle { tg_block<W> low, high; };
 template <int W, class T> __device__ tg_straddle<W> tg_load_straddle(const T* place) {
   const tg_u32 skip = (tg_u32)(tg_u64)place & (sizeof(tg_block<W>) - 1);
@@ -72,13 +70,13 @@ template <int W, class T> __device__ tg_straddle<W> tg_load_straddle(const T* pl
   return {start[0], start[skip ? 1 : 0]};
 }
 
-// The words at the address, of the blocks that were loaded.
+// The misaligned block, extracted from the aligned ones.
 template <class T, int W> __device__ tg_block<W> tg_within(tg_straddle<W> both, const T* place) {
   return tg_shifted<T>(both.low, both.high, (tg_u32)(tg_u64)place & (sizeof both.low - 1));
 }
 
-// The elements that words hold. The compiler is kept from taking narrow ones apart before it is known
-// which words were loaded: it would do so for all that may have been.
+// The elements in words. The asm keeps the compiler from unpacking narrow elements on both sides of the
+// branch that selects the words.
 template <int N, class T, int W> __device__ tg_pack<T, N> tg_elements(tg_block<W> words) {
   tg_pack<T, N> result;
   if constexpr (sizeof(T) < 4) for (tg_u32& word : words.items) asm("" : "+r"(word));
@@ -86,8 +84,8 @@ template <int N, class T, int W> __device__ tg_pack<T, N> tg_elements(tg_block<W
   return result;
 }
 
-// The same items, those of less than four bytes in as few registers as they fit in: the compiler would
-// give each of them one of its own.
+// The same items, with those of less than a word packed in registers: the compiler would use a register
+// for each.
 template <class T, int N> __device__ tg_pack<T, N> tg_packed(tg_pack<T, N> items) {
   if constexpr (sizeof(T) >= 4 || sizeof items < 4) {
     return items;
@@ -98,7 +96,7 @@ template <class T, int N> __device__ tg_pack<T, N> tg_packed(tg_pack<T, N> items
   }
 }
 
-// The N elements from an address on, which is a multiple of their size together if they are `aligned`.
+// Loads a vector; its address is a multiple of the vector's size if it is `aligned`.
 template <int N, class T> __device__ tg_pack<T, N> tg_load(const T* place, bool aligned) {
   tg_pack<T, N> result;
   constexpr int W = N * sizeof(T) / 4;
@@ -115,7 +113,7 @@ template <int N, class T> __device__ tg_pack<T, N> tg_load(const T* place, bool 
   return result;
 }
 
-// The same for storing. Elements of two bytes go by words, of which the first may begin at the second.
+// Stores a vector. Misaligned elements of two bytes are stored as words, from an even address on.
 template <class T, int N> __device__ void tg_store(T* place, tg_pack<T, N> items, bool aligned) {
   if (aligned) {
     *(tg_pack<T, N>*)place = items;
@@ -137,10 +135,10 @@ template <class T, int N> __device__ void tg_store(T* place, tg_pack<T, N> items
   }
 }
 
-// The same for vectors that follow each other in memory, by neighbouring lanes: up to LANES threads, a
-// power of two, of which those take part that hold the `left` vectors from this one on, and all before.
-// A lane stores the aligned vector that ends in its own, which begins in that of the lane before it;
-// the first lane stores what is left at both ends, by elements.
+// Stores contiguous vectors of neighbouring lanes cooperatively. Up to LANES threads, a power of two,
+// take part: those before this one, and those that hold the `left` vectors from this one on. A lane
+// stores the aligned vector that ends in its own and begins in that of the lane before. The first lane
+// stores the rest at both ends element by element.
 template <int LANES, class T, int N, class I>
 __device__ void tg_store_together(T* place, tg_pack<T, N> items, bool aligned, int thread, I left) {
   if constexpr (N * sizeof(T) < 4) {
@@ -160,7 +158,7 @@ __device__ void tg_store_together(T* place, tg_pack<T, N> items, bool aligned, i
     for (tg_u32 i = 0; i < sizeof(block) / 4; ++i) {
       before.items[i] = __shfl_sync(all, mine.items[i], first + (lane ? lane : count) - 1);
     }
-    __syncwarp(all);  // all have read what may be replaced now
+    __syncwarp(all);  // all have read what may be overwritten now
     const block found = tg_shifted<T>(before, mine, sizeof(block) - skip);
     T* const start = (T*)((char*)place - skip);
     if (lane) {
@@ -175,8 +173,8 @@ __device__ void tg_store_together(T* place, tg_pack<T, N> items, bool aligned, i
   }
 }
 
-// x of the thread whose number differs by the bits of `apart`, which is of the same warp; all of them
-// take part. Where x is two words, the lane is given as such: else ptxas spills registers of softmax.
+// Butterfly shuffle: x of the lane whose number differs in the bits of `apart`. All lanes take part. For
+// two words the lane is given by its number: with the xor form, ptxas spills registers in softmax.
 template <class T> __device__ T tg_shuffle_xor(T x, int thread, int apart) {
   tg_u32 words[(sizeof(T) + 3) / 4] = {};
   memcpy(words, &x, sizeof x);
@@ -188,14 +186,13 @@ template <class T> __device__ T tg_shuffle_xor(T x, int thread, int apart) {
   return x;
 }
 
-// The head of the print ring: bytes written and read since the beginning, records that did not fit,
-// and the size of the bytes that follow, a power of two. The device moves head and lost, the host
-// tail.
+// The head of the print ring: bytes written and read since the start, records that were dropped, and the
+// size of the data that follows, a power of two. The device advances head and lost, the host tail.
 struct tg_ring { tg_u64 head, tail, lost, capacity; };
 
 #ifdef __CUDACC__
 #ifdef TRACEGRAPH_STORED_CONDITIONS
-// The host reads the conditions: a handle is the address of one.
+// The host reads conditions: a handle is an address.
 __device__ inline void cudaGraphSetConditional(unsigned long long handle, unsigned int value) {
   *(volatile unsigned int*)handle = value;
 }
@@ -245,8 +242,8 @@ template <class To, class From> __device__ To tg_bits(From x) {
   return result;
 }
 
-// Round to nearest even; a NaN becomes quiet. The instruction for two floats is used: that for one is a
-// general conversion (F2F) on sm_90, which few lanes make at a time.
+// Rounds to nearest even; a NaN becomes quiet. This is the instruction for two floats: that for one is a
+// general conversion (F2F) of low throughput on sm_90.
 __device__ inline tg_u16 tg_float_to_bfloat16(float x) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   tg_u32 rounded;
@@ -269,8 +266,8 @@ __device__ inline float tg_bfloat16_to_float(tg_u16 bits) {
 #endif
 }
 
-// Beyond the range of T, C leaves it undefined, and NumPy gives what the processor does. Here values that
-// 32 bits hold wrap in types of 8 and 16, as on x86; a GPU takes the nearest end of larger types.
+// Beyond the range of T the result is undefined in C, and NumPy's is the processor's. Here values within
+// 32 bits wrap in types of 8 and 16 bits, as on x86; larger types saturate.
 template <class T, class R> __device__ T tg_float_to_integer(R x) {
   if constexpr (sizeof(T) < 4) return (T)(tg_i32)x;
   else if constexpr (sizeof(T) == 4 && !tg_signed<T>) return (T)(tg_i64)x;
@@ -278,8 +275,8 @@ template <class T, class R> __device__ T tg_float_to_integer(R x) {
   else return (T)x;
 }
 
-// x in another type, as NumPy's astype: a complex number loses its imaginary part, a number is true
-// unless it is zero, and a double reaches bfloat16 by way of float.
+// NumPy's astype: a complex number loses its imaginary part, a number is true unless it is zero, and a
+// double is rounded to float before bfloat16.
 template <class To, class From> __device__ To tg_cast(From x) {
   constexpr tg_kind to = tg_kind_of<To>, from = tg_kind_of<From>;
   if constexpr (tg_same<To, From>) {
@@ -315,7 +312,7 @@ template <class To, class From> __device__ To tg_cast(From x) {
   }
 }
 
-// ---- numbers that C++ has no literals for ----------------------------------------------------------
+// ---- infinities and NaN, which have no literals ---------------------------------------------------
 
 __device__ inline float tg_inf_f32() { return tg_bits<float>(0x7f800000u); }
 __device__ inline float tg_nan_f32() { return tg_bits<float>(0x7fc00000u); }
@@ -326,13 +323,13 @@ __device__ inline double tg_nan_f64() { return tg_bits<double>(0x7ff800000000000
 
 template <int size> struct tg_wide { typedef tg_u32 type; };
 template <> struct tg_wide<8> { typedef tg_u64 type; };
-// Unsigned and not narrower than int: narrower types would be promoted back to signed int.
+// Unsigned, and not narrower than int: narrower types would be promoted to signed int.
 template <class T> using tg_word = typename tg_wide<sizeof(T)>::type;
 
 template <class T> __device__ T tg_add(T x, T y) { return (T)((tg_word<T>)x + (tg_word<T>)y); }
 template <class T> __device__ T tg_subtract(T x, T y) { return (T)((tg_word<T>)x - (tg_word<T>)y); }
-// A narrow product is made at the upper end of a word and shifted down, which extends it; else the
-// compiler multiplies in 16 bits, of which there is no instruction.
+// A narrow product is computed at the upper end of a word and shifted down, which sign-extends it. Else
+// the compiler emulates a multiplication in 16 bits.
 template <class T> __device__ T tg_multiply(T x, T y) {
   if constexpr (sizeof(T) < 4) {
     constexpr int up = 32 - 8 * sizeof(T);
@@ -346,7 +343,7 @@ template <class T> __device__ T tg_negative(T x) { return (T)(0 - (tg_word<T>)x)
 template <class T> __device__ T tg_absolute(T x) { return x < 0 ? tg_negative(x) : x; }
 template <class T> __device__ T tg_reciprocal(T x) { return x == 0 ? (T)0 : (T)(1 / x); }
 
-// Dividing by -1 is apart because the quotient of the least integer overflows.
+// -1 is a special case, since the quotient of the least integer overflows.
 template <class T> __device__ T tg_floor_divide(T x, T y) {
   if (y == 0) return 0;
   if constexpr (tg_signed<T>) {
@@ -380,7 +377,7 @@ template <class T> __device__ T tg_power(T base, T exponent) {
   return result;
 }
 
-// A shift by the width or more, or by a negative count, moves every bit out.
+// A shift by the width or more, or by a negative count, shifts all bits out.
 template <class T> __device__ T tg_left_shift(T x, T count) {
   return (tg_u64)count < 8 * sizeof(T) ? (T)((tg_word<T>)x << count) : (T)0;
 }
@@ -389,7 +386,7 @@ template <class T> __device__ T tg_right_shift(T x, T count) {
   return x < 0 ? (T)-1 : (T)0;
 }
 
-// Comparisons are exact between a signed and an unsigned type, too.
+// Comparisons between signed and unsigned types are exact, too.
 template <class X, class Y> __device__ bool tg_less(X x, Y y) {
   if constexpr (tg_signed<X> && !tg_signed<Y>) return x < 0 || (tg_u64)x < (tg_u64)y;
   else if constexpr (!tg_signed<X> && tg_signed<Y>) return y > 0 && (tg_u64)x < (tg_u64)y;
@@ -409,14 +406,13 @@ template <class T> __device__ T tg_sign(T x) {
   return x > 0 ? (T)1 : x < 0 ? (T)-1 : x == 0 ? (T)0 : x;
 }
 
-// NaN wins in the first two and loses in the others; of equal operands the second is taken.
+// The first two propagate NaN, the others ignore it; of equal operands the second is the result.
 template <class T> __device__ T tg_maximum(T x, T y) { return x > y || x != x ? x : y; }
 template <class T> __device__ T tg_minimum(T x, T y) { return x < y || x != x ? x : y; }
 template <class T> __device__ T tg_fmax(T x, T y) { return x > y || y != y ? x : y; }
 template <class T> __device__ T tg_fmin(T x, T y) { return x < y || y != y ? x : y; }
 
-// Of floats each is one instruction, where the above are three that wait for one another. Of two zeros
-// it takes that of the sign asked for.
+// For floats each is one instruction, instead of three dependent ones. It orders -0 below +0.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 #define TG_EXTREME(name, instruction) \
   template <> __device__ inline float name(float x, float y) { \
@@ -434,7 +430,7 @@ TG_EXTREME(tg_fmin, "min")
 // Equality in which NaN equals NaN.
 template <class T> __device__ bool tg_equal_or_nan(T x, T y) { return x == y || (x != x && y != y); }
 
-// Floor division and remainder together, so that quotient and rest agree in rounding.
+// Floor division and remainder, computed together so that their rounding agrees.
 template <class R> __device__ R tg_divmod(R x, R y, R& rest) {
   rest = fmod(x, y);
   if (y == 0) return x / y;
@@ -494,9 +490,9 @@ template <class T, class R> __device__ T tg_nextafter(R x, R y) {
   }
 }
 
-// CUDA's float versions of these are off by 3 or 4 ulp at worst; rounding the double result is exact
-// to half an ulp and still keeps up with memory on data-centre GPUs.
-// CUDA's hypot may be one unit too large, which just below the largest double is infinity.
+// CUDA's float versions of these functions have errors of up to 3 or 4 ulp. Rounding the double result
+// is exact to half an ulp, and still keeps up with memory on data-centre GPUs.
+// CUDA's hypot may be one ulp too large, which just below the largest double is infinity.
 __device__ inline double tg_safe_hypot(double x, double y) {
   double big = fmax(fabs(x), fabs(y)), ratio = fmin(fabs(x), fabs(y)) / big;
   return big > 0x1p1000 && big <= 0x1.fffffffffffffp1023 && x == x && y == y

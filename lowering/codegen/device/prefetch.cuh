@@ -1,6 +1,6 @@
-// Memory that is asked for ahead of time: it comes into the L2 cache. Devices before sm_90 do not ask.
+// L2 prefetch. It does nothing on devices before sm_90.
 
-// `bytes` from `begin`, a multiple of 16, or as many from the multiple of 16 before it.
+// Prefetches `bytes`, a multiple of 16, from `begin`, rounded down to a multiple of 16.
 __device__ inline void tg_prefetch_l2(const void* begin, tg_u32 bytes) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   const tg_u64 aligned = __cvta_generic_to_global(begin) & ~tg_u64(15);

@@ -37,7 +37,7 @@ over rows of 4096 float64 reaches 96 % of a copy instead of 88 (H200)."""
 
 
 def row_geometry(nest: RowNest, threads: int, cluster: int = 1) -> RowGeometry:
-    """Geometry of rows: lanes are adjacent where steps are contiguous in memory, else outputs are."""
+    """Geometry of rows: neighbouring threads access neighbouring steps, or neighbouring outputs."""
     points, steps = prod(nest.space), prod(nest.loop)
     accumulators, once = nest_accumulators(nest), len(nest.passes) == 1
     adjacent = loop_is_contiguous(nest)

@@ -1,7 +1,7 @@
-"""Tiles of a scan: consecutive items of each thread, folded within threads, warps and the block.
+"""Block scan: one tile, folded within threads, then warps, then the block.
 
-The totals of a warp's threads are folded by doubling distances (Hillis and Steele, 1986), those of
-the warps one after the other; what came before the tile is carried along.
+Each thread has consecutive items. The totals of a warp's threads are scanned by doubling distances
+(Hillis and Steele, 1986), those of the warps sequentially. The total of earlier tiles is carried.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from lowering.codegen.expressions import cast, combine, compute, value, write_st
 from lowering.codegen.maps.vectors import Vectors, compute_uniform, load_text, pack, store_line
 from lowering.codegen.preamble import c_type
 from lowering.codegen.source_writer import SourceWriter
-from lowering.hardware import VECTOR_BYTES, WARP
+from lowering.hardware import SECTOR_BYTES, VECTOR_BYTES, WARP
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import Store
 from lowering.plan.nest_analysis import loads
 from tracegraph.ir.op import Combiner
 from tracegraph.ir.scalar import Axis, Expr, Load, const
 
-ITEM_BYTES = 32  # that a thread folds of a tile: whole sectors of memory
 FEWEST_ITEMS, MOST_ITEMS = 4, 16
+"""Items of a thread: a sector of them, within what registers hold and what amortises a barrier."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScanTile:
-    """What one block folds at a time of a line: `store` at each step."""
+    """The part of a line that one block scans at a time; `store` stores each step."""
 
     combiner: Combiner
     store: Store
@@ -42,7 +42,7 @@ class ScanTile:
     @property
     def items(self) -> int:
         """Consecutive items of each thread."""
-        wanted = ITEM_BYTES // self.store.value.dtype.itemsize
+        wanted = SECTOR_BYTES // self.store.value.dtype.itemsize
         return max(FEWEST_ITEMS, min(MOST_ITEMS, wanted))
 
     @property
@@ -52,7 +52,7 @@ class ScanTile:
 
     @property
     def width(self) -> int:
-        """Items that may be accessed as one."""
+        """Items of a vector access."""
         accesses: list[Load | Store] = [self.store, *loads([self.store.value])]
         sizes: list[int] = [access.buffer.type.dtype.itemsize for access in accesses]
         return min(self.items, VECTOR_BYTES // max(sizes))
@@ -71,7 +71,7 @@ def load_items(
     number: str,
     end: str,
 ) -> None:
-    """Declare the thread's `items` and compute them; those from `end` on fold nothing."""
+    """Declare the thread's `items` and compute them; those from `end` on are the identity."""
     dtype = tile.store.value.dtype
     identity = constant(const(tile.combiner.identity(dtype), dtype))
     writer.line(f"{tile.kind} items[{tile.items}];")
@@ -109,10 +109,9 @@ def load_items(
 
 
 def fold_threads(writer: SourceWriter, tile: ScanTile) -> None:
-    """Fold each thread's items along, what comes before them into `before`, and all that is known
-    after the tile into `carried`.
+    """Scan each thread's items, fold what precedes them into `before`, and the tile into `carried`.
 
-    Nothing is carried into the first tile of a line: not even an identity, which changes -0.
+    Nothing is carried into the first tile of a line, not even the identity: 0 + -0 is 0.
     """
     with writer.unrolled(f"for (int item = 1; item < {tile.items}; ++item)"):
         writer.line(f"items[item] = {tile.folded('items[item - 1]', 'items[item]')};")
@@ -147,7 +146,7 @@ def store_items(
     number: str,
     end: str,
 ) -> None:
-    """Store what is folded up to each of the thread's items."""
+    """Store the running fold at each of the thread's items."""
     store, first = tile.store, "base + thread == 0"
     if vectors.stores:
         each_group = f"for (int group = 0; group < {tile.items // tile.width}; ++group)"

@@ -1,8 +1,9 @@
-"""The text of a ScanNest: a thread a line, or a block, or several, where lines are few and long.
+"""The text of a ScanNest: a thread for each line, or a block, or several with look-back.
 
-Several blocks first fold their shares of the line. Each then folds what the shares before its own
-gave, in an order that depends on the shapes only, and goes through its share again. Shares are
-given out in the order in which blocks begin: who waits, waits for blocks that run already.
+Several blocks share a line that is long if lines are few. Each reduces its split of the line and
+publishes the total, polls the totals of the splits before its own, folds them in an order that
+depends on shapes only, and scans its split. Splits are assigned in the order in which blocks begin,
+so a block waits only for blocks that run already.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def write_scan(
 
 
 def _thread_scan(writer: SourceWriter, nest: ScanNest, store: Store, step: Axis) -> None:
-    """One thread folds one line in order, rounding at each step."""
+    """Scan a line in one thread, in order, rounding at each step."""
     dtype = store.value.dtype
     hoist(writer, stored([store]), step)
     writer.line(f"{c_type(dtype)} running;")
@@ -88,13 +89,13 @@ def _thread_scan(writer: SourceWriter, nest: ScanNest, store: Store, step: Axis)
 
 
 def _take_split(writer: SourceWriter, geometry: ScanGeometry, workspace: str) -> None:
-    """Declare the block's `point` and `split`, by the number of blocks that began before it."""
+    """Declare the block's `point` and `split`, by the order in which blocks begin."""
     take_ticket(writer, workspace, "0")
     broadcast_ticket(writer, geometry.blocks, 0)
     writer.line(
         f"const int point = arrival / {geometry.splits}, split = arrival % {geometry.splits};"
     )
-    writer.line("__syncthreads();")  # all have read the ticket, which the folds' cells replace
+    writer.line("__syncthreads();")  # all have read the ticket, which is overwritten next
 
 
 def _look_back(
@@ -105,7 +106,7 @@ def _look_back(
     geometry: ScanGeometry,
     workspace: str,
 ) -> None:
-    """Fold the shares before the block's own into `carried`, telling others its own result."""
+    """Publish the total of the block's split, and fold those of earlier splits into `carried`."""
     accumulators = (Accumulator(nest.combiner, store.value),)
     folds = folds_of(accumulators)
     lanes = RowGeometry(
@@ -123,7 +124,7 @@ def _look_back(
         publish(writer, folds, "arrival")
     for fold in folds:
         fold.reset(writer, "total")
-    writer.line("__syncthreads();")  # all have read what the next totals replace
+    writer.line("__syncthreads();")  # all have read what the next totals overwrite
     poll(writer, folds, lanes, ("arrival - split", "arrival"))
     reduce_to_all_lanes(writer, folds, lanes)
     writer.line("carried = total0;")
@@ -138,7 +139,7 @@ def _block_scan(
     geometry: ScanGeometry,
     workspace: str,
 ) -> None:
-    """One block folds one line or its share, tile by tile."""
+    """Scan a line, or a split of one, in one block, tile by tile."""
     dtype, length = store.value.dtype, step.extent
     tile = ScanTile(nest.combiner, store, step, geometry.threads)
     hoist(writer, stored([store]), step)
