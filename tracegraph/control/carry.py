@@ -14,7 +14,7 @@ from tracegraph.control.regions import Traced, Tree, Types, join, take_apart
 from tracegraph.ir.op import get
 from tracegraph.ir.record import altered
 from tracegraph.ir.types import ArrayType
-from tracegraph.staging.parameters import parameters_of
+from tracegraph.tracing.parameters import parameters_of
 from tracegraph.tracing.trace import Trace
 
 Function = Callable[..., Any]

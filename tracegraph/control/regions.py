@@ -18,7 +18,7 @@ from tracegraph.ir.op import get
 from tracegraph.ir.program import Atom, Eqn, Literal, Region, Value
 from tracegraph.ir.record import altered, record
 from tracegraph.ir.types import ArrayType, result_type, type_of
-from tracegraph.staging.parameters import takes
+from tracegraph.tracing.parameters import takes
 from tracegraph.tracing.trace import Trace, current_trace, recorder, trace_region
 from tracegraph.tracing.tracer import Tracer
 from tracegraph.user_source import user_source

@@ -15,7 +15,7 @@ from tracegraph.arrays import leaf_types
 from tracegraph.arrays.array import Array
 from tracegraph.arrays.leaf_types import LeafKey
 from tracegraph.ir.types import ArrayType, canonical_type
-from tracegraph.staging.parameters import Parameters, parameters_of
+from tracegraph.tracing.parameters import Parameters, parameters_of
 
 _NUMBER_CLASSES = frozenset({bool, float, complex})
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tracegraph.staging.parameters import Parameters, parameters_of, takes
+from tracegraph.tracing.parameters import Parameters, parameters_of, takes
 
 
 class Bound:
