@@ -39,3 +39,7 @@ __all__ = [
     "tree",
     "while_loop",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)  # not the packages that it is made of

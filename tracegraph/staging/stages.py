@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from operator import is_
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -20,7 +18,8 @@ from tracegraph import errors, tree
 from tracegraph.arrays.array import Array
 from tracegraph.ir.program import Program
 from tracegraph.ir.types import ArrayType
-from tracegraph.staging import gc_pause as collector
+from tracegraph.passes import optimize
+from tracegraph.staging import gc_pause
 from tracegraph.staging.donated import Donated
 from tracegraph.staging.exported import ExportedGraph
 from tracegraph.staging.interfaces import Compiler, Executable
@@ -28,13 +27,6 @@ from tracegraph.staging.results import Assemble, Results, assembler, results_of
 from tracegraph.staging.scratch import Scratch
 from tracegraph.staging.signature import Call, CallKey, Signature
 from tracegraph.tracing.tracer import Tracer
-
-
-@cache
-def _passes() -> ModuleType:
-    from tracegraph import passes  # after the op records, which passes match on
-
-    return passes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,8 +45,7 @@ class Traced:
     @property
     def optimized(self) -> Program:
         """The program after the passes: what is lowered."""
-        optimized: Program = _passes().optimize(self.program)
-        return optimized
+        return optimize(self.program)
 
     def lower(self) -> Lowered:
         """Plan the graph: kernels, memory, nodes and edges.
@@ -64,7 +55,7 @@ class Traced:
         """
         donated = self.signature.donated_leaves(self.key.structure)
         lower = self.compiler().lower
-        with collector.paused():
+        with gc_pause.paused():
             plan = lower(self.optimized, self.device, donated, scratch=self.scratch)
         return Lowered(self, plan)
 
