@@ -7,7 +7,8 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
-from corpus import CASES, loops, nesting
+from corpus import CASES
+from forced import BRANCHING
 from hypothesis import given, settings
 from running import assert_case_agrees
 
@@ -23,12 +24,6 @@ MISSING: dict[str, dict[str, bool]] = {
     "no_body_updates": {"body_updates": False},
     "host_driven": {"conditional_nodes": False},
 }
-
-BRANCHING = [
-    name
-    for name, case in CASES.items()
-    if case.function.__module__ in (loops.__name__, nesting.__name__)
-]
 
 
 @pytest.fixture(scope="module", autouse=True)

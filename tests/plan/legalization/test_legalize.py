@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from corpus import CASES
+from forced import BRANCHING
 from hypothesis import given
 from running import assert_case_agrees, lowered
 
@@ -51,7 +52,7 @@ def assert_fits(plan: Plan, features: Features) -> None:
         assert getattr(features, feature), f"the plan still needs {feature}"
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", BRANCHING)
 def test_corpus_programs_give_the_same_results(name: str) -> None:
     run = fitted(NO_UPDATES, poison=True, order=Random(len(name)))
     assert_case_agrees(CASES[name], run)
