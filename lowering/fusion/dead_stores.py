@@ -8,7 +8,7 @@ from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import MapNest, Nest, Pass, PrintNest, ReduceNest, RowNest, Store
 from lowering.plan.nest_analysis import nest_reads, nest_stores, nest_writes
 from lowering.planning.stage import Block, KernelStage, blocks, stage_reads, walk
-from tracegraph.ir.record import altered
+from tracegraph.ir.record import replace
 
 
 def prune(block: Block) -> None:
@@ -81,5 +81,5 @@ def without_dead(nest: Nest, alive: Callable[[Store], bool]) -> Nest | None:
         passes = tuple([Pass(p.accumulators, tuple(filter(alive, p.stores))) for p in nest.passes])
         nest = RowNest(nest.space, nest.loop, passes, stores, nest.signals, nest.predicates)
     else:
-        nest = altered(nest, stores=stores)
+        nest = replace(nest, stores=stores)
     return nest if nest_stores(nest) or nest.signals else None

@@ -21,7 +21,7 @@ from lowering.plan.nest_analysis import (
 )
 from lowering.plan.nest_rewriting import map_nest, map_stores
 from lowering.planning.stage import space_index
-from tracegraph.ir.record import altered
+from tracegraph.ir.record import replace
 from tracegraph.ir.scalar import Accumulated, Expr
 from tracegraph.ir.subexpressions import subexpressions, substitution
 
@@ -88,7 +88,7 @@ class Growing:
         if not values:
             return self._join(size, (), second.stores, second.signals)
         of = substitution(values)
-        signals = [altered(signal, value=of(signal.value)) for signal in second.signals]
+        signals = [replace(signal, value=of(signal.value)) for signal in second.signals]
         own_point = space_index(first.space)
         stores = [
             Store(store.buffer, own_point, of(store.value))

@@ -15,14 +15,12 @@ no conditional nodes   the same nodes, driven by the host. The user asks for it:
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from lowering.legalization.features import Feature, Features
 from lowering.legalization.pointer_table import bound_in_bodies, with_pointer_table
 from lowering.plan.construct import Construct
 from lowering.plan.nodes import ConditionalNode, Graph, KernelNode, Node, walk
 from lowering.plan.plan import Plan
-from tracegraph.ir.record import altered
+from tracegraph.ir.record import replace
 
 
 def needed_features(plan: Plan) -> tuple[Feature, ...]:
@@ -66,7 +64,7 @@ def _explained(plan: Plan, schedule: str | None, why: str) -> Plan:
         if not isinstance(old, ConditionalNode):
             return old
         new = old.with_bodies([graph(body) for body in old.bodies])
-        return altered(new, construct=_scheduled(old, schedule, why))
+        return replace(new, construct=_scheduled(old, schedule, why))
 
     return replace(plan, graph=graph(plan.graph))
 

@@ -20,7 +20,7 @@ from lowering.plan.kernel import (
     Signal,
     Store,
 )
-from tracegraph.ir.record import altered, record
+from tracegraph.ir.record import record, replace
 from tracegraph.ir.scalar import Accumulated, Expr, Load
 from tracegraph.ir.subexpressions import subexpressions
 
@@ -93,7 +93,7 @@ def rename_analysis(
     if len(reads) == len(known.reads):
         writes = frozenset([names.get(buffer, buffer) for buffer in known.writes])
         if not new:  # only what it writes has other names
-            analysis = altered(known, reads=reads, writes=writes)
+            analysis = replace(known, reads=reads, writes=writes)
         else:
             analysis = NestAnalysis(
                 [new.get(expr, expr) for expr in known.roots],
@@ -111,7 +111,7 @@ def extend_analysis(nest: _N, other: Nest, flag: Buffer) -> _N:
     """A new nest, the same as another but for a flag that it reads first."""
     known: NestAnalysis | None = other.analysis
     if known is not None:
-        object.__setattr__(nest, "analysis", altered(known, reads=known.reads | {flag}))
+        object.__setattr__(nest, "analysis", replace(known, reads=known.reads | {flag}))
     return nest
 
 

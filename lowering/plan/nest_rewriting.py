@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 
 from lowering.plan.buffer import Buffer
@@ -20,7 +19,7 @@ from lowering.plan.kernel import (
     Store,
 )
 from lowering.plan.nest_analysis import NestAnalysis, analyze, rename_analysis
-from tracegraph.ir.record import altered
+from tracegraph.ir.record import replace
 from tracegraph.ir.scalar import Expr, Load
 from tracegraph.ir.subexpressions import substitution
 
@@ -63,15 +62,15 @@ def _mapped(nest: Nest, of: Callable[[Expr], Expr], names: Mapping[Buffer, Buffe
         return tuple([Accumulator(a.combiner, of(a.value), a.arg) for a in accumulators])
 
     if type(nest) is MapNest:  # most are
-        signals = tuple([altered(s, value=of(s.value)) for s in nest.signals])
+        signals = tuple([replace(s, value=of(s.value)) for s in nest.signals])
         return MapNest(nest.space, stores_of(nest.stores), signals, nest.predicates)
     if isinstance(nest, (ScanNest, ScatterNest)):
-        return altered(nest, store=stores_of((nest.store,))[0])
+        return replace(nest, store=stores_of((nest.store,))[0])
     if isinstance(nest, PrintNest):
         return replace(nest, arguments=tuple(replace(a, value=of(a.value)) for a in nest.arguments))
     assert isinstance(nest, (ReduceNest, RowNest))
     stores = stores_of(nest.stores)
-    signals = tuple([altered(s, value=of(s.value)) for s in nest.signals])
+    signals = tuple([replace(s, value=of(s.value)) for s in nest.signals])
     if isinstance(nest, ReduceNest):
         folds = folds_of(nest.accumulators)
         return ReduceNest(nest.space, nest.loop, folds, stores, signals, nest.predicates)
@@ -89,7 +88,7 @@ def rename_in_nest(nest: Nest, names: Mapping[Buffer, Buffer]) -> Nest:
     renamed = _mapped(nest, new.__getitem__, names)
     if not keys.isdisjoint([predicate.flag for predicate in nest.predicates]):
         flags = [replace(p, flag=names.get(p.flag, p.flag)) for p in nest.predicates]
-        renamed = altered(renamed, predicates=tuple(flags))
+        renamed = replace(renamed, predicates=tuple(flags))
     return rename_analysis(renamed, nest, new, names)
 
 

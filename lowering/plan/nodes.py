@@ -20,7 +20,7 @@ from lowering.plan.kernel_text import kernel_text
 from lowering.plan.nest_analysis import nest_reads, nest_writes
 from lowering.plan.nest_rewriting import rename_in_nest
 from lowering.plan.weight import Weight, kernel_weight
-from tracegraph.ir.record import altered, record
+from tracegraph.ir.record import record, replace
 from tracegraph.user_source import Source
 
 Names = Mapping[Buffer, Buffer]
@@ -116,7 +116,7 @@ class Node:
 
     def with_buffers(self, names: Names) -> Self:
         """A new node with buffers replaced, bodies left out."""
-        return altered(self)
+        return replace(self)
 
 
 @record
@@ -163,7 +163,7 @@ class KernelNode(Node):
 
     def with_buffers(self, names: Names) -> Self:
         nests = tuple([rename_in_nest(nest, names) for nest in self.kernel.nests])
-        return altered(self, kernel=Kernel(self.kernel.name, nests))
+        return replace(self, kernel=Kernel(self.kernel.name, nests))
 
 
 @record
@@ -203,7 +203,7 @@ class MemcpyNode(Node):
 
     def with_buffers(self, names: Names) -> Self:
         target, source = self.target, self.source_buffer
-        return altered(
+        return replace(
             self, target=names.get(target, target), source_buffer=names.get(source, source)
         )
 
@@ -220,7 +220,7 @@ class MatrixOperand:
 
     def with_buffers(self, names: Names) -> MatrixOperand:
         """The operand in another buffer, if its own has a new one."""
-        return altered(self, buffer=names.get(self.buffer, self.buffer))
+        return replace(self, buffer=names.get(self.buffer, self.buffer))
 
     def __str__(self) -> str:
         strides = (self.batch_stride, self.row_stride, self.column_stride)
@@ -282,7 +282,7 @@ class LibraryNode(Node):
 
     def with_buffers(self, names: Names) -> Self:
         left, right, target = (operand.with_buffers(names) for operand in self.operands)
-        return altered(self, left=left, right=right, target=target)
+        return replace(self, left=left, right=right, target=target)
 
 
 class ConditionalNode(Node):
@@ -328,7 +328,7 @@ class IfElseNode(ConditionalNode):
         return "then", "else"
 
     def with_bodies(self, graphs: Sequence[Graph]) -> Self:
-        return altered(self, then=graphs[0], otherwise=graphs[1])
+        return replace(self, then=graphs[0], otherwise=graphs[1])
 
 
 @record
@@ -351,7 +351,7 @@ class SwitchNode(ConditionalNode):
         return tuple(f"case {number}" for number in range(len(self.branches)))
 
     def with_bodies(self, graphs: Sequence[Graph]) -> Self:
-        return altered(self, branches=tuple(graphs))
+        return replace(self, branches=tuple(graphs))
 
 
 @record
@@ -375,7 +375,7 @@ class WhileNode(ConditionalNode):
         return ("body",)
 
     def with_bodies(self, graphs: Sequence[Graph]) -> Self:
-        return altered(self, body=graphs[0])
+        return replace(self, body=graphs[0])
 
 
 @record

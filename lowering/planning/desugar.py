@@ -13,7 +13,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from tracegraph.ir import op as ops
 from tracegraph.ir.control_forms import branch_parts, is_loop, loop_counts, loop_parts, split
 from tracegraph.ir.op import Control, Op
 from tracegraph.ir.program import Atom, Eqn, Literal, Program, Region, Value, has_regions
-from tracegraph.ir.record import altered
+from tracegraph.ir.record import replace
 from tracegraph.ir.types import ArrayType
 
 _COUNTER = ArrayType(np.dtype(np.int64))
@@ -53,7 +52,7 @@ def desugar(program: Program) -> Program:
     """The same program with `scan`, `while_loop` and `switch` in the form that a graph has."""
     if not has_regions(program.body):
         return program
-    return altered(program, body=_region(program.body))
+    return replace(program, body=_region(program.body))
 
 
 def _region(region: Region, checked: bool = False) -> Region:
@@ -148,18 +147,18 @@ class _Builder:
         outputs = tuple([Value(v.type) for v in eqn.outputs])
         self.renamed.update(zip(eqn.outputs, outputs, strict=True))
         operands = self.resolve_all(eqn.operands)
-        self.eqns.append(altered(eqn, operands=operands, outputs=outputs))
+        self.eqns.append(replace(eqn, operands=operands, outputs=outputs))
 
     def add(self, eqn: Eqn) -> None:
         if not self.renamed.keys().isdisjoint(eqn.operands):
-            eqn = altered(eqn, operands=self.resolve_all(eqn.operands))
+            eqn = replace(eqn, operands=self.resolve_all(eqn.operands))
         if not eqn.regions:
             self.eqns.append(eqn)
             if self.checked and eqn.op.name == "require":
                 self._hold(eqn.operands[1], eqn)
             return
         checked = (self.checked or _may_wait(eqn)) and any(map(_has_check, eqn.regions))
-        eqn = altered(eqn, regions=tuple([_region(r, checked) for r in eqn.regions]))
+        eqn = replace(eqn, regions=tuple([_region(r, checked) for r in eqn.regions]))
         held = Value(_HELD)
         if checked and is_loop(eqn):
             eqn = _carrying(eqn, held)

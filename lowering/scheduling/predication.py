@@ -26,7 +26,7 @@ from lowering.plan.kernel import (
 from lowering.plan.nest_analysis import extend_analysis, nest_signals, nest_stores
 from lowering.plan.nodes import Graph, KernelNode, Node
 from tracegraph.ir.op import get
-from tracegraph.ir.record import altered, record
+from tracegraph.ir.record import record, replace
 from tracegraph.ir.scalar import Expr, apply, const
 
 BOOL = np.dtype(np.bool_)
@@ -88,7 +88,7 @@ def set_in_nest(nest: Nest, settings: Settings) -> Nest | None:
     if type(nest) is MapNest:  # most are
         nest = MapNest(nest.space, *parts, nest.predicates)
     else:
-        nest = altered(nest, stores=parts[0], signals=parts[1])
+        nest = replace(nest, stores=parts[0], signals=parts[1])
     return nest if nest_stores(nest) or nest.signals else None
 
 
@@ -105,7 +105,7 @@ def guarded(nest: Nest, predicate: Predicate) -> Nest:
     if type(nest) is MapNest:  # most are
         new: Nest = MapNest(nest.space, nest.stores, nest.signals, predicates)
     else:
-        new = altered(nest, predicates=predicates)
+        new = replace(nest, predicates=predicates)
     return extend_analysis(new, nest, predicate.flag)
 
 

@@ -56,7 +56,7 @@ from lowering.scheduling.unrolling import (
     steps_of,
 )
 from tracegraph.errors import UnschedulableError
-from tracegraph.ir.record import altered
+from tracegraph.ir.record import replace
 from tracegraph.ir.types import ArrayType, scalar_type
 
 
@@ -92,7 +92,7 @@ class _Scheduling:
 
     def scheduled(self) -> Plan:
         graph = self._graph(self._plan.graph)
-        return altered(
+        return replace(
             self._plan, graph=graph, offsets=self._offsets, arena_bytes=self._arena_bytes
         )
 
@@ -140,7 +140,7 @@ class _Scheduling:
         why = decision.why or known.why
         graphs = node.bodies
         inlined = Inlined(
-            altered(known, schedule="predicated", why=why), len(graphs), False, node.sources
+            replace(known, schedule="predicated", why=why), len(graphs), False, node.sources
         )
         values = range(len(graphs)) if switch else (True, False)
         return parallel(
@@ -153,7 +153,7 @@ class _Scheduling:
     # -- loops
 
     def _loop(self, old: WhileNode, dropped: set[int]) -> Graph:
-        node = altered(old, body=self._graph(old.body))
+        node = replace(old, body=self._graph(old.body))
         found = set_conditions(node.body).get(node.condition)
         obstacle = "its condition is set elsewhere" if found is None else loop_obstacle(node)
         asked = _asked(node.construct, self._choices.loops, self._choices.unroll)
@@ -180,7 +180,7 @@ class _Scheduling:
             flags = [self._flag(BOOL) for _ in range(decision.steps)]
             place = self._flag(PLACE) if steps.rotation.carries else None
             body = predicated_copies(steps, flags, place)
-        return single(_explained(altered(node, body=body), decision))
+        return single(_explained(replace(node, body=body), decision))
 
     def _products_leave(self, body: Graph, old: Graph) -> bool:
         """Whether something outside of a body sees what its products write.
@@ -213,7 +213,7 @@ class _Scheduling:
                 steps[skipping] = steps_of(rotations[wary], node.condition, skipping)
             place = count % steps[skipping].rotation.order
             if (place, skipping) not in reached:
-                reached[place, skipping] = altered(steps[skipping], count=place)
+                reached[place, skipping] = replace(steps[skipping], count=place)
             return reached[place, skipping]
 
         return iteration
@@ -228,13 +228,13 @@ class _Scheduling:
         if places:
             rotation = steps.rotation.relocated(places)
             steps = steps_of(rotation, steps.condition, steps.skipping)
-        return altered(steps, count=count)
+        return replace(steps, count=count)
 
     def _without_loop(self, node: WhileNode, steps: Steps, decision: Decision) -> Graph:
         known = node.construct
         assert known is not None
         why = decision.why or known.why
-        inlined = Inlined(altered(known, schedule="unrolled", why=why), 1, True, node.sources)
+        inlined = Inlined(replace(known, schedule="unrolled", why=why), 1, True, node.sources)
         return all_steps(steps, Part(inlined, 0))
 
     # -- both
@@ -274,4 +274,4 @@ def _explained(node: ConditionalNode, decision: Decision) -> Node:
     if known is None or decision.why is None:
         return node
     schedule = known.schedule if decision.steps == 1 else f"unrolled x{decision.steps}"
-    return altered(node, construct=altered(known, schedule=schedule, why=decision.why))
+    return replace(node, construct=replace(known, schedule=schedule, why=decision.why))

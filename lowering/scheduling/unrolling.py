@@ -32,7 +32,7 @@ from lowering.scheduling.predication import (
     with_nests,
     with_settings,
 )
-from tracegraph.ir.record import altered
+from tracegraph.ir.record import replace
 from tracegraph.ir.scalar import const
 
 PLACE = np.dtype(np.int32)
@@ -161,7 +161,7 @@ def _checked(
                 stored = True
                 assert isinstance(settled, (MapNest, ReduceNest, RowNest))
                 if note is not None:
-                    settled = altered(settled, stores=(*settled.stores, note))
+                    settled = replace(settled, stores=(*settled.stores, note))
             nests.append(settled if goes_on is None else guarded(settled, goes_on))
         if stored and before is not None:
             cleared = Store(flag, (), const(False, flag.type.dtype))
@@ -179,9 +179,9 @@ def _copy(graph: Graph) -> Graph:
 def _again(node: Node) -> Node:
     if type(node) is KernelNode:  # most are
         return KernelNode(node.kernel, node.sources, node.within)
-    return altered(node)
+    return replace(node)
 
 
 def _within(node: Node, part: Part) -> Node:
     assert node.if_skipped != "stays"
-    return altered(node, within=(part, *node.within))
+    return replace(node, within=(part, *node.within))

@@ -14,9 +14,9 @@ from tracegraph.control.regions import (
     Types,
     cast_results,
     current_for,
+    flatten_checked,
     join,
     require_callable,
-    take_apart,
     trace_tree,
     unify_captures,
     with_token,
@@ -71,7 +71,7 @@ def cond(
     type_ = _number_type(pred)
     if type_ is None or type_.shape != ():
         raise errors.PredicateError("cond", pred, type_)
-    given = take_apart(operands, "cond", "operands")
+    given = flatten_checked(operands, "cond", "operands")
     trace = current_for((pred, *given.leaves))
     if trace is None:
         return true_fun(*operands) if np.asarray(pred) != 0 else false_fun(*operands)
@@ -112,7 +112,7 @@ def switch(
     type_ = _number_type(index)
     if type_ is None or type_.shape != () or type_.dtype.kind not in "iu":
         raise errors.IntegerError("switch", "index", index, type_)
-    given = take_apart(operands, "switch", "operands")
+    given = flatten_checked(operands, "switch", "operands")
     trace = current_for((index, *given.leaves))
     if len(branches) == 1:
         return branches[0](*operands)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from tracegraph import errors, tree
 from tracegraph.arrays.eager import apply
-from tracegraph.control.regions import Traced, Tree, Types, join, take_apart
+from tracegraph.control.regions import Traced, Tree, Types, flatten_checked, join
 from tracegraph.ir.op import get
-from tracegraph.ir.record import altered
+from tracegraph.ir.record import replace
 from tracegraph.ir.types import ArrayType
 from tracegraph.tracing.parameters import parameters_of
 from tracegraph.tracing.trace import Trace
@@ -38,7 +37,7 @@ def advance(construct: str, function: Function, carry: Tree, returned: Any, name
     Raises:
         LeafTypeError, StructureError, LeafMismatchError: what the body returned is no such carry.
     """
-    after = take_apart(returned, construct, name, function)
+    after = flatten_checked(returned, construct, name, function)
     _check_structure(construct, function, carry.structure, after.structure, name)
     if after.types == carry.types:
         return after
@@ -91,7 +90,7 @@ def traced_until_stable(
     while True:
         traced = trace_body(types)
         _check_structure(construct, function, carry.structure, traced.structure.children()[0], name)
-        given = carry if types is carry.types else altered(carry, types=types)
+        given = carry if types is carry.types else replace(carry, types=types)
         joined = _joined(construct, function, given, traced.types[: len(types)], name)
         if joined == types:
             return traced, types

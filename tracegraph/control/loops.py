@@ -18,9 +18,9 @@ from tracegraph.control.regions import (
     Types,
     cast_results,
     current_for,
+    flatten_checked,
     join,
     require_callable,
-    take_apart,
     trace_tree,
     unify_captures,
     with_token,
@@ -96,7 +96,7 @@ def while_loop(
     steps = bounded_steps(cond_fun, body_fun, max_steps, on_max_steps, progress)
     hints = loop_schedule("while_loop", schedule, unroll)
     name = parameter_name(body_fun)
-    carry = take_apart(init, "while_loop", name)
+    carry = flatten_checked(init, "while_loop", name)
 
     def body(leaves: Leaves, counters: Leaves) -> Any:
         return body_fun(tree.unflatten(carry.structure, leaves))
@@ -158,7 +158,7 @@ def fori_loop(
     steps = steps_of("fori_loop", body_fun, progress, _trip_count(lower, upper))
     hints = loop_schedule("fori_loop", schedule, unroll)
     name = parameter_name(body_fun, 1)
-    carry = take_apart(init, "fori_loop", name)
+    carry = flatten_checked(init, "fori_loop", name)
 
     def body(leaves: Leaves, counters: Leaves) -> Any:
         return body_fun(counters[0], tree.unflatten(carry.structure, leaves))
@@ -213,7 +213,7 @@ class _Loop:
         def step(types: Types) -> Traced:
             def call(leaves: Leaves) -> Any:
                 after = self.body(leaves[:split], leaves[split:])
-                take_apart(after, self.construct, self.name, self.function)
+                flatten_checked(after, self.construct, self.name, self.function)
                 numbers = tuple([apply(get("add"), number, 1) for number in leaves[split:]])
                 if self.steps.counted:
                     self.steps.report(numbers[-1])

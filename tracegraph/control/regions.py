@@ -16,7 +16,7 @@ from tracegraph import errors, tree
 from tracegraph.ir.effects import TOKEN
 from tracegraph.ir.op import get
 from tracegraph.ir.program import Atom, Eqn, Literal, Region, Value
-from tracegraph.ir.record import altered, record
+from tracegraph.ir.record import record, replace
 from tracegraph.ir.types import ArrayType, result_type, type_of
 from tracegraph.tracing.parameters import takes
 from tracegraph.tracing.trace import Trace, current_trace, recorder, trace_region
@@ -94,7 +94,7 @@ def current_for(leaves: Sequence[Any]) -> Trace | None:
     return current_trace()
 
 
-def take_apart(
+def flatten_checked(
     value: Any, construct: str, name: str, function: Callable[..., Any] | None = None
 ) -> Tree:
     """The leaves of a pytree, their types, and its structure.
@@ -129,7 +129,7 @@ def trace_tree(
     returned: list[Tree] = []
 
     def flat(*tracers: Tracer) -> Sequence[Any]:
-        returned.append(take_apart(call(tracers), construct, "result", function))
+        returned.append(flatten_checked(call(tracers), construct, "result", function))
         return returned[0].leaves
 
     region, captures, tokens = trace_region(flat, types, parent)
@@ -146,8 +146,8 @@ def with_token(traced: Traced, parameter: int, result: int) -> Traced:
     params, results = list(traced.region.params), list(traced.region.results)
     params.insert(parameter, before)
     results.insert(result, after)
-    region = altered(traced.region, params=tuple(params), results=tuple(results))
-    return altered(traced, region=region, tokens=None)
+    region = replace(traced.region, params=tuple(params), results=tuple(results))
+    return replace(traced, region=region, tokens=None)
 
 
 def unify_captures(traced: Sequence[Traced]) -> tuple[tuple[Region, ...], tuple[Atom, ...]]:
@@ -160,7 +160,7 @@ def unify_captures(traced: Sequence[Traced]) -> tuple[tuple[Region, ...], tuple[
         own = len(t.region.params) - len(t.captures)
         stand_ins = dict(zip(t.captures, t.region.params[own:], strict=True))
         trailing = [stand_ins.get(atom) or Value(atom.type) for atom in captures]
-        return altered(t.region, params=(*t.region.params[:own], *trailing))
+        return replace(t.region, params=(*t.region.params[:own], *trailing))
 
     return tuple([widened(t) for t in traced]), captures
 
@@ -201,4 +201,4 @@ def cast_results(region: Region, types: Sequence[ArrayType]) -> Region:
     results = tuple([converted(a, t) for a, t in zip(region.results, types, strict=True)])
     if all(map(is_, results, region.results)):
         return region
-    return altered(region, eqns=(*region.eqns, *eqns), results=results)
+    return replace(region, eqns=(*region.eqns, *eqns), results=results)

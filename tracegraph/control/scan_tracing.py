@@ -18,7 +18,7 @@ from tracegraph.control.regions import (
     Tree,
     Types,
     cast_results,
-    take_apart,
+    flatten_checked,
     trace_tree,
     unify_captures,
     with_token,
@@ -63,7 +63,7 @@ class Body:
 
     def apart(self, y: Any) -> Tree:
         """The leaves of a y."""
-        return take_apart(y, self.construct, self.result, self.function)
+        return flatten_checked(y, self.construct, self.result, self.function)
 
     def over_blocks(self, size: int, reverse: bool) -> Callable[[Any, Any], tuple[Any, Any]]:
         """`call` for blocks of `size` slices, which returns a block of y's."""
@@ -95,7 +95,7 @@ def trace_scan(
         steps = range(done + size, done + blocks * size + 1, size)
         call = body.over_blocks(size, reverse)
         last, ys = _record(trace, body, call, carry, part, reverse, steps)
-        carry, done = take_apart(last, body.construct, body.name), steps[-1]
+        carry, done = flatten_checked(last, body.construct, body.name), steps[-1]
         pieces.append(tree.map(slices.merge, ys))
     ordered = pieces[::-1] if reverse else pieces
     return last, tree.map(lambda *ys: slices.join(ys), *ordered)
@@ -170,7 +170,7 @@ def _traced(
         def flat(leaves: Sequence[Any]) -> Any:
             x = tree.unflatten(xs.structure, leaves[count:])
             after, y = call(tree.unflatten(carry.structure, leaves[:split]), x)
-            take_apart(after, body.construct, body.name, body.function)
+            flatten_checked(after, body.construct, body.name, body.function)
             body.apart(y)
             numbers = tuple(apply(get("add"), n, size) for n in leaves[split:count])
             for number in numbers:

@@ -12,7 +12,7 @@ from tracegraph import errors, limits, tree
 from tracegraph.arrays.array import Array
 from tracegraph.control import slices
 from tracegraph.control.carry import advance, converted, detached, parameter_name
-from tracegraph.control.regions import Tree, current_for, require_callable, take_apart
+from tracegraph.control.regions import Tree, current_for, flatten_checked, require_callable
 from tracegraph.control.scan_tracing import Body, settled_types, trace_scan
 from tracegraph.control.schedules import LoopSchedule, loop_schedule
 from tracegraph.control.steps import Progress, steps_of
@@ -65,8 +65,8 @@ def scan(
     10 [ 1  3  6 10]
     """
     require_callable("scan", {"f": f}, ["carry", "x"])
-    carry = take_apart(init, "scan", parameter_name(f))
-    stacked = take_apart(xs, "scan", "xs")
+    carry = flatten_checked(init, "scan", parameter_name(f))
+    stacked = flatten_checked(xs, "scan", "xs")
     count = _length("scan", stacked, length)
     steps = steps_of("scan", f, progress, count)
     hints = loop_schedule("scan", schedule)
@@ -106,12 +106,12 @@ def map(  # the construct's own name
     array([0, 1, 4, 9])
     """
     require_callable("map", {"f": f}, ["x"])
-    stacked = take_apart(xs, "map", "xs")
+    stacked = flatten_checked(xs, "map", "xs")
     count = _length("map", stacked, None)
     steps = steps_of("map", f, progress, count)
     hints = loop_schedule("map", schedule)
     body = Body("map", f, lambda carry, x: (carry, f(x)), "carry", "result", steps, hints)
-    return _scan(body, take_apart((), "map", "carry"), stacked, count, False, 1)[1]
+    return _scan(body, flatten_checked((), "map", "carry"), stacked, count, False, 1)[1]
 
 
 def _length(construct: str, xs: Tree, length: Any) -> int:

@@ -22,7 +22,7 @@ def record(cls: type[_T]) -> type[_T]:
     return dataclass(slots=True, eq=False)(cls)
 
 
-def altered(item: _T, **new: Any) -> _T:
+def replace(item: _T, **new: Any) -> _T:
     """A dataclass of two fields or more with some of them replaced.
 
     That is `dataclasses.replace`, which takes three times as long: it looks at every field anew.
@@ -32,8 +32,8 @@ def altered(item: _T, **new: Any) -> _T:
     values = [*values_of(item)]
     for name, value in new.items():
         values[places[name]] = value
-    altered: _T = cls(*values)
-    return altered
+    copy: _T = cls(*values)
+    return copy
 
 
 @cache

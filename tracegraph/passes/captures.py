@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from tracegraph.ir.control_forms import branch_parts, is_loop, loop_counts, loop_parts
 from tracegraph.ir.program import Atom, Eqn, Literal, Program, Region, Value
-from tracegraph.ir.record import altered
+from tracegraph.ir.record import replace
 from tracegraph.passes.rewrite import Defs, Replacement, map_atoms, rewrite, substitute
 
 
@@ -33,7 +33,7 @@ def _tidy_branches(eqn: Eqn) -> Replacement | None:
     if _are_distinct_values(parts.captures):
         return None
     operands, regions = _merged(parts.captures, parts.branches, 0)
-    tidied = altered(eqn, operands=(parts.selector, *operands), regions=regions)
+    tidied = replace(eqn, operands=(parts.selector, *operands), regions=regions)
     return Replacement(eqn.outputs, (tidied,))
 
 
@@ -52,13 +52,13 @@ def _tidy_loop(eqn: Eqn) -> Replacement | None:
     order = [*varying, *constant]
     kept = [i for i in range(len(body.results)) if i not in constant]
     regions = [_reordered(region, order) for region in eqn.regions]
-    regions[-1] = altered(regions[-1], results=tuple(body.results[i] for i in kept))
+    regions[-1] = replace(regions[-1], results=tuple(body.results[i] for i in kept))
     operands, merged = _merged(
         [eqn.operands[i] for i in order],
         regions,
         first - len(constant),
     )
-    tidied = altered(
+    tidied = replace(
         eqn,
         operands=operands,
         outputs=tuple(eqn.outputs[i] for i in kept),
@@ -75,7 +75,7 @@ def _are_distinct_values(captures: Sequence[Atom]) -> bool:
 
 
 def _reordered(region: Region, order: Sequence[int]) -> Region:
-    return altered(region, params=tuple(region.params[i] for i in order))
+    return replace(region, params=tuple(region.params[i] for i in order))
 
 
 def _merged(
@@ -106,4 +106,4 @@ def _merged(
 
 def _substituted(region: Region, env: Mapping[Value, Atom]) -> Region:
     eqns = tuple(substitute(eqn, env) for eqn in region.eqns)
-    return altered(region, eqns=eqns, results=tuple(map_atoms(region.results, env)))
+    return replace(region, eqns=eqns, results=tuple(map_atoms(region.results, env)))

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from tracegraph.ir.control_forms import branch_parts, is_loop, loop_counts, loop_parts
 from tracegraph.ir.program import Atom, Eqn, Literal, Program, Region, Value
-from tracegraph.ir.record import altered
+from tracegraph.ir.record import replace
 
 _T = TypeVar("_T")
 
@@ -25,8 +25,8 @@ def dce(program: Program) -> Program:
     count = len(program.inputs)
     constants = body.params[count:]
     kept = [i for i, value in enumerate(constants) if value in live]
-    body = altered(body, params=(*body.params[:count], *_pick(constants, kept)))
-    return altered(program, body=body, constants=_pick(program.constants, kept))
+    body = replace(body, params=(*body.params[:count], *_pick(constants, kept)))
+    return replace(program, body=body, constants=_pick(program.constants, kept))
 
 
 def _prune(region: Region, results: Sequence[Atom]) -> tuple[Region, set[Atom]]:
@@ -123,7 +123,7 @@ def _updated(
     if _are_same(parts, (*eqn.operands, *eqn.outputs, *eqn.regions)):
         return eqn
     attrs = eqn.attrs if attrs is None else attrs
-    return altered(eqn, operands=operands, outputs=outputs, regions=regions, attrs=attrs)
+    return replace(eqn, operands=operands, outputs=outputs, regions=regions, attrs=attrs)
 
 
 def _pick(items: Sequence[_T], kept: Collection[int]) -> tuple[_T, ...]:
@@ -133,7 +133,7 @@ def _pick(items: Sequence[_T], kept: Collection[int]) -> tuple[_T, ...]:
 def _with_params(region: Region, kept: Collection[int]) -> Region:
     if len(kept) == len(region.params):
         return region
-    return altered(region, params=_pick(region.params, kept))
+    return replace(region, params=_pick(region.params, kept))
 
 
 def _used_params(pruned: Sequence[tuple[Region, set[Atom]]], positions: range) -> list[int]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tracegraph.ir.control_forms import branch_parts, loop_parts
 from tracegraph.ir.program import Atom, Eqn, Literal, Program, Region, Value
-from tracegraph.ir.record import altered
+from tracegraph.ir.record import replace
 from tracegraph.passes.rewrite import (
     Defs,
     Replacement,
@@ -55,7 +55,7 @@ def _inlined(region: Region, atoms: Sequence[Atom]) -> Replacement | None:
     eqns = []
     for eqn in region.eqns:
         outputs = tuple(Value(value.type) for value in eqn.outputs)
-        eqns.append(altered(substitute(eqn, env), outputs=outputs))
+        eqns.append(replace(substitute(eqn, env), outputs=outputs))
         env.update(zip(eqn.outputs, outputs, strict=True))
     return Replacement(tuple(map_atoms(region.results, env)), tuple(eqns))
 

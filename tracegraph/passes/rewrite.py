@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import is_
 
 from tracegraph.ir.program import Atom, Eqn, Program, Region, Value, has_regions
-from tracegraph.ir.record import altered, record
+from tracegraph.ir.record import record, replace
 
 Defs = Mapping[Value, Eqn]
 
@@ -49,7 +49,7 @@ def rewrite(
     """
     walk = _Walk(new_rule, only_regions, set() if settled is None else settled)
     body = _rewrite_region(program.body, walk)
-    return program if body is program.body else altered(program, body=body)
+    return program if body is program.body else replace(program, body=body)
 
 
 def by_name(rules: Mapping[str, Rule]) -> Rule:
@@ -111,7 +111,7 @@ def _rewrite_region(region: Region, walk: _Walk) -> Region:
         if eqn.regions:
             inner = tuple([_rewrite_region(r, walk) for r in eqn.regions])
             if not all(map(is_, inner, eqn.regions)):
-                eqn = altered(eqn, regions=inner)
+                eqn = replace(eqn, regions=inner)
         elif walk.only_regions:
             eqns.append(eqn)
             continue

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tracegraph.ir.op import get
 from tracegraph.ir.program import Atom, Eqn, Literal, Program
-from tracegraph.ir.record import altered
+from tracegraph.ir.record import replace
 from tracegraph.passes.rewrite import Defs, Replacement, Rule, by_name, producer, rewrite
 
 
@@ -71,7 +71,7 @@ def _power(eqn: Eqn, defs: Defs) -> Replacement | None:
 
 def _unary(name: str, eqn: Eqn) -> Replacement:
     """Another op of the first operand alone."""
-    return Replacement(eqn.outputs, (altered(eqn, op=get(name), operands=eqn.operands[:1]),))
+    return Replacement(eqn.outputs, (replace(eqn, op=get(name), operands=eqn.operands[:1]),))
 
 
 def _involution(eqn: Eqn, defs: Defs) -> Replacement | None:

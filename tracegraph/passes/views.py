@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tracegraph.ir.program import Atom, Eqn, Program
-from tracegraph.ir.record import altered
+from tracegraph.ir.record import replace
 from tracegraph.passes.rewrite import Defs, Replacement, Rule, by_name, producer, rewrite
 
 
@@ -61,7 +61,7 @@ def _is_whole(starts: Sequence[int], steps: Sequence[int], sizes: Sequence[int])
 
 def _composed(eqn: Eqn, defs: Defs, operand: Atom, attrs: Mapping[str, Any]) -> Replacement:
     """Two views in one, which may turn out to change nothing."""
-    eqn = altered(eqn, operands=(operand,), attrs=attrs)
+    eqn = replace(eqn, operands=(operand,), attrs=attrs)
     return compose_rules[eqn.op.name](eqn, defs) or Replacement(eqn.outputs, (eqn,))
 
 

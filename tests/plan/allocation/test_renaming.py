@@ -14,7 +14,7 @@ from lowering.plan.nest_rewriting import rename_in_nest
 from lowering.plan.nodes import KernelNode, walk
 from lowering.scheduling.predication import guarded
 from tracegraph import ArrayType
-from tracegraph.ir.record import altered
+from tracegraph.ir.record import replace
 
 FLAG = Buffer("scratch", 10_000, ArrayType("bool"))
 
@@ -27,7 +27,7 @@ def nests_of(name: str) -> list[Nest]:
 
 
 def assert_known(nest: Nest) -> None:
-    known, fresh = analyze(nest), analyze(altered(nest))
+    known, fresh = analyze(nest), analyze(replace(nest))
     assert known is not fresh
     for field in ("roots", "expressions", "loads", "accumulated", "reads", "writes"):
         assert getattr(known, field) == getattr(fresh, field)
