@@ -37,10 +37,14 @@ def main() -> None:
         build = [sys.executable, "-m", "build", "--wheel", "--outdir", str(directory / "dist")]
         subprocess.run([*build, str(ROOT)], check=True, stdout=subprocess.DEVNULL)
         (wheel,) = (directory / "dist").glob("*.whl")
-        names = zipfile.ZipFile(wheel).namelist()
+        contents = zipfile.ZipFile(wheel)
+        names = contents.namelist()
         top = {name.split("/")[0] for name in names if ".dist-info/" not in name}
         if top != {"tracegraph", "lowering"}:
             raise SystemExit(f"the wheel's top level is {sorted(top)}")
+        for name in names:
+            if name.startswith("lowering/testing/") or b"lowering.testing" in contents.read(name):
+                raise SystemExit(f"the recording driver is for tests: {name} is it, or uses it")
         environment = directory / "env"
         venv.create(environment, with_pip=True)
         python = environment / "bin" / "python"

@@ -1,14 +1,15 @@
-"""The CUDA driver, as `lowering.cuda.interface.Driver`: the only package that calls cuda.bindings.
+"""The CUDA driver, as `lowering.cuda.interface.Driver`: the only package that imports cuda.bindings.
 
 Graphs and conditional nodes are made through cuda.core, and all nodes are named by the driver's
-handles. The rest are thin calls of the driver: kernel nodes, capture at given dependencies, updates
-of executables, copies.
+handles. Kernel nodes, captures at given dependencies, exec parameter updates and copies are thin
+calls of the driver.
 
-    device    CudaDriver, one GPU
-    graphs    edges, kernel parameters, captures
-    thread    the device made current in each thread
-    handles   what it hands out: memory, events, nodes, executables
-    checks    the answers of driver calls, and the error
+    device        CudaDriver, one GPU
+    graphs        edges, kernel parameters, captures
+    user_objects  owners that live as long as a graph, wherever it goes
+    handles       memory, events, nodes, executables
+    thread        the device made current in each thread
+    checks        results of driver calls, and errors
 """
 
 from lowering.driver.checks import CudaError

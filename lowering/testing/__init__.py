@@ -1,1 +1,5 @@
-"""Testing."""
+"""The recording driver: `lowering.cuda` without a GPU, for tests. It is not in the wheel.
+
+recording_driver  the driver interface as a log, with failures on request, and its backend
+recorded_objects  graphs, nodes, memory and events as plain data
+"""

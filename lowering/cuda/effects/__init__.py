@@ -1,1 +1,7 @@
-"""Effects."""
+"""Effects: what running kernels report to the host.
+
+effects     the failures, counts and prints of one executable
+mailbox     words in pinned memory for failures and counts
+print_ring  the ring buffer that all programs of a device print through
+progress    the thread that shows counts and prints of programs in flight
+"""

@@ -1,1 +1,20 @@
-"""Graph."""
+"""Plan to CUDA graph: what is built once for each stream that runs a Plan.
+
+A Plan and a device come in; a `Definition`, a graph that owns all that its nodes point to, goes
+out. The calls in `lowering.cuda.calls` instantiate it.
+
+    compiled_plan    what the graphs of a Plan for all streams share: code, constants, features
+    feature_probes   what the device's graphs can do, found by trying
+    placement        addresses of the arena, constants, workspaces, small inputs, pointer table
+    definition       a graph while it is built: the order of its steps
+    emit             every node of the Plan becomes nodes of the graph
+    node_owners      what each node keeps alive, by name
+    small_inputs     scalars and short arrays, by value through one root kernel
+    pointer_table    addresses for bodies that take no parameter updates
+    copies           kernels that copy
+    capture          library calls, captured and checked
+    capture_lock     one capture at a time
+    cublas           matrix products as cuBLAS calls
+    host_driven      loops and branches by the host, where conditional nodes are not to be used
+    export           a graph to give away
+"""
