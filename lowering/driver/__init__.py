@@ -1,4 +1,4 @@
-"""The CUDA driver, as `lowering.cuda.interface.Driver`: the only package that imports cuda.bindings.
+"""The CUDA driver, as `lowering.cuda.interface.Driver`: only this folder imports cuda.bindings.
 
 Graphs and conditional nodes are made through cuda.core, and all nodes are named by the driver's
 handles. Kernel nodes, captures at given dependencies, exec parameter updates and copies are thin

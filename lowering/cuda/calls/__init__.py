@@ -9,4 +9,5 @@ Nothing here waits for the device, except behind a full queue of loops.
     donated_arguments  arguments that outputs are written over
     address_updates    exec parameter updates of the nodes that hold changed addresses
     replicas           several executables of one graph, for addresses that come back
+    export             a graph with fixed arguments, to give away
 """

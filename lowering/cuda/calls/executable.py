@@ -10,11 +10,11 @@ from typing import Any
 from weakref import WeakMethod
 
 from lowering.cuda.calls.arguments import check_type
+from lowering.cuda.calls.export import export
 from lowering.cuda.calls.fast_call import Call, closed_call, default_stream_call, other_stream_call
 from lowering.cuda.calls.stream_graph import StreamGraph
 from lowering.cuda.device import OpenDevice
 from lowering.cuda.graph.compiled_plan import CompiledPlan
-from lowering.cuda.graph.export import export
 from lowering.cuda.memory.pool import CudaBuffer, interned
 from lowering.cuda.streams.stream_state import StreamState
 from lowering.locks import held, held_if_free

@@ -1,7 +1,7 @@
 """Plan to CUDA graph: what is built once for each stream that runs a Plan.
 
 A Plan and a device come in; a `Definition`, a graph that owns all that its nodes point to, goes
-out. The calls in `lowering.cuda.calls` instantiate it.
+out, which `lowering.cuda.calls` instantiates. It imports nothing from there.
 
     compiled_plan    what the graphs of a Plan for all streams share: code, constants, features
     feature_probes   what the device's graphs can do, found by trying
@@ -16,5 +16,4 @@ out. The calls in `lowering.cuda.calls` instantiate it.
     capture_lock     one capture at a time
     cublas           matrix products as cuBLAS calls
     host_driven      loops and branches by the host, where conditional nodes are not to be used
-    export           a graph to give away
 """

@@ -1,5 +1,7 @@
 """Streams: the state of each stream that calls use, and launches in flight on it.
 
+Stream handles of users come in; launches go out, in order, and can be waited for and stopped.
+
 stream_state   a stream with the memory that is its own
 stream_table   the streams in use, and how one is left
 owned_stream   a stream that tracegraph made
