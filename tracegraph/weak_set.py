@@ -1,4 +1,4 @@
-"""Living: a set that objects leave when they die."""
+"""A weak set for several threads."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Living(Generic[T]):
-    """Objects, each for as long as it lives elsewhere. They are hashed by identity or as they say.
+class ConcurrentWeakSet(Generic[T]):
+    """A set of weak references to objects, which leave it when they die.
 
-    Threads may use it at will: objects come and go by single operations on a dict, and an iteration
-    goes over those that were there when it began. A `weakref.WeakSet` raises when it grows
-    meanwhile.
+    Unlike `weakref.WeakSet`, it may change while it is iterated: objects come and go by single
+    operations on a dict, and an iteration sees the objects that were there when it began.
     """
 
     __slots__ = ("_references",)
@@ -23,7 +22,7 @@ class Living(Generic[T]):
         self._references: dict[weakref.ref[T], None] = {}
 
     def add(self, item: T) -> None:
-        """Enter an object; one that is there already stays there once."""
+        """Add an object; adding it twice is adding it once."""
         self._references[weakref.ref(item, self._references.pop)] = None
 
     def __iter__(self) -> Iterator[T]:

@@ -10,7 +10,7 @@ from lowering.host.result_pool import RESULTS
 from lowering.plan.plan import Plan
 from lowering.scheduling.device_costs import Costs
 from lowering.target import Target
-from tracegraph.weak_set import Living
+from tracegraph.weak_set import ConcurrentWeakSet
 
 TARGET = Target(
     Costs(
@@ -44,7 +44,7 @@ class HostBackend:
     def __init__(self, *, poison: bool = False, order: Random | None = None) -> None:
         self._poison = poison
         self._order = order
-        self._executables: Living[HostExecutable] = Living()
+        self._executables: ConcurrentWeakSet[HostExecutable] = ConcurrentWeakSet()
         self._high_water = 0
 
     def compile(self, plan: Plan) -> HostExecutable:

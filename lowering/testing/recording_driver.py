@@ -41,7 +41,7 @@ from lowering.testing.recorded_objects import (
     RecordedStream,
     RecordedThread,
 )
-from tracegraph.weak_set import Living
+from tracegraph.weak_set import ConcurrentWeakSet
 
 
 class InjectedError(RuntimeError):
@@ -83,8 +83,10 @@ class RecordingDriver:
         self.flags: set[int] = set()
         self._logging = threading.RLock()
         self._waits: list[RecordedEvent] = []
-        self.live_memory: Living[RecordedMemory | RecordedHostMemory] = Living()
-        self.live_executables: Living[RecordedExecutable] = Living()
+        self.live_memory: ConcurrentWeakSet[RecordedMemory | RecordedHostMemory] = (
+            ConcurrentWeakSet()
+        )
+        self.live_executables: ConcurrentWeakSet[RecordedExecutable] = ConcurrentWeakSet()
         self.memory = memory
         self._library_kinds = tuple(library_kinds)
         self._addresses = itertools.count(1)

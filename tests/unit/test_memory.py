@@ -14,12 +14,12 @@ import tracegraph
 from lowering.host.executable import HostExecutable
 from tracegraph import errors, memory
 from tracegraph.staging import executable_cache as residents
-from tracegraph.weak_set import Living
+from tracegraph.weak_set import ConcurrentWeakSet
 
 
 @pytest.fixture(autouse=True)
 def own_residents(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(residents, "_residents", Living())
+    monkeypatch.setattr(residents, "_residents", ConcurrentWeakSet())
     yield
     memory.set_budget(None)
 

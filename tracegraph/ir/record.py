@@ -1,13 +1,12 @@
-"""Records: dataclasses that never change, of which tracing and planning make very many.
+"""Records: dataclasses with slots that are frozen for the type checker only.
 
-To store a field of a dataclass that is frozen at run time is a call of `object.__setattr__`, which
-takes five times as long as an assignment: a tenth of all planning. So it is the type checker that
-sees to it that no field of a record is assigned to.
+Tracing and planning make very many. A dataclass that is frozen at run time stores each field by
+`object.__setattr__`, which takes five times as long as an assignment: a tenth of all planning time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
 from operator import attrgetter
@@ -23,21 +22,21 @@ def record(cls: type[_T]) -> type[_T]:
 
 
 def replace(item: _T, **new: Any) -> _T:
-    """A dataclass of two fields or more with some of them replaced.
-
-    That is `dataclasses.replace`, which takes three times as long: it looks at every field anew.
-    """
+    """A dataclass with some fields replaced, in a third of the time of `dataclasses.replace`."""
     cls: Any = type(item)
     places, values_of = _fields(cls)
     values = [*values_of(item)]
     for name, value in new.items():
         values[places[name]] = value
-    copy: _T = cls(*values)
-    return copy
+    replaced: _T = cls(*values)
+    return replaced
 
 
 @cache
-def _fields(cls: Any) -> tuple[Mapping[str, int], Callable[[Any], tuple[Any, ...]]]:
+def _fields(cls: Any) -> tuple[Mapping[str, int], Callable[[Any], Iterable[Any]]]:
     """The places of the fields among the arguments of a class, and what reads all of them."""
     names = [each.name for each in fields(cls) if each.init]
-    return {name: place for place, name in enumerate(names)}, attrgetter(*names)
+    places = {name: place for place, name in enumerate(names)}
+    if len(names) == 1:  # an `attrgetter` of one name gives no tuple
+        return places, lambda item: (getattr(item, names[0]),)
+    return places, attrgetter(*names)

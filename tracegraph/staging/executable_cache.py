@@ -13,7 +13,7 @@ from collections.abc import Container, Hashable, Iterable, Mapping
 from typing import Any
 
 from tracegraph.staging.stages import Compiled, Lowered
-from tracegraph.weak_set import Living
+from tracegraph.weak_set import ConcurrentWeakSet
 
 ticks = itertools.count()
 """A clock that goes on by one with each use of a resident."""
@@ -88,7 +88,7 @@ class Resident:
 
 
 _lock = threading.Lock()
-_residents: Living[Resident] = Living()
+_residents: ConcurrentWeakSet[Resident] = ConcurrentWeakSet()
 
 
 def enter(resident: Resident) -> None:

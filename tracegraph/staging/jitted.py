@@ -22,7 +22,7 @@ from tracegraph.staging.scratch import Scratch
 from tracegraph.staging.signature import Call, CallKey, DirectKey, Signature, direct_call
 from tracegraph.staging.stages import Compiled, Lowered, Traced, flat_results
 from tracegraph.tracing.trace import innermost, outermost, trace_program
-from tracegraph.weak_set import Living
+from tracegraph.weak_set import ConcurrentWeakSet
 
 
 class Stats(TypedDict):
@@ -249,7 +249,7 @@ class Jitted:
         return f"<jitted {self._signature.function}>"
 
 
-_all: Living[Jitted] = Living()
+_all: ConcurrentWeakSet[Jitted] = ConcurrentWeakSet()
 
 
 def forget_builds() -> None:

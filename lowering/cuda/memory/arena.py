@@ -9,7 +9,7 @@ from __future__ import annotations
 from lowering.cuda.interface import Allocation, Driver
 from lowering.cuda.memory.heap import Heap
 from lowering.cuda.memory.pool import size_class
-from tracegraph.weak_set import Living
+from tracegraph.weak_set import ConcurrentWeakSet
 
 
 class Arenas:
@@ -22,7 +22,7 @@ class Arenas:
     def __init__(self, heap: Heap, driver: Driver) -> None:
         self._heap = heap
         self._driver = driver
-        self._living: Living[Allocation] = Living()
+        self._living: ConcurrentWeakSet[Allocation] = ConcurrentWeakSet()
 
     def shared(self, nbytes: int) -> Allocation:
         """The largest arena, or a new one if it has less than `nbytes`."""

@@ -17,7 +17,7 @@ from functools import partial
 from lowering.cuda.memory.heap import Heap
 from lowering.cuda.streams.timeline import Timeline
 from lowering.plan.rounding import round_up
-from tracegraph.weak_set import Living
+from tracegraph.weak_set import ConcurrentWeakSet
 
 GRANULE = 32 << 20
 """The driver takes memory from the device in multiples of as many bytes."""
@@ -37,7 +37,7 @@ class GraphMemoryPool:
     def __init__(self, heap: Heap) -> None:
         self._heap = heap
         self._driver = heap.timeline.driver
-        self._living: Living[Need] = Living()
+        self._living: ConcurrentWeakSet[Need] = ConcurrentWeakSet()
         self._needed = 0  # on all streams at a time; or more, if graphs have gone since
 
     def enter(self, timeline: Timeline, nbytes: int) -> Need:

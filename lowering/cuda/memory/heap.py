@@ -12,7 +12,7 @@ from lowering.cuda.memory.accounting import Holdings, Purpose
 from lowering.cuda.streams.timeline import Timeline
 from tracegraph.errors import OutOfMemoryError
 from tracegraph.staging import executable_cache as residents
-from tracegraph.weak_set import Living
+from tracegraph.weak_set import ConcurrentWeakSet
 
 _T = TypeVar("_T")
 
@@ -44,9 +44,9 @@ class Heap:
         self.timeline = timeline
         self.caches: list[Callable[[], None]] = []
         self.deferred: DeferredFrees = []
-        self.unused: Living[Clearable] = Living()
+        self.unused: ConcurrentWeakSet[Clearable] = ConcurrentWeakSet()
         self.holdings = Holdings()
-        self._executables: Living[Any] = Living()
+        self._executables: ConcurrentWeakSet[Any] = ConcurrentWeakSet()
 
     @property
     def executables(self) -> list[Any]:

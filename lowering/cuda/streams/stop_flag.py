@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from lowering.cuda.interface import Allocation, Driver, Event
 from lowering.cuda.streams.in_flight import InFlightLaunch
-from tracegraph.weak_set import Living
+from tracegraph.weak_set import ConcurrentWeakSet
 
 if TYPE_CHECKING:
     from lowering.cuda.streams.timeline import Timeline
@@ -21,7 +21,7 @@ class StopFlag:
 
     def __init__(self, driver: Driver) -> None:
         self.lock = threading.RLock()
-        self.timelines: Living[Timeline] = Living()
+        self.timelines: ConcurrentWeakSet[Timeline] = ConcurrentWeakSet()
         self._driver = driver
         self._word: Allocation | None = None
         self._is_up = False

@@ -18,7 +18,7 @@ from tracegraph import memory
 from tracegraph.errors import ClosedError, OutOfMemoryError, TimeLimitError
 from tracegraph.staging import executable_cache as residents
 from tracegraph.staging import memory_budget
-from tracegraph.weak_set import Living
+from tracegraph.weak_set import ConcurrentWeakSet
 
 MIB = 1 << 20
 STOP_FLAG_BYTES = 4
@@ -29,7 +29,7 @@ def device(monkeypatch):
     """A recorded GPU of 64 MiB, on which functions for "cuda:0" run."""
     backend = RecordingBackend(ForgetfulDriver(memory=64 * MIB))
     monkeypatch.setattr(lowering, "backend", lambda _: backend)
-    monkeypatch.setattr(residents, "_residents", Living())
+    monkeypatch.setattr(residents, "_residents", ConcurrentWeakSet())
     return backend.device
 
 

@@ -25,7 +25,7 @@ from lowering.legalization.legalize import legalize, needed_features
 from lowering.testing.recording_driver import RecordingBackend, RecordingDriver
 from tracegraph.errors import OutOfMemoryError
 from tracegraph.staging import executable_cache as residents
-from tracegraph.weak_set import Living
+from tracegraph.weak_set import ConcurrentWeakSet
 
 
 def per_launch(plan):
@@ -183,7 +183,7 @@ def device(monkeypatch):
     """A recorded GPU, on which functions for "cuda:0" run."""
     backend = RecordingBackend(Full())
     monkeypatch.setattr(lowering, "backend", lambda _: backend)
-    monkeypatch.setattr(residents, "_residents", Living())
+    monkeypatch.setattr(residents, "_residents", ConcurrentWeakSet())
     return backend.device
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 import tracegraph
 from tracegraph.ir.scalar import Axis
-from tracegraph.weak_set import Living
+from tracegraph.weak_set import ConcurrentWeakSet
 
 THREADS, CALLS = 16, 1000
 
@@ -86,7 +86,7 @@ class Item:
 
 
 def test_the_living_may_grow_while_they_are_counted() -> None:
-    living: Living[Item] = Living()
+    living: ConcurrentWeakSet[Item] = ConcurrentWeakSet()
     kept = [Item(), Item()]
     for item in (*kept, kept[0]):
         living.add(item)
