@@ -1,7 +1,16 @@
 """Control flow: cond, switch, while_loop, fori_loop, scan, map.
 
-Each takes functions over pytrees. While a function is traced, these are traced in turn into the
-regions of one equation; else the same call runs as plain Python, with a real `if` or `while`.
+Each takes functions over pytrees. While tracing, it traces them into the regions of one equation;
+otherwise the same call runs as plain Python, with a real `if` or `while`, which defines the result.
+May import `ir/`, `ops/`, `tracing/` and `arrays/`, but neither `numpy/` nor `staging/`.
+
+    branches               cond, switch
+    loops                  while_loop, fori_loop
+    scans, scan_tracing    scan and map: run as Python, and traced
+    regions                functions over pytrees traced into regions that share their captures
+    carry                  types and structure of what iterations hand on
+    steps, schedules       counting and limiting steps; hints for lowering
+    slices                 slices along the leading axis
 """
 
 from tracegraph.control.branches import cond, switch

@@ -44,12 +44,12 @@ def cond(
     Args:
         pred: a scalar of any boolean or numeric dtype; non-zero, NaN included, is true.
         true_fun: takes the operands and returns a pytree of arrays and scalars.
-        false_fun: the same. Traced, both must return one structure with the same shapes and dtypes,
-            Python scalars bending to the arrays they meet.
+        false_fun: the same. Traced, both must return one structure with the same shapes and dtypes;
+            Python scalars take the dtype of the other result.
         *operands: pytrees. The functions may also use any array around them.
-        schedule: how the graph decides: ``"conditional"``, by a node; ``"predicated"``, by running
-            the kernels of both branches, of which those of one return at once; None for what is
-            estimated to be faster.
+        schedule: ``"conditional"``: a node of the graph chooses the branch; ``"predicated"``: the
+            kernels of both branches are launched, and those of the branch not taken return at once;
+            None: what is estimated to be faster.
 
     Only the function taken runs. While a function is traced, both are traced.
 
@@ -84,7 +84,7 @@ def switch(
     *operands: Any,
     schedule: BranchSchedule | None = None,
 ) -> Any:
-    """``branches[index](*operands)``, the index clamped to those there are.
+    """``branches[index](*operands)``, with the index clamped to the number of branches.
 
     Args:
         index: an integer scalar, not a bool.
@@ -143,7 +143,7 @@ def _truth(trace: Trace, pred: Any) -> Atom:
 
 
 def _branch_number(trace: Trace, index: Any, count: int) -> Atom:
-    """The index in a dtype that the op takes; u64 is clamped first, lest it turn negative."""
+    """The index in a dtype that the op takes; u64 is clamped before it is cast to i64."""
     dtype = type_of(index).dtype
     if dtype == np.uint64:
         index = bind(trace, get("minimum"), [index, np.uint64(count - 1)], {})
@@ -185,7 +185,7 @@ def _record(
 
 
 def _joined(construct: str, named: Mapping[str, Function], branches: Sequence[Traced]) -> Types:
-    """The types in which the results of all branches meet."""
+    """The common types of the branches' results."""
     structures = [branch.structure for branch in branches]
     if any(structure != structures[0] for structure in structures):
         pairs = list(zip(_labels(named), structures, strict=True))

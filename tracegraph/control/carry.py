@@ -1,4 +1,4 @@
-"""The carry of a loop: what goes into an iteration and must come out of it alike."""
+"""The carry of a loop: each iteration returns it with the structure and types that it had."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ Function = Callable[..., Any]
 
 
 def parameter_name(function: Function, position: int = 0) -> str:
-    """What a function calls one of its parameters, for paths in errors: `state`."""
+    """The name of a function's parameter, for paths in errors: `state`."""
     names = parameters_of(function).all
     return names[position] if position < len(names) else "carry"
 
 
 def detached(carry: Tree) -> Tree:
-    """The carry with arrays that the caller does not see, for a body that writes to them."""
+    """The carry with its arrays copied, so that the body may write to them."""
     leaves = (x.copy() if isinstance(x, np.ndarray) else x for x in carry.leaves)
     return replace(carry, leaves=tuple(leaves))
 
@@ -45,7 +45,7 @@ def advance(construct: str, function: Function, carry: Tree, returned: Any, name
 
 
 def converted(carry: Tree, types: Types) -> Tree:
-    """The carry with its leaves converted to types that weak ones among them bend to."""
+    """The carry with its leaves converted to these types, as weak leaves may be."""
     leaves = (
         leaf if have == needed else _converted(leaf, needed)
         for leaf, have, needed in zip(carry.leaves, carry.types, types, strict=True)
@@ -54,10 +54,11 @@ def converted(carry: Tree, types: Types) -> Tree:
 
 
 def settled(carry: Tree, trace_body: Callable[[Trace], tuple[Traced, Types]]) -> Tree:
-    """The carry of an eager loop that ended before its types had settled, in those it has traced.
+    """The last carry of an eager loop, in the types that it would have if traced.
 
+    A loop may end before weak types have settled; its body is traced to find the types.
     `trace_body` returns what `traced_until_stable` does. A body that only plain Python can run,
-    because it decides by the values that it is given, has no such types: the carry stays as it is.
+    because it branches on values, has no such types: the carry stays as it is.
 
     Raises:
         StructureError, LeafMismatchError: what the body returns is no such carry.
@@ -78,10 +79,10 @@ def traced_until_stable(
     carry: Tree,
     name: str,
 ) -> tuple[Traced, Types]:
-    """The body traced with carry types that it gives back, and these types.
+    """The fixed point of the carry's types: the body traced with types that it returns, and these.
 
-    Weak types of the carry give way to those that the body returns, which is then traced anew; as
-    they only ever widen, this ends. `trace_body` returns the carry as the first of a pair.
+    Where the body returns another type for a weak leaf, the leaf takes that type, and the body is
+    traced again. Types only widen, so this ends. `trace_body` returns the carry first of a pair.
 
     Raises:
         StructureError, LeafMismatchError: what the body returned is no such carry.

@@ -1,4 +1,4 @@
-"""Loops whose number of iterations may depend on data: while_loop and fori_loop."""
+"""while_loop and fori_loop: loops whose number of iterations may depend on data."""
 
 from __future__ import annotations
 
@@ -52,25 +52,25 @@ def while_loop(
     schedule: LoopSchedule | None = None,
     unroll: int | None = None,
 ) -> Any:
-    """The carry after replacing it by ``body_fun(carry)`` for as long as ``cond_fun(carry)`` holds.
+    """The carry after replacing it by ``body_fun(carry)`` while ``cond_fun(carry)`` holds.
 
     Args:
         cond_fun: takes the carry and returns a boolean scalar. It is tested first: zero iterations
             are possible. It must not print, nor have any other effect.
         body_fun: takes the carry and returns the next, of the same structure, shapes and dtypes.
         init: the first carry, a pytree of arrays and scalars. Python scalars in it take the type
-            that the body gives them; an eager loop that ends too soon to know it, such as one of no
-            iterations, traces the body to find out. It is never written to.
+            that the body gives them; an eager loop that ends before it is known, such as one of no
+            iterations, traces the body to find it. `init` is never written to.
         max_steps: how often `body_fun` runs at most.
-        on_max_steps: what happens if `cond_fun` still holds then: ``"raise"``, where the results
-            are waited for, or ``"stop"``, and return the carry as it is.
+        on_max_steps: what happens if `cond_fun` still holds then: ``"raise"`` an error where the
+            results are waited for, or ``"stop"`` and return the carry as it is.
         progress: True for a progress bar, a string for one of that label, or a function that is
-            called with the number of steps so far and None. On a device it is told now and then,
+            called with the number of steps so far and None. On a device it is called now and then,
             from another thread.
-        schedule: how the graph goes round: ``"conditional"``, by a node around one step;
-            ``"unrolled"``, several steps in each round, of which those past the end return at once;
-            None for what is estimated to be faster. It changes no result.
-        unroll: how many steps a round has, if it is unrolled; None to have it estimated.
+        schedule: ``"conditional"``: a node of the graph repeats one step; ``"unrolled"``: the node
+            repeats several steps, and those past the end return at once; None: what is estimated
+            to be faster. It changes no result.
+        unroll: the number of steps that the node repeats, if unrolled; None: what is estimated.
 
     Raises:
         NotCallableError: `cond_fun` or `body_fun` is not callable.
@@ -80,9 +80,9 @@ def while_loop(
         StructureError: the body returned another structure than that of the carry.
         LeafMismatchError: the body returned other types than those of the carry.
         StaticLengthError: `max_steps` is a traced value.
-        StepLimitOptionError: `max_steps` or `on_max_steps` is none that it can be.
-        ProgressError: `progress` is none of what it can be.
-        ScheduleError: `schedule` or `unroll` is none of what it can be.
+        StepLimitOptionError: `max_steps` or `on_max_steps` has a value not listed above.
+        ProgressError: `progress` has a value not listed above.
+        ScheduleError: `schedule` or `unroll` has a value not listed above.
         UnschedulableError: lowered, the loop cannot be unrolled: it has another one inside.
         StepLimitError: `cond_fun` still held after `max_steps`.
         TimeLimitError: the time of a `time_limit` was up.
@@ -114,7 +114,7 @@ def while_loop(
 
     known = {} if steps.limit is None else {"max_steps": steps.limit}
     last = tree.unflatten(carry.structure, _trace_loop(trace, loop, condition, known, hints))
-    if steps.failure is not None:  # the loop went on for as long as it might, so this is the limit
+    if steps.failure is not None:  # a condition that still holds means that the limit was reached
         ended = apply(get("logical_not"), _condition(cond_fun, last))
         trace.perform(get("require"), [ended], {"failure": steps.failure})
     return last
@@ -141,8 +141,8 @@ def fori_loop(
         progress: as in `while_loop`; a function gets the number of iterations as its second
             argument, if it is known while tracing.
         schedule: as in `while_loop`.
-        unroll: as in `while_loop`. If the number of iterations is known, and not above this, there
-            is no node at all.
+        unroll: as in `while_loop`. If the number of iterations is known and at most this, the graph
+            has no loop node.
 
     Raises:
         IntegerError: a bound is not an integer scalar.
@@ -179,10 +179,10 @@ def fori_loop(
 
 @dataclass(frozen=True, slots=True)
 class _Loop:
-    """A loop of the user's `function`, whose first carry it calls `name`.
+    """A loop of the user's `function`, which calls its carry `name`.
 
-    `body` takes the leaves of the carry, and those of the counters, which are given by their first
-    value and type, and returns the next carry.
+    `body` takes the leaves of the carry and the counters, and returns the next carry. `counters`
+    has the first value and the type of each.
     """
 
     construct: str
@@ -199,13 +199,13 @@ class _Loop:
         return advance(self.construct, self.function, state, after, self.name)
 
     def settled(self, state: Tree) -> Tree:
-        """The last carry, in the types that it would have if the loop had been traced."""
+        """The last carry, in the types that it would have if traced."""
         return settled(state, lambda trace: replace(self, carry=state, steps=Steps()).traced(trace))
 
     def traced(self, trace: Trace) -> tuple[Traced, Types]:
-        """The body, traced with carry types that it gives back, and these types.
+        """The body, traced with carry types that it returns, and these types.
 
-        The body returns a pair: the carry, and the next counters.
+        The traced body returns a pair: the carry, and the next counters.
         """
         kinds = tuple([type_ for _, type_ in self.counters])
         split = len(self.carry.leaves)
@@ -226,14 +226,14 @@ class _Loop:
 
 def _run_while(cond_fun: Function, loop: _Loop) -> Any:
     steps, state, done, stable = loop.steps, detached(loop.carry), 0, False
-    with steps.watch() as tell:
-        while done != steps.limit and _condition(cond_fun, state.whole()):
+    with steps.watch() as show:
+        while done != steps.limit and _condition(cond_fun, state.unflatten()):
             limits.check()
             before, state = state, loop.advanced(state, ())
             stable = state.types == before.types
             done += 1
-            tell(done)
-    last = (state if stable else loop.settled(state)).whole()
+            show(done)
+    last = (state if stable else loop.settled(state)).unflatten()
     if steps.failure is not None and done == steps.limit and _condition(cond_fun, last):
         raise steps.failure.exception()
     return last
@@ -270,7 +270,7 @@ def _counter_type(lower: Any, upper: Any) -> ArrayType:
 
 
 def _require_range(bounds: tuple[Any, Any], type_: ArrayType) -> None:
-    """Check that Python ints fit the type of the counter: f64, of no use, if one needs 64 bits."""
+    """Check that Python ints fit the counter's type, or i64 where it is f64: one needs 64 bits."""
     whole = type_ if type_.dtype.kind in "iu" else type_of(0)
     least, most = _range_of(whole.dtype)
     for parameter, value in zip(("lower", "upper"), bounds, strict=True):
@@ -293,14 +293,14 @@ def _trip_count(lower: Any, upper: Any) -> int | None:
 
 def _run_for(numbers: range, counter: ArrayType, loop: _Loop) -> Any:
     state, stable = detached(loop.carry), False
-    with loop.steps.watch() as tell:
+    with loop.steps.watch() as show:
         for done, number in enumerate(numbers, 1):
             limits.check()
             i = number if counter.weak else counter.dtype.type(number)
             before, state = state, loop.advanced(state, (i,))
             stable = state.types == before.types
-            tell(done)
-    return (state if stable else loop.settled(state)).whole()
+            show(done)
+    return (state if stable else loop.settled(state)).unflatten()
 
 
 def _trace_loop(
@@ -312,9 +312,9 @@ def _trace_loop(
 ) -> tuple[Tracer, ...]:
     """The leaves of the carry after a loop.
 
-    What is carried is the user's carry, then the counters, then the number of steps if that is
-    needed, and the token of the effects if there are any. `condition` takes the leaves of the
-    first, and the counters. `known` are further attributes of the equation.
+    The equation carries the user's carry, the counters, the number of steps if it is needed, and
+    the token if there are effects. `condition` takes the leaves of the user's carry and the
+    counters. `known` are further attributes of the equation.
     """
     if loop.steps.counted:
         loop = replace(loop, counters=(*loop.counters, (_ZERO, type_of(_ZERO))))

@@ -1,8 +1,7 @@
 """Tracing functions over pytrees into the regions of one control-flow equation.
 
-The functions of one construct are traced one by one; what they capture is then unified into one
-list of trailing operands, and where their results' types differ only by weak Python scalars, the
-weak ones are cast inside their region.
+The functions of one construct are traced one by one. Their captures are then unified into one list
+of trailing operands. Weak results are cast, inside their region, to the types of the others.
 """
 
 from __future__ import annotations
@@ -28,23 +27,23 @@ Types = tuple[ArrayType, ...]
 
 @record
 class Tree:
-    """A pytree taken apart, with the type of each leaf."""
+    """A flattened pytree, with the type of each leaf."""
 
     leaves: tuple[Any, ...]
     types: Types
     structure: tree.Structure
 
-    def whole(self) -> Any:
-        """The pytree put together again."""
+    def unflatten(self) -> Any:
+        """The pytree itself."""
         return tree.unflatten(self.structure, self.leaves)
 
 
 @record
 class Traced:
-    """A traced function: its region, the atoms around it that it captured, its result's tree.
+    """A traced function: its region, the outer atoms that it captured, its result's structure.
 
-    If it has effects, `tokens` are the one it takes and the one it leaves, which are no part of the
-    region yet.
+    If it has effects, `tokens` are the token that it takes and the one that it returns. They are
+    not part of the region yet.
     """
 
     region: Region
@@ -65,7 +64,7 @@ def require_callable(
 
     Raises:
         NotCallableError: one is not callable.
-        ParametersError: one does not take so many arguments.
+        ParametersError: one does not take these arguments.
     """
     for parameter, value in functions.items():
         if not callable(value):
@@ -139,7 +138,7 @@ def trace_tree(
 def with_token(traced: Traced, parameter: int, result: int) -> Traced:
     """The same with the token as a parameter and a result of the region, at these positions.
 
-    Without effects, the region leaves the token that it takes.
+    A region without effects returns the token that it takes.
     """
     first = Value(TOKEN)
     before, after = traced.tokens or (first, first)
@@ -166,7 +165,7 @@ def unify_captures(traced: Sequence[Traced]) -> tuple[tuple[Region, ...], tuple[
 
 
 def join(*types: ArrayType) -> ArrayType | None:
-    """The type of a value that is one of these, or None: weak types bend to others, strong never.
+    """The common type of values of these types, or None: only weak types give way to others.
 
     >>> print(join(ArrayType("int64", (), True), ArrayType("float32")))
     f32[]

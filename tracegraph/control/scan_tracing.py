@@ -1,4 +1,4 @@
-"""Tracing a loop over the leading axis of arrays."""
+"""Tracing scan and map."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _COUNT = ArrayType(np.dtype(np.int64))
 
 @dataclass(frozen=True, slots=True)
 class SettledTypes:
-    """The types that a traced scan finds for its carry and its y's, and the structure of these."""
+    """The types that tracing finds for a scan's carry and y's, and the structure of the y's."""
 
     carry: Types
     y: Types
@@ -61,7 +61,7 @@ class Body:
     steps: Steps
     hints: Hints
 
-    def apart(self, y: Any) -> Tree:
+    def flatten_y(self, y: Any) -> Tree:
         """The leaves of a y."""
         return flatten_checked(y, self.construct, self.result, self.function)
 
@@ -83,7 +83,7 @@ class Body:
 def trace_scan(
     trace: Trace, body: Body, carry: Tree, xs: Tree, count: int, reverse: bool, size: int
 ) -> tuple[Any, Any]:
-    """Where `size` is above 1, a scan over blocks of that size, and one over what is left."""
+    """Strip-mining: for `size` above 1, a scan over blocks of that size, and one over the rest."""
     if size == 1:
         return _record(trace, body, body.call, carry, xs, reverse, range(1, count + 1))
     whole, rest = divmod(count, size)
@@ -112,8 +112,8 @@ def _record(
 ) -> tuple[Any, Any]:
     """One scan of `call`; `steps` has the number of steps done after each of its iterations.
 
-    What is carried is the user's carry, then the number of steps if it is shown, and the token of
-    the effects if there are any.
+    The equation carries the user's carry, the number of steps if it is shown, and the token if
+    there are effects.
     """
     counters = (_COUNT,) if body.steps.counted else ()
     split = len(carry.leaves)
@@ -144,7 +144,7 @@ def _record(
 
 
 def settled_types(trace: Trace, body: Body, carry: Tree, xs: Tree) -> SettledTypes:
-    """What a scan of this carry over these xs would return if it were traced."""
+    """The types of a scan of this carry over these xs, found by tracing its body."""
     traced, types = _traced(trace, body, body.call, carry, xs, (), 1)
     return SettledTypes(types, traced.types[len(types) :], traced.structure.children()[2])
 
@@ -158,9 +158,9 @@ def _traced(
     counters: Types,
     size: int,
 ) -> tuple[Traced, Types]:
-    """`call` traced with carry types that it gives back, and these types.
+    """`call` traced with carry types that it returns, and these types.
 
-    It returns a triple: the carry, the next counters, `size` further on, and a y.
+    The region returns a triple: the carry, the counters increased by `size`, and a y.
     """
     split = len(carry.leaves)
     count = split + len(counters)
@@ -171,7 +171,7 @@ def _traced(
             x = tree.unflatten(xs.structure, leaves[count:])
             after, y = call(tree.unflatten(carry.structure, leaves[:split]), x)
             flatten_checked(after, body.construct, body.name, body.function)
-            body.apart(y)
+            body.flatten_y(y)
             numbers = tuple(apply(get("add"), n, size) for n in leaves[split:count])
             for number in numbers:
                 body.steps.report(number)

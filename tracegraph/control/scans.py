@@ -1,4 +1,4 @@
-"""Loops over the leading axis of arrays: scan and map."""
+"""scan and map: loops over the leading axis of arrays."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def scan(
         init: the first carry, as in `while_loop`.
         xs: a pytree of arrays with one leading extent, along which they are sliced.
         length: that extent; needed if `xs` has no arrays.
-        reverse: go from the last slice to the first; each y still stands where its x does.
-        unroll: how many slices one iteration of the loop takes; True for all of them. It changes no
-            result. Those iterations are what `schedule` is about.
+        reverse: go from the last slice to the first; each y keeps the position of its x.
+        unroll: the number of slices that one iteration of the loop takes; True for all of them. It
+            changes no result. `schedule` is about these iterations.
         progress: as in `while_loop`; a function gets the number of slices as its second argument.
         schedule: as in `while_loop`.
 
@@ -167,18 +167,18 @@ def _scan(
 
 def _run(body: Body, carry: Tree, xs: Tree, count: int, reverse: bool) -> tuple[Any, Any]:
     state, ys = detached(carry), []
-    unsettled = 0  # so many iterations have run with a carry whose types changed later
-    with body.steps.watch() as tell:
+    unsettled = 0  # iterations that ran before the types of the carry had settled
+    with body.steps.watch() as show:
         for done, i in enumerate(reversed(range(count)) if reverse else range(count), 1):
             limits.check()
             x = tree.unflatten(xs.structure, [_read_only(leaf[i]) for leaf in xs.leaves])
-            after, y = body.call(state.whole(), x)
-            ys.append(detached(body.apart(y)))
+            after, y = body.call(state.unflatten(), x)
+            ys.append(detached(body.flatten_y(y)))
             before = state
             state = advance(body.construct, body.function, state, after, body.name)
             if state.types != before.types:
                 unsettled = done
-            tell(done)
+            show(done)
     _require_alike(body, ys)
     if unsettled == count:
         state, dtypes = _settled(body, state, xs, ys)
@@ -187,15 +187,15 @@ def _run(body: Body, carry: Tree, xs: Tree, count: int, reverse: bool) -> tuple[
     ordered = ys[::-1] if reverse else ys
     columns = zip(*(y.leaves for y in ordered), strict=True)
     stacked = [slices.stack(*leaf) for leaf in zip(columns, dtypes, strict=True)]
-    return state.whole(), tree.unflatten(ys[0].structure, stacked)
+    return state.unflatten(), tree.unflatten(ys[0].structure, stacked)
 
 
 def _settled(
     body: Body, state: Tree, xs: Tree, ys: Sequence[Tree]
 ) -> tuple[Tree, list[np.dtype[Any]]]:
-    """The last carry and the dtypes of y, which the last iteration changed, as a trace has them.
+    """The last carry and the dtypes of y as tracing finds them: the last iteration changed them.
 
-    A body that only plain Python can run, because it decides by values, has no such types.
+    A body that only plain Python can run, because it branches on values, has no such types.
     """
     try:
         types = settled_types(Trace(None), body, state, xs)
@@ -205,12 +205,12 @@ def _settled(
 
 
 def _meeting(ys: Sequence[Tree]) -> list[np.dtype[Any]]:
-    """The dtype in which the values of each leaf meet."""
+    """The common dtype of the values of each leaf."""
     return [slices.meeting(column) for column in zip(*(y.types for y in ys), strict=True)]
 
 
 def _read_only(x: Any) -> Any:
-    """A slice through which the body cannot write to the caller's array."""
+    """A read-only slice: the body cannot write to the caller's array through it."""
     if isinstance(x, np.ndarray):
         x.setflags(write=False)
     return x
@@ -239,11 +239,11 @@ def _require_alike(body: Body, ys: Sequence[Tree]) -> None:
 
 
 def _run_nothing(body: Body, carry: Tree, xs: Tree) -> tuple[Any, Any]:
-    """No iterations: what the function would return has to be found by tracing it."""
+    """No iterations: tracing the function finds what it would return."""
     types = settled_types(Trace(None), body, carry, xs)
     wrap: Callable[..., Any] = np.asarray
     if any(isinstance(leaf, Array) for leaf in (*carry.leaves, *xs.leaves)):
         wrap = Array
     ys = [wrap(np.zeros((0, *type_.shape), type_.dtype)) for type_ in types.y]
     last = converted(detached(carry), types.carry)
-    return last.whole(), tree.unflatten(types.structure, ys)
+    return last.unflatten(), tree.unflatten(types.structure, ys)

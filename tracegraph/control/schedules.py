@@ -1,8 +1,8 @@
-"""Schedules: the ways in which a graph can carry out a loop or a branch, where the user pins one.
+"""Schedules that a user may pin for a loop or a branch, as hints of its equation.
 
 conditional  a node of the graph decides: IF, SWITCH or WHILE
-predicated   the kernels of all branches are launched; those of the branches not taken return
-unrolled     one iteration makes several steps; those past the end return
+predicated   the kernels of all branches are launched; those of branches not taken return
+unrolled     one iteration of the node makes several steps; those past the end return
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def loop_schedule(construct: str, schedule: str | None, unroll: Any = None) -> H
     """The hints of a loop's equation; `unroll` is the number of steps in one iteration.
 
     Raises:
-        ScheduleError: there is no such schedule, or it makes no such number of steps.
+        ScheduleError: there is no such schedule, or `unroll` does not fit it.
 
     >>> loop_schedule("while_loop", None, 4)
     Hints(schedule='unrolled', unroll=4, construct=None)

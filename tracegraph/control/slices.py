@@ -38,7 +38,7 @@ def join(parts: Sequence[Any]) -> Any:
 
 
 def stack(leaves: Sequence[Any], dtype: np.dtype[Any] | None = None) -> Any:
-    """Values of one shape along a new leading axis, in the dtype in which they meet, or in this."""
+    """Values of one shape along a new leading axis, in `dtype` or their common dtype."""
     types = [type_of(leaf) for leaf in leaves]
     if dtype is None:
         dtype = meeting(types)
@@ -54,7 +54,7 @@ def stack(leaves: Sequence[Any], dtype: np.dtype[Any] | None = None) -> Any:
 
 
 def meeting(types: Sequence[ArrayType]) -> np.dtype[Any]:
-    """The dtype in which values of these types meet."""
+    """The common dtype of values of these types."""
     return reduce(lambda a, b: ArrayType(result_type(a, b), (), a.weak and b.weak), types).dtype
 
 
@@ -66,7 +66,7 @@ def _run_of(x: Any, start: int, count: int) -> Any:
 
 
 def _apply(name: str, *args: Any, **attrs: Any) -> Any:
-    """Run an op now, or record it even if it could run now: what is traced stays in the program."""
+    """Run an op, or while tracing record it, even if no operand is traced."""
     trace = current_trace()
     return (
         apply(get(name), *args, **attrs) if trace is None else bind(trace, get(name), args, attrs)

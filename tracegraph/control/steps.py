@@ -1,4 +1,4 @@
-"""The steps of a loop: counting them, bounding them, and showing them."""
+"""Steps of a loop: counting, limiting and showing them."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ Progress = bool | str | Callable[[int, int | None], object]
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """What is done with the number of steps of a loop.
+    """What a loop does with its number of steps.
 
-    After `limit` steps the loop stops, which is a `failure`, if there is one and the loop's own
-    condition still holds. `monitor` shows the number.
+    It stops after `limit` steps. If its own condition still holds then, that is the `failure`, if
+    there is one. `monitor` shows the number.
     """
 
     limit: int | None = None
@@ -39,11 +39,11 @@ class Steps:
         return self.limit is not None or self.monitor is not None
 
     def watch(self) -> AbstractContextManager[Callable[[int], None]]:
-        """A function to tell the number of steps to, while the loop runs as plain Python."""
+        """While the loop runs as plain Python: the function that shows the number of steps."""
         return progress.watching(self.monitor)
 
     def report(self, step: Any) -> None:
-        """Record, in the loop's body, that it has done so many steps."""
+        """Record, in the loop's body, the effect that shows the number of steps done."""
         trace = current_trace()
         if self.monitor is not None and trace is not None:
             trace.perform(get("report_step"), [step], {"monitor": self.monitor})

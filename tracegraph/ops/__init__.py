@@ -1,4 +1,17 @@
-"""Every op record, by family. Importing the package registers all of them."""
+"""Op records by family; importing the package registers all of them.
+
+An op is data (`ir/op.py`): its type rule, its NumPy reference, the form of its elements that
+lowering reads, and samples for tests. Nothing here traces, runs or lowers an op. May import `ir/`,
+and what the references of loops and effects need (`limits`, `progress`).
+
+    elementwise        ops that a NumPy ufunc defines: arithmetic, bitwise, comparison, convert,
+                       floating, transcendental
+    shape, arrange     views; roll, pad, concatenate, iota
+    index, scatter     reading and writing at indices that are data
+    reduce, linalg     reductions and scans; matrix products
+    control, effects   branches and loops; prints, checks, progress
+    checks, sampling, tricky   what type rules require; arrays and edge cases for samples
+"""
 
 from tracegraph.ops import (
     arithmetic,

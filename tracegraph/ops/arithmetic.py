@@ -12,7 +12,7 @@ from tracegraph.ops.tricky import NDArray, grid
 
 
 def _defined_powers(dtype: np.dtype[Any], values: NDArray) -> tuple[NDArray, ...]:
-    """NumPy raises for negative exponents of integers; those of a complex zero vary by version."""
+    """NumPy raises for negative integer exponents; its powers of complex zero vary by version."""
     if dtype.kind == "i":
         return values[:, None], values[values >= 0]
     return (values[values != 0][:, None], values) if dtype.kind == "c" else grid(values, 2)
@@ -24,7 +24,7 @@ def _reciprocable(dtype: np.dtype[Any], values: NDArray) -> tuple[NDArray, ...]:
 
 
 def _no_zero_divisor(dtype: np.dtype[Any], values: NDArray) -> tuple[NDArray, ...]:
-    """Quotients by complex zeros are NaN or infinite at the C library's pleasure."""
+    """Quotients by complex zeros are NaN or infinite, depending on the C library."""
     return (values[:, None], values[values != 0]) if dtype.kind == "c" else grid(values, 2)
 
 

@@ -1,4 +1,4 @@
-"""Ops that put elements together by static rules: roll, pad, concatenate, iota."""
+"""Static rearrangements: roll, pad, concatenate, iota."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _roll_samples() -> list[Sample]:
 roll = register(
     Op(
         "roll",
-        "Elements moved up along axes by shifts; what leaves at one end enters at the other.",
+        "Elements moved along axes by shifts, cyclically.",
         _roll_type,
         lambda x, *, shifts, axes: np.roll(x, shifts, axes) if axes else np.array(x),
         Indexed(_roll_element, run=_roll_run),
@@ -161,7 +161,7 @@ def _concatenate_element(
 
 
 def _element_of(parts: Sequence[Operand], edges: Sequence[int], index: Index, axis: int) -> Expr:
-    """The element, known to be in these parts: halving needs log₂ choices."""
+    """Binary search for the part that has the element: log₂ choices."""
     along = index[axis]
     if len(parts) > 1:
         middle = len(parts) // 2

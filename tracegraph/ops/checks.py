@@ -1,4 +1,4 @@
-"""What type rules require of axes, dtypes and extents, with the wording of the errors."""
+"""Checks of type rules on axes, counts, dtypes and extents."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def check_axes(op: str, axes: Sequence[int], ndim: int) -> None:
 
 
 def check_count(op: str, what: str, given: Sequence[object], count: int) -> None:
-    """Require one entry per axis (or per whatever `what` says).
+    """Require `count` entries of what errors call `what`.
 
     Raises:
         ValueError: another number of entries.

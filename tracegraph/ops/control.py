@@ -1,7 +1,7 @@
 """Ops with regions: cond, switch, while_loop, scan.
 
-Regions are closed: what they use of the values around them arrives as trailing operands (captures),
-the same for every region of an op (`ir/control_forms.py`). Types agree when dtype and shape do;
+Regions are closed: values of the region around them are passed as trailing operands, the captures,
+which all regions of an op share (`ir/control_forms.py`). Types agree when dtype and shape do;
 whether a type is weak matters only to the promotion of what is traced next.
 """
 
@@ -46,7 +46,7 @@ def _count(regions: Sequence[Region], needed: int) -> None:
 
 
 def _meet(branches: Sequence[Types]) -> Types:
-    """The results of branches whose types agree: weak where they are weak in all of them."""
+    """The types of the results: weak where they are weak in all branches."""
     return tuple(
         column[0] if all(t.weak for t in column) else column[0].strong()
         for column in zip(*branches, strict=True)
@@ -168,14 +168,14 @@ cond = _control(
 
 switch = _control(
     "switch",
-    "The results of the region that the index, clamped to those there are, selects.",
+    "The results of the region that the index selects, clamped to the number of regions.",
     _switch_type,
     _switch,
 )
 
 while_loop = _control(
     "while_loop",
-    "The carry after running the body for as long as the condition, tested first, holds.",
+    "The carry after running the body while the condition holds, which is tested first.",
     _while_type,
     _while,
 )

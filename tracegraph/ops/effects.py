@@ -1,6 +1,6 @@
-"""Effects: printing, failing, and reporting how far a loop is.
+"""Effects: debug_print, require (a check), report_step (progress).
 
-Each takes the token left by the effect before it, and leaves the next.
+Each takes the token of the effect before it and returns the next.
 """
 
 from __future__ import annotations

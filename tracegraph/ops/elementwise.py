@@ -1,4 +1,4 @@
-"""How the record of an elementwise op is made from the NumPy ufunc that defines it."""
+"""Elementwise ops defined by NumPy ufuncs, which give dtypes, promotion and values."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from tracegraph.ir.types import ArrayType, broadcast_shapes, promotion_token, ty
 from tracegraph.ops.tricky import NDArray, grid, tricky
 
 Select = Callable[[np.dtype[Any], NDArray], tuple[NDArray, ...]]
-"""Chooses an op's sample operands from the tricky values of a dtype."""
+"""Chooses an op's sample operands from the edge cases of a dtype."""
 
 _REMEMBERED = 256
-"""Combinations of types for which an op remembers what they give: programs use few."""
+"""Combinations of operand types in an op's cache of promotions; programs use few."""
 
 
 def ufunc_op(
@@ -47,7 +47,7 @@ def ufunc_op(
         python: whether Python's own numbers have the operation, so that weak operands give a weak
             result.
         promote: the dtypes that operands are cast to; unless given, as the ufunc casts them.
-        operands: sample operands from the tricky values of a dtype; unless given, all combinations.
+        operands: sample operands from the edge cases of a dtype; unless given, all combinations.
         more: further samples.
     """
     name = name or ufunc.__name__
@@ -88,7 +88,7 @@ def resolve(
     Raises:
         TypeError: the ufunc, or the op of this name, is not defined for these types.
     """
-    # Python scalars alone are their dtypes: the tokens would select loops over objects.
+    # For Python scalars alone, dtypes: promotion tokens would select the loops over objects.
     weak = all(t.weak for t in types)
     try:
         return _resolve(ufunc, tuple(t.dtype if weak else promotion_token(t) for t in types))

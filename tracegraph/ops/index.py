@@ -1,4 +1,4 @@
-"""Reading at indices that are data: gather and dynamic_slice."""
+"""Gathers: reading at indices that are data."""
 
 from __future__ import annotations
 
@@ -132,12 +132,12 @@ def check_window(op: str, x: ArrayType, starts: Sequence[ArrayType], sizes: Ints
 
 
 def window_start(start: Operand, extent: int, size: int) -> Expr:
-    """The start of a window along an axis, brought to where the window fits."""
+    """The start of a window along an axis, clamped so that the window fits."""
     return clamp(as_index(start[()]), 0, extent - size)
 
 
 def window(x: NDArray, starts: Sequence[Any], sizes: Ints) -> NDArray:
-    """The window of x as a view, its starts brought to where it fits."""
+    """The window of x as a view, its starts clamped so that it fits."""
     spans = zip(starts, x.shape, sizes, strict=True)
     fitting = [min(max(int(np.int64(start)), 0), extent - size) for start, extent, size in spans]
     view: NDArray = x[python_slices(fitting, (1,) * x.ndim, sizes)]
@@ -158,7 +158,7 @@ def _dynamic_slice_element(
 
 
 def window_samples() -> list[tuple[NDArray, tuple[NDArray, ...], Ints]]:
-    """Arrays, starts and window shapes; starts too small and too large among them."""
+    """Arrays, starts and window shapes; some starts are out of range."""
     return [
         (ramp(()), (), ()),
         (ramp((6,), np.float32), (np.array(2),), (3,)),

@@ -1,4 +1,4 @@
-"""Matrix products."""
+"""The batched matrix product."""
 
 from __future__ import annotations
 

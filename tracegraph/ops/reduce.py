@@ -1,4 +1,4 @@
-"""Folds over axes (reductions) and running folds along one axis (scans), in the operand's dtype."""
+"""Reductions over axes and scans (prefix sums and products) along one, in the operand's dtype."""
 
 from __future__ import annotations
 
@@ -77,13 +77,13 @@ def _position_reference(choose: Callable[..., Any]) -> Callable[..., NDArray]:
 
 
 def _cases(x: NDArray) -> list[tuple[NDArray, Ints]]:
-    """Every way of reducing an array of shape (2, 1, 3, 4) that a kernel might treat on its own."""
+    """Axes of an array of shape (2, 1, 3, 4) for which kernels differ."""
     axes: list[Ints] = [(), (0,), (1,), (3,), (1, 2), (0, 3), (2, 3), (0, 1, 2, 3)]
     return [(x, a) for a in axes]
 
 
 def _number_samples(x: NDArray) -> list[Sample]:
-    """Samples of x of shape (2, 1, 3, 4), and of every other kind of dtype."""
+    """Samples of x, of shape (2, 1, 3, 4), and of arrays of each other kind of dtype."""
     cases = [
         *_cases(x),
         (np.array(3.0), ()),

@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike
 
 
 def ramp(shape: tuple[int, ...], dtype: DTypeLike = np.float64) -> np.ndarray[Any, Any]:
-    """Small numbers, neighbours distinct: -5 … 5 over and over, 0 … 10 if unsigned.
+    """Small numbers, neighbours distinct: -5 … 5 repeated, 0 … 10 if unsigned.
 
     Complex ones have an imaginary part of their own.
 

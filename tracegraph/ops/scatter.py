@@ -1,6 +1,6 @@
-"""Writing at indices that are data: dynamic_update_slice and the scatters.
+"""Scatters: writing at indices that are data.
 
-All of them return a changed copy of x; x itself is never written to.
+They return a changed copy of x; x itself is never written to.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def _scatter_type(name: str) -> Callable[..., ArrayType]:
 
 
 def _places(indices: Sequence[Any], extents: Ints) -> tuple[list[NDArray], NDArray]:
-    """The index arrays as flat ones without the points out of range, and which points remain."""
+    """The index arrays, flat and without points out of range, and the mask of those in range."""
     flat = [wrapped_indices(i, n).ravel() for i, n in zip(indices, extents, strict=True)]
     in_range = [(i >= 0) & (i < n) for i, n in zip(flat, extents, strict=True)]
     inside = np.logical_and.reduce(in_range)
@@ -227,7 +227,7 @@ def _scatter(name: str, doc: str, combiner: Combiner | None) -> Op:
 
 scatter_set = _scatter(
     "scatter_set",
-    "x with elements at index arrays replaced; of duplicates the last wins, strays are dropped.",
+    "x with elements at index arrays replaced; the last duplicate wins, indices out of range drop.",
     None,
 )
 scatter_add = _scatter(

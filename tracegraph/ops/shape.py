@@ -1,7 +1,7 @@
-"""Views: ops whose result renames elements of an array. In a kernel they cost nothing.
+"""Views: reshape, transpose, broadcast_to, slice. In a kernel they are index arithmetic.
 
-Their element rules keep indices affine wherever the operation allows it. Results are never weak: an
-array that was given a shape is an array.
+The element rules keep indices affine where the operation allows it. Results are never weak: a view
+of a Python number is an array.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Values that elementwise ops get wrong first, for their samples."""
+"""Edge cases of each dtype, for the samples of elementwise ops."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _COMPLEX = [
 def tricky(dtype: np.dtype[Any]) -> NDArray:
     """Zeros of both signs, extremes, NaN, infinities and ordinary values of a dtype, as a vector.
 
-    Complex values are finite: their infinities differ from one C library to the next.
+    Complex values are finite: results for complex infinities differ between C libraries.
 
     >>> tricky(np.dtype(np.int8)).tolist()
     [0, 1, -1, 2, -3, 7, -8, 63, 127, -128]

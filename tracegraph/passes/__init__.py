@@ -1,4 +1,14 @@
-"""Passes: Program -> Program, each giving the same results bit for bit."""
+"""Passes: Program -> Program, with the same results bit for bit.
+
+`optimize` applies all of them, until none changes the program. May import `ir/` only.
+
+    rewrite     the walk that passes share: a rule for single equations
+    simplify    algebraic simplification         fold   constant folding
+    cse         common subexpressions            dce    dead code
+    views       composition of views
+    captures    loop-invariant carries, repeated captures
+    inline      branches and loops decided while compiling
+"""
 
 from tracegraph.ir.program import Program, Region, has_regions
 from tracegraph.passes.captures import tidy_captures
@@ -23,8 +33,7 @@ __all__ = [
 
 
 def optimize(program: Program) -> Program:
-    """The program with all passes applied, as often as they change it: what one exposes, another
-    may use.
+    """The program with all passes applied until none changes it: one exposes work for another.
 
     >>> from tracegraph.ir import Region, Value
     >>> from tracegraph.types import ArrayType
@@ -46,14 +55,14 @@ def optimize(program: Program) -> Program:
         program = rewrite(program, _new_rule, settled=ruled)
         if program is not before:
             program = dce(program)
-        # what has no regions is done: a rule sees operands that all rules have been applied to
+        # Without regions one walk is enough: operands are final before a rule sees them.
         if program is before or not nested:
             return program
 
 
 def _new_rule() -> Rule:
-    """The rules for single equations, so that one walk applies them all."""
+    """The rules for single equations, applied by one walk."""
     return in_turn(fold_rule, _rule_by_name, new_cse_rule())
 
 
-_rule_by_name = by_name({**simplify_rules, **compose_rules})  # they are for different ops
+_rule_by_name = by_name({**simplify_rules, **compose_rules})  # no op is in both

@@ -1,9 +1,9 @@
-"""Operands of ops with regions: carries that never change, literals, and repetitions.
+"""Loop-invariant carries become captures; captures are distinct values.
 
     while_loop[carry=2] x table 2.0 x x   ->   while_loop[carry=1] x x table
 
-if the body returns the second carry as it came. What stays put need not be carried, that is, copied
-by each iteration; a literal is known to the region only if it stands in it.
+if the body returns the second carry unchanged. A capture is not copied by each iteration. A literal
+moves into the region, where other passes can use it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tracegraph.passes.rewrite import Defs, Replacement, map_atoms, rewrite, sub
 
 
 def tidy_captures(program: Program, settled: set[Region] | None = None) -> Program:
-    """The program with regions that capture each value once, no literals, and no constant carry.
+    """The program without loop-invariant carries, and with each value captured once.
 
     `settled` is as in `rewrite`.
     """
@@ -81,7 +81,7 @@ def _reordered(region: Region, order: Sequence[int]) -> Region:
 def _merged(
     operands: Sequence[Atom], regions: Sequence[Region], first: int
 ) -> tuple[tuple[Atom, ...], tuple[Region, ...]]:
-    """Without those captures (operands from `first` on) that repeat or are literals."""
+    """Without captures (operands from `first` on) that repeat or are literals."""
     kept = list(range(first))
     stand_ins: dict[int, Literal | int] = {}
     seen: dict[Atom, int] = {}

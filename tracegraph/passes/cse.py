@@ -1,4 +1,4 @@
-"""Common subexpressions: of equations that compute the same, the first is kept."""
+"""Common subexpression elimination: the first of equal equations is kept."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from tracegraph.passes.rewrite import Defs, Replacement, Rule, rewrite
 
 
 def cse(program: Program) -> Program:
-    """The program with each op applied once, in a region, to the same operands and attributes.
+    """The program in which each region applies an op once to the same operands and attributes.
 
-    Equations that have regions are kept, and so are effects.
+    Equations with regions are kept, and so are effects. Hints do not take part: only equations with
+    regions have them.
     """
     return rewrite(program, new_cse_rule)
 
 
 def new_cse_rule() -> Rule:
-    """A rule that remembers the equations of a region."""
+    """The rule for one region: it remembers the equations seen so far."""
     seen: dict[Hashable, Eqn] = {}
 
     def rule(eqn: Eqn, defs: Defs) -> Replacement | None:
@@ -34,5 +35,5 @@ def new_cse_rule() -> Rule:
 
 
 def _key(literal: Literal) -> Hashable:
-    """Literals are the same if their bits are: 0.0 differs from -0.0, and a NaN equals itself."""
+    """Literals are equal if their bits are: 0.0 differs from -0.0, and a NaN equals itself."""
     return (literal.type, literal.value.tobytes())

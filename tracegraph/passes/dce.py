@@ -1,7 +1,7 @@
-"""Dead code elimination: equations, captures, carries, stacked results and constants nobody needs.
+"""Dead code elimination: equations, captures, carries, stacked results and constants.
 
-What is not needed for a result of the program may go, loops included. The token of the last effect
-is a result, and needs all effects before it.
+What no result of the program depends on is removed, loops included. The token of the last effect is
+a result, and depends on all effects before it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def dce(program: Program) -> Program:
 
 
 def _prune(region: Region, results: Sequence[Atom]) -> tuple[Region, set[Atom]]:
-    """The region with these of its results and only what they need, and the atoms in use in it."""
+    """The region with only these results and what they need, and the atoms that it uses."""
     live: set[Atom] = set(results)
     kept = []
     for eqn in reversed(region.eqns):
@@ -90,7 +90,7 @@ def _prune_loop(eqn: Eqn, used: list[int]) -> Eqn:
 
 
 def _live_carries(body: Region, carry: int, needed: set[int], others: Iterable[Atom]) -> list[int]:
-    """Which carries are needed, or feed one that is, or one of the `others`, in some iteration."""
+    """The carries that are needed, or that a needed one, or one of `others`, depends on."""
     if len(needed) == carry:
         return list(range(carry))
     index = {param: i for i, param in enumerate(body.params[:carry])}

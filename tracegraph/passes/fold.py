@@ -1,4 +1,4 @@
-"""Constant folding: scalars that follow from literals alone."""
+"""Constant folding: scalars computed from literals alone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def fold(program: Program) -> Program:
 
 
 def fold_rule(eqn: Eqn, defs: Defs) -> Replacement | None:
-    """Literals for scalars that follow from literals."""
+    """Literals for scalars computed from literals."""
     values = []
     for atom in eqn.operands:
         if not isinstance(atom, Literal):

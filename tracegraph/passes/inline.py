@@ -1,4 +1,4 @@
-"""Branches and loops whose course is known: their equations move into the region around them."""
+"""Inlining: a branch selected by a literal moves into the region around it; empty loops go."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tracegraph.passes.rewrite import (
 
 
 def inline(program: Program, settled: set[Region] | None = None) -> Program:
-    """The program without branches that a literal selects, and without loops never entered.
+    """The program without branches selected by a literal, and without loops of no iterations.
 
     `settled` is as in `rewrite`.
     """
@@ -48,7 +48,7 @@ def _while_loop(eqn: Eqn, defs: Defs) -> Replacement | None:
 
 
 def _inlined(region: Region, atoms: Sequence[Atom]) -> Replacement | None:
-    """The region's equations, on `atoms` for its parameters and with values of their own."""
+    """A copy of the region's equations, with `atoms` for its parameters and new values."""
     if [p.type for p in region.params] != [a.type for a in atoms]:
         return None
     env: dict[Value, Atom] = dict(zip(region.params, atoms, strict=True))

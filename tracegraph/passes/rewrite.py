@@ -1,4 +1,4 @@
-"""The walk that passes share: equations in order, some replaced by others or by atoms."""
+"""Rewriting by rules: equations in order, some replaced by others or by atoms."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Defs = Mapping[Value, Eqn]
 
 @record
 class Replacement:
-    """What stands in place of an equation: others, if any, and an atom for each of its outputs."""
+    """What replaces an equation: other equations, if any, and an atom for each of its outputs."""
 
     atoms: tuple[Atom, ...]
     eqns: tuple[Eqn, ...] = ()
@@ -43,9 +43,9 @@ def rewrite(
     replacement has other types. Each region gets its own rule from `new_rule`, so that a rule may
     remember what it has seen there. A program that no rule changes is returned as it is.
 
-    With `only_regions`, the rule keeps every equation without regions, and asks for none. The
-    regions that are `settled` are known to be left as they are by the rule, and are not looked at;
-    those found now are added. What becomes of a region depends on nothing around it.
+    With `only_regions`, the rule is applied to equations with regions only. Regions in `settled`
+    are skipped: the rule does not change them. Regions found unchanged now are added. What a rule
+    does in a region depends on nothing outside of it.
     """
     walk = _Walk(new_rule, only_regions, set() if settled is None else settled)
     body = _rewrite_region(program.body, walk)
@@ -63,7 +63,7 @@ def by_name(rules: Mapping[str, Rule]) -> Rule:
 
 
 def in_turn(*rules: Rule) -> Rule:
-    """The rule that applies several, each to the equation that those before it leave."""
+    """The rule that applies several in order, each to what the one before it returned."""
 
     def rule(eqn: Eqn, defs: Defs) -> Replacement | None:
         replaced = None

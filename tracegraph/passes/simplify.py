@@ -1,7 +1,6 @@
-"""Algebraic clean-up that provably changes no bit: ops that leave an operand as it is, and powers
-that are cheaper ops.
+"""Algebraic simplification: identities, involutions, and powers that are cheaper ops.
 
-Only what is exact in floating point is done: x * 1 is x, but x + 0 turns -0.0 into 0.0.
+Only what is exact in floating point: x * 1 is x, but x + 0 is 0.0 for -0.0.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from tracegraph.passes.rewrite import Defs, Replacement, Rule, by_name, producer
 
 
 def simplify(program: Program) -> Program:
-    """The program without ops that leave an operand as it is, and without such powers."""
+    """The program without ops that return an operand, and without such powers."""
     return rewrite(program, lambda: by_name(simplify_rules))
 
 
@@ -30,7 +29,7 @@ def _difference(eqn: Eqn, defs: Defs) -> Replacement | None:
 
 
 def _product(eqn: Eqn, defs: Defs) -> Replacement | None:
-    """A complex product by 1 + 0i is left: it makes NaNs of infinities."""
+    """A complex product by 1 + 0i is kept: it makes NaNs of infinities."""
     x, y = eqn.operands
     if x.type.dtype.kind == "c":
         return None
@@ -51,8 +50,8 @@ def _sum(eqn: Eqn, defs: Defs) -> Replacement | None:
 
 
 def _power(eqn: Eqn, defs: Defs) -> Replacement | None:
-    """NumPy computes these powers so, too, but for the root of 16-bit numbers: that of minus
-    infinity is infinity as a power, and NaN as a root.
+    """NumPy's powers take the same shortcuts, but not for roots of 16-bit floats: of minus
+    infinity, the power is infinity and the root NaN.
     """
     x, y = eqn.operands
     real = x.type.dtype.kind == "f"
@@ -103,4 +102,4 @@ simplify_rules: dict[str, Rule] = {
     "cast": _cast,
     "where": _where,
 }
-"""By name of an op: what stands in place of it, where it is not needed."""
+"""By name of an op: its simplification."""

@@ -1,4 +1,4 @@
-"""Chains of views: two reshapes, broadcasts, transposes or slices in a row are one, or none."""
+"""Composition of views: two reshapes, broadcasts, transposes or slices in a row become one."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tracegraph.passes.rewrite import Defs, Replacement, Rule, by_name, producer
 
 
 def compose_views(program: Program) -> Program:
-    """The program with a view of a view of the same kind taken from what goes into the first."""
+    """The program with chains of views of one kind replaced by a single view."""
     return rewrite(program, lambda: by_name(compose_rules))
 
 
 def _last_link(eqn: Eqn, defs: Defs) -> Replacement | None:
-    """A chain of reshapes, or of broadcasts, is its last link applied to what goes into it."""
+    """A chain of reshapes, or of broadcasts, is its last link, applied to the chain's operand."""
     x = eqn.operands[0]
     inner = producer(eqn, defs)
     if x.type == eqn.outputs[0].type:
@@ -55,12 +55,12 @@ def _slice(eqn: Eqn, defs: Defs) -> Replacement | None:
 
 
 def _is_whole(starts: Sequence[int], steps: Sequence[int], sizes: Sequence[int]) -> bool:
-    """Whether all elements stay in place. An axis of extent 1 may be walked with any step."""
+    """Whether a slice takes all elements in order. The step of an axis of extent 1 is arbitrary."""
     return all(s == 0 and (t == 1 or n <= 1) for s, t, n in zip(starts, steps, sizes, strict=True))
 
 
 def _composed(eqn: Eqn, defs: Defs, operand: Atom, attrs: Mapping[str, Any]) -> Replacement:
-    """Two views in one, which may turn out to change nothing."""
+    """Two views in one, which may be the identity."""
     eqn = replace(eqn, operands=(operand,), attrs=attrs)
     return compose_rules[eqn.op.name](eqn, defs) or Replacement(eqn.outputs, (eqn,))
 
