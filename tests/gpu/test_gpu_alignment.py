@@ -16,7 +16,7 @@ from lowering.codegen import unit_source
 from lowering.codegen.maps import transpose_tiles
 from lowering.cuda.interface import Launch
 
-STORED_BY_LANES = ("softmax_float16_", "centred_", "reread_int16_")
+STORED_BY_LANES = ("softmax_float16_", "centred_int8_", "reread_int16_")
 CASES = {
     **{f"tiles {name}": case for name, case in TILES.items()},
     **{f"map {n}": c for n, c in MAPS.items() if n.endswith(("_several", "_5003", "_in_place"))},
