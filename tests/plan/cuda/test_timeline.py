@@ -52,7 +52,7 @@ def wait(clock, end):
     waiting = Timeline(Driver(clock, end))
     waiting.launch(lambda: None, None, True, None)
     waiting.settle()
-    assert not waiting.flights
+    assert not waiting.in_flight
 
 
 class LostDriver(RecordingDriver):
@@ -68,7 +68,7 @@ class LostDriver(RecordingDriver):
 
 def test_nothing_is_stopped_on_a_device_that_is_lost():
     waiting = Timeline(LostDriver())
-    waiting._new_flight()
+    waiting._new_pending()
     for wait in (waiting.settle, waiting.wait):
         with pytest.raises(DeviceLostError, match="CUDA_ERROR_LAUNCH_FAILED") as caught:
             wait()
