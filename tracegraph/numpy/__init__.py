@@ -1,7 +1,17 @@
 """NumPy's functions for traced values and Arrays, under NumPy's names and with its signatures.
 
-Without a tracer or Array among the arguments a function is NumPy's own. In a traced function, those
-that create arrays make traced ones. This is also the array API namespace of our arrays.
+Without a tracer or Array among the arguments, a function is NumPy's own. While tracing, functions
+that create arrays make traced ones. This is also the array API namespace of our arrays. This file
+lists what is public: nothing but re-exports. May import `ir/`, `ops/`, `tracing/` and `arrays/`.
+
+    ufuncs, elementwise                        one result element from one of each operand
+    reductions, nan_reductions, statistics     over axes
+    shapes, joining, selecting, differences    rearranging, joining, choosing elements
+    contractions, einsum, linalg               products that sum over axes
+    creation, inquiry, comparing               new arrays; types; whole arrays compared
+    indexing                                   x[i], x[i] = v, x.at[i].set(v)
+    protocols, array_protocols, methods        how NumPy's calls and the methods of arrays get here
+    dispatch, output, docstrings               what the functions share
 
 >>> import tracegraph.numpy as tnp
 >>> tnp.add([1, 2], 3)

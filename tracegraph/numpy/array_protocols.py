@@ -64,7 +64,7 @@ def array_function(
 
 @contextmanager
 def _naming(function: str) -> Iterator[None]:
-    """What tracing lacks, a device lacks too, but there is more that one can do about it."""
+    """Replace the error for tracers: an Array, unlike a tracer, can be copied to the host."""
     try:
         yield
     except errors.UnsupportedByTracerError:

@@ -1,4 +1,4 @@
-"""Whether whole arrays are equal, or nearly."""
+"""Comparisons of whole arrays: allclose, array_equal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tracegraph.numpy.ufuncs import equal, isnan, logical_and
 
 @numpy_function
 def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
-    """Whether all elements are close, as `isclose` has it.
+    """Whether all elements are close, by the rule of `isclose`.
 
     Shape: scalar.
     Dtype: bool.

@@ -1,4 +1,4 @@
-"""Products that sum over axes. All of them end in the `matmul` op or in a multiplication."""
+"""Contractions: products that sum over axes, by the `matmul` op or a multiplication."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MATMUL = get("matmul")
 
 
 def unified(x: Any, y: Any) -> tuple[Any, Any]:
-    """Two arrays in the dtype in which they meet."""
+    """Two arrays in their common dtype."""
     x, y = as_array(x), as_array(y)
     if x.dtype == y.dtype:
         return x, y
@@ -35,7 +35,7 @@ def matmul(x1: Any, x2: Any, /, out: Any = None) -> Any:
     """Matrix products of the last two axes, the others broadcast; a vector is one row or column.
 
     Shape: (batch…, m, n) of (batch…, m, k) and (batch…, k, n); a vector's axis of 1 goes.
-    Dtype: the one in which the operands meet.
+    Dtype: the common one of the operands.
 
     Raises:
         ValueError: an operand has no axes, or the inner extents differ.
@@ -69,7 +69,7 @@ def matmul(x1: Any, x2: Any, /, out: Any = None) -> Any:
 
 
 def _conjugated(x: Any) -> Any:
-    """The conjugate of the first operand of a product; booleans, which it would widen, stay."""
+    """The conjugate of a complex operand; `conjugate` would widen bools."""
     return conjugate(x) if x.dtype.kind == "c" else x
 
 
@@ -78,7 +78,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """Dot products along an axis, the first operand conjugated.
 
     Shape: that to which the operands broadcast, without the axis.
-    Dtype: the one in which the operands meet.
+    Dtype: the common one of the operands.
 
     Raises:
         AxisError: the axis is out of range.
@@ -97,7 +97,7 @@ def matvec(x1: Any, x2: Any, /) -> Any:
     """Products of matrices and vectors, each in the last axes.
 
     Shape: (batch…, m) of (batch…, m, n) and (batch…, n).
-    Dtype: the one in which the operands meet.
+    Dtype: the common one of the operands.
 
     Raises:
         ValueError: the extents do not fit.
@@ -114,7 +114,7 @@ def vecmat(x1: Any, x2: Any, /) -> Any:
     """Products of conjugated vectors and matrices, each in the last axes.
 
     Shape: (batch…, n) of (batch…, m) and (batch…, m, n).
-    Dtype: the one in which the operands meet.
+    Dtype: the common one of the operands.
 
     Raises:
         ValueError: the extents do not fit.
@@ -131,7 +131,7 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
     """Sums of products over the last axis of `a` and the last but one of `b` (or its only one).
 
     Shape: the other axes of `a`, then those of `b`.
-    Dtype: the one in which the operands meet.
+    Dtype: the common one of the operands.
 
     Raises:
         ValueError: the extents to sum over differ.
@@ -151,7 +151,7 @@ def vdot(a: Any, b: Any, /) -> Any:
     """The dot product of two ravelled arrays, the first conjugated.
 
     Shape: scalar.
-    Dtype: the one in which the operands meet.
+    Dtype: the common one of the operands.
 
     Raises:
         ValueError: the numbers of elements differ.
@@ -167,7 +167,7 @@ def inner(a: Any, b: Any, /) -> Any:
     """Sums of products over the last axes of both arrays.
 
     Shape: the other axes of `a`, then those of `b`.
-    Dtype: the one in which the operands meet.
+    Dtype: the common one of the operands.
 
     Raises:
         ValueError: the last extents differ.
@@ -184,7 +184,7 @@ def outer(a: Any, b: Any, out: Any = None) -> Any:
     """All products of elements of two ravelled arrays, as a matrix.
 
     Shape: (m, n) of m and n elements.
-    Dtype: the one in which the operands meet.
+    Dtype: the common one of the operands.
 
     Raises:
         UnsupportedByTracerError: `out` was not made where it is traced.
@@ -207,7 +207,7 @@ def tensordot(a: Any, b: Any, axes: Axes = 2) -> Any:
     An int n pairs the last n of `a` with the first n of `b`.
 
     Shape: the other axes of `a`, then those of `b`.
-    Dtype: the one in which the operands meet.
+    Dtype: the common one of the operands.
 
     Raises:
         ValueError: paired axes differ in extent.
@@ -242,7 +242,7 @@ def kron(a: Any, b: Any) -> Any:
     """The Kronecker product.
 
     Shape: the products of the extents.
-    Dtype: the one in which the operands meet.
+    Dtype: the common one of the operands.
 
     >>> tnp.kron([1, 10], [1, 2])
     array([ 1,  2, 10, 20])
@@ -263,7 +263,7 @@ def cross(
     """Cross products of vectors of three elements.
 
     Shape: that to which the operands broadcast, the axis in place `axisc`.
-    Dtype: the one in which the operands meet.
+    Dtype: the common one of the operands.
 
     Raises:
         ValueError: an extent is not 3, or the shapes do not broadcast.

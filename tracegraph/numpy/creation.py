@@ -44,7 +44,7 @@ def full(shape: Shape, fill_value: Any, dtype: DTypeLike | None = None, **kwargs
 
 
 def _no_more(name: str, kwargs: dict[str, Any]) -> None:
-    """Accept the keywords of NumPy that have no meaning here in their default values only."""
+    """Accept NumPy's other keywords with their default values only."""
     defaults = {
         "order": ("C", "K", "A"),
         "device": (None, "cpu"),
@@ -193,7 +193,7 @@ def empty_like(
 def asarray(
     a: Any, dtype: DTypeLike | None = None, *, copy: bool | None = None, **kwargs: Any
 ) -> Any:
-    """`a` as an array: traced in a traced function, where a NumPy array becomes a constant of it.
+    """`a` as an array. While tracing, a NumPy array becomes a constant of the program.
 
     Nested lists may hold traced values.
 
@@ -248,7 +248,7 @@ def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
 
 
 def _iota(size: int, dtype: DTypeLike) -> Any:
-    """0, 1, … in the graph while tracing, a NumPy array otherwise."""
+    """0, 1, …: an op while tracing, a NumPy array otherwise."""
     trace = current_trace()
     if trace is None:
         return np.arange(size, dtype=dtype)
@@ -259,7 +259,7 @@ def arange(*args: Any, step: Any = None, dtype: DTypeLike | None = None, **kwarg
     """Evenly spaced values between static bounds: `arange(stop)`, `arange(start, stop, step)`.
 
     Shape: one axis, of ceil((stop - start) / step) elements.
-    Dtype: the one in which the bounds meet, or `dtype`.
+    Dtype: the common one of the bounds, or `dtype`.
 
     Raises:
         TracerIndexError: a bound is traced.

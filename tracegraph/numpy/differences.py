@@ -1,4 +1,4 @@
-"""Differences of neighbours along an axis, and the sums that undo them."""
+"""Differences of neighbours, and integration, along an axis."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every function here begins with: is this NumPy's own business, and what are its operands?"""
+"""Dispatch to NumPy where no operand is ours, and conversion of operands to arrays."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def is_ours(values: Iterable[Any]) -> bool:
 
 
 def is_python_number(value: Any) -> bool:
-    """Whether a value's dtype bends to those of arrays, as a Python int, float or complex does."""
+    """Whether a value is weakly typed, as a Python int, float or complex is."""
     return bool(getattr(value, "weak", type(value) in (int, float, complex)))
 
 
 def numpy_function(fun: Callable[P, R]) -> Callable[P, R]:
-    """Give a call without tracers and Arrays to the NumPy function of the same name.
+    """Pass calls without tracers and Arrays to the NumPy function of the same name.
 
-    So `tracegraph.numpy` is NumPy where NumPy suffices, and `fun` is written for our arrays only.
+    `fun` handles only calls with tracers or Arrays.
     """
     name = fun.__name__
     reference = getattr(np, name, None) or getattr(np.linalg, name, None)
@@ -98,7 +98,7 @@ def _stacked(values: Any) -> Any:
 
 
 def lifted(x: Any) -> Any:
-    """A static array or scalar as a tracer of the trace in progress, if there is one."""
+    """While tracing, an array or scalar as a tracer; otherwise the value itself."""
     trace = current_trace()
     if trace is None or isinstance(x, ArrayOperators):
         return x
@@ -106,7 +106,7 @@ def lifted(x: Any) -> Any:
 
 
 def copied(x: Any) -> Any:
-    """The same elements as an array that shares memory with no other."""
+    """A copy: an array that shares memory with no other."""
     if isinstance(x, Tracer):
         trace = current_trace() or x.owner
         return Tracer(trace, trace.read(x))

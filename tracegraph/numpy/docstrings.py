@@ -60,7 +60,7 @@ def _raises(errors: Mapping[str, str]) -> str:
 def _result_dtype(ufunc: np.ufunc) -> str:
     loops = set(ufunc.types)
     takes = "l" * ufunc.nin
-    same = "the one in which the operands meet" if ufunc.nin > 1 else "that of `x`"
+    same = "the common one of the operands" if ufunc.nin > 1 else "that of `x`"
     if f"{takes}->?" in loops or "d->?" in loops:
         return "bool."
     if f"{takes}->l" not in loops:

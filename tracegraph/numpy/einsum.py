@@ -2,8 +2,8 @@
 
     subscripts := labels ("," labels)* ["->" labels]        labels: letters, and "..." once
 
-Each operand first gives up what concerns it alone: repeated labels become diagonals, and labels
-that nobody else needs are summed. Then the operands are multiplied from left to right.
+First, each operand is simplified alone: repeated labels become diagonals, and labels that neither
+the output nor another operand has are summed. Then the operands are multiplied from left to right.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any
     `einsum(a, [0, 1], b, [1, 2], [0, 2])` are understood.
 
     Shape: the extents of the output's labels.
-    Dtype: the one in which the operands meet.
+    Dtype: the common one of the operands.
 
     Raises:
         ValueError: labels do not fit the operands.
@@ -129,7 +129,7 @@ def _extents(terms: Sequence[str], arrays: Sequence[Any]) -> dict[str, int]:
 def _simplified(
     array: Any, labels: str, others: Sequence[str], output: str, extents: dict[str, int]
 ) -> _Labelled:
-    """An operand without repeated labels, broadcast axes, and labels that only it has."""
+    """An operand without repeated labels, broadcast axes, and labels that nothing else has."""
     for label in dict.fromkeys(labels):
         while labels.count(label) > 1:
             first = labels.index(label)
@@ -147,7 +147,7 @@ def _simplified(
 
 
 def _product(x: _Labelled, y: _Labelled, needed: set[str]) -> _Labelled:
-    """The product of two operands, summed over the labels that are not needed any more."""
+    """The product of two operands, summed over labels that nothing after it needs."""
     shared = [c for c in x.labels if c in y.labels]
     batch = "".join(c for c in shared if c in needed)
     summed = "".join(c for c in shared if c not in needed)

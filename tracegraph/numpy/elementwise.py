@@ -1,4 +1,4 @@
-"""Elementwise functions that are no ufuncs in NumPy: choices, conversions, rounding."""
+"""Elementwise functions that are not ufuncs in NumPy: choices, conversions, rounding."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def complex_(re: Any, im: Any) -> Any:
     """Complex numbers of real and imaginary parts.
 
     Shape: that to which the parts broadcast.
-    Dtype: complex64 if float32 holds the dtype in which the parts meet, else complex128.
+    Dtype: complex64 if float32 holds the parts' common dtype, else complex128.
 
     Raises:
         TypeError: a part is complex.
@@ -143,7 +143,7 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     """Elements of `x` where the condition is true, else of `y`, all broadcast together.
 
     Shape: that to which all three broadcast.
-    Dtype: the one in which `x` and `y` meet.
+    Dtype: the common one of `x` and `y`.
 
     Raises:
         ShapeDependentError: called with the condition only.
@@ -167,7 +167,7 @@ def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **bounds
     """Elements limited to `a_min` to `a_max`, also spelled `min=` and `max=`; None is no limit.
 
     Shape: that to which `a` and the limits broadcast.
-    Dtype: the one in which they meet.
+    Dtype: the common one of `a` and the limits.
 
     Raises:
         ValueError: the shapes do not broadcast.

@@ -1,7 +1,7 @@
 """Reading and writing at an index, on tracers and Arrays, by NumPy's rules.
 
-A read is at most a slice, a gather, a transpose and a reshape; a write is one scatter. A traced
-mask cannot be read through, and is written through as a `where`.
+A read is at most a slice, a gather, a transpose and a reshape; a write is one scatter. Reading at a
+traced mask is an error, writing at one is a `where`.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _batch_into_place(selection: Selection) -> tuple[int, ...]:
 
 
 def setitem(x: Tracer, index: Any, value: Any) -> None:
-    """`x[index] = value` on a tracer: its value moves on.
+    """`x[index] = value` on a tracer, which stands for the new value from then on.
 
     Raises:
         TracerWriteError: `x` is an argument, captured, or a view of such.

@@ -1,4 +1,4 @@
-"""Questions about arrays that their types answer, so that the answers are plain Python values."""
+"""Shapes and dtypes of arrays, as plain Python values: they are known while tracing."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def size(a: Any, axis: int | None = None) -> int:
 
 @numpy_function
 def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
-    """The dtype in which arrays, Python scalars (weak) and dtypes meet.
+    """The common dtype of arrays, dtypes and Python scalars (which are weak).
 
     Raises:
         TypeError: there is no common dtype.

@@ -25,7 +25,7 @@ from tracegraph.numpy.shapes import (
 )
 
 MOST_JOINED = 1024
-"""Arrays that are joined at once: their kernel has a pointer to each, and CUDA takes 4095."""
+"""Arrays that one op joins: its kernel has a pointer parameter for each, and CUDA takes 4095."""
 
 
 def _row_of(arrays: Any) -> list[Any]:
@@ -50,7 +50,7 @@ def concatenate(arrays: Any, /, axis: int | None = 0, *, dtype: DTypeLike | None
     """Arrays joined along an existing axis; with `axis=None`, ravelled first.
 
     Shape: that of the arrays, the extents of the axis added.
-    Dtype: the one in which the arrays meet, or `dtype`.
+    Dtype: the common one of the arrays, or `dtype`.
 
     Raises:
         ValueError: other extents differ, or an array has no axes.
@@ -75,7 +75,7 @@ def stack(arrays: Any, axis: int = 0, *, dtype: DTypeLike | None = None) -> Any:
     """Arrays of one shape joined along a new axis.
 
     Shape: that of the arrays, with a new axis as long as there are arrays.
-    Dtype: the one in which the arrays meet, or `dtype`.
+    Dtype: the common one of the arrays, or `dtype`.
 
     Raises:
         ValueError: the shapes differ.
@@ -98,7 +98,7 @@ def hstack(tup: Any, *, dtype: DTypeLike | None = None) -> Any:
     """Arrays joined along the second axis, or the first if they have one.
 
     Shape: that of the arrays, the extents of one axis added.
-    Dtype: the one in which the arrays meet, or `dtype`.
+    Dtype: the common one of the arrays, or `dtype`.
 
     Raises:
         ValueError: other extents differ, or there are no arrays.
@@ -115,7 +115,7 @@ def vstack(tup: Any, *, dtype: DTypeLike | None = None) -> Any:
     """Arrays, or rows, joined along the first axis.
 
     Shape: (rows, …): vectors are rows of one matrix.
-    Dtype: the one in which the arrays meet, or `dtype`.
+    Dtype: the common one of the arrays, or `dtype`.
 
     Raises:
         ValueError: other extents differ, or there are no arrays.
@@ -132,7 +132,7 @@ def dstack(tup: Any) -> Any:
     """Arrays joined along the third axis.
 
     Shape: three axes or more, the extents of the third added.
-    Dtype: the one in which the arrays meet.
+    Dtype: the common one of the arrays.
 
     Raises:
         ValueError: other extents differ, or there are no arrays.
@@ -149,7 +149,7 @@ def column_stack(tup: Any) -> Any:
     """Columns, or arrays of two axes, joined along the second axis.
 
     Shape: (rows, columns).
-    Dtype: the one in which the arrays meet.
+    Dtype: the common one of the arrays.
 
     Raises:
         ValueError: the numbers of rows differ, or there are no arrays.
@@ -167,7 +167,7 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Any:
     """Two arrays joined, ravelled if no axis is given.
 
     Shape: that of `arr` with a longer axis; one axis without `axis`.
-    Dtype: the one in which the arrays meet.
+    Dtype: the common one of the arrays.
 
     Raises:
         AxisError: the axis is out of range.

@@ -1,4 +1,4 @@
-"""Linear algebra that needs no factorisation: `numpy.linalg` as far as it is products and norms."""
+"""Linear algebra without factorisations: the products, norms and powers of `numpy.linalg`."""
 
 from __future__ import annotations
 

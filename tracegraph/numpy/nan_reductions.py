@@ -1,4 +1,4 @@
-"""Reductions that leave NaNs out."""
+"""Reductions that skip NaNs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where results go that are wanted in an array that exists: `out=` and `where=`."""
+"""`out=` and `where=`: results written to an existing array, under a mask."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tracegraph.tracing.tracer import Tracer
 
 
 def target_of(out: Any) -> Any:
-    """The array that `out=` asks for, which ufuncs give in a tuple; None if there is none."""
+    """The array of `out=`, which ufuncs pass in a tuple; None if there is none."""
     return out[0] if isinstance(out, tuple) else out
 
 
 def written(name: str, result: Any, out: Any, where: Any) -> Any:
-    """The result of a ufunc, in `out` and under a mask if these are given."""
+    """The result of a ufunc, written to `out` where the mask is true, if these are given."""
     target = target_of(out)
     if target is None:
         if where is not True:

@@ -143,7 +143,7 @@ def _applied(
 
 
 def _is_omitted(value: Any) -> bool:
-    """Whether a keyword is NumPy's mark of an argument that was not given."""
+    """Whether a value is NumPy's marker of an argument not given."""
     return value is np._NoValue
 
 

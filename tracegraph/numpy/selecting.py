@@ -85,10 +85,10 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Any:
 
 @numpy_function
 def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
-    """Of several choices, the first whose condition holds, by element.
+    """The first of several choices whose condition holds, by element.
 
     Shape: that to which conditions and choices broadcast.
-    Dtype: the one in which the choices and `default` meet.
+    Dtype: the common one of the choices and `default`.
 
     Raises:
         ValueError: the lists differ in length, or the shapes do not broadcast.

@@ -1,4 +1,4 @@
-"""Functions that rearrange axes and elements. Those that NumPy makes views of are views here."""
+"""Functions that rearrange axes and elements. Where NumPy returns a view, so do these."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def extents_of(shape: Shape) -> tuple[int, ...]:
     Raises:
         TracerIndexError: an extent is traced.
     """
-    if isinstance(shape, (tuple, Sequence, np.ndarray)):  # a tuple is the usual case, and quicker
+    if isinstance(shape, (tuple, Sequence, np.ndarray)):  # tuple first: the common case, and faster
         return tuple(map(index, shape))
     return (index(shape),)
 
@@ -96,7 +96,7 @@ def ravel(a: Any, order: str = "C") -> Any:
 
 
 def _is_row_major(a: Tracer) -> bool:
-    """Whether the elements lie in order; strides of axes of extent 1 do not matter to NumPy."""
+    """Whether the strides are row-major; those of axes of extent 1 do not count, as in NumPy."""
     strides = zip(a.shape, strides_of(a), row_major(a.shape), strict=True)
     return a.size == 0 or all(n == 1 or own == wanted for n, own, wanted in strides)
 

@@ -119,7 +119,7 @@ def average(a: Any, axis: Axis = None, weights: Any = None, *, keepdims: bool = 
 
     Shape: that of `a` without the axes, all by default; with `keepdims`, they stay with extent
     1.
-    Dtype: the one in which `a` and `weights` meet; float64 for integers.
+    Dtype: the common one of `a` and `weights`; float64 for integers.
 
     Raises:
         TypeError: the shapes differ and no axis is given.

@@ -1,7 +1,7 @@
 """NumPy's ufuncs and their aliases.
 
-All take arrays that broadcast together and promote dtypes as NumPy does. `out` must be an array
-made in the function that is traced, and `where` goes with `out`, whose other elements stay.
+Operands broadcast, and dtypes are promoted as in NumPy. `out` must be an array made in the traced
+function. `where` needs `out`, whose elements stay where the mask is false.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _comparison(name: str, call: str, result: str) -> Function:
 
 
 def _unbent(x: Any, other: Any) -> Any:
-    """An operand of a comparison: a Python int that the other's dtype may not hold has 64 bits."""
+    """An operand of a comparison: a Python int that the other's dtype does not hold has 64 bits."""
     if not is_python_number(x) or is_python_number(other):
         return x
     own, dtype = type_of(x).dtype, type_of(other).dtype
@@ -203,7 +203,7 @@ def divmod(x: Any, y: Any, /) -> tuple[Any, Any]:
     """Floor quotients and remainders.
 
     Shape: two arrays of the shape to which the operands broadcast.
-    Dtype: the one in which the operands meet.
+    Dtype: the common one of the operands.
 
     Raises:
         TypeError: for complex numbers.
