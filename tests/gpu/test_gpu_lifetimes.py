@@ -179,8 +179,8 @@ class Model:
 def object_cycle():
     model = Model()
     np.testing.assert_array_equal(np.asarray(model.run(np.ones(N))), np.arange(N) + 1.0)
-    (resident,) = model.run._residents.values()
-    return weakref.ref(resident.compiled.executable), weakref.ref(model)
+    (cached,) = model.run._executables.values()
+    return weakref.ref(cached.compiled.executable), weakref.ref(model)
 
 
 def callback_cycle():

@@ -13,13 +13,13 @@ import pytest
 import tracegraph
 from lowering.host.executable import HostExecutable
 from tracegraph import errors, memory
-from tracegraph.staging import executable_cache as residents
+from tracegraph.staging import executable_cache
 from tracegraph.weak_set import ConcurrentWeakSet
 
 
 @pytest.fixture(autouse=True)
-def own_residents(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(residents, "_residents", ConcurrentWeakSet())
+def own_cache(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(executable_cache, "_cached", ConcurrentWeakSet())
     yield
     memory.set_budget(None)
 
@@ -54,7 +54,7 @@ def test_a_device_that_does_not_exist_is_named() -> None:
 def test_a_budget_closes_the_least_recently_used_executable() -> None:
     f, g, h = (with_scratch(name) for name in "fgh")
     assert f(1.0) == g(1.0)
-    held = residents.held(residents.living())
+    held = executable_cache.held(executable_cache.least_recent_first())
     memory.set_budget(held)
     f(2.0)
     h(1.0)
@@ -66,9 +66,9 @@ def test_a_budget_closes_the_least_recently_used_executable() -> None:
 def test_a_function_that_is_collected_does_not_count() -> None:
     f = with_scratch("f")
     f(1.0)
-    assert residents.held(residents.living()) > 0
+    assert executable_cache.held(executable_cache.least_recent_first()) > 0
     del f
-    assert residents.held(residents.living()) == 0
+    assert executable_cache.held(executable_cache.least_recent_first()) == 0
 
 
 def test_a_function_whose_callback_runs_others_is_not_evicted_meanwhile() -> None:

@@ -1,7 +1,7 @@
-"""Residents: the executables of jitted functions, which are closed when memory is short.
+"""The executable cache: when memory is short, the least recently used are closed.
 
-Of those that are idle, the one that was used least recently goes first. Its function keeps the
-plan, and builds the executable again at the next call.
+A function whose executable was closed keeps the plan, and builds the executable again at its next
+call. An executable in use is never closed.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from tracegraph.staging.stages import Compiled, Lowered
 from tracegraph.weak_set import ConcurrentWeakSet
 
 ticks = itertools.count()
-"""A clock that goes on by one with each use of a resident."""
+"""A clock that each use of an executable advances by one."""
 
 COUNTS = ("launches", "updates", "bytes_copied")
 
 
-class Resident:
-    """An executable of a jitted function; `compiled` is None while it is evicted.
+class CachedExecutable:
+    """An executable of a jitted function. `compiled` is None while it is evicted.
 
     `used` is the tick of its last use.
     """
@@ -38,7 +38,7 @@ class Resident:
 
     def evict(self) -> bool:
         """Close the executable, unless a call is using it; whether it was closed."""
-        # In sight up to its end: lest a call build another one while this is in use.
+        # It is closed first, and forgotten then: else a call might build another one meanwhile.
         compiled = self.compiled
         if compiled is None or not compiled.executable.close_idle():
             return False
@@ -46,7 +46,7 @@ class Resident:
         return True
 
     def lost(self, compiled: Compiled) -> bool:
-        """Whether `compiled` was closed, by an eviction or a reset; then it is given up."""
+        """Whether `compiled` was closed, by an eviction or a reset; if so, forget it."""
         if not compiled.executable.closed:
             return False
         with _lock:
@@ -76,7 +76,7 @@ class Resident:
 
     def stats(self) -> Mapping[str, int]:
         """Counts of calls, those of evicted executables included."""
-        with _lock:  # what is lost counts as present or as past
+        with _lock:  # an executable that is lost is counted once: as present, or as past
             compiled = self.compiled
             counts = {} if compiled is None else compiled.stats()
             return {name: self._past[name] + counts.get(name, 0) for name in COUNTS}
@@ -88,42 +88,42 @@ class Resident:
 
 
 _lock = threading.Lock()
-_residents: ConcurrentWeakSet[Resident] = ConcurrentWeakSet()
+_cached: ConcurrentWeakSet[CachedExecutable] = ConcurrentWeakSet()
 
 
-def enter(resident: Resident) -> None:
-    """Make a resident known, or known again after it was rebuilt."""
-    _residents.add(resident)
+def enter(cached: CachedExecutable) -> None:
+    """Enter an executable that was built, or built again."""
+    _cached.add(cached)
 
 
-def living() -> list[Resident]:
+def least_recent_first() -> list[CachedExecutable]:
     """All that are not evicted, the least recently used first."""
-    present = [resident for resident in _residents if resident.compiled is not None]
-    return sorted(present, key=lambda resident: resident.used)
+    present = [cached for cached in _cached if cached.compiled is not None]
+    return sorted(present, key=lambda cached: cached.used)
 
 
 def evict(among: Container[Any]) -> bool:
     """Evict the least recently used of the idle executables in `among`; whether there was one."""
-    for resident in living():
-        compiled = resident.compiled
-        if compiled is not None and compiled.executable in among and resident.evict():
+    for cached in least_recent_first():
+        compiled = cached.compiled
+        if compiled is not None and compiled.executable in among and cached.evict():
             return True
     return False
 
 
-def shrink(budget: int, keep: Resident | None = None) -> None:
-    """Evict until what residents hold is within `budget` bytes, or all but `keep` are in use."""
-    present = living()
-    for resident in present:
+def shrink(budget: int, keep: CachedExecutable | None = None) -> None:
+    """Evict until what executables hold is within `budget` bytes, or all but `keep` are in use."""
+    present = least_recent_first()
+    for cached in present:
         if held(present) <= budget:
             return
-        if resident is not keep:
-            resident.evict()
+        if cached is not keep:
+            cached.evict()
 
 
-def held(present: Iterable[Resident]) -> int:
-    """The bytes that residents hold; what they share counts once."""
+def held(present: Iterable[CachedExecutable]) -> int:
+    """The bytes that executables hold; what they share counts once."""
     pieces: dict[Hashable, int] = {}
-    for resident in present:
-        pieces.update(resident.pieces())
+    for cached in present:
+        pieces.update(cached.pieces())
     return sum(pieces.values())

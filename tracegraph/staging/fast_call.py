@@ -1,8 +1,8 @@
-"""Entries: a call like an earlier one is recognised, run and returned by a function made for it.
+"""Fast calls: a generated function recognises a call like an earlier one, and launches.
 
-An entry tests classes, dtypes and shapes one after the other, with what they must be at hand: no
-key is built, hashed or looked up. Its text depends on the classes of the leaves, how they lie in
-tuples, lists and dicts, and the form of the results only, so that few are ever compiled.
+It compares classes, dtypes and shapes with constants, one after the other. No key is built, hashed
+or looked up. Its text depends only on the layout of the arguments, the classes of the leaves and
+the form of the results, so few texts are ever compiled.
 """
 
 from __future__ import annotations
@@ -16,43 +16,43 @@ import numpy as np
 from tracegraph.arrays.array import PLACED_SCOPE, Array
 from tracegraph.errors import ClosedError, OutOfMemoryError
 from tracegraph.generated import define
-from tracegraph.staging.executable_cache import Resident, ticks
-from tracegraph.staging.nesting import Keys, Nest, Taking, nesting
+from tracegraph.staging.argument_layout import Container, Keys, Unpacking, layout_of
+from tracegraph.staging.executable_cache import CachedExecutable, ticks
 from tracegraph.staging.results import Form
 from tracegraph.staging.signature import DirectKey, direct_call
 from tracegraph.staging.stages import Compiled
 
-Entry = Callable[[tuple[Any, ...], dict[str, Any]], Any]
-"""Takes the arguments; returns the result of the call, or MISS."""
+FastCall = Callable[[tuple[Any, ...], dict[str, Any]], Any]
+"""Takes the arguments of a call; returns its result, or MISS."""
 
 MISS: Any = object()
-"""What an entry returns for a call that is not its own: nothing was done."""
+"""What a fast call returns if the arguments are of another kind. Then it has done nothing."""
 
 MOST_LEAVES = 32
-"""Leaves up to which an entry is written out: the compiler takes 50 µs for each."""
+"""Leaves up to which the function is generated: compiling takes 50 µs a leaf."""
 
 
 MOST_NESTED = 8
-"""Calls with nested or named arguments that a function recognises: they are tried one by one."""
+"""Fast calls with nested or named arguments that a function keeps: they are tried in turn."""
 
 
-def no_entry(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The entry of a function that was not called yet."""
+def no_fast_call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The fast call of a function that has not been called yet."""
     return MISS
 
 
-def make_entry(
+def make_fast_call(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     passed: Sequence[Any],
-    resident: Resident,
+    cached: CachedExecutable,
     compiled: Compiled,
     function: str,
-) -> Entry | None:
-    """The entry of calls that are like one; None for calls that are not recognised so.
+) -> FastCall | None:
+    """The fast call for calls like this one; None if such calls cannot be recognised.
 
-    `passed` are its leaves. `compiled` is the resident's, and accepts them as they were passed.
-    `function` names the user's function in messages.
+    `passed` are the leaves. `compiled` is what `cached` holds, and takes the leaves as they are.
+    `function` is the user's function, for messages.
     """
     direct = direct_call(passed)
     if direct is None:
@@ -63,40 +63,40 @@ def make_entry(
     def recover(compiled: Compiled, error: ClosedError | OutOfMemoryError) -> Any:
         if isinstance(error, OutOfMemoryError):
             error.function = error.function or function
-        elif resident.lost(compiled):
+        elif cached.lost(compiled):
             return MISS
-        raise error  # what was closed is another one, which a callback has called
+        raise error  # a callback has called another executable, which was closed
 
     keys: list[Keys] = []
-    lie = nesting(args, keys), nesting(kwargs, keys)
+    layouts = layout_of(args, keys), layout_of(kwargs, keys)
     if len(key) > MOST_LEAVES:
         flat = not kwargs and len(args) == len(key)
-        return _long_entry(key, resident, recover) if flat else None
-    if None in lie:
+        return _long_call(key, cached, recover) if flat else None
+    if None in layouts:
         return None
     classes = tuple(x if isinstance(x, type) else type(a) for a, x in zip(passed, key, strict=True))
     results = compiled.results
     form = None if compiled.donated or not results.form.written_out else results.form
-    factory = _factory(*lie, classes, form)
-    entry: Entry = factory(keys, key, resident, recover, results.kinds, results.unflatten)
-    return entry
+    factory = _factory(*layouts, classes, form)
+    call: FastCall = factory(keys, key, cached, recover, results.kinds, results.unflatten)
+    return call
 
 
-def _long_entry(
-    key: DirectKey, resident: Resident, recover: Callable[[Compiled, Any], Any]
-) -> Entry:
-    def entry(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _long_call(
+    key: DirectKey, cached: CachedExecutable, recover: Callable[[Compiled, Any], Any]
+) -> FastCall:
+    def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         found = direct_call(args)
-        compiled = resident.compiled
+        compiled = cached.compiled
         if kwargs or found is None or found[0] != key or compiled is None:
             return MISS
-        resident.used = next(ticks)
+        cached.used = next(ticks)
         try:
             return compiled.run_leaves(args, found[1])
         except (ClosedError, OutOfMemoryError) as error:
             return recover(compiled, error)
 
-    return entry
+    return call
 
 
 _TESTS = {
@@ -112,44 +112,44 @@ _TESTS = {
 
 @lru_cache(1024)
 def _factory(
-    arguments: Nest, keywords: Nest, classes: tuple[type, ...], form: Form | None
-) -> Callable[..., Entry]:
-    """A function (keys, key, resident, recover, kinds, unflatten) -> the entry of calls of a kind.
+    arguments: Container, keywords: Container, classes: tuple[type, ...], form: Form | None
+) -> Callable[..., FastCall]:
+    """A function (keys, key, cached, recover, kinds, unflatten) -> fast call.
 
-    Their arguments lie so, with leaves of these classes. With the form of the results, these are
-    written out as well.
+    For arguments of this layout, with leaves of these classes. With a form, the results are made in
+    the generated text, too.
     """
-    taking = Taking()
-    taking.call(arguments, keywords)
-    known, tests, leaves = taking.known, ["True"], []
-    for i, (name, kind) in enumerate(zip(taking.leaves, classes, strict=True)):
-        known.append(f"d{i}, s{i} = key[{i}]" if kind is np.ndarray else f"d{i} = key[{i}]")
+    unpacking = Unpacking()
+    unpacking.call(arguments, keywords)
+    setup, tests, leaves = unpacking.setup, ["True"], []
+    for i, (name, kind) in enumerate(zip(unpacking.leaves, classes, strict=True)):
+        setup.append(f"d{i}, s{i} = key[{i}]" if kind is np.ndarray else f"d{i} = key[{i}]")
         tests.append(_TESTS[kind].format(x=name, i=i))
         leaves.append(f"{name}.memory" if kind is Array else name)
     passed = f"[{', '.join(leaves)}]"
-    run = f"return compiled.run_leaves([{', '.join(taking.leaves)}], {passed})"
+    run = f"return compiled.run_leaves([{', '.join(unpacking.leaves)}], {passed})"
     returned = ""
     if form is not None:
-        known.append(form.head)
+        setup.append(form.head)
         run = f"{form.results} = compiled.executable.launch({passed})"
         returned = "\n        ".join(form.lines)
     text = f"""
-def factory(keys, key, resident, recover, kinds, unflatten):
-    {"; ".join(known)}
-    def entry(args, kwargs):
-        {f"{chr(10)}        ".join(taking.lines)}
+def factory(keys, key, cached, recover, kinds, unflatten):
+    {"; ".join(setup)}
+    def call(args, kwargs):
+        {f"{chr(10)}        ".join(unpacking.lines)}
         if not ({" and ".join(tests)}):
             return MISS
-        compiled = resident.compiled
+        compiled = cached.compiled
         if compiled is None:
             return MISS
-        resident.used = next(ticks)
+        cached.used = next(ticks)
         try:
             {run}
         except (ClosedError, OutOfMemoryError) as error:
             return recover(compiled, error)
         {returned}
-    return entry
+    return call
 """
     scope = {
         **PLACED_SCOPE,

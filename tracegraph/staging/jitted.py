@@ -1,4 +1,4 @@
-"""Jitted: trace once, compile once per argument types, then only launch."""
+"""Jitted functions: trace and compile once for each combination of argument types, then launch."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tracegraph import tree
 from tracegraph.devices import canonical_device
 from tracegraph.errors import ClosedError, OutOfMemoryError
 from tracegraph.staging.compiler import compiler, default_device
-from tracegraph.staging.executable_cache import COUNTS, Resident, ticks
-from tracegraph.staging.fast_call import MISS, MOST_NESTED, Entry, make_entry, no_entry
+from tracegraph.staging.executable_cache import COUNTS, CachedExecutable, ticks
+from tracegraph.staging.fast_call import MISS, MOST_NESTED, FastCall, make_fast_call, no_fast_call
 from tracegraph.staging.memory_budget import keep_within_budget
 from tracegraph.staging.scratch import Scratch
 from tracegraph.staging.signature import Call, CallKey, DirectKey, Signature, direct_call
@@ -28,13 +28,13 @@ from tracegraph.weak_set import ConcurrentWeakSet
 class Stats(TypedDict):
     """Counts of one jitted function.
 
-    `traces` and `builds`: how often it was traced, and compiled; the graph that another stream gets
-    at its first call is no build. `launches`: runs, on all streams. `updates`: moved addresses that
-    were patched into a graph. `bytes_copied`: from arguments that could not be read in place.
-    `bytes_held`: constants of all its plans, and their scratch, as one stream needs it, where it is
-    kept. `retraces`: for each build after the first, what had changed since the build before.
-    `evictions`: how often an executable was closed because memory was short; each is built again,
-    which `builds` counts.
+    `traces` and `builds`: how often it was traced, and compiled. A graph that is made for another
+    stream does not count as a build. `launches`: runs, on all streams. `updates`: moved addresses
+    that were patched into a graph. `bytes_copied`: bytes of arguments that could not be read in
+    place. `bytes_held`: constants of all its plans, and the scratch that is kept for one stream.
+    `retraces`: for each build after the first, what had changed since the build before.
+    `evictions`: how often an executable was closed because memory was short. Building it again
+    counts in `builds`.
     """
 
     traces: int
@@ -61,23 +61,23 @@ class Jitted:
         self._signature = signature
         self._device = None if device is None else canonical_device(device)
         self._scratch = scratch
-        self._residents: dict[tuple[CallKey, str], Resident] = {}
-        # The same for calls that `direct_call` knows, and a few more; `_entry` is the last call's.
-        self._entries: dict[DirectKey, Entry] = {}
-        self._nested: deque[Entry] = deque(maxlen=MOST_NESTED)
-        self._entry: Entry = no_entry
+        self._executables: dict[tuple[CallKey, str], CachedExecutable] = {}
+        # The fast-call cache: by direct key, and a few without one. The last one comes first.
+        self._fast_calls: dict[DirectKey, FastCall] = {}
+        self._nested_calls: deque[FastCall] = deque(maxlen=MOST_NESTED)
+        self._last_call: FastCall = no_fast_call
         self._traces = self._builds = self._evictions = 0
-        self._past = dict.fromkeys(COUNTS, 0)  # counts of what a reset has made it forget
+        self._past = dict.fromkeys(COUNTS, 0)  # counts of executables that a reset has closed
         self._retraces: list[str] = []
         # Reentrant: tracing may call this function again, inlined, from inside itself.
         self._lock = threading.RLock()
         _all.add(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the function; inside another one that is being traced, as a part of that."""
+        """Run the function. While another function is traced, it becomes part of that one."""
         if outermost and innermost.trace is not None:
             return self._fun(*args, **kwargs)
-        result = self._entry(args, kwargs)
+        result = self._last_call(args, kwargs)
         if result is not MISS:
             return result
         return self._run(args, kwargs)
@@ -90,71 +90,71 @@ class Jitted:
         direct = direct_call(args) if not kwargs else None
         key = None if direct is None else direct[0]
         del direct  # its leaves would count as further owners of what is donated
-        for entry in self._known(key):
-            result = entry(args, kwargs)
+        for fast_call in self._candidates(key):
+            result = fast_call(args, kwargs)
             if result is not MISS:
-                self._entry = entry
+                self._last_call = fast_call
                 return result
         call = self._signature.bind(args, kwargs)
         device = self._device or _device_of(call)
         while True:
-            resident = self._residents.get((call.key, device)) or self._build(call.key, device)
-            compiled = resident.compiled or self._rebuild(resident, call.key, device)
+            cached = self._executables.get((call.key, device)) or self._build(call.key, device)
+            compiled = cached.compiled or self._rebuild(cached, call.key, device)
             if compiled is None:
                 continue
-            resident.used = next(ticks)
+            cached.used = next(ticks)
             if not call.key.static and compiled.accepts(call):
                 function = self._signature.function
-                made = make_entry(args, kwargs, call.passed, resident, compiled, function)
-                self._enter(made, key)
+                made = make_fast_call(args, kwargs, call.passed, cached, compiled, function)
+                self._remember(made, key)
             try:
                 return compiled.run(call)
             except ClosedError:
-                if not resident.lost(compiled):
+                if not cached.lost(compiled):
                     raise
             except OutOfMemoryError as error:
                 self._blame(error)
                 raise
 
-    def _known(self, key: DirectKey | None) -> Sequence[Entry]:
-        """The entries that a call may be of, which has such a direct key, or none."""
+    def _candidates(self, key: DirectKey | None) -> Sequence[FastCall]:
+        """The fast calls that may fit a call with this direct key, or with none."""
         if key is None:
-            return tuple(self._nested)
-        entry = self._entries.get(key)
-        return () if entry is None else (entry,)
+            return tuple(self._nested_calls)
+        fast_call = self._fast_calls.get(key)
+        return () if fast_call is None else (fast_call,)
 
-    def _enter(self, entry: Entry | None, key: DirectKey | None) -> None:
-        """Recognise calls from now on, which have such a direct key, or none."""
-        if entry is None:
+    def _remember(self, fast_call: FastCall | None, key: DirectKey | None) -> None:
+        """Keep the fast call for calls with this direct key, or with none."""
+        if fast_call is None:
             return
         if key is None:
-            self._nested.append(entry)
+            self._nested_calls.append(fast_call)
         else:
-            self._entries[key] = entry
-        self._entry = entry
+            self._fast_calls[key] = fast_call
+        self._last_call = fast_call
 
-    def _build(self, key: CallKey, device: str) -> Resident:
+    def _build(self, key: CallKey, device: str) -> CachedExecutable:
         with self._lock:
-            resident = self._residents.get((key, device))
-            if resident is None:  # else another thread has built it meanwhile
+            cached = self._executables.get((key, device))
+            if cached is None:  # else another thread has built it meanwhile
                 lowered = self._trace(key, device).lower()
-                resident = Resident(self._compile(lowered))
-                if self._residents:
+                cached = CachedExecutable(self._compile(lowered))
+                if self._executables:
                     self._retraces.append(self._changes(key, device))
-                self._residents[key, device] = resident
-                keep_within_budget(resident)
-            return resident
+                self._executables[key, device] = cached
+                keep_within_budget(cached)
+            return cached
 
-    def _rebuild(self, resident: Resident, key: CallKey, device: str) -> Compiled | None:
-        """Build again what was evicted; None if it was forgotten meanwhile."""
+    def _rebuild(self, cached: CachedExecutable, key: CallKey, device: str) -> Compiled | None:
+        """Build an evicted executable again; None if a reset has removed it meanwhile."""
         with self._lock:
-            if self._residents.get((key, device)) is not resident:
+            if self._executables.get((key, device)) is not cached:
                 return None
-            compiled = resident.compiled
+            compiled = cached.compiled
             if compiled is None:
-                compiled = resident.compiled = self._compile(resident.lowered)
-                resident.used = next(ticks)
-                keep_within_budget(resident)
+                compiled = cached.compiled = self._compile(cached.lowered)
+                cached.used = next(ticks)
+                keep_within_budget(cached)
             return compiled
 
     def _compile(self, lowered: Lowered) -> Compiled:
@@ -176,26 +176,26 @@ class Jitted:
             Exception: what closing one of them raises, after the rest is done.
         """
         with self._lock:
-            residents = list(self._residents.values())
-            self._residents.clear()
-            self._entries.clear()
-            self._nested.clear()
-            self._entry = no_entry
+            executables = list(self._executables.values())
+            self._executables.clear()
+            self._fast_calls.clear()
+            self._nested_calls.clear()
+            self._last_call = no_fast_call
             with ExitStack() as each:
-                for resident in residents:
-                    each.callback(self._leave, resident)
+                for cached in executables:
+                    each.callback(self._leave, cached)
 
-    def _leave(self, resident: Resident) -> None:
+    def _leave(self, cached: CachedExecutable) -> None:
         try:
-            resident.close()
+            cached.close()
         finally:
-            for name, count in resident.stats().items():
+            for name, count in cached.stats().items():
                 self._past[name] += count
-            self._evictions += resident.evictions
+            self._evictions += cached.evictions
 
     def _changes(self, key: CallKey, device: str) -> str:
-        """What differs from the types that were compiled last."""
-        last_key, last_device = next(reversed(self._residents))
+        """What differs from the types of the last build."""
+        last_key, last_device = next(reversed(self._executables))
         if last_key == key:
             return f"device: {last_device} -> {device}"
         return self._signature.differences(last_key, key)
@@ -224,8 +224,8 @@ class Jitted:
     def stats(self) -> Stats:
         """Counts of traces, builds, launches, updates and bytes, and the reasons of retraces."""
         with self._lock:
-            residents = tuple(self._residents.values())
-            counts = [self._past, *(resident.stats() for resident in residents)]
+            executables = tuple(self._executables.values())
+            counts = [self._past, *(cached.stats() for cached in executables)]
             launches, updates, bytes_copied = (sum(c[name] for c in counts) for name in COUNTS)
             return Stats(
                 traces=self._traces,
@@ -233,9 +233,11 @@ class Jitted:
                 launches=launches,
                 updates=updates,
                 bytes_copied=bytes_copied,
-                bytes_held=sum(r.compiled.bytes_held for r in residents if r.compiled is not None),
+                bytes_held=sum(
+                    r.compiled.bytes_held for r in executables if r.compiled is not None
+                ),
                 retraces=tuple(self._retraces),
-                evictions=self._evictions + sum(r.evictions for r in residents),
+                evictions=self._evictions + sum(r.evictions for r in executables),
             )
 
     @overload

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from tracegraph.staging import executable_cache
-from tracegraph.staging.executable_cache import Resident
+from tracegraph.staging.executable_cache import CachedExecutable
 
 BUDGET_VARIABLE = "TRACEGRAPH_MEMORY_BUDGET"
 
@@ -71,7 +71,7 @@ def get_budget() -> int | None:
     return int(text)
 
 
-def keep_within_budget(built: Resident) -> None:
+def keep_within_budget(built: CachedExecutable) -> None:
     """Make a resident known that was just built, and room for it."""
     executable_cache.enter(built)
     budget = get_budget()

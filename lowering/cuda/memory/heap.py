@@ -11,7 +11,7 @@ from lowering.cuda.interface import LOOKED_AT, Allocation, Driver, Event
 from lowering.cuda.memory.accounting import Holdings, Purpose
 from lowering.cuda.streams.timeline import Timeline
 from tracegraph.errors import OutOfMemoryError
-from tracegraph.staging import executable_cache as residents
+from tracegraph.staging import executable_cache
 from tracegraph.weak_set import ConcurrentWeakSet
 
 _T = TypeVar("_T")
@@ -113,7 +113,7 @@ class Heap:
         gc.collect()
         self.trim()
         yield
-        while residents.evict(self.executables):
+        while executable_cache.evict(self.executables):
             self.trim()
             yield
 

@@ -16,8 +16,7 @@ from lowering.cuda.streams.timeline import Timeline
 from lowering.testing.recording_driver import RecordingBackend, RecordingDriver
 from tracegraph import memory
 from tracegraph.errors import ClosedError, OutOfMemoryError, TimeLimitError
-from tracegraph.staging import executable_cache as residents
-from tracegraph.staging import memory_budget
+from tracegraph.staging import executable_cache, memory_budget
 from tracegraph.weak_set import ConcurrentWeakSet
 
 MIB = 1 << 20
@@ -29,7 +28,7 @@ def device(monkeypatch):
     """A recorded GPU of 64 MiB, on which functions for "cuda:0" run."""
     backend = RecordingBackend(ForgetfulDriver(memory=64 * MIB))
     monkeypatch.setattr(lowering, "backend", lambda _: backend)
-    monkeypatch.setattr(residents, "_residents", ConcurrentWeakSet())
+    monkeypatch.setattr(executable_cache, "_cached", ConcurrentWeakSet())
     return backend.device
 
 
@@ -168,7 +167,7 @@ def test_what_is_held_is_told_by_purpose(device):
     held = sum(stats[name] for name in ("arrays", "cached", "arenas", "constants"))
     assert stats["high_water"] == held
     assert stats["total"] - stats["free"] == held
-    compiled = next(iter(f._residents.values())).compiled
+    compiled = next(iter(f._executables.values())).compiled
     assert stats["graph_bytes"] == compiled.memory["graph"] > 0
     assert stats["constants"] == compiled.memory["constants"]
     assert f.stats()["bytes_held"] == compiled.memory["scratch"] + compiled.memory["constants"]
@@ -249,8 +248,8 @@ def test_a_lower_budget_holds_at_once(device, set_budget):
 def test_an_executable_in_use_is_not_evicted(device, set_budget):
     a = holding(MIB)
     a(array(device))
-    (resident,) = residents.living()
-    executable = resident.compiled.executable
+    (cached,) = executable_cache.least_recent_first()
+    executable = cached.compiled.executable
     with executable._default_graph.lock:
         set_budget(0)
         assert a.stats()["evictions"] == 0
@@ -262,13 +261,13 @@ def test_a_call_that_finds_its_executable_evicted_builds_again(device, monkeypat
     f = holding(MIB)
     x = array(device)
     f(x)
-    (resident,) = residents.living()
-    executable = resident.compiled.executable
+    (cached,) = executable_cache.least_recent_first()
+    executable = cached.compiled.executable
     launch, evicted = executable.launch, []
 
     def evicted_just_before(*arguments):
         if not evicted:
-            evicted.append(resident.evict())
+            evicted.append(cached.evict())
         return launch(*arguments)
 
     monkeypatch.setattr(executable, "launch", evicted_just_before)
@@ -281,12 +280,12 @@ def test_a_call_that_finds_its_executable_evicted_builds_again(device, monkeypat
 def test_the_error_of_another_closed_executable_is_not_swallowed(device, monkeypatch):
     f = holding(MIB)
     f(array(device))
-    (resident,) = residents.living()
+    (cached,) = executable_cache.least_recent_first()
 
     def calls_another(*arguments):
         raise ClosedError("another")
 
-    monkeypatch.setattr(resident.compiled.executable, "launch", calls_another)
+    monkeypatch.setattr(cached.compiled.executable, "launch", calls_another)
     with pytest.raises(ClosedError, match="'another' was closed"):
         f(array(device))
     assert f.stats()["builds"] == 1

@@ -13,7 +13,7 @@ from lowering.cuda.streams.timeline import MOST_QUEUED
 from lowering.testing.recording_driver import InjectedError, RecordingBackend, RecordingDriver
 from tracegraph import Array, ArrayType
 from tracegraph.errors import DonatedArrayError, StoppedError, TimeLimitError, UpdateError
-from tracegraph.staging import executable_cache as residents
+from tracegraph.staging import executable_cache
 
 MIB = 1 << 20
 STATE = ArrayType("float64", (MIB // 8,))
@@ -27,7 +27,7 @@ def backend(monkeypatch):
 
 def use(monkeypatch, backend):
     monkeypatch.setattr(lowering, "backend", lambda _: backend)
-    monkeypatch.setattr(residents, "_residents", weakref.WeakSet())
+    monkeypatch.setattr(executable_cache, "_cached", weakref.WeakSet())
     return backend
 
 

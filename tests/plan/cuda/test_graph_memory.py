@@ -24,7 +24,7 @@ from lowering.legalization.features import Features
 from lowering.legalization.legalize import legalize, needed_features
 from lowering.testing.recording_driver import RecordingBackend, RecordingDriver
 from tracegraph.errors import OutOfMemoryError
-from tracegraph.staging import executable_cache as residents
+from tracegraph.staging import executable_cache
 from tracegraph.weak_set import ConcurrentWeakSet
 
 
@@ -183,7 +183,7 @@ def device(monkeypatch):
     """A recorded GPU, on which functions for "cuda:0" run."""
     backend = RecordingBackend(Full())
     monkeypatch.setattr(lowering, "backend", lambda _: backend)
-    monkeypatch.setattr(residents, "_residents", ConcurrentWeakSet())
+    monkeypatch.setattr(executable_cache, "_cached", ConcurrentWeakSet())
     return backend.device
 
 

@@ -1,6 +1,6 @@
-"""Nesting: how arguments lie in tuples, lists and dicts, and text that takes their leaves out.
+"""Argument layouts: how the leaves of a call are nested, and Python text that unpacks them.
 
-The text depends on how they lie, and not on keys: so few are ever compiled.
+The text depends on the containers and not on the keys of dicts, so few texts are ever compiled.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from tracegraph import tree
 from tracegraph.staging.signature import LEAF_CLASSES
 
 
-class Nest(NamedTuple):
-    """A tuple, a list or a dict, by what each of its items is, in the order of the leaves."""
+class Container(NamedTuple):
+    """A tuple, list or dict, and the layout of each item, in the order of the leaves."""
 
     kind: Literal["tuple", "list", "dict"]
-    items: tuple[Nesting, ...]
+    items: tuple[Layout, ...]
 
 
-Nesting = Nest | Literal["leaf", "None"]
+Layout = Container | Literal["leaf", "None"]
 
 Keys = tuple[Any, ...]
 """The keys of a dict, in the order of the leaves."""
 
 
-def nesting(x: object, keys: list[Keys]) -> Nesting | None:
-    """How the leaves of an argument lie; None if some class is not that of a leaf or of a nest.
+def layout_of(x: object, keys: list[Keys]) -> Layout | None:
+    """The layout of an argument; None if it holds an object of another class.
 
-    The keys of the dicts are appended to `keys`, those of outer ones first.
+    The keys of its dicts are appended to `keys`, outer dicts first.
     """
     items: list[Any]
     if type(x) in LEAF_CLASSES:
@@ -43,61 +43,61 @@ def nesting(x: object, keys: list[Keys]) -> Nesting | None:
         items = list(x)
     else:
         return None
-    inner = tuple(found for item in items if (found := nesting(item, keys)) is not None)
-    return Nest(type(x).__name__, inner) if len(inner) == len(items) else None  # type: ignore[arg-type]
+    inner = tuple(found for item in items if (found := layout_of(item, keys)) is not None)
+    return Container(type(x).__name__, inner) if len(inner) == len(items) else None  # type: ignore[arg-type]
 
 
 @dataclass(slots=True)
-class Taking:
-    """Lines that give the `leaves` their names, or return MISS where arguments lie otherwise.
+class Unpacking:
+    """Lines of a function that name the `leaves`, or return MISS if the layout differs.
 
-    Those of `known` come before: they give names to the keys in the list `keys`, as from `nesting`.
+    The lines of `setup` run once, before: they name the keys of dicts in the list ``keys``.
     """
 
     lines: list[str] = field(default_factory=list)
-    known: list[str] = field(default_factory=list)
+    setup: list[str] = field(default_factory=list)
     leaves: list[str] = field(default_factory=list)
     _taken: int = 0
 
-    def call(self, arguments: Nest, keywords: Nest) -> None:
-        """Take the leaves out of ``args`` and ``kwargs``."""
+    def call(self, arguments: Container, keywords: Container) -> None:
+        """Unpack ``args`` and ``kwargs``."""
         self.lines.append(f"if len(args) != {len(arguments.items)}: return MISS")
         self._sequence(arguments, "args")
         self._dict(keywords, "kwargs")
 
-    def _item(self, item: Nesting, name: str) -> None:
+    def _item(self, item: Layout, name: str) -> None:
         match item:
             case "leaf":
                 self.leaves.append(name)
             case "None":
                 self.lines.append(f"if {name} is not None: return MISS")
-            case Nest(kind="dict"):
+            case Container(kind="dict"):
                 self.lines.append(f"if type({name}) is not dict: return MISS")
                 self._dict(item, name)
-            case Nest(kind=kind, items=items):
+            case Container(kind=kind, items=items):
                 other = f"type({name}) is not {kind} or len({name}) != {len(items)}"
                 self.lines.append(f"if {other}: return MISS")
                 self._sequence(item, name)
 
-    def _sequence(self, nest: Nest, name: str) -> None:
-        names = self._names(len(nest.items))
+    def _sequence(self, container: Container, name: str) -> None:
+        names = self._names(len(container.items))
         self.lines.append(f"[{', '.join(names)}] = {name}")
-        self._items(nest, names)
+        self._items(container, names)
 
-    def _dict(self, nest: Nest, name: str) -> None:
-        number, names = len(self.known), self._names(len(nest.items))
+    def _dict(self, container: Container, name: str) -> None:
+        number, names = len(self.setup), self._names(len(container.items))
         keys = [f"k{number}_{i}" for i in range(len(names))]
         if not names:
-            self.known.append("pass")
+            self.setup.append("pass")
             self.lines.append(f"if {name}: return MISS")
             return
-        self.known.append(f"[{', '.join(keys)}] = keys[{number}]; k{number} = {{*keys[{number}]}}")
+        self.setup.append(f"[{', '.join(keys)}] = keys[{number}]; k{number} = {{*keys[{number}]}}")
         self.lines.append(f"if {name}.keys() != k{number}: return MISS")
         self.lines += [f"{x} = {name}[{key}]" for x, key in zip(names, keys, strict=True)]
-        self._items(nest, names)
+        self._items(container, names)
 
-    def _items(self, nest: Nest, names: list[str]) -> None:
-        for item, name in zip(nest.items, names, strict=True):
+    def _items(self, container: Container, names: list[str]) -> None:
+        for item, name in zip(container.items, names, strict=True):
             self._item(item, name)
 
     def _names(self, count: int) -> list[str]:
