@@ -23,8 +23,8 @@ def run(program: Program, *arrays: Any) -> tuple[Array, ...]:
         ResultTypeError: an op's reference gave another type than the op's type rule.
 
     >>> import numpy as np
-    >>> from tracegraph.ir import Program, Region, Value
-    >>> from tracegraph.types import ArrayType
+    >>> from tracegraph.ir.program import Program, Region, Value
+    >>> from tracegraph.ir.types import ArrayType
     >>> x = Value(ArrayType(np.dtype(float), (2,)))
     >>> run(Program("same", Region((x,), (), (x,))), np.ones(2))
     (array([1., 1.]),)

@@ -35,8 +35,8 @@ _PLAIN_DTYPES = tuple(map(np.dtype, (np.bool_, np.int64, np.float64, np.complex1
 def program_text(program: Program, ansi: bool = False, mark: Eqn | None = None) -> str:
     """The text of a program, with terminal colours if `ansi`, and an arrow at equation `mark`.
 
-    >>> from tracegraph.ir import Program, Region, Value
-    >>> from tracegraph.types import ArrayType
+    >>> from tracegraph.ir.program import Program, Region, Value
+    >>> from tracegraph.ir.types import ArrayType
     >>> x = Value(ArrayType("float64", (8,)))
     >>> print(program_text(Program("same", Region((x,), (), (x,)))))
     program same(a: f64[8]) {

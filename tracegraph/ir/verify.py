@@ -30,7 +30,7 @@ def verify(program: Program) -> Program:
     Raises:
         VerificationError: it is not. The message holds the program's text with the equation marked.
 
-    >>> from tracegraph.types import ArrayType
+    >>> from tracegraph.ir.types import ArrayType
     >>> x, y = (Value(ArrayType("float64", (8,))) for _ in range(2))
     >>> verify(Program("wrong", Region((x,), (), (y,))))
     Traceback (most recent call last):

@@ -35,8 +35,8 @@ __all__ = [
 def optimize(program: Program) -> Program:
     """The program with all passes applied until none changes it: one exposes work for another.
 
-    >>> from tracegraph.ir import Region, Value
-    >>> from tracegraph.types import ArrayType
+    >>> from tracegraph.ir.program import Region, Value
+    >>> from tracegraph.ir.types import ArrayType
     >>> x = Value(ArrayType("float64", (8,)))
     >>> print(optimize(Program("same", Region((x,), (), (x,)))))
     program same(a: f64[8]) {

@@ -211,7 +211,7 @@ class Jitted:
 
         >>> import tracegraph
         >>> f32 = tracegraph.ArrayType("float32", (3,))
-        >>> jit(lambda x: x * 2).trace(f32).program.out_types[0] == f32
+        >>> tracegraph.jit(lambda x: x * 2).trace(f32).program.out_types[0] == f32
         True
         """
         call = self._signature.bind(args, kwargs, abstract=True)
