@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import ctypes
 import itertools
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from emulator import ARGUMENT, COMPILER, FILL, SHIM, for_host, kernel_wrapper
+from emulator import ARGUMENT, FILL, SHIM, for_host, host_library, kernel_wrapper
 
 from lowering.cuda.interface import Launch
 from lowering.testing.recording_driver import (
@@ -125,11 +124,5 @@ class EmulatedDriver(RecordingDriver):
     def _compiled(self, module: Module) -> ctypes.CDLL:
         wrappers = "".join(kernel_wrapper(name, n) for name, n in module.counts.items())
         source = self._folder / f"module{next(self._numbers)}.cpp"
-        text = for_host(module.source, clusters=False)
-        source.write_text(STORED_SHIM + GRID + text + ARGUMENT + wrappers)
-        library = source.with_suffix(".so")
-        options = "-std=c++17 -O1 -shared -fPIC -w -ffp-contract=off -fno-strict-aliasing"
-        command = [COMPILER or "g++", *options.split(), "-o", str(library), str(source)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr[:4000]
-        return ctypes.CDLL(str(library))
+        text = STORED_SHIM + GRID + for_host(module.source, clusters=False) + ARGUMENT + wrappers
+        return host_library(text, source)

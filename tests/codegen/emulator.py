@@ -210,6 +210,17 @@ struct tg_argument {
 """
 
 
+def host_library(text: str, source: Path) -> ctypes.CDLL:
+    """The library that g++ makes of a text, which is written to a file first."""
+    source.write_text(text)
+    library = source.with_suffix(".so")
+    options = "-std=c++17 -O1 -shared -fPIC -w -ffp-contract=off -fno-strict-aliasing"
+    command = [COMPILER or "g++", *options.split(), "-o", str(library), str(source)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[:4000]
+    return ctypes.CDLL(str(library))
+
+
 class Addresses(Protocol):
     """Where buffers are."""
 
@@ -263,16 +274,8 @@ class Emulator:
     def __init__(self, unit: Unit, folder: Path, clusters: bool = True) -> None:
         codes = {code.name: code for code in unit.kernels.values()}
         wrappers = "".join(kernel_wrapper(c.name, len(c.parameters)) for c in codes.values())
-        source = folder / "unit.cpp"
-        source.write_text(SHIM + for_host(unit.source, clusters) + ARGUMENT + wrappers)
-        library = folder / "unit.so"
-        command = [
-            COMPILER or "g++", "-std=c++17", "-O1", "-shared", "-fPIC", "-w", "-ffp-contract=off",
-            "-fno-strict-aliasing", "-o", str(library), str(source),
-        ]  # fmt: skip
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr[:4000]
-        self._library = ctypes.CDLL(str(library))
+        text = SHIM + for_host(unit.source, clusters) + ARGUMENT + wrappers
+        self._library = host_library(text, folder / "unit.cpp")
         self._unit = unit
         self._workspaces: dict[KernelNode, np.ndarray[Any, Any]] = {}
         self._table: list[np.ndarray[Any, Any]] = []

@@ -1,14 +1,26 @@
-"""Runs whole Plans as the GPU would: generated kernels on the CPU, conditions, copies, products."""
+"""The Plan emulator: runs whole Plans on the CPU, their kernels in the emulator, products in NumPy.
+
+Scratch is one arena, laid out by the Plan and filled with a pattern. Nodes that no edge orders run
+in random order if asked. Kernels of many Plans are compiled as one unit, since starting the
+compiler takes most of the time.
+"""
 
 from __future__ import annotations
 
-import random
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
-from emulator import FILL, Emulator
+from emulator import FILL, MARGIN, Emulator, Memory
+from forced import unscheduled
+from running import lowered
 
+from lowering.codegen import Unit, unit_source
+from lowering.cuda.effects.effects import connect
+from lowering.cuda.streams.timeline import Timeline
 from lowering.plan.buffer import Buffer
 from lowering.plan.nodes import (
     Graph,
@@ -20,103 +32,178 @@ from lowering.plan.nodes import (
     Node,
     SwitchNode,
     WhileNode,
+    walk,
 )
+from lowering.plan.owners import SlotTable
 from lowering.plan.plan import Plan
+from lowering.testing.recording_driver import RecordingDriver
+from tracegraph import tree
 
-Array = np.ndarray[Any, Any]
-MOST_ITERATIONS = 10_000
+TRIPS = 10_000
+"""More iterations than any loop of a test makes: a condition that stays set is an error."""
 
 
-class PlanMemory:
-    """One arena for scratch, and memory of their own for all other buffers."""
+def common_unit(plans: Sequence[Plan]) -> Unit:
+    """One translation unit for the kernels of several plans."""
+    nodes = tuple(node for plan in plans for node in plan.graph.nodes)
+    offsets = {buffer: at for plan in plans for buffer, at in plan.offsets.items()}
+    arena = max((plan.arena_bytes for plan in plans), default=0)
+    conditions = max((plan.conditions for plan in plans), default=0)
+    indirect = tuple(buffer for plan in plans for buffer in plan.indirect)
+    graph = Graph(nodes, frozenset())
+    return unit_source(
+        Plan("all", graph, (), (), (), offsets, arena, conditions, indirect=indirect)
+    )
 
-    def __init__(self, plan: Plan) -> None:
-        self._offsets = plan.offsets
-        self._arena = _aligned_bytes(plan.arena_bytes)
-        others = [*plan.inputs, *plan.outputs, *(buffer for buffer, _ in plan.constants)]
-        self._own = {buffer: _aligned_bytes(buffer.type.nbytes) for buffer in others}
 
-    def view(self, buffer: Buffer) -> Array:
-        """The array in the memory of a buffer."""
-        start = self._offsets.get(buffer, 0)
-        place = self._own.get(buffer, self._arena)[start : start + buffer.type.nbytes]
-        return place.view(buffer.type.dtype).reshape(buffer.type.shape)
+@dataclass
+class PlanMemory(Memory):
+    """Memory whose scratch buffers are in an arena, at the offsets of a plan."""
+
+    offsets: Mapping[Buffer, int] = field(default_factory=dict)
+    arena: np.ndarray[Any, Any] = field(default_factory=lambda: np.zeros(0, np.uint8))
+
+    @classmethod
+    def of(cls, plan: Plan) -> PlanMemory:
+        """Memory for a plan, all of it filled with a pattern."""
+        arena = np.full(plan.arena_bytes + 2 * MARGIN, FILL, np.uint8)
+        return cls(offsets=plan.offsets, arena=arena)
 
     def address(self, buffer: Buffer) -> int:
-        return int(self.view(buffer).ctypes.data)
+        if buffer.space != "scratch":
+            return super().address(buffer)
+        return int(self.arena.ctypes.data) + MARGIN + self.offsets[buffer]
+
+    def get(self, buffer: Buffer) -> np.ndarray[Any, Any]:
+        if buffer.space != "scratch":
+            return super().get(buffer)
+        for margin in (self.arena[:MARGIN], self.arena[self.arena.size - MARGIN :]):
+            assert (margin == FILL).all(), "a kernel wrote outside the arena"
+        return self.view(buffer).copy()
+
+    def view(self, buffer: Buffer) -> np.ndarray[Any, Any]:
+        """The memory of a buffer as an array that can be written."""
+        address = self.address(buffer)
+        memory = self.arena if buffer.space == "scratch" else self.blocks[buffer]
+        start = address - memory.ctypes.data
+        part = memory[start : start + buffer.type.nbytes]
+        return part.view(buffer.type.dtype).reshape(buffer.type.shape)
 
 
-def _aligned_bytes(nbytes: int) -> Array:
-    block = np.full(nbytes + 256, FILL, np.uint8)
-    start = -block.ctypes.data % 256
-    return block[start : start + nbytes]
+class EmulatedPlans:
+    """Functions with arguments, lowered and compiled together.
+
+    `rewrite` maps each plan, before loops and branches are scheduled, to the plan that runs. With
+    `donate`, all arguments are donated.
+    """
+
+    def __init__(
+        self,
+        programs: Mapping[str, tuple[Any, Sequence[Any]]],
+        folder: Path,
+        rewrite: Callable[[Plan], Plan] | None = None,
+        donate: bool = False,
+    ) -> None:
+        self._lowered = {
+            name: lowered(
+                function,
+                *arguments,
+                donated=range(len(arguments)) if donate else (),
+                device="cuda",
+            )
+            for name, (function, arguments) in programs.items()
+        }
+        self._plans = {
+            name: stage.plan if rewrite is None else rewrite(unscheduled(stage))
+            for name, stage in self._lowered.items()
+        }
+        self._unit = common_unit(list(self._plans.values()))
+        self._emulator = Emulator(self._unit, folder)
+
+    def run(self, name: str, *arguments: Any, order: Random | None = None) -> Any:
+        """The results of a program; with `order`, nodes and blocks run in a random order."""
+        stage = self._lowered[name]
+        plan = self._plans[name]
+        memory = PlanMemory.of(plan)
+        for buffer, leaf in zip(plan.inputs, tree.leaves(arguments), strict=True):
+            memory.put(buffer, leaf)
+        for buffer, data in plan.constants:
+            memory.put(buffer, data)
+        for buffer in plan.outputs:
+            memory.address(buffer)  # no kernel writes to one without elements
+        timeline = Timeline(RecordingDriver())  # its host memory is real
+        kernels = {n: self._unit.kernels[n] for n in walk(plan.graph) if n in self._unit.kernels}
+        unit = Unit(self._unit.source, kernels)
+        effects, self._emulator.channels = connect(plan, unit, timeline, SlotTable())
+        _Run(self._emulator, memory, order, timeline).graph(plan.graph)
+        if effects is not None:
+            effects.raise_failure()
+        results = [memory.get(b) for b in plan.outputs]
+        return tree.unflatten(stage.traced.out_structure, results)
 
 
-class PlanEmulator:
-    """Runs a Plan. Nodes that no edge orders are run in an order drawn at random."""
+@dataclass
+class _Run:
+    emulator: Emulator
+    memory: PlanMemory
+    order: Random | None
+    timeline: Timeline
 
-    def __init__(self, plan: Plan, kernels: Emulator, seed: int = 0) -> None:
-        self.plan = plan
-        self._kernels = kernels
-        self._random = random.Random(seed)
-        self._memory = PlanMemory(plan)
+    def graph(self, graph: Graph) -> None:
+        for position in _sequence(graph, self.order):
+            self.node(graph.nodes[position])
 
-    def __call__(self, *args: Any) -> list[Array]:
-        """The results for arguments of the Plan's types."""
-        memory = self._memory
-        for buffer, data in [*zip(self.plan.inputs, args, strict=True), *self.plan.constants]:
-            memory.view(buffer)[...] = data
-        self._run(self.plan.graph)
-        return [memory.view(buffer).copy() for buffer in self.plan.outputs]
-
-    def _run(self, graph: Graph) -> None:
-        for node in self._order(graph):
-            self._run_node(node)
-
-    def _order(self, graph: Graph) -> Sequence[Node]:
-        waiting = {i: {a for a, b in graph.edges if b == i} for i in range(len(graph.nodes))}
-        order = []
-        while waiting:
-            ready = [i for i, before in waiting.items() if not before & waiting.keys()]
-            chosen = self._random.choice(ready)
-            del waiting[chosen]
-            order.append(graph.nodes[chosen])
-        return order
-
-    def _run_node(self, node: Node) -> None:
+    def node(self, node: Node) -> None:
         match node:
             case KernelNode():
-                self._kernels.launch(node, self._memory)
-            case MemcpyNode():
-                source = self._memory.view(node.source_buffer)
-                target = self._memory.view(node.target)
-                target.reshape(-1).view(np.uint8)[...] = source.reshape(-1).view(np.uint8)
+                blocks = list(range(self.emulator.code(node).grid[0]))
+                if self.order is not None:
+                    self.order.shuffle(blocks)
+                self.emulator.run(node, self.memory, blocks, backwards=self.order is not None)
+                self.timeline.prints.show()
+            case MemcpyNode(target=target, source_buffer=source):
+                to = self.memory.view(target).reshape(-1).view(np.uint8)
+                to[...] = self.memory.view(source).reshape(-1).view(np.uint8)
             case LibraryNode():
-                self._multiply(node)
-            case IfElseNode():
-                self._run(node.then if self._condition(node) else node.otherwise)
-            case SwitchNode():
-                self._run(node.branches[self._condition(node)])
-            case WhileNode():
-                for _ in range(MOST_ITERATIONS):
-                    if not self._condition(node):
+                self.multiply(node)
+            case IfElseNode(condition=condition, then=then, otherwise=otherwise):
+                self.graph(then if self.emulator.conditions[condition] else otherwise)
+            case SwitchNode(condition=condition, branches=branches):
+                chosen = self.emulator.conditions[condition]
+                assert chosen < len(branches), f"condition {condition} is {chosen}: no such branch"
+                self.graph(branches[chosen])
+            case WhileNode(condition=condition, body=body):
+                for _ in range(TRIPS):
+                    if not self.emulator.conditions[condition]:
                         return
-                    self._run(node.body)
-                raise AssertionError("a loop that should have ended did not")
+                    self.graph(body)
+                raise AssertionError(f"condition {condition} is still set after {TRIPS} trips")
+            case _:
+                raise AssertionError(f"a {type(node).__name__} cannot be emulated")
 
-    def _condition(self, node: IfElseNode | SwitchNode | WhileNode) -> int:
-        return self._kernels.conditions[node.condition]
+    def multiply(self, node: LibraryNode) -> None:
+        left = self.matrices(node.left, node.batch, node.m, node.k)
+        right = self.matrices(node.right, node.batch, node.k, node.n)
+        target = self.matrices(node.target, node.batch, node.m, node.n)
+        wide = np.float32 if target.itemsize == 2 else target.dtype
+        target[...] = left.astype(wide) @ right.astype(wide)
 
-    def _multiply(self, node: LibraryNode) -> None:
-        left = self._matrices(node.left, node.batch, node.m, node.k)
-        right = self._matrices(node.right, node.batch, node.k, node.n)
-        target = self._matrices(node.target, node.batch, node.m, node.n)
-        wide = np.result_type(target.dtype, np.float32) if target.dtype.itemsize == 2 else None
-        target[...] = np.matmul(left.astype(wide or left.dtype), right.astype(wide or right.dtype))
+    def matrices(self, operand: MatrixOperand, *shape: int) -> np.ndarray[Any, Any]:
+        flat = self.memory.view(operand.buffer).reshape(-1)[operand.offset :]
+        steps = (operand.batch_stride, operand.row_stride, operand.column_stride)
+        strides = tuple(step * flat.itemsize for step in steps)
+        return np.lib.stride_tricks.as_strided(flat, shape, strides)
 
-    def _matrices(self, operand: MatrixOperand, batch: int, rows: int, columns: int) -> Array:
-        flat = self._memory.view(operand.buffer).reshape(-1)[operand.offset :]
-        strides = (operand.batch_stride, operand.row_stride, operand.column_stride)
-        return np.lib.stride_tricks.as_strided(
-            flat, (batch, rows, columns), [s * flat.itemsize for s in strides]
-        )
+
+def _sequence(graph: Graph, order: Random | None) -> list[int]:
+    """The positions of the nodes, as they stand or in a random order that the edges allow."""
+    if order is None:
+        return list(range(len(graph.nodes)))
+    waiting = {i: {a for a, b in graph.edges if b == i} for i in range(len(graph.nodes))}
+    sequence: list[int] = []
+    while waiting:
+        ready = [i for i, needed in waiting.items() if needed <= set(sequence)]
+        chosen = order.choice(ready)
+        sequence.append(chosen)
+        del waiting[chosen]
+    return sequence

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from corpus import CASES
-from emulated_plans import EmulatedPlans
 from emulator import COMPILER
+from plan_emulator import EmulatedPlans
 from running import assert_case_agrees
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs g++")

@@ -10,9 +10,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from emulated_plans import EmulatedPlans
 from emulator import COMPILER, Emulator, Memory
 from kernels import buffer, load, node, plan
+from plan_emulator import EmulatedPlans
 
 import tracegraph
 from lowering.codegen import unit_source

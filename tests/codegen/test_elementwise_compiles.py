@@ -39,11 +39,9 @@ def _kernel(case: Case) -> str:
     )
 
 
-@pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_100"])
-def test_every_template_compiles_for_gpus(
-    arch: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TRACEGRAPH_CACHE_DIR", str(tmp_path))
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+def test_every_template_compiles_for_gpus(arch: str) -> None:
+    """The device sources tell apart devices from sm_90 on, and those before."""
     assert cubin("\n".join([preamble(), *map(_kernel, CASES)]), arch).code
 
 

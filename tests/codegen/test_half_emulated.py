@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from tempfile import mkdtemp
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,42 +16,71 @@ from half_programs import (
     assert_function,
     assert_same_bits,
     digits_of,
+    operands,
     quotients_in_doubt,
 )
 from kernels import axes, buffer, call, load, node, plan, store
 
 from lowering.codegen import unit_source
+from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import MapNest
+from lowering.plan.nodes import KernelNode
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs g++")
+Run = Callable[..., np.ndarray[Any, Any]]
 by_name = pytest.mark.parametrize("dtype", HALVES, ids=str)
 
 
-def run(name: str, folder: Path, *operands: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    size, dtype = operands[0].size, operands[0].dtype
+def kernel(
+    name: str, dtype: np.dtype[Any], arity: int, size: int
+) -> tuple[KernelNode, list[Buffer]]:
+    """An op over arrays, with its operands and its result."""
     (i,) = axes(size)
-    inputs, out = [buffer(dtype, size) for _ in operands], buffer(dtype, size)
-    value = call(name, *(load(place, i) for place in inputs))
-    only = node(name, MapNest((size,), (store(out, (i,), value),)))
-    memory = Memory()
-    for place, given in zip(inputs, operands, strict=True):
-        memory.put(place, given)
-    library = Path(mkdtemp(dir=folder))  # one that was loaded before would be found again
-    return Emulator(unit_source(plan(only)), library).run(only, memory)[out]
+    places = [buffer(dtype, size) for _ in range(arity + 1)]
+    value = call(name, *(load(place, i) for place in places[:-1]))
+    return node(name, MapNest((size,), (store(places[-1], (i,), value),))), places
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Applies an op to operands. The kernels, one for each size of operands, are one unit."""
+    binary = {
+        (ufunc, dtype, x.size): kernel(ufunc.__name__, dtype, 2, x.size)
+        for dtype in HALVES
+        for ufunc in ARITHMETIC
+        for x, _ in operands(ufunc, dtype)
+    }
+    unary = {
+        (ufunc, dtype, 1 << 16): kernel(ufunc.__name__, dtype, 1, 1 << 16)
+        for dtype in HALVES
+        for ufunc in FUNCTIONS
+    }
+    kernels = {**binary, **unary}
+    nodes = [only for only, _ in kernels.values()]
+    emulator = Emulator(unit_source(plan(*nodes)), tmp_path_factory.mktemp("half"))
+
+    def apply(ufunc: np.ufunc, *given: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        only, (*inputs, out) = kernels[ufunc, given[0].dtype, given[0].size]
+        memory = Memory()
+        for place, array in zip(inputs, given, strict=True):
+            memory.put(place, array)
+        return emulator.run(only, memory)[out]
+
+    return apply
 
 
 @by_name
 @pytest.mark.parametrize("ufunc", ARITHMETIC, ids=lambda ufunc: ufunc.__name__)
-def test_arithmetic_has_numpys_bits(ufunc: np.ufunc, dtype: np.dtype[Any], tmp_path: Path) -> None:
-    assert_arithmetic(ufunc, dtype, lambda x, y: run(ufunc.__name__, tmp_path, x, y))
+def test_arithmetic_has_numpys_bits(ufunc: np.ufunc, dtype: np.dtype[Any], run: Run) -> None:
+    assert_arithmetic(ufunc, dtype, lambda x, y: run(ufunc, x, y))
 
 
 @by_name
 @pytest.mark.parametrize("ufunc", FUNCTIONS, ids=lambda ufunc: ufunc.__name__)
 def test_functions_are_off_by_little_more_than_rounding(
-    ufunc: np.ufunc, dtype: np.dtype[Any], tmp_path: Path
+    ufunc: np.ufunc, dtype: np.dtype[Any], run: Run
 ) -> None:
-    assert_function(ufunc, dtype, lambda x: run(ufunc.__name__, tmp_path, x))
+    assert_function(ufunc, dtype, lambda x: run(ufunc, x))
 
 
 @by_name

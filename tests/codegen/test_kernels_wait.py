@@ -1,7 +1,8 @@
-"""Kernels touch no memory before they have waited for those before them, as compiled.
+"""The corpus compiles, and its kernels access no memory before they wait for their primaries.
 
-They may be put on the device before those have ended. The wait is an instruction that the compilers
-could pass loads by, so it is looked for in what they make.
+With programmatic dependent launch, a kernel may start before the kernels that it depends on have
+ended. A compiler could move a load above the wait, so the machine code is read. The corpus is one
+unit, which NVRTC compiles twenty times faster than its programs one by one.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 from corpus import CASES
 from cuda.pathfinder import find_nvidia_binary_utility
-from emulated_plans import common_unit
+from plan_emulator import common_unit
 from running import lowered
 
 from lowering.codegen.preamble import preamble
@@ -39,11 +40,14 @@ def instructions(source: str, architecture: str, folder: Path) -> Iterator[tuple
         yield name, re.findall(r"/\*[0-9a-f]{4,}\*/\s+(.*?);", section)
 
 
-@pytest.mark.parametrize("architecture", ["sm_90", "sm_100"])
-def test_no_memory_is_touched_before_the_wait(architecture: str, tmp_path: Path) -> None:
-    plans = [lowered(c.function, *c.arguments, device="cuda").plan for c in CASES.values()]
+@pytest.mark.parametrize(("architecture", "every"), [("sm_90", 1), ("sm_100", 4)])
+def test_no_memory_is_touched_before_the_wait(
+    architecture: str, every: int, tmp_path: Path
+) -> None:
+    cases = list(CASES.values())[::every]
+    plans = [lowered(c.function, *c.arguments, device="cuda").plan for c in cases]
     found = dict(instructions(common_unit(plans).source, architecture, tmp_path))
-    assert len(found) > 300
+    assert len(found) > 300 / every
     for name, lines in found.items():
         waits = [number for number, line in enumerate(lines) if WAIT in line]
         assert waits, f"{name} does not wait"

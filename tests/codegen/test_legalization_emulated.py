@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from corpus import CASES, loops, nesting
-from emulated_plans import EmulatedPlans
 from emulator import COMPILER
+from plan_emulator import EmulatedPlans
 from running import assert_case_agrees
 
 from lowering.legalization.features import Features

@@ -10,10 +10,10 @@ from random import Random
 from typing import Any
 
 import pytest
-from emulated_plans import EmulatedPlans
 from emulator import COMPILER
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from plan_emulator import EmulatedPlans
 from running import eager
 
 from tracegraph.testing import RandomProgram, assert_traced_equals_eager, programs

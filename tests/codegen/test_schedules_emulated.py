@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 from corpus import CASES
-from emulated_plans import EmulatedPlans
 from emulator import COMPILER, Emulator, Memory
 from forced import BRANCHING, FORCED, scheduled
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from kernels import axes, buffer, load, node, plan, store
+from plan_emulator import EmulatedPlans
 from printing import nests, outcome
 from running import assert_case_agrees, eager
 
@@ -167,17 +167,20 @@ NESTS: dict[str, Nest] = {
 TARGETS = {"reduce": TOTAL, "rows": NORMED}
 
 
+OTHER = MapNest(
+    (N,), (store(Y, (I,), const(7.0, np.dtype(np.float64))),), (), (Predicate(GO, False),)
+)
+NODES = {
+    **{name: node(name, nest) for name, nest in NESTS.items()},
+    **{f"{name}_or_7": node(f"{name}_or_7", NESTS[name], OTHER) for name in ("map", "scan")},
+}
+"""Each nest alone, and beside one that stores to the same memory where the flag is false."""
+
+
 @pytest.fixture(scope="module")
 def kernels(tmp_path_factory: pytest.TempPathFactory) -> tuple[Emulator, dict[str, KernelNode]]:
-    """Each nest alone, and beside one that stores to the same memory where the flag is false."""
-    alone = {name: node(name, nest) for name, nest in NESTS.items()}
-    other = MapNest(
-        (N,), (store(Y, (I,), const(7.0, np.dtype(np.float64))),), (), (Predicate(GO, False),)
-    )
-    paired = {f"{name}_or_7": node(f"{name}_or_7", NESTS[name], other) for name in ("map", "scan")}
-    nodes = {**alone, **paired}
-    emulator = Emulator(unit_source(plan(*nodes.values())), tmp_path_factory.mktemp("nests"))
-    return emulator, nodes
+    unit = unit_source(plan(*NODES.values()))
+    return Emulator(unit, tmp_path_factory.mktemp("nests")), NODES
 
 
 def run(kernels: Any, name: str, go: bool, choice: int) -> Any:

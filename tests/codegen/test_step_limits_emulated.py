@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from emulated_plans import EmulatedPlans
 from emulator import COMPILER
+from plan_emulator import EmulatedPlans
 
 import tracegraph
 from tracegraph import cond, fori_loop, scan, switch, while_loop

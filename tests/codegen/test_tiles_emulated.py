@@ -12,10 +12,10 @@ from emulator import COMPILER, Emulator
 from kernels import axes, buffer, call, load, node, plan, store, text_of
 from test_kernels_emulated import assert_case
 
-from lowering.codegen import Unit, unit_source
-from lowering.codegen import geometry as launch
+from lowering.codegen import Unit, geometry, unit_source
 from lowering.codegen.maps import transpose_tiles
 from lowering.codegen.maps.transpose_tiles import find_transpose
+from lowering.cuda.compile import cubin
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import MapNest
 from tracegraph.ir.scalar import both, const, select
@@ -148,12 +148,17 @@ CASES = {
 }
 
 
+@pytest.fixture
+def tiled_when_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LEAST_POINTS", "LARGE_POINTS", "LARGEST_POINTS"):
+        monkeypatch.setattr(transpose_tiles, name, 1)
+
+
 @pytest.fixture(scope="module")
 def unit() -> Iterator[Unit]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(transpose_tiles, "LEAST_POINTS", 1)
-        patch.setattr(transpose_tiles, "LARGE_POINTS", 1)
-        patch.setattr(transpose_tiles, "LARGEST_POINTS", 1)
+        for name in ("LEAST_POINTS", "LARGE_POINTS", "LARGEST_POINTS"):
+            patch.setattr(transpose_tiles, name, 1)
         yield unit_source(plan(*(case.node for case in CASES.values())))
 
 
@@ -173,11 +178,15 @@ def test_map_gives_what_numpy_gives(
     assert_case(CASES[name], emulator, shift, apart)
 
 
-@pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_100"])
-def test_tiles_compile_for_gpus(arch: str, unit: Unit) -> None:
-    core = pytest.importorskip("cuda.core")
-    options = core.ProgramOptions(arch=arch, std="c++17", fma=False)
-    assert core.Program(unit.source, "c++", options).compile("cubin").code
+COMPILED = ("int8_64x128", "float16_261x277", "float64_64x128", "narrowed_and_added")
+"""Narrow and wide elements, aligned and misaligned ones, and several widths beside each other."""
+
+
+@pytest.mark.usefixtures("tiled_when_small")
+def test_tiles_compile_for_gpus() -> None:
+    pytest.importorskip("cuda.core")
+    unit = unit_source(plan(*(CASES[name].node for name in COMPILED)))
+    assert cubin(unit.source, "sm_90").code
 
 
 def test_tiles_of_narrow_elements_are_large_and_moved_by_words(unit: Unit) -> None:
@@ -212,15 +221,14 @@ def _tile_bytes(side: int, width: int, size: int) -> int:
     return -(-nbytes // 16) * 16
 
 
-def test_few_threads_turn_tiles_by_elements(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("tiled_when_small")
+def test_few_threads_transpose_tiles_by_elements(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A block has as many threads as the shared memory of its other nests allows."""
     case = CASES["float16_259x131"]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(transpose_tiles, "LEAST_POINTS", 1)
-        patch.setattr(transpose_tiles, "LARGE_POINTS", 1)
-        patch.setattr(transpose_tiles, "LARGEST_POINTS", 1)
-        patch.setattr(launch, "MOST_THREADS", 32)
-        unit = unit_source(plan(case.node))
+    monkeypatch.setattr(geometry, "MOST_THREADS", 32)
+    unit = unit_source(plan(case.node))
     assert unit.kernels[case.node].block == (32, 1, 1)
     assert_case(case, Emulator(unit, tmp_path), shift=1)
 

@@ -12,9 +12,8 @@ from emulator import COMPILER, Emulator
 from kernels import axes, buffer, call, load, node, plan, store, text_of
 from test_kernels_emulated import assert_case
 
-from lowering.codegen import Unit, unit_source
-from lowering.codegen import geometry as launch
-from lowering.codegen import geometry_records as shapes
+from lowering.codegen import Unit, geometry, unit_source
+from lowering.codegen import geometry_records as records
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import MapNest
 from tracegraph.ir.scalar import as_value, compare, floor_divide, modulo
@@ -138,8 +137,8 @@ ALL = {**OWN, **MAPS}
 def unit(request: pytest.FixtureRequest) -> Iterator[Unit]:
     """Threads have as many vectors each, however small the map is."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shapes, "MANY_THREADS", 2)
-        patch.setattr(launch, "VECTORS_PER_THREAD", request.param)
+        patch.setattr(records, "MANY_THREADS", 2)
+        patch.setattr(geometry, "VECTORS_PER_THREAD", request.param)
         yield unit_source(plan(*(case.node for case in ALL.values())))
 
 

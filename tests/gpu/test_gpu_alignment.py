@@ -10,9 +10,8 @@ from test_kernels_emulated import assert_case
 from test_tiles_emulated import CASES as TILES
 from test_vectors_emulated import ALL as MAPS
 
-from lowering.codegen import geometry as launch
-from lowering.codegen import geometry_records as shapes
-from lowering.codegen import unit_source
+from lowering.codegen import geometry, unit_source
+from lowering.codegen import geometry_records as records
 from lowering.codegen.maps import transpose_tiles
 from lowering.cuda.interface import Launch
 
@@ -57,9 +56,9 @@ class Kernels:
 def kernels_of(names, vectors):
     """Kernels whose threads have as many vectors of a map each, however small it is."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shapes, "LARGE_ROWS", 2)
-        patch.setattr(shapes, "MANY_THREADS", 2)
-        patch.setattr(launch, "VECTORS_PER_THREAD", vectors)
+        patch.setattr(records, "LARGE_ROWS", 2)
+        patch.setattr(records, "MANY_THREADS", 2)
+        patch.setattr(geometry, "VECTORS_PER_THREAD", vectors)
         patch.setattr(transpose_tiles, "LEAST_POINTS", 1)
         patch.setattr(transpose_tiles, "LARGE_POINTS", 1)
         patch.setattr(transpose_tiles, "LARGEST_POINTS", 1)
