@@ -1,4 +1,4 @@
-"""What a call passes, as device addresses: in place where possible, else copied once.
+"""Binding: what a call passes, as device addresses; in place where possible, else copied once.
 
 DeviceBuffer, DLPack, __cuda_array_interface__   used where they are, if contiguous and aligned
 other device arrays                              packed into pooled memory by one kernel
@@ -49,9 +49,9 @@ class Bound:
 
 
 class Input:
-    """What a Plan takes at one place.
+    """An input of a Plan.
 
-    A small one has a slot at a fixed address, and a part of `values` for what is passed.
+    A small one has a slot at a fixed address, and words among the `values` that are passed.
     """
 
     __slots__ = ("_cell", "_cell_words", "_values", "address", "device", "last", "slot", "type")
@@ -74,7 +74,7 @@ class Input:
         memory = np.zeros(slot.words, np.uint64)
         self._cell = np.ndarray(type_.shape, type_.dtype, memory)
         self._cell_words = memory.data
-        self.last: Any = None  # the number that `write_number` wrote, if nothing else was since
+        self.last: Any = None  # the object that `write_number` wrote, unless `write` followed
 
     @property
     def takes_numbers(self) -> bool:
@@ -82,7 +82,7 @@ class Input:
         return self.slot is not None and not self.type.shape
 
     def write_number(self, value: complex) -> None:
-        """The same as `write` of an object of a class in NUMBERS: what is passed again is known."""
+        """The same as `write` of a Python number; the object passed last is recognised."""
         if value is not self.last:
             self.write(value)
             self.last = value

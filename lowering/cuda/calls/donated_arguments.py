@@ -1,7 +1,8 @@
-"""Arguments that outputs are written over: donated memory itself, or copies of what must be kept.
+"""Donation: arguments that outputs are written over, or copies of those that must be kept.
 
-Memory is taken as it is if the caller owns it alone, and it belongs to the stream of the launch and
-is in use on no other. All else is copied once, in the order of the stream, and the copy written to.
+Memory is overwritten in place if the caller is its only owner, and it belongs to the stream of the
+launch and is in use on no other. Anything else is copied once, in stream order, and the copy is
+overwritten.
 """
 
 from __future__ import annotations

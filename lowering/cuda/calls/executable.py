@@ -32,11 +32,11 @@ _COUNTS = ("launches", "updates", "bytes_copied")
 class CudaExecutable:
     """The graphs of one Plan on one device: one for each stream that has called it.
 
-    That for the device's own stream is made here, others at the first call on their streams, which
-    waits for loops in flight as compiling does. Code and constants are shared; so calls on several
-    streams run at the same time, and wait for nothing but the arguments that they read.
+    The graph for the default stream is made here, the others at the first call on their streams,
+    which waits for loops in flight as compiling does. They share code and constants. Calls on
+    several streams run at the same time, and wait only for the arguments that they read.
 
-    `plan` is the Plan as it was made fit for the device's `features`.
+    `plan` is the Plan as legalized for the device's `features`.
     """
 
     def __init__(self, plan: Plan, device: OpenDevice) -> None:
@@ -47,14 +47,14 @@ class CudaExecutable:
         self._code_bytes, self._parameter_bytes = compiled.code_bytes, compiled.parameter_bytes
         self._wanted = [interned(buffer.type.strong()) for buffer in self.plan.inputs]
         self._opening = threading.Lock()
-        self._past: Counter[str] = Counter()  # counts of graphs whose streams were left
+        self._past: Counter[str] = Counter()  # of graphs whose streams were left
         self._compiled: CompiledPlan | None = compiled  # None once it is closed
         self._default_graph = _stream_graph(compiled, device.default_stream)
         self._needed = self._default_graph.needed
         self._graphs = {device.default_stream: self._default_graph}
         self._calls: dict[StreamState, Call] = {device.default_stream: self._default_graph.launch}
         self.launch: Call = default_stream_call(self._default_graph, WeakMethod(self._launch))
-        """The same as a call, of as many arguments, where buffers of the device have the types."""
+        """The same as a call, whose arguments are known to have the right number and types."""
         device.heap.enter(self)
 
     def __call__(
@@ -76,7 +76,7 @@ class CudaExecutable:
 
         Raises:
             ClosedError, TypeError, ValueError: as a call does.
-            ExportError: launches have to be heard of, or are driven by the host.
+            ExportError: launches report something, or are driven by the host.
             OutOfMemoryError: the device has not enough memory for scratch and results.
         """
         self._check(arguments)
@@ -106,7 +106,9 @@ class CudaExecutable:
         except ClosedError:
             if self.closed or self._calls.get(stream) is call:
                 raise
-        return self._launch(arguments, donated)  # the stream was left just before, and is no more
+        return self._launch(
+            arguments, donated
+        )  # the stream was left just before, and its graph is gone
 
     def _open(self, stream: StreamState) -> Call:
         """The call of a graph for a stream that has none."""
@@ -120,9 +122,9 @@ class CudaExecutable:
             return self._calls[stream]
 
     def leave(self, stream: StreamState) -> bool:
-        """Let go of the graph for a stream that is idle and not used again; whether it is gone.
+        """Drop the graph for a stream that is idle and not used again; whether it is gone.
 
-        It is not if the executable is in use: nothing is waited for.
+        It stays if the executable is in use: nothing is waited for.
         """
         graph = self._graphs.get(stream)
         if graph is None:
@@ -157,7 +159,7 @@ class CudaExecutable:
         return 0 if self.closed else bytes_held(self.plan, self._needed)
 
     def pieces(self) -> Mapping[Hashable, int]:
-        """The memory it holds: its own, the arenas that it may share, and the graphs'."""
+        """Each piece of memory that it holds: constants, arenas that it may share, graphs."""
         if self.closed:
             return {}
         memory = [piece for i in list(self._graphs.values()) for piece in i.memory]
@@ -166,7 +168,7 @@ class CudaExecutable:
 
     @property
     def slots(self) -> SlotReport:
-        """What each node of the graph for the device's own stream keeps alive."""
+        """What each node of the graph for the default stream keeps alive."""
         return self._default_graph.slots
 
     @property
@@ -203,9 +205,7 @@ class CudaExecutable:
 
 
 def _stream_graph(compiled: CompiledPlan, stream: StreamState) -> StreamGraph:
-    """A graph for a stream. What the driver itself has no memory for is made again when others have
-    been closed.
-    """
+    """A graph for a stream. If the driver lacks memory for it, idle executables are closed."""
     make = partial(StreamGraph, compiled, stream)
     return compiled.device.heap.relieved(make, what=f"the graph of {compiled.plan.name}")
 

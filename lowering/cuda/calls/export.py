@@ -1,6 +1,6 @@
 """Export: a Plan as a graph for others to launch, which owns all that it points to.
 
-What calls give to the nodes of other graphs, addresses of arguments and results, is fixed here, and
+The addresses of arguments and results, which calls write elsewhere, are fixed here: that memory
 belongs to the slots like constants and scratch.
 """
 
@@ -40,10 +40,10 @@ class Operand:
 def export(compiled: CompiledPlan, stream: StreamState, arguments: Sequence[Any]) -> ExportedGraph:
     """The graph of a Plan, with these arguments; it may be launched at once, on any stream.
 
-    Memory is that of `stream`, the device's own stream, which is waited for.
+    Memory comes from `stream`, the default stream, which is waited for.
 
     Raises:
-        ExportError: launches have to be heard of, or are driven by the host.
+        ExportError: launches report something, or are driven by the host.
         OutOfMemoryError, TypeError, ValueError, StoppedError: as calls do.
     """
     channels = _silent(compiled)
@@ -75,10 +75,10 @@ def export(compiled: CompiledPlan, stream: StreamState, arguments: Sequence[Any]
 
 
 def _silent(compiled: CompiledPlan) -> set[Channel]:
-    """The channels of a Plan whose launches nobody has to hear of."""
+    """The channels of a Plan whose launches report nothing: stop flags."""
     name = compiled.plan.name
     if not compiled.features.conditional_nodes:
-        why = "the host drives its loops, for the device has no conditional nodes; call it instead"
+        why = "the host drives its loops, since no-conditional-nodes is set; call it instead"
         raise ExportError(name, why)
     parameters = (p for code in compiled.unit.kernels.values() for p in code.parameters)
     channels = {parameter for parameter in parameters if isinstance(parameter, Channel)}
@@ -89,7 +89,7 @@ def _silent(compiled: CompiledPlan) -> set[Channel]:
 
 
 def _lowered_flag(stream: StreamState) -> Allocation:
-    """A stop flag that nobody raises: only the launches of tracegraph are ever stopped."""
+    """A stop flag that is never raised: only launches of tracegraph itself are stopped."""
     flag = stream.device.heap.allocate(_FLAG_BYTES, "constants", stream.driver)
     stream.driver.clear(flag.pointer, _FLAG_BYTES)
     return flag

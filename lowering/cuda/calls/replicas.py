@@ -1,12 +1,11 @@
-"""Replicas: executables of one graph, each with addresses that calls come back to.
+"""Replicas: several executables of one graph, for addresses that come back.
 
-In ``x = f(x)`` two pieces of memory take turns, and so do the results of calls that are dropped one
-call later. An executable for each turn has the addresses of its calls already, and a call only
-chooses.
+In ``x = f(x)`` calls alternate between two pieces of memory, and also where each result is dropped
+one call later. With an executable for each set of addresses, a call only chooses one.
 
-One more is made when updates of nodes to addresses seen before have taken the time of instantiating
-it: so it costs at most as much as it could have saved by then. Graphs with conditional nodes may
-have one executable at a time, says the driver's documentation, and have no replicas.
+A replica is added when updates to addresses seen before have taken the time of instantiating it: so
+it never costs more than it could have saved by then. A graph with conditional nodes has none, for
+CUDA allows it one executable at a time.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ from lowering.errors import ClosedGraphError
 from tracegraph.errors import ClosedError, DeviceLostError
 
 MOST = 4
-"""Two results that are assigned to the names of two arguments come back after four calls."""
+"""With two results assigned to the names of two arguments, addresses come back after four calls."""
 
 UPDATES_PER_NODE = 5
-"""As many take the time of instantiating a node: 0.6 and 3 µs were measured on an H200's host."""
+"""Updates in the time of instantiating a node: 0.6 and 3 µs, measured on the host of an H200."""
 
 _CLOSED = [-1]
-"""No addresses are equal to these: a call of a closed graph comes to an update, which raises."""
+"""Equal to no addresses: a call of a closed graph gets to an update, which raises."""
 
 
 def _refuse() -> None:
@@ -46,7 +45,7 @@ def _refused(kernel: KernelNodeHandle) -> Update:
 class Replica:
     """An executable, and the addresses that its nodes hold.
 
-    `start` launches it. A `stale` one lacks the numbers of the last call that had new ones.
+    `start` launches it. A `stale` one lacks values that the last call wrote.
     """
 
     executable: Any
@@ -57,11 +56,10 @@ class Replica:
 
 
 class Replicas:
-    """The executables of a definition, of which calls use the `current` one.
+    """The executables of a definition; calls use the `current` one.
 
-    Whoever calls a method holds the lock of the graph. An interrupt at any point leaves what the
-    next call sets right: a replica has no addresses while it is written, and `values` are
-    stale until the end.
+    Callers hold the lock of the graph. After an interrupt at any point, the next call repairs the
+    state: a replica has no addresses while it is written, and `values` are stale until the end.
     """
 
     def __init__(
@@ -75,14 +73,15 @@ class Replicas:
     ) -> None:
         """The nodes of the definition hold these `addresses`.
 
-        At `most` so many are made of it, and none while instantiating `waits` for loops in flight.
+        There are at most `most`; none is made while `waits()`, for instantiating would wait for
+        loops in flight.
         """
         self._definition, self._words = definition, words
         self._first, self._unbound = addresses, [-1] * len(addresses)
         self._most, self._waits = most, waits
         self.values = values
         self.updated = 0
-        """Updates of nodes, of all replicas together."""
+        """Updates of nodes, in all replicas together."""
         self._left: deque[list[int]] = deque(maxlen=MOST)
         self._spent = 0  # updates to addresses among those that replicas left
         self._turn = 0
@@ -94,11 +93,11 @@ class Replicas:
 
     @property
     def closed(self) -> bool:
-        """Whether there are none any more."""
+        """Whether `close` was called."""
         return not self._all
 
     def update(self, addresses: list[int]) -> Replica:
-        """The replica that has these addresses and the values written last, now the current one.
+        """Make current the replica that has these addresses, and give it the values written last.
 
         Raises:
             ClosedError: they were closed.
@@ -123,7 +122,7 @@ class Replicas:
         return None
 
     def _given(self, addresses: list[int]) -> Replica:
-        """The next replica in turn, or another, with addresses that none has."""
+        """A replica that is given addresses which none has: a new one, or the next round robin."""
         if not self._all:
             raise ClosedError(self._definition.name)
         returned = len(self._all) < self._most and addresses in self._left
@@ -139,7 +138,7 @@ class Replicas:
         return chosen
 
     def _one_more(self) -> Replica | None:
-        """Another replica, if it is time."""
+        """Another replica, if updates have taken as long as making it."""
         if self._spent < UPDATES_PER_NODE * self._definition.size or self._waits():
             return None
         self._spent = 0
@@ -178,7 +177,7 @@ class Replicas:
         self.updated += len(updates)
 
     def close(self) -> None:
-        """Free the executables, of which no launch is in flight."""
+        """Free the executables; no launch of them may be in flight."""
         replicas, self._all = self._all, []
         none = AddressWords((), {}, (), None).updates(_refused)
         self.current = Replica(None, _refuse, none, _CLOSED)

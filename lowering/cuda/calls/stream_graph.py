@@ -1,8 +1,8 @@
-"""Instance: the graph of a Plan for one stream, and the calls that run it there.
+"""StreamGraph: the graph of a Plan for one stream, and the calls that run it there.
 
-Launches of several streams run at the same time, but for those that print, and those with WHILE
-nodes: two WHILE nodes that run at a time end in CUDA_ERROR_LAUNCH_FAILED now and then (driver
-580.159 on an H200, in plain CUDA, too), after which the process can do nothing more on the device.
+Launches on several streams run at the same time, except those that print and those with WHILE
+nodes. Two WHILE nodes at a time end in CUDA_ERROR_LAUNCH_FAILED now and then (driver 580.159 on an
+H200, in plain CUDA too), after which the process can do nothing more on the device.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ def _passed() -> bool:
 
 
 class StreamGraph:
-    """One graph, launched on the stream of its lane alone.
+    """One graph, launched on one stream only.
 
     A call writes changed addresses and values into the kernel nodes that hold them, or chooses an
-    executable whose nodes hold them, and launches. Whoever makes one holds the `lock` up to the
-    launch, and waits for the device only behind many launches with loops. Where there are no
-    conditional nodes, several graphs take the place of the one.
+    executable whose nodes hold them already, and launches. It holds the `lock` until then, and
+    waits for the device only behind many launches with loops. Without conditional nodes, several
+    graphs take the place of the one.
 
     Raises:
         OutOfMemoryError: the device has not enough memory.
@@ -71,13 +71,13 @@ class StreamGraph:
         self._exclusive += [device.looping] if self._loops else []
         self._host_driven = not compiled.features.conditional_nodes
         self._build(compiled)
-        # Behind a launch of such a graph, nobody but the stream knows of it.
+        # Whether nothing has to be noted after a launch: stream order is enough.
         self._untracked = self._is_default and not self._loops and self._effects is None
 
     def _build(self, compiled: CompiledPlan) -> None:
         plan, unit, values, stream = compiled.plan, compiled.unit, compiled.values, self._stream
         graphs = host_driven(stream.driver, plan.conditions) if self._host_driven else stream.driver
-        # Between the parts of a launch that the host drives, others may launch.
+        # Other launches may come between the parts of one that the host drives.
         share = not self._host_driven
         self.definition = definition = Definition(graphs, SlotTable(), plan.name)
         with definition.building() as graph:
@@ -122,11 +122,11 @@ class StreamGraph:
         """How many nodes were updated until now."""
         return self.replicas.updated
 
-    # What quick calls know
+    # What fast calls read
 
     @property
     def plain(self) -> bool:
-        """Whether its launches are heard of no more, and write to memory of their own."""
+        """Whether its launches report nothing, have no loops, and write to fresh memory only."""
         return not (self._loops or self._effects or self._host_driven or self._aliases)
 
     @property
@@ -224,10 +224,10 @@ class StreamGraph:
         results: Results,
         donated: Donated | None,
     ) -> Event | None:
-        """Launch, and mark the end of it for those who must not come before.
+        """Launch, and record an event behind it for work that must follow.
 
-        On the device's own stream that is done for what the launch borrows from other streams;
-        elsewhere for all that it uses: the stream may be destroyed before anybody asks.
+        On the default stream that is done for buffers of other streams that the launch reads; on
+        others for all that it uses, since the stream may be destroyed before the event is needed.
         """
         stream, timeline, is_default = self._stream, self._stream.timeline, self._is_default
         self.end = None
@@ -261,7 +261,7 @@ class StreamGraph:
             return
         try:
             if donated is not None:
-                donated.spent = True  # before: an interrupt may come right after the launch
+                donated.spent = True  # before the launch: an interrupt may come right after it
             self.replicas.current.start()
         except Exception:
             if donated is not None:
@@ -272,7 +272,7 @@ class StreamGraph:
 
     @property
     def slots(self) -> SlotReport:
-        """What each node of the graph keeps alive: nothing, once it is closed."""
+        """What each node of the graph keeps alive: nothing once it is closed."""
         return self.definition.slots.report(self._name)
 
     def settle(self) -> None:
@@ -281,7 +281,7 @@ class StreamGraph:
             self._stream.timeline.settle()
 
     def close(self) -> None:
-        """Free the graph and its memory, which nothing in flight uses. Needs the lock."""
+        """Free the graph and its memory; nothing in flight may use them. Needs the lock."""
         self.memory, self.make_room = (), None
         self.definition.close()
         self.replicas.close()

@@ -1,4 +1,4 @@
-"""Effects: what the host hears of the launches of one executable, and by what memory."""
+"""Effects: what the launches of one executable report to the host, and through which memory."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 
 class Effects:
-    """The failures, counts and prints of one executable, whose name it has.
+    """The failures, counts and prints of one executable; `name` is the executable's.
 
-    It holds the sites of the prints, so that what they print can be read.
+    It holds the sites of the prints, without which their records cannot be read.
     """
 
     def __init__(self, plan: Plan, mailbox: Mailbox, sites: tuple[Site, ...]) -> None:
@@ -47,24 +47,24 @@ class Effects:
         return self._mailbox.count(monitor)
 
     def reset_counts(self) -> None:
-        """Let all monitors stand at no steps."""
+        """Set all step counts to zero."""
         self._mailbox.reset_counts()
 
     def raise_failure(self) -> None:
-        """Raise the failure that was reported since this was called last, if any."""
+        """Raise the failure reported since the last call, if any."""
         number = self._mailbox.take_failure()
         if number is not None:
             raise self._failures[number].exception()
 
     def ignore_failure(self) -> None:
-        """Forget a failure: it comes from a launch that was stopped."""
+        """Forget a failure of a launch that was stopped."""
         self._mailbox.take_failure()
 
 
 def connect(
     plan: Plan, unit: Unit, timeline: Timeline, slots: SlotTable
 ) -> tuple[Effects | None, Mapping[Channel, int]]:
-    """The effects of a Plan, None if it has none, and what its kernels get for their channels.
+    """The effects of a Plan, None if it has none, and the kernel parameters of its channels.
 
     The memory belongs to `slots`.
 

@@ -1,9 +1,9 @@
-"""Mailbox: pinned host memory in which the kernels of one executable leave word for the host.
+"""Mailbox: pinned host memory in which the kernels of one executable report to the host.
 
     word 0        0, or 1 + the number of the failure that came first
     word 1 + i    the steps of monitor i
 
-Kernels write with plain stores, at any time; the host reads whenever it likes.
+Kernels write with plain stores at any time, and the host reads at any time.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Mailbox:
         return self.memory.pointer + WORD * (1 + monitor)
 
     def take_failure(self) -> int | None:
-        """The number of the failure reported since this was asked last, or None."""
+        """The number of the failure reported since the last call, or None."""
         word = int(self._words[0])
         self._words[0] = 0
         return word - 1 if word else None
@@ -43,5 +43,5 @@ class Mailbox:
         return int(self._words[1 + monitor])
 
     def reset_counts(self) -> None:
-        """Let all monitors stand at no steps."""
+        """Set all step counts to zero."""
         self._words[1:] = 0

@@ -1,9 +1,9 @@
-"""PrintRing: what the kernels of a device print, on its way to the host.
+"""PrintRing: a ring buffer in pinned memory, from printing kernels to the host.
 
-All programs of a device share one ring, so that prints come out in the order in which they were
-made. A kernel appends a record, in the layout of `lowering.codegen.records`, and then moves the
-head; the host prints what is behind the tail, and moves the tail. What does not fit is lost and
-counted.
+All programs of a device share it, so that prints appear in the order in which they were made. A
+kernel appends a record, in the layout of `lowering.codegen.print_records`, and moves the head; the
+host prints the records from the tail on, and moves the tail. Records that do not fit are dropped
+and counted.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ RING_HEAD_BYTES = 32
 
 
 class Site:
-    """A print of a program: its format, and how its records lie."""
+    """A print of a program: its format, and the layout of its records."""
 
     __slots__ = ("__weakref__", "format", "number", "record")
 
@@ -44,7 +44,7 @@ class Site:
 
 
 class PrintRing:
-    """The ring, and the sites that print into it as long as something holds them."""
+    """The ring, and the sites that print into it, held weakly."""
 
     def __init__(self, memory: HostAllocation) -> None:
         self.memory = memory
@@ -84,7 +84,7 @@ class PrintRing:
                 print(self._texts.popleft())
 
     def _take(self) -> None:
-        """Turn the records in the ring into texts, and free their place."""
+        """Format the records in the ring, and free their place."""
         head, tail = int(self._words[HEAD]), int(self._words[TAIL])
         while tail < head:
             number, nbytes = (int(word) for word in self._part(tail, 16).view(np.uint64))
@@ -96,7 +96,7 @@ class PrintRing:
                 self._texts.append(site.format.render(site.record.arrays(raw)))
 
     def _part(self, start: int, nbytes: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
-        """Bytes from a position on, which may run past the end and on at the beginning."""
+        """Bytes from a position on, which may wrap around the end."""
         start %= self._bytes.size
         behind = nbytes - (self._bytes.size - start)
         if behind <= 0:
@@ -104,7 +104,7 @@ class PrintRing:
         return np.concatenate([self._bytes[start:], self._bytes[:behind]])
 
     def warn_of_losses(self) -> None:
-        """Warn of records that did not fit since this was called last."""
+        """Warn of records that were dropped since the last call."""
         lost = int(self._words[LOST])
         new, self._known_losses = lost - self._known_losses, lost
         if new:

@@ -1,7 +1,7 @@
-"""Watcher: shows the progress of programs in flight, and what they print, from a thread.
+"""Watcher: a thread that shows progress and prints of programs in flight.
 
-The thread is started when there is something to watch, and ends when there is not. It reads counts
-that kernels keep in host memory, and never waits for the device.
+The thread starts when there is something to watch, and ends when there is nothing left. It reads
+counts that kernels keep in host memory, and never waits for the device.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Watcher:
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
         self._lock = threading.RLock()
-        # Held while something is shown, which calls the user's functions: they may launch, and
+        # Held while something is shown. That calls the user's functions, which may launch, and
         # launches need the other lock.
         self._showing = threading.RLock()
         self._watches: dict[Effects, _Watch] = {}
@@ -69,7 +69,7 @@ class Watcher:
         self._thread: threading.Thread | None = None
 
     def expect(self, effects: Effects) -> None:
-        """Let the counts begin anew for a launch that follows, unless one is being watched."""
+        """Reset the counts for a launch that follows, unless one is being watched."""
         with self._lock:
             if effects not in self._watches:
                 effects.reset_counts()
@@ -106,7 +106,7 @@ class Watcher:
         self._driver.activate()
         while True:
             time.sleep(INTERVAL)
-            self._look_at_all()  # which leaves no reference behind while this sleeps
+            self._look_at_all()  # in a call, which leaves no reference during the sleep
             with self._lock:
                 if not self._watches:
                     self._thread = None
@@ -133,7 +133,7 @@ class Watcher:
             if not watch.passed() or self._watches.get(watch.effects) is not watch:
                 return False
             del self._watches[watch.effects]
-            counts = watch.counts()  # before a launch that follows lets them begin anew
+            counts = watch.counts()  # before a launch that follows resets them
         try:
             watch.close(counts)
         except Exception as error:

@@ -1,8 +1,8 @@
-"""Capturing a library's calls into a graph, and checking what it put there.
+"""Capture: a library's calls become nodes of a graph, and are checked.
 
-Bodies of loops and branches take fewer kinds of node than a graph. The driver accepts any of them
-when it is added, and refuses the whole graph at the end without naming one: so each captured node
-is checked, here, where its call and the user's line are known.
+Bodies of loops and branches may hold fewer kinds of nodes than a graph. The driver accepts any kind
+when it is added, and refuses the whole graph at instantiation without naming a node. So captured
+nodes are checked here, where the call and the user's line are known.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from lowering.plan.owners import NodeSlots
 from tracegraph.user_source import lines_of
 
 LEGAL_IN_BODIES = frozenset({"kernel", "memcpy", "memset", "empty", "graph", "conditional"})
-"""The kinds of node that a conditional body may hold. Captured calls keep to them at the top of a
-graph too: what a call may do does not depend on where it stands."""
+"""The kinds of nodes that a conditional body may hold. At the top of a graph the same are allowed:
+whether a call works does not depend on its place."""
 
 _REMEDIES = {
     "mem_alloc": "it allocates memory: give it a workspace before the capture",
@@ -39,10 +39,10 @@ def capture(
     addresses: Sequence[int],
     call: str,
 ) -> tuple[Any, ...]:
-    """Capture what `issue` puts on the capture stream, and return the last nodes of it.
+    """Capture what `issue` puts on the capture stream, and return its last nodes.
 
-    `node` is the node of the Plan, and `call` what it does, for messages. `addresses` are those of
-    the memory that it uses.
+    `node` is the node of the Plan, and `call` names it in messages. `addresses` are those of the
+    memory that the call uses.
 
     Raises:
         ValueError: nothing was captured, or a node that no loop or branch may hold.
@@ -61,5 +61,5 @@ def capture(
 
 
 def lines(node: Node) -> str:
-    """The user's lines that a node comes from."""
+    """The user's lines of a node."""
     return lines_of(node.sources) or "an unknown line"

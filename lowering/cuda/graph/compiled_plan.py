@@ -68,7 +68,7 @@ class CompiledPlan:
 
     @property
     def fresh(self) -> list[Buffer]:
-        """The outputs that are new memory at each call."""
+        """The outputs in new memory at each call."""
         return [buffer for buffer in self.plan.outputs if buffer.space == "output"]
 
     @property
@@ -86,7 +86,7 @@ def small_inputs(plan: Plan, unit: Unit) -> dict[Buffer, ValueSlot]:
     """The inputs that may be passed by value, among those that some kernel reads."""
     read = {buffer for code in unit.kernels.values() for buffer in code.buffers}
     read |= {node.source_buffer for node in walk(plan.graph) if isinstance(node, MemcpyNode)}
-    # what outputs are written over is memory of its own in any case
+    # what outputs are written over is in device memory in any case
     return value_slots([b for b in plan.inputs if b in read and b not in plan.outputs])
 
 

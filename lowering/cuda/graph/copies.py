@@ -1,7 +1,7 @@
-"""The kernels that copy: contiguous bytes inside a graph, and strided arrays before a launch.
+"""Copy kernels: contiguous bytes inside a graph, and strided arrays before a launch.
 
-A copy inside a graph is a kernel node and not a memcpy node: it is as fast, and moves to a new
-address by the same parameter update as every other node.
+A copy inside a graph is a kernel node, not a memcpy node: it is as fast, and takes new addresses by
+the same parameter update as every other kernel.
 """
 
 from __future__ import annotations

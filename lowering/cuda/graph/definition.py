@@ -54,7 +54,7 @@ class Definition:
         self._kernels: dict[KernelNodeHandle, NodeSlots] = {}
         self._executables: WeakSet[Any] = WeakSet()
         self.single = False
-        """Whether it may have one executable only: CUDA asks so of some kinds of nodes."""
+        """Whether it may have one executable only, as with conditional and memory nodes."""
         self.size = 0
         """The number of nodes, those of bodies too."""
 
@@ -206,7 +206,7 @@ class Definition:
         return executable
 
     def updater(self, executable: Any, kernel: KernelNodeHandle) -> Callable[[], None]:
-        """What gives a kernel node of this graph, in an executable of it, its parameters of then.
+        """A function that updates a kernel node in an executable to the parameters at its call.
 
         Raises:
             NotInstantiatedError: there is no executable of this graph.
@@ -236,7 +236,7 @@ class Definition:
         return UpdateError(self.name, str(self._kernels[kernel]), str(reason))
 
     def close(self) -> None:
-        """Let go of everything; what executables point to lives as long as they do."""
+        """Drop everything; what executables point to lives as long as they do."""
         self._drop("closed")
 
     def _require(self, state: State) -> None:
@@ -245,7 +245,7 @@ class Definition:
 
     @contextmanager
     def _giving_up(self) -> Iterator[None]:
-        """Drop the graph if a step fails: nothing of it may be used."""
+        """Drop the graph if a step fails: it must not be used."""
         try:
             yield
         except BaseException:

@@ -1,13 +1,12 @@
-"""Plan to graph: every node of a Plan becomes nodes of a CUDA graph, behind the same edges.
+"""Emission: every node of a Plan becomes nodes of a CUDA graph, with the same edges.
 
-Edges between kernels are programmatic: a kernel is put on the device while those that it waits for
-run, and waits for their end itself. In a chain of small ones, each takes 0.6 µs then, not 0.85.
+Edges between kernels are programmatic (PDL): a kernel starts while its primaries run, and waits for
+their end itself. In a chain of small kernels, each takes 0.6 µs then, not 0.85.
 
 A kernel, copy or conditional node is one node; a library node is as many as the library captures.
-The memory node of scratch that each launch allocates is there before: all others stand behind it.
-Each is added together with its slots, which say what the node keeps alive. Kernel parameters that
-only a call knows, the addresses of inputs and outputs that have no place, are left null and listed
-in `Emitted.users`.
+If each launch allocates its scratch, the allocation node comes first, and all others depend on it.
+Each node is added together with its slots, which name what it keeps alive. Parameters that only a
+call knows, the addresses of inputs and outputs, are left null and listed in `Emitted.users`.
 """
 
 from __future__ import annotations
@@ -48,9 +47,7 @@ Users = Mapping[Buffer, list[tuple[KernelNodeHandle, int]]]
 
 
 class _Before(NamedTuple):
-    """What a node stands behind: kernels of ours, whose end another can wait for itself, and other
-    nodes.
-    """
+    """What a node depends on: our kernels, by PDL edges where possible, and other nodes."""
 
     kernels: list[Any]
     others: list[Any]
@@ -77,7 +74,7 @@ class Emitted:
 
 @dataclass(frozen=True, slots=True)
 class _Cell:
-    """A kernel parameter: its value, whether the slots own the memory, the buffer a call binds."""
+    """A kernel parameter: its value, whether the slots own that memory, the buffer a call binds."""
 
     value: int
     owned: bool = False
@@ -127,8 +124,8 @@ def emit(
     """Add the nodes of `plan` to the `graph` of `definition`, by the kernels in `module`, of
     `code_bytes`.
 
-    `channels` has what kernels get to speak with the host; its memory is in the definition's slots.
-    `pdl` says whether edges between kernels may be programmatic.
+    `channels` has the parameters through which kernels report to the host; their memory is in the
+    definition's slots. `pdl` says whether edges between kernels may be programmatic.
 
     Raises:
         ValueError: the Plan asks for what a CUDA graph cannot hold; the message names the user's
@@ -178,12 +175,12 @@ def _emit_graph(state: _State, graph: Any, source: Graph, top: bool) -> list[Any
 
 
 def _is_kernel(node: Node) -> bool:
-    """Whether a node becomes a kernel of ours, which waits itself for those before it."""
+    """Whether a node becomes one of our kernels, which can wait for its primaries."""
     return isinstance(node, KernelNode | MemcpyNode)
 
 
 def _emit_node(state: _State, graph: Any, node: Node, before: _Before) -> tuple[Any, ...]:
-    """Add one node behind others; the nodes that later ones depend on."""
+    """Add one node behind others; returns the nodes that later ones depend on."""
     match node:
         case KernelNode():
             return (_add_kernel(state, graph, node, before).node,)
@@ -313,9 +310,8 @@ def _add_table(state: _State, graph: Any, plan: Plan) -> None:
 def _add_library(
     state: _State, graph: Any, node: LibraryNode, dependencies: list[Any]
 ) -> tuple[Any, ...]:
-    """Capture a product. Before the first time, it is run once outside the capture, where the
-    library may load code and allocate; what that writes is not in the graph's memory, which may be
-    in use.
+    """Capture a product. Before its first capture, it is run once outside, where the library may
+    load code and allocate. That run does not write to the graph's memory, which may be in use.
     """
     addresses, warm_up = state.placement.addresses, state.placement.warm_up
     driver, library = state.driver, state.driver.library()
@@ -324,7 +320,7 @@ def _add_library(
     state.definition.slots.retain(library)
     with driver.capture_lock.hold():
         if warm_up is not None:
-            spare = warm_up.pointer + WORKSPACE_BYTES  # for all: nobody looks at what comes out
+            spare = warm_up.pointer + WORKSPACE_BYTES  # for all buffers: the result is not read
             moved = {**addresses, **dict.fromkeys(outside(state.owners.plan, node), spare)}
             library.use_workspace(warm_up.pointer, WORKSPACE_BYTES)
             driver.synchronize()

@@ -2,7 +2,7 @@
 
 A feature is missing if its node cannot be added or instantiated, or an update has no effect; the
 reason does not matter, since there is another way. Programmatic edges are not tried: code for
-devices before sm_90 does not wait at them, whatever a driver says to the edges.
+devices before sm_90 does not wait at them, even if the driver accepts the edges.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from lowering.legalization.features import Feature
 from lowering.plan.owners import SlotTable
 
 FIRST_WAITING = 90
-"""The compute capability, times ten, from which on kernels can wait for those before them."""
+"""The compute capability, times ten, from which kernels can wait for their primaries."""
 
 _ONE = (1, 1, 1)
 _ARM, _STORE = "tracegraph_probe_arm", "tracegraph_probe_store"
@@ -34,7 +34,7 @@ extern "C" __global__ void {_STORE}(unsigned long long* target, unsigned long lo
 
 
 def supports(feature: Feature, driver: Driver, compile_: Callable[[str], Any]) -> bool:
-    """Whether the device behind `driver` has a feature; `compile_` turns source into code."""
+    """Whether the device behind `driver` has a feature; `compile_` compiles source."""
     try:
         match feature:
             case "conditional_nodes":

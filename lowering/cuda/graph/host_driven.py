@@ -1,8 +1,9 @@
-"""Control flow by the host, for devices whose graphs have no conditional nodes.
+"""Host-driven control flow: loops and branches without conditional nodes.
 
-A graph is cut at its conditional nodes into parts. Between them stand graphs without conditionals,
-which are launched one by one; at a conditional the host waits, reads the condition, which kernels
-store to a word of its memory, and launches the parts of the body that it chooses.
+It is used on request: to debug a loop, and where other processes run WHILE nodes on the same GPU,
+which then fail now and then. A graph is cut at its conditional nodes into segments without
+conditionals, which are launched one by one. At a conditional the host waits, reads the condition
+from pinned memory, where kernels store it, and launches the chosen body.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ WORD = 4
 def host_driven(driver: Driver, conditions: int) -> Driver:
     """A driver like this one, whose graph may hold this many conditionals.
 
-    A launch returns when the last condition is known; what follows still runs then.
+    A launch returns when the last condition is known; the segments after it still run then.
     """
     return cast(Driver, _HostDriven(driver, conditions))
 
@@ -50,7 +51,7 @@ def drive(
     prints: PrintRing | None,
     timeline: Timeline,
 ) -> None:
-    """Launch what the host drives, and show its progress and its prints meanwhile.
+    """Launch a host-driven graph, and show its progress and prints meanwhile.
 
     Raises:
         TimeLimitError: the time of a `time_limit` was up.
@@ -72,10 +73,7 @@ def drive(
 
 @dataclass(slots=True, eq=False)
 class Segment:
-    """Consecutive nodes without conditionals, as a graph of their own.
-
-    What it is launched by is made when it is instantiated.
-    """
+    """Consecutive nodes without conditionals, as one graph; `launch` is set by instantiating."""
 
     graph: Any
     executable: Any = None
@@ -93,7 +91,7 @@ class Conditional:
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class CutGraph:
-    """A graph or a body as parts that run one after the other."""
+    """A graph or a body as segments and conditionals that run one after the other."""
 
     parts: list[Segment | Conditional] = field(default_factory=list)
 
@@ -129,7 +127,7 @@ class CutKernel:
 
     @property
     def values(self) -> Words:
-        """The parameters of its own; an update passes what they are then."""
+        """Its parameters; an update passes their values at that time."""
         return self.kernel.values
 
     def share(self, position: int, words: SharedWords, number: int) -> None:
@@ -138,7 +136,7 @@ class CutKernel:
 
 
 class _HostDriven:
-    """Passes to `driver` all but what concerns graphs."""
+    """Handles what concerns graphs, and passes all else to `driver`."""
 
     def __init__(self, driver: Driver, conditions: int) -> None:
         self._driver = driver
@@ -232,9 +230,9 @@ class _HostDriven:
                 self._launch(part.bodies[chosen])
 
     def _condition(self, number: int) -> int:
-        """What a condition was set to by all that was launched.
+        """The value of a condition, after a wait for all that was launched.
 
-        The wait is a poll, which signals and the time limit can end.
+        The wait polls, so that signals and the time limit can end it.
         """
         passed = self._driver.record()
         while not passed():
@@ -254,5 +252,5 @@ def _branch(kind: ConditionalKind, value: int) -> int:
 
 
 def _within(segment: Segment, dependencies: Sequence[Any]) -> list[Any]:
-    """The dependencies in a segment; those on earlier parts are kept by the stream."""
+    """The dependencies in a segment; stream order keeps those on earlier parts."""
     return [d.node for d in dependencies if isinstance(d, CutNode) and d.segment is segment]

@@ -1,4 +1,4 @@
-"""What each node of a graph keeps alive, by name: the entries of a slot table."""
+"""NodeOwners: what each node of a graph keeps alive, by name, as entries of its slot table."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def freeing(nbytes: int) -> NodeSlots:
 
 @dataclass(frozen=True, slots=True)
 class NodeOwners:
-    """Names what the nodes of a Plan keep; its kernels are `code_bytes` of code.
+    """Names what the nodes of a Plan keep alive; its kernels have `code_bytes` of code.
 
     `operands` are the inputs and outputs that belong to the graph, not to calls. Where the host
     drives the loops, kernels store their conditions in `conditions`.
@@ -63,7 +63,7 @@ class NodeOwners:
 
     def table(self, name: str, nbytes: int) -> NodeSlots:
         """The slots of a kernel that writes addresses, which nodes in bodies read."""
-        slots = (Slot("module", self.code_bytes), Slot("address table", nbytes))
+        slots = (Slot("module", self.code_bytes), Slot("pointer table", nbytes))
         inside = [node for node in self.plan.graph.nodes if node.bodies]
         return NodeSlots("kernel", name, lines_of([s for n in inside for s in n.sources]), slots)
 
@@ -80,16 +80,16 @@ class NodeOwners:
         return NodeSlots(kind, "-", lines_of(node.sources))
 
     def _memory(self, parameters: Iterable[Parameter]) -> list[Slot]:
-        """One slot for each piece of fixed memory, and for each function that is told of it."""
+        """One slot for each piece of fixed memory, and for each callback that gets counts."""
         parameters = tuple(parameters)
         found = (self._slot(parameter) for parameter in parameters)
-        told = (self._told(p.monitor) for p in parameters if isinstance(p, StepCount))
-        return list(dict.fromkeys(slot for slot in (*found, *told) if slot is not None))
+        callbacks = (self._callback(p.monitor) for p in parameters if isinstance(p, StepCount))
+        return list(dict.fromkeys(slot for slot in (*found, *callbacks) if slot is not None))
 
-    def _told(self, monitor: int) -> Slot | None:
-        """The function that is told of steps: the executable keeps it, and launches in flight.
+    def _callback(self, monitor: int) -> Slot | None:
+        """The user's function that gets step counts: the executable and its launches keep it.
 
-        The graph does not: a function may refer to the executable, and both would stay for good.
+        The graph does not: the function may refer to the executable, and neither would be freed.
         """
         callback = self.plan.monitors[monitor].callback
         return None if callback is None else Slot(f"callback {function_text(callback)}", 0)
@@ -104,7 +104,7 @@ class NodeOwners:
                 what = "argument" if space == "input" else "result"
                 return Slot(f"{what} {number} {type_}", type_.nbytes)
             case TableEntry():
-                return Slot("address table", table_bytes(self.plan.indirect))
+                return Slot("pointer table", table_bytes(self.plan.indirect))
             case Workspace(nbytes=nbytes):
                 return Slot("workspace", nbytes)
             case StopFlag():

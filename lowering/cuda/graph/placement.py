@@ -1,4 +1,4 @@
-"""Where a Plan's fixed memory lies: arena, constants, workspaces, small inputs, the table."""
+"""Placement: the addresses of a Plan's fixed memory, from the arena to the pointer table."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from lowering.plan.rounding import round_up
 class Constants:
     """The constants of a Plan in device memory, which graphs of all streams read.
 
-    `ready` is the event behind what writes them, on the device's own stream.
+    `ready` is the event behind the copies that fill them, on the default stream.
     """
 
     addresses: Mapping[Buffer, int]
@@ -41,11 +41,11 @@ class Constants:
 class Placement:
     """Addresses that never change, for the graph of one stream.
 
-    `addresses` has scratch and const buffers, and small inputs at their slots; `workspaces` the
-    workspace of each kernel node that has one. What is held of it is in the graph's slots, and
-    listed in `memory`; `scratch` is what each launch allocates instead. `needed` are the bytes of
-    both, ``"scratch"`` and ``"constants"``. `warm_up`, a workspace and room for any of the buffers
-    `outside`, is for use outside the graph.
+    `addresses` has scratch and const buffers, and the slots of small inputs; `workspaces` has the
+    workspace of each kernel node with one. The graph's slots keep the pieces in `memory` alive;
+    `scratch` is allocated by each launch instead. `needed` are the bytes of ``"scratch"`` and
+    ``"constants"``. `warm_up` is a workspace, and room for any of the buffers `outside`, for a call
+    outside the graph.
     """
 
     addresses: Mapping[Buffer, int]
@@ -90,10 +90,10 @@ def place(
     *,
     share: bool,
 ) -> Placement:
-    """Allocate what the graph for one stream needs beside the constants; clear counters and values.
+    """Allocate what the graph for one stream needs besides constants; clear counters and values.
 
-    With `share`, scratch that is kept lies in an arena that other graphs of the stream use, too: a
-    launch must then be over before another one starts. Kernels' workspaces keep their counters
+    With `share`, scratch that is kept between launches is in an arena that other graphs of the
+    stream use too: a launch must be over before another starts. Kernels' workspaces keep counters
     between launches, and are never shared.
 
     Raises:
@@ -118,8 +118,8 @@ def place(
     memory = stream.device.heap.allocate(size, "constants", stream.driver) if size else None
     definition.slots.retain(arena, memory, constants.memory)
     base = memory.pointer if memory else 0
-    lies_in = arena or scratch
-    arena_base = lies_in.pointer if lies_in else 0
+    home = arena or scratch
+    arena_base = home.pointer if home else 0
     if size:
         stream.driver.clear(base, size)
     if constants.ready is not None and not stream.is_default:
@@ -144,9 +144,9 @@ def place(
 
 
 def outside(plan: Plan, node: LibraryNode) -> list[Buffer]:
-    """The buffers that a product cannot have in their places when it runs outside the graph.
+    """The buffers of a product that it must not access at their addresses outside the graph.
 
-    Another thread may launch meanwhile, and scratch that launches allocate is there in them alone.
+    Another thread may launch meanwhile; and scratch that launches allocate exists only in them.
     """
     read = (node.left.buffer, node.right.buffer) if plan.per_launch else ()
     return [node.target.buffer, *(buffer for buffer in read if buffer.space == "scratch")]
@@ -155,7 +155,7 @@ def outside(plan: Plan, node: LibraryNode) -> list[Buffer]:
 def _warm_up(
     plan: Plan, products: Sequence[LibraryNode], stream: StreamState
 ) -> PooledMemory | None:
-    """Memory that products run in once, for the first graph, that of the device's own stream."""
+    """Memory for the warm-up of products, with the first graph: that of the default stream."""
     if not products or not stream.is_default:
         return None
     most = max(buffer.type.nbytes for node in products for buffer in outside(plan, node))

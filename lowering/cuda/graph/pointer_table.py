@@ -1,6 +1,6 @@
-"""The table of addresses that bodies read, and the kernels that write it at the top of a graph.
+"""Pointer table: addresses in device memory that bodies read, and the root kernels that write them.
 
-Each kernel has a part of it in its parameters, which calls update.
+Each kernel writes a part of the table from its parameters, which calls update.
 """
 
 from __future__ import annotations
@@ -11,23 +11,23 @@ from lowering.cuda.graph.small_inputs import WORD
 from lowering.plan.buffer import Buffer
 
 MOST = 384
-"""Entries that one kernel writes: they take three quarters of the bytes of its parameters."""
+"""Entries that one kernel writes; its parameters may take 4096 bytes, and these take 3072."""
 
 TABLE_KERNEL = "tracegraph_table"
 
 
 def entries(indirect: Sequence[Buffer]) -> dict[Buffer, int]:
-    """Where in the table each buffer has its address, in bytes."""
+    """The offset of each buffer's entry in the table, in bytes."""
     return {buffer: WORD * number for number, buffer in enumerate(indirect)}
 
 
 def parts(indirect: Sequence[Buffer]) -> list[Sequence[Buffer]]:
-    """What each kernel has, in order."""
+    """The buffers whose entries each kernel writes, in order."""
     return [indirect[i : i + MOST] for i in range(0, len(indirect), MOST)]
 
 
 def part_words(indirect: Sequence[Buffer]) -> int:
-    """The entries that each kernel writes, in the last part some that nobody reads."""
+    """The entries that each kernel writes; some of the last part are padding."""
     return min(len(indirect), MOST)
 
 

@@ -1,8 +1,8 @@
 """Small inputs by value: scalars and short arrays that travel in the parameters of one root node.
 
 Each small input has a slot at a fixed address. A host value goes into the parameters of the load
-kernel, which writes all slots at the start of every launch; a device array is used where it is,
-and its slot is not read.
+kernel, which writes all slots at the start of every launch. A device array is read in place, and
+its slot is not used.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LOAD_KERNEL = "tracegraph_load"
 
 @dataclass(frozen=True, slots=True)
 class ValueSlot:
-    """Where one input's value lies: its words in the slots, and among the kernel's parameters.
+    """One input's words, in the memory of the slots and among the kernel's parameters.
 
     Parameter 0 of the load kernel is the address of the slots.
     """
@@ -43,8 +43,8 @@ class ValueSlot:
 class Values:
     """The parameters of a load kernel.
 
-    `stale` says whether words were written that the node of no executable may have. It is set
-    before that: an interrupt in between leaves a word that the next call does not find new.
+    `stale` says whether words were written that some executable's node lacks. It is set before they
+    are: after an interrupt in between, the next call finds the word unchanged.
     """
 
     words: Words
@@ -52,7 +52,7 @@ class Values:
 
 
 def value_slots(inputs: Sequence[Buffer]) -> dict[Buffer, ValueSlot]:
-    """The inputs that may be passed by value, first come first served."""
+    """The inputs that may be passed by value, in order, as far as they fit."""
     slots: dict[Buffer, ValueSlot] = {}
     word, parameter = 0, 1
     for buffer in inputs:

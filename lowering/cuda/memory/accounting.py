@@ -1,4 +1,4 @@
-"""Holdings: the bytes of device memory in use, counted as memory comes and goes."""
+"""Holdings: bytes of device memory in use, by purpose, counted as memory comes and goes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Purpose = Literal["arrays", "arenas", "constants"]
 
 
 class _Entry(ref[Allocation]):
-    """A weak reference that knows what the memory was for, and its size."""
+    """A weak reference to memory, with its purpose and size."""
 
     __slots__ = ("nbytes", "purpose")
 
@@ -22,10 +22,10 @@ class _Entry(ref[Allocation]):
 
 
 class Holdings:
-    """What is held, by purpose, and the most that ever was. Threads may use it concurrently.
+    """Bytes in use by purpose, and their high-water mark. Threads may use it concurrently.
 
-    Memory dies anywhere, also in the thread that holds the lock: then its entry is only noted, and
-    counted at the next look. So a look costs the same however much is alive.
+    Memory may be collected anywhere, also in the thread that holds the lock. So its entry is only
+    queued then, and subtracted at the next look, which costs the same however much is alive.
     """
 
     def __init__(self) -> None:

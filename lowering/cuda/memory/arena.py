@@ -1,7 +1,7 @@
 """Arenas: the scratch memory that all graphs of a stream share.
 
-Launches on a stream follow one another, and scratch means nothing between them, so that one piece
-of memory, of the size of the largest need, serves them all.
+Launches on a stream follow one another, and none reads scratch of another. So one piece of memory,
+as large as the largest need, serves them all.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from tracegraph.weak_set import ConcurrentWeakSet
 class Arenas:
     """The arenas in use on the stream of `driver`.
 
-    A graph keeps the arena that it was built with. One that needs more gets a larger arena, which
-    later ones share; the smaller is freed with the last graph that was built with it.
+    A graph keeps the arena that it was built with. A graph that needs more gets a larger one, which
+    later graphs share; the smaller is freed with the last graph built with it.
     """
 
     def __init__(self, heap: Heap, driver: Driver) -> None:
@@ -33,5 +33,5 @@ class Arenas:
         return largest
 
     def private(self, nbytes: int) -> Allocation:
-        """An arena for one graph alone, whose launches others may come between."""
+        """An arena for one graph alone, whose launch others may interrupt."""
         return self._heap.allocate(nbytes, "arenas", self._driver)

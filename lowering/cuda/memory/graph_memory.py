@@ -1,12 +1,11 @@
-"""Graph memory: what the driver keeps for the launches of graphs that allocate their scratch.
+"""Graph memory: the driver's pool for graphs that allocate their scratch at each launch.
 
-It takes more from the device when a launch finds too little, keeps it for later launches, and gives
-it back when it is trimmed. Launches on one stream use the same memory in turn, those on several
-streams each their own.
+The driver takes more from the device when a launch needs it, keeps it for later launches, and gives
+it back when trimmed. Launches on one stream reuse the same memory; each stream has its own.
 
-A launch that finds too little on the device, too, must not happen: the driver (580.159, CUDA 13.0)
-then takes all that there is and never gives it back, neither trimmed nor when the graph is gone. So
-room is made before.
+A launch must not find the device full: the driver (580.159, CUDA 13.0) then takes all memory that
+there is and never gives it back, neither trimmed nor when the graph is gone. So room is made before
+the launch.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from lowering.plan.rounding import round_up
 from tracegraph.weak_set import ConcurrentWeakSet
 
 GRANULE = 32 << 20
-"""The driver takes memory from the device in multiples of as many bytes."""
+"""Bytes; the driver takes memory from the device in multiples of it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -32,13 +31,13 @@ class Need:
 
 
 class GraphMemoryPool:
-    """The memory of one device that the launches of graphs allocate. Threads may use it at will."""
+    """The memory that launches on one device allocate. Threads may use it concurrently."""
 
     def __init__(self, heap: Heap) -> None:
         self._heap = heap
         self._driver = heap.timeline.driver
         self._living: ConcurrentWeakSet[Need] = ConcurrentWeakSet()
-        self._needed = 0  # on all streams at a time; or more, if graphs have gone since
+        self._needed = 0  # on all streams together; or more, if graphs are gone since
 
     def enter(self, timeline: Timeline, nbytes: int) -> Need:
         """What `make_room` is asked for, by a graph whose launches allocate `nbytes`."""
@@ -48,7 +47,7 @@ class GraphMemoryPool:
         return need
 
     def make_room(self, need: Need) -> None:
-        """See that a launch finds its memory, while launches on other streams run.
+        """Make sure that a launch finds its memory while launches on other streams run.
 
         Raises:
             OutOfMemoryError: the device has not enough, though all that is not in use was freed.
@@ -64,10 +63,10 @@ class GraphMemoryPool:
         return largest
 
     def _look(self, need: Need) -> None:
-        """Raise MemoryError if there is no room for all streams at a time, nor for one alone.
+        """Raise MemoryError if there is room neither for all streams together nor for one alone.
 
-        What is kept for one stream may not serve another one. So if there is none for all, the
-        others are waited for, and what is kept for them is given back.
+        Memory that is kept for one stream may not serve another. So without room for all, the
+        other streams are waited for, and their memory is given back.
         """
         largest = self._by_stream()
         self._needed = sum(largest.values())

@@ -1,4 +1,4 @@
-"""Heap: the device memory that is held, by purpose, and what is tried when there is not enough."""
+"""Heap: all device memory in use, and what is freed when an allocation fails."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tracegraph.weak_set import ConcurrentWeakSet
 _T = TypeVar("_T")
 
 DeferredFrees = list[tuple[Allocation, list[Event]]]
-"""Memory that is free once the events with it have passed."""
+"""Memory that is free when the events with it have passed."""
 
 
 class Clearable(Protocol):
@@ -60,7 +60,7 @@ class Heap:
     def allocate(self, nbytes: int, purpose: Purpose, driver: Driver | None = None) -> Allocation:
         """Memory of at least `nbytes` for the stream of `driver`, its contents undefined.
 
-        Without a driver it is for the device's own stream.
+        Without a driver it is for the default stream.
 
         Raises:
             OutOfMemoryError: the device has not enough, though all that is not in use was freed.
@@ -72,9 +72,9 @@ class Heap:
         return memory
 
     def relieved(self, make: Callable[[], _T], nbytes: int = 0, what: str = "") -> _T:
-        """What `make` returns. While it raises MemoryError, more is freed, and it is tried again.
+        """Call `make`; while it raises MemoryError, free more and call it again.
 
-        It asks for `nbytes`, or for `what`, of which no more is known than that it has as many.
+        `nbytes` and `what` describe in messages what it allocates.
 
         Raises:
             OutOfMemoryError: all that is not in use was freed, and it was not enough.
@@ -109,7 +109,7 @@ class Heap:
         return OutOfMemoryError(device, nbytes, free, total, held, named, what)
 
     def _relief(self) -> Iterator[None]:
-        """Free more at each step, dearer things later."""
+        """Free more at each step, what is expensive to make again last."""
         gc.collect()
         self.trim()
         yield
@@ -118,7 +118,7 @@ class Heap:
             yield
 
     def release(self) -> None:
-        """Free what has come back and is not in use."""
+        """Free what came back from streams that were left, and is not in use."""
         self.timeline.driver.release_tied()
         for timeline in self.timeline.stopping.all():
             timeline.let_go()
@@ -133,8 +133,8 @@ class Heap:
                 self.deferred.append((allocation, uses))
 
     def trim(self) -> None:
-        """Give all memory that is kept for later back to the device."""
-        for timeline in self.timeline.stopping.all():  # what streams lend each other comes back
+        """Wait for all streams, and give all memory that is kept for later back."""
+        for timeline in self.timeline.stopping.all():  # for deferred frees
             if timeline is self.timeline or not timeline.idle:
                 timeline.settle()
         for drop in list(self.caches):

@@ -1,8 +1,8 @@
 """Device memory of calls: free lists by size, and the buffers that calls return.
 
-Each stream has a pool of its own. Memory that comes back may still be in use by work already on
-that stream; whoever takes it next works behind it, so nothing waits. What other streams have used
-too is free once they have passed that.
+Each stream has a pool. Memory that comes back may still be in use by work on that stream; its next
+user is ordered behind that work, so nothing waits. Memory that other streams used too is free when
+they have passed those uses.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from lowering.plan.rounding import power_of_two, round_up
 from tracegraph.ir.types import ArrayType
 
 KEPT_SHARE = 1 / 4
-"""The part of a device's memory that may be free and kept: of each size, and, when more is
-allocated, of all sizes together."""
+"""The part of a device's memory that may be kept free: in each size class, and, when more is
+allocated, in all of them together."""
 
 
 class FreeList(deque[Allocation]):
-    """Free memory of one size, of which at most `most` pieces are kept; compared by identity.
+    """Free memory of one size class, at most `most` pieces; compared by identity.
 
-    What is `deferred` is free once the events with it have passed.
+    Pieces in `deferred` are free when the events with them have passed.
     """
 
     __slots__ = ("deferred",)
@@ -46,7 +46,7 @@ class FreeList(deque[Allocation]):
         return id(self)
 
     def reclaim(self) -> Allocation | None:
-        """What was lent first, if it is free by now."""
+        """The oldest deferred piece, if it is free by now."""
         try:
             allocation, uses = self.deferred.pop(0)
         except IndexError:
@@ -58,7 +58,7 @@ class FreeList(deque[Allocation]):
 
 
 class PooledMemory:
-    """Memory on loan from a pool, given back when this object is collected."""
+    """Memory from a pool, which gets it back when this object is collected."""
 
     __slots__ = ("_allocation", "_free", "pointer")
 
@@ -70,8 +70,8 @@ class PooledMemory:
     def of(cls, allocation: Allocation, free: FreeList) -> Self:
         """Memory, and the list that it belongs to.
 
-        There is no constructor: Python makes an object of a class without one in 65 ns, which takes
-        90 by `__new__`, and calls make one for each result.
+        There is no constructor: without one, Python makes an object in 65 ns instead of 90, and
+        calls make one for each result.
         """
         pooled = cls()
         pooled._allocation = allocation
@@ -132,7 +132,7 @@ class Pool:
         """The list of a size class, the same one from now on."""
         found = self.lists.get(size)
         if found is None:
-            # Memory is freed in the order of the device's own stream: other streams keep all of it.
+            # Memory is freed in the order of the default stream: other streams keep all of it.
             most = max(int(self._most_bytes // size), 1) if self._is_default else sys.maxsize
             found = self.lists.setdefault(size, FreeList(most))
         return found
@@ -160,7 +160,7 @@ class Pool:
         return self.timeline is self._heap.timeline
 
     def _drop(self) -> None:
-        """Free what is kept: in stream order at home, elsewhere after a wait for the stream."""
+        """Free what is kept: on the default stream in its order, on others after a wait."""
         if not self._is_default and not self.timeline.idle:
             self.timeline.settle()
         self.reclaim()
@@ -168,7 +168,7 @@ class Pool:
             free.clear()
 
     def reclaim(self) -> None:
-        """Count as free what was lent to other streams and has come back."""
+        """Move deferred pieces that are free by now to the free lists."""
         for free in list(self.lists.values()):
             for _ in range(len(free.deferred)):
                 reclaimed = free.reclaim()
@@ -177,7 +177,7 @@ class Pool:
 
     @property
     def free_bytes(self) -> int:
-        """Bytes that are held and not on loan."""
+        """Bytes that are kept and not in use."""
         return sum(size * len(free) for size, free in list(self.lists.items()))
 
 
@@ -201,7 +201,7 @@ def interned(type_: ArrayType) -> ArrayType:
 class CudaBuffer(PooledMemory):
     """A contiguous row-major array in device memory, as `lowering.backends.DeviceBuffer` has it.
 
-    `pending` is the launch with loops that it waits for, if any: should that be stopped, every use
+    `pending` is the launch with loops that it waits for, if any. If that is stopped, every use
     raises StoppedError.
     """
 
@@ -284,15 +284,15 @@ class CudaBuffer(PooledMemory):
             pending.check()
 
     def computed_at(self, event: Event) -> None:
-        """Note the event behind the launch that computes it; nobody else has it yet."""
+        """Note the event behind the launch that computes it; no other stream uses it yet."""
         assert isinstance(self._free, FreeList), "it is new, or renewed"
         self._free = CrossStreamUse(self._free, event)
 
     def renew(self, timeline: Timeline) -> bool:
-        """Whether a launch on `timeline` may write to it, if nobody else has it.
+        """Whether a launch on `timeline` may overwrite it, if the caller is the only owner.
 
-        Not if it belongs to another stream, or is still in use there. Otherwise what other streams
-        waited for does not count any more: its elements will be others.
+        Not if it belongs to another stream, or is still in use there. Otherwise its uses on other
+        streams are forgotten, for they were uses of the old elements.
         """
         if self.timeline is not timeline:
             return False
@@ -304,7 +304,7 @@ class CudaBuffer(PooledMemory):
         return True
 
     def awaited_by(self, timeline: Timeline) -> InFlightLaunch | None:
-        """Let another stream of the device wait for it, once; the flight to wait for there.
+        """Let another stream of the device wait for it, once; the launch to wait for there.
 
         Raises:
             StoppedError: the program that computes it was stopped.

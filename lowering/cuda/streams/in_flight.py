@@ -1,4 +1,4 @@
-"""Flight: a launch with loops, which may never end by itself."""
+"""InFlightLaunch: a launch with loops, which may never end by itself."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tracegraph.errors import StoppedError
 class InFlightLaunch:
     """A launch with loops, until it is over.
 
-    `stopped` names the exception that interrupted it, if one did: then it has no results.
+    `stopped` names the exception that stopped it, if one did: then it has no results.
     """
 
     __slots__ = ("_event", "_record", "_start", "effects", "number", "over", "stopped")
@@ -25,7 +25,7 @@ class InFlightLaunch:
     ) -> None:
         self.number = number
         self.effects = effects
-        # keeps the executable: to free it would wait for a loop that may never end
+        # keeps the executable: freeing it would wait for a loop that may never end
         self._start = start
         self.over = False
         self.stopped: str | None = None
@@ -33,7 +33,7 @@ class InFlightLaunch:
         self._event: Callable[[], bool] | None = None
 
     def passed(self) -> bool:
-        """Whether the device is done with it."""
+        """Whether it has ended on the device."""
         event = self._event
         if event is None:
             if self.over:
@@ -42,7 +42,7 @@ class InFlightLaunch:
         return event()
 
     def complete(self) -> None:
-        """Note that it is over, and hold nothing more."""
+        """Mark it as over, and release what it holds."""
         self.over = True
         self._event = self.effects = self._start = None
 
@@ -53,9 +53,9 @@ class InFlightLaunch:
 
 
 def later(one: InFlightLaunch | None, other: InFlightLaunch | None) -> InFlightLaunch | None:
-    """Of the flights that two arrays wait for, the one that ends last; None if both are over.
+    """Of the launches that two arrays wait for, the one that ends last; None if both are over.
 
-    A stop ends all that are in flight: if the earlier one is stopped, so is the later one.
+    A stop ends all in flight: if the earlier one is stopped, so is the later one.
 
     Raises:
         StoppedError: one of them was stopped.

@@ -1,6 +1,6 @@
-"""StopFlag: the word in device memory that ends all loops on a device, whatever stream they are on.
+"""StopFlag: a word in device memory that ends all loops on a device, whatever their stream.
 
-It is raised at once, and lowered in stream order behind everything that it is to end.
+It is raised at once, and lowered in stream order, behind the launches that it is to end.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class StopFlag:
-    """The flag of one device. `lock` guards it, and the flights of all its timelines."""
+    """The flag of one device. `lock` guards it, and the launches in flight of all timelines."""
 
     def __init__(self, driver: Driver) -> None:
         self.lock = threading.RLock()
@@ -44,7 +44,7 @@ class StopFlag:
 
     def await_lowered(self, driver: Driver) -> None:
         """Let the stream of `driver` wait until the flag is down. Needs the lock."""
-        if self._is_up:  # what was to lower it was interrupted
+        if self._is_up:  # lowering it was interrupted
             self._lower()
         if self._lowered is None:
             return
@@ -54,9 +54,9 @@ class StopFlag:
             driver.wait(self._lowered)
 
     def stop(self, reason: BaseException) -> tuple[list[InFlightLaunch], Event | None]:
-        """End all loops in flight; those, and an event that passes when the device is rid of them.
+        """End all loops in flight; returns those launches, and an event behind their end.
 
-        Whatever interrupts this, later launches run as they should.
+        An interrupt at any point does not affect later launches.
         """
         with self.lock:
             in_flight = [

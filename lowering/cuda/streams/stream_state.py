@@ -1,4 +1,4 @@
-"""Lane: a stream of a device, with all that is its own."""
+"""StreamState: a stream of a device, with the memory that belongs to it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StreamState:
-    """A stream: what is in flight on it, the memory of its calls, and the scratch of its graphs.
+    """A stream: its timeline, the pool of its calls' memory, and the scratch of its graphs.
 
-    A `foreign` is a stream of another library, of whose end nobody tells.
+    A `foreign` stream is another library's, which does not say when it destroys it.
     """
 
     device: OpenDevice
@@ -30,5 +30,5 @@ class StreamState:
 
     @property
     def is_default(self) -> bool:
-        """Whether it is the device's own stream."""
+        """Whether it is the default stream of the device."""
         return self is self.device.default_stream

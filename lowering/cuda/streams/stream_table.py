@@ -1,4 +1,4 @@
-"""Lanes: the streams of a device that calls run on, and how they are left."""
+"""StreamTable: the streams of a device that calls use, and how one is left."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from lowering.cuda.device import OpenDevice
 
 MOST_FOREIGN = 32
-"""Streams of other libraries that are remembered; beyond, those that are idle are left."""
+"""Streams of other libraries that are remembered; beyond that, idle ones are left."""
 
 
 class StreamTable:
-    """The lanes of one device by the handle of the stream.
+    """The streams of one device by handle.
 
-    One that is left is found no more. Once its stream is idle, the graphs of executables for it are
-    dropped, and the memory that it has kept.
+    One that was left is found no more. Once it is idle, the graphs of executables for it and the
+    memory that it keeps are dropped.
     """
 
     def __init__(self, device: OpenDevice) -> None:
@@ -41,7 +41,7 @@ class StreamTable:
         return len(self._found) + len(self._left)
 
     def of(self, chosen: Chosen) -> StreamState:
-        """The lane of a stream, opened at its first use.
+        """The state of a stream, made at its first use.
 
         Raises:
             ValueError: the stream belongs to another device.
@@ -68,11 +68,11 @@ class StreamTable:
         return stream
 
     def open_own(self, handle: int, owner: Any) -> StreamState:
-        """The lane of a stream that was just made, which `owner` keeps open."""
+        """The state of a stream that was just made, which `owner` keeps open."""
         self.sweep()
         with self._adding:
             before = self._found.get(handle)
-            if before is not None:  # a guest's stream was destroyed, and its handle given again
+            if before is not None:  # a foreign stream was destroyed, and its handle used again
                 self.leave(before)
             stream = self._open(self._device.driver.on(handle, owner), foreign=False)
             self._found[handle] = stream
@@ -85,15 +85,15 @@ class StreamTable:
         return StreamState(device, driver, timeline, pool, arenas, foreign)
 
     def leave(self, stream: StreamState) -> None:
-        """Leave a lane, whose stream nobody will use any more. Takes no lock: it may be called in
-        any thread and at any point.
+        """Leave a stream that is not used again. Takes no lock, since a garbage collection may call
+        it in any thread and at any point.
         """
         if self._found.get(stream.driver.stream) is stream:
             self._found.pop(stream.driver.stream, None)
         self._left[stream] = None
 
     def sweep(self) -> None:
-        """Let go of lanes that were left and are idle. Waits for no stream, call or thread."""
+        """Release the streams that were left and are idle. Waits for no stream, call or thread."""
         if not self._left or not self._sweeping.acquire(blocking=False):
             return
         try:

@@ -1,8 +1,8 @@
-"""Timeline: what was launched on a stream, how to wait for it, and how to stop it.
+"""Timeline: launching on a stream, waiting for it, and stopping its loops.
 
-A launch with loops may run for ever. It is waited for by polling, so that an interrupt or a time
-limit gets through; then a flag in device memory, which all loops read at each step, ends them. What
-such a launch computed is no result: reading it raises.
+A launch with loops may run for ever. So waiting for it polls, and a signal or a time limit gets
+through; then a flag in device memory, which all loops read at each step, ends them. A stopped
+launch has no results: reading them raises.
 
 Without loops in flight, waiting is one blocking call of the driver.
 """
@@ -28,10 +28,10 @@ from tracegraph.errors import DeviceLostError
 
 LONGEST_SLEEP = 1e-3
 SLEEP_SHARE = 1 / 64
-"""A wait sleeps for this share of the time that it has taken so far: it is late by no more. So it
-spins while waking would take longer."""
+"""A wait sleeps for this share of the time that it has taken so far, so that it is late by no more.
+While waking would take longer, it spins."""
 WAKING_SECONDS = 60e-6
-"""What a sleep takes longer than it was asked for: Linux adds 50 µs to all of them."""
+"""What a sleep takes longer than asked for: Linux adds 50 µs to each."""
 
 MOST_QUEUED = 16
 """Launches behind a loop, after which the next one waits: a full queue would block signals, too.
@@ -45,7 +45,7 @@ class Timeline:
     """The launches of one stream. Threads may use it concurrently.
 
     The streams of a device share a stop flag, the lock that guards it, a watcher, and the ring that
-    programs print through: all belong to the timeline of the device's own stream, the `default`.
+    programs print through. All belong to the timeline of the default stream.
     """
 
     def __init__(self, driver: Driver, default: Self | None = None) -> None:
@@ -58,7 +58,7 @@ class Timeline:
         self._launched = 0
         self._queued = 0
         self._undrained: dict[Effects, None] = {}
-        self._undrained_streams: dict[Timeline, None] = {}  # others that stay until they are heard
+        self._undrained_streams: dict[Timeline, None] = {}  # left ones
         self.held: deque[tuple[Event, tuple[Any, ...]]] = deque()
         self._prints: PrintRing | None = None
         with self._lock:
@@ -85,12 +85,12 @@ class Timeline:
 
     @property
     def undrained(self) -> bool:
-        """Whether launches may have something to say."""
+        """Whether launches may have something to report."""
         return bool(self._undrained)
 
     @property
     def idle(self) -> bool:
-        """Whether all has passed that `hold` was told of, and all loops have ended."""
+        """Whether all loops have ended, and all events have passed that objects are held for."""
         with self._lock:
             self._complete(list(takewhile(InFlightLaunch.passed, self.in_flight)))
             self._let_go()
@@ -105,9 +105,9 @@ class Timeline:
         loops: bool,
         source: InFlightLaunch | None,
     ) -> InFlightLaunch | None:
-        """Launch by `start`; the flight that the results wait for.
+        """Launch by `start`; the launch with loops that the results wait for, if any.
 
-        `source` is the flight that the arguments wait for.
+        `source` is the one that the arguments wait for.
         """
         self.make_room()
         with self._lock:
@@ -129,7 +129,7 @@ class Timeline:
             self.settle()
 
     def _launch_loops(self, start: Callable[[], None], effects: Effects | None) -> InFlightLaunch:
-        """The flight is on record before it starts: an interrupt must not leave loops unseen."""
+        """It counts as in flight before it starts: an interrupt must not leave loops unknown."""
         pending = self._new_pending(effects, start)
         try:
             start()
@@ -152,8 +152,8 @@ class Timeline:
     def follow(self, event: Event, other: Timeline) -> InFlightLaunch | None:
         """Let this stream wait for an event of another one.
 
-        While loops are in flight there, work here has to be waited for as if it had loops, too: the
-        flight to wait for, if so.
+        While loops are in flight there, work here has to be waited for as if it had loops too:
+        then a new launch in flight stands for it, and is returned.
         """
         if event():
             return None
@@ -172,7 +172,7 @@ class Timeline:
             self.held.append((event, owners))
 
     def let_go(self) -> None:
-        """Hold no more what was to be kept until events that have passed."""
+        """Release what is held for events that have passed."""
         if self.held:
             with self._lock:
                 self._let_go()
@@ -184,7 +184,7 @@ class Timeline:
     # Waiting
 
     def wait(self) -> None:
-        """Wait for all that is on the stream, show what it printed, and raise what it reports.
+        """Wait for the stream, show what its launches printed, and raise what they report.
 
         Raises:
             TimeLimitError: the time of a `time_limit` was up; loops were stopped.
@@ -204,7 +204,7 @@ class Timeline:
         self._drain(undrained)
 
     def settle(self) -> None:
-        """Wait for all that is on the stream; failures are left to be raised by the next `wait`.
+        """Wait for the stream; failures are raised by the next `wait`.
 
         Raises:
             TimeLimitError: the time of a `time_limit` was up; loops were stopped.
@@ -217,7 +217,7 @@ class Timeline:
         self.let_go()
 
     def loops_in_flight(self) -> bool:
-        """Whether there are any on the streams of the device."""
+        """Whether loops run on any stream of the device."""
         timelines = self.stopping.all()
         return not all(pending.passed() for t in timelines for pending in list(t.in_flight))
 
@@ -262,7 +262,7 @@ class Timeline:
                 if pause > 0:
                     time.sleep(pause)
         except DeviceLostError:
-            raise  # nothing is left to be stopped
+            raise  # nothing is left to stop
         except BaseException as reason:
             self.stop(reason)
             raise
@@ -280,7 +280,7 @@ class Timeline:
     # Stopping
 
     def stop(self, reason: BaseException) -> None:
-        """End all loops in flight on the device, and wait until it is rid of them."""
+        """End all loops in flight on the device, and wait for their end."""
         self.driver.activate()
         in_flight, ended = self.stopping.stop(reason)
         try:
@@ -293,10 +293,10 @@ class Timeline:
         for timeline in self.stopping.all():
             timeline._complete([pending for pending in in_flight if pending in timeline.in_flight])
 
-    # Hearing
+    # Draining: what launches report
 
     def drain_errors(self) -> list[BaseException]:
-        """Show what launches that are over have left, and return what each would raise."""
+        """Show what finished launches print, and return the errors that they report."""
         errors: list[BaseException] = []
         for effects in self._take_undrained():
             try:
@@ -317,12 +317,12 @@ class Timeline:
             self._stay_alive()
 
     def _stay_alive(self) -> None:
-        """Live on until all is heard, even if the stream is left."""
+        """Keep this timeline alive until it is drained, even if its stream is left."""
         if self._undrained and self is not self.default_timeline:
             self.default_timeline._undrained_streams[self] = None
 
     def _drain(self, undrained: dict[Effects, None]) -> None:
-        """Show and raise what launches that are over have left."""
+        """Show what finished launches print, and raise the first error that one reports."""
         if not undrained:
             return
         remaining = dict(undrained)

@@ -69,8 +69,8 @@ def test_the_table_is_told_among_what_nodes_keep(backend):
     executable = compiled(backend)
     (root,) = [node for node in executable.slots.nodes if node.name == table.TABLE_KERNEL]
     nbytes = table.table_bytes(executable.plan.indirect)
-    assert [slot.nbytes for slot in root.slots if slot.what == "address table"] == [nbytes]
-    readers = [n for n in executable.slots.nodes if "address table" in {s.what for s in n.slots}]
+    assert [slot.nbytes for slot in root.slots if slot.what == "pointer table"] == [nbytes]
+    readers = [n for n in executable.slots.nodes if "pointer table" in {s.what for s in n.slots}]
     assert len(readers) > 1
     assert "test_pointer_table.py" in root.lines
 
