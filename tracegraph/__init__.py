@@ -1,4 +1,26 @@
-"""tracegraph: pure NumPy-style functions, loops and branches included, as one CUDA graph."""
+"""tracegraph: pure NumPy-style functions, loops and branches included, as one CUDA graph.
+
+`jit` traces a function on its first call with given types, compiles the trace to one graph, and
+launches that graph from then on. Without a GPU, the same plan runs on the host.
+
+>>> import numpy as np
+>>> import tracegraph
+>>> @tracegraph.jit
+... def collatz(n):
+...     def step(state):
+...         n, steps = state
+...         return np.where(n % 2 == 0, n // 2, 3 * n + 1), steps + 1
+...     return tracegraph.while_loop(lambda state: state[0] != 1, step, (n, 0))[1]
+>>> int(collatz(27))
+111
+
+The packages, in the order of their imports:
+
+    errors, tree      error classes; pytrees               passes       Program -> Program
+    ir, ops           programs; op records                 numpy        NumPy's functions for arrays
+    tracing           Python calls -> equations            control      cond, while_loop, scan, …
+    arrays            the Array class, eager ops           staging      jit: compile and launch
+"""
 
 from tracegraph import debug, errors, memory, numpy, tree
 from tracegraph.arrays.array import Array

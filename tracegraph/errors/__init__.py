@@ -1,6 +1,12 @@
-"""Every error class, and the wording of its message, by what it is about.
+"""Errors: every class, with the wording of its message.
 
-All are imported from here, and say so: users never see the files behind.
+A message says what was got, what is required, what to change, and the user's line. Types, values
+and texts come in from whoever raises: nothing here looks into programs. All classes are imported
+from here, and name this module. May import `dtypes` and `user_source`.
+
+    calls, control, tracers, prints    misuse by the user
+    running, programs                  programs that had to end; programs that are not well formed
+    wording, pickling                  how values and places are named; errors of other processes
 """
 
 import copyreg

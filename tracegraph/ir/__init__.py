@@ -1,1 +1,13 @@
-"""Ir."""
+"""The intermediate representation: typed programs, ops as records, and the scalar language.
+
+Everything here is data: tracing makes it, passes rewrite it, lowering reads it. A function of this
+folder checks, prints or interprets a program, and compiles nothing. May import `errors/`, `dtypes`,
+`progress` and `user_source`.
+
+    types                          array types and NumPy's promotion
+    program, control_forms         programs; operands of loops and branches by role
+    op, combiners, effects         op records and their registry; folds; prints, checks and tokens
+    scalar, subexpressions         one element as an expression of its index; substitution
+    verify, interpret, text        the type checker, the reference interpreter, the printer
+    record, interning              cheap frozen dataclasses; one object for equal expressions
+"""

@@ -1,6 +1,11 @@
-"""For tests, of users too: random programs, and an assertion that traced code is as eager.
+"""Testing: random programs for hypothesis, and an assertion that traced code equals eager code.
 
-Needs hypothesis, which the extra ``tracegraph[test]`` brings.
+For the tests of users, too. Seeds come in, functions with control flow and their arguments go out.
+Needs hypothesis, which the extra ``tracegraph[test]`` installs. May import the public package.
+
+    agreement                      the assertion
+    programs, blocks, steps        random programs: their blocks, and the steps in these
+    values                         random arrays and expressions
 """
 
 from tracegraph.testing.agreement import assert_traced_equals_eager
