@@ -6,9 +6,10 @@ lists what is public: nothing but re-exports. May import `ir/`, `ops/`, `tracing
 
     ufuncs, elementwise                        one result element from one of each operand
     reductions, nan_reductions, statistics     over axes
-    shapes, joining, selecting, differences    rearranging, joining, choosing elements
+    shapes, axes, flips, splitting             views: another shape, order, direction, parts; roll
+    joining, selecting, differences            joined, repeated and chosen elements; neighbours
     contractions, einsum, linalg               products that sum over axes
-    creation, inquiry, comparing               new arrays; types; whole arrays compared
+    creation, generated, inquiry, comparing    new arrays; types; whole arrays compared
     indexing                                   x[i], x[i] = v, x.at[i].set(v)
     protocols, array_protocols, methods        how NumPy's calls and the methods of arrays get here
     dispatch, output, docstrings               what the functions share
@@ -48,6 +49,14 @@ from numpy import (
 )
 
 from tracegraph.numpy import linalg
+from tracegraph.numpy.axes import (
+    matrix_transpose,
+    moveaxis,
+    permute_dims,
+    rollaxis,
+    swapaxes,
+    transpose,
+)
 from tracegraph.numpy.comparing import (
     allclose,
     array_equal,
@@ -66,7 +75,6 @@ from tracegraph.numpy.contractions import (
     vecmat,
 )
 from tracegraph.numpy.creation import (
-    arange,
     array,
     asanyarray,
     asarray,
@@ -74,14 +82,10 @@ from tracegraph.numpy.creation import (
     copy,
     empty,
     empty_like,
-    eye,
     full,
     full_like,
-    identity,
-    linspace,
     ones,
     ones_like,
-    tri,
     zeros,
     zeros_like,
 )
@@ -109,6 +113,8 @@ from tracegraph.numpy.elementwise import (
     sinc,
     where,
 )
+from tracegraph.numpy.flips import flip, fliplr, flipud, roll, rot90
+from tracegraph.numpy.generated import arange, eye, identity, linspace, tri
 from tracegraph.numpy.inquiry import (
     iscomplexobj,
     isrealobj,
@@ -169,33 +175,17 @@ from tracegraph.numpy.selecting import (
     triu,
 )
 from tracegraph.numpy.shapes import (
-    array_split,
     atleast_1d,
     atleast_2d,
     atleast_3d,
     broadcast_arrays,
     broadcast_to,
-    dsplit,
     expand_dims,
-    flip,
-    fliplr,
-    flipud,
-    hsplit,
-    matrix_transpose,
-    moveaxis,
-    permute_dims,
     ravel,
     reshape,
-    roll,
-    rollaxis,
-    rot90,
-    split,
     squeeze,
-    swapaxes,
-    transpose,
-    unstack,
-    vsplit,
 )
+from tracegraph.numpy.splitting import array_split, dsplit, hsplit, split, unstack, vsplit
 from tracegraph.numpy.statistics import (
     average,
     mean,

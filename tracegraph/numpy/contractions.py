@@ -12,10 +12,11 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
 from tracegraph.ir.types import broadcast_shapes, result_type, type_of
+from tracegraph.numpy.axes import moveaxis, transpose
 from tracegraph.numpy.dispatch import as_array, numpy_function
 from tracegraph.numpy.joining import stack
 from tracegraph.numpy.output import written
-from tracegraph.numpy.shapes import broadcast_to, moveaxis, reshape, squeeze, transpose
+from tracegraph.numpy.shapes import broadcast_to, reshape, squeeze
 from tracegraph.numpy.ufuncs import conjugate, multiply, subtract
 
 _MATMUL = get("matmul")

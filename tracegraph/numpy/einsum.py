@@ -18,10 +18,11 @@ from tracegraph.arrays.eager import apply
 from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.ir.op import get
 from tracegraph.ir.types import result_type, type_of
+from tracegraph.numpy.axes import transpose
 from tracegraph.numpy.dispatch import as_array, numpy_function
 from tracegraph.numpy.output import written
 from tracegraph.numpy.selecting import diagonal
-from tracegraph.numpy.shapes import reshape, transpose
+from tracegraph.numpy.shapes import reshape
 from tracegraph.numpy.ufuncs import multiply
 
 

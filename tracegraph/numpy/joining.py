@@ -13,6 +13,7 @@ from tracegraph.arrays.eager import apply
 from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.ir.op import get
 from tracegraph.ir.types import result_type, type_of
+from tracegraph.numpy.axes import moveaxis
 from tracegraph.numpy.dispatch import as_array, copied, lifted, numpy_function
 from tracegraph.numpy.shapes import (
     atleast_1d,
@@ -20,7 +21,6 @@ from tracegraph.numpy.shapes import (
     atleast_3d,
     broadcast_to,
     expand_dims,
-    moveaxis,
     reshape,
 )
 

@@ -11,14 +11,15 @@ from numpy.typing import DTypeLike
 
 from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.numpy import selecting
+from tracegraph.numpy.axes import matrix_transpose
 from tracegraph.numpy.contractions import cross, matmul, outer, tensordot, vecdot
-from tracegraph.numpy.creation import identity
 from tracegraph.numpy.dispatch import as_array, numpy_function
 from tracegraph.numpy.elementwise import astype
+from tracegraph.numpy.generated import identity
 from tracegraph.numpy.reductions import max as largest
 from tracegraph.numpy.reductions import min as smallest
 from tracegraph.numpy.reductions import sum, sum_of_squares
-from tracegraph.numpy.shapes import broadcast_to, matrix_transpose, reshape
+from tracegraph.numpy.shapes import broadcast_to, reshape
 from tracegraph.numpy.ufuncs import absolute, not_equal, power, sqrt
 
 __all__ = [

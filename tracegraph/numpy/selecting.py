@@ -11,12 +11,13 @@ from numpy.typing import DTypeLike
 
 from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.ir.types import result_type, type_of
-from tracegraph.numpy.creation import eye, tri
+from tracegraph.numpy.axes import moveaxis
 from tracegraph.numpy.dispatch import as_array, is_python_number, lifted, numpy_function
 from tracegraph.numpy.elementwise import clip, where
+from tracegraph.numpy.generated import eye, tri
 from tracegraph.numpy.joining import pad as padded
 from tracegraph.numpy.reductions import sum
-from tracegraph.numpy.shapes import moveaxis, reshape
+from tracegraph.numpy.shapes import reshape
 from tracegraph.numpy.ufuncs import remainder
 
 

@@ -9,12 +9,13 @@ from numpy.lib.array_utils import normalize_axis_tuple
 from numpy.typing import DTypeLike
 
 from tracegraph.ir.types import result_type, type_of
+from tracegraph.numpy.axes import transpose
 from tracegraph.numpy.dispatch import as_array, numpy_function
 from tracegraph.numpy.docstrings import AVERAGED, SQUARED, reduction
 from tracegraph.numpy.elementwise import real
 from tracegraph.numpy.output import written
 from tracegraph.numpy.reductions import Axis, reduced_axes, sum
-from tracegraph.numpy.shapes import broadcast_to, reshape, transpose
+from tracegraph.numpy.shapes import broadcast_to, reshape
 from tracegraph.numpy.ufuncs import conjugate, divide, maximum, multiply, sqrt, square, subtract
 
 

@@ -1,0 +1,173 @@
+"""Arrays whose elements follow from their indices: ranges, and matrices of ones and zeros."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from tracegraph.errors import TracerIndexError
+from tracegraph.ir.op import get
+from tracegraph.ir.types import result_type, type_of
+from tracegraph.numpy.axes import moveaxis
+from tracegraph.numpy.creation import check_options
+from tracegraph.numpy.dispatch import as_array, copied, is_ours, lifted
+from tracegraph.numpy.elementwise import astype
+from tracegraph.numpy.shapes import extents_of, reshape
+from tracegraph.numpy.ufuncs import add, divide, floor, multiply, subtract
+from tracegraph.tracing.trace import bind, current_trace
+
+
+def _iota(size: int, dtype: DTypeLike) -> Any:
+    """0, 1, …: an op while tracing, a NumPy array otherwise."""
+    trace = current_trace()
+    if trace is None:
+        return np.arange(size, dtype=dtype)
+    return bind(trace, get("iota"), (), {"size": size, "dtype": np.dtype(dtype)})
+
+
+def arange(*args: Any, step: Any = None, dtype: DTypeLike | None = None, **kwargs: Any) -> Any:
+    """Evenly spaced values between static bounds: `arange(stop)`, `arange(start, stop, step)`.
+
+    Shape: one axis, of ceil((stop - start) / step) elements.
+    Dtype: the common one of the bounds, or `dtype`.
+
+    Raises:
+        TracerIndexError: a bound is traced.
+        TypeError: there is no bound, or more than three.
+        UnsupportedByTracerError: an option of NumPy that is not supported, as `order="F"`.
+
+    >>> tnp.arange(1, 7, 2)
+    array([1, 3, 5])
+    """
+    check_options("arange", kwargs)
+    start, stop, by = _bounds(args, step)
+    if is_ours((start, stop, by)):
+        raise TracerIndexError(next(v for v in (start, stop, by) if is_ours((v,))), "numpy.arange")
+    values = np.arange(start, stop, by, dtype=dtype)
+    if current_trace() is None or values.dtype.kind not in "iu" or values.size < 2:
+        return copied(lifted(values))
+    first, second = values[:2]
+    result = _iota(values.size, values.dtype)
+    if second - first != 1:
+        result = multiply(result, second - first)
+    return add(result, first) if first != 0 else result
+
+
+def _bounds(args: tuple[Any, ...], step: Any) -> tuple[Any, Any, Any]:
+    if not 1 <= len(args) <= 3:
+        raise TypeError(f"arange takes one to three bounds, got {len(args)}")
+    start, stop = (0, args[0]) if len(args) == 1 else args[:2]
+    return start, stop, args[2] if len(args) == 3 else 1 if step is None else step
+
+
+def linspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+) -> Any:
+    """`num` evenly spaced values from `start` to `stop`, which may be traced, along a new axis.
+
+    Shape: that to which the bounds broadcast, with a new axis of `num`.
+    Dtype: floating point or complex, or `dtype`.
+
+    Raises:
+        AxisError: the axis is out of range.
+        ValueError: the shapes do not broadcast.
+
+    >>> tnp.linspace(0, 1, 3)
+    array([0. , 0.5, 1. ])
+    """
+    if not is_ours((start, stop)):
+        found, width = np.linspace(start, stop, num, endpoint, retstep=True, dtype=dtype, axis=axis)
+        result = copied(lifted(found))
+        return (result, width) if retstep else result
+    intervals = num - 1 if endpoint else num
+    inexact = result_type(type_of(start), type_of(stop), type_of(1.0))
+    start, stop = as_array(start, inexact), as_array(stop, inexact)
+    spread = subtract(stop, start)
+    step = divide(spread, intervals) if intervals > 0 else np.nan
+    rank = len(np.broadcast_shapes(start.shape, stop.shape))
+    positions = reshape(_iota(num, inexact), (num,) + (1,) * rank)
+    result = add(multiply(positions, step if intervals > 0 else spread), start)
+    if endpoint and num > 1:
+        result = result.at[-1].set(stop)
+    if dtype is not None and np.dtype(dtype).kind in "iu":
+        result = floor(result)
+    result = astype(moveaxis(result, 0, axis), result.dtype if dtype is None else dtype)
+    return (result, step) if retstep else result
+
+
+def eye(
+    N: int,  # noqa: N803  (NumPy's name)
+    M: int | None = None,  # noqa: N803
+    k: int = 0,
+    dtype: DTypeLike = float,
+    **kwargs: Any,
+) -> Any:
+    """Ones on the k-th diagonal, zeros elsewhere.
+
+    Shape: (N, M), by default (N, N).
+    Dtype: `dtype`, float64 by default.
+
+    Raises:
+        TracerIndexError: an extent is traced.
+        UnsupportedByTracerError: an option of NumPy that is not supported, as `order="F"`.
+
+    >>> tnp.eye(2, 3, k=1, dtype=int)
+    array([[0, 1, 0],
+           [0, 0, 1]])
+    """
+    check_options("eye", kwargs)
+    rows, columns = extents_of((N, N if M is None else M))
+    if current_trace() is None:
+        return np.eye(rows, columns, k, dtype)
+    row, column = _iota(rows, np.int64).reshape(rows, 1), _iota(columns, np.int64)
+    return astype(add(row, k) == column, dtype)
+
+
+def identity(n: int, dtype: DTypeLike | None = None, **kwargs: Any) -> Any:
+    """The identity matrix.
+
+    Shape: (n, n).
+    Dtype: `dtype`, float64 by default.
+
+    Raises:
+        TracerIndexError: an extent is traced.
+        UnsupportedByTracerError: an option of NumPy that is not supported, as `order="F"`.
+
+    >>> tnp.identity(2)
+    array([[1., 0.],
+           [0., 1.]])
+    """
+    return eye(n, dtype=float if dtype is None else dtype, **kwargs)
+
+
+def tri(
+    N: int,  # noqa: N803
+    M: int | None = None,  # noqa: N803
+    k: int = 0,
+    dtype: DTypeLike = float,
+) -> Any:
+    """Ones at and below the k-th diagonal, zeros above.
+
+    Shape: (N, M), by default (N, N).
+    Dtype: `dtype`, float64 by default.
+
+    Raises:
+        TracerIndexError: an extent is traced.
+
+    >>> tnp.tri(2, 3, dtype=int)
+    array([[1, 0, 0],
+           [1, 1, 0]])
+    """
+    rows, columns = extents_of((N, N if M is None else M))
+    if current_trace() is None:
+        return np.tri(rows, columns, k, dtype)
+    row, column = _iota(rows, np.int64).reshape(rows, 1), _iota(columns, np.int64)
+    return astype(add(row, k) >= column, dtype)
