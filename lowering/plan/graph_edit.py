@@ -1,4 +1,4 @@
-"""Graphs put together of graphs: each node replaced by several, one after the other, or none."""
+"""Graph edits: nodes replaced by graphs, and graphs composed in sequence or in parallel."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def single(node: Node) -> Graph:
 
 
 def splice(graph: Graph, replacement: Callable[[Node], Graph]) -> Graph:
-    """The graph with each node replaced by a graph, between what came before it and after it."""
+    """The graph with each node replaced by a graph, which takes over its edges."""
     return _spliced(graph, [replacement(node) for node in graph.nodes])
 
 
 def with_nodes(graph: Graph, nodes: Sequence[Node | None]) -> Graph:
-    """The graph with each node replaced by another one, or by none."""
+    """The graph with each node replaced by another one, or dropped (None)."""
     if None in nodes:
         return _spliced(graph, [EMPTY if node is None else single(node) for node in nodes])
     return Graph(tuple(filter(None, nodes)), graph.edges)
@@ -38,17 +38,17 @@ def _spliced(graph: Graph, parts: Sequence[Graph]) -> Graph:
 
 
 def chain(graphs: Sequence[Graph]) -> Graph:
-    """Graphs one after the other."""
+    """Sequential composition: each graph waits for the one before it."""
     return _joined(graphs, [{i - 1} if i else set() for i in range(len(graphs))])
 
 
 def parallel(graphs: Sequence[Graph]) -> Graph:
-    """Graphs of which none waits for another."""
+    """Parallel composition: no graph waits for another."""
     return _joined(graphs, [set() for _ in graphs])
 
 
 def _joined(graphs: Sequence[Graph], before: Sequence[set[int]]) -> Graph:
-    """Graphs as one, of which each waits for those `before` it; an empty one passes that on."""
+    """One graph of several; each waits for those `before` it, through empty ones."""
     nodes: list[Node] = []
     edges: set[tuple[int, int]] = set()
     ends: list[Set[int]] = []  # for each graph, the nodes that must be over when it is

@@ -21,9 +21,9 @@ from tracegraph.ir.scalar import Expr
 
 @record
 class Analyzed:
-    """Base of nests: what an analysis finds out stays with the nest, which never changes."""
+    """Base of nests: keeps the analysis of a nest, which stays valid because nests are frozen."""
 
-    analysis: Any = field(default=None, init=False, repr=False)  # of lowering.analysis, once known
+    analysis: Any = field(default=None, init=False, repr=False)  # NestAnalysis
 
 
 @record

@@ -1,4 +1,4 @@
-"""NestAnalysis: what a nest evaluates, reads and writes, found out once for each nest."""
+"""Analysis of nests: the expressions, loads, reads and writes of each, computed once."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def nest_signals(nest: Nest) -> tuple[Signal, ...]:
 
 @record
 class NestAnalysis:
-    """What is asked of a nest again and again."""
+    """The expressions of a nest, and the buffers that it accesses."""
 
     roots: Sequence[Expr]
     expressions: Sequence[Expr]  # all of them, operands before users
@@ -67,7 +67,7 @@ class NestAnalysis:
 
 
 def analyze(nest: Nest) -> NestAnalysis:
-    """What is known of a nest, found out when it is first asked for."""
+    """The analysis of a nest, computed on the first call and kept with the nest."""
     known: NestAnalysis | None = nest.analysis
     if known is None:
         known = _analyze(nest)
@@ -76,7 +76,7 @@ def analyze(nest: Nest) -> NestAnalysis:
 
 
 def share_analysis(nest: _N, other: Nest) -> _N:
-    """A new nest, of which what is known of another holds: both have the same parts, in order."""
+    """A new nest with the analysis of another one that has the same parts in the same order."""
     object.__setattr__(nest, "analysis", analyze(other))
     return nest
 
@@ -84,9 +84,10 @@ def share_analysis(nest: _N, other: Nest) -> _N:
 def rename_analysis(
     nest: _N, other: Nest, new: Mapping[Expr, Expr], names: Mapping[Buffer, Buffer]
 ) -> _N:
-    """A new nest, that is another one with buffers renamed, so that some expressions are new.
+    """A nest made from another one by renaming buffers, with its analysis if that can be derived.
 
-    They stand in the same order, unless two buffers have become one.
+    `new` has the expressions that changed. Their order is kept unless two buffers became one: then
+    nothing is derived.
     """
     known = analyze(other)
     reads = frozenset([names.get(buffer, buffer) for buffer in known.reads])
@@ -108,7 +109,7 @@ def rename_analysis(
 
 
 def extend_analysis(nest: _N, other: Nest, flag: Buffer) -> _N:
-    """A new nest, the same as another but for a flag that it reads first."""
+    """A nest that differs from another one in a flag that it reads first, with its analysis."""
     known: NestAnalysis | None = other.analysis
     if known is not None:
         object.__setattr__(nest, "analysis", replace(known, reads=known.reads | {flag}))
