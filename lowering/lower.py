@@ -20,6 +20,7 @@ from lowering.plan.plan import Plan
 from lowering.planning.context import Context
 from lowering.planning.desugar import desugar
 from lowering.planning.region_builder import Binding, RegionBuilder
+from lowering.planning.rules import RULES
 from lowering.planning.stage import Block, BranchStage, KernelStage, LoopStage, NodeStage, Stage
 from lowering.scheduling.schedule import schedule
 from lowering.target import Target
@@ -59,7 +60,7 @@ def plan_of(
     body = desugar(program).body
     if program.effects:
         body = replace(body, results=body.results[:-1])  # the token: nothing to hand out
-    context = Context(target, fusion)
+    context = Context(target, RULES, fusion)
     n_inputs = len(program.inputs)
     inputs = tuple([context.buffer("input", p.type) for p in body.params[:n_inputs]])
     constants = tuple([context.buffer("const", p.type) for p in body.params[n_inputs:]])

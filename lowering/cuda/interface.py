@@ -153,13 +153,10 @@ class Gemm:
 
 
 class Library(Protocol):
-    """Issues matrix products to the stream that the driver captures on."""
+    """A handle of a library that enqueues its calls on the stream that the driver captures on."""
 
     def use_workspace(self, pointer: int, nbytes: int) -> None:
-        """The scratch memory of the products issued from now on."""
-
-    def multiply(self, gemm: Gemm) -> None:
-        """Issue one product."""
+        """Set the scratch memory of the calls from now on."""
 
 
 class ThreadState(Protocol):
@@ -313,8 +310,8 @@ class Driver(Protocol):
         capture is left open, whatever `issue` raises.
         """
 
-    def library(self) -> Library:
-        """The matrix products, bound to the capture stream; made once."""
+    def library(self, kind: Callable[[int], Library]) -> Library:
+        """The handle that `kind` makes for the capture stream; it is made once."""
 
     def synchronize_capture_stream(self) -> None:
         """Wait for work issued there outside a capture."""

@@ -72,7 +72,7 @@ class CudaDriver:
         self._stream_handle = self._stream.handle
         self.stream = int(self._stream_handle)
         self.capture_lock = CaptureLock()
-        self._libraries: list[Library] = []
+        self._libraries: dict[Callable[[int], Library], Library] = {}
         self._user_objects = UserObjects()
         self._stop_stream: Any = None
         self._one: PinnedAllocation | None = None
@@ -343,13 +343,11 @@ class CudaDriver:
         """Capture into a graph or a body, behind `dependencies`."""
         return captured(graph, dependencies, issue, self._capture_stream.handle)
 
-    def library(self) -> Library:
-        """The products of cuBLAS, on the capture stream."""
-        if not self._libraries:
-            from lowering.cuda.graph.cublas import Cublas
-
-            self._libraries.append(Cublas(int(self._capture_stream.handle)))
-        return self._libraries[0]
+    def library(self, kind: Callable[[int], Library]) -> Library:
+        """One handle of each kind, on the capture stream."""
+        if kind not in self._libraries:
+            self._libraries[kind] = kind(int(self._capture_stream.handle))
+        return self._libraries[kind]
 
     def synchronize_capture_stream(self) -> None:
         """Wait for the library's warm-up calls."""

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from itertools import groupby
 from operator import attrgetter
 from random import Random
+from typing import Any
 
 import numpy as np
 
@@ -14,12 +15,12 @@ from lowering.host.arena import Array, Workspace
 from lowering.host.array_names import Frame, condition
 from lowering.host.call_emitter import write_nest
 from lowering.host.instructions import Instruction, View
-from lowering.host.matmul import product
 from lowering.host.nests import kernel_runs
 from lowering.host.tuning.passes import Schedule, schedule
 from lowering.host.tuning.store_forwarding import Overlaps
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import Predicate
+from lowering.plan.library_call import StridedArray
 from lowering.plan.nodes import (
     Graph,
     IfElseNode,
@@ -75,40 +76,53 @@ class GraphWriter:
         """Write the lines that run a graph."""
         if self._order is None:
             for node in graph.nodes:
-                self._write_node(node)
+                WRITERS[type(node)](self, node)
             return
         order, chosen = self._source.name(_shuffled(graph, self._order)), self._source.variable()
         with self._source.block(f"for {chosen} in {order}():"):
             for number, node in enumerate(graph.nodes):
                 with self._source.body(f"if {chosen} == {number}:", self._conditions):
-                    self._write_node(node)
+                    WRITERS[type(node)](self, node)
 
-    def _write_node(self, node: Node) -> None:
-        match node:
-            case KernelNode():
-                for predicates, nests in groupby(self._schedules[node], attrgetter("predicates")):
-                    with self._predicated(predicates):
-                        for each in nests:
-                            write_nest(each, self._frame, self._workspace, self._allocating)
-            case LibraryNode():
-                function, views = product(node)
-                self._call(function, *views)
-            case MemcpyNode():
-                self._call(np.copyto, _bytes(node.target), _bytes(node.source_buffer))
-            case IfElseNode(condition=number, then=then, otherwise=otherwise):
-                self._write_body(f"if {condition(number)}:", then)
-                self._write_body("else:", otherwise)
-            case SwitchNode(condition=number, branches=branches):
-                chosen = self._source.variable()  # a branch may hold the same node again
-                self._source.line(f"{chosen} = {condition(number)}")
-                for position, branch in enumerate(branches):
-                    self._write_body(f"if {chosen} == {position}:", branch)
-            case WhileNode(condition=number, body=body):
-                self._frame.enter_loop()
-                with self._source.body(f"while {condition(number)}:", self._conditions):
-                    self._source.line("if check_time is not None: check_time()")
-                    self.write(body)
-                self._frame.leave_loop()
+    def write_kernel(self, node: KernelNode) -> None:
+        """Write the nests of a kernel."""
+        for predicates, nests in groupby(self._schedules[node], attrgetter("predicates")):
+            with self._predicated(predicates):
+                for each in nests:
+                    write_nest(each, self._frame, self._workspace, self._allocating)
+
+    def write_copy(self, node: MemcpyNode) -> None:
+        """Write the copy of a buffer's bytes."""
+        self.call(np.copyto, bytes_of(node.target), bytes_of(node.source_buffer))
+
+    def write_library(self, node: LibraryNode) -> None:
+        """Write the call of a library."""
+        self.call(node.call.run_host, *map(view_of, node.call.operands))
+
+    def write_if_else(self, node: IfElseNode) -> None:
+        """Write two branches."""
+        self._write_body(f"if {condition(node.condition)}:", node.then)
+        self._write_body("else:", node.otherwise)
+
+    def write_switch(self, node: SwitchNode) -> None:
+        """Write branches by number."""
+        chosen = self._source.variable()  # a branch may hold the same node again
+        self._source.line(f"{chosen} = {condition(node.condition)}")
+        for position, branch in enumerate(node.branches):
+            self._write_body(f"if {chosen} == {position}:", branch)
+
+    def write_while(self, node: WhileNode) -> None:
+        """Write a loop."""
+        self._frame.enter_loop()
+        with self._source.body(f"while {condition(node.condition)}:", self._conditions):
+            self._source.line("if check_time is not None: check_time()")
+            self.write(node.body)
+        self._frame.leave_loop()
+
+    def call(self, function: Callable[..., object], *views: View) -> None:
+        """Write the call of a function of arrays."""
+        names = ", ".join(map(self._frame.name, views))
+        self._source.line(f"{self._source.name(function)}({names})")
 
     def _predicated(self, predicates: tuple[Predicate, ...]) -> AbstractContextManager[None]:
         """Within, lines run if all predicates hold."""
@@ -128,17 +142,32 @@ class GraphWriter:
         with self._source.body(head, self._conditions):
             self.write(graph)
 
-    def _call(self, function: Callable[..., object], *views: View) -> None:
-        names = ", ".join(map(self._frame.name, views))
-        self._source.line(f"{self._source.name(function)}({names})")
+
+WRITERS: dict[type[Node], Callable[[GraphWriter, Any], None]] = {
+    KernelNode: GraphWriter.write_kernel,
+    MemcpyNode: GraphWriter.write_copy,
+    LibraryNode: GraphWriter.write_library,
+    IfElseNode: GraphWriter.write_if_else,
+    SwitchNode: GraphWriter.write_switch,
+    WhileNode: GraphWriter.write_while,
+}
+"""What writes the lines of each class of nodes."""
+
+
+def view_of(array: StridedArray) -> View:
+    """The view of an array inside a buffer."""
+    dtype = array.buffer.type.dtype
+    strides = tuple(stride * dtype.itemsize for stride in array.strides)
+    return View(dtype, array.shape, {}, array.buffer, strides, array.offset * dtype.itemsize)
+
+
+def bytes_of(buffer: Buffer) -> View:
+    """The view of all bytes of a buffer."""
+    return View(np.dtype(np.uint8), (buffer.type.nbytes,), {}, buffer, (1,), 0)
 
 
 def _element(flag: Buffer) -> View:
     return View(flag.type.dtype, (), {}, flag, (), 0)
-
-
-def _bytes(buffer: Buffer) -> View:
-    return View(np.dtype(np.uint8), (buffer.type.nbytes,), {}, buffer, (1,), 0)
 
 
 def _shuffled(graph: Graph, order: Random) -> Callable[[], Iterator[int]]:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from lowering.plan.buffer import Buffer
-from lowering.plan.nodes import (
-    Node,
-    walk,
-)
+from lowering.plan.nodes import Node, walk
 from lowering.plan.owners import NodeSlots, Slot, SlotReport
 from lowering.plan.plan import Plan
 from tracegraph.user_source import lines_of

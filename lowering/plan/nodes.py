@@ -17,6 +17,7 @@ from lowering.plan.buffer import Buffer
 from lowering.plan.construct import Construct, Part
 from lowering.plan.kernel import Kernel
 from lowering.plan.kernel_text import kernel_text
+from lowering.plan.library_call import LibraryCall
 from lowering.plan.nest_analysis import nest_reads, nest_writes
 from lowering.plan.nest_rewriting import rename_in_nest
 from lowering.plan.weight import Weight, kernel_weight
@@ -27,6 +28,14 @@ Names = Mapping[Buffer, Buffer]
 """New buffers for old ones; those that it lacks stay."""
 
 ConditionalKind = Literal["if_else", "switch", "while"]
+
+IfSkipped = Literal["idle", "runs", "stays"]
+"""What becomes of a node that is skipped where it has no conditional node around it.
+
+``"idle"``: it has predicates, and does nothing. ``"runs"``: it runs all the same, and its results
+are not used. ``"stays"``: it never leaves its branch or loop. Those that can leave have a field
+`within`.
+"""
 
 _NO_BUFFERS: frozenset[Buffer] = frozenset()
 
@@ -44,17 +53,6 @@ class Node:
     kind: ClassVar[str]
     """Names the class in reports: ``"kernel"``, ``"while"``."""
 
-    if_skipped: ClassVar[Literal["idle", "runs", "stays"]] = "stays"
-    """How the node can be part of a branch or a loop step that is inlined, and then skipped.
-
-    ``"idle"``: predicates are added, and it does nothing. ``"runs"``: it runs all the same, and
-    its results are not used. ``"stays"``: it cannot be inlined. The first two have a field
-    `within`.
-    """
-
-    noun: ClassVar[str] = "a node"
-    """Names the class in sentences."""
-
     sources: tuple[Source, ...]
     """The user's lines that it came from."""
 
@@ -63,6 +61,16 @@ class Node:
 
     construct: Construct | None = None
     """The user's loop or branch that it runs."""
+
+    @property
+    def noun(self) -> str:
+        """What it is, in sentences: ``"a copy"``."""
+        return "a node"
+
+    @property
+    def if_skipped(self) -> IfSkipped:
+        """What becomes of it in a branch or a loop step that is inlined, and then skipped."""
+        return "stays"
 
     @property
     def reads(self) -> frozenset[Buffer]:
@@ -124,12 +132,18 @@ class KernelNode(Node):
     """One kernel launch."""
 
     kind: ClassVar[str] = "kernel"
-    if_skipped: ClassVar[Literal["idle", "runs", "stays"]] = "idle"
-    noun: ClassVar[str] = "a kernel"
 
     kernel: Kernel
     sources: tuple[Source, ...] = ()
     within: tuple[Part, ...] = ()
+
+    @property
+    def noun(self) -> str:
+        return "a kernel"
+
+    @property
+    def if_skipped(self) -> IfSkipped:
+        return "idle"
 
     @property
     def reads(self) -> frozenset[Buffer]:
@@ -171,11 +185,14 @@ class MemcpyNode(Node):
     """Copies all bytes of `source_buffer` to `target`, both of one size."""
 
     kind: ClassVar[str] = "copy"
-    noun: ClassVar[str] = "a copy"
 
     target: Buffer
     source_buffer: Buffer
     sources: tuple[Source, ...] = ()
+
+    @property
+    def noun(self) -> str:
+        return "a copy"
 
     @property
     def reads(self) -> frozenset[Buffer]:
@@ -209,80 +226,50 @@ class MemcpyNode(Node):
 
 
 @record
-class MatrixOperand:
-    """A matrix, or a batch of them, inside a buffer: strides and offset in elements."""
-
-    buffer: Buffer
-    offset: int
-    batch_stride: int
-    row_stride: int
-    column_stride: int
-
-    def with_buffers(self, names: Names) -> MatrixOperand:
-        """The operand in another buffer, if its own has a new one."""
-        return replace(self, buffer=names.get(self.buffer, self.buffer))
-
-    def __str__(self) -> str:
-        strides = (self.batch_stride, self.row_stride, self.column_stride)
-        start = f"+{self.offset}" if self.offset else ""
-        return f"{self.buffer}{start}:{','.join(map(str, strides))}"
-
-
-@record
 class LibraryNode(Node):
-    """target[b] = left[b] @ right[b]: `batch` products of (m, k) by (k, n), captured from a
-    library.
-    """
+    """A call of a library; on CUDA, the nodes that capturing the call yields."""
 
     kind: ClassVar[str] = "library"
-    if_skipped: ClassVar[Literal["idle", "runs", "stays"]] = "runs"
-    noun: ClassVar[str] = "a product"
 
-    batch: int
-    m: int
-    n: int
-    k: int
-    left: MatrixOperand
-    right: MatrixOperand
-    target: MatrixOperand
+    call: LibraryCall
     sources: tuple[Source, ...] = ()
     within: tuple[Part, ...] = ()
 
     @property
-    def operands(self) -> tuple[MatrixOperand, MatrixOperand, MatrixOperand]:
-        """The factors and the target."""
-        return self.left, self.right, self.target
+    def if_skipped(self) -> IfSkipped:
+        return "runs" if self.call.skippable else "stays"
+
+    @property
+    def noun(self) -> str:
+        return self.call.noun
 
     @property
     def reads(self) -> frozenset[Buffer]:
-        return frozenset((self.left.buffer, self.right.buffer))
+        return frozenset([array.buffer for array in self.call.inputs])
 
     @property
     def writes(self) -> frozenset[Buffer]:
-        return frozenset((self.target.buffer,))
+        return frozenset([array.buffer for array in self.call.outputs])
 
     @property
     def weight(self) -> Weight:
-        nbytes = sum([operand.buffer.type.nbytes for operand in self.operands])
-        return Weight(0, nbytes, 2 * self.batch * self.m * self.n * self.k)
+        nbytes = sum([array.buffer.type.nbytes for array in self.call.operands])
+        return Weight(0, nbytes, self.call.operations)
 
     @property
     def name(self) -> str:
-        batch = f"{self.batch} x " if self.batch > 1 else ""
-        return f"product {batch}{self.m}x{self.k}x{self.n}"
+        return self.call.name
 
     @property
     def title(self) -> str:
-        return f"matmul {self.batch} x ({self.m}, {self.k}) @ ({self.k}, {self.n})"
+        return self.call.title
 
     @property
     def text(self) -> str:
-        sizes = f"batch={self.batch}, m={self.m}, n={self.n}, k={self.k}"
-        return f"matmul {self.target} = {self.left} @ {self.right}  ({sizes})"
+        return self.call.text
 
     def with_buffers(self, names: Names) -> Self:
-        left, right, target = (operand.with_buffers(names) for operand in self.operands)
-        return replace(self, left=left, right=right, target=target)
+        return replace(self, call=self.call.with_buffers(names))
 
 
 class ConditionalNode(Node):
@@ -295,8 +282,11 @@ class ConditionalNode(Node):
     __slots__ = ()
 
     kind: ClassVar[ConditionalKind]
-    noun: ClassVar[str] = "a branch"
     condition: int
+
+    @property
+    def noun(self) -> str:
+        return "a branch"
 
     @property
     def title(self) -> str:
@@ -359,12 +349,15 @@ class WhileNode(ConditionalNode):
     """Runs the body as long as the condition is non-zero."""
 
     kind: ClassVar[ConditionalKind] = "while"
-    noun: ClassVar[str] = "a loop"
 
     condition: int
     body: Graph
     sources: tuple[Source, ...] = ()
     construct: Construct | None = None
+
+    @property
+    def noun(self) -> str:
+        return "a loop"
 
     @property
     def bodies(self) -> tuple[Graph, ...]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from lowering.plan.buffer import Buffer, Space
 from lowering.plan.nodes import MemcpyNode
@@ -11,6 +12,7 @@ from lowering.planning.stage import NodeStage
 from lowering.scheduling.device_costs import Costs
 from lowering.target import Target
 from tracegraph.ir.effects import Failure, PrintFormat
+from tracegraph.ir.program import Eqn
 from tracegraph.ir.types import ArrayType
 from tracegraph.progress import Monitor
 
@@ -21,11 +23,13 @@ _T = TypeVar("_T")
 class Context:
     """What is numbered across a whole Plan, and the inputs that library calls read from scratch.
 
-    Without `fusion`, each equation that computes anything has a
-    kernel of its own.
+    `rules` has what plans an op that is not made of scalar expressions: a function of the
+    `RegionBuilder` and the equation, by the op's name. Without `fusion`, each equation that
+    computes anything has a kernel of its own.
     """
 
     target: Target
+    rules: Mapping[str, Callable[[Any, Eqn], None]]
     fusion: bool = True
     counts: dict[Space, int] = field(default_factory=dict)
     conditions: int = 0

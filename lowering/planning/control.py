@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from lowering.allocation.in_place import place_carries
 from lowering.plan.construct import Construct
+from lowering.planning.region_builder import RegionBuilder
 from lowering.planning.stage import BranchStage, LoopStage
 from tracegraph.ir.control_forms import branch_parts, loop_parts
 from tracegraph.ir.program import Eqn
-
-if TYPE_CHECKING:
-    from lowering.planning.region_builder import RegionBuilder
 
 _DEFAULT = "takes any body"
 """What the conditional nodes of a graph are chosen for."""
 
 
-def control(builder: RegionBuilder, eqn: Eqn) -> None:
-    """Emit a loop, or branches, and bind its results."""
-    if eqn.op.name == "rotated_loop":
-        _loop(builder, eqn)
-    else:
-        _branches(builder, eqn)
-
-
-def _branches(builder: RegionBuilder, eqn: Eqn) -> None:
+def branches(builder: RegionBuilder, eqn: Eqn) -> None:
+    """Emit a `cond` or `switch`, and bind its results."""
     parts = branch_parts(eqn)
     condition = builder.context.condition()
     builder.set_condition(parts.selector, condition)
@@ -38,24 +27,25 @@ def _branches(builder: RegionBuilder, eqn: Eqn) -> None:
     builder.bindings.update(zip(eqn.outputs, results, strict=True))
 
 
-def _loop(builder: RegionBuilder, eqn: Eqn) -> None:
-    loop = loop_parts(eqn)
-    assert loop.entry is not None
+def loop(builder: RegionBuilder, eqn: Eqn) -> None:
+    """Emit a `rotated_loop`, and bind its results."""
+    parts = loop_parts(eqn)
+    assert parts.entry is not None
     condition = builder.context.condition()
     carries = []
-    for atom in loop.init:
+    for atom in parts.init:
         buffer = builder.scratch(atom.type)
         builder.store_value(atom, buffer)
         carries.append(buffer)
-    builder.set_condition(loop.entry, condition)
+    builder.set_condition(parts.entry, condition)
 
     news = [builder.context.buffer("scratch", b.type) for b in carries]
-    own = dict(zip(loop.body.params, carries, strict=False))
-    inner = builder.inside(loop.body, own, loop.captures, news)
+    own = dict(zip(parts.body.params, carries, strict=False))
+    inner = builder.inside(parts.body, own, parts.captures, news)
     inner.block.owned.update(news)
     body = inner.build()
     inner.sources = builder.sources
-    inner.set_condition(loop.body.results[-1], condition)
+    inner.set_condition(parts.body.results[-1], condition)
     inner.merge()
     place_carries(body, dict(zip(news, carries, strict=True)))
     construct = Construct(

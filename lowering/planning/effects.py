@@ -2,35 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from lowering.plan.kernel import PrintedArray, PrintNest, Publish, Require
 from lowering.planning.context import number
+from lowering.planning.region_builder import RegionBuilder
 from lowering.planning.stage import space_index
 from tracegraph.ir.program import Atom, Eqn
 
-if TYPE_CHECKING:
-    from lowering.planning.region_builder import RegionBuilder
+
+def debug_print(builder: RegionBuilder, eqn: Eqn) -> None:
+    """Emit the nest of a print."""
+    site = number(builder.context.prints, eqn.attrs["format"])
+    printed = tuple([_printed(builder, atom) for atom in _values(builder, eqn)])
+    builder.emit(PrintNest((), site, printed))
 
 
-def effect(builder: RegionBuilder, eqn: Eqn) -> None:
-    """Emit the nest of an effect. Its token has no elements: it is bound like an inlined value."""
+def require(builder: RegionBuilder, eqn: Eqn) -> None:
+    """Emit the nest of a check."""
+    failure = number(builder.context.failures, eqn.attrs["failure"])
+    builder.signal(_values(builder, eqn)[0], partial(Require, failure))
+
+
+def report_step(builder: RegionBuilder, eqn: Eqn) -> None:
+    """Emit the nest that publishes the progress of a loop."""
+    monitor = number(builder.context.monitors, eqn.attrs["monitor"])
+    builder.signal(_values(builder, eqn)[0], partial(Publish, monitor))
+
+
+def _values(builder: RegionBuilder, eqn: Eqn) -> Sequence[Atom]:
+    """The operands but the token. The new token has no elements: it is bound as if inlined."""
     (token,) = eqn.outputs
     builder.bindings[token] = eqn
-    _, *values = eqn.operands
-    context = builder.context
-    match eqn.op.name:
-        case "debug_print":
-            site = number(context.prints, eqn.attrs["format"])
-            printed = tuple([_printed(builder, atom) for atom in values])
-            builder.emit(PrintNest((), site, printed))
-        case "require":
-            failure = number(context.failures, eqn.attrs["failure"])
-            builder.signal(values[0], partial(Require, failure))
-        case "report_step":
-            monitor = number(context.monitors, eqn.attrs["monitor"])
-            builder.signal(values[0], partial(Publish, monitor))
+    return eqn.operands[1:]
 
 
 def _printed(builder: RegionBuilder, atom: Atom) -> PrintedArray:

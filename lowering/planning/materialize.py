@@ -19,12 +19,12 @@ from typing import NamedTuple
 from lowering.scheduling.device_costs import Costs
 from tracegraph.ir.control_forms import is_loop, loop_parts
 from tracegraph.ir.op import (
-    Contraction,
     Control,
     Effect,
     Elementwise,
     Form,
     Indexed,
+    Library,
     Reduction,
     Scan,
     Scatter,
@@ -204,7 +204,7 @@ class _Analysis:
 
     def _require_operands(self, eqn: Eqn) -> None:
         match eqn.op.form:
-            case Contraction():
+            case Library():
                 for atom in eqn.operands:
                     self._require(atom)
             case Control():

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from lowering.codegen.preamble import is_half
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import Accumulator
-from lowering.plan.nodes import LibraryNode, MatrixOperand
+from lowering.plan.library_call import StridedArray
+from lowering.plan.matrix_product import MatrixOperand, MatrixProduct
+from lowering.plan.nodes import LibraryNode
+from lowering.planning.library_operands import operand
+from lowering.planning.region_builder import RegionBuilder
 from lowering.planning.stage import NodeStage, space_index
 from tracegraph.dtypes import bfloat16
 from tracegraph.ir import op, scalar
 from tracegraph.ir.combiners import ADD, LOGICAL_OR
 from tracegraph.ir.program import Atom, Eqn
-from tracegraph.ir.scalar import Accumulated, Expr, Load
-
-if TYPE_CHECKING:
-    from lowering.planning.region_builder import RegionBuilder
+from tracegraph.ir.scalar import Accumulated, Expr
 
 LIBRARY_DTYPES = frozenset(
     {bfloat16, *map(np.dtype, (np.float16, np.float32, np.float64, np.complex64, np.complex128))}
@@ -31,9 +32,10 @@ product of two vectors of 2³¹ elements of bfloat16 took 82 s on an H200, and s
 """
 
 
-def matrix_product(builder: RegionBuilder, eqn: Eqn, target: Buffer) -> None:
-    """Emit target = left @ right for (batch…, m, k) by (batch…, k, n)."""
+def matrix_product(builder: RegionBuilder, eqn: Eqn) -> None:
+    """Emit left @ right for (batch…, m, k) by (batch…, k, n)."""
     left, right = eqn.operands
+    target = builder.result(eqn)
     *_, m, k = left.type.shape
     n = right.type.shape[-1]
     extents = (*left.type.shape, *right.type.shape)
@@ -50,55 +52,25 @@ def _library(
     m, n, k = sizes
     batch = target.type.size // (m * n)
     out = MatrixOperand(target, 0, m * n, n, 1)
-    node = LibraryNode(
-        batch, m, n, k, _operand(builder, left), _operand(builder, right), out, builder.sources
-    )
-    builder.add(NodeStage(node))
+    call = MatrixProduct(batch, m, n, k, _factor(builder, left), _factor(builder, right), out)
+    builder.add(NodeStage(LibraryNode(call, builder.sources)))
 
 
-def _operand(builder: RegionBuilder, atom: Atom) -> MatrixOperand:
-    """A matrix operand where it lies, if the library can read it there; else a contiguous copy."""
-    index = space_index(atom.type.shape)
-    value = builder.element(atom, index, None)
-    found = _in_place(value, atom.type.shape)
-    if found is None:
-        buffer = builder.materialize(atom.type, value, index)
-        found = _in_place(Load.make(buffer, index), atom.type.shape)
-        assert found is not None
-    moves = found.buffer.space in ("input", "output")
-    if moves and not builder.context.costs.updates_libraries:
-        staged = builder.context.stage_input(found.buffer)
-        found = MatrixOperand(
-            staged, found.offset, found.batch_stride, found.row_stride, found.column_stride
-        )
+def _factor(builder: RegionBuilder, atom: Atom) -> MatrixOperand:
+    found = _matrix(operand(builder, atom, lambda array: _matrix(array) is not None))
+    assert found is not None
     return found
 
 
-def _in_place(value: Expr, shape: tuple[int, ...]) -> MatrixOperand | None:
-    if not isinstance(value, Load) or value.guard is not None:
-        return None
-    strides, offset = [0] * len(shape), 0
-    step = 1
-    for position, extent in zip(
-        reversed(value.indices), reversed(value.buffer.type.shape), strict=True
-    ):
-        if type(position) is scalar.Axis:  # most are
-            strides[position.number] += step
-            step *= extent
-            continue
-        form = scalar.affine(position)
-        if form is None:
-            return None
-        offset += form[1] * step
-        for axis, factor in form[0].items():
-            strides[axis] += factor * step
-        step *= extent
+def _matrix(array: StridedArray) -> MatrixOperand | None:
+    """The array as a batch of matrices, if the library takes it as one."""
+    shape, strides = array.shape, array.strides
     batch = _batch_stride(shape[:-2], strides[:-2])
     (rows, columns), (row, column) = shape[-2:], strides[-2:]
     row, column = _leading(rows, columns, row, column)
     if batch is None or batch < 0 or not _readable(rows, columns, row, column):
         return None
-    return MatrixOperand(value.buffer, offset, batch, row, column)
+    return MatrixOperand(array.buffer, array.offset, batch, row, column)
 
 
 def _leading(rows: int, columns: int, row: int, column: int) -> tuple[int, int]:
@@ -118,7 +90,7 @@ def _readable(rows: int, columns: int, row: int, column: int) -> bool:
     return (column == 1 and row >= max(columns, 1)) or (row == 1 and column >= max(rows, 1))
 
 
-def _batch_stride(extents: tuple[int, ...], strides: list[int]) -> int | None:
+def _batch_stride(extents: tuple[int, ...], strides: tuple[int, ...]) -> int | None:
     """The one stride by which the flattened batch axes advance, if there is one."""
     axes = [(n, s) for n, s in zip(extents, strides, strict=True) if n != 1]
     if not axes:

@@ -23,18 +23,15 @@ from lowering.plan.kernel import (
 from lowering.plan.nest_analysis import loads
 from lowering.planning import materialize as group
 from lowering.planning.context import Context
-from lowering.planning.control import control
-from lowering.planning.effects import effect
-from lowering.planning.matmul import matrix_product
 from lowering.planning.stage import Block, KernelStage, Stage, space_index, stage_reads
 from tracegraph.ir import scalar
 from tracegraph.ir.op import (
     Combiner,
-    Contraction,
     Control,
     Effect,
     Elementwise,
     Indexed,
+    Library,
     Reduction,
     Scan,
     Scatter,
@@ -220,6 +217,12 @@ class RegionBuilder:
         self.block.owned.add(buffer)
         return buffer
 
+    def result(self, eqn: Eqn) -> Buffer:
+        """A new scratch buffer for the only result of an equation."""
+        (out,) = eqn.outputs
+        self.bindings[out] = buffer = self.scratch(out.type)
+        return buffer
+
     def emit(self, nest: Nest) -> None:
         """Append a kernel of one nest, unless it has no points."""
         if all(nest.space):
@@ -286,14 +289,17 @@ class RegionBuilder:
                 self._scan(eqn, combiner)
             case Scatter():
                 self._scatter(eqn)
-            case Contraction():
-                (out,) = eqn.outputs
-                self.bindings[out] = buffer = self.scratch(out.type)
-                matrix_product(self, eqn, buffer)
-            case Control():
-                control(self, eqn)
-            case Effect():
-                effect(self, eqn)
+            case Library() | Control() | Effect():
+                self._by_rule(eqn)
+
+    def _by_rule(self, eqn: Eqn) -> None:
+        rule = self.context.rules.get(eqn.op.name)
+        if rule is None:
+            raise NotImplementedError(
+                f"no planning rule for the op {eqn.op.name!r}, whose form is "
+                f"{type(eqn.op.form).__name__}: add one to lowering.planning.rules.RULES"
+            )
+        rule(self, eqn)
 
     def _scan(self, eqn: Eqn, combiner: Combiner) -> None:
         (out,) = eqn.outputs

@@ -27,7 +27,7 @@ from lowering.plan.graph_edit import EMPTY, single, splice
 from lowering.plan.kernel import Kernel, MapNest, Nest, Predicate, Store
 from lowering.plan.nest_analysis import nest_reads, nest_stores
 from lowering.plan.nest_rewriting import rename_in_nest
-from lowering.plan.nodes import Graph, KernelNode, LibraryNode, Node
+from lowering.plan.nodes import Graph, KernelNode, Node
 from lowering.planning.stage import space_index
 from lowering.scheduling.predication import with_nests
 from tracegraph.ir.scalar import Load
@@ -129,9 +129,9 @@ def rotation_of(
     moves = _moves(body, local)
     if not moves:
         return Rotation(body, {})
-    calls = [node for node in body.nodes if isinstance(node, LibraryNode)]
+    calls = [node for node in body.nodes if node.if_skipped == "runs"]
     called = {b for node in calls for b in node.accessed_buffers}
-    made = {node.target.buffer for node in calls}
+    made = {b for node in calls for b in node.writes}
     crowded = _crowded(body, offsets)
     following: dict[Buffer, Buffer] = {}
     sources = {target: source for target, (source, _) in moves.items()}

@@ -13,12 +13,7 @@ from operator import add
 from statistics import fmean
 from typing import Literal, NamedTuple, Protocol
 
-from lowering.plan.nodes import (
-    ConditionalNode,
-    Graph,
-    Node,
-    WhileNode,
-)
+from lowering.plan.nodes import ConditionalNode, Graph, Node, WhileNode
 from lowering.plan.rounding import ceil_div
 from lowering.scheduling.device_costs import Costs, bound, skipped, work
 
@@ -154,19 +149,15 @@ Graphs that are the same for several numbers of steps are best the same object: 
 """
 
 
-PRODUCT_LEAVES = "a product leaves its body"
-"""Why a loop makes no steps past its end: a product cannot be skipped."""
-
-
 def loop_obstacle(loop: WhileNode) -> str | None:
     """Why the body of a loop cannot be copied, None if it can."""
     return _body_obstacle(loop.body.nodes)
 
 
 def decide_loop(
-    loop: WhileNode, costs: Costs, asked: Asked, counted: bool, iteration: Iteration
+    loop: WhileNode, costs: Costs, asked: Asked, leaving: str | None, iteration: Iteration
 ) -> Decision:
-    """How a loop runs that has no obstacle; `counted` if it must make no step past the end."""
+    """How a loop runs that has no obstacle; `leaving`: why it must make no step past the end."""
     if asked.schedule == "conditional":
         return Decision("conditional", asked.why)
     known = loop.construct.steps if loop.construct else None
@@ -180,14 +171,14 @@ def decide_loop(
     options = [
         (_time(costs, weigh, iteration, steps, factor, known is not None), -factor)
         for factor in _factors(iteration, known)
-        if not counted or _unrolled(factor, known, "").counted
+        if leaving is None or _unrolled(factor, known, "").counted
     ]
     if asked.schedule == "unrolled":
         factor = -min(options)[1] if options else 2
         return _unrolled(factor, known, asked.why)
     if not options or min(options)[0] > as_node * (1 - LEAST_GAIN):
-        if counted:
-            return Decision("conditional", PRODUCT_LEAVES if costs.trip else None)
+        if leaving is not None:
+            return Decision("conditional", leaving if costs.trip else None)
         return Decision("conditional", "its body takes longer" if costs.trip else None)
     time, factor = min(options)
     gain = (as_node - time) / max(steps, 1)

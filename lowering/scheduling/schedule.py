@@ -21,21 +21,12 @@ from lowering.plan.buffer import Buffer
 from lowering.plan.construct import Construct, Inlined, Part
 from lowering.plan.graph_edit import EMPTY, parallel, single, splice
 from lowering.plan.kernel import Predicate, SetCondition
-from lowering.plan.nodes import (
-    ConditionalNode,
-    Graph,
-    LibraryNode,
-    Node,
-    SwitchNode,
-    WhileNode,
-    walk,
-)
+from lowering.plan.nodes import ConditionalNode, Graph, Node, SwitchNode, WhileNode, walk
 from lowering.plan.plan import Plan
 from lowering.plan.rounding import round_up
 from lowering.scheduling.buffer_rotation import Rotation, rotation_of
 from lowering.scheduling.cost_model import (
     NOTHING,
-    PRODUCT_LEAVES,
     Asked,
     Decision,
     branch_obstacle,
@@ -159,11 +150,11 @@ class _Scheduling:
         asked = _asked(node.construct, self._choices.loops, self._choices.unroll)
         if obstacle is not None:
             return single(self._hindered(node, obstacle, asked))
-        counted = self._products_leave(node.body, old.body)
+        leaving = self._leaving(node.body, old.body)
         iteration = self._iterations(node, old.body)
-        decision = decide_loop(node, self._costs, asked, counted, iteration)
-        if decision.kind == "unrolled" and counted and not decision.counted:
-            return single(self._hindered(node, PRODUCT_LEAVES, asked))
+        decision = decide_loop(node, self._costs, asked, leaving, iteration)
+        if decision.kind == "unrolled" and leaving is not None and not decision.counted:
+            return single(self._hindered(node, leaving, asked))
         if decision.kind == "conditional":
             return single(_explained(node, decision))
         if decision.steps == 0:
@@ -182,14 +173,18 @@ class _Scheduling:
             body = predicated_copies(steps, flags, place)
         return single(_explained(replace(node, body=body), decision))
 
-    def _products_leave(self, body: Graph, old: Graph) -> bool:
-        """Whether something outside of a body sees what its products write.
+    def _leaving(self, body: Graph, old: Graph) -> str | None:
+        """Why a loop must make no step past its end: a call whose results are read outside.
 
-        Inner loops may have gone from the body, and left theirs; what is counted is the `old` one.
+        Inner loops may have gone from the body, and left their calls in it; users are counted in
+        the `old` one.
         """
-        targets = [node.target.buffer for node in body.nodes if isinstance(node, LibraryNode)]
-        inside = self._inside(old) if targets else {}
-        return any(b.space != "scratch" or self._users[b] > inside[b] for b in targets)
+        calls = [node for node in body.nodes if node.if_skipped == "runs"]
+        inside = self._inside(old) if calls else {}
+        for node in calls:
+            if any(b.space != "scratch" or self._users[b] > inside[b] for b in node.writes):
+                return f"{node.noun} leaves its body"
+        return None
 
     def _iterations(self, node: WhileNode, old: Graph) -> Callable[[int, bool], Steps]:
         """What iterations of a loop are made of, by their steps, and whether some may be skipped.
@@ -200,7 +195,7 @@ class _Scheduling:
         users = self._users
         inside = self._inside(old).items()
         local = {b for b, n in inside if b.space == "scratch" and n == users[b]}
-        called = any(isinstance(each, LibraryNode) for each in node.body.nodes)
+        called = any(each.if_skipped == "runs" for each in node.body.nodes)
         rotations: dict[bool, Rotation] = {}
         steps: dict[bool, Steps] = {}
         reached: dict[tuple[int, bool], Steps] = {}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lowering.cuda.interface import Launch, SharedWords
+from lowering.cuda.interface import Gemm, Launch, SharedWords
 from lowering.plan.owners import SlotTable
 
 if TYPE_CHECKING:
@@ -182,3 +182,24 @@ class RecordedEvent:
     def __call__(self) -> bool:
         """Whether the stream is done with its loops, and with what it waits for."""
         return not (self.was_busy and self.driver.busy) and all(event() for event in self.before)
+
+
+class RecordedLibrary:
+    """Stands for a library's handle: the calls of its methods are recorded with the arguments."""
+
+    def __init__(self, kind: Any, record: Callable[[str, tuple[Any, ...]], None]) -> None:
+        self._kind, self._record = kind, record
+
+    def use_workspace(self, pointer: int, nbytes: int) -> None:
+        """Recorded."""
+        self._record("use_workspace", (pointer, nbytes))
+
+    def __getattr__(self, operation: str) -> Callable[..., None]:
+        if not hasattr(self._kind, operation):
+            raise AttributeError(operation)
+
+        def call(*arguments: Any) -> None:
+            sizes = [(a.m, a.n, a.k) if isinstance(a, Gemm) else (a,) for a in arguments]
+            self._record(operation, tuple(each for size in sizes for each in size))
+
+        return call

@@ -20,9 +20,9 @@ from lowering.cuda.graph.capture_lock import CaptureLock
 from lowering.cuda.interface import (
     Event,
     ForeignArray,
-    Gemm,
     GraphMemory,
     Launch,
+    Library,
     ThreadState,
 )
 from lowering.errors import ClosedGraphError, NestedCaptureError
@@ -36,6 +36,7 @@ from lowering.testing.recorded_objects import (
     RecordedGraph,
     RecordedGraphMemory,
     RecordedHostMemory,
+    RecordedLibrary,
     RecordedMemory,
     RecordedNode,
     RecordedStream,
@@ -92,7 +93,8 @@ class RecordingDriver:
         self._addresses = itertools.count(1)
         self._handles = itertools.count(100)
         self._conditions = itertools.count(1000)
-        self._captured: list[Gemm] | None = None
+        self._captured: list[str] | None = None
+        self._libraries: dict[Callable[[int], Library], RecordedLibrary] = {}
         self._kept_for_graphs: dict[int, int] = {}  # by stream
 
     def _log(self, operation: str, *detail: Any) -> int:
@@ -319,7 +321,7 @@ class RecordingDriver:
             raise NestedCaptureError
         self._log("begin_capture")
         self.open_captures += 1
-        captured: list[Gemm] = []
+        captured: list[str] = []
         self._captured = captured
         try:
             issue()
@@ -327,26 +329,21 @@ class RecordingDriver:
             self._captured = None
             self.open_captures -= 1
         self._log("end_capture")
-        nodes = tuple(
-            RecordedNode("library", f"gemm {g.m}x{g.n}x{g.k}", tuple(dependencies))
-            for g in captured
-        )
+        nodes = tuple(RecordedNode("library", name, tuple(dependencies)) for name in captured)
         graph.nodes.extend(nodes)
         return nodes, self._library_kinds
 
-    def library(self) -> RecordingDriver:
-        """The driver records the products, too."""
-        return self
+    def library(self, kind: Callable[[int], Library]) -> RecordedLibrary:
+        """A handle that records the calls of any library."""
+        if kind not in self._libraries:
+            self._libraries[kind] = RecordedLibrary(kind, self._call_library)
+        return self._libraries[kind]
 
-    def use_workspace(self, pointer: int, nbytes: int) -> None:
-        """Logged."""
-        self._log("use_workspace", pointer, nbytes)
-
-    def multiply(self, gemm: Gemm) -> None:
+    def _call_library(self, operation: str, detail: tuple[Any, ...]) -> None:
         """Captured, or logged as a warm-up."""
-        self._log("multiply", gemm.m, gemm.n, gemm.k)
-        if self._captured is not None:
-            self._captured.append(gemm)
+        self._log(operation, *detail)
+        if self._captured is not None and operation != "use_workspace":
+            self._captured.append(str(Call(operation, detail)))
 
     def synchronize_capture_stream(self) -> None:
         """Logged."""

@@ -22,12 +22,12 @@ from lowering.codegen import Unit, unit_source
 from lowering.cuda.effects.effects import connect
 from lowering.cuda.streams.timeline import Timeline
 from lowering.plan.buffer import Buffer
+from lowering.plan.library_call import StridedArray
 from lowering.plan.nodes import (
     Graph,
     IfElseNode,
     KernelNode,
     LibraryNode,
-    MatrixOperand,
     MemcpyNode,
     Node,
     SwitchNode,
@@ -165,7 +165,7 @@ class _Run:
                 to = self.memory.view(target).reshape(-1).view(np.uint8)
                 to[...] = self.memory.view(source).reshape(-1).view(np.uint8)
             case LibraryNode():
-                self.multiply(node)
+                node.call.run_host(*map(self.array, node.call.operands))
             case IfElseNode(condition=condition, then=then, otherwise=otherwise):
                 self.graph(then if self.emulator.conditions[condition] else otherwise)
             case SwitchNode(condition=condition, branches=branches):
@@ -181,18 +181,10 @@ class _Run:
             case _:
                 raise AssertionError(f"a {type(node).__name__} cannot be emulated")
 
-    def multiply(self, node: LibraryNode) -> None:
-        left = self.matrices(node.left, node.batch, node.m, node.k)
-        right = self.matrices(node.right, node.batch, node.k, node.n)
-        target = self.matrices(node.target, node.batch, node.m, node.n)
-        wide = np.float32 if target.itemsize == 2 else target.dtype
-        target[...] = left.astype(wide) @ right.astype(wide)
-
-    def matrices(self, operand: MatrixOperand, *shape: int) -> np.ndarray[Any, Any]:
-        flat = self.memory.view(operand.buffer).reshape(-1)[operand.offset :]
-        steps = (operand.batch_stride, operand.row_stride, operand.column_stride)
-        strides = tuple(step * flat.itemsize for step in steps)
-        return np.lib.stride_tricks.as_strided(flat, shape, strides)
+    def array(self, array: StridedArray) -> np.ndarray[Any, Any]:
+        flat = self.memory.view(array.buffer).reshape(-1)[array.offset :]
+        strides = tuple(stride * flat.itemsize for stride in array.strides)
+        return np.lib.stride_tricks.as_strided(flat, array.shape, strides)
 
 
 def _sequence(graph: Graph, order: Random | None) -> list[int]:

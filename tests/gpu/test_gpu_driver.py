@@ -171,10 +171,11 @@ def test_an_exception_while_capturing_leaves_no_capture_open(device, fill, raise
 
 
 def test_a_product_is_captured_behind_its_dependencies(device, fill):
+    from lowering.cuda.graph.cublas import Cublas
     from lowering.cuda.interface import Gemm
     from lowering.plan.owners import SlotTable
 
-    driver, library, slots = device.driver, device.driver.library(), SlotTable()
+    driver, library, slots = device.driver, device.driver.library(Cublas), SlotTable()
     memory, workspace = driver.allocate(3 * 256), driver.allocate(32 << 20)
     slots.retain(memory, workspace)
     a, b, c = (memory.pointer + 256 * i for i in range(3))

@@ -15,12 +15,12 @@ from lowering.plan.kernel import (
     SetCondition,
     Store,
 )
+from lowering.plan.matrix_product import MatrixOperand, MatrixProduct
 from lowering.plan.nodes import (
     Graph,
     IfElseNode,
     KernelNode,
     LibraryNode,
-    MatrixOperand,
     MemcpyNode,
     SwitchNode,
     WhileNode,
@@ -152,7 +152,7 @@ def products():
 
     def matmul(target, left, right):
         operands = [MatrixOperand(b, 0, 64, 8, 1) for b in (left, right, target)]
-        return LibraryNode(1, 8, 8, 8, *operands, LINE)
+        return LibraryNode(MatrixProduct(1, 8, 8, 8, *operands), LINE)
 
     body = Graph(
         (matmul(r, a, a), condition_kernel(0, n, "again")),

@@ -104,8 +104,8 @@ class Scatter:
 
 
 @dataclass(frozen=True, slots=True)
-class Contraction:
-    """A batched matrix product: (batch…, m, k) by (batch…, k, n), for lowering to a library."""
+class Library:
+    """An op that a library computes, such as a matrix product: lowering has a rule for its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ class Effect:
     """An op that does something besides computing: (token, *values) -> token, treated by name."""
 
 
-Form = Elementwise | Indexed | Reduction | Scan | Scatter | Contraction | Control | Effect
+Form = Elementwise | Indexed | Reduction | Scan | Scatter | Library | Control | Effect
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from itertools import chain, compress
 from operator import ne
 from typing import Any
 
-from lowering.cuda.graph.emit import Users
+from lowering.cuda.graph.emission import Users
 from lowering.cuda.interface import KernelNodeHandle
 from lowering.plan.buffer import Buffer
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from lowering.codegen import Unit, unit_source
 from lowering.cuda.device import OpenDevice
-from lowering.cuda.graph.copies import COPY_SOURCE
+from lowering.cuda.graph.emit import EMITTERS
 from lowering.cuda.graph.host_driven import STORED_CONDITIONS
 from lowering.cuda.graph.placement import Constants, upload
 from lowering.cuda.graph.pointer_table import table_source
@@ -17,7 +17,7 @@ from lowering.cuda.memory.pool import interned, size_class
 from lowering.legalization.features import Features, probed
 from lowering.legalization.legalize import legalize, needed_features
 from lowering.plan.buffer import Buffer
-from lowering.plan.nodes import MemcpyNode, WhileNode, walk
+from lowering.plan.nodes import WhileNode, walk
 from lowering.plan.plan import Plan
 from tracegraph.ir.types import ArrayType
 
@@ -85,18 +85,19 @@ class CompiledPlan:
 def small_inputs(plan: Plan, unit: Unit) -> dict[Buffer, ValueSlot]:
     """The inputs that may be passed by value, among those that some kernel reads."""
     read = {buffer for code in unit.kernels.values() for buffer in code.buffers}
-    read |= {node.source_buffer for node in walk(plan.graph) if isinstance(node, MemcpyNode)}
+    others = (node for node in walk(plan.graph) if node not in unit.kernels)
+    read = read.union(*(node.reads for node in others))
     # what outputs are written over is in device memory in any case
     return value_slots([b for b in plan.inputs if b in read and b not in plan.outputs])
 
 
 def plan_source(plan: Plan, unit: Unit) -> str:
     """All CUDA C++ that a Plan needs, as one unit."""
-    copies = any(isinstance(node, MemcpyNode) for node in walk(plan.graph))
+    kinds = dict.fromkeys(type(node) for node in walk(plan.graph))
     parts = (
         unit.source,
         load_source(list(small_inputs(plan, unit).values())),
         table_source(plan.indirect),
-        COPY_SOURCE if copies else "",
+        *(EMITTERS[kind].source for kind in kinds),
     )
     return "\n".join(part for part in parts if part)

@@ -1,4 +1,4 @@
-"""Matrix products: a LibraryNode as a cuBLAS call.
+"""Matrix products as cuBLAS calls.
 
 cuBLAS is column-major. A row-major C = A B is, read column-major, Cᵀ = Bᵀ Aᵀ; so the operands swap
 places, and an operand whose columns are contiguous in a row needs no transposition.
@@ -13,42 +13,48 @@ import numpy as np
 
 from lowering.cuda.interface import Gemm
 from lowering.plan.buffer import Buffer
-from lowering.plan.nodes import LibraryNode, MatrixOperand
+from lowering.plan.matrix_product import MatrixOperand, MatrixProduct
 from tracegraph.dtypes import bfloat16
 
 WORKSPACE_BYTES = 32 << 20
 """What NVIDIA recommends for Hopper; with less, cuBLAS may choose slower kernels."""
 
 
-def gemm_of(node: LibraryNode, address: Callable[[Buffer], int]) -> Gemm:
-    """The column-major product that `node` asks for.
+def product(call: MatrixProduct, address: Callable[[Buffer], int]) -> Callable[[Cublas], None]:
+    """What issues a product."""
+    gemm = gemm_of(call, address)
+    return lambda library: library.multiply(gemm)
+
+
+def gemm_of(call: MatrixProduct, address: Callable[[Buffer], int]) -> Gemm:
+    """The column-major product that `call` asks for.
 
     Raises:
         ValueError: an operand has no unit stride or overlapping rows; the target is not row-major.
     """
-    left_transposed, left_leading = _layout(node.left, node.m, node.k)
-    right_transposed, right_leading = _layout(node.right, node.k, node.n)
-    target_transposed, target_leading = _layout(node.target, node.m, node.n)
+    left_transposed, left_leading = _layout(call.left, call.m, call.k)
+    right_transposed, right_leading = _layout(call.right, call.k, call.n)
+    target_transposed, target_leading = _layout(call.target, call.m, call.n)
     if target_transposed:
-        raise ValueError(f"the product's target {node.target.buffer} must be row-major")
-    dtype = node.target.buffer.type.dtype
+        raise ValueError(f"the product's target {call.target.buffer} must be row-major")
+    dtype = call.target.buffer.type.dtype
     return Gemm(
         dtype=dtype,
         transpose_a=right_transposed,
         transpose_b=left_transposed,
-        m=node.n,
-        n=node.m,
-        k=node.k,
-        a=_first(node.right, address),
+        m=call.n,
+        n=call.m,
+        k=call.k,
+        a=_first(call.right, address),
         lda=right_leading,
-        stride_a=node.right.batch_stride,
-        b=_first(node.left, address),
+        stride_a=call.right.batch_stride,
+        b=_first(call.left, address),
         ldb=left_leading,
-        stride_b=node.left.batch_stride,
-        c=_first(node.target, address),
+        stride_b=call.left.batch_stride,
+        c=_first(call.target, address),
         ldc=target_leading,
-        stride_c=node.target.batch_stride,
-        batch=node.batch,
+        stride_c=call.target.batch_stride,
+        batch=call.batch,
     )
 
 

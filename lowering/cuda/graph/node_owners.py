@@ -16,7 +16,6 @@ from lowering.codegen.parameters import (
 )
 from lowering.cuda.effects.mailbox import WORD
 from lowering.cuda.effects.print_ring import ring_bytes
-from lowering.cuda.graph.cublas import WORKSPACE_BYTES
 from lowering.cuda.graph.pointer_table import table_bytes
 from lowering.cuda.interface import HostAllocation
 from lowering.plan.buffer import Buffer
@@ -67,12 +66,12 @@ class NodeOwners:
         inside = [node for node in self.plan.graph.nodes if node.bodies]
         return NodeSlots("kernel", name, lines_of([s for n in inside for s in n.sources]), slots)
 
-    def library(self, node: LibraryNode) -> NodeSlots:
-        """The slots of a captured product."""
+    def library(self, node: LibraryNode, workspace_bytes: int) -> NodeSlots:
+        """The slots of a captured call, which uses a workspace of that size."""
         slots = [Slot("library handle", 0)]
-        if not self.plan.per_launch:
-            slots.append(Slot("library workspace", WORKSPACE_BYTES))
-        slots += self._memory([operand.buffer for operand in node.operands])
+        if workspace_bytes and not self.plan.per_launch:
+            slots.append(Slot("library workspace", workspace_bytes))
+        slots += self._memory([operand.buffer for operand in node.call.operands])
         return NodeSlots(node.kind, node.name, lines_of(node.sources), tuple(slots))
 
     def conditional(self, kind: str, node: Node) -> NodeSlots:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +11,8 @@ import numpy as np
 from lowering.allocation.assign import ALIGNMENT
 from lowering.codegen import Unit
 from lowering.cuda.device import OpenDevice
-from lowering.cuda.graph.cublas import WORKSPACE_BYTES
 from lowering.cuda.graph.definition import Definition
+from lowering.cuda.graph.library_calls import library_nodes, outside, workspace_bytes
 from lowering.cuda.graph.node_owners import allocation
 from lowering.cuda.graph.pointer_table import table_bytes
 from lowering.cuda.graph.small_inputs import ValueSlot, slots_bytes
@@ -20,7 +20,7 @@ from lowering.cuda.interface import Allocation, Event, GraphMemory
 from lowering.cuda.memory.pool import PooledMemory
 from lowering.cuda.streams.stream_state import StreamState
 from lowering.plan.buffer import Buffer
-from lowering.plan.nodes import LibraryNode, Node, walk
+from lowering.plan.nodes import Node
 from lowering.plan.plan import Plan
 from lowering.plan.rounding import round_up
 
@@ -107,9 +107,8 @@ def place(
         if code.workspace_bytes:
             workspaces[node], size = size, size + round_up(code.workspace_bytes, ALIGNMENT)
 
-    products = [node for node in walk(plan.graph) if isinstance(node, LibraryNode)]
     library_offset = round_up(plan.arena_bytes, ALIGNMENT)
-    arena_bytes = library_offset + (WORKSPACE_BYTES if products else 0)
+    arena_bytes = library_offset + workspace_bytes(plan)
     arena = scratch = None
     if arena_bytes and plan.per_launch:
         scratch = definition.add_memory(graph, arena_bytes, allocation(arena_bytes))
@@ -139,24 +138,14 @@ def place(
             "scratch": arena_bytes,
             "constants": sum(p.nbytes for p in (memory, constants.memory) if p is not None),
         },
-        warm_up=_warm_up(plan, products, stream),
+        warm_up=_warm_up(plan, stream),
     )
 
 
-def outside(plan: Plan, node: LibraryNode) -> list[Buffer]:
-    """The buffers of a product that it must not access at their addresses outside the graph.
-
-    Another thread may launch meanwhile; and scratch that launches allocate exists only in them.
-    """
-    read = (node.left.buffer, node.right.buffer) if plan.per_launch else ()
-    return [node.target.buffer, *(buffer for buffer in read if buffer.space == "scratch")]
-
-
-def _warm_up(
-    plan: Plan, products: Sequence[LibraryNode], stream: StreamState
-) -> PooledMemory | None:
-    """Memory for the warm-up of products, with the first graph: that of the default stream."""
-    if not products or not stream.is_default:
+def _warm_up(plan: Plan, stream: StreamState) -> PooledMemory | None:
+    """Memory for the warm-up of library calls, with the graph of the default stream."""
+    nodes = library_nodes(plan)
+    if not nodes or not stream.is_default:
         return None
-    most = max(buffer.type.nbytes for node in products for buffer in outside(plan, node))
-    return stream.pool.take(WORKSPACE_BYTES + most)
+    most = max(buffer.type.nbytes for node in nodes for buffer in outside(plan, node))
+    return stream.pool.take(workspace_bytes(plan) + most)

@@ -16,13 +16,7 @@ from lowering.host.numpy_calls import yields
 from lowering.host.result_pool import is_lent
 from lowering.host.tuning.passes import Schedule
 from lowering.plan.buffer import Buffer
-from lowering.plan.nodes import (
-    Graph,
-    IfElseNode,
-    KernelNode,
-    SwitchNode,
-    walk,
-)
+from lowering.plan.nodes import Graph, IfElseNode, KernelNode, SwitchNode, walk
 from lowering.plan.plan import Plan
 
 

@@ -132,7 +132,7 @@ def test_library_calls_keep_their_fixed_memory() -> None:
     assert plan.aliases == {0: 1}
     products = [node for node in walk(plan.graph) if isinstance(node, LibraryNode)]
     for node in products:
-        for operand in (node.left, node.right, node.target):
+        for operand in node.call.operands:
             assert operand.buffer.space == "scratch"
 
 

@@ -16,7 +16,7 @@ from hand_made_plans import (
 import lowering
 import tracegraph
 from lowering.backends.host import HostBackend
-from lowering.cuda.graph.cublas import WORKSPACE_BYTES
+from lowering.cuda.graph.cublas import WORKSPACE_BYTES, Cublas
 from lowering.cuda.memory.graph_memory import GRANULE
 from lowering.cuda.streams.owned_stream import OwnedStream
 from lowering.host import arena
@@ -66,7 +66,8 @@ def test_kernels_point_into_the_memory_that_the_launch_has():
 def test_products_that_run_before_the_first_launch_touch_no_scratch():
     backend = RecordingBackend()
     driver, run = backend.device.driver, []
-    driver.multiply, multiply = lambda gemm: run.append(gemm) or multiply(gemm), driver.multiply
+    library = driver.library(Cublas)
+    library.multiply, multiply = lambda gemm: run.append(gemm) or multiply(gemm), library.multiply
     driver.add_memory, add = lambda *args: run.append(add(*args)) or run[-1], driver.add_memory
     backend.compile(products_per_launch())
     memory, *gemms = run

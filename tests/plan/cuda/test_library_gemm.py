@@ -9,7 +9,8 @@ import lowering.planning.matmul
 import tracegraph
 from lowering.cuda.graph.cublas import gemm_of
 from lowering.plan.buffer import Buffer
-from lowering.plan.nodes import KernelNode, LibraryNode, MatrixOperand
+from lowering.plan.matrix_product import MatrixOperand, MatrixProduct
+from lowering.plan.nodes import KernelNode, LibraryNode
 from tracegraph.dtypes import bfloat16
 from tracegraph.ir.types import ArrayType
 
@@ -59,7 +60,7 @@ def test_a_row_major_product(left_order, right_order, extents, shared_left):
     left = MatrixOperand(buffers[0], 3, 0 if shared_left else 40, *left_strides)
     right = MatrixOperand(buffers[1], 1, 45, *right_strides)
     target = MatrixOperand(buffers[2], 2, 30, n, 1)
-    node = LibraryNode(BATCH, m, n, k, left, right, target)
+    call = MatrixProduct(BATCH, m, n, k, left, right, target)
 
     def matrices(operand, rows, columns):
         start = base[operand.buffer] // 8 + operand.offset
@@ -70,7 +71,7 @@ def test_a_row_major_product(left_order, right_order, extents, shared_left):
         )
 
     expected = matrices(left, m, k) @ matrices(right, k, n)
-    run(gemm_of(node, base.__getitem__), memory, 8)
+    run(gemm_of(call, base.__getitem__), memory, 8)
     np.testing.assert_allclose(matrices(target, m, n), expected, rtol=1e-12)
 
 
@@ -79,13 +80,13 @@ def test_an_operand_without_a_unit_stride_is_refused():
     good = [MatrixOperand(b, 0, 0, 4, 1) for b in buffers]
     bad = MatrixOperand(buffers[0], 0, 0, 8, 2)
     with pytest.raises(ValueError, match=r"scratch\[0\].*\(8, 2\)"):
-        gemm_of(LibraryNode(1, 4, 4, 4, bad, good[1], good[2]), lambda b: 0)
+        gemm_of(MatrixProduct(1, 4, 4, 4, bad, good[1], good[2]), lambda b: 0)
     column_major_target = MatrixOperand(buffers[2], 0, 0, 1, 4)
     with pytest.raises(ValueError, match="row-major"):
-        gemm_of(LibraryNode(1, 4, 4, 4, good[0], good[1], column_major_target), lambda b: 0)
+        gemm_of(MatrixProduct(1, 4, 4, 4, good[0], good[1], column_major_target), lambda b: 0)
     broadcast = MatrixOperand(buffers[1], 0, 0, 0, 1)
     with pytest.raises(ValueError, match=r"\(0, 1\)"):
-        gemm_of(LibraryNode(1, 4, 4, 4, good[0], broadcast, good[2]), lambda b: 0)
+        gemm_of(MatrixProduct(1, 4, 4, 4, good[0], broadcast, good[2]), lambda b: 0)
 
 
 def matmul(x, y):

@@ -18,6 +18,7 @@ from hand_made_plans import (
 )
 
 import tracegraph
+from lowering.cuda.graph.cublas import Cublas
 from lowering.cuda.streams.shutdown import shut_down
 from lowering.plan.buffer import Buffer
 from lowering.plan.owners import Slot
@@ -164,7 +165,7 @@ def test_products_keep_the_library_and_its_workspace():
         assert whats == ["library handle", "library workspace", "arena"]
         assert "model.py:7" in node.lines
     (made,) = driver.live_executables
-    assert driver.library() in made.slots
+    assert driver.library(Cublas) in made.slots
 
 
 def test_what_kernels_tell_the_host_is_kept():

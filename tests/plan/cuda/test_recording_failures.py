@@ -20,9 +20,9 @@ class EveryCall(RecordingDriver):
         self._log("kernel", name)
         return super().kernel(module, name)
 
-    def library(self):
+    def library(self, kind):
         self._log("library")
-        return super().library()
+        return super().library(kind)
 
 
 def calls_of_a_build(make):

@@ -22,7 +22,8 @@ from lowering.plan.kernel import (
     ScatterNest,
     Store,
 )
-from lowering.plan.nodes import Graph, KernelNode, LibraryNode, MatrixOperand, MemcpyNode
+from lowering.plan.matrix_product import MatrixOperand, MatrixProduct
+from lowering.plan.nodes import Graph, KernelNode, LibraryNode, MemcpyNode
 from lowering.plan.plan import Plan
 from tracegraph.ir.combiners import ADD, MAXIMUM, MULTIPLY
 from tracegraph.ir.op import get
@@ -431,8 +432,10 @@ def test_products_of_strided_batches_and_copies():
     copy = buffer("scratch", 0, 24)
     left = MatrixOperand(source, 0, 12, 4, 1)
     right = MatrixOperand(copy, 0, 12, 1, 4)
-    product = LibraryNode(2, 3, 3, 4, left, right, MatrixOperand(out, 0, 9, 3, 1))
-    (found,) = run([MemcpyNode(copy, source), product], (source,), (out,), [x], (copy,))
+    product = MatrixProduct(2, 3, 3, 4, left, right, MatrixOperand(out, 0, 9, 3, 1))
+    (found,) = run(
+        [MemcpyNode(copy, source), LibraryNode(product)], (source,), (out,), [x], (copy,)
+    )
     np.testing.assert_array_equal(found, x @ x.transpose(0, 2, 1))
 
 
@@ -441,7 +444,7 @@ def test_products_of_short_floats_are_rounded_once(dtype):
     x = np.linspace(0.0, 1.0, 64).reshape(8, 8).astype(dtype)
     source, out = buffer("input", 0, 8, 8, dtype=dtype), buffer("output", 0, 8, 8, dtype=dtype)
     operand = MatrixOperand(source, 0, 64, 8, 1)
-    node = LibraryNode(1, 8, 8, 8, operand, operand, MatrixOperand(out, 0, 64, 8, 1))
-    (found,) = run([node], (source,), (out,), [x])
+    node = MatrixProduct(1, 8, 8, 8, operand, operand, MatrixOperand(out, 0, 64, 8, 1))
+    (found,) = run([LibraryNode(node)], (source,), (out,), [x])
     wide = x.astype(np.float32)
     np.testing.assert_array_equal(found, (wide @ wide).astype(dtype))

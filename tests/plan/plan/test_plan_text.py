@@ -17,12 +17,12 @@ from lowering.plan.kernel import (
     Store,
 )
 from lowering.plan.kernel_text import MAX_NESTING, expr_text, kernel_text
+from lowering.plan.matrix_product import MatrixOperand, MatrixProduct
 from lowering.plan.nodes import (
     Graph,
     IfElseNode,
     KernelNode,
     LibraryNode,
-    MatrixOperand,
     MemcpyNode,
     SwitchNode,
     WhileNode,
@@ -155,7 +155,7 @@ def test_plan_with_every_kind_of_node():
     matrix = MatrixOperand(X, 2, 0, 6, 1)
     nodes = (
         copy(A, X, "c_0"),
-        LibraryNode(1, 2, 2, 2, matrix, matrix, MatrixOperand(A, 0, 0, 2, 1)),
+        LibraryNode(MatrixProduct(1, 2, 2, 2, matrix, matrix, MatrixOperand(A, 0, 0, 2, 1))),
         IfElseNode(0, body, empty, (Source("model.py", 9, "step"),)),
         SwitchNode(1, (empty, Graph((MemcpyNode(Y, A),), frozenset()))),
         WhileNode(2, body),

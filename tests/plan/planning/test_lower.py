@@ -12,6 +12,7 @@ import tracegraph
 from lowering.backends import cuda, host
 from lowering.fusion.pointwise import MAX_EXPRESSIONS
 from lowering.plan.kernel import MapNest, ReduceNest, RowNest, ScatterNest
+from lowering.plan.matrix_product import MatrixProduct
 from lowering.plan.nest_analysis import nest_reads, nest_size, nest_writes
 from lowering.plan.nodes import KernelNode, LibraryNode, WhileNode, walk
 from lowering.plan.plan import Plan
@@ -480,9 +481,11 @@ def test_library_operands_are_read_in_place_through_views_of_scratch():
 
     plan = plan_of(product, ArrayType(F64, (6, 4)), ArrayType(F64, (6, 3)), device="cuda")
     (node,) = [n for n in plan.graph.nodes if isinstance(n, LibraryNode)]
-    assert (node.m, node.n, node.k) == (4, 3, 6)
-    assert (node.left.row_stride, node.left.column_stride) == (1, 4)
-    assert {b.buffer.space for b in (node.left, node.right)} == {"scratch"}
+    call = node.call
+    assert isinstance(call, MatrixProduct)
+    assert (call.m, call.n, call.k) == (4, 3, 6)
+    assert (call.left.row_stride, call.left.column_stride) == (1, 4)
+    assert {b.buffer.space for b in (call.left, call.right)} == {"scratch"}
 
 
 def test_an_argument_of_a_product_inside_a_loop_is_staged_once_outside():
@@ -498,7 +501,7 @@ def test_an_argument_of_a_product_inside_a_loop_is_staged_once_outside():
 def test_a_product_on_the_host_reads_its_arguments_in_place():
     plan = plan_of(lambda a, x: a.T @ x, ArrayType(F64, (6, 4)), ArrayType(F64, (6, 3)))
     (node,) = [n for n in plan.graph.nodes if isinstance(n, LibraryNode)]
-    assert [node.left.buffer, node.right.buffer] == list(plan.inputs)
+    assert [array.buffer for array in node.call.inputs] == list(plan.inputs)
 
 
 def test_small_independent_results_are_one_node():

@@ -1,0 +1,137 @@
+"""Emission: the state of a graph while the nodes of a Plan are added to it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from lowering.codegen import ConditionHandle, Parameter, TableEntry, Unit, Workspace
+from lowering.codegen.parameters import Channel, PrintSite
+from lowering.cuda.graph.capture import lines
+from lowering.cuda.graph.definition import Definition
+from lowering.cuda.graph.node_owners import NodeOwners
+from lowering.cuda.graph.placement import Placement
+from lowering.cuda.graph.small_inputs import ValueSlot
+from lowering.cuda.interface import Driver, KernelNodeHandle, Launch
+from lowering.plan.buffer import Buffer
+from lowering.plan.nodes import KernelNode, Node
+from lowering.plan.owners import NodeSlots
+
+Users = Mapping[Buffer, list[tuple[KernelNodeHandle, int]]]
+
+
+class Before(NamedTuple):
+    """What a node depends on: our kernels, by PDL edges where possible, and other nodes."""
+
+    kernels: list[Any]
+    others: list[Any]
+
+    @property
+    def nodes(self) -> list[Any]:
+        """All of them."""
+        return [*self.others, *self.kernels]
+
+
+NOTHING = Before([], [])
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A kernel parameter: its value, whether the slots own that memory, the buffer a call binds."""
+
+    value: int
+    owned: bool = False
+    bound: Buffer | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """A root node that writes what other nodes read: values of small inputs, or addresses."""
+
+    kernel: KernelNodeHandle
+    writes: frozenset[Buffer | TableEntry]
+
+
+@dataclass(slots=True)
+class Emission:
+    """A graph under construction.
+
+    `conditions` has the handle of each condition whose node is in the graphs that are open, and the
+    value that kernels get for it; `users` the kernel parameters that calls write.
+    """
+
+    unit: Unit
+    module: Any
+    driver: Driver
+    definition: Definition
+    owners: NodeOwners
+    placement: Placement
+    channels: Mapping[Channel, int]
+    values: Mapping[Buffer, ValueSlot]
+    table: Mapping[Buffer, int]
+    pdl: bool
+    roots: list[Root] = field(default_factory=list)
+    conditions: dict[int, tuple[Any, int]] = field(default_factory=dict)
+    users: defaultdict[Buffer, list[tuple[KernelNodeHandle, int]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+
+    def address(self, buffer: Buffer) -> Cell:
+        """The address of a buffer; null if only calls know it."""
+        address = self.placement.addresses.get(buffer)
+        bound = buffer if buffer.space in ("input", "output") else None
+        owned = address is not None and buffer.type.nbytes > 0  # an empty array has nothing
+        return Cell(address or 0, owned, bound)
+
+    def cell(self, node: Node, parameter: Parameter) -> Cell:
+        """What a node passes for a parameter."""
+        match parameter:
+            case Buffer():
+                return self.address(parameter)
+            case TableEntry(buffer=buffer):
+                return Cell(self.placement.table_address + self.table[buffer], True)
+            case Workspace():
+                return Cell(self.placement.workspaces[node], True)
+            case ConditionHandle(condition=condition):
+                if condition in self.conditions:
+                    stored = self.driver.stored_conditions is not None
+                    return Cell(self.conditions[condition][1], stored)
+            case _:
+                return Cell(self.channels[parameter], not isinstance(parameter, PrintSite))
+        raise ValueError(
+            f"the kernel at {lines(node)} sets condition {parameter.condition}, whose node is in a "
+            "body inside; it must be set in the graph or body that holds the node"
+        )
+
+    def add_kernel(
+        self,
+        graph: Any,
+        before: Before,
+        launch: Launch,
+        cells: Sequence[Cell],
+        slots: NodeSlots,
+    ) -> KernelNodeHandle:
+        """Add a kernel node, and note which of its parameters a call binds."""
+        handle = self.definition.add_kernel(
+            graph,
+            before.others if self.pdl else before.nodes,
+            launch,
+            [cell.value for cell in cells],
+            [cell.owned for cell in cells],
+            slots,
+            before.kernels if self.pdl else [],
+        )
+        for position, cell in enumerate(cells):
+            if cell.bound is not None:
+                self.users[cell.bound].append((handle, position))
+        return handle
+
+    def used(self, node: Node) -> frozenset[Buffer | TableEntry]:
+        """The buffers that a node and its bodies access, and entries of the table."""
+        if isinstance(node, KernelNode):
+            parameters = self.unit.kernels[node].parameters
+            return frozenset(p for p in parameters if isinstance(p, Buffer | TableEntry))
+        inside = [self.used(inner) for body in node.bodies for inner in body.nodes]
+        return node.accessed_buffers.union(*inside)

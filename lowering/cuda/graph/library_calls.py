@@ -1,0 +1,76 @@
+"""Stream capture of library calls: how each class of call becomes nodes of a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from lowering.allocation.assign import ALIGNMENT
+from lowering.cuda.graph.capture import lines
+from lowering.cuda.graph.cublas import WORKSPACE_BYTES, Cublas, product
+from lowering.cuda.interface import Library
+from lowering.plan.buffer import Buffer
+from lowering.plan.library_call import LibraryCall
+from lowering.plan.matrix_product import MatrixProduct
+from lowering.plan.nodes import LibraryNode, walk
+from lowering.plan.plan import Plan
+from lowering.plan.rounding import round_up
+
+Addresses = Callable[[Buffer], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """How a class of calls is captured.
+
+    Args:
+        library: makes the library's handle for a stream; there is one for each device.
+        issue: `issue(call, addresses)`, a function of the handle that enqueues the call on the
+            stream.
+        workspace_bytes: the scratch memory that the library is given, which calls of a graph share.
+    """
+
+    library: Callable[[int], Library]
+    issue: Callable[[Any, Addresses], Callable[[Any], None]]
+    workspace_bytes: int
+
+
+CAPTURED: dict[type[LibraryCall], Captured] = {
+    MatrixProduct: Captured(Cublas, product, WORKSPACE_BYTES),
+}
+
+
+def captured(node: LibraryNode) -> Captured:
+    """How the call of a node is captured.
+
+    Raises:
+        ValueError: its class is not in the table.
+    """
+    found = CAPTURED.get(type(node.call))
+    if found is None:
+        raise ValueError(
+            f"{node.call.noun} at {lines(node)} cannot be captured: add "
+            f"{type(node.call).__name__} to lowering.cuda.graph.library_calls.CAPTURED"
+        )
+    return found
+
+
+def library_nodes(plan: Plan) -> list[LibraryNode]:
+    """The nodes of a Plan that are captured, those of bodies included."""
+    return [node for node in walk(plan.graph) if isinstance(node, LibraryNode)]
+
+
+def workspace_bytes(plan: Plan) -> int:
+    """The workspace that the library calls of a Plan share."""
+    most = max((captured(node).workspace_bytes for node in library_nodes(plan)), default=0)
+    return round_up(most, ALIGNMENT)
+
+
+def outside(plan: Plan, node: LibraryNode) -> list[Buffer]:
+    """The buffers of a call that it must not access at their addresses outside the graph.
+
+    Another thread may launch meanwhile; and scratch that launches allocate exists only in them.
+    """
+    reads = [b for b in node.reads if b.space == "scratch"] if plan.per_launch else []
+    return [*node.writes, *reads]

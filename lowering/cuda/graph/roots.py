@@ -1,0 +1,48 @@
+"""Root nodes, which other nodes read from: values of small inputs, and the table of addresses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lowering.codegen import TableEntry
+from lowering.cuda.graph.emission import NOTHING, Cell, Emission, Root
+from lowering.cuda.graph.pointer_table import TABLE_KERNEL, part_words, parts, table_bytes
+from lowering.cuda.graph.small_inputs import LOAD_KERNEL, parameter_count, slots_bytes
+from lowering.cuda.interface import KernelNodeHandle, Launch
+from lowering.plan.nodes import walk
+from lowering.plan.plan import Plan
+
+
+def add_load(emission: Emission, graph: Any) -> KernelNodeHandle:
+    """Add the node that writes small inputs to their slots."""
+    small = list(emission.values.values())
+    words = parameter_count(small) - 1
+    kernel = emission.driver.kernel(emission.module, LOAD_KERNEL)
+    cells = [Cell(emission.placement.values_address, True), *[Cell(0)] * words]
+    readers = [
+        node
+        for node in walk(emission.owners.plan.graph)
+        if not node.bodies and not emission.values.keys().isdisjoint(emission.used(node))
+    ]
+    slots = emission.owners.load(LOAD_KERNEL, slots_bytes(small), readers)
+    launch = Launch(kernel, (1, 1, 1), (1, 1, 1))
+    load = emission.add_kernel(graph, NOTHING, launch, cells, slots)
+    by_table = (TableEntry(buffer) for buffer in emission.values)
+    emission.roots.append(Root(load, frozenset((*emission.values, *by_table))))
+    return load
+
+
+def add_table(emission: Emission, graph: Any, plan: Plan) -> None:
+    """Add the nodes that write the table of addresses, if the Plan has one."""
+    if not plan.indirect:
+        return
+    kernel = emission.driver.kernel(emission.module, TABLE_KERNEL)
+    slots = emission.owners.table(TABLE_KERNEL, table_bytes(plan.indirect))
+    words = part_words(plan.indirect)
+    for part in parts(plan.indirect):
+        start = Cell(emission.placement.table_address + emission.table[part[0]], True)
+        unused = [Cell(0)] * (words - len(part))
+        cells = [start, *map(emission.address, part), *unused]
+        launch = Launch(kernel, (1, 1, 1), (1, 1, 1))
+        root = emission.add_kernel(graph, NOTHING, launch, cells, slots)
+        emission.roots.append(Root(root, frozenset(map(TableEntry, part))))

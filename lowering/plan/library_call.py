@@ -1,0 +1,97 @@
+"""Library calls: what a `LibraryNode` runs, as data.
+
+On the host a call is a function of NumPy arrays, which the call itself names. On CUDA it is
+captured into the graph, by the entry for its class in `lowering.cuda.graph.library_calls`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import ClassVar, Self
+
+from lowering.plan.buffer import Buffer
+from tracegraph.ir.record import record, replace
+
+
+@record
+class StridedArray:
+    """An array inside a buffer: offset and strides in elements."""
+
+    buffer: Buffer
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    def with_buffers(self, names: Mapping[Buffer, Buffer]) -> StridedArray:
+        """The array in another buffer, if its own has a new one."""
+        return replace(self, buffer=names.get(self.buffer, self.buffer))
+
+    def address(self, base: Callable[[Buffer], int]) -> int:
+        """The address of its first element, given those of buffers."""
+        return base(self.buffer) + self.offset * self.buffer.type.dtype.itemsize
+
+    def __str__(self) -> str:
+        start = f"+{self.offset}" if self.offset else ""
+        return f"{self.buffer}{start}:{','.join(map(str, self.strides))}"
+
+
+class LibraryCall:
+    """Base of library calls: frozen records, compared by identity.
+
+    A call reads `inputs` and writes all of `outputs`, and has no other effect that can be seen. Its
+    addresses are fixed when it is captured: a rule that plans one takes operands from
+    `lowering.planning.library_operands`, which copies arguments into scratch where that matters.
+    """
+
+    __slots__ = ()
+
+    noun: ClassVar[str]
+    """Names the class in sentences: ``"a product"``."""
+
+    skippable: ClassVar[bool] = True
+    """Whether it may run in a loop step past the end, or be copied at all, its results unused."""
+
+    @property
+    def inputs(self) -> tuple[StridedArray, ...]:
+        """The arrays that it reads."""
+        raise NotImplementedError
+
+    @property
+    def outputs(self) -> tuple[StridedArray, ...]:
+        """The arrays that it writes; one that it also reads is an input, too."""
+        raise NotImplementedError
+
+    @property
+    def operands(self) -> tuple[StridedArray, ...]:
+        """All arrays, as arguments of `run_host`."""
+        return *self.inputs, *self.outputs
+
+    @property
+    def operations(self) -> int:
+        """How many floating-point operations it makes, for estimates of time."""
+        return 0
+
+    @property
+    def name(self) -> str:
+        """Its name in reports of what nodes keep alive."""
+        raise NotImplementedError
+
+    @property
+    def title(self) -> str:
+        """What it does, in a few words."""
+        return self.name
+
+    @property
+    def text(self) -> str:
+        """What a printed Plan says of it."""
+        inputs, outputs = (", ".join(map(str, each)) for each in (self.inputs, self.outputs))
+        return f"{self.name}: {outputs} = {inputs}"
+
+    @property
+    def run_host(self) -> Callable[..., object]:
+        """A function of the operands as NumPy arrays, which writes the outputs."""
+        raise NotImplementedError
+
+    def with_buffers(self, names: Mapping[Buffer, Buffer]) -> Self:
+        """A new call with buffers replaced."""
+        raise NotImplementedError

@@ -1,0 +1,24 @@
+"""Planning rules: what plans an op that is not made of scalar expressions, by the op's name.
+
+A rule adds stages to the builder of a region, and binds the results of its equation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lowering.planning.control import branches, loop
+from lowering.planning.effects import debug_print, report_step, require
+from lowering.planning.matmul import matrix_product
+from lowering.planning.region_builder import RegionBuilder
+from tracegraph.ir.program import Eqn
+
+RULES: dict[str, Callable[[RegionBuilder, Eqn], None]] = {
+    "matmul": matrix_product,
+    "cond": branches,
+    "switch": branches,
+    "rotated_loop": loop,
+    "debug_print": debug_print,
+    "require": require,
+    "report_step": report_step,
+}
