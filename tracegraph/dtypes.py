@@ -25,7 +25,7 @@ SHORT_NAMES: dict[np.dtype[Any], str] = {
 """Every dtype that arrays may have, with its name in printed programs."""
 
 _INSTANCES = {dtype: dtype for dtype in SHORT_NAMES}
-"""Of equal dtypes the one that NumPy itself uses: only for that one `ufunc.at` is fast."""
+"""For each dtype NumPy's own instance: `ufunc.at` is fast only for that one."""
 
 
 def canonical_dtype(dtype: DTypeLike) -> np.dtype[Any]:
@@ -42,7 +42,7 @@ def canonical_dtype(dtype: DTypeLike) -> np.dtype[Any]:
         return known
     try:
         found = np.dtype(dtype).newbyteorder("=")
-    except TypeError as error:  # a name that NumPy does not know, such as that of a library's own
+    except TypeError as error:  # a name that NumPy does not know, such as a library's own dtype
         raise _unsupported(dtype) from error
     if found not in SHORT_NAMES:
         raise _unsupported(found)

@@ -1,9 +1,9 @@
-"""Effects: what a program does besides computing its results, and the token that keeps their order.
+"""Effects: prints, checks and progress reports, and the token that keeps their order.
 
-A *token* is a value of type bool[0]: it has no elements, hence no memory. Each effect takes the
-token left by the one before and yields the next; loops carry it and branches return it, like any
-other value. The last token is a hidden result of the program. So no pass can drop, repeat or
-reorder an effect, and none has to know what an effect is.
+A *token* is a value of type bool[0], without elements or memory. Each effect takes the token of the
+effect before and yields the next. Loops carry it and branches return it, like any other value. The
+last token is a hidden result of the program. So passes cannot drop, repeat or reorder effects, and
+need not know them.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class PrintFormat:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What a check raises: a name of an error class in `tracegraph.errors`, its arguments."""
+    """What a check raises: the name of a class in `tracegraph.errors`, and its message."""
 
     error: str
     message: str
@@ -68,7 +68,7 @@ _pure: ContextVar[Callable[..., Any] | None] = ContextVar("tracegraph_pure", def
 
 @contextmanager
 def forbidden_in(function: Callable[..., Any]) -> Iterator[None]:
-    """While the condition of a loop runs, which may run more often or less than it is written."""
+    """Forbid effects while the condition of a loop is traced: how often it runs is not defined."""
     token = _pure.set(function)
     try:
         yield
@@ -77,7 +77,7 @@ def forbidden_in(function: Callable[..., Any]) -> Iterator[None]:
 
 
 def require_allowed(effect: str) -> None:
-    """Check that an effect, which messages call `effect`, may be performed here.
+    """Check that an effect may be performed here. Messages call it `effect`.
 
     Raises:
         EffectInConditionError: it is in the condition of a loop.

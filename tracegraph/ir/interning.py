@@ -1,4 +1,4 @@
-"""Interning: of equal objects there is one, for as long as someone holds it."""
+"""Interning (hash consing): one object for all equal ones, held weakly."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 from weakref import ref
 
 MOST_DEAD = 256
-"""Entries of dead objects that may be left: they hold what is in their keys."""
+"""Entries of dead objects that may remain. They keep alive what their keys hold."""
 
 
 class _Entry(ref[Any]):
-    """A weak reference that knows the key of its object, and whether it is the entry of that."""
+    """A weak reference with the key of its object, and whether the table has it."""
 
     __slots__ = ("is_entered", "key")
 
@@ -21,11 +21,11 @@ class _Entry(ref[Any]):
 
 
 class Interned:
-    """The objects made so far, by what they are made of, held weakly. Threads may ask at once.
+    """A weak table of objects by what they are made of. Several threads may use it.
 
-    Objects die anywhere, also in the thread that holds the lock: then their entries are only noted,
-    to be removed many at once. Nothing is created under the lock that the garbage collector tracks:
-    no finalizer runs there, which might wait for other locks.
+    An object may die in any thread, even in the one that holds the lock. So its entry is only noted
+    then, and removed later with others. Under the lock, nothing is created that the garbage
+    collector tracks: no finalizer runs there, which might wait for another lock.
     """
 
     def __init__(self) -> None:
@@ -34,8 +34,8 @@ class Interned:
         self._dead: list[_Entry] = []
         self._on_death = self._dead.append  # no Python code runs when an object dies
         self.entry: Callable[[Hashable], ref[Any] | None] = self._entries.get
-        """The weak reference to the object of a key, dead or alive, or None. It is asked for all
-        the time, hence it is the dict's own method."""
+        """The weak reference to the object of a key, dead or alive, or None: the dict's own method,
+        as it is on the hot path of tracing and planning."""
 
     def get(self, key: Hashable) -> Any:
         """The object of a key, or None."""
@@ -43,7 +43,7 @@ class Interned:
         return None if entry is None else entry()
 
     def add(self, key: Hashable, new: Any) -> Any:
-        """`new` as the object of a key, or the one that another thread has added."""
+        """The object of a key: `new`, or the one that another thread has added."""
         if len(self._dead) >= MOST_DEAD:
             self._remove_dead()
         entry = _Entry(new, self._on_death)
@@ -51,7 +51,7 @@ class Interned:
         if self._entries.setdefault(key, entry) is entry:
             entry.is_entered = True
             return new
-        with self._lock:  # no thread replaces or removes the entry that was found meanwhile
+        with self._lock:  # no other thread replaces or removes the entry that is found
             known = self._entries.setdefault(key, entry)
             found = known()
             if found is None:
@@ -64,7 +64,7 @@ class Interned:
 
     def _remove_dead(self) -> None:
         with self._lock:
-            while self._dead:  # what an entry's key held may die with it, and is noted then
+            while self._dead:  # what the key held may die with it, and is appended
                 entry = self._dead.pop()
                 if entry.is_entered:
                     del self._entries[entry.key]

@@ -1,4 +1,4 @@
-"""Running a Program equation by equation with each op's NumPy reference: what programs mean."""
+"""The reference interpreter, which defines what programs mean: each op runs its NumPy reference."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def run(program: Program, *arrays: Any) -> tuple[Array, ...]:
     """The results of a program for these inputs, of exactly the types that it declares.
 
     Raises:
-        TypeError: the inputs are not as many, or not of the types, that the program takes.
+        TypeError: the number or the types of the inputs are not those of the program.
         ResultTypeError: an op's reference gave another type than the op's type rule.
 
     >>> import numpy as np

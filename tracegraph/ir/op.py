@@ -62,8 +62,9 @@ class Indexed:
     """One result element by re-indexing: views, selections, gathers, generated values.
 
     `element(index, operands, out, **attrs)` returns the scalar expression of result element
-    `index`. `view` says that the result merely renames elements of operand 0. Where neighbours may
-    be anywhere in it, `run(type, **attrs)` is how many elements follow one another there, too.
+    `index`. `view` says that the result only renames elements of operand 0. Where
+    consecutive elements of the result may be anywhere in operand 0, `run(type, **attrs)` is the
+    number of those that are consecutive there, too.
     """
 
     element: Callable[..., Expr]
@@ -137,8 +138,7 @@ class Op:
         name: what printed programs call it.
         doc: one line.
         type_rule: `type_rule(*types, **attrs)`, with `regions=` for ops that have them; returns an
-            ArrayType, or a tuple of them for an op of several results. Operand dtypes are final
-            here.
+            ArrayType, or a tuple of them for an op of several results. Operand dtypes are final.
         reference: the same with NumPy arrays: the definition of the op.
         form: how lowering makes its elements.
         samples: operands for the conformance test.
@@ -156,7 +156,7 @@ class Op:
     jvp: Callable[..., Any] | None = None
     batch: Callable[..., Any] | None = None
     is_view: bool = field(init=False, repr=False)
-    """Whether the result merely renames elements of operand 0."""
+    """Whether the result only renames elements of operand 0."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "is_view", isinstance(self.form, Indexed) and self.form.view)
@@ -174,7 +174,7 @@ class Op:
     def application(
         self, types: tuple[ArrayType, ...], attrs: Mapping[str, Any]
     ) -> tuple[Sequence[np.dtype[Any]], tuple[ArrayType, ...]]:
-        """The dtypes that operands are cast to, none if none changes, and the results' types."""
+        """The dtypes that operands are cast to (none if none changes), and the result types."""
         return _application(self, types, tuple(attrs.items()) if attrs else ())
 
     def __repr__(self) -> str:
@@ -189,7 +189,7 @@ def _as_tuple(types: ArrayType | Sequence[ArrayType]) -> tuple[ArrayType, ...]:
 def _result_types(
     op: Op, types: tuple[ArrayType, ...], attrs: tuple[tuple[str, Any], ...]
 ) -> tuple[ArrayType, ...]:
-    """What type rules have given: a program applies few ops to few types, again and again."""
+    """Type rules, memoized: programs apply few ops to few types, again and again."""
     return tuple(map(canonical_type, _as_tuple(op.type_rule(*types, **dict(attrs)))))
 
 

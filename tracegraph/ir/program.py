@@ -146,7 +146,7 @@ class Program:
 
 
 def has_regions(region: Region) -> bool:
-    """Whether some equation of a region has regions itself."""
+    """Whether an equation of the region has regions."""
     return any(map(_regions, region.eqns))
 
 

@@ -8,7 +8,7 @@ expression.
           | Compare | Both | Select                             predicates and choice
           | Load | Apply | AsValue | AsIndex | Accumulated      values
 
-Nodes are interned: equal expressions are the same object, hence shared work is computed once.
+Nodes are interned: equal expressions are one object, so shared work is computed once.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Expr:
         raise NotImplementedError
 
     def rebuilt(self, of: Callable[[Expr], Expr]) -> Expr:
-        """The expression made anew, hence folded, of what `of` gives for its children."""
+        """The expression with `of(child)` for each child; it folds as when it is first made."""
         return self
 
 
@@ -111,7 +111,7 @@ class Const(Expr):
 
     value: bool | int | float | complex
     dtype: np.dtype[Any]
-    bits: bytes = b""  # tells -0.0 from 0.0 and one NaN from another when interning
+    bits: bytes = b""  # distinguishes -0.0 from 0.0, and NaNs, when interning
     children = ()
 
 
@@ -165,7 +165,7 @@ class Mod(Expr):
 
 @record
 class Clamp(Expr):
-    """An index brought into low..high, both included."""
+    """An index clamped to low..high, both included."""
 
     operand: Expr
     low: int
@@ -216,7 +216,7 @@ class Both(Expr):
 
 @record
 class Select(Expr):
-    """`chosen` where the predicate holds, else `other`. Loads on either side carry own guards."""
+    """`chosen` where the predicate holds, else `other`. Loads in both have their own guards."""
 
     predicate: Expr
     chosen: Expr
@@ -282,7 +282,7 @@ Apply.children = Apply.args  # type: ignore[assignment]  # the slot itself: no c
 
 @record
 class AsValue(Expr):
-    """An index turned into a value of a dtype (what iota is made of)."""
+    """An index as a value of a dtype: an element of iota."""
 
     operand: Expr
     dtype: np.dtype[Any]
@@ -297,7 +297,7 @@ class AsValue(Expr):
 
 @record
 class AsIndex(Expr):
-    """An integer value turned into an index (what a gather is made of)."""
+    """An integer value as an index: a gather reads there."""
 
     operand: Expr
     dtype = INDEX
@@ -312,7 +312,7 @@ class AsIndex(Expr):
 
 @record
 class Accumulated(Expr):
-    """The final value of accumulator `number` of the reduction around."""
+    """The final value of accumulator `number` of the enclosing reduction."""
 
     number: int
     dtype: np.dtype[Any]
@@ -320,7 +320,7 @@ class Accumulated(Expr):
 
 
 def const(value: Any, dtype: np.dtype[Any] = INDEX) -> Const:
-    """A constant of a dtype; an index unless told otherwise."""
+    """A constant of a dtype; by default, an index."""
     if dtype is INDEX and type(value) is int:
         return _index(value)
     if getattr(value, "dtype", None) is not dtype:
@@ -346,9 +346,9 @@ def as_expr(value: Expr | int) -> Expr:
 
 
 def linear(parts: list[tuple[Expr | int, int]], offset: int = 0) -> Expr:
-    """The sum offset + Σ factor · part, folded: nested sums flatten, e//n·n + e%n is e.
+    """The sum offset + Σ factor · part, folded: nested sums flatten, and e//n·n + e%n is e.
 
-    So is e//n%m·n + e%n: it is e%(n·m). Both undo what reshaping to and fro does to an index.
+    Likewise, e//n%m·n + e%n is e%(n·m). Both arise from a reshape and its inverse.
     """
     terms: dict[Expr, int] = {}
     stack = parts[::-1]
@@ -382,7 +382,7 @@ def linear(parts: list[tuple[Expr | int, int]], offset: int = 0) -> Expr:
 
 
 def _quotient_term(rest: Mod, factor: int, terms: dict[Expr, int]) -> tuple[Expr, Expr] | None:
-    """The term that completes factor · (e % n), of e//n or e//n % m, and what both are together."""
+    """The term e//n or e//n % m that completes factor · (e % n), and the sum of both."""
     wanted = factor * rest.divisor
     if wanted not in terms.values():
         return None
@@ -396,7 +396,7 @@ def _quotient_term(rest: Mod, factor: int, terms: dict[Expr, int]) -> tuple[Expr
 
 
 def bounds(expr: Expr) -> tuple[int, int] | None:
-    """The least and greatest value an index expression can take, or None if data decides."""
+    """The bounds of an index expression, both included; None if they depend on data."""
     if type(expr) is Axis:  # most are
         return 0, max(expr.extent - 1, 0)
     match expr:
@@ -427,7 +427,7 @@ def bounds(expr: Expr) -> tuple[int, int] | None:
 
 
 def floor_divide(expr: Expr, divisor: int) -> Expr:
-    """Floor division of an index by a positive int, folded where the bounds allow."""
+    """Floor division of an index by a positive int, folded where bounds allow."""
     if divisor == 1:
         return expr
     limits = bounds(expr)
@@ -456,7 +456,7 @@ def modulo(expr: Expr, divisor: int) -> Expr:
     if _is_rest_of_multiple(expr, divisor):
         return modulo(expr.operand, divisor)
     if type(expr) is Sum and any(_is_rest_of_multiple(t, divisor) for t, _ in expr.terms):
-        # what is rolled twice is rolled once
+        # two rolls are one
         terms: list[tuple[Expr | int, int]] = [
             (t.operand if _is_rest_of_multiple(t, divisor) else t, f) for t, f in expr.terms
         ]
@@ -465,12 +465,12 @@ def modulo(expr: Expr, divisor: int) -> Expr:
 
 
 def _is_rest_of_multiple(expr: Expr, divisor: int) -> TypeGuard[Mod]:
-    """Whether it is the rest by a multiple of the divisor."""
+    """Whether it is the remainder by a multiple of the divisor."""
     return type(expr) is Mod and expr.divisor % divisor == 0
 
 
 def _split(expr: Expr, divisor: int) -> tuple[Expr | None, Expr]:
-    """Split expr into whole · divisor + rest, all multiples of the divisor being in `whole`."""
+    """`expr` as whole · divisor + rest, where `whole` has all terms that are multiples."""
     if type(expr) is not Sum:
         return None, expr
     multiple = [(t, f // divisor) for t, f in expr.terms if f % divisor == 0]
@@ -482,7 +482,7 @@ def _split(expr: Expr, divisor: int) -> tuple[Expr | None, Expr]:
 
 
 def clamp(expr: Expr | int, low: int, high: int) -> Expr:
-    """An index brought into low..high; nothing where it lies there anyway."""
+    """An index clamped to low..high; the index itself if its bounds are within."""
     index = as_expr(expr)
     limits = bounds(index)
     if limits is None:
@@ -499,9 +499,9 @@ FALSE = const(False, BOOL)
 
 
 def compare(relation: str, left: Expr | int, right: Expr | int) -> Expr:
-    """A predicate on indices, folded where the bounds decide it."""
+    """A predicate on indices, folded where bounds decide it."""
     left, right = as_expr(left), as_expr(right)
-    if type(right) is Const:  # then there is no need of a difference
+    if type(right) is Const:  # no difference to form
         limits, shift = bounds(left), int(right.value)  # type: ignore[arg-type]
     else:
         limits, shift = bounds(left - right), 0
@@ -515,7 +515,7 @@ def compare(relation: str, left: Expr | int, right: Expr | int) -> Expr:
 
 
 def both(left: Expr | None, right: Expr | None) -> Expr | None:
-    """Conjunction of two guards; None stands for 'always'."""
+    """Conjunction of two guards; None means always."""
     if left is None or left is TRUE:
         return None if right is TRUE else right
     if right is None or right is TRUE or left is right:

@@ -1,4 +1,4 @@
-"""Subexpressions: all below some scalar expressions, and expressions with some of it replaced."""
+"""Traversal and substitution of scalar expressions."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from tracegraph.ir.scalar import Expr
 
 
 class Substitution(dict[Expr, Expr]):
-    """What some sub-expressions are replaced by, and all that has been made anew of it, so far.
+    """Replacements of sub-expressions, and the rebuilt form of every expression looked up so far.
 
-    It is no function that calls itself: such a one only the garbage collector would remove. Nor
-    does it go down by recursion: expressions are deeper than Python's stack.
+    It is a dict and no recursive closure, which only the garbage collector would free. It uses a
+    stack of its own, since expressions are deeper than Python's.
     """
 
     def __missing__(self, expr: Expr) -> Expr:
@@ -37,18 +37,18 @@ class Substitution(dict[Expr, Expr]):
 
 
 def substitution(replace: Mapping[Expr, Expr]) -> Callable[[Expr], Expr]:
-    """The function that replaces some sub-expressions; what its calls share is done once."""
+    """The function that replaces some sub-expressions. Its calls share what they have rebuilt."""
     return Substitution(replace).__getitem__
 
 
 def subexpressions(roots: Sequence[Expr], known: set[Expr] | None = None) -> list[Expr]:
-    """Every expression below the roots once, operands before users.
+    """Postorder traversal: every expression below the roots once, operands before users.
 
-    Those `known` are left out, with all below them, and what is found is added to them.
+    Skips the `known` expressions and all below them, and adds what it finds to them.
     """
     order: list[Expr] = []
     seen: set[Expr] = set() if known is None else known
-    stack: list[Any] = [*reversed(roots)]  # None stands on an expression that is complete
+    stack: list[Any] = [*reversed(roots)]  # None precedes a complete expression
     see, complete, pop = seen.add, order.append, stack.pop
     while stack:
         expr = pop()
@@ -64,6 +64,6 @@ def subexpressions(roots: Sequence[Expr], known: set[Expr] | None = None) -> lis
                         break
                     see(child)
                     complete(child)
-            else:  # what is seen is complete, since nothing lies below itself
+            else:  # all its children are complete
                 complete(expr)
     return order

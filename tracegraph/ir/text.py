@@ -25,7 +25,7 @@ from tracegraph.ir.program import NO_HINTS, Atom, Eqn, Literal, Program, Region,
 from tracegraph.user_source import Source
 
 COMMENT_COLUMN = 72
-"""Comments stand in one column, no further right than this; longer lines push theirs out."""
+"""The rightmost column of comments. They are aligned; a longer line has its comment at its end."""
 
 _STYLES = {"keyword": "\x1b[35m", "op": "\x1b[1m", "type": "\x1b[36m", "comment": "\x1b[2m"}
 _ROLES = {"cond": ("true", "false"), "while_loop": ("cond", "body"), "scan": ("body",)}
@@ -60,7 +60,7 @@ def value_name(index: int) -> str:
 
 
 def role_names(eqn: Eqn) -> tuple[str, ...]:
-    """What the regions of an equation are called: true and false, cond and body, 0, 1, …"""
+    """The names of the regions of an equation: true and false, cond and body, 0, 1, …"""
     known = _ROLES.get(eqn.op.name, ())
     return known if len(known) == len(eqn.regions) else tuple(map(str, range(len(eqn.regions))))
 
@@ -97,7 +97,7 @@ class _Printer:
         self.mark = mark
 
     def define(self, value: Value, name: str | None = None) -> str:
-        """The name of a value, given now unless it has one: in a wrong program it may."""
+        """Name a value, unless it has a name (it may, in a program that is not well formed)."""
         if value not in self.names:
             self.names[value] = name or value_name(self.count)
             self.count += name is None

@@ -2,7 +2,7 @@
 
     ArrayType := dtype "[" extent* "]"        f32[4,4]   i64[]   ~f64[]
 
-A leading ``~`` marks a *weak* type: that of a Python scalar, which bends to the arrays it meets.
+A leading ``~`` marks a *weak* type: that of a Python scalar, which adapts to the dtype of arrays.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tracegraph.dtypes import canonical_dtype, type_text
 
 @dataclass(frozen=True, slots=True)
 class ArrayType:
-    """What is known of an array when a function is traced: dtype, shape, and whether it is weak.
+    """The type of an array while tracing: dtype, shape, and whether it is weak.
 
     >>> print(ArrayType("float32", (4, 4)))
     f32[4,4]
@@ -76,7 +76,7 @@ class ArrayType:
 
 @lru_cache(maxsize=4096)
 def canonical_type(type_: ArrayType) -> ArrayType:
-    """The first of equal types. What is remembered by type is found sooner if they are one object.
+    """The first of equal types. Look-ups by type are faster if equal types are one object.
 
     >>> canonical_type(ArrayType("int8", (1,))) is canonical_type(ArrayType("int8", (1,)))
     True
@@ -89,7 +89,7 @@ PYTHON_SCALARS: dict[str, type] = {"i": int, "u": int, "f": float, "c": complex}
 
 @lru_cache(maxsize=64)
 def scalar_type(dtype: np.dtype[Any], weak: bool = False) -> ArrayType:
-    """The type of a scalar: there are few, and each is made once."""
+    """The type of a scalar, made once."""
     return canonical_type(ArrayType(dtype, (), weak))
 
 
@@ -103,10 +103,10 @@ _UNSIGNED = scalar_type(np.dtype(np.uint64), True)
 def type_of(value: Any) -> ArrayType:
     """The type of a Python scalar, NumPy scalar or array.
 
-    Python ints, floats and complex numbers are weak; a bool is not, as NumPy has it.
+    Python ints, floats and complex numbers are weak; a bool is not, as in NumPy.
 
     Raises:
-        TypeError: `value` is no number and no array of a supported dtype.
+        TypeError: `value` is neither a number nor an array of a supported dtype.
         OverflowError: a Python int beyond 64 bits.
 
     >>> print(type_of(1), type_of(np.float32(1)), type_of(True))
@@ -139,13 +139,13 @@ def _type_of_int(value: int) -> ArrayType:
 
 
 def promotion_token(type_: ArrayType) -> Any:
-    """What NumPy's promotion takes for a type: its dtype, or the Python class if it is weak."""
+    """A type as NumPy's promotion takes it: its dtype, or the Python class if it is weak."""
     return PYTHON_SCALARS[type_.dtype.kind] if type_.weak else type_.dtype
 
 
 @lru_cache(maxsize=1024)
 def result_type(*types: ArrayType) -> np.dtype[Any]:
-    """The dtype in which values of these types meet, by NumPy 2's rules.
+    """The common dtype of these types, by NumPy 2's promotion.
 
     Raises:
         TypeError: NumPy has no common dtype for them (bfloat16 with float16).
