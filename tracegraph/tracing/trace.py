@@ -96,7 +96,7 @@ class Trace:
             known = self.adopted[id(x)] = (x, FUNCTIONS["adopted"](x))
         return known[1]
 
-    def _lift(self, owner: Trace, atom: Atom, tracer: Tracer) -> Atom:
+    def _lift(self, owner: views.Recorder, atom: Atom, tracer: Tracer) -> Atom:
         if owner is self or isinstance(atom, Literal):
             return atom
         if self.parent is None:
@@ -154,6 +154,20 @@ class Trace:
         source = user_source(2)  # this, and what calls it
         self.eqns.append(Eqn(op, tuple(operands), outputs, own, regions, source, hints))
         return tuple([Tracer(self, value) for value in outputs])
+
+    def is_current(self, tracer: views.AnyTracer) -> bool:
+        """Whether this is the innermost trace.
+
+        Raises:
+            EscapedTracerError: the trace of the tracer is over.
+        """
+        trace = innermost.trace
+        if trace is self:
+            return True
+        if trace is None:
+            raise errors.EscapedTracerError(tracer)
+        trace.read(tracer)  # raises if the tracer has escaped
+        return False
 
     def close(self, results: Sequence[Any]) -> Region:
         """The finished region. Captures follow the parameters, in order of first use."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -14,9 +14,6 @@ from tracegraph.ir.types import ArrayType, result_type, type_of
 from tracegraph.tracing import views
 from tracegraph.tracing.function_table import FUNCTIONS
 from tracegraph.tracing.operators import ArrayOperators
-
-if TYPE_CHECKING:
-    from tracegraph.tracing.trace import Trace
 
 MisuseError = type[errors.TracerMisuseError]
 
@@ -59,7 +56,7 @@ class Tracer(ArrayOperators):
     __array_priority__ = 1000.0  # for old-style array classes without __array_ufunc__
 
     def __init__(
-        self, owner: Trace, atom: Atom, origin: str | Callable[[], str] | None = None
+        self, owner: views.Recorder, atom: Atom, origin: str | Callable[[], str] | None = None
     ) -> None:
         self.owner = owner
         self._atom = atom
@@ -143,6 +140,11 @@ class Tracer(ArrayOperators):
     def itemsize(self) -> int:
         """Bytes of one element."""
         return self.dtype.itemsize
+
+    @property
+    def is_argument(self) -> bool:
+        """Whether it is an argument or a parameter of the region, which are read-only."""
+        return self.origin is not None
 
     @property
     def descent(self) -> str:

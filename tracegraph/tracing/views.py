@@ -11,26 +11,74 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import is_
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from tracegraph.errors import EscapedTracerError, TracerWriteError
+from tracegraph.errors import TracerIndexError, TracerWriteError
+from tracegraph.errors.wording import TracerLike
 from tracegraph.ir.op import Op, get
-from tracegraph.ir.program import Atom
-
-if TYPE_CHECKING:
-    from tracegraph.tracing.tracer import Tracer
+from tracegraph.ir.program import Atom, Eqn
 
 Strides = tuple[int, ...]
+
+
+class Recorder(Protocol):
+    """A trace, as far as its tracers know it."""
+
+    eqns: list[Eqn]
+    index_error: TracerIndexError | None
+
+    def read(self, x: Any) -> Atom:
+        """`x` as an operand of the region."""
+
+    def record(
+        self, op: Op, operands: Sequence[Atom], attrs: Mapping[str, Any]
+    ) -> tuple[AnyTracer, ...]:
+        """Append an equation; its results as tracers."""
+
+    def is_current(self, tracer: AnyTracer) -> bool:
+        """Whether this is the innermost trace; raises if the trace of the tracer is over."""
+
+
+class AnyTracer(TracerLike, Protocol):
+    """A tracer, as far as views know it."""
+
+    view: View | None
+    owner: Recorder
+
+    @property
+    def atom(self) -> Atom:
+        """The value that it has now."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extents."""
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+
+    @property
+    def is_argument(self) -> bool:
+        """Whether it is an argument of the function or a parameter of the region."""
+
+    def follow(self, base: Atom) -> Atom:
+        """The value of a view whose base has the value `base`."""
+
+    def set_atom(self, atom: Atom) -> None:
+        """Give it another value."""
+
+
+_T = TypeVar("_T", bound=AnyTracer)
 
 
 @dataclass(slots=True)
 class View:
     """How a tracer is derived: `op[attrs](base, *indices)`. `seen` is the base's value then."""
 
-    base: Tracer
+    base: AnyTracer
     op: Op
     indices: tuple[Atom, ...]
     attrs: Mapping[str, Any]
@@ -48,7 +96,7 @@ def row_major(shape: Sequence[int]) -> Strides:
     return tuple(reversed(strides))
 
 
-def strides_of(tracer: Tracer) -> Strides:
+def strides_of(tracer: AnyTracer) -> Strides:
     """Strides, in elements, that NumPy's array would have if the outermost base is row-major.
 
     They decide whether a reshape of a view is a view again.
@@ -66,7 +114,7 @@ def strides_of(tracer: Tracer) -> Strides:
     return view.strides
 
 
-def attach(result: Tracer, base: Tracer) -> Tracer:
+def attach(result: _T, base: AnyTracer) -> _T:
     """Mark the result of the last equation as a view of `base`, unless NumPy would have copied."""
     eqn = result.owner.eqns[-1]
     view = View(base, eqn.op, eqn.operands[1:], eqn.attrs, base.atom)
@@ -78,7 +126,7 @@ def attach(result: Tracer, base: Tracer) -> Tracer:
     return result
 
 
-def current(tracer: Tracer) -> Atom:
+def current(tracer: AnyTracer) -> Atom:
     """The value of a view now. Bases first: views of views may be deeper than Python's stack."""
     chain = [tracer]
     while (view := chain[-1].view) is not None:
@@ -89,21 +137,21 @@ def current(tracer: Tracer) -> Atom:
     return atom
 
 
-def derived(tracer: Tracer, view: View) -> Atom:
+def derived(tracer: AnyTracer, view: View) -> Atom:
     """The value of a view, derived anew from its base."""
     operands = [tracer.owner.read(view.base), *view.indices]
     (fresh,) = tracer.owner.record(view.op, operands, view.attrs)
     return fresh.atom
 
 
-def root_of(tracer: Tracer) -> Tracer:
+def root_of(tracer: AnyTracer) -> AnyTracer:
     """The tracer that a chain of views starts from."""
     while tracer.view is not None:
         tracer = tracer.view.base
     return tracer
 
 
-def is_same_view(x: Tracer, y: Tracer) -> bool:
+def is_same_view(x: AnyTracer, y: AnyTracer) -> bool:
     """Whether two tracers are the same elements of the same base."""
     while x is not y and x.view is not None and y.view is not None:
         a, b = x.view, y.view
@@ -114,34 +162,28 @@ def is_same_view(x: Tracer, y: Tracer) -> bool:
     return x is y
 
 
-def check_writable(tracer: Tracer) -> None:
+def check_writable(tracer: AnyTracer) -> None:
     """Raise unless the memory behind a tracer was made in the region being traced.
 
     Raises:
         TracerWriteError: an argument, a value of an outer region, or a broadcast view.
         EscapedTracerError: its trace is over.
     """
-    from tracegraph.tracing.trace import current_trace
-
     root = tracer
     while root.view is not None:
         if root.view.op.name == "broadcast_to":
             raise TracerWriteError(tracer, "a broadcast view, several elements of which are one")
         root = root.view.base
     part = "" if root is tracer else "a view of "
-    trace = current_trace()
-    if root.owner is not trace:
-        if trace is None:
-            raise EscapedTracerError(root)
-        trace.read(root)  # raises if the tracer has escaped
+    if not root.owner.is_current(root):
         raise TracerWriteError(tracer, f"{part}a value captured from outside this branch or loop")
-    if root.origin is not None:
+    if root.is_argument:
         raise TracerWriteError(tracer, f"{part}an argument, which belongs to the caller")
 
 
-def store(tracer: Tracer, atom: Atom) -> None:
+def store(tracer: AnyTracer, atom: Atom) -> None:
     """Make `atom`, of the same type, the new value of a tracer and so of what it is a view of."""
-    views: list[tuple[Tracer, View, Atom]] = []
+    views: list[tuple[AnyTracer, View, Atom]] = []
     while (view := tracer.view) is not None:
         views.append((tracer, view, atom))
         atom = _PUT[view.op.name](view, atom)
@@ -188,7 +230,7 @@ _PUT: Mapping[str, Callable[[View, Atom], Atom]] = {
 }
 
 
-def _reshape_strides(base: Tracer, shape: tuple[int, ...]) -> Strides:
+def _reshape_strides(base: AnyTracer, shape: tuple[int, ...]) -> Strides:
     """Those of a row-major array under another shape: of others they are known from the start."""
     return row_major(shape)
 
@@ -203,21 +245,21 @@ def _reshaped(old: tuple[int, ...], strides: Strides, new: tuple[int, ...]) -> S
         return None
 
 
-def _transpose_strides(base: Tracer, axes: tuple[int, ...]) -> Strides:
+def _transpose_strides(base: AnyTracer, axes: tuple[int, ...]) -> Strides:
     strides = strides_of(base)
     return tuple(strides[a] for a in axes)
 
 
-def _slice_strides(base: Tracer, steps: tuple[int, ...], **_: Any) -> Strides:
+def _slice_strides(base: AnyTracer, steps: tuple[int, ...], **_: Any) -> Strides:
     return tuple(s * step for s, step in zip(strides_of(base), steps, strict=True))
 
 
-def _broadcast_strides(base: Tracer, shape: tuple[int, ...]) -> Strides:
+def _broadcast_strides(base: AnyTracer, shape: tuple[int, ...]) -> Strides:
     one = np.empty((), np.int8)
     return np.broadcast_to(as_strided(one, base.shape, strides_of(base)), shape).strides
 
 
-def _gather_strides(base: Tracer, dims: tuple[int, ...]) -> Strides:
+def _gather_strides(base: AnyTracer, dims: tuple[int, ...]) -> Strides:
     return tuple(s for axis, s in enumerate(strides_of(base)) if axis not in dims)
 
 
