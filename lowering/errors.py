@@ -1,7 +1,7 @@
-"""Errors of building graphs: an operation came in a state that does not allow it.
+"""Errors of building graphs: an operation that the present state does not allow.
 
-They point to a defect of this package or of a backend, not of the user's function. What a user can
-cause is in `tracegraph.errors`.
+They indicate a defect of this package or of a backend, not of the user's function; errors that a
+user can cause are in `tracegraph.errors`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Locks: a cheap ``with``, and holding several at once to close what calls may be using."""
+"""Locks: a cheap ``with``, and holding several at once, to close what calls may be using."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ _release = methodcaller("release")
 
 
 def held_if_free(locks: Sequence[Lock]) -> AbstractContextManager[bool]:
-    """Hold those of the locks that are free; whether all of them were."""
+    """Hold the locks that are free; the value is whether all were."""
     return _held(_take, locks)
 
 
 def held(locks: Sequence[Lock]) -> AbstractContextManager[bool]:
-    """Hold all of the locks, one after the other, once each is free."""
+    """Hold all locks, waiting for one after the other."""
     return _held(_wait_for, locks)
 
 
 @contextmanager
 def _held(take: Callable[[Lock], bool], locks: Sequence[Lock]) -> Iterator[bool]:
-    """Python looks for interrupts between calls of its own: so one call takes the locks and notes
-    which, and one releases them all.
+    """An interrupt may come between any two calls. So one call takes the locks and notes them, and
+    one call releases those noted.
     """
     held: list[Lock] = []
     release = map(_release, held)
@@ -38,7 +38,7 @@ def _held(take: Callable[[Lock], bool], locks: Sequence[Lock]) -> Iterator[bool]
 
 
 class _Holding:
-    """Python finds the methods bound, and makes none."""
+    """Bound methods as attributes: a ``with`` statement finds them without binding."""
 
     __slots__ = ("__enter__", "__exit__")
 
@@ -48,9 +48,9 @@ class _Holding:
 
 
 def holding(lock: Lock) -> AbstractContextManager[object, None]:
-    """The same as the lock in a ``with`` statement, which takes 110 ns of it instead of 170.
+    """The lock for a ``with`` statement, which takes 110 ns with it and 170 with the lock itself.
 
-    To acquire it before a ``try`` would take 80, but an interrupt may come between the two, and
-    then the lock would never be released.
+    Acquiring it before a ``try`` would take 80 ns, but an interrupt between the two would leave it
+    locked for good.
     """
     return cast(AbstractContextManager[object, None], _Holding(lock))

@@ -31,8 +31,8 @@ TARGET = Target(
         calls=24 << 10,
     )
 )
-"""Loops and branches are Python's own, so that their nodes are free, and each op is a call on
-arrays, so that none is done twice. The fusion policy is that of the GPU: plans are alike."""
+"""Loops and branches are Python's, so that their nodes are free. Each op is a call on arrays, so
+that none is computed twice. The fusion policy is the GPU's, whose plans the host is to resemble."""
 
 
 class HostBackend:

@@ -109,5 +109,5 @@ def _has_gpu() -> bool:
         from cuda.core import Device
 
         return len(Device.get_all_devices()) > 0
-    except Exception:  # no package, no driver, no device: each is told by a class of its own
+    except Exception:  # no package, no driver, no device: each raises its own class
         return False

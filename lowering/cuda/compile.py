@@ -1,9 +1,8 @@
-"""Kernel source to cubin: NVRTC behind a disk cache. No GPU is needed.
+"""Compilation: kernel source to cubin, by NVRTC behind a disk cache. No GPU is needed.
 
-An entry of the cache is the cubin behind its SHA-256, under a key of the source, the options and
-the compiler; so an entry that was cut short or damaged is recognised and made anew. The key is made
-without loading the compiler, which takes longer than all else that a process does with a kernel it
-finds in the cache.
+The key of an entry is made of the source, the options and the compiler. An entry is the SHA-256 of
+the cubin, then the cubin: one that is truncated or damaged is recognised and compiled again. Making
+the key does not load the compiler, which would take longer than all else for a cached kernel.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ def _key(source: str, arch: str) -> bytes:
 
 @cache
 def compiler_identity() -> tuple[str, ...]:
-    """What tells one NVRTC from another: packages with their versions, and toolkit directories."""
+    """What identifies an NVRTC: packages with their versions, and toolkit directories."""
     found = []
     for package in _PACKAGES:
         try:
@@ -112,7 +111,7 @@ def _opened(directory: Path) -> Any:
 
 
 def _kept(store: Any, key: bytes) -> bytes | None:
-    """The code under a key; None if there is none, it is damaged, or another user's to read."""
+    """The code under a key; None if there is none, or it is damaged or unreadable."""
     try:
         entry = store.get(key)
     except OSError:

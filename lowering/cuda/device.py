@@ -1,4 +1,4 @@
-"""A device opened for use: its driver, its pool of memory, and code loaded for all Plans."""
+"""OpenDevice: a GPU in use: its driver, streams, memory, and kernels that belong to no Plan."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from lowering.legalization.features import Feature
 class OpenDevice:
     """What all executables on one device share.
 
-    `default_stream` is the device's own stream, which calls use unless told otherwise; `streams`
+    `default_stream` is the device's own stream, which calls use by default; `streams`
     has all in use. `printing` is the use of the print ring, and `looping` that of WHILE nodes.
     """
 
@@ -47,16 +47,16 @@ class OpenDevice:
         self._features: dict[Feature, bool] = {}
 
     def standalone_kernel(self, source: str, name: str) -> Any:
-        """A kernel that belongs to no Plan, compiled at its first use."""
+        """A kernel outside of Plans, compiled at its first use."""
         if name not in self._kernels:
             module = self.driver.load(self.compile(source))
             self._kernels[name] = self.driver.kernel(module, name)
         return self._kernels[name]
 
     def supports(self, feature: Feature) -> bool:
-        """Whether graphs have a feature; found by trying at the first question."""
+        """Whether graphs have a feature; probed once."""
         if feature not in self._features:
-            self.timeline.settle_loops()  # the try waits in the driver
+            self.timeline.settle_loops()  # the probe waits in the driver
             self._features[feature] = supports(feature, self.driver, self.compile)
         return self._features[feature]
 

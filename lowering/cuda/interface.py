@@ -19,7 +19,7 @@ from lowering.plan.nodes import ConditionalKind
 from lowering.plan.owners import SlotTable
 
 LOOKED_AT = 8
-"""How many graphs that others have, or had, a build or an allocation asks whether they are gone."""
+"""Exported graphs that a build or an allocation looks at, to release what gone ones kept alive."""
 
 
 class Allocation(Protocol):
@@ -47,7 +47,7 @@ class HostAllocation(Protocol):
 
 
 class Event(Protocol):
-    """A mark on a stream."""
+    """A point in the order of a stream."""
 
     def __call__(self) -> bool:
         """Whether the stream has passed it."""
@@ -75,14 +75,14 @@ class KernelNodeHandle(Protocol):
 
     @property
     def values(self) -> Words:
-        """The parameters of its own; an update passes what they are then."""
+        """Its parameters; an update passes their values at that time."""
 
     def share(self, position: int, words: SharedWords, number: int) -> None:
-        """Let updates pass, for one parameter, what a word of others is then."""
+        """Let updates pass, for one parameter, the value of a shared word at that time."""
 
 
 class GraphMemory(Protocol):
-    """Memory that each launch of a graph has from a node on until another one frees it."""
+    """Memory that each launch of a graph allocates at one node and frees at another."""
 
     @property
     def pointer(self) -> int:
@@ -102,7 +102,7 @@ class TiedGraph(Protocol):
 
     @property
     def definition(self) -> Any:
-        """The graph, to give to others."""
+        """The graph, to give away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,24 +153,24 @@ class Gemm:
 
 
 class Library(Protocol):
-    """A handle of a library that enqueues its calls on the stream that the driver captures on."""
+    """A handle of a library that enqueues its calls on the capture stream."""
 
     def use_workspace(self, pointer: int, nbytes: int) -> None:
         """Set the scratch memory of the calls from now on."""
 
 
 class ThreadState(Protocol):
-    """What a driver has done in the thread that looks at it."""
+    """The state of a driver in the thread that reads it."""
 
     @property
     def ready(self) -> bool:
-        """True; when it is first read in a thread, the device becomes current there."""
+        """True. The first read in a thread makes the device current there."""
 
 
 class Driver(Protocol):
     """One device, one stream of launches and copies, and one stream to capture on.
 
-    What `on` returns launches and copies on another stream, and shares all else.
+    `on` returns a driver that launches and copies on another stream, and shares all else.
     """
 
     ordinal: int
@@ -186,22 +186,22 @@ class Driver(Protocol):
         """Device memory of at least one byte; raises MemoryError when there is not enough."""
 
     def trim(self) -> None:
-        """Give memory that was freed, and that the stream has passed, back to the device.
+        """Give freed memory back to the device, once the stream has passed the free.
 
-        Also what is kept for the launches of graphs that allocate.
+        Also memory that is kept for launches of graphs that allocate.
         """
 
     def graph_memory(self) -> int:
-        """The bytes that are kept for the launches of graphs that allocate, or are in use there."""
+        """The bytes that are in use by launches of graphs that allocate, or kept for them."""
 
     def memory_info(self) -> tuple[int, int]:
-        """The bytes of the device that are free, and all of them."""
+        """The free bytes of the device, and all of them."""
 
     def allocate_host(self, nbytes: int) -> HostAllocation:
         """Pinned host memory; raises MemoryError when there is not enough."""
 
     def raise_flag(self, pointer: int) -> None:
-        """Set a 32-bit word in device memory to 1 at once, while the stream may be busy."""
+        """Set a 32-bit word in device memory to 1 at once, even while the stream is busy."""
 
     def clear(self, pointer: int, nbytes: int) -> None:
         """Set bytes to zero, in stream order."""
@@ -219,17 +219,17 @@ class Driver(Protocol):
         """Wait for the stream.
 
         Raises:
-            DeviceLostError: something that was launched has failed, as whatever is asked then says.
+            DeviceLostError: a launch has failed on the device, after which every call fails.
         """
 
     def record(self) -> Event:
-        """Mark the stream's present end."""
+        """An event behind all work that is on the stream now."""
 
     def wait(self, event: Event) -> None:
-        """Let what follows on the stream wait for an event of any stream, without waiting here."""
+        """Let later work on the stream wait for an event of any stream; the host does not wait."""
 
     def hand_over(self, event: Event, stream: int) -> None:
-        """Let what follows on the stream with this handle wait for an event."""
+        """Let later work on the stream with this handle wait for an event."""
 
     def on(self, stream: int, owner: Any) -> Driver:
         """The same device by the stream with this handle, which `owner` keeps open.
@@ -260,7 +260,7 @@ class Driver(Protocol):
 
     @property
     def stored_conditions(self) -> HostAllocation | None:
-        """Memory that handles of conditions are addresses in; None where the graph has them."""
+        """Memory of conditions for the host to read; None where graphs have conditional handles."""
 
     def create_condition(self, graph: Any) -> tuple[Any, int]:
         """A condition for a conditional node in `graph`, and its handle as a kernel parameter."""
@@ -275,17 +275,17 @@ class Driver(Protocol):
     ) -> KernelNodeHandle:
         """Add a kernel node. Nothing that it points to is kept alive: see `tie`.
 
-        The nodes `pdl` are further dependencies, kernels, for whose end the kernel waits itself:
-        it may be put on the device before.
+        `pdl` are further dependencies, by programmatic (PDL) edges: kernel nodes for whose end the
+        kernel waits itself, so that it may start before.
         """
 
     def add_memory(self, graph: Any, nbytes: int) -> GraphMemory:
-        """Add a node that allocates memory, of at least one byte, for the launch.
+        """Add a node that allocates memory, of at least one byte, for each launch.
 
-        Such a graph can have one executable, and no part in another graph.
+        Such a graph can have one executable, and cannot be a child graph.
 
         Raises:
-            MemoryError: there are not as many addresses. Whether there is memory, launches find.
+            MemoryError: there are not enough addresses. A lack of memory shows only at launch.
         """
 
     def add_free(self, graph: Any, dependencies: Sequence[Any], memory: GraphMemory) -> None:
@@ -319,22 +319,22 @@ class Driver(Protocol):
     def tie(self, graph: Any, slots: SlotTable) -> TiedGraph:
         """Let a complete graph keep `slots` alive itself, wherever it goes, by a CUDA user object.
 
-        They live until the result, the graph, all executables and graphs that were made of it, and
-        all launches of those are gone. If others had the graph, they are let go of by the
-        `release_tied` after that.
+        They live until the result, the graph, all executables and graphs made from it, and all
+        launches of those are gone. If the graph was given away, the `release_tied` after that
+        releases them.
         """
 
     def release_tied(self, most: int = ...) -> None:
-        """Release what graphs kept alive that are gone; at `most` so many are asked, in turns."""
+        """Release what gone graphs kept alive; looks at `most` graphs, round robin."""
 
     def instantiate(self, graph: Any) -> Any:
         """An executable of a tied graph, which it holds until it is closed."""
 
     def updater(self, executable: Any, kernel: Any) -> Callable[[], None]:
-        """What gives a kernel node, by the handle from `add_kernel`, its parameters of then."""
+        """A function that updates a kernel node to its parameters at the time of the call."""
 
     def launcher(self, executable: Any) -> Callable[[], None]:
-        """What launches on the stream, without waiting."""
+        """A function that launches on the stream, without waiting."""
 
     def close(self, executable: Any) -> None:
-        """Free the executable, of which no launch is in flight."""
+        """Free the executable; no launch of it may be in flight."""

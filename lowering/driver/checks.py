@@ -1,4 +1,4 @@
-"""Checking the answers of driver calls."""
+"""Error checks: results of driver calls become exceptions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _LOST = frozenset(
         "TENSOR_MEMORY_LEAK",
     )
 )
-"""After these, every call of the driver fails, until the process has ended."""
+"""Sticky errors: after one of them, every call of the driver fails until the process ends."""
 
 
 class CudaError(RuntimeError):
@@ -59,10 +59,10 @@ class CudaMemoryError(CudaError, MemoryError):
 
 
 def check(operation: str, answer: tuple[Any, ...]) -> Any:
-    """The values of a driver call's `answer`: none, one, or a tuple.
+    """The values that a driver call returned: none, one, or a tuple.
 
     Raises:
-        DeviceLostError: something that was launched before has failed on the device.
+        DeviceLostError: an earlier launch has failed on the device.
         CudaMemoryError: the device, or the driver, has not enough memory for it.
         CudaError: the call did not succeed for another reason.
     """
@@ -78,8 +78,8 @@ def by_core(call: Callable[[], _T]) -> _T:
     """What a call of cuda.core returns.
 
     Raises:
-        DeviceLostError: something that was launched before has failed on the device.
-        Exception: one of cuda.core's own, for another reason.
+        DeviceLostError: an earlier launch has failed on the device.
+        Exception: cuda.core's, for another reason.
     """
     try:
         return call()
@@ -89,9 +89,9 @@ def by_core(call: Callable[[], _T]) -> _T:
 
 
 def _require_device(result: Any = None) -> None:
-    """Raise DeviceLostError if a driver call's `result` says so, or, without one, the driver does.
+    """Raise DeviceLostError if `result` is a sticky error.
 
-    Errors of cuda.core may not say why a call failed; so any other call is made.
+    Without a result, another driver call gives one: errors of cuda.core may not say why they arose.
     """
     if result is None:
         result, *_ = driver.cuMemGetInfo()
@@ -101,7 +101,7 @@ def _require_device(result: Any = None) -> None:
 
 @contextmanager
 def scarce(what: str) -> Iterator[None]:
-    """Let a lack of memory that a library reports in its own way be a MemoryError about `what`."""
+    """Turn a lack of memory that a library reports its own way into a MemoryError about `what`."""
     try:
         yield
     except Exception as error:

@@ -53,9 +53,9 @@ from lowering.plan.strides import row_major_strides
 class CudaDriver:
     """One GPU, through its primary context.
 
-    The launch stream is a blocking one: work on the legacy default stream, which other libraries
-    use unless told otherwise, is ordered with it. The capture stream must not be. Memory for other
-    streams is allocated and freed on a stream that never runs anything else.
+    The launch stream is a blocking one: it is ordered with CUDA's legacy default stream, which
+    other libraries use by default. The capture stream must not be. Memory for other streams is
+    allocated and freed on a stream that never runs anything else.
     """
 
     def __init__(self, ordinal: int) -> None:
@@ -79,7 +79,7 @@ class CudaDriver:
 
     def activate(self) -> None:
         """Make the primary context current in this thread."""
-        self.thread.ready  # noqa: B018 - the first look does it
+        self.thread.ready  # noqa: B018 - the first read does it
 
     # Streams
 
@@ -88,7 +88,7 @@ class CudaDriver:
         return self._device.create_stream(options=StreamOptions(nonblocking=False))
 
     def on(self, stream: int, owner: Any) -> CudaDriver:
-        """The same by another stream; all else is shared."""
+        """The same device by another stream; all else is shared."""
         handle = driver.CUstream(stream)
         context = check("cuStreamGetCtx", driver.cuStreamGetCtx(handle))
         if int(context) != int(self._context):
@@ -137,18 +137,18 @@ class CudaDriver:
         check("cuDeviceGraphMemTrim", driver.cuDeviceGraphMemTrim(self._handle))
 
     def graph_memory(self) -> int:
-        """As the driver has reserved it."""
+        """The bytes that the driver has reserved."""
         reserved = driver.CUgraphMem_attribute.CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT
         answer = driver.cuDeviceGetGraphMemAttribute(self._handle, reserved)
         return int(check("cuDeviceGetGraphMemAttribute", answer))
 
     def memory_info(self) -> tuple[int, int]:
-        """As the driver sees it: what the device's pool keeps is not free."""
+        """As the driver counts: memory that the device's pool keeps is not free."""
         free, total = check("cuMemGetInfo", driver.cuMemGetInfo())
         return int(free), int(total)
 
     def allocate_host(self, nbytes: int) -> PinnedAllocation:
-        """Pinned host memory. With unified addressing the device knows it by the same address."""
+        """Pinned host memory, at the same address on the device by unified addressing."""
         with scarce(f"{nbytes} bytes of host memory cannot be pinned"):
             buffer = LegacyPinnedMemoryResource().allocate(nbytes)
         pointer = int(buffer.handle)
@@ -156,9 +156,9 @@ class CudaDriver:
         return PinnedAllocation(buffer, pointer, np.ctypeslib.as_array(memory))
 
     def raise_flag(self, pointer: int) -> None:
-        """Copy a 1 on a stream of its own, and wait for this copy.
+        """Copy a 1 on a separate stream, and wait for this copy.
 
-        The source is pinned: so the copy is one of the copy engine, for which no kernel has to end.
+        The source is pinned, so that the copy engine does it, which waits for no kernel.
         """
         if self._one is None:
             one = self.allocate_host(4)
@@ -186,8 +186,8 @@ class CudaDriver:
         )
 
     def copy_to_device(self, pointer: int, source: np.ndarray[Any, Any]) -> bool:
-        """Copy a host array. Pageable memory is staged by the driver before the call returns;
-        memory that the driver knows is read later.
+        """Copy a host array. The driver stages pageable memory before the call returns, and reads
+        pinned memory later.
         """
         address = source.ctypes.data
         check(
@@ -254,10 +254,10 @@ class CudaDriver:
 
     @property
     def stored_conditions(self) -> None:
-        """None: graphs have their conditions themselves."""
+        """None: graphs have conditional handles."""
 
     def create_condition(self, graph: GraphDefinition) -> tuple[Any, int]:
-        """Without a default value: a kernel sets it each time before the node is reached."""
+        """Without a default value: a kernel sets it before each run of the node."""
         condition = graph.create_condition()
         return condition, int(condition.handle)
 
@@ -271,8 +271,8 @@ class CudaDriver:
     ) -> KernelNode:
         """Add a kernel node.
 
-        It is the driver's call: cuda.core would tie the arguments of each node to the graph by a
-        user object of their own, in which executables have a part; see `instantiate`.
+        By the driver's call: cuda.core would tie the arguments of each node to the graph by a user
+        object, to which executables have a reference; see `instantiate`.
         """
         cells, addresses = parameter_cells(values)
         params = driver.CUDA_KERNEL_NODE_PARAMS()
@@ -292,7 +292,7 @@ class CudaDriver:
         return KernelNode(node, cells, addresses, params)
 
     def add_memory(self, graph: GraphDefinition, nbytes: int) -> GraphMemoryNode:
-        """Add an allocation from the device's memory for graphs, first of all nodes."""
+        """Add an allocation from the device's graph memory, before all other nodes."""
         params = driver.CUDA_MEM_ALLOC_NODE_PARAMS()
         params.poolProps.allocType = driver.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
         params.poolProps.location.type = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
@@ -354,28 +354,28 @@ class CudaDriver:
         self._capture_stream.sync()
 
     def tie(self, graph: GraphDefinition, slots: SlotTable) -> TiedGraph:
-        """By a user object."""
+        """As `Driver.tie`, by a user object."""
         return self._user_objects.tie(graph, slots)
 
     def release_tied(self, most: int = sys.maxsize) -> None:
-        """As their destructors have said."""
+        """As `Driver.release_tied`."""
         self._user_objects.release(most)
 
     # Executables
 
     def instantiate(self, graph: TiedGraph) -> CudaExecutableGraph:
-        """Instantiate; the result holds the graph, whose nodes name those to update.
+        """Instantiate; the result holds the graph, whose nodes identify those to update.
 
-        It has no part in the user object, for its launches would take longer: by 1.2 us of the CPU
-        with a kernel, by 12 with a conditional node, by 17 with a memset.
+        It has no reference to the user object, which would make launches slower: by 1.2 µs of the
+        CPU with a kernel, by 12 with a conditional node, by 17 with a memset.
         """
-        # Executables of cuda.core's making were measured to take a microsecond more to launch.
+        # Executables made by cuda.core were measured to take a microsecond more to launch.
         with graph.untied() as source:
             handle = check("cuGraphInstantiate", driver.cuGraphInstantiate(source, 0))
             return CudaExecutableGraph(handle, graph)
 
     def updater(self, executable: CudaExecutableGraph, kernel: KernelNode) -> Callable[[], None]:
-        """The driver's call with its arguments, in a body too; it holds the node for its values."""
+        """The driver's call with its arguments, for nodes in bodies too; it keeps their values."""
         update = driver.cuGraphExecKernelNodeSetParams
 
         def run() -> None:
@@ -387,7 +387,7 @@ class CudaDriver:
         return run
 
     def launcher(self, executable: CudaExecutableGraph) -> Callable[[], None]:
-        """The driver's call with its arguments; a closed executable's handle is refused by it."""
+        """The driver's call with its arguments; it refuses the handle of a closed executable."""
         launch, stream = driver.cuGraphLaunch, self._stream_handle
 
         def run() -> None:

@@ -1,4 +1,4 @@
-"""Graphs by handle: edges, kernel parameters, captures, and what a captured node is."""
+"""Graphs by handle: edges, kernel parameters, captures, and kinds of captured nodes."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _MEMORY_TYPE = driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE
 def depend(
     graph: GraphDefinition, node: Any, dependencies: Sequence[Any], *, pdl: bool = False
 ) -> None:
-    """Add the edges into a new node, in one call; without them, no node stays. `pdl` ones are
-    programmatic: from kernels to a kernel, which may be put on the device before those have ended.
+    """Add the edges into a new node, in one call; if that fails, the node is destroyed.
 
-    A graph with memory nodes lets none go: it has to be dropped as a whole, as definitions are.
+    With `pdl` the edges are programmatic: from kernels to a kernel that may start before they end.
+    A graph with memory nodes cannot lose a node: it has to be dropped as a whole.
     """
     if dependencies:
         count = len(dependencies)
@@ -44,7 +44,7 @@ def depend(
 
 @cache
 def _programmatic() -> Any:
-    """What an edge has that is programmatic."""
+    """The data of a programmatic edge."""
     edge = driver.CUgraphEdgeData()
     edge.from_port = driver.CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC
     edge.type = driver.CUgraphDependencyType.CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC
@@ -93,7 +93,7 @@ def captured(
 
 
 def _is_capturing(stream: Any) -> bool:
-    """Whether a capture is open, be it one that has failed."""
+    """Whether a capture is open, valid or failed."""
     status = check("cuStreamIsCapturing", driver.cuStreamIsCapturing(stream))
     return bool(status != driver.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE)
 
@@ -108,7 +108,7 @@ def _nodes(graph: GraphDefinition) -> dict[int, Any]:
 
 
 def _kind(node: Any) -> str:
-    """The kind of a node; a copy that a conditional body may not hold has one of its own."""
+    """The kind of a node; copies that a conditional body may not hold are ``pageable_memcpy``."""
     found = check("cuGraphNodeGetType", driver.cuGraphNodeGetType(node))
     kind = str(found.name).removeprefix("CU_GRAPH_NODE_TYPE_").lower()
     return "pageable_memcpy" if kind == "memcpy" and _is_pageable(node) else kind
@@ -123,7 +123,7 @@ def _is_pageable(node: Any) -> bool:
 
 
 def is_known(address: int) -> bool:
-    """Whether host memory is pinned. Asked in the plural form, which takes any address."""
+    """Whether host memory is pinned. The plural form of the call accepts any address."""
     (kind,) = check(
         "cuPointerGetAttributes", driver.cuPointerGetAttributes(1, [_MEMORY_TYPE], address)
     )

@@ -1,4 +1,4 @@
-"""What the driver's interface hands out: memory, events, nodes, and executables."""
+"""Handles that the driver returns: memory, events, nodes and executables."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class PinnedAllocation:
 class KernelNode:
     """A kernel node with a cached parameter struct.
 
-    An update reads the parameters at `addresses`: those of `values`, unless others are shared.
+    An update reads the parameters at `addresses`: in `values`, or in shared words.
     """
 
     node: Any
@@ -51,7 +51,7 @@ class KernelNode:
     _shared: list[Any] = field(default_factory=list, repr=False)
 
     def share(self, position: int, words: SharedWords, number: int) -> None:
-        """Read a parameter from one of these words, which are kept alive."""
+        """Read a parameter from one of these words, which it keeps alive."""
         self._shared.append(words)
         self.addresses[position] = ctypes.addressof(words) + 8 * number
 
@@ -85,9 +85,9 @@ class CudaEvent:
 class CudaExecutableGraph:
     """The handle of an executable graph, and the graph it came from, which owns what both point to.
 
-    It is destroyed when this object is collected: before what it points to, for what destroys it
-    holds the graph until then, in whichever order a cycle of garbage is found. A closed one has no
-    handle, which the driver refuses: so nothing is asked before a launch.
+    The executable is destroyed when this object is collected, and always before what it points to:
+    its finalizer holds the graph, in whatever order a garbage cycle is collected. A closed one has
+    no handle, which the driver refuses; so a launch needs no test.
     """
 
     handle: Any
@@ -96,7 +96,7 @@ class CudaExecutableGraph:
 
     def __post_init__(self) -> None:
         self._destroy = weakref.finalize(self, _destroy, self.handle, self.source)
-        self._destroy.atexit = False  # the process's end frees it anyhow, and waits for nothing
+        self._destroy.atexit = False  # the end of the process frees it, without waiting
 
     def require_open(self) -> None:
         """Raise ClosedGraphError if it is closed."""
@@ -104,11 +104,11 @@ class CudaExecutableGraph:
             raise ClosedGraphError
 
     def close(self) -> None:
-        """Destroy it, and let go of all that it points to. Once more does nothing."""
+        """Destroy it, and drop what it points to. A second call does nothing."""
         self._destroy()
         self.handle = self.source = None
 
 
 def _destroy(handle: Any, source: TiedGraph) -> None:
-    """Destroy an executable, of whose graph nobody lets go before."""
+    """Destroy an executable; the reference to its graph is dropped after that."""
     driver.cuGraphExecDestroy(handle)

@@ -8,10 +8,10 @@ from cuda.core import Device
 
 
 class Thread(threading.local):
-    """What the driver of a device has done in this thread.
+    """The state of a device's driver in each thread.
 
-    Python makes the attributes anew in each thread that looks at them: so a look at `ready` makes
-    the primary context current at its first time, and costs 40 ns after that.
+    Python makes the attributes anew in each thread that reads them. So the first read of `ready` in
+    a thread makes the primary context current, and later ones cost 40 ns.
     """
 
     def __init__(self, ordinal: int) -> None:

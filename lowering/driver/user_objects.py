@@ -1,10 +1,10 @@
-"""User objects: what a graph points to, owned by the graph itself, wherever it goes.
+"""User objects: a graph owns what it points to, wherever it goes.
 
-A user object lives until the last graph, executable and launch that has a reference to it is gone.
-Then the driver calls its destructor, on a thread where neither CUDA may be called nor Python run.
-So the destructor is ``sem_post`` of the C library: it counts up a semaphore, and the owners that
-belong to it are released by the next look at it, in a thread of Python. For a graph that never left
-tracegraph that is at once, for then the driver calls the destructor as the graph is destroyed.
+A user object lives until the last graph, executable and launch with a reference to it is gone. Then
+the driver calls its destructor, on a thread that must neither call CUDA nor run Python. So the
+destructor is ``sem_post`` of the C library: it posts a semaphore, and the next look at that, on a
+Python thread, releases the owners. For a graph that was not given away that is at once, since the
+driver calls the destructor when the graph is destroyed.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _SEMAPHORE_BYTES = 64
 class TiedGraph:
     """A complete graph that keeps alive what it points to.
 
-    The graph has a reference to a user object, and this object has one: it keeps the owners, too.
-    When it is collected, both are let go of, unless somebody else has the graph.
+    The graph has a reference to a user object, and so has this object. When this is collected, its
+    reference and the graph are dropped; the owners go with them unless the graph was given away.
     """
 
     __slots__ = ("__weakref__", "_held", "_user_object")
@@ -49,15 +49,15 @@ class TiedGraph:
 
     @property
     def definition(self) -> GraphDefinition:
-        """The graph. What anybody makes of it has a part in the user object."""
+        """The graph. Whatever is made from it has a reference to the user object."""
         return self._held[0]
 
     @contextmanager
     def untied(self) -> Iterator[Any]:
         """The handle, while the graph has no reference: an executable made of it has none either.
 
-        The driver counts references up and down at each launch of one that has. Whoever makes one
-        without holds this object for as long as it lives.
+        With one, the driver would count references at each launch. The executable has to hold this
+        object instead.
         """
         graph = self.definition.handle
         check(
@@ -71,9 +71,9 @@ class TiedGraph:
 
 
 class UserObjects:
-    """Owners by the semaphore that says when they are released.
+    """Owners by the semaphore that is posted when they may be released.
 
-    Semaphores are used again and never freed: the driver may call a destructor when Python is gone.
+    Semaphores are reused and never freed: the driver may call a destructor after Python has ended.
 
     Raises:
         RuntimeError: the system has no POSIX semaphores.
@@ -82,7 +82,7 @@ class UserObjects:
     def __init__(self) -> None:
         _libc()  # raises where there is none
         self._owners: dict[int, Any] = {}
-        self._left: deque[int] = deque()  # those of graphs that Python has let go of, in turns
+        self._left: deque[int] = deque()  # of graphs that Python has dropped, round robin
         self._unused: list[int] = []
 
     def tie(self, definition: GraphDefinition, owners: Any) -> TiedGraph:
@@ -103,16 +103,16 @@ class UserObjects:
         return tied
 
     def leave(self, held: list[GraphDefinition], user_object: Any, semaphore: int) -> None:
-        """Let go of a graph, and of its owners if nobody else has it. Any thread may call it."""
-        self._left.append(semaphore)  # before the destructor may count it up: see `_look`
+        """Drop a graph, and its owners unless it was given away. Any thread may call it."""
+        self._left.append(semaphore)  # before the destructor may run: see `_look`
         held.clear()
         driver.cuUserObjectRelease(user_object, 1)
         self._look(semaphore)
 
     def release(self, most: int = sys.maxsize) -> None:
-        """Let go of the owners that no graph has any more. Any thread may call it, at any point.
+        """Release the owners of graphs that are gone. Any thread may call it, at any point.
 
-        At `most` so many graphs that others have, or had, are looked at, more the next time.
+        Looks at `most` of the graphs that were given away; the next call goes on behind them.
         """
         for _ in range(min(most, len(self._left))):
             try:
@@ -123,11 +123,12 @@ class UserObjects:
             self._look(semaphore)
 
     def _look(self, semaphore: int) -> None:
-        """Release the owners of a semaphore that was counted up.
+        """Release the owners of a semaphore if it was posted.
 
-        Threads may look at one semaphore at a time, and a thread at one that others have used again
-        meanwhile: one of them counts it down, and finds it in `_left`. A lock would not do, for
-        `leave` may be called by a garbage collection in the middle of any of this.
+        Several threads may look at one semaphore, even at one that was reused since a thread chose
+        it. Exactly one of them sees the post, and finds the semaphore in `_left`, where it is put
+        before it can be posted. So no lock is needed; and a garbage collection, which may call
+        `leave` at any point, would deadlock on one.
         """
         if _libc().sem_trywait(ctypes.c_void_p(semaphore)) == 0:
             self._left.remove(semaphore)
@@ -144,7 +145,7 @@ class UserObjects:
 
 
 def _retain(graph: Any, user_object: Any) -> None:
-    """Give a graph a reference."""
+    """Give a graph a reference to a user object."""
     check("cuGraphRetainUserObject", driver.cuGraphRetainUserObject(graph, user_object, 1, 0))
 
 

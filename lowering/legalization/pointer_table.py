@@ -1,7 +1,7 @@
-"""Addresses by a table: for executables whose bodies take no new ones.
+"""Pointer table: addresses of inputs and outputs, read from device memory by nodes in bodies.
 
-Nodes in bodies then read from device memory where an input or output lies. What writes the table
-stands at the top, where its parameters are updated as those of any node.
+It serves drivers whose exec parameter updates do not reach nodes in bodies. The kernels that write
+the table are root nodes, whose parameters can be updated.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from tracegraph.ir.scalar import Load
 
 
 def bound_in_bodies(plan: Plan) -> tuple[Buffer, ...]:
-    """The inputs and outputs that bodies touch, in order."""
+    """The inputs and outputs that bodies access, in order."""
     graphs = [body for node in plan.graph.nodes for body in node.bodies]
     inside = {buffer for body in graphs for node in walk(body) for buffer in node.accessed_buffers}
     return tuple(b for b in dict.fromkeys((*plan.inputs, *plan.outputs)) if b in inside)
 
 
 def with_pointer_table(plan: Plan) -> Plan:
-    """The Plan, whose bodies find inputs and outputs by a table."""
+    """The Plan with bodies that find inputs and outputs through the pointer table."""
     indirect = bound_in_bodies(plan)
     nodes = tuple(_with_copies(node, frozenset(indirect)) for node in plan.graph.nodes)
     return replace(plan, graph=Graph(nodes, plan.graph.edges), indirect=indirect)
 
 
 def _with_copies(node: Node, indirect: Set[Buffer]) -> Node:
-    """A node, in whose bodies kernels copy what has its address in the table."""
+    """The node; copies in its bodies become kernels where an address is in the table."""
     if not node.bodies:
         return node
     return node.with_bodies(

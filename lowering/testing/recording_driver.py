@@ -1,7 +1,7 @@
-"""The backend "recording": builds and launches against a driver that only logs.
+"""Recording backend: the CUDA backend against a driver that only logs.
 
-It runs the same code as the CUDA backend, needs no GPU, and can be told to fail at its n-th call;
-so it shows which nodes, edges and owners a graph would have, and what a failure leaves behind.
+It needs no GPU, and can fail at its n-th call. So tests see which nodes, edges and owners a graph
+would have, and what a failure leaves behind.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from tracegraph.weak_set import ConcurrentWeakSet
 
 
 class InjectedError(RuntimeError):
-    """The failure that a `RecordingDriver` was told to make."""
+    """The failure that a `RecordingDriver` injects."""
 
 
 class RecordingDriver:
@@ -103,7 +103,7 @@ class RecordingDriver:
             call = Call(operation, detail, self.stream)
             self.calls.append(call)
             if len(self.calls) == self.fail_at:
-                raise InjectedError(f"call {self.fail_at} fails as told: {call}")
+                raise InjectedError(f"call {self.fail_at} fails as asked: {call}")
             return len(self.calls) - 1
 
     def on(self, stream: int, owner: Any) -> RecordingDriver:
@@ -115,7 +115,7 @@ class RecordingDriver:
         return other
 
     def create_stream(self) -> RecordedStream:
-        """A handle that nobody else has."""
+        """A new handle."""
         self._log("create_stream")
         return RecordedStream(next(self._handles))
 
@@ -138,7 +138,7 @@ class RecordingDriver:
         """There is no context."""
 
     def allocate(self, nbytes: int) -> RecordedMemory:
-        """An address nobody else has; raises MemoryError if the device is full."""
+        """A new address; raises MemoryError if the device is full."""
         self._log("allocate", nbytes)
         if nbytes > self.memory_info()[0]:
             raise MemoryError(f"{nbytes} bytes are more than are free")
@@ -242,7 +242,7 @@ class RecordingDriver:
 
     @property
     def stored_conditions(self) -> None:
-        """None: graphs have their conditions themselves."""
+        """None: graphs have conditions."""
 
     def create_condition(self, graph: RecordedGraph) -> tuple[int, int]:
         """A number that serves as condition and as handle."""
@@ -275,7 +275,7 @@ class RecordingDriver:
         return node
 
     def add_memory(self, graph: RecordedGraph, nbytes: int) -> RecordedGraphMemory:
-        """A node that no other one stands before."""
+        """A root node."""
         self._log("add_memory", nbytes)
         node = RecordedNode("memory", f"allocate {nbytes}", ())
         graph.nodes.append(node)
@@ -363,10 +363,10 @@ class RecordingDriver:
         return graph
 
     def release_tied(self, most: int = 0) -> None:
-        """They go with the graph."""
+        """Nothing: the slots go with the graph."""
 
     def updater(self, executable: RecordedExecutable, kernel: RecordedNode) -> Callable[[], None]:
-        """To update, by then."""
+        """A function that logs the update."""
         return lambda: self._update(executable, kernel)
 
     def _update(self, executable: RecordedExecutable, kernel: RecordedNode) -> None:
@@ -378,7 +378,7 @@ class RecordingDriver:
         executable.values[kernel] = tuple(kernel.values)
 
     def launcher(self, executable: RecordedExecutable) -> Callable[[], None]:
-        """To launch, by then."""
+        """A function that logs the launch."""
         return lambda: self._launch(executable)
 
     def _launch(self, executable: RecordedExecutable) -> None:
@@ -416,7 +416,7 @@ class RecordingDevice(OpenDevice):
         return len(getattr(code, "source", code))
 
     def compile(self, source: str) -> str:
-        """The source stands for its code."""
+        """The source, in place of code."""
         return source
 
 

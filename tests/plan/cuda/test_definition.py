@@ -466,7 +466,7 @@ def test_a_failed_update_names_the_node_and_the_line_and_the_next_call_works():
     executable([x])
     launches = driver.count("launch")
     driver.fail_at = len(driver.calls) + 1
-    told = r"graph of 'diamond' .* kernel node \w+ at .*model\.py:7.*: call \d+ fails as told"
+    told = r"graph of 'diamond' .* kernel node \w+ at .*model\.py:7.*: call \d+ fails as asked"
     with pytest.raises(UpdateError, match=told) as raised:
         executable([y])
     assert isinstance(raised.value.__cause__, InjectedError)

@@ -135,7 +135,7 @@ def test_what_a_failed_build_had_allocated_is_gone_while_its_error_is_looked_at(
     driver = RecordingDriver(fail_at=calls)
     with pytest.raises(InjectedError) as error:
         RecordingBackend(driver).compile(products())
-    assert "fails as told" in str(error.value)
+    assert "fails as asked" in str(error.value)
     del error
     driver.graphs.clear()
     gc.collect()
