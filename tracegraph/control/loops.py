@@ -270,7 +270,7 @@ def _counter_type(lower: Any, upper: Any) -> ArrayType:
 
 
 def _require_range(bounds: tuple[Any, Any], type_: ArrayType) -> None:
-    """Check that Python ints fit the counter's type, or i64 where it is f64: one needs 64 bits."""
+    """Check that Python ints fit the counter's type, or i64 where promotion gives f64."""
     whole = type_ if type_.dtype.kind in "iu" else type_of(0)
     least, most = _range_of(whole.dtype)
     for parameter, value in zip(("lower", "upper"), bounds, strict=True):

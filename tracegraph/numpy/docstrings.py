@@ -14,7 +14,7 @@ import numpy as np
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 _KINDS = {"?": "bools", "l": "integers", "d": "real numbers", "D": "complex numbers"}
-"""By character of a dtype that stands for its kind: what errors call it."""
+"""A dtype of each kind, by character, and the words for the kind."""
 
 
 SUMMED = "64-bit integers for bools and integers, else that of `a`; or `dtype`."
