@@ -21,8 +21,8 @@ REGISTERS = 1 << 16
 REGISTER_UNIT = 8
 """Granularity in which registers are allocated to a thread."""
 
-MOST_REGISTERS = 255
+MAX_REGISTERS = 255
 """Registers of a thread."""
 
-MOST_BLOCK_THREADS = 1024
+MAX_BLOCK_THREADS = 1024
 """Threads of a block."""

@@ -30,12 +30,12 @@ from lowering.codegen.rows.accumulator_layout import (
 from lowering.codegen.rows.cluster_geometry import (
     cluster_of,
     cluster_threads,
-    most_row_threads,
+    max_row_threads,
 )
 from lowering.codegen.rows.row_geometry import row_geometry, steps_kept
 from lowering.fusion.access_patterns import loop_is_contiguous
 from lowering.hardware import (
-    MOST_BLOCK_THREADS,
+    MAX_BLOCK_THREADS,
     SHARED_BYTES,
     VECTOR_BYTES,
     WARP,
@@ -54,7 +54,7 @@ from lowering.plan.nest_analysis import loads, nest_accumulators
 from lowering.plan.rounding import ceil_div, power_of_two
 from tracegraph.ir.scalar import Load
 
-MOST_THREADS = 256
+MAX_THREADS = 256
 """Threads of a block: eight such blocks fill a multiprocessor, so the tail of a grid is short."""
 
 VECTORS_PER_THREAD = 2
@@ -67,19 +67,19 @@ FEW_WIDE = 8
 LONG_SCATTER = 64
 """Sequential updates from which several threads share a point, each with its own targets."""
 
-MOST_OWNERS = 4096
+MAX_OWNERS = 4096
 """Threads that share the updates of all points: each evaluates every target's index."""
 
 LONG_LINE = 256
 """Steps of a scan from which a block has work for each of its threads."""
 
-LEAST_SPLIT = 4096
+MIN_SPLIT = 4096
 """Steps of a scan for each block that shares a line: it reads them twice."""
 
-MOST_SPLITS = 2048
+MAX_SPLITS = 2048
 """Blocks that share the lines of a scan. Each polls the partials of all before it."""
 
-MOST_LONG_LINES = 2048
+MAX_LONG_LINES = 2048
 """Lines of a scan up to which each gets a block; with more, a thread for each fills the device."""
 
 
@@ -87,7 +87,7 @@ def block_threads(nests: tuple[CanonicalNest, ...]) -> int:
     """Threads of each block of a kernel: a power of two, no more than its nests can use."""
     wanted = max((_demand(nest) for nest in nests), default=1)
     rows = [nest for nest in nests if isinstance(nest, RowNest)]
-    most = max((_most_row_threads(nest) for nest in rows), default=MOST_THREADS)
+    most = max((_max_row_threads(nest) for nest in rows), default=MAX_THREADS)
     threads = min(max(power_of_two(wanted), WARP), most)
     widest = max((accumulator_bytes(nest_accumulators(nest)) for nest in rows), default=1)
     while threads * widest > SHARED_BYTES - TICKET_SHARED_BYTES and threads > 1:
@@ -150,12 +150,12 @@ def scan_geometry(nest: ScanNest, threads: int) -> ScanGeometry:
     """
     length, dtype = nest.space[nest.axis], nest.store.value.dtype
     lines = prod(n for axis, n in enumerate(nest.space) if axis != nest.axis) if length else 0
-    by_block = length >= LONG_LINE and lines <= MOST_LONG_LINES and not is_half(dtype)
+    by_block = length >= LONG_LINE and lines <= MAX_LONG_LINES and not is_half(dtype)
     by_block = by_block and threads >= WARP
     if by_block:
         splits = 1
         if 0 < lines < FULL_DEVICE:
-            splits = max(1, min(MOST_SPLITS // lines, length // LEAST_SPLIT))
+            splits = max(1, min(MAX_SPLITS // lines, length // MIN_SPLIT))
         geometry = ScanGeometry(
             threads, True, lines * splits, threads * max(dtype.itemsize, 8), splits
         )
@@ -176,7 +176,7 @@ def scatter_geometry(steps: int, points: int, threads: int) -> ScatterGeometry:
     """
     owners = 1
     if steps >= LONG_SCATTER and points:
-        owners = max(1, min(power_of_two(steps) // 8, MOST_OWNERS // power_of_two(points)))
+        owners = max(1, min(power_of_two(steps) // 8, MAX_OWNERS // power_of_two(points)))
     return ScatterGeometry(threads, owners, ceil_div(points * owners, threads) if steps else 0)
 
 
@@ -185,24 +185,24 @@ def _demand(nest: CanonicalNest) -> int:
         case RowNest(space=space, loop=loop):
             return prod(space) * ceil_div(prod(loop), 4)
         case ScanNest(space=space, axis=axis):
-            return MOST_THREADS if space[axis] >= LONG_LINE else prod(space)
+            return MAX_THREADS if space[axis] >= LONG_LINE else prod(space)
         case ScatterNest(space=space, repeats=repeats):
             steps, points = prod(space[:repeats]), prod(space[repeats:])
-            return points * scatter_geometry(steps, points, MOST_THREADS).owners
+            return points * scatter_geometry(steps, points, MAX_THREADS).owners
         case PrintNest(arguments=arguments):
             return max((prod(a.shape) for a in arguments), default=1)
         case MapNest(space=space):
             return prod(space)
 
 
-def _most_row_threads(nest: RowNest) -> int:
+def _max_row_threads(nest: RowNest) -> int:
     """The most threads of a block: for several passes, as many as keep the row in registers."""
     if len(nest.passes) == 1:
-        return MOST_THREADS
+        return MAX_THREADS
     if cluster_of(nest) > 1:
         return cluster_threads(nest)
     lanes = power_of_two(ceil_div(prod(nest.loop), steps_kept(nest)))
     if loop_is_contiguous(nest):
-        return min(max(lanes, MOST_THREADS), most_row_threads(nest))
+        return min(max(lanes, MAX_THREADS), max_row_threads(nest))
     neighbours = min(WARP, power_of_two(prod(nest.space)))
-    return min(max(lanes * neighbours, MOST_THREADS), MOST_BLOCK_THREADS)
+    return min(max(lanes * neighbours, MAX_THREADS), MAX_BLOCK_THREADS)

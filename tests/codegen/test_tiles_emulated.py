@@ -150,14 +150,14 @@ CASES = {
 
 @pytest.fixture
 def tiled_when_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("LEAST_POINTS", "LARGE_POINTS", "LARGEST_POINTS"):
+    for name in ("MIN_POINTS", "LARGE_POINTS", "LARGEST_POINTS"):
         monkeypatch.setattr(transpose_tiles, name, 1)
 
 
 @pytest.fixture(scope="module")
 def unit() -> Iterator[Unit]:
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("LEAST_POINTS", "LARGE_POINTS", "LARGEST_POINTS"):
+        for name in ("MIN_POINTS", "LARGE_POINTS", "LARGEST_POINTS"):
             patch.setattr(transpose_tiles, name, 1)
         yield unit_source(plan(*(case.node for case in CASES.values())))
 
@@ -227,7 +227,7 @@ def test_few_threads_transpose_tiles_by_elements(
 ) -> None:
     """A block has as many threads as the shared memory of its other nests allows."""
     case = CASES["float16_259x131"]
-    monkeypatch.setattr(geometry, "MOST_THREADS", 32)
+    monkeypatch.setattr(geometry, "MAX_THREADS", 32)
     unit = unit_source(plan(case.node))
     assert unit.kernels[case.node].block == (32, 1, 1)
     assert_case(case, Emulator(unit, tmp_path), shift=1)

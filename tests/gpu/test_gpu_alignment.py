@@ -59,7 +59,7 @@ def kernels_of(names, vectors):
         patch.setattr(records, "LARGE_ROWS", 2)
         patch.setattr(records, "MANY_THREADS", 2)
         patch.setattr(geometry, "VECTORS_PER_THREAD", vectors)
-        patch.setattr(transpose_tiles, "LEAST_POINTS", 1)
+        patch.setattr(transpose_tiles, "MIN_POINTS", 1)
         patch.setattr(transpose_tiles, "LARGE_POINTS", 1)
         patch.setattr(transpose_tiles, "LARGEST_POINTS", 1)
         return Kernels(unit_source(plan(*(CASES[name].node for name in names))))

@@ -201,7 +201,7 @@ extern "C" __device__ __cudart_builtin__ void CUDARTAPI
 cudaGraphSetConditional(unsigned long long handle, unsigned int value);
 #endif
 
-// A host compiler gets the conversions from whoever includes this text.
+// For a host compiler, the including text provides the conversions.
 __device__ inline float tg_half_to_float(tg_u16 half) {
   float x;
   asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(half));

@@ -19,7 +19,7 @@ from lowering.plan.rounding import ceil_div
 from lowering.plan.strides import offset_in
 from tracegraph.ir.scalar import Axis, Load, affine
 
-LEAST_POINTS = 1 << 16
+MIN_POINTS = 1 << 16
 """Points of a map from which tiles pay: 2**16 transposed reach 64 to 80 % of a copy (H200)."""
 
 LARGE_POINTS = 1 << 22
@@ -32,7 +32,7 @@ float16 2048x4096 reaches 94 % of a copy instead of 84 (H200)."""
 TILE_BYTES = 256
 """Contiguous bytes of a tile at most: eight sectors."""
 
-MOST_SIDE, LEAST_SIDE = 64, 32
+MAX_SIDE, MIN_SIDE = 64, 32
 """Side of a tile, before it is doubled: a warp has a run to itself, and tiles fit shared memory."""
 
 BYTES_IN_FLIGHT = 80 << 10
@@ -44,7 +44,7 @@ alignment of stores, float16 65531x4093 reaches 85 to 87 % of a copy instead of 
 instead of 84, float64 92 instead of 85 (H200).
 """
 
-MOST_RESIDENT, MOST_RESIDENT_NARROW = 4, 5
+MAX_RESIDENT, MAX_RESIDENT_NARROW = 4, 5
 """Resident blocks that leave a thread enough registers: 64, or 48 for narrow elements."""
 
 
@@ -85,7 +85,7 @@ class Transpose:
         load = self.leaders[1]
         slack = self.sector(self.loaded) if self.misaligned else 0
         elements = (self.side + self.halo) * (self.side + slack)
-        most = MOST_RESIDENT if load.dtype.itemsize >= WORD_BYTES else MOST_RESIDENT_NARROW
+        most = MAX_RESIDENT if load.dtype.itemsize >= WORD_BYTES else MAX_RESIDENT_NARROW
         return max(1, min(most, round(BYTES_IN_FLIGHT / (elements * load.dtype.itemsize))))
 
     def anchored(self, axis: int) -> bool:
@@ -115,7 +115,7 @@ class Transpose:
 
 def find_transpose(nest: MapNest) -> Transpose | None:
     """The transpose that stages a map, or None if the map gains nothing from one."""
-    if prod(nest.space) < LEAST_POINTS:
+    if prod(nest.space) < MIN_POINTS:
         return None
     largest = max(nest.stores, key=lambda store: store.buffer.type.size)
     stored = _unit_axis(largest, nest.space)
@@ -132,7 +132,7 @@ def find_transpose(nest: MapNest) -> Transpose | None:
         return None
     staged = tuple(load for load in transposed if _unit_axis(load, nest.space) == loaded)
     widest = max(load.dtype.itemsize for load in staged)
-    side = max(LEAST_SIDE, min(MOST_SIDE, TILE_BYTES // widest))
+    side = max(MIN_SIDE, min(MAX_SIDE, TILE_BYTES // widest))
     most = min(nest.space[stored], nest.space[loaded])
     sides = [side]
     enough = LARGE_POINTS if 2 * side * widest < TILE_BYTES else LARGEST_POINTS

@@ -18,8 +18,8 @@ from lowering.codegen.rows.row_geometry import row_width, steps_kept, steps_of_l
 from lowering.fusion.access_patterns import loop_is_contiguous
 from lowering.fusion.row_passes import MOST_CLUSTER, most_shares
 from lowering.hardware import (
-    MOST_BLOCK_THREADS,
-    MOST_REGISTERS,
+    MAX_BLOCK_THREADS,
+    MAX_REGISTERS,
     REGISTER_UNIT,
     REGISTERS,
     WORD_BYTES,
@@ -27,11 +27,11 @@ from lowering.hardware import (
 from lowering.plan.kernel import RowNest
 from lowering.plan.rounding import ceil_div, power_of_two, round_up, share_of
 
-MOST_WIDE_THREADS = 256
+MAX_WIDE_THREADS = 256
 """Threads of a block whose rows have elements of more than a word: 85 registers for each."""
 
 WIDE_RESIDENT = 3
-"""Resident blocks of MOST_WIDE_THREADS. Without the bound, the compiler spills for a fourth:
+"""Resident blocks of MAX_WIDE_THREADS. Without the bound, the compiler spills for a fourth:
 softmax over rows of 2048 float64 reaches 96 % of a copy instead of 48 (H200)."""
 
 CLUSTERS = (2, 4, MOST_CLUSTER)
@@ -44,11 +44,11 @@ WORKING = {1: 40, 2: 40, 4: 14, 8: 24, 16: 48}
 """Registers of a thread besides its elements, by the bytes of an element, read off compiled code.
 """
 
-MOST_WORDS = 64
+MAX_WORDS = 64
 """Registers with elements up to which more are better: beyond, too few threads are resident."""
 
 
-def most_steps(nbytes: int) -> int:
+def max_kept_steps(nbytes: int) -> int:
     """The steps of which a lane of a cluster may keep values of `nbytes`: narrow ones share
     registers. 64 words take a quarter of a thread's registers, eight-byte values half of them.
     """
@@ -71,14 +71,14 @@ def resident_blocks(nests: Sequence[CanonicalNest], threads: int, cluster: int) 
     """The resident blocks that the compiler has to leave registers for; 1 if it may choose."""
     rows = [nest for nest in nests if isinstance(nest, RowNest)]
     long = [_Row.of(nest).resident(cluster, threads) for nest in rows if _is_long(nest)]
-    if not long and threads == MOST_WIDE_THREADS and any(map(_keeps_most, rows)):
+    if not long and threads == MAX_WIDE_THREADS and any(map(_keeps_most, rows)):
         return WIDE_RESIDENT
     return max(min(long, default=1), 1)
 
 
-def most_row_threads(nest: RowNest) -> int:
+def max_row_threads(nest: RowNest) -> int:
     """The most threads of a block that alone makes several passes over contiguous rows."""
-    return MOST_BLOCK_THREADS if widest(nest) <= WORD_BYTES else MOST_WIDE_THREADS
+    return MAX_BLOCK_THREADS if widest(nest) <= WORD_BYTES else MAX_WIDE_THREADS
 
 
 def _keeps_most(nest: RowNest) -> bool:
@@ -86,7 +86,7 @@ def _keeps_most(nest: RowNest) -> bool:
     if len(nest.passes) == 1 or widest(nest) != 8 or not loop_is_contiguous(nest):
         return False
     steps = prod(nest.loop)
-    lanes = min(MOST_WIDE_THREADS, power_of_two(ceil_div(steps, steps_of_lane(nest, 1))))
+    lanes = min(MAX_WIDE_THREADS, power_of_two(ceil_div(steps, steps_of_lane(nest, 1))))
     return steps_kept(nest) // 2 < ceil_div(steps, lanes) <= steps_kept(nest)
 
 
@@ -94,7 +94,7 @@ def _is_long(nest: RowNest) -> bool:
     """Whether several passes are made over rows that one block cannot keep in registers."""
     if len(nest.passes) == 1 or not prod(nest.space):
         return False
-    return prod(nest.loop) > most_row_threads(nest) * steps_kept(nest) and loop_is_contiguous(nest)
+    return prod(nest.loop) > max_row_threads(nest) * steps_kept(nest) and loop_is_contiguous(nest)
 
 
 def _cluster(nest: RowNest) -> tuple[int, int]:
@@ -110,7 +110,7 @@ def _cluster(nest: RowNest) -> tuple[int, int]:
 
     def rank(shape: tuple[int, int]) -> tuple[bool, int, int, int]:
         cluster, threads = shape
-        words = min(row.words(cluster * threads), MOST_WORDS)
+        words = min(row.words(cluster * threads), MAX_WORDS)
         resident = row.resident(cluster, threads)
         return resident > 1, resident * threads * words, -cluster, threads
 
@@ -141,6 +141,6 @@ class _Row:
         """The blocks that fit the registers of a multiprocessor; 0 if a thread has too few."""
         lanes = cluster * threads
         needed = self.words(lanes) + WORKING[self.nbytes]
-        if needed > MOST_REGISTERS or self.items(lanes) > most_steps(self.nbytes):
+        if needed > MAX_REGISTERS or self.items(lanes) > max_kept_steps(self.nbytes):
             return 0
         return REGISTERS // (threads * round_up(needed, REGISTER_UNIT))

@@ -24,10 +24,10 @@ from lowering.plan.nest_analysis import loads
 from lowering.plan.nest_rewriting import map_nest
 from tracegraph.ir.scalar import Accumulated, Axis, Expr, Load, Sum
 
-FEWEST_THREADS = WARP
+MIN_THREADS = WARP
 """Threads that load neighbouring columns: a warp has whole rows of sectors."""
 
-MOST_ACCUMULATORS = 8
+MAX_ACCUMULATORS = 8
 """Accumulators of a coarsened thread: as many as one vector of 16-bit elements has columns."""
 
 SIZE_PER_WORD = 32
@@ -64,10 +64,10 @@ def _columns_per_thread(nest: RowNest, columns: int, narrowest: int) -> int:
     columns_per_thread = VECTOR_BYTES // narrowest if word > 1 else 1
     while columns_per_thread > 1:
         few = (
-            columns_per_thread * own <= MOST_ACCUMULATORS
+            columns_per_thread * own <= MAX_ACCUMULATORS
             and size >= columns_per_thread // word * SIZE_PER_WORD * records.LARGE_ROWS
         )
-        whole = columns % columns_per_thread == 0 and columns >= FEWEST_THREADS * columns_per_thread
+        whole = columns % columns_per_thread == 0 and columns >= MIN_THREADS * columns_per_thread
         if whole and (few or (columns_per_thread == word and size >= records.LARGE_ROWS)):
             return columns_per_thread
         columns_per_thread = columns_per_thread // 2 if columns_per_thread > word else 1

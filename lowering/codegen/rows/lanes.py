@@ -63,7 +63,7 @@ def declare_lane(
     writer.line(f"const bool live = point < {points};")
 
 
-def walk(
+def write_loop(
     writer: SourceWriter, flat: FlatPass, step: Axis, geometry: RowGeometry, backwards: bool = False
 ) -> None:
     """Write the loop over the lane's steps, which folds into `total`.

@@ -23,10 +23,10 @@ from tracegraph.ir.scalar import affine
 DISTANCE_BYTES = 3 << 20
 """Prefetch distance. At 8 MiB, lines are evicted before use: a third slower (H200)."""
 
-LEAST_ARRAY_BYTES = 64 << 20
+MIN_ARRAY_BYTES = 64 << 20
 """Bytes of an array. The L2 cache may hold a smaller one: arrays of 32 MB lost by it (H200)."""
 
-LEAST_ROW_BYTES = 16_000
+MIN_ROW_BYTES = 16_000
 """Bytes of a block's rows. With half as much, softmax of float32 is up to 7 % slower; that of
 16-bit floats, which are accessed by vectors, is 1 to 4 % faster."""
 
@@ -38,7 +38,7 @@ def prefetch_rows(
     elements = geometry.outputs * steps
     found = _row_major_arrays(passes, steps)
     sizes = [elements * buffer.type.dtype.itemsize for buffer in found]
-    least = LEAST_ROW_BYTES if geometry.width == 1 else LEAST_ROW_BYTES // 2
+    least = MIN_ROW_BYTES if geometry.width == 1 else MIN_ROW_BYTES // 2
     if min(sizes, default=0) < least:
         return
     ahead = ceil_div(DISTANCE_BYTES, sum(sizes))
@@ -59,5 +59,5 @@ def _row_major_arrays(passes: Sequence[FlatPass], steps: int) -> list[Buffer]:
         for load in loads(roots)
         if affine(load.indices[0]) == order
         and load.guard is None
-        and load.buffer.type.nbytes >= LEAST_ARRAY_BYTES
+        and load.buffer.type.nbytes >= MIN_ARRAY_BYTES
     ]

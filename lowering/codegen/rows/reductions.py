@@ -21,7 +21,7 @@ from lowering.codegen.rows.block_partials import (
 )
 from lowering.codegen.rows.flat_passes import FlatPass, flattener_of
 from lowering.codegen.rows.lane_reduction import reduce_to_first_lane
-from lowering.codegen.rows.lanes import declare_lane, declare_shared, walk
+from lowering.codegen.rows.lanes import declare_lane, declare_shared, write_loop
 from lowering.codegen.rows.vector_groups import usable
 from lowering.codegen.signals import write_results, write_stop_check
 from lowering.codegen.source_writer import SourceWriter
@@ -46,7 +46,7 @@ def write_reduction(
         fold.declare(writer, "total")
     with writer.block("if (live)"):
         writer.bind(linear_axis(POINT, nest.space), "point")
-        walk(writer, flat_pass, linear_axis(STEP, nest.loop), geometry)
+        write_loop(writer, flat_pass, linear_axis(STEP, nest.loop), geometry)
     reduce_to_first_lane(writer, folds, geometry)
     finishing = "live" if geometry.lanes == 1 else "live && lane == 0"
     if geometry.splits > 1:

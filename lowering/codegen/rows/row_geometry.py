@@ -21,7 +21,7 @@ from lowering.plan.rounding import ceil_div, power_of_two
 STEPS_PER_LANE = 16
 """Steps of a lane below which the loop of a row is not split further: partials cost more."""
 
-SMALL_DEVICE, FEWEST_STEPS_PER_LANE = 64, 4
+SMALL_DEVICE, MIN_STEPS_PER_LANE = 64, 4
 """Blocks below which lanes may have fewer steps. Sums of 2**16 take two thirds of the time with it
 (H200); 16 to 1056 blocks of 128 to 1024 threads were tried, and none are better."""
 
@@ -75,7 +75,7 @@ def _splits(steps: int, lanes: int, tiles: int, stores: bool) -> int:
     if not stores and splits <= 1:
         return 1
     if splits * tiles < SMALL_DEVICE:  # polling few partials is short
-        splits = min(steps // (lanes * FEWEST_STEPS_PER_LANE), ceil_div(SMALL_DEVICE, tiles))
+        splits = min(steps // (lanes * MIN_STEPS_PER_LANE), ceil_div(SMALL_DEVICE, tiles))
     return max(1, min(splits, FULL_DEVICE // tiles))
 
 

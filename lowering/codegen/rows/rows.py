@@ -15,11 +15,17 @@ from lowering.codegen.flatten import POINT, STEP, linear_axis
 from lowering.codegen.geometry_records import RowGeometry
 from lowering.codegen.maps.vectors import declare_aligned, pack_of
 from lowering.codegen.rows.accumulators import folds_of
-from lowering.codegen.rows.cluster_geometry import most_steps
+from lowering.codegen.rows.cluster_geometry import max_kept_steps
 from lowering.codegen.rows.clusters import ARRIVE, WAIT, cluster_barrier, cluster_variants
 from lowering.codegen.rows.flat_passes import FlatPass, flattener_of
 from lowering.codegen.rows.lane_reduction import reduce_to_all_lanes
-from lowering.codegen.rows.lanes import barrier, declare_lane, declare_shared, walk, write_step
+from lowering.codegen.rows.lanes import (
+    barrier,
+    declare_lane,
+    declare_shared,
+    write_loop,
+    write_step,
+)
 from lowering.codegen.rows.prefetch import prefetch_rows
 from lowering.codegen.rows.row_geometry import STEPS_KEPT
 from lowering.codegen.rows.vector_groups import (
@@ -85,7 +91,7 @@ def _write_rows(writer: SourceWriter, nest: RowNest, geometry: RowGeometry, tile
         with writer.block("if (live)"):
             if kept is None:
                 # what the last pass read last is still in the caches
-                walk(writer, flat_pass, step, geometry, backwards=number % 2 == 1)
+                write_loop(writer, flat_pass, step, geometry, backwards=number % 2 == 1)
             else:
                 _write_items(writer, flat_pass, step, geometry, kept[number], names)
         reduce_to_all_lanes(writer, flat_pass.folds, geometry)
@@ -204,7 +210,7 @@ def _kept(passes: Sequence[FlatPass], step: Axis, geometry: RowGeometry) -> list
     items = _items(step, geometry)
     most, most_bytes = STEPS_KEPT, min(KEPT_BYTES, BLOCK_BYTES // geometry.threads)
     if geometry.cluster > 1:
-        most = most_steps(max((expr.dtype.itemsize for expr in last), default=1))
+        most = max_kept_steps(max((expr.dtype.itemsize for expr in last), default=1))
         most_bytes = CLUSTER_BYTES
     return kept if items <= most and max(held) * items <= most_bytes else None
 

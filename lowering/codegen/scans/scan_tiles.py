@@ -21,7 +21,7 @@ from lowering.plan.nest_analysis import loads
 from tracegraph.ir.op import Combiner
 from tracegraph.ir.scalar import Axis, Expr, Load, const
 
-FEWEST_ITEMS, MOST_ITEMS = 4, 16
+MIN_ITEMS, MAX_ITEMS = 4, 16
 """Items of a thread: a sector of them, within what registers hold and what amortises a barrier."""
 
 
@@ -43,7 +43,7 @@ class ScanTile:
     def items(self) -> int:
         """Consecutive items of each thread."""
         wanted = SECTOR_BYTES // self.store.value.dtype.itemsize
-        return max(FEWEST_ITEMS, min(MOST_ITEMS, wanted))
+        return max(MIN_ITEMS, min(MAX_ITEMS, wanted))
 
     @property
     def size(self) -> int:

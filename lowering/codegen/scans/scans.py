@@ -39,7 +39,7 @@ from lowering.codegen.rows.block_partials import (
 )
 from lowering.codegen.rows.flat_passes import FlatPass
 from lowering.codegen.rows.lane_reduction import reduce_to_all_lanes, reduce_to_first_lane
-from lowering.codegen.rows.lanes import declare_shared, walk
+from lowering.codegen.rows.lanes import declare_shared, write_loop
 from lowering.codegen.scans.scan_tiles import ScanTile, fold_threads, load_items, store_items
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.kernel import Accumulator, ScanNest, Store
@@ -118,7 +118,7 @@ def _look_back(
     for fold in folds:
         fold.declare(writer, "total")
     with writer.block(""):
-        walk(writer, FlatPass(folds, [store.value], []), step, lanes)
+        write_loop(writer, FlatPass(folds, [store.value], []), step, lanes)
     reduce_to_first_lane(writer, folds, lanes)
     with writer.block("if (thread == 0)"):
         publish(writer, folds, "arrival")
