@@ -1,8 +1,8 @@
-"""Runs generated CUDA C++ on the CPU, compiled with g++: how kernels are checked without a GPU.
+"""The kernel emulator: runs generated CUDA C++ on the CPU, compiled with g++.
 
-Blocks, or clusters of them, run one after the other, in any order that is asked for. Their threads
-are fibers that take turns at barriers, and where lanes exchange values; so a run is deterministic,
-and a barrier or an exchange that some threads never reach is an error and not a hang.
+Blocks, or clusters of them, run sequentially, in any order that is asked for. Their threads are
+fibers that switch at barriers and shuffles. So a run is deterministic, and a barrier or shuffle
+that some threads never reach is an error, not a hang.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ template <class T> static T tg_of_peer(const T* place, int rank) {
   return *(const T*)((const unsigned char*)place - own_memory() + memories[rank]);
 }
 
-// What the lanes of a warp that are named in a mask give each other, as soon as all have come.
+// Shuffles: the lanes of a warp in a mask exchange words as soon as all have arrived.
 static struct { bool waiting; unsigned mask, word, lane; } meetings[MOST];
 static unsigned __shfl_sync(unsigned mask, unsigned word, int lane) {
   const int me = current, first = me & ~31;
@@ -147,8 +147,8 @@ static int run_cluster(unsigned first, int blocks, int threads) {
   }
   while (!all(finished, 0, count)) {
     bool moved = false;
-    for (int turn = 0; turn < count; ++turn) {
-      current = backwards ? count - 1 - turn : turn;
+    for (int i = 0; i < count; ++i) {
+      current = backwards ? count - 1 - i : i;
       if (finished[current] || at_barrier[current] || at_cluster_barrier[current]) continue;
       if (meetings[current].waiting) continue;
       blockIdx = {first + current / threads, 0, 0};
@@ -165,7 +165,7 @@ static int run_cluster(unsigned first, int blocks, int threads) {
       memset(at_cluster_barrier, 0, count);
       moved = true;
     }
-    if (!moved) return 1;  // some wait for others, who have ended or wait elsewhere
+    if (!moved) return 1;  // deadlock: some wait for others that have ended or wait elsewhere
   }
   return 0;
 }
@@ -230,10 +230,10 @@ class Addresses(Protocol):
 
 @dataclass
 class Memory:
-    """The arrays behind the buffers of kernels, each between margins that must stay as they are.
+    """The memory of buffers, each between margins that must not be written.
 
-    Arguments begin `shift` elements after a multiple of 16 bytes, and each one by `apart` more than
-    the one before it.
+    Arguments begin `shift` elements after a multiple of 16 bytes, each by `apart` more than the one
+    before it.
     """
 
     shift: int = 0
@@ -248,7 +248,7 @@ class Memory:
         self.blocks[buffer][start : start + given.nbytes] = np.frombuffer(given.tobytes(), np.uint8)
 
     def address(self, buffer: Buffer) -> int:
-        """The address of the first element; memory that nobody has written holds a pattern."""
+        """The address of the first element; memory is filled with a pattern first."""
         if buffer not in self.blocks:
             self.blocks[buffer] = np.full(2 * MARGIN + buffer.type.nbytes, FILL, np.uint8)
         aligned = -(-self.blocks[buffer].ctypes.data // 16) * 16 + MARGIN // 2

@@ -42,7 +42,7 @@ def load(source: Buffer, *indices: Expr, guard: Expr | None = None) -> Expr:
 
 
 def call(name: str, *args: Expr, dtype: Any = None, **attrs: Any) -> Expr:
-    """An elementwise op, of the dtype of its first operand unless told otherwise."""
+    """An elementwise op, of the dtype of its first operand unless one is given."""
     return apply(get(name), args, np.dtype(dtype or args[0].dtype), attrs)
 
 

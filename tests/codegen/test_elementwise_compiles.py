@@ -41,7 +41,7 @@ def _kernel(case: Case) -> str:
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
 def test_every_template_compiles_for_gpus(arch: str) -> None:
-    """The device sources tell apart devices from sm_90 on, and those before."""
+    """The device sources have variants for devices from sm_90 on, and for those before."""
     assert cubin("\n".join([preamble(), *map(_kernel, CASES)]), arch).code
 
 

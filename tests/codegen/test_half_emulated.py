@@ -88,7 +88,7 @@ def test_a_quotient_does_not_depend_on_the_last_bits_of_the_reciprocal(
     dtype: np.dtype[Any],
 ) -> None:
     """What the device's reciprocal may be off by, and twice of it."""
-    pairs = 1 << 2 * digits_of(dtype)  # those of which nothing is scaled come first
+    pairs = 1 << 2 * digits_of(dtype)  # those that are not scaled come first
     x, y = (operand[:pairs] for operand in quotients_in_doubt(dtype))
     expected = x / y
     dividend, divisor = x.astype(np.float32), y.astype(np.float32)

@@ -83,7 +83,7 @@ def test_a_loop_that_the_time_limit_stopped_runs_again(tmp_path: Path) -> None:
 def test_prints_progress_and_failures_reach_the_host(
     way: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told: list[tuple[int, int | None]] = []
+    reported: list[tuple[int, int | None]] = []
 
     def run(x: Any) -> Any:
         def body(x: Any) -> Any:
@@ -91,7 +91,7 @@ def test_prints_progress_and_failures_reach_the_host(
             return x * 2
 
         def note(step: int, total: int | None) -> None:
-            told.append((step, total))
+            reported.append((step, total))
 
         return while_loop(lambda x: x < 100, body, x, max_steps=5, progress=note)
 
@@ -101,13 +101,13 @@ def test_prints_progress_and_failures_reach_the_host(
     (result,) = executable([20])
     assert int(result.to_host()) == 160
     assert capsys.readouterr().out == "x = 20\nx = 40\nx = 80\n"
-    assert told[-1] == (3, None)
+    assert reported[-1] == (3, None)
     (result,) = executable([1])
     with pytest.raises(StepLimitError, match="max_steps=5"):
         result.to_host()
     (result,) = executable([50])
     assert int(result.to_host()) == 100
-    assert told[-1] == (1, None)
+    assert reported[-1] == (1, None)
 
 
 def test_donated_carries_run_in_place_or_in_a_copy(

@@ -108,7 +108,7 @@ def test_a_reduction_of_float16_folds_in_float() -> None:
     assert functions(node("total", reduction(x, out, (0,), ADD))) == REDUCTION
 
 
-def test_small_kernels_alone_let_the_next_one_be_launched_at_once() -> None:
+def test_only_small_kernels_trigger_dependent_launch() -> None:
     for size, blocks, lets in ((16 * 256, 16, True), (17 * 256, 17, False)):
         kernel = negation(size)
         assert unit_source(plan(kernel)).kernels[kernel].grid[0] == blocks
@@ -142,9 +142,9 @@ def test_a_row_that_registers_can_hold_is_read_once(
     assert ("[item]" in of_cluster) == (reads == 1)
 
 
-def fetched(dtype: str, rows: int, columns: int) -> tuple[int, int, int, int] | None:
-    """How many blocks ahead rows are fetched, for how many of them, and by how many elements and
-    bytes each.
+def prefetched(dtype: str, rows: int, columns: int) -> tuple[int, int, int, int] | None:
+    """The prefetch distance in blocks, the blocks that prefetch, and the size in elements and in
+    bytes.
     """
     x, out = buffer(dtype, rows, columns), buffer(dtype, rows, columns)
     text = functions(node("softmax", softmax(x, out, 1)))
@@ -167,10 +167,10 @@ def fetched(dtype: str, rows: int, columns: int) -> tuple[int, int, int, int] | 
         ("float16", 40_001, 1000),  # by vectors
     ],
 )
-def test_whole_blocks_of_rows_are_fetched_three_megabytes_ahead(
+def test_whole_blocks_of_rows_are_prefetched_three_megabytes_ahead(
     dtype: str, rows: int, columns: int
 ) -> None:
-    found = fetched(dtype, rows, columns)
+    found = prefetched(dtype, rows, columns)
     assert found is not None
     ahead, blocks, elements, nbytes = found
     size = np.dtype(dtype).itemsize
@@ -190,8 +190,8 @@ def test_whole_blocks_of_rows_are_fetched_three_megabytes_ahead(
         ("float32", 1000, 50_257),  # clusters
     ],
 )
-def test_rows_are_fetched_where_that_pays(dtype: str, rows: int, columns: int) -> None:
-    assert fetched(dtype, rows, columns) is None
+def test_rows_are_prefetched_where_that_pays(dtype: str, rows: int, columns: int) -> None:
+    assert prefetched(dtype, rows, columns) is None
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_rows_are_fetched_where_that_pays(dtype: str, rows: int, columns: int) -
         (lambda x: x[:, 1:], False),
     ],
 )
-def test_rows_are_fetched_if_they_follow_one_another(
+def test_rows_are_prefetched_if_they_are_contiguous(
     taken: Callable[[Any], Any], fetches: bool
 ) -> None:
     def centred(x: Any) -> Any:
@@ -235,7 +235,7 @@ def test_rows_longer_than_a_block_holds_are_a_clusters() -> None:
 
 
 def test_blocks_of_clusters_leave_room_for_others() -> None:
-    """As many registers are asked for as let blocks run while others wait for their cluster."""
+    """Registers are limited so that blocks can run while others wait for their cluster."""
 
     def bounds(dtype: str, columns: int) -> str:
         x, out = buffer(dtype, 1000, columns), buffer(dtype, 1000, columns)
@@ -262,7 +262,7 @@ def test_workspace_is_asked_for_where_blocks_share_a_loop() -> None:
     assert unit_source(plan(small)).kernels[small].workspace_bytes == 0
 
 
-def test_more_blocks_share_a_loop_of_which_steps_store() -> None:
+def test_more_blocks_share_a_loop_whose_steps_store() -> None:
     """A lane waits for memory at each: loads do not pass a store."""
     size = 4147
     x, out, copy = buffer("float32", size), buffer("float32"), buffer("float32", size)
@@ -328,8 +328,8 @@ def test_the_end_of_a_maps_last_block_need_not_fit_an_int() -> None:
     assert "block * 8192 + start <= 2147475356)" in text
     x, out = buffer("int8", 16, 2**31 - 70), buffer("int8", 2**31 - 70, 16)
     i, j = axes(2**31 - 70, 16)
-    turned = node("turn", MapNest((2**31 - 70, 16), (store(out, (i, j), load(x, j, i)),)))
-    assert "loaded_start <= 2147483514" in functions(turned)
+    transposed = node("transposed", MapNest((2**31 - 70, 16), (store(out, (i, j), load(x, j, i)),)))
+    assert "loaded_start <= 2147483514" in functions(transposed)
 
 
 def scan(size: int, dtype: str) -> KernelNode:
@@ -342,17 +342,15 @@ def scan(size: int, dtype: str) -> KernelNode:
     ("shape", "blocks"),
     [((255, 255), 1), ((22, 256), 22), ((2048, 716), 2048), ((4096, 716), 16)],
 )
-def test_lines_that_a_thread_would_walk_for_long_have_a_block_each_if_they_are_few(
-    shape: tuple[int, int], blocks: int
-) -> None:
+def test_few_long_lines_have_a_block_each(shape: tuple[int, int], blocks: int) -> None:
     x, out = buffer("float32", *shape), buffer("float32", *shape)
     at = axes(*shape)
     running = node("scan", ScanNest(shape, 1, ADD, store(out, at, load(x, *at))))
     assert unit_source(plan(running)).kernels[running].grid == (blocks, 1, 1)
 
 
-def test_the_end_of_a_scans_last_share_need_not_fit_an_int() -> None:
-    # 2048 shares of 2**20 steps, the last of which has less
+def test_the_end_of_a_scans_last_split_need_not_fit_an_int() -> None:
+    # 2048 splits of 2**20 steps; the last has fewer
     assert "const tg_i64 end = tg_i64(split) * 1048576" in functions(scan(2**31 - 100_000, "int8"))
     assert "const int end = int(split)" in functions(scan(2**30, "int8"))
 

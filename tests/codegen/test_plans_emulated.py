@@ -66,7 +66,7 @@ def running(x: Any) -> Any:
 
 
 def many_reductions(x: Any) -> Any:
-    """So many that the shared memory of a block is enough for less than a warp."""
+    """Their accumulators exceed the shared memory of a block of one warp."""
     return [np.argmax(x * k, axis=0) for k in range(100)]
 
 

@@ -1,4 +1,4 @@
-"""Maps that turn tiles in shared memory give what NumPy gives."""
+"""Maps that are staged in shared memory give what NumPy gives."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def padded_and_reversed() -> Case:
 
 
 def sliced(dtype: str, first: int) -> Case:
-    """Runs that begin some way into an argument, and lie alike in sectors."""
+    """Runs that begin within an argument, all with the same misalignment."""
     x, out = buffer(dtype, 150, 256), buffer(dtype, 230, 150)
     i, j = axes(230, 150)
     nest = MapNest((230, 150), (store(out, (i, j), load(x, j, i + first)),))
@@ -78,7 +78,7 @@ def sliced(dtype: str, first: int) -> Case:
 
 
 def batch_of_transposes(dtype: str) -> Case:
-    """Matrices of an odd number of elements: their runs begin otherwise in each."""
+    """Matrices of an odd number of elements: the misalignment of runs differs between them."""
     x, out = buffer(dtype, 3, 133, 129), buffer(dtype, 3, 129, 133)
     k, i, j = axes(3, 129, 133)
     nest = MapNest((3, 129, 133), (store(out, (k, i, j), call("negative", load(x, k, j, i))),))
@@ -132,8 +132,8 @@ CASES = {
     **{f"{dtype}_{n}x{m}": transpose(dtype, n, m) for dtype in DTYPES for n, m in [(64, 128)]},
     "float32_67x131": transpose("float32", 67, 131),
     "float16_300x17": transpose("float16", 300, 17),
-    "float16_259x131": transpose("float16", 259, 131),  # rows begin off alignment, by turns
-    "float16_261x277": transpose("float16", 261, 277),  # tiles past which there is a sector
+    "float16_259x131": transpose("float16", 259, 131),  # every other row is misaligned
+    "float16_261x277": transpose("float16", 261, 277),  # a sector remains beyond the tiles
     "int8_256x129": transpose("int8", 256, 129),
     "int8_133x323": transpose("int8", 133, 323),
     **{f"order_{o}": permutation(o) for o in [(0, 3, 2, 1), (3, 0, 2, 1), (2, 0, 3, 1)]},
@@ -197,7 +197,7 @@ def test_tiles_of_narrow_elements_are_large_and_moved_by_words(unit: Unit) -> No
     assert "*reinterpret_cast<tg_pack<tg_half, 2>*>(p1" in text
 
 
-def test_few_blocks_load_whole_tiles_that_lie_anywhere_in_sectors(unit: Unit) -> None:
+def test_few_blocks_load_whole_misaligned_tiles(unit: Unit) -> None:
     bounds = {
         name: unit.source.split(f"\n{unit.kernels[CASES[name].node].name}(")[0].splitlines()[-1]
         for name in ("float16_64x128", "float16_261x277", "float32_261x257", "float64_261x257")
@@ -216,7 +216,7 @@ def test_tiles_are_small_where_large_ones_do_not_fit(unit: Unit) -> None:
 
 
 def _tile_bytes(side: int, width: int, size: int) -> int:
-    """The shared memory of a tile that is stored by sectors of `width` points, off alignment."""
+    """The shared memory of a tile that is stored by sectors of `width` points, misaligned."""
     nbytes = (side + width) * (side + 4 // size) * size
     return -(-nbytes // 16) * 16
 
@@ -234,7 +234,7 @@ def test_few_threads_transpose_tiles_by_elements(
 
 
 def test_tiles_begin_where_runs_begin_a_sector(unit: Unit) -> None:
-    """Rows of 128 float32 all lie alike, those of 261 do not."""
+    """Rows of 128 float32 have the same misalignment, those of 261 do not."""
     aligned, odd = (CASES[f"float32_{shape}"].node for shape in ("64x128", "261x257"))
     assert unit.kernels[aligned].grid == (2 * 3, 1, 1)
     assert unit.kernels[odd].grid == (5 * 5, 1, 1)

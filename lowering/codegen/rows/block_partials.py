@@ -18,8 +18,8 @@ from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.rounding import ceil_div
 
 POLLED_TOGETHER = 4
-"""Partials that a lane loads before it checks the first: the round trips to L2 overlap. No figure
-was taken of other numbers."""
+"""Partials that a lane loads before it checks the first, so that round trips to L2 overlap. Other
+numbers were not measured."""
 
 
 def take_ticket(writer: SourceWriter, workspace: str, number: str) -> None:

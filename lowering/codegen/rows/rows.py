@@ -96,9 +96,9 @@ def _write_rows(writer: SourceWriter, nest: RowNest, geometry: RowGeometry, tile
                 _write_items(writer, flat_pass, step, geometry, kept[number], names)
         reduce_to_all_lanes(writer, flat_pass.folds, geometry)
         if geometry.cluster > 1 and number == last_fold:
-            # A block must not exit while others read its shared memory. Arriving only after the
-            # last
-            # pass would wait until all its stores have reached memory.
+            # A block must not exit while others read its shared memory. Arriving after the last
+            # pass
+            # would wait until all its stores have reached memory.
             writer.line(ARRIVE)
         for fold in flat_pass.folds:
             writer.bind(*fold.result("total"))
