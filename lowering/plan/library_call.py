@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import ClassVar, Self
 
 from lowering.plan.buffer import Buffer
+from lowering.plan.strides import row_major_strides
 from tracegraph.ir.record import record, replace
 
 
@@ -21,6 +22,12 @@ class StridedArray:
     offset: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]
+
+    @classmethod
+    def whole(cls, buffer: Buffer) -> StridedArray:
+        """All of a buffer."""
+        shape = buffer.type.shape
+        return cls(buffer, 0, shape, row_major_strides(shape))
 
     def with_buffers(self, names: Mapping[Buffer, Buffer]) -> StridedArray:
         """The array in another buffer, if its own has a new one."""

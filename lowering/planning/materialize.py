@@ -24,7 +24,7 @@ from tracegraph.ir.op import (
     Elementwise,
     Form,
     Indexed,
-    Library,
+    Opaque,
     Reduction,
     Scan,
     Scatter,
@@ -204,7 +204,7 @@ class _Analysis:
 
     def _require_operands(self, eqn: Eqn) -> None:
         match eqn.op.form:
-            case Library():
+            case Opaque():
                 for atom in eqn.operands:
                     self._require(atom)
             case Control():

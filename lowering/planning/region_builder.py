@@ -31,7 +31,7 @@ from tracegraph.ir.op import (
     Effect,
     Elementwise,
     Indexed,
-    Library,
+    Opaque,
     Reduction,
     Scan,
     Scatter,
@@ -289,7 +289,7 @@ class RegionBuilder:
                 self._scan(eqn, combiner)
             case Scatter():
                 self._scatter(eqn)
-            case Library() | Control() | Effect():
+            case Opaque() | Control() | Effect():
                 self._by_rule(eqn)
 
     def _by_rule(self, eqn: Eqn) -> None:

@@ -48,7 +48,7 @@ def test_examples_print_what_the_page_says(
     monkeypatch.setattr(registry, "_REGISTRY", dict(registry._REGISTRY))  # a page may add ops
     names: dict[str, Any] = {"__name__": "example"}
     for line, code, printed in examples(page):
-        exec(compile(code, "example.py", "exec"), names)
+        exec(compile(code, "example.py", "exec", dont_inherit=True), names)
         assert capsys.readouterr().out == printed, f"{page.name}:{line}"
 
 
@@ -56,7 +56,7 @@ def first_example() -> dict[str, Any]:
     """The names that the README's first example defines."""
     _, code, _ = next(examples(README))
     names: dict[str, Any] = {"__name__": "example"}
-    exec(compile(code, "example.py", "exec"), names)
+    exec(compile(code, "example.py", "exec", dont_inherit=True), names)
     return names
 
 

@@ -105,8 +105,8 @@ class Scatter:
 
 
 @dataclass(frozen=True, slots=True)
-class Library:
-    """An op that a library computes, such as a matrix product: lowering has a rule for its name."""
+class Opaque:
+    """An op without element rules, such as a matrix product: lowering has a rule for its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class Effect:
     """An op that does something besides computing: (token, *values) -> token, treated by name."""
 
 
-Form = Elementwise | Indexed | Reduction | Scan | Scatter | Library | Control | Effect
+Form = Elementwise | Indexed | Reduction | Scan | Scatter | Opaque | Control | Effect
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tracegraph.dtypes import bfloat16
-from tracegraph.ir.op import Library, Op, Sample, register
+from tracegraph.ir.op import Op, Opaque, Sample, register
 from tracegraph.ir.types import ArrayType
 from tracegraph.ops.checks import check_same_dtype
 from tracegraph.ops.sampling import ramp
@@ -51,7 +51,7 @@ matmul = register(
         "The matrix product over the last two axes, for every index of the batch axes.",
         _matmul_type,
         _matmul_reference,
-        Library(),
+        Opaque(),
         _matmul_samples,
     )
 )
