@@ -11,9 +11,10 @@ from dataclasses import replace
 from math import prod
 
 from lowering.plan.kernel import Signal, Store
-from lowering.plan.strides import offset_in, row_major_strides
+from lowering.plan.strides import offset_in
 from tracegraph.ir.scalar import Axis, Expr, Load, floor_divide, modulo
 from tracegraph.ir.subexpressions import Substitution, subexpressions
+from tracegraph.ir.types import row_major_strides
 
 POINT, STEP = -1, -2
 """Axis numbers of the two linear indices: over independent axes, and over sequential ones."""

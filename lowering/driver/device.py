@@ -47,7 +47,7 @@ from lowering.driver.thread import Thread
 from lowering.driver.user_objects import TiedGraph, UserObjects
 from lowering.plan.nodes import ConditionalKind
 from lowering.plan.owners import SlotTable
-from lowering.plan.strides import row_major_strides
+from tracegraph.ir.types import row_major_strides
 
 
 class CudaDriver:

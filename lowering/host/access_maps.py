@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from lowering.plan.buffer import Buffer
-from lowering.plan.strides import row_major_strides
 from tracegraph.ir.scalar import Axis, Const, Expr, Sum, const, linear
+from tracegraph.ir.types import row_major_strides
 
 AxesOf = Callable[[Expr], frozenset[int]]
 

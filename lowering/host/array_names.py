@@ -25,7 +25,7 @@ from lowering.host.instructions import (
 from lowering.host.python_source import Source
 from lowering.host.tuning.slices import slices_of
 from lowering.plan.buffer import Buffer
-from lowering.plan.strides import row_major_strides
+from tracegraph.ir.types import row_major_strides
 
 
 class Frame:

@@ -17,7 +17,7 @@ import numpy as np
 
 from lowering.host.arena import Array
 from lowering.plan.buffer import Buffer
-from lowering.plan.strides import row_major_strides
+from tracegraph.ir.types import row_major_strides
 
 
 @dataclass(slots=True, eq=False)

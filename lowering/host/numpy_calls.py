@@ -12,8 +12,8 @@ import numpy as np
 from lowering.host.arena import Array
 from lowering.host.dynamic_offsets import Offset
 from lowering.host.instructions import Instruction, Method
-from lowering.plan.strides import row_major_strides
 from tracegraph.ir.op import Op
+from tracegraph.ir.types import row_major_strides
 from tracegraph.ops.convert import clip
 
 BITWISE_SIZE = 8192

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from lowering.host.access_maps import AccessMap
 from lowering.host.instructions import View
 from lowering.plan.buffer import Buffer
-from lowering.plan.strides import row_major_strides
 from tracegraph.ir.scalar import bounds, const, modulo
+from tracegraph.ir.types import row_major_strides
 
 
 def mesh(extents: tuple[int, ...], axes: Iterable[int]) -> tuple[int, ...]:

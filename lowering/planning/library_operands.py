@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lowering.plan.library_call import StridedArray
-from lowering.plan.strides import row_major_strides
 from lowering.planning.region_builder import RegionBuilder
 from lowering.planning.stage import space_index
 from tracegraph.ir import scalar
 from tracegraph.ir.program import Atom
 from tracegraph.ir.record import replace
 from tracegraph.ir.scalar import Expr, Load
+from tracegraph.ir.types import row_major_strides
 
 Accepts = Callable[[StridedArray], bool]
 

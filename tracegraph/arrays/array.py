@@ -1,4 +1,4 @@
-"""Array: what jitted functions return. Immutable, in host or device memory."""
+"""The Array class: immutable, in host or device memory; what jitted functions return."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Placement = tuple[np.dtype[Any], tuple[int, ...], bool, str]
 
 @lru_cache(4096)
 def placement(type_: ArrayType, device: str) -> Placement:
-    """What a call has to know of an Array."""
+    """The placement of an Array of this type on a device."""
     return type_.dtype, type_.shape, type_.weak, device
 
 
@@ -58,8 +58,8 @@ class Array(ArrayOperators):
     placement: Placement | None
     """Type and device, as the key of a call has them; None once the array is donated."""
     _exported: DeviceBuffer
-    """Memory that another library was told of, whose work on it is not known: it stays what it is,
-    and allocated, as long as this Array lives, even if that is donated."""
+    """Memory that was exported to another library, whose work on it is not known. It stays
+    allocated and unchanged as long as this Array lives, even if the Array is donated."""
 
     def __init__(self, data: NDArray[Any] | DeviceBuffer, *, weak: bool = False) -> None:
         """Wrap `data` without a copy; an ndarray becomes read-only."""
@@ -119,7 +119,7 @@ class Array(ArrayOperators):
 
     @property
     def weak(self) -> bool:
-        """Whether the dtype bends to those of other operands, as a Python number's does."""
+        """Whether the dtype adapts to those of other operands, as a Python number's does."""
         return self._type.weak
 
     @property
@@ -315,7 +315,7 @@ PLACED_SCOPE = {"Array": Array, "new": Array.__new__}
 
 
 def _unpickle(data: NDArray[Any], weak: bool) -> Array:
-    """A host Array: the machine that unpickles may lack the device."""
+    """An Array on the host, as the machine that unpickles it may lack the device."""
     return Array(data, weak=weak)
 
 
@@ -324,5 +324,5 @@ def _as_numpy(x: Any) -> Any:
 
 
 def _static_mask(x: Any) -> Any:
-    """A mask decides the shape of the result, so its values are needed on the host."""
+    """A mask on the host: the shape of the result depends on its elements."""
     return x.__array__() if isinstance(x, Array) and x.dtype == np.bool_ else x

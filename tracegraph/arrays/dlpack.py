@@ -1,4 +1,4 @@
-"""DLPack: handing array memory to other libraries without a copy.
+"""DLPack: exchange of array memory with other libraries, without a copy.
 
 Host memory goes through NumPy's exporter. For device memory the capsule is made here: a
 `DLManagedTensor` whose deleter drops the reference that keeps the memory alive.
@@ -79,12 +79,12 @@ _set_destructor.restype = ctypes.c_int
 
 _NAME = b"dltensor"
 
-# Where capsules are that still exist. A dict, since one operation on it is atomic.
+# Addresses of capsules that exist. A dict, since one operation on it is atomic.
 _capsules: dict[int, None] = {}
 
 
 def _drop(capsule: int) -> None:
-    """A capsule goes; if nobody took it, the memory goes with it.
+    """Free the memory of a capsule that no consumer has taken.
 
     A consumer renames the capsule, and calls the deleter itself.
     """
@@ -98,7 +98,7 @@ _capsule_destructor = _CapsuleDestructor(_drop)
 
 @atexit.register
 def _detach() -> None:
-    """Let capsules and tensors that outlive the interpreter call no Python."""
+    """Capsules and tensors that outlive the interpreter must call no Python."""
     for capsule in list(_capsules):
         _set_destructor(capsule, None)
     for _, _, managed in list(_exported.values()):
@@ -128,10 +128,10 @@ def export_host(
 ) -> Any:
     """A capsule of a read-only ndarray.
 
-    A consumer before DLPack 1.0 cannot be told that memory is read-only, so it gets a copy.
+    DLPack before 1.0 has no flag for read-only memory, so such a consumer gets a copy.
     """
-    tells_read_only = max_version is not None and max_version >= (1, 0)
-    if not tells_read_only and copy is None:
+    has_read_only_flag = max_version is not None and max_version >= (1, 0)
+    if not has_read_only_flag and copy is None:
         data = data.copy()
     return data.__dlpack__(max_version=max_version, dl_device=dl_device, copy=copy)
 

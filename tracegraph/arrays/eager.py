@@ -28,7 +28,7 @@ def apply(op: Op, *args: Any, **attrs: Any) -> Any:
 
 
 def run(op: Op, args: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
-    """Apply an op to values none of which is traced.
+    """Apply an op to values that are not traced.
 
     The result is an Array if an argument is one, else what NumPy makes of them.
     """
@@ -54,7 +54,7 @@ def _on_device(op: Op, attrs: tuple[tuple[str, Any], ...]) -> Callable[..., Any]
 
 
 def _is_weak(op: Op, args: Iterable[Any], attrs: Mapping[str, Any]) -> bool:
-    """Whether the result is a number of Python arithmetic: all operands are, and the op is."""
+    """Whether the result is a Python number, as all operands are."""
     if not all(a.weak if isinstance(a, Array) else type(a) in (int, float, complex) for a in args):
         return False
     types = [type_of(a) for a in args]
@@ -70,7 +70,7 @@ def any_on_device(args: Iterable[Any]) -> bool:
 
 
 def as_numpy(x: Any) -> Any:
-    """What stands for `x` in a call of NumPy: a weak Array counts as a Python number there."""
+    """`x` as an argument of NumPy; a weak Array becomes a Python number."""
     if not isinstance(x, Array):
         return x
     return x.item() if x.weak else x.__array__()

@@ -1,4 +1,4 @@
-"""What may be passed to a jitted function, and the type that it counts as."""
+"""Types of leaves: what counts as an array or a number, and as one of which type."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _INT_KEY = _key(type_of(0))
 def classify(x: Any) -> tuple[LeafKey, Any]:
     """The key of an argument leaf, and what an executable takes for it.
 
-    The latter is a Python number, an ndarray in native byte order, a device buffer, or a foreign
-    array in device memory. The dtype may still be one that arrays cannot have: `ArrayType(*key)`
+    An executable takes a Python number, an ndarray in native byte order, a device buffer, or a
+    foreign array in device memory. The dtype may be one that arrays cannot have: `ArrayType(*key)`
     checks that, once per compilation.
 
     Raises:

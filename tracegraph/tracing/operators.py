@@ -1,8 +1,8 @@
-"""ArrayOperators: the operators, methods and properties that Array and Tracer share with ndarray.
+"""Operators: the operators, methods and properties that Array and Tracer share with ndarray.
 
-All of them call the function of `tracegraph.numpy` that has NumPy's name for the operation, so an
-operator and its function cannot differ. In-place operators are left out: on an immutable array
-`x += 1` rebinds `x`, and a tracer decides itself what local mutation means.
+Each calls the function of `tracegraph.numpy` with NumPy's name for the operation, so that operators
+and functions agree. In-place operators are not among them: on an immutable Array `x += 1` rebinds
+`x`, and tracers have their own.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a function calls its parameters, and how many arguments it takes.
+"""Parameters of functions: their names, and how many arguments they take.
 
-A signature takes ten microseconds to make, longer than to plan a small program. The code of a plain
-function tells the same.
+`inspect.signature` takes ten microseconds, longer than planning a small program. So plain functions
+are read from their code objects.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Parameters(NamedTuple):
 
 
 def parameters_of(fun: Callable[..., Any]) -> Parameters:
-    """The parameters, or none where Python cannot tell (some built-in functions)."""
+    """The parameters; none for functions without a signature, such as some built-in ones."""
     if _is_plain(fun):
         return _of_code(fun.__code__)
     try:
@@ -42,7 +42,7 @@ def parameters_of(fun: Callable[..., Any]) -> Parameters:
 
 
 def _of_code(code: CodeType) -> Parameters:
-    """The same as `inspect.signature` finds."""
+    """The parameters of a plain function, as `inspect.signature` finds them."""
     names, count = code.co_varnames, code.co_argcount
     last = count + code.co_kwonlyargcount
     rest, any_keyword = bool(code.co_flags & CO_VARARGS), bool(code.co_flags & CO_VARKEYWORDS)
@@ -56,7 +56,7 @@ def _of_code(code: CodeType) -> Parameters:
 
 
 def takes(function: Callable[..., Any], count: int) -> bool:
-    """Whether it is plain that a function takes so many arguments by position.
+    """Whether a plain function takes `count` positional arguments; False if it is not plain.
 
     >>> takes(lambda x, y=0: x, 1), takes(lambda x: x, 2)
     (True, False)
@@ -70,5 +70,5 @@ def takes(function: Callable[..., Any], count: int) -> bool:
 
 
 def _is_plain(function: Callable[..., Any]) -> TypeGuard[FunctionType]:
-    """Whether nothing says otherwise than the code of a function what it takes."""
+    """Whether the code object says it all: no wrapper and no attribute, such as `__signature__`."""
     return type(function) is FunctionType and not function.__dict__

@@ -5,7 +5,7 @@
            | traced integer                                                 an int if it has no axes
 
 Every axis of the array becomes a strided range, and some are then indexed by arrays, which are
-broadcast together to the batch axes. `layout` says where the batch axes land among the others.
+broadcast together to the batch axes. `layout` says where the batch axes are among the others.
 """
 
 from __future__ import annotations
@@ -119,11 +119,11 @@ def parse(index: Any, shape: Ints) -> Selection:
 
 
 Plain = tuple[int | tuple[int | None, ...] | EllipsisType | None, ...]
-"""An index of ints, None, "..." and slices, which are here tuples of their bounds and step."""
+"""An index of ints, None, "..." and slices; a slice is the tuple of its bounds and step."""
 
 
 def _plain(index: tuple[Any, ...]) -> Plain | None:
-    """What stands for an index whose meaning depends on nothing but the shape, if this is one."""
+    """A hashable form of the index, if its meaning depends on nothing but the shape; else None."""
     entries: list[Any] = []
     for entry in index:
         if type(entry) is slice:
@@ -142,7 +142,7 @@ _PLAIN_ENTRIES = frozenset({int, NoneType, EllipsisType})
 
 @lru_cache(maxsize=1024)
 def _parsed_plain(index: Plain, shape: Ints) -> Selection:
-    """What such indices select is remembered: functions use the same few on the same shapes."""
+    """Selections, memoized: functions use few indices, on the same shapes."""
     return _parsed([slice(*e) if isinstance(e, tuple) else e for e in index], shape)
 
 
@@ -190,7 +190,7 @@ class _Builder:
     integers: list[int] = field(default_factory=list)  # positions in the layout, see _place_batch
 
     def add(self, entry: Any, unindexed: int) -> None:
-        """Take one entry; the ellipsis stands for `unindexed` axes."""
+        """Take one entry; the ellipsis covers `unindexed` axes."""
         if entry is None:
             self.layout.append(NEW_AXIS)
         elif entry is Ellipsis:
@@ -290,7 +290,7 @@ def _place_batch(layout: Sequence[int]) -> Ints:
     """The result's axes: the batch axes at the advanced indices if these are adjacent, else first.
 
     An integer beside an index array counts as an advanced index, and an ellipsis separates even if
-    it stands for no axis.
+    it covers no axis.
     """
     others = [e for e in layout if e >= 0 or e == NEW_AXIS]
     if BATCH not in layout:

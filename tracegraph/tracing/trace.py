@@ -1,7 +1,7 @@
-"""Tracing: one `Trace` records one region; the innermost one is current, in its thread.
+"""Traces: each records the equations of one region; the innermost of a thread is current.
 
-A value of an outer trace, or a closed-over array, that an inner region uses becomes an explicit
-parameter of that region (`Trace.read`), so that every region is closed.
+Regions are closed. A value of an outer region, or an array that the function closes over, becomes a
+parameter of the region that uses it (`Trace.read`).
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ from tracegraph.user_source import user_source
 
 
 class _Innermost(threading.local):
-    # No context variable: where threads inherit those, they would record into the trace around.
+    # No context variable: a thread that inherits one would record into its parent's trace.
     trace: Trace | None = None
 
 
 innermost = _Innermost()
-"""Has the innermost trace in progress in this thread as its `trace`; None if there is none."""
+"""`innermost.trace` is the innermost trace in progress in this thread, or None."""
 
 outermost: set[Trace] = set()
-"""The outermost traces in progress, of all threads: while there are none, no thread has to ask."""
+"""The outermost traces in progress in all threads. If it is empty, no thread is tracing."""
 
 
 class Trace:
@@ -56,11 +56,11 @@ class Trace:
         self.params: list[Value] = []
         self.eqns: list[Eqn] = []
         self.captures: dict[Value, Value] = {}  # of the parent's region -> parameter here
-        # outermost only: by what is in them, arrays that the function closes over
+        # outermost only: arrays that the function closes over, by their content
         self.constants: dict[tuple[ArrayType, bytes], Value] = {}
-        self.adopted: dict[int, tuple[Any, Any]] = {}  # foreign arrays, and ours made of them
+        self.adopted: dict[int, tuple[Any, Any]] = {}  # foreign arrays by id, and our copies
         self.depth: int = 0 if parent is None else parent.depth + 1
-        # of a region with effects: what the token of the first is, and that left by the last
+        # of a region with effects: the token that the first takes, and the one that the last yields
         self.first_token: Value | None = None
         self.last_token: Tracer | None = None
         self.index_error: errors.TracerIndexError | None = None  # the last one raised
@@ -121,7 +121,7 @@ class Trace:
         return known
 
     def token(self) -> Atom:
-        """What the next effect takes: the token left by the last, or else that given to the region.
+        """The token that the next effect takes: that of the last effect, or else the region's own.
 
         The outermost region makes its first token itself.
         """
@@ -135,7 +135,7 @@ class Trace:
         return self.last_token.atom
 
     def perform(self, op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> None:
-        """Append an effect, which happens after those so far."""
+        """Append an effect, ordered after those before."""
         atoms = [self.read(x) for x in operands]
         (self.last_token,) = self.record(op, [self.token(), *atoms], attrs)
 
@@ -151,7 +151,7 @@ class Trace:
         types = op.result_types([a.type for a in operands], attrs, regions)
         outputs = tuple([Value(t) for t in types])
         own = dict(attrs) if attrs else NO_ATTRS
-        source = user_source(2)  # this, and what calls it
+        source = user_source(2)  # two frames of this package: this one and its caller
         self.eqns.append(Eqn(op, tuple(operands), outputs, own, regions, source, hints))
         return tuple([Tracer(self, value) for value in outputs])
 
@@ -182,7 +182,7 @@ def current_trace() -> Trace | None:
 
 
 class Active:
-    """A context in which a trace is current; whatever happens, the one before is so again after."""
+    """A context manager that makes a trace current, and restores the one before at its end."""
 
     __slots__ = ("_around", "_trace")
 
@@ -235,7 +235,7 @@ def bind(trace: Trace, op: Op, args: Sequence[Any], attrs: Mapping[str, Any]) ->
     if dtypes:
         atoms = tuple([cast(trace, a, d) for a, d in zip(atoms, dtypes, strict=True)])
     outputs = tuple(map(Value, types))
-    source = user_source(3)  # this, `eager.apply`, and what calls that
+    source = user_source(3)  # this package's: this frame, `eager.apply`, and its caller
     trace.eqns.append(Eqn(op, atoms, outputs, attrs or NO_ATTRS, (), source))
     if len(outputs) != 1:
         return tuple([Tracer(trace, value) for value in outputs])
@@ -249,7 +249,7 @@ _type = attrgetter("type")
 
 
 def cast(trace: Trace, atom: Atom, dtype: np.dtype[Any]) -> Atom:
-    """An operand in another dtype, as weak as it was; a literal is converted on the spot."""
+    """An operand cast to another dtype, and as weak as before; a literal is converted now."""
     if atom.type.dtype == dtype:
         return atom
     if isinstance(atom, Literal):
@@ -265,9 +265,9 @@ def trace_region(
 ) -> tuple[Region, tuple[Atom, ...], tuple[Value, Atom] | None]:
     """Trace `fun(*tracers)`, which returns a flat sequence, as a region inside `parent`.
 
-    Returns the region, the atoms of the parent's region that its trailing parameters stand for, and
-    if it has effects, the token that it takes and the one that it leaves. These are neither among
-    the region's parameters nor among its results yet.
+    Returns the region; its captures, which are atoms of the parent's region, one for each trailing
+    parameter; and if it has effects, the token that it takes and the one that it yields. These are
+    not yet among the region's parameters and results.
     """
     inner = Trace(parent)
     with Active(inner):

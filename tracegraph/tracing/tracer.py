@@ -19,7 +19,7 @@ MisuseError = type[errors.TracerMisuseError]
 
 
 def _in_place(name: str) -> Callable[[Tracer, Any], Any]:
-    """`x += y` writes to `x`; but a 0-d `x` is a scalar, as NumPy's sums are, and is rebound."""
+    """`x += y` writes to `x`. A 0-d `x` is a scalar, as NumPy's sums are, and is rebound."""
 
     def method(self: Tracer, other: Any) -> Any:
         result = FUNCTIONS[name](self, other)
@@ -41,14 +41,14 @@ def _misuse(error: MisuseError) -> Callable[..., NoReturn]:
 class Tracer(ArrayOperators):
     """Stands for an array while a function is traced.
 
-    It behaves as an ndarray does, wherever the elements need not be known: operators, methods,
+    It behaves as an ndarray does where the elements need not be known: operators, methods,
     indexing, NumPy's functions, and assignment to arrays that the function has made itself.
 
     Args:
         owner: the trace that it belongs to.
-        atom: the value that it stands for now; local mutation moves it on.
+        atom: its value now; local mutation replaces it.
         origin: which argument or parameter it is, if it is one; such tracers are read-only. A
-            function says it where that takes time and only messages ask.
+            function is called only when a message needs the text.
     """
 
     __slots__ = ("__weakref__", "_atom", "origin", "owner", "view")
@@ -65,18 +65,18 @@ class Tracer(ArrayOperators):
 
     @property
     def atom(self) -> Atom:
-        """The value that this tracer stands for now."""
+        """Its value now."""
         return self._atom if self.view is None else views.current(self)
 
     def follow(self, base: Atom) -> Atom:
-        """The value that a view stands for while its base stands for `base`."""
+        """The value of a view whose base has the value `base`: derived again if that is new."""
         if self.view is not None and self.view.seen is not base:
             self._atom = views.derived(self, self.view)
             self.view.seen = base
         return self._atom
 
     def set_atom(self, atom: Atom) -> None:
-        """Let the tracer stand for another value of its type."""
+        """Give it another value, of the same type."""
         self._atom = atom
 
     def assign(self, value: Any, name: str = "assignment") -> None:
@@ -118,7 +118,7 @@ class Tracer(ArrayOperators):
 
     @property
     def weak(self) -> bool:
-        """Whether it stands for a Python scalar, whose dtype bends to those of arrays."""
+        """Whether it is the value of a Python scalar, whose dtype adapts to that of arrays."""
         return self._atom.type.weak
 
     @property

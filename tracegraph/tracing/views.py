@@ -1,8 +1,8 @@
-"""Views: tracers whose elements are those of another tracer, and local mutation through them.
+"""Aliasing: tracers that are views of other tracers, and writes through them.
 
-NumPy's rule: `row = x[0]; x[:] = 1` changes what `row` reads, and `row[:] = 1` changes `x`. A view
-therefore remembers its base and the op that derives it. It is derived anew when the base has moved
-on, and a write to it becomes a write to the base.
+NumPy's rule: `row = x[0]; x[:] = 1` changes what `row` reads, and `row[:] = 1` changes `x`. So a
+view remembers its base and the op that derives it. It is derived again after a write to the base,
+and a write to the view becomes a write to the base.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from tracegraph.errors import TracerIndexError, TracerWriteError
 from tracegraph.errors.wording import TracerLike
 from tracegraph.ir.op import Op, get
 from tracegraph.ir.program import Atom, Eqn
+from tracegraph.ir.types import row_major_strides
 
 Strides = tuple[int, ...]
 
@@ -84,26 +85,17 @@ class View:
     attrs: Mapping[str, Any]
     seen: Atom
     strides: Strides | None = None
-    """What `strides_of` has found, once it was asked."""
-
-
-def row_major(shape: Sequence[int]) -> Strides:
-    """Strides, in elements, of a row-major array."""
-    strides, step = [], 1
-    for extent in reversed(shape):
-        strides.append(step)
-        step *= extent
-    return tuple(reversed(strides))
+    """The result of `strides_of`, once it is known."""
 
 
 def strides_of(tracer: AnyTracer) -> Strides:
-    """Strides, in elements, that NumPy's array would have if the outermost base is row-major.
+    """The strides, in elements, of NumPy's array if the outermost base is row-major.
 
     They decide whether a reshape of a view is a view again.
     """
     view = tracer.view
     if view is None:
-        return row_major(tracer.shape)
+        return row_major_strides(tracer.shape)
     if view.strides is None:
         unknown = [view]
         while (below := unknown[-1].base.view) is not None and below.strides is None:
@@ -138,7 +130,7 @@ def current(tracer: AnyTracer) -> Atom:
 
 
 def derived(tracer: AnyTracer, view: View) -> Atom:
-    """The value of a view, derived anew from its base."""
+    """The value of a view, derived again from its base."""
     operands = [tracer.owner.read(view.base), *view.indices]
     (fresh,) = tracer.owner.record(view.op, operands, view.attrs)
     return fresh.atom
@@ -152,7 +144,7 @@ def root_of(tracer: AnyTracer) -> AnyTracer:
 
 
 def is_same_view(x: AnyTracer, y: AnyTracer) -> bool:
-    """Whether two tracers are the same elements of the same base."""
+    """Whether two tracers select the same elements of the same base."""
     while x is not y and x.view is not None and y.view is not None:
         a, b = x.view, y.view
         same_indices = len(a.indices) == len(b.indices) and all(map(is_, a.indices, b.indices))
@@ -182,7 +174,7 @@ def check_writable(tracer: AnyTracer) -> None:
 
 
 def store(tracer: AnyTracer, atom: Atom) -> None:
-    """Make `atom`, of the same type, the new value of a tracer and so of what it is a view of."""
+    """Write `atom`, of the same type, to a tracer and through it to its bases."""
     views: list[tuple[AnyTracer, View, Atom]] = []
     while (view := tracer.view) is not None:
         views.append((tracer, view, atom))
@@ -231,8 +223,8 @@ _PUT: Mapping[str, Callable[[View, Atom], Atom]] = {
 
 
 def _reshape_strides(base: AnyTracer, shape: tuple[int, ...]) -> Strides:
-    """Those of a row-major array under another shape: of others they are known from the start."""
-    return row_major(shape)
+    """Row-major strides of the new shape: `attach` has set the strides of a reshaped view."""
+    return row_major_strides(shape)
 
 
 @lru_cache(maxsize=1024)

@@ -28,9 +28,9 @@ from lowering.plan.nest_analysis import (
     nest_writes,
 )
 from lowering.plan.nest_rewriting import map_nest
-from lowering.plan.strides import row_major_strides
 from tracegraph.ir.scalar import Apply, Axis, Expr, FloorDiv, Load, Mod, Select
 from tracegraph.ir.subexpressions import subexpressions
+from tracegraph.ir.types import row_major_strides
 
 FEW_PARTS = 4
 """Parts into which a nest of any size may be cut: no more calls than masks would need."""

@@ -19,8 +19,8 @@ from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import MapNest, Nest, ReduceNest, RowNest, ScanNest
 from lowering.plan.nest_analysis import nest_expressions
 from lowering.plan.nest_rewriting import map_nest
-from lowering.plan.strides import row_major_strides
 from tracegraph.ir.scalar import Axis, Expr
+from tracegraph.ir.types import row_major_strides
 
 
 def interchanged_axes(nest: Nest, run: Evaluator) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ from math import prod
 from typing import Any
 
 from lowering.host.instructions import View
-from lowering.plan.strides import row_major_strides
+from tracegraph.ir.types import row_major_strides
 
 Index = tuple[Any, ...]
 """An index of slices, numbers, None and, at the end, an ellipsis: that of no axes is an array."""

@@ -16,9 +16,9 @@ from lowering.host.arena import Array
 from lowering.host.instructions import View, memory_order
 from lowering.host.python_source import Source
 from lowering.host.tuning.index_breakpoints import breakpoints
-from lowering.plan.strides import row_major_strides
 from tracegraph.ir.scalar import TRUE, Axis, Expr, FloorDiv, Load, Mod
 from tracegraph.ir.subexpressions import subexpressions, substitution
+from tracegraph.ir.types import row_major_strides
 
 MOST_PIECES = 4
 """Pieces of a load; a copy of more may take as long as looking up each element."""
