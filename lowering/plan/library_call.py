@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import ClassVar, Self
 
 from lowering.plan.buffer import Buffer
-from lowering.plan.strides import row_major_strides
 from tracegraph.ir.record import record, replace
+from tracegraph.ir.types import row_major_strides
 
 
 @record

@@ -16,10 +16,10 @@ from numpy.lib.array_utils import normalize_axis_tuple
 from tracegraph.arrays.eager import apply
 from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.ir.op import get
-from tracegraph.ir.types import broadcast_shapes
+from tracegraph.ir.types import broadcast_shapes, row_major_strides
 from tracegraph.numpy.dispatch import as_array, copied, numpy_function
 from tracegraph.tracing.tracer import Tracer
-from tracegraph.tracing.views import row_major, strides_of
+from tracegraph.tracing.views import strides_of
 
 _RESHAPE, _BROADCAST = map(get, ("reshape", "broadcast_to"))
 
@@ -97,7 +97,7 @@ def ravel(a: Any, order: str = "C") -> Any:
 
 def _is_row_major(a: Tracer) -> bool:
     """Whether the strides are row-major; those of axes of extent 1 do not count, as in NumPy."""
-    strides = zip(a.shape, strides_of(a), row_major(a.shape), strict=True)
+    strides = zip(a.shape, strides_of(a), row_major_strides(a.shape), strict=True)
     return a.size == 0 or all(n == 1 or own == wanted for n, own, wanted in strides)
 
 
