@@ -1,6 +1,6 @@
 """Calls on several streams and from several threads: results are those of one stream.
 
-Producers run for long, so that whoever does not wait for them reads what was there before.
+Producers run for long, so that work which does not wait for them reads old data.
 """
 
 import contextlib

@@ -23,7 +23,7 @@ from hand_made_plans import (
 )
 
 import tracegraph
-from lowering.cuda.calls import fast_call as quick
+from lowering.cuda.calls import fast_call
 from lowering.cuda.calls.address_updates import AddressWords
 from lowering.cuda.calls.stream_graph import StreamGraph
 from lowering.plan.buffer import Buffer
@@ -56,13 +56,13 @@ class Caller:
         return self.backend.device.pool.buffer(type_)
 
     def argument(self, number, type_):
-        kinds = ["here"] * 4 + ["host", "elsewhere"] + ["number"] * 3 * (not type_.shape)
+        kinds = ["here"] * 4 + ["host", "other stream"] + ["number"] * 3 * (not type_.shape)
         match self.choose.choice(kinds):
             case "number":
                 return self.choose.choice([0, 1, True, 7, -1, 2**40, np.int64(7), np.int64(0)])
             case "host":
                 return np.full(type_.shape, self.choose.randrange(3), type_.dtype)
-            case "elsewhere":
+            case "other stream":
                 with tracegraph.stream(8):
                     stream = self.backend.device.streams.of(tracegraph.streams.current_stream())
                 return stream.pool.buffer(type_)
@@ -85,10 +85,10 @@ def run(made, seed):
 
 
 @pytest.mark.parametrize("make", PLANS, ids=lambda make: make.__name__)
-def test_the_driver_hears_the_same_as_from_general_calls(make, monkeypatch):
-    quickly = [run(make(), seed) for seed in range(3)]
-    monkeypatch.setattr(quick, "MOST_ARRAYS", -1)
-    assert [run(make(), seed) for seed in range(3)] == quickly
+def test_the_driver_gets_the_same_calls_as_from_general_calls(make, monkeypatch):
+    fast = [run(make(), seed) for seed in range(3)]
+    monkeypatch.setattr(fast_call, "MOST_ARRAYS", -1)
+    assert [run(make(), seed) for seed in range(3)] == fast
 
 
 def general_calls(monkeypatch):
@@ -100,7 +100,7 @@ def general_calls(monkeypatch):
     return seen
 
 
-def test_arrays_and_numbers_go_the_quick_way_and_all_else_the_general_one(monkeypatch):
+def test_arrays_and_numbers_go_the_fast_way_and_all_else_the_general_one(monkeypatch):
     backend = RecordingBackend()
     executable = backend.compile(small_input())
     seen = general_calls(monkeypatch)
@@ -116,7 +116,7 @@ def test_arrays_and_numbers_go_the_quick_way_and_all_else_the_general_one(monkey
     assert len(seen) == 3
 
 
-def test_each_stream_has_a_quick_call(monkeypatch):
+def test_each_stream_has_a_fast_call(monkeypatch):
     backend = RecordingBackend()
     driver, executable = backend.device.driver, backend.compile(diamond())
     with tracegraph.stream(8):
@@ -131,10 +131,10 @@ def test_each_stream_has_a_quick_call(monkeypatch):
         assert "wait" not in operations
     executable([x])
     assert len(seen) == 1
-    assert driver.calls[-1].operation == "record"  # behind what it borrowed
+    assert driver.calls[-1].operation == "record"  # behind its use of a buffer of another stream
 
 
-def test_what_has_no_quick_call(monkeypatch):
+def test_what_has_no_fast_call(monkeypatch):
     """Programs with loops, which the host drives, or that report something."""
     for make, lacks in ((nested_loops, ()), (diamond, ("conditional_nodes",)), (effects, ())):
         backend = RecordingBackend(lacks=lacks)
@@ -158,11 +158,11 @@ def test_behind_a_loop_that_runs_calls_are_general(monkeypatch):
 
 def test_few_texts_are_compiled():
     backend = RecordingBackend()
-    quick._factory.cache_clear()
+    fast_call._factory.cache_clear()
     for _ in range(3):
         for make in (diamond, small_input, fan):
             backend.compile(make())
-    assert quick._factory.cache_info().misses == 3
+    assert fast_call._factory.cache_info().misses == 3
 
 
 def test_a_number_that_is_passed_again_is_not_written_again():
@@ -194,7 +194,7 @@ def test_an_executable_that_is_dropped_is_gone_at_once(make):
         gc.enable()
 
 
-def test_a_closed_executable_has_no_quick_call():
+def test_a_closed_executable_has_no_fast_call():
     backend = RecordingBackend()
     executable = backend.compile(diamond())
     x, launch = backend.device.pool.buffer(VECTOR), executable.launch

@@ -13,8 +13,7 @@ from hand_made_plans import VECTOR, diamond, effects
 
 from lowering.cuda.effects import progress as watching
 from lowering.cuda.memory.pool import CudaBuffer
-from lowering.cuda.streams import shutdown as ending
-from lowering.cuda.streams import timeline
+from lowering.cuda.streams import shutdown, timeline
 from lowering.lower import lower
 from lowering.plan.nodes import WhileNode, walk
 from lowering.testing.recorded_objects import RecordedHostMemory
@@ -224,12 +223,12 @@ def test_a_failure_of_a_stopped_launch_is_dropped(bench, interrupted):
 
 
 def test_what_was_not_waited_for_is_heard_at_the_end(bench):
-    ending.shut_down(bench.device.timeline)
+    shutdown.shut_down(bench.device.timeline)
     bench.loop([bench.array()])
     bench.words()[0] = 1
     with pytest.raises(StepLimitError):
-        ending.shut_down(bench.device.timeline)
-    ending.shut_down(bench.device.timeline)
+        shutdown.shut_down(bench.device.timeline)
+    shutdown.shut_down(bench.device.timeline)
 
 
 def test_many_launches_behind_a_loop_wait_where_signals_are_handled(bench, monkeypatch):
@@ -319,7 +318,7 @@ def test_the_thread_keeps_no_callback_while_it_sleeps(monkeypatch):
     def sleep(seconds):
         if threading.current_thread() in others:
             time.sleep(seconds)
-        elif next(naps) == 1:
+        elif next(naps, None) == 1:
             asleep.set()
             assert wake.wait(10)
 

@@ -1,5 +1,4 @@
-"""The end of the process, without a GPU: what is in flight is heard, or cut, and never waited for
-without end."""
+"""Shutdown without a GPU: what is in flight is drained or stopped, and waited for only so long."""
 
 import threading
 import time
@@ -10,7 +9,7 @@ import pytest
 from hand_made_plans import VECTOR, effects, nested_loops
 
 from lowering.cuda.effects.print_ring import HEAD
-from lowering.cuda.streams import shutdown as ending
+from lowering.cuda.streams import shutdown
 from lowering.testing.recorded_objects import RecordedEvent
 from lowering.testing.recording_driver import RecordingBackend, RecordingDriver
 from tracegraph.errors import DeviceLostError, StepLimitError, StoppedError
@@ -23,7 +22,7 @@ def backend():
 
 @pytest.fixture
 def short(monkeypatch):
-    monkeypatch.setattr(ending, "EXIT_SECONDS", 0.05)
+    monkeypatch.setattr(shutdown, "EXIT_SECONDS", 0.05)
 
 
 def launch(backend, plan):
@@ -53,14 +52,14 @@ def test_an_endless_loop_that_prints_is_cut_and_a_line_says_so(backend, short, c
     backend.device.driver.busy = True
     kept([backend.device.pool.buffer(VECTOR)])
     print_number(backend, 7)
-    ending.shut_down(backend.device.timeline)
+    shutdown.shut_down(backend.device.timeline)
     assert not backend.device.driver.busy
     out, err = capsys.readouterr()
     assert out == "n = 7\n"
     assert err.startswith("tracegraph: effects still ran 0.05 s after the end of the script")
     assert err.count("\n") == 1
     result.to_host()  # it had ended before
-    ending.shut_down(backend.device.timeline)
+    shutdown.shut_down(backend.device.timeline)
     assert capsys.readouterr() == ("", "")
 
 
@@ -76,7 +75,7 @@ def test_what_a_loop_prints_while_it_is_stopped_is_shown(backend, short, monkeyp
         raise_flag(pointer)
 
     monkeypatch.setattr(driver, "raise_flag", print_and_end)
-    ending.shut_down(backend.device.timeline)
+    shutdown.shut_down(backend.device.timeline)
     assert capsys.readouterr().out == "n = 9\n"
 
 
@@ -92,7 +91,7 @@ def test_a_loop_that_ends_in_time_says_all(backend, capsys):
 
     thread = threading.Thread(target=end)
     thread.start()
-    ending.shut_down(backend.device.timeline)
+    shutdown.shut_down(backend.device.timeline)
     thread.join()
     assert capsys.readouterr() == ("n = 3\n", "")
     assert backend.device.driver.count("raise_flag") == 0
@@ -104,7 +103,7 @@ def test_loops_that_report_nothing_are_not_waited_for(backend, capsys):
     backend.device.driver.busy = True
     (result, *_) = executable([backend.device.pool.buffer(t) for t in executable.plan.in_types])
     before = backend.device.driver.count("raise_flag")
-    ending.shut_down(backend.device.timeline)
+    shutdown.shut_down(backend.device.timeline)
     assert backend.device.driver.count("raise_flag") == before + 1
     assert capsys.readouterr() == ("", "")
     with pytest.raises(StoppedError, match="SystemExit"):
@@ -123,7 +122,7 @@ def test_an_interrupt_ends_the_wait_and_shows_what_was_printed(backend, monkeypa
 
     monkeypatch.setattr(type(backend.device.timeline), "settle", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        ending.shut_down(backend.device.timeline)
+        shutdown.shut_down(backend.device.timeline)
     assert not driver.busy
     assert capsys.readouterr() == ("n = 5\n", "")
 
@@ -135,14 +134,14 @@ def test_one_failure_is_raised_as_it_is_and_several_as_a_group(backend):
     kept, _ = launch(backend, effects())
     failure_word(backend)[0] = 1
     with pytest.raises(StepLimitError):
-        ending.shut_down(backend.device.timeline)
+        shutdown.shut_down(backend.device.timeline)
     other, _ = launch(backend, effects(told))
     kept([backend.device.pool.buffer(VECTOR)])
     words = failure_word(backend, 1)
     words[0] = words[1] = 1
     failure_word(backend)[0] = 1
     with pytest.raises(BaseExceptionGroup, match="at exit") as group:
-        ending.shut_down(backend.device.timeline)
+        shutdown.shut_down(backend.device.timeline)
     assert {type(e) for e in group.value.exceptions} == {LookupError, StepLimitError}
     del other
 
@@ -158,7 +157,7 @@ def test_a_device_that_fails_does_not_keep_the_process(backend, short, monkeypat
     for operation in ("raise_flag", "record", "synchronize"):
         monkeypatch.setattr(backend.device.driver, operation, fail)
     with pytest.raises(BaseException, match=r"lost|at exit"):
-        ending.shut_down(backend.device.timeline)
+        shutdown.shut_down(backend.device.timeline)
 
 
 @pytest.mark.parametrize("programs", [0, 1, 2])
@@ -174,5 +173,5 @@ def test_a_lost_device_is_told_once_if_programs_have_something_to_say(
     monkeypatch.setattr(RecordedEvent, "__call__", fail)
     told = pytest.raises(DeviceLostError) if programs else nullcontext()
     with told:
-        ending.shut_down(backend.device.timeline)
+        shutdown.shut_down(backend.device.timeline)
     assert backend.device.driver.count("raise_flag") == 0

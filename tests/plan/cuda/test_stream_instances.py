@@ -105,8 +105,8 @@ def test_while_nodes_of_several_streams_take_turns(backend, driver):
     for stream, another in ((8, 9), (9, 8), (9, 8), (8, 9)):
         run(loop, stream), run(other, another)
     said = [(call.operation, call.stream) for call in driver.calls[start:]]
-    turns = [each for each in said if each[0] in ("launch", "wait")]
-    assert turns == [
+    ordered = [each for each in said if each[0] in ("launch", "wait")]
+    assert ordered == [
         ("launch", 8), ("launch", 9),
         ("wait", 9), ("launch", 9), ("launch", 8),
         ("launch", 9), ("launch", 8),
@@ -182,8 +182,8 @@ def test_closing_waits_for_streams_in_use_unless_time_is_up(backend, driver):
 def test_what_a_call_on_some_stream_is_using_is_not_evicted(backend):
     executable = backend.compile(diamond())
     run(executable, 8)
-    away = list(executable._graphs.values())[-1]
-    with away.lock:
+    graph = list(executable._graphs.values())[-1]
+    with graph.lock:
         assert not executable.close_idle()
     assert not executable.closed
     run(executable, 8)
@@ -270,13 +270,13 @@ def test_results_keep_their_stream_open(backend, device, driver):
     assert raw() is None
 
 
-@pytest.mark.parametrize("way", ["general", "quick"])
+@pytest.mark.parametrize("way", ["general", "fast"])
 def test_a_launch_on_a_stream_outlives_its_executable(backend, device, driver, way):
     executable = backend.compile(diamond())
     (x,) = run(executable, 8)
     slots = weakref.ref(list(executable._graphs.values())[-1].definition.slots)
     driver.streams[-1].busy = True
-    run(executable, 8, [x] if way == "quick" else None)
+    run(executable, 8, [x] if way == "fast" else None)
     del executable
     forget(driver)
     assert slots() is not None
