@@ -1,7 +1,7 @@
-"""What registers are called in the function of a Plan.
+"""Names: what values are called in the function of a plan.
 
-What has a fixed address (scratch, constants, temporaries) is an array once and for all. Views of
-arguments and results are made anew at the start of each call.
+Scratch, constants and temporaries have fixed addresses: each is an array that is a global of the
+function. Views of arguments and results are made at the start of each call.
 """
 
 from __future__ import annotations
@@ -13,27 +13,18 @@ from math import prod
 import numpy as np
 
 from lowering.host.arena import Array
-from lowering.host.instructions import (
-    Condition,
-    DynamicView,
-    NumpyValue,
-    Static,
-    View,
-    is_range,
-    memory_order,
-)
+from lowering.host.instructions import Condition, DynamicView, NumpyValue, Static, View
 from lowering.host.python_source import Source
-from lowering.host.tuning.slices import slices_of
 from lowering.plan.buffer import Buffer
 from tracegraph.ir.types import row_major_strides
 
 
 class Frame:
-    """Names of registers.
+    """Names of values.
 
-    `memory` holds the arrays of scratch and constants; `bound` gives the names of the buffers that
-    each call brings. `dense` gathers those of them that must be contiguous: they are seen through
-    views, or read more than once.
+    `memory` has the arrays of scratch and constants, `bound` the names of arguments and results.
+    `dense` collects the arguments that must be contiguous: those with views, and those that are
+    read more than once.
     """
 
     def __init__(
@@ -45,12 +36,11 @@ class Frame:
         self._bound = bound
         self._read: set[Buffer] = set()
         self._names: dict[object, str] = {}
-        self._cells: dict[str, str] = {}
         self._arrays: dict[str, Array] = {}
         self._loops = 0
 
     def enter_loop(self) -> None:
-        """What is named from now on may be read many times."""
+        """Values that are named from here on may be read many times."""
         self._loops += 1
 
     def leave_loop(self) -> None:
@@ -64,12 +54,12 @@ class Frame:
         return name
 
     def arrays(self, names: Sequence[str]) -> list[Array]:
-        """The arrays of these names if all have fixed ones, else none."""
+        """The arrays of these names if all have fixed addresses, else none."""
         found = [self._arrays[name] for name in names if name in self._arrays]
         return found if len(found) == len(names) else []
 
     def name(self, register: NumpyValue) -> str:
-        """The name of a register other than a temporary."""
+        """The name of a value other than a temporary."""
         if isinstance(register, View) and register.buffer in self._bound:
             return self._bound_name(register, register.buffer)
         key = _key(register)
@@ -101,49 +91,28 @@ class Frame:
         key = _key(view)
         if key not in self._names:
             self._names[key] = variable = self.source.variable()
-            self.source.first(f"{variable} = {self._viewed(view, name)}")
+            self.source.first(f"{variable} = {self.view_text(view, name)}")
         return self._names[key]
 
-    def _viewed(self, view: View, name: str) -> str:
-        if view.shape and is_all(view):
-            return f"{name}.reshape({view.shape})"  # takes half the time of the last
-        order = memory_order(view)
-        if order is not None and is_range(view) and prod(view.shape) == view.buffer.type.size:
-            shape = tuple(view.shape[dim] for dim in order)
-            if shape != view.buffer.type.shape:
-                name = f"{name}.reshape({shape})"
-            axes = tuple(order.index(dim) for dim in range(len(order)))
-            return f"{name}.T" if axes == (1, 0) else f"{name}.transpose({axes})"
-        index = slices_of(view)
-        if index is not None:
-            return f"{name}[{self.source.name(index)}]"
+    def view_text(self, view: View, name: str) -> str:
+        """A view of the array `name` of its buffer."""
         array, dtype = self.source.name(np.ndarray), self.source.name(view.dtype)
         return f"{array}({view.shape}, {dtype}, {name}, {view.offset}, {view.strides})"
 
     def read_directly(self, register: NumpyValue) -> None:
-        """Note that a step takes the address of an array rather than the array."""
+        """Note that a step uses the address of a value: it must be contiguous."""
         if isinstance(register, View) and register.buffer in self._bound:
             self.dense.add(register.buffer)
 
     def number(self, register: NumpyValue, name: str) -> str:
-        """The element of an array without axes, as a Python number."""
+        """The element of a value without axes, called `name`, as a Python number."""
         if isinstance(register, Static) and math.isfinite(value := register.array.item()):
             return repr(value)
         return self.element(name)
 
     def element(self, name: str) -> str:
-        """The same of an array of this name."""
-        return f"{name}.item()" if name not in self._arrays else f"{self._cell(name)}[()]"
-
-    def place(self, name: str) -> str:
-        """What a Python number is assigned to, for an array without axes."""
-        return f"{name}[()]" if name not in self._arrays else f"{self._cell(name)}[()]"
-
-    def _cell(self, name: str) -> str:
-        """The memory of a single number: a view that Python reads and writes fast."""
-        if name not in self._cells:
-            self._cells[name] = self.source.name(self._arrays[name].data)
-        return self._cells[name]
+        """The element of the array `name`, which has no axes, as a Python number."""
+        return f"{name}.item()"
 
 
 def condition(number: int) -> str:
@@ -159,7 +128,7 @@ def _key(register: NumpyValue) -> object:
             return ("condition", number)
         case Static() | DynamicView():
             return register
-    raise TypeError(f"the place of {register!r} is not known here")
+    raise TypeError(f"{register!r} has no name: its writer names it")
 
 
 def is_whole(view: View) -> bool:

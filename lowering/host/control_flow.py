@@ -1,8 +1,8 @@
-"""Graphs of a plan as lines: kernels, library calls, copies, and conditional nodes."""
+"""Code generation for graphs: lines for kernels, library calls, copies, and conditional nodes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import groupby
 from operator import attrgetter
@@ -11,13 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from lowering.host.arena import Array, Workspace
 from lowering.host.array_names import Frame, condition
-from lowering.host.call_emitter import write_nest
-from lowering.host.instructions import Instruction, View
-from lowering.host.nests import kernel_runs
-from lowering.host.tuning.passes import Schedule, schedule
-from lowering.host.tuning.store_forwarding import Overlaps
+from lowering.host.instructions import View
+from lowering.host.nest_program import NestProgram
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import Predicate
 from lowering.plan.library_call import StridedArray
@@ -30,43 +26,29 @@ from lowering.plan.nodes import (
     Node,
     SwitchNode,
     WhileNode,
-    walk,
 )
 from lowering.plan.plan import Plan
-
-Schedules = dict[KernelNode, list[Schedule]]
-
-
-def kernel_schedules(plan: Plan, overlaps: Overlaps, workspace: Workspace) -> Schedules:
-    """The schedules of every kernel, bodies included; `workspace` grows to what they need."""
-    return {
-        node: [schedule(r, overlaps, workspace) for r in kernel_runs(node.kernel, plan, overlaps)]
-        for node in walk(plan.graph)
-        if isinstance(node, KernelNode)
-    }
 
 
 class GraphWriter:
     """Writes the lines of graphs.
 
-    With `order`, the nodes of a graph run in a new random order that its edges allow, each time:
-    wrong results then show that an edge is missing.
+    With `order`, the nodes of a graph run in a new random topological order each time. Wrong
+    results then show that an edge is missing.
     """
 
     def __init__(
         self,
         plan: Plan,
-        schedules: Schedules,
+        programs: Mapping[KernelNode, Sequence[NestProgram]],
         frame: Frame,
-        workspace: Array,
-        allocating: Container[Instruction],
+        write_nest: Callable[[NestProgram], None],
         order: Random | None,
     ) -> None:
-        self._allocating = allocating
-        self._schedules = schedules
+        self._programs = programs
+        self._write_nest = write_nest
         self._frame = frame
         self._source = frame.source
-        self._workspace = workspace
         self._order = order
         self._conditions = ", ".join(map(condition, range(plan.conditions)))
         if plan.conditions:
@@ -86,10 +68,10 @@ class GraphWriter:
 
     def write_kernel(self, node: KernelNode) -> None:
         """Write the nests of a kernel."""
-        for predicates, nests in groupby(self._schedules[node], attrgetter("predicates")):
+        for predicates, nests in groupby(self._programs[node], attrgetter("predicates")):
             with self._predicated(predicates):
                 for each in nests:
-                    write_nest(each, self._frame, self._workspace, self._allocating)
+                    self._write_nest(each)
 
     def write_copy(self, node: MemcpyNode) -> None:
         """Write the copy of a buffer's bytes."""

@@ -1,51 +1,38 @@
-"""Scalar expressions to NumPy calls over a whole iteration space.
+"""Instruction selection: scalar expressions as NumPy calls over a whole iteration space.
 
-`Evaluator.value(expr)` gives the register that will hold the expression for every point, and
-appends the instructions that fill it. What no buffer enters (index arithmetic, constants) is
-computed here and now; loads become views wherever their index allows.
+`Evaluator.value(expr)` is the value of an expression at every point. It appends the instructions
+that compute it. What depends on no buffer (index arithmetic, constants) is computed here, once.
+Loads become views where their index is affine. Each expression is computed once for a nest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from math import prod
-from typing import Any, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from lowering.host import numpy_calls as functions
-from lowering.host import numpy_workarounds as faults
+from lowering.host import numpy_workarounds as workarounds
 from lowering.host import strided_views as windows
 from lowering.host.access_maps import AccessMap
 from lowering.host.arena import Array
+from lowering.host.axis_dependence import AxisDependence, post_order
 from lowering.host.dynamic_offsets import offset_function
 from lowering.host.instructions import (
     DynamicView,
     Instruction,
     NumpyValue,
-    ReversedTemporary,
     Static,
     Temporary,
     View,
-    memory_order,
     static,
 )
-from lowering.host.load_forms import Reading, reading_of
-from lowering.host.tuning.access_orders import common_order, orders
-from lowering.host.tuning.clipping import Limits, limits_of
-from lowering.host.tuning.index_wrapping import (
-    Wrapping,
-    range_of,
-    within,
-    wrap,
-    wrap_into,
-    wrapping_of,
-)
-from lowering.host.tuning.wrapped_loads import Pieces
+from lowering.host.load_forms import LoadForm, load_form
 from lowering.plan.buffer import Buffer
-from lowering.plan.kernel import Predicate, Store
+from lowering.plan.kernel import Store
 from tracegraph.ir.op import Elementwise
 from tracegraph.ir.scalar import (
     Accumulated,
@@ -63,60 +50,66 @@ from tracegraph.ir.scalar import (
     Mod,
     Select,
     Sum,
-    floor_divide,
 )
 
 FOLD_LIMIT = 1 << 17
-"""Elements up to which an array that no buffer enters is kept instead of computed in each run."""
+"""Constant folding keeps arrays of up to this many elements: 1 MiB of positions. Larger ones are
+computed in each run. An upper bound on memory, not a measured optimum."""
 
-QUOTIENT_SIZE = 2048
-"""Elements from which a remainder takes no longer by way of the quotient, whose loop NumPy has
-vectorised, and much less where that is needed, too, as for rows and columns of flat positions."""
-
-CALLED = 8
-"""Cost of functions whose loops NumPy has vectorised for strides that are not negative alone."""
-
-_T = TypeVar("_T")
+EXPENSIVE = 8
+"""Least cost of ops whose loops NumPy vectorises for positive strides only. `tanh` of 2^16 float32
+takes 14 times as long on a reversed view (NumPy 2.4.6, x86-64 with AVX-512)."""
 
 _INDEX = np.dtype(np.int64)
 _RELATIONS = {"<": np.less, ">=": np.greater_equal, "==": np.equal}
 
 
-class Evaluator:
-    """The instructions of one nest. `extents` are those of the axes of its space and loops.
+class Form(NamedTuple):
+    """A way to compute an expression: `emit` does so, after the `operands` are evaluated."""
 
-    They run if the `predicates` hold. Later nests write all elements of the buffers in
-    `overwritten` that this one does not store.
+    operands: tuple[Expr, ...]
+    emit: Callable[[], NumpyValue]
+
+
+Rule = Callable[["Evaluator", Expr], Form | None]
+"""An expression's form if the rule has a better one than the evaluator's own."""
+
+Layout = Callable[[tuple[int, ...], tuple[int, ...], Iterable[NumpyValue]], tuple[int, ...] | None]
+"""The memory order of a temporary of this shape that varies along these axes and is computed from
+these values; None for row-major."""
+
+
+def row_major(run: Evaluator) -> Layout:
+    """The layout of temporaries in which each is row-major."""
+    return lambda shape, axes, inputs: None
+
+
+class Evaluator:
+    """The instructions of nests over one iteration space.
+
+    Args:
+        extents: those of the axes of the nests' space and loops.
+        accesses: the loads and stores of the nests, for the layout.
+        rules: tried in order before the evaluator's own form of an expression.
+        layout: chooses the memory order of temporaries.
     """
 
     def __init__(
         self,
         extents: tuple[int, ...],
-        predicates: tuple[Predicate, ...] = (),
-        overwritten: frozenset[Buffer] = frozenset(),
         accesses: Sequence[Load | Store] = (),
+        rules: Sequence[Rule] = (),
+        layout: Callable[[Evaluator], Layout] = row_major,
     ) -> None:
         self.extents = extents
-        self.predicates = predicates
-        self.overwritten = overwritten
         self.accesses = accesses
-        self._orders: list[tuple[int, ...] | None] = []  # the one, once it has been asked for
-        self._rank = sum(extent > 1 for extent in extents)
+        self.axes_of = AxisDependence(extents)
         self.instructions: list[Instruction] = []
-        self._registers: dict[Expr, NumpyValue] = {}
-        self._axes: dict[Expr, frozenset[int]] = {}
-        self._readings: dict[Load, Reading | Pieces | None] = {}
-
-    # -- shapes ---------------------------------------------------------------------------------
-
-    def axes_of(self, expr: Expr) -> frozenset[int]:
-        """The axes, of more than one element, that an expression varies along."""
-        return _visit(expr, self._axes, lambda e: e.children, self._axes_here)
-
-    def _axes_here(self, expr: Expr) -> frozenset[int]:
-        if isinstance(expr, Axis):
-            return frozenset((expr.number,)) if self.extents[expr.number] > 1 else frozenset()
-        return frozenset().union(*(self._axes[child] for child in expr.children))
+        self.layout = layout(self)
+        self._rules = rules
+        self._values: dict[Expr, NumpyValue] = {}
+        self._forms: dict[Expr, Form | None] = {}
+        self._loads: dict[Load, LoadForm | None] = {}
 
     def mesh(self, axes: Iterable[int]) -> tuple[int, ...]:
         """The open-mesh shape of what varies along `axes`."""
@@ -125,53 +118,59 @@ class Evaluator:
     def temporary(
         self, dtype: np.dtype[Any], axes: Iterable[int], inputs: Iterable[NumpyValue] = ()
     ) -> Temporary:
-        """A new intermediate value that varies along `axes`, laid out as the `inputs` of its shape
-        are, if they agree, or else as most of what the nest loads and stores.
-        """
-        chosen = sorted(axes)
+        """A new intermediate value that varies along `axes`, computed from the `inputs`."""
+        chosen = tuple(sorted(axes))
         shape = self.mesh(chosen)
-        orders = {memory_order(register) for register in inputs if register.shape == shape}
-        if len(orders) == 1:
-            order = orders.pop()
-        else:
-            order = self._order() if len(chosen) == self._rank else None
+        order = self.layout(shape, chosen, inputs)
         return Temporary(dtype, shape, {axis: axis for axis in chosen}, order)
-
-    def _order(self) -> tuple[int, ...] | None:
-        """The order of memory of what varies along all axes."""
-        if not self._orders:
-            self._orders.append(common_order(self.accesses, self.extents, self.axes_of))
-        return self._orders[0]
 
     # -- values ---------------------------------------------------------------------------------
 
     @contextmanager
     def accumulators(self, values: Sequence[NumpyValue]) -> Iterator[None]:
-        """Within, `Accumulated` expressions stand for these registers.
+        """Within, `Accumulated` expressions have these values.
 
-        What expressions vary along may have been asked before, when these stood for nothing.
+        The axes of expressions are computed anew: an earlier query may have come before the values.
         """
-        before = self._registers, self._axes, self._readings
-        self._registers, self._axes, self._readings = dict(self._registers), {}, {}
-        for number, register in enumerate(values):
-            expr = Accumulated.make(number, register.dtype)
-            self._registers[expr] = register
-            self._axes[expr] = frozenset(register.dims)
+        before = self._values, self._forms, self._loads, self.axes_of
+        known: dict[Expr, NumpyValue] = {
+            Accumulated.make(number, value.dtype): value for number, value in enumerate(values)
+        }
+        self._values, self._forms, self._loads = {**self._values, **known}, {}, {}
+        axes = {expr: frozenset(value.dims) for expr, value in known.items()}
+        self.axes_of = AxisDependence(self.extents, axes)
         yield
-        self._registers, self._axes, self._readings = before
+        self._values, self._forms, self._loads, self.axes_of = before
 
     def value(self, expr: Expr) -> NumpyValue:
-        """The register that holds an expression."""
-        return _visit(expr, self._registers, self._demands, self._emit)
+        """The value of an expression."""
+        return post_order(expr, self._values, self._operands, self._emit)
 
-    def _demands(self, expr: Expr) -> tuple[Expr, ...]:
+    def _operands(self, expr: Expr) -> tuple[Expr, ...]:
+        form = self._form(expr)
+        if form is not None:
+            return form.operands
         if isinstance(expr, Load):
-            reading = self._reading(expr)
-            return reading.demands if isinstance(reading, Reading) else ()
-        given = self._given(expr)
-        return expr.children if given is None else given[:1]
+            load = self.load_form(expr)
+            return () if load is None else load.operands
+        return expr.children
+
+    def _form(self, expr: Expr) -> Form | None:
+        if expr not in self._forms:
+            form = None
+            for rule in self._rules:
+                form = rule(self, expr)
+                if form is not None:
+                    break
+            self._forms[expr] = form
+        return self._forms[expr]
 
     def _emit(self, expr: Expr) -> NumpyValue:
+        form = self._form(expr)
+        return self.compute(expr) if form is None else form.emit()
+
+    def compute(self, expr: Expr) -> NumpyValue:
+        """The value of an expression whose operands are evaluated, by the evaluator's own form."""
         match expr:
             case Const():
                 return static(_array_of(expr))
@@ -180,68 +179,41 @@ class Evaluator:
                 return static(np.arange(extent).reshape(shape), (number,) if shape else ())
             case Load():
                 return self._load(expr)
-            case Apply(op=op, args=args, dtype=dtype, attrs=attrs):
-                registers = tuple(map(self.value, args))
-                instead = faults.instead(op, registers[0].dtype) if len(registers) == 1 else None
-                if instead is not None:
-                    function, before = instead
-                    return self.write(function, (*map(static, before), *registers), dtype)
-                limits = limits_of(op, registers)
-                if limits is not None:
-                    return self._clipped(limits)
-                function, elementwise = functions.of_op(
-                    op, tuple(r.dtype for r in registers), dtype, dict(attrs)
-                )
-                called = isinstance(op.form, Elementwise) and op.form.cost >= CALLED
-                return self.write(function, registers, dtype, elementwise, forwards=called)
+            case Apply():
+                return self._apply(expr)
             case AsValue(operand=operand, dtype=dtype):
                 return self._converted(operand, dtype)
             case AsIndex(operand=operand):
                 return self._converted(operand, _INDEX)
-        return self._emit_index(expr)
+        return self._index(expr)
 
-    def _clipped(self, limits: Limits) -> NumpyValue:
-        ends, dtype = map(static, (limits.low, limits.high)), limits.value.dtype
-        clipped = self.write(functions.CLIP, (limits.value, *ends), dtype)
-        if not limits.meets_zero:
-            return clipped
-        return self.write(np.add, (clipped, static(np.zeros((), dtype))), dtype)
+    def _apply(self, expr: Apply) -> NumpyValue:
+        op, dtype = expr.op, expr.dtype
+        operands = tuple(map(self.value, expr.args))
+        if len(operands) == 1:
+            instead = workarounds.instead(op, operands[0].dtype)
+            if instead is not None:
+                function, before = instead
+                return self.write(function, (*map(static, before), *operands), dtype)
+        dtypes = tuple(value.dtype for value in operands)
+        function, elementwise = functions.of_op(op, dtypes, dtype, dict(expr.attrs))
+        expensive = isinstance(op.form, Elementwise) and op.form.cost >= EXPENSIVE
+        return self.write(function, operands, dtype, elementwise, expensive)
 
-    def _given(self, expr: Expr) -> Wrapping | tuple[Expr, int] | None:
-        """The index array that an expression wraps, or tests against an extent, as a whole."""
-        if not isinstance(expr, Clamp | Select | Both) or not self.axes_of(expr):
-            return None
-        return range_of(expr) if isinstance(expr, Both) else wrapping_of(expr)
-
-    def _emit_given(self, given: Wrapping | tuple[Expr, int], dtype: np.dtype[Any]) -> NumpyValue:
-        """What a program makes of an index that it is given."""
-        index = self.value(given[0])
-        if not isinstance(given, Wrapping):
-            return self.write(within(given[1]), (index,), dtype)
-        if not isinstance(index, View | DynamicView):
-            return self.write(wrap_into(given), (index,), dtype)
-        output = DynamicView(index.dtype, index.shape, index.dims, index.buffer, index.strides)
-        self._assign(wrap(given), (index,), output)
-        return output
-
-    def _emit_index(self, expr: Expr) -> NumpyValue:
-        given = self._given(expr)
-        if given is not None:
-            return self._emit_given(given, expr.dtype)
+    def _index(self, expr: Expr) -> NumpyValue:
         match expr:
             case Select(predicate=predicate, chosen=chosen, other=other):
-                registers = tuple(map(self.value, (predicate, chosen, other)))
-                return self.write(functions.where, registers, expr.dtype, elementwise=False)
+                operands = tuple(map(self.value, (predicate, chosen, other)))
+                return self.write(functions.where, operands, expr.dtype, elementwise=False)
             case Sum(terms=terms, offset=offset):
                 return self._sum(terms, offset)
             case FloorDiv(operand=operand, divisor=divisor):
-                return self._binary(np.floor_divide, self.value(operand), divisor)
+                return self.with_number(np.floor_divide, self.value(operand), divisor)
             case Mod(operand=operand, divisor=divisor):
-                return self._remainder(operand, divisor)
+                return self.with_number(np.remainder, self.value(operand), divisor)
             case Clamp(operand=operand, low=low, high=high):
-                return self._binary(
-                    np.minimum, self._binary(np.maximum, self.value(operand), low), high
-                )
+                raised = self.with_number(np.maximum, self.value(operand), low)
+                return self.with_number(np.minimum, raised, high)
             case Compare(relation=relation, left=left, right=right):
                 operands = (self.value(left), self.value(right))
                 return self.write(_RELATIONS[relation], operands, expr.dtype)
@@ -252,30 +224,20 @@ class Evaluator:
     def _sum(self, terms: tuple[tuple[Expr, int], ...], offset: int) -> NumpyValue:
         total: NumpyValue | None = None
         for term, factor in terms:
-            register = self.value(term)
+            value = self.value(term)
             if factor != 1:
-                register = self._binary(np.multiply, register, factor)
-            total = register if total is None else self.write(np.add, (total, register), _INDEX)
+                value = self.with_number(np.multiply, value, factor)
+            total = value if total is None else self.write(np.add, (total, value), _INDEX)
         assert total is not None
-        return self._binary(np.add, total, offset) if offset else total
+        return self.with_number(np.add, total, offset) if offset else total
 
-    def _remainder(self, operand: Expr, divisor: int) -> NumpyValue:
-        value = self.value(operand)
-        if isinstance(value, Static) or prod(value.shape) < QUOTIENT_SIZE:
-            return self._binary(np.remainder, value, divisor)
-        quotient = self.value(floor_divide(operand, divisor))
-        return self.write(
-            np.subtract, (value, self._binary(np.multiply, quotient, divisor)), _INDEX
-        )
-
-    def _binary(self, ufunc: np.ufunc, register: NumpyValue, number: int) -> NumpyValue:
-        return self.write(ufunc, (register, static(np.array(number))), _INDEX)
+    def with_number(self, ufunc: np.ufunc, value: NumpyValue, number: int) -> NumpyValue:
+        """The index ufunc(value, number)."""
+        return self.write(ufunc, (value, static(np.array(number))), _INDEX)
 
     def _converted(self, operand: Expr, dtype: np.dtype[Any]) -> NumpyValue:
-        register = self.value(operand)
-        if register.dtype == dtype:
-            return register
-        return self.write(functions.convert, (register,), dtype)
+        value = self.value(operand)
+        return value if value.dtype == dtype else self.write(functions.convert, (value,), dtype)
 
     def write(
         self,
@@ -283,156 +245,105 @@ class Evaluator:
         inputs: tuple[NumpyValue, ...],
         dtype: np.dtype[Any],
         elementwise: bool = True,
-        forwards: bool = False,
+        positive_strides: bool = False,
     ) -> NumpyValue:
-        """A register with function(*inputs), element by element over the axes of the inputs."""
-        axes = frozenset().union(*(r.dims for r in inputs))
+        """The value function(*inputs), element by element over the axes of the inputs."""
+        axes = frozenset().union(*(value.dims for value in inputs))
         shape = self.mesh(axes)
-        if all(isinstance(r, Static) for r in inputs) and prod(shape) <= FOLD_LIMIT:
+        if all(isinstance(value, Static) for value in inputs) and prod(shape) <= FOLD_LIMIT:
             array = np.empty(shape, dtype)
-            operands = [r.array for r in inputs if isinstance(r, Static)]
-            if isinstance(function, np.ufunc):  # some of them take `out` by name only
+            operands = [value.array for value in inputs if isinstance(value, Static)]
+            if isinstance(function, np.ufunc):  # some take `out` by keyword only
                 function(*operands, out=array)
             else:
                 function(*operands, array)
             return static(array, tuple(sorted(axes)))
         output = self.temporary(dtype, axes, inputs)
-        made = Instruction("write", function, inputs, output, elementwise, forwards)
+        made = Instruction("write", function, inputs, output, elementwise, positive_strides)
         self.instructions.append(made)
         return output
 
-    def spread(self, register: NumpyValue, axes: Iterable[int]) -> NumpyValue:
-        """The register repeated along further axes."""
-        missing = sorted(set(axes).difference(register.dims))
-        if not missing:
-            return register
-        all_axes = sorted({*register.dims, *missing})
-        shape = self.mesh(all_axes)
-        if isinstance(register, Static):
-            return static(np.broadcast_to(register.array, shape), tuple(all_axes))
-        buffer = register.buffer if isinstance(register, View | DynamicView) else None
-        output = DynamicView(register.dtype, shape, {axis: axis for axis in all_axes}, buffer)
-        self._assign(functions.broadcast(shape), (register,), output, tuple(all_axes))
-        return output
-
-    # -- loads ----------------------------------------------------------------------------------
-
-    def _reading(self, load: Load) -> Reading | Pieces | None:
-        if load not in self._readings:
-            self._readings[load] = reading_of(load, self.extents, self.axes_of)
-        return self._readings[load]
-
-    def _load(self, load: Load) -> NumpyValue:
-        reading = self._reading(load)
-        match reading:
-            case None:
-                return static(np.zeros((), load.dtype))
-            case Pieces():
-                return self._joined(reading, load)
-            case Reading(place=where, is_shifted=True):
-                return self.shifted_window(load.buffer, where)
-            case Reading(place=where, positions=None):
-                loaded: NumpyValue = windows.window(load.buffer, where, self.extents)
-            case Reading(place=where):
-                loaded = _turned(self._gathered(reading, load.buffer), where.turned)
-        if reading.guard is None:
-            return loaded
-        inputs = (loaded, self.value(reading.guard))
-        return self.write(functions.masked, inputs, load.dtype, elementwise=False)
-
-    def _joined(self, pieces: Pieces, load: Load) -> NumpyValue:
-        axes = self.axes_of(load)
-        joined = Temporary(load.dtype, self.mesh(axes), {a: a for a in axes}, pieces.order)
-        is_full = len(axes) == self._rank and not pieces.ranged
-        if is_full and orders(self.accesses, self.extents, self.axes_of):
-            joined = replace(joined, order=self._order())  # to be copied, it may as well be turned
-        made = Instruction("write", pieces.copy(), pieces.sources, joined)
-        made = replace(made, whole_axes=pieces.axes, flat=pieces.ranged)
-        self.instructions.append(made)
-        return joined
-
-    def shifted_window(self, buffer: Buffer, where: AccessMap) -> DynamicView:
-        """The elements at a place whose rest is a scalar that the run computes."""
-        dtype = buffer.type.dtype
-        shape, strides = windows.layout(where, self.extents, dtype.itemsize)
-        dims = {axis: axis for axis in where.strides}
-        output = DynamicView(dtype, shape, dims, buffer, strides)
-        offset, leaves = offset_function(where.residual)
-        function = functions.shifted(shape, dtype, strides, offset)
-        self._assign(function, (windows.whole(buffer), *map(self.value, leaves)), output)
-        return output
-
-    def _gathered(self, reading: Reading, buffer: Buffer) -> NumpyValue:
-        where, rows, extents = reading.place, reading.rows, self.extents
-        dtype = buffer.type.dtype
-        assert reading.positions is not None
-        positions = self.value(reading.positions)
-        axes = {axis: axis for axis in sorted({*positions.dims, *where.strides})}
-        rank, chosen = len(extents), tuple(positions.dims)
-        if rows is None:
-            source = windows.sliding_window(buffer, where, extents)
-            gathered = DynamicView(dtype, self.mesh(axes), axes, None)
-            inputs = (source, self.raised(positions, where))
-            gather = functions.gathered(rank, chosen, tuple(where.strides))
-            self._assign(gather, inputs, gathered)
-            return gathered
-        source = windows.rows(buffer, extents, rows)
-        places = memory_order(positions) or chosen
-        chosen = tuple(axis for axis in places if axis in chosen)
-        order = (*rows.outer, *chosen, *rows.inner)  # what `take` fills in one range
-        others = [axis for axis in range(rank) if axis not in order]
-        in_order = order == tuple(sorted(order))
-        output = Temporary(dtype, self.mesh(axes), axes, None if in_order else (*others, *order))
-        take = functions.taken(rank, chosen, rows.outer, rows.inner)
-        made = Instruction("write", take, (source, positions), output)
-        self.instructions.append(made)
-        return output
-
-    def raised(self, positions: NumpyValue, where: AccessMap) -> NumpyValue:
-        """Positions as indices of the first dimension of the sliding window."""
-        return self._binary(np.add, positions, where.low) if where.low else positions
-
-    def _assign(
+    def assign(
         self,
         function: Callable[..., Any],
         inputs: tuple[NumpyValue, ...],
         output: DynamicView,
         whole_axes: tuple[int, ...] = (),
-    ) -> None:
+    ) -> DynamicView:
+        """The array that function(*inputs) returns."""
         made = Instruction("assign", function, inputs, output, whole_axes=whole_axes)
         self.instructions.append(made)
+        return output
 
+    def broadcast(self, value: NumpyValue, axes: Iterable[int]) -> NumpyValue:
+        """The value repeated along further axes."""
+        missing = sorted(set(axes).difference(value.dims))
+        if not missing:
+            return value
+        all_axes = tuple(sorted({*value.dims, *missing}))
+        shape = self.mesh(all_axes)
+        if isinstance(value, Static):
+            return static(np.broadcast_to(value.array, shape), all_axes)
+        buffer = value.buffer if isinstance(value, View | DynamicView) else None
+        output = DynamicView(value.dtype, shape, {axis: axis for axis in all_axes}, buffer)
+        return self.assign(functions.broadcast(shape), (value,), output, all_axes)
 
-def _turned(register: NumpyValue, axes: frozenset[int]) -> NumpyValue:
-    if not axes or not isinstance(register, Temporary):
-        return register
-    return ReversedTemporary.of(register, frozenset(register.dims[axis] for axis in axes))
+    # -- loads ----------------------------------------------------------------------------------
+
+    def load_form(self, load: Load) -> LoadForm | None:
+        """The form of a load; None if it only gives zeros."""
+        if load not in self._loads:
+            self._loads[load] = load_form(load, self.extents, self.axes_of)
+        return self._loads[load]
+
+    def _load(self, load: Load) -> NumpyValue:
+        form = self.load_form(load)
+        if form is None:
+            return static(np.zeros((), load.dtype))
+        if form.is_dynamic:
+            return self.dynamic_window(load.buffer, form.map)
+        if form.positions is None:
+            loaded: NumpyValue = windows.window(load.buffer, form.map, self.extents)
+        else:
+            loaded = self._gathered(form, load.buffer)
+        return self.masked(loaded, form.guard)
+
+    def masked(self, loaded: NumpyValue, guard: Expr | None) -> NumpyValue:
+        """What was loaded where the guard holds, else zero."""
+        if guard is None:
+            return loaded
+        inputs = (loaded, self.value(guard))
+        return self.write(functions.masked, inputs, loaded.dtype, elementwise=False)
+
+    def dynamic_window(self, buffer: Buffer, where: AccessMap) -> DynamicView:
+        """The elements of an access map whose residual is a scalar that the run computes."""
+        dtype = buffer.type.dtype
+        shape, strides = windows.layout(where, self.extents, dtype.itemsize)
+        dims = {axis: axis for axis in where.strides}
+        output = DynamicView(dtype, shape, dims, buffer, strides)
+        offset, leaves = offset_function(where.residual)
+        function = functions.window_at(shape, dtype, strides, offset)
+        inputs = (windows.whole(buffer), *map(self.value, leaves))
+        return self.assign(function, inputs, output)
+
+    def _gathered(self, form: LoadForm, buffer: Buffer) -> NumpyValue:
+        where = form.map
+        assert form.positions is not None
+        positions = self.value(form.positions)
+        axes = {axis: axis for axis in sorted({*positions.dims, *where.strides})}
+        source = windows.sliding_window(buffer, where, self.extents)
+        inputs = (source, self.window_index(positions, where))
+        gather = functions.gathered(len(self.extents), tuple(positions.dims), tuple(where.strides))
+        return self.assign(
+            gather, inputs, DynamicView(buffer.type.dtype, self.mesh(axes), axes, None)
+        )
+
+    def window_index(self, positions: NumpyValue, where: AccessMap) -> NumpyValue:
+        """Positions as indices of the first dimension of the sliding window."""
+        return self.with_number(np.add, positions, where.low) if where.low else positions
 
 
 def _array_of(constant: Const) -> Array:
     if constant.bits:
         return np.frombuffer(constant.bits, constant.dtype).reshape(())
     return np.asarray(constant.value, constant.dtype)
-
-
-def _visit(
-    root: Expr,
-    done: dict[Expr, _T],
-    demands: Callable[[Expr], Iterable[Expr]],
-    make: Callable[[Expr], _T],
-) -> _T:
-    """`make` of the root, after that of all it demands, each once.
-
-    Without recursion, since chains of expressions may be longer than Python's stack.
-    """
-    stack = [root]
-    while stack:
-        expr = stack[-1]
-        missing = [] if expr in done else [e for e in demands(expr) if e not in done]
-        if missing:
-            stack.extend(reversed(missing))
-            continue
-        stack.pop()
-        if expr not in done:
-            done[expr] = make(expr)
-    return done[root]

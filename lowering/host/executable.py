@@ -19,8 +19,8 @@ from lowering.host.arena import (
     returnable_bytes,
 )
 from lowering.host.calls import Call, Running
-from lowering.host.control_flow import kernel_schedules
 from lowering.host.node_owners import slots
+from lowering.host.passes import chosen_passes
 from lowering.host.plan_function import PlanWriter
 from lowering.locks import held_if_free
 from lowering.plan.buffer import Buffer, overlap
@@ -54,12 +54,12 @@ class HostExecutable:
         # is a new one, lest callbacks see what was being traced when the plan was compiled.
         quiet = Context()
         quiet.run(np.seterr, all="ignore")
-        needed = Workspace()
-        schedules = quiet.run(kernel_schedules, plan, self._overlap, needed)
+        needed, passes = Workspace(), chosen_passes()
+        programs = quiet.run(passes.programs, plan, self._overlap, needed)
         self._workspace = self._bytes(needed.size)
         self._scratch_bytes = plan.arena_bytes + needed.size
         memory = (self._arena, self._workspace)
-        writer = PlanWriter(plan, schedules, self._memory(), self._workspace, order)
+        writer = PlanWriter(plan, passes, programs, self._memory(), self._workspace, order)
         self._copied = writer.copied
         body, another = writer.function(memory if poison else None), partial(HostExecutable, plan)
         self._running = Running(plan, body, quiet, writer.copied, self._give_back, another)

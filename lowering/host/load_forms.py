@@ -1,4 +1,4 @@
-"""How a load reads a buffer: at a place, at positions that the run computes, or in pieces."""
+"""The forms of a load: a view at a fixed offset, a view at a computed offset, or a gather."""
 
 from __future__ import annotations
 
@@ -6,45 +6,38 @@ from dataclasses import dataclass
 
 from lowering.host.access_maps import AccessMap, AxesOf, access_map
 from lowering.host.dynamic_offsets import offset_function
-from lowering.host.strided_views import Rows, rows_at
-from lowering.host.tuning.wrapped_loads import Pieces, pieces_of
-from tracegraph.ir.scalar import FALSE, TRUE, Expr, Load, const, floor_divide, select
+from tracegraph.ir.scalar import FALSE, TRUE, Expr, Load, const, select
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """The elements at a place; where the `guard` does not hold, zeros.
+class LoadForm:
+    """The elements of an access map; zeros where the `guard` does not hold.
 
-    `positions` is what has to be computed to know where they are, if anything has: flat positions
-    in the buffer or, where the elements are `rows`, which of these they are in.
+    `positions` are the flat positions to gather, or None if the load is a view.
     """
 
-    place: AccessMap
+    map: AccessMap
     guard: Expr | None
     positions: Expr | None
-    rows: Rows | None
 
     @property
-    def is_shifted(self) -> bool:
-        """Whether the elements are a window at an offset that the run computes."""
-        return self.guard is None and not self.place.axes and self.place.fixed is None
+    def is_dynamic(self) -> bool:
+        """Whether it is a view whose offset the run computes."""
+        return self.guard is None and not self.map.axes and self.map.fixed is None
 
     @property
-    def demands(self) -> tuple[Expr, ...]:
-        """What has to be evaluated before."""
-        if self.is_shifted:
-            return offset_function(self.place.residual)[1]
+    def operands(self) -> tuple[Expr, ...]:
+        """What has to be evaluated before the load."""
+        if self.is_dynamic:
+            return offset_function(self.map.residual)[1]
         return tuple([each for each in (self.positions, self.guard) if each is not None])
 
 
-def reading_of(load: Load, extents: tuple[int, ...], axes_of: AxesOf) -> Reading | Pieces | None:
-    """How a load reads over axes of these extents; None if all that it gives is zeros."""
+def load_form(load: Load, extents: tuple[int, ...], axes_of: AxesOf) -> LoadForm | None:
+    """The form of a load over axes of these extents; None if it only gives zeros."""
     buffer = load.buffer
     if load.guard is FALSE or buffer.type.size == 0:
         return None
-    pieces = pieces_of(load, extents, axes_of)
-    if pieces is not None:
-        return pieces
     where = access_map(buffer, load.indices, extents, axes_of)
     guard = None if load.guard is TRUE else load.guard
     outside = not where.fits(buffer.type.size)
@@ -54,16 +47,10 @@ def reading_of(load: Load, extents: tuple[int, ...], axes_of: AxesOf) -> Reading
         if buffer.type.size <= where.high - where.low:  # nothing fits: the guard never holds
             return None
     if not (where.axes if guard is None else outside):
-        return Reading(where, guard, None, None)
-    forwards = where
-    if where.axes and min(where.strides.values(), default=0) < 0:
-        forwards = where.forwards()
-    rows = rows_at(buffer, forwards, extents)
-    if rows is None:
-        first = where.residual
-    else:
-        where = forwards
-        first = floor_divide(where.residual, rows.length)
-    if guard is not None:
-        first = select(guard, first, const(-where.low))
-    return Reading(where, guard, first, rows)
+        return LoadForm(where, guard, None)
+    return LoadForm(where, guard, guarded_position(where.residual, guard, where))
+
+
+def guarded_position(position: Expr, guard: Expr | None, where: AccessMap) -> Expr:
+    """A position where the guard holds, and elsewhere one that is inside the buffer."""
+    return position if guard is None else select(guard, position, const(-where.low))

@@ -1,11 +1,10 @@
-"""The kinds of nests as instructions."""
+"""Nests as instructions: one function for each kind of nest."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from math import prod
 
 import numpy as np
 
@@ -14,25 +13,20 @@ from lowering.host import strided_views as windows
 from lowering.host.access_maps import access_map
 from lowering.host.arena import Array
 from lowering.host.evaluate import Evaluator
-from lowering.host.instructions import Condition, DynamicView, Instruction, NumpyValue, View, static
-from lowering.host.prints import print_runs
-from lowering.host.reports import report_function
-from lowering.host.tuning.contiguous_ranges import overwritten_whole
-from lowering.host.tuning.index_splitting import split_index_sets
-from lowering.host.tuning.loop_fission import fission
-from lowering.host.tuning.loop_interchange import (
-    interchanged_axes,
-    is_natural,
-    may_interchange,
-    renumbered,
+from lowering.host.instructions import (
+    Condition,
+    DynamicView,
+    Instruction,
+    NumpyValue,
+    View,
+    static,
 )
-from lowering.plan.buffer import Buffer
+from lowering.host.nest_program import NestGroup, accesses_of
+from lowering.host.reports import report_function
 from lowering.plan.kernel import (
     Accumulator,
-    Kernel,
     MapNest,
     Nest,
-    PrintNest,
     ReduceNest,
     RowNest,
     ScanNest,
@@ -41,14 +35,15 @@ from lowering.plan.kernel import (
     Signal,
     Store,
 )
-from lowering.plan.nest_analysis import nest_expressions, nest_loads, nest_stores
+from lowering.plan.nest_analysis import nest_expressions
+from lowering.plan.nest_rewriting import map_nest
 from lowering.plan.plan import Plan
-from tracegraph.ir.scalar import FALSE, TRUE, Apply, Expr, Load
+from tracegraph.ir.scalar import FALSE, TRUE, Axis, Expr, Load
 
 
 @dataclass(frozen=True, slots=True)
 class _Scattered:
-    """A store to positions that are found by data, or that may repeat."""
+    """A store to positions that data decides, or that may repeat."""
 
     window: View
     positions: NumpyValue
@@ -57,81 +52,34 @@ class _Scattered:
 
 _Target = View | DynamicView | _Scattered
 
-
-def kernel_runs(
-    kernel: Kernel, plan: Plan, overlaps: Callable[[Buffer, Buffer], bool]
-) -> list[Evaluator]:
-    """The instructions of a kernel's nests; their signals and prints are those of `plan`.
-
-    Nests that loop over the same extents and compute the same values share one evaluation.
-    """
-    runs: list[_Run] = []
-    first: list[Evaluator] = []
-    prints: list[Evaluator] = []
-    for given in [part for nest in kernel.nests for part in fission(nest, overlaps)]:
-        parts = split_index_sets(given)
-        if len(parts) > 1 and (overwritten := overwritten_whole(given, overlaps)):
-            largest = max(parts, key=lambda part: prod(part.space))
-            run = _new_run(largest, overwritten)
-            first.append(run.evaluator)
-            _append(run, largest, plan)
-            parts.remove(largest)
-        for nest in parts:
-            if isinstance(nest, PrintNest):
-                prints.extend(print_runs(nest, plan.prints[nest.site]))
-            elif 0 not in nest.space:
-                _append(_run_of(nest, runs), nest, plan)
-    return [*first, *(run.evaluator for run in runs), *prints]
+MakeEvaluator = Callable[[tuple[int, ...], Sequence[Load | Store]], Evaluator]
+"""An evaluator over these extents of nests with these accesses."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """An evaluation of nests over these extents, their axes in this order, and the values that it
-    computes of those of the first.
-    """
-
-    evaluator: Evaluator
-    order: tuple[int, ...]
-    extents: tuple[int, ...]
-    applied: set[Expr]
-
-
-def _run_of(nest: Nest, runs: list[_Run]) -> _Run:
-    """The evaluation that a nest shares with an earlier one, or a new one."""
-    extents, applied = _extents(nest), _applied(nest)
-    for run in runs:
-        alike = (run.extents, run.evaluator.predicates) == (extents, nest.predicates)
-        if alike and run.applied & applied and (is_natural(run.order) or may_interchange(nest)):
-            return run
-    runs.append(_new_run(nest))
-    return runs[-1]
+def evaluate(group: NestGroup, plan: Plan, evaluator: MakeEvaluator) -> Evaluator:
+    """The instructions of a group of nests; their signals are those of `plan`."""
+    given = group.extents
+    order = group.order or tuple(range(len(given)))
+    nests = [_renumbered(nest, order) for nest in group.nests]
+    run = evaluator(tuple(given[axis] for axis in order), accesses_of(nests[0]))
+    for nest in nests:
+        _append(run, nest, order, plan)
+    return run
 
 
-def _new_run(nest: Nest, overwritten: frozenset[Buffer] = frozenset()) -> _Run:
-    extents = _extents(nest)
-    made = Evaluator(extents, nest.predicates, overwritten, _accesses(nest))
-    order = interchanged_axes(nest, made)
-    if not is_natural(order):
-        turned, own = tuple(extents[axis] for axis in order), _accesses(renumbered(nest, order))
-        made = Evaluator(turned, nest.predicates, overwritten, own)
-    return _Run(made, order, extents, _applied(nest))
+def _renumbered(nest: Nest, order: Sequence[int]) -> Nest:
+    """The nest with expressions over axes in this order; its space and loop stay as they are."""
+    moved: dict[Expr, Expr] = {
+        axis: Axis.make(order.index(axis.number), axis.extent)
+        for axis in nest_expressions(nest)
+        if isinstance(axis, Axis) and order[axis.number] != axis.number
+    }
+    return map_nest(nest, moved) if moved else nest
 
 
-def _extents(nest: Nest) -> tuple[int, ...]:
-    return (*nest.space, *(nest.loop if isinstance(nest, ReduceNest | RowNest) else ()))
-
-
-def _applied(nest: Nest) -> set[Expr]:
-    return {e for e in nest_expressions(nest) if isinstance(e, Apply)}
-
-
-def _accesses(nest: Nest) -> list[Load | Store]:
-    return [*nest_loads(nest), *nest_stores(nest)]
-
-
-def _append(into: _Run, nest: Nest, plan: Plan) -> None:
-    nest, run, rank = renumbered(nest, into.order), into.evaluator, len(nest.space)
-    loop = sorted(into.order.index(axis) for axis in range(rank, len(run.extents)))
+def _append(run: Evaluator, nest: Nest, order: Sequence[int], plan: Plan) -> None:
+    rank = len(nest.space)
+    loop = sorted(order.index(axis) for axis in range(rank, len(run.extents)))
     match nest:
         case MapNest(stores=stores, signals=signals):
             _finish(run, stores, signals, plan, rank)
@@ -142,7 +90,7 @@ def _append(into: _Run, nest: Nest, plan: Plan) -> None:
         case RowNest():
             _rows(run, nest, plan, loop)
         case ScanNest():
-            _scan(run, nest, into.order.index(nest.axis))
+            _scan(run, nest, order.index(nest.axis))
         case ScatterNest():
             _scatter(run, nest)
 
@@ -159,7 +107,7 @@ def _rows(run: Evaluator, nest: RowNest, plan: Plan, loop: Sequence[int]) -> Non
 
 
 def _fold(run: Evaluator, accumulator: Accumulator, loop: Sequence[int]) -> NumpyValue:
-    """The register of an accumulator's final value over the axes of the loop."""
+    """The final value of an accumulator over the axes of the loop."""
     combiner, dtype = accumulator.combiner, accumulator.value.dtype
     result = np.dtype(np.int64) if accumulator.arg else dtype
     if any(run.extents[axis] == 0 for axis in loop):
@@ -168,7 +116,7 @@ def _fold(run: Evaluator, accumulator: Accumulator, loop: Sequence[int]) -> Nump
     along = [axis for axis in loop if run.extents[axis] > 1]
     if not along:
         return static(np.zeros((), result)) if accumulator.arg else value
-    value = run.spread(value, along)
+    value = run.broadcast(value, along)
     kept = [axis for axis in value.dims if axis not in loop]
     function = (
         functions.positioned(combiner.ufunc, len(run.extents) - len(loop))
@@ -185,7 +133,7 @@ def _scan(run: Evaluator, nest: ScanNest, axis: int) -> None:
     target = _target(run, nest.store, rank)
     value = run.value(nest.store.value)
     if run.extents[axis] > 1:
-        value = run.spread(value, [axis])
+        value = run.broadcast(value, [axis])
         function = functions.accumulated(nest.combiner.ufunc, axis)
         running = run.temporary(value.dtype, value.dims)
         made = Instruction("write", function, (value,), running, whole_axes=(axis,))
@@ -212,7 +160,7 @@ def _finish(
     plan: Plan,
     rank: int,
 ) -> None:
-    """Evaluate everything, then make the signals and the stores."""
+    """Evaluate everything, then append the signals and the stores."""
     live = [store for store in stores if store.guard is not FALSE]
     targets = [_target(run, store, rank) for store in live]
     operands = [_operands(run, store) for store in live]
@@ -229,19 +177,19 @@ def _finish(
 
 
 def _target(run: Evaluator, store: Store, rank: int, ordered: Sequence[int] = ()) -> _Target | None:
-    """Where a store goes: a view of the buffer, or positions in it; None if nothing fits it."""
+    """The target of a store: a view of its buffer, or positions in it; None if nothing fits."""
     buffer, guard = store.buffer, _guard(store)
     where = access_map(buffer, store.indices, run.extents, run.axes_of)
     if not ordered and where.fits(buffer.type.size):
         return windows.window(buffer, where, run.extents)
     if not ordered and guard is None and not where.axes and where.fixed is None:
-        return run.shifted_window(buffer, where)
+        return run.dynamic_window(buffer, where)
     guarded = frozenset() if guard is None else run.axes_of(guard)
     axes = where.axes | guarded | {axis for axis in ordered if run.extents[axis] > 1}
     where = access_map(buffer, store.indices, run.extents, run.axes_of, axes)
     if buffer.type.size <= where.high - where.low:
         return None
-    positions = run.raised(run.value(where.residual), where)
+    positions = run.window_index(run.value(where.residual), where)
     used = tuple(a for a in range(rank) if run.extents[a] > 1 and a not in where.strides)
     return _Scattered(windows.sliding_window(buffer, where, run.extents), positions, used)
 

@@ -1,4 +1,4 @@
-"""A Plan as one Python function: what a call brings is bound, the graph runs, results return."""
+"""Code generation for a plan: a Python function that binds arguments, runs nodes, and returns."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from lowering.host.arena import POISON, Array
-from lowering.host.array_names import Frame
-from lowering.host.control_flow import GraphWriter, Schedules
+from lowering.host.control_flow import GraphWriter
+from lowering.host.nest_program import NestProgram
+from lowering.host.passes import Passes, Programs
 from lowering.host.python_source import Source
-from lowering.host.result_pool import RESULTS, is_lent
-from lowering.host.tuning.result_allocation import allocating
+from lowering.host.result_pool import RESULTS, is_pooled
 from lowering.plan.buffer import Buffer
 from lowering.plan.plan import Plan
 from tracegraph import progress
@@ -44,7 +44,8 @@ class PlanWriter:
     def __init__(
         self,
         plan: Plan,
-        schedules: Schedules,
+        passes: Passes,
+        programs: Programs,
         memory: Mapping[Buffer, Array],
         workspace: Array,
         order: Random | None,
@@ -56,10 +57,14 @@ class PlanWriter:
         fresh = (buffer for buffer in plan.outputs if buffer.space == "output")
         self._outputs = {buffer: f"o{i}" for i, buffer in enumerate(fresh)}
         self._bound = {**self._inputs, **self._outputs}
-        self._frame = Frame(self._source, memory, self._bound)
-        made = allocating(plan, schedules) if order is None else {}
+        self._frame = passes.frame(self._source, memory, self._bound)
+        made = passes.results(plan, programs) if order is None else {}
         self._allocated = set(made.values())
-        GraphWriter(plan, schedules, self._frame, workspace, made, order).write(plan.graph)
+
+        def write_nest(program: NestProgram) -> None:
+            passes.writer(program, self._frame, workspace, made).write()
+
+        GraphWriter(plan, programs, self._frame, write_nest, order).write(plan.graph)
 
     def function(self, poisoned: Sequence[Array] | None) -> Body:
         """The function; `poisoned` is what to fill, and results too, before each call."""
@@ -97,7 +102,7 @@ class PlanWriter:
             if buffer in self._allocated:
                 continue
             shape, dtype = buffer.type.shape, name(buffer.type.dtype)
-            if is_lent(buffer.type):
+            if is_pooled(buffer.type):
                 lines.append(f"{variable} = {name(RESULTS.maker(buffer.type))}()")
             else:
                 lines.append(f"{variable} = {name(np.empty)}({shape}, {dtype})")

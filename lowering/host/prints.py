@@ -1,4 +1,4 @@
-"""Print nests as instructions: each argument is evaluated and kept, then all are printed."""
+"""Print nests as instructions: the arguments are evaluated and copied, then all are printed."""
 
 from __future__ import annotations
 
@@ -10,25 +10,28 @@ import numpy as np
 from lowering.host.arena import Array
 from lowering.host.evaluate import Evaluator
 from lowering.host.instructions import Instruction
+from lowering.host.nests import MakeEvaluator
 from lowering.plan.kernel import PrintedArray, PrintNest
 from tracegraph.ir.effects import PrintFormat
 
 
-def print_runs(nest: PrintNest, format_: PrintFormat) -> Iterator[Evaluator]:
-    """The instructions of a print nest. The arguments have an iteration space each."""
+def print_evaluators(
+    nest: PrintNest, format_: PrintFormat, evaluator: MakeEvaluator
+) -> Iterator[Evaluator]:
+    """The instructions of a print nest. Each argument has its own iteration space."""
     values: list[Array] = [np.empty(a.shape, a.value.dtype) for a in nest.arguments]
     for argument, value in zip(nest.arguments, values, strict=True):
         if prod(argument.shape):
-            yield _kept(nest, argument, value)
-    last = Evaluator((), nest.predicates)
+            yield _copied(argument, value, evaluator)
+    last = evaluator((), ())
     last.instructions.append(Instruction("effect", lambda: _print(format_, values), ()))
     yield last
 
 
-def _kept(nest: PrintNest, argument: PrintedArray, into: Array) -> Evaluator:
-    run = Evaluator(argument.shape, nest.predicates)
-    register = run.value(argument.value)
-    run.instructions.append(Instruction("effect", _copy_to(into), (register,)))
+def _copied(argument: PrintedArray, into: Array, evaluator: MakeEvaluator) -> Evaluator:
+    run = evaluator(argument.shape, ())
+    value = run.value(argument.value)
+    run.instructions.append(Instruction("effect", _copy_to(into), (value,)))
     return run
 
 

@@ -35,7 +35,7 @@ before where both are at about the same place in their pages.
 """
 
 
-def is_lent(type_: ArrayType) -> bool:
+def is_pooled(type_: ArrayType) -> bool:
     """Whether a result of this type lies in memory of the pool."""
     return LEAST_BYTES <= type_.nbytes <= MOST_BYTES
 

@@ -1,1 +1,9 @@
-"""Tuning."""
+"""Tuning: passes that make the host's NumPy calls cheaper and change no result.
+
+They take and return the plain data of `lowering.host`: groups of nests, expressions, programs of
+instructions. `passes.PASSES` lists them by stage with what each does; nothing outside this folder
+names another of its files. With native code for nests, the whole folder can go. May import:
+lowering.host, lowering.plan, tracegraph's IR.
+
+Limits here are for NumPy 2.4 on x86-64 with AVX-512. A wrong one costs time, never a result.
+"""

@@ -1,4 +1,4 @@
-"""The loads and stores of a nest: where they lie, and in which order of memory they go on."""
+"""The memory orders of the loads and stores of a nest."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from lowering.host import strided_views as windows
 from lowering.host.access_maps import AccessMap, AxesOf, access_map
-from lowering.host.instructions import memory_order
 from lowering.host.tuning.caches import FIRST
+from lowering.host.tuning.memory_orders import memory_order
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import Store
 from tracegraph.ir.scalar import Apply, Load
@@ -15,15 +15,16 @@ from tracegraph.ir.subexpressions import subexpressions
 from tracegraph.ops import convert
 
 FEWEST_ROWS, FEWEST_ELEMENTS = 256, 9
-"""Rows of what is made of rows and columns alone, and elements of a row that all calls make, for
-which it pays to work along the columns, and to turn what is stored by rows."""
+"""Least rows of an outer product, and least elements per row over all calls, from which it pays to
+compute column by column and to transpose what is stored. Measured on outer products of float32
+(NumPy 2.4.6, x86-64), as all limits here."""
 
 MOST_COLUMNS, COLUMNS_OF_A_CALL = 64, 16
-MOST_CROWDED, CROWDED_OF_A_CALL = 16, 8
-"""Columns of it, and for each call; and where lines of each push each other out of the cache."""
+MOST_CONFLICTING, CONFLICTING_OF_A_CALL = 16, 8
+"""Most columns, in all and per call; and the same if the columns' cache lines conflict."""
 
 CALLS_OF_WHERE = 3
-"""Calls that take as long as a choice."""
+"""Calls that a selection counts as: it makes three."""
 
 
 _Accesses = Sequence[Load | Store]
@@ -31,7 +32,7 @@ _Extents = tuple[int, ...]
 
 
 def orders(accesses: _Accesses, extents: _Extents, axes_of: AxesOf) -> list[tuple[int, ...] | None]:
-    """The order of memory of each load and store of one piece that varies along all axes."""
+    """The memory order of each load and store that is one view and varies along all axes."""
     found: list[tuple[int, ...] | None] = []
     rank = _rank(extents)
     for access in accesses:
@@ -41,10 +42,10 @@ def orders(accesses: _Accesses, extents: _Extents, axes_of: AxesOf) -> list[tupl
     return found
 
 
-def places(
+def maps_of(
     accesses: _Accesses, extents: _Extents, axes_of: AxesOf
 ) -> list[tuple[Buffer, AccessMap]] | None:
-    """Where the loads and stores lie that are of one piece; None if a store is not."""
+    """The access maps of the loads and stores that are views; None if a store is no view."""
     found: list[tuple[Buffer, AccessMap]] = []
     for access in accesses:
         where = access_map(access.buffer, access.indices, extents, axes_of)
@@ -56,9 +57,10 @@ def places(
 
 
 def common_order(accesses: _Accesses, extents: _Extents, axes_of: AxesOf) -> tuple[int, ...] | None:
-    """The order of memory of most loads and stores that vary along all axes; where there are none,
-    or only stores of short rows, the longest axis is the innermost, for calls take long for short
-    runs.
+    """The memory order of most loads and stores that vary along all axes.
+
+    If there are none, or only stores of short rows, the longest axis is the innermost: short inner
+    loops are slow.
     """
     found = orders(accesses, extents, axes_of)
     if found and not _makes_short_rows(accesses, extents, axes_of):
@@ -68,10 +70,10 @@ def common_order(accesses: _Accesses, extents: _Extents, axes_of: AxesOf) -> tup
 
 
 def _makes_short_rows(accesses: _Accesses, extents: _Extents, axes_of: AxesOf) -> bool:
-    """Whether of what is loaded for stores nothing varies along both axes, one of which is short,
-    and enough calls are made of it that it pays to turn the result of the last.
+    """Whether a nest computes short rows from rows and columns alone, by enough calls that it pays
+    to compute by columns and transpose the result.
 
-    Not of a nest that stores nothing, but tells a condition.
+    A nest that only sets a condition has nothing to transpose.
     """
     values = [access.value for access in accesses if isinstance(access, Store)]
     if _rank(extents) != 2 or not values:
@@ -87,10 +89,10 @@ def _makes_short_rows(accesses: _Accesses, extents: _Extents, axes_of: AxesOf) -
             if isinstance(each, Apply):
                 calls += CALLS_OF_WHERE if each.op is convert.where else 1
     column = long * max(value.dtype.itemsize for value in values)
-    crowded = short > FIRST.lines_kept(column)
-    most, of_a_call = (
-        (MOST_CROWDED, CROWDED_OF_A_CALL) if crowded else (MOST_COLUMNS, COLUMNS_OF_A_CALL)
-    )
+    conflicting = short > FIRST.lines_kept(column)
+    most, of_a_call = MOST_COLUMNS, COLUMNS_OF_A_CALL
+    if conflicting:
+        most, of_a_call = MOST_CONFLICTING, CONFLICTING_OF_A_CALL
     return short * calls >= FEWEST_ELEMENTS and short <= min(most, of_a_call * calls)
 
 

@@ -1,48 +1,87 @@
-"""In which blocks a nest runs: along which axis, and how long each is.
+"""Loop blocking: a large nest runs all its instructions on one block, then on the next.
 
-Values that one instruction hands on to the next stay in the cache that way, and lines of what is
-read across memory.
+Intermediate values of a block stay in the cache, and so do cache lines that are read across their
+memory order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from math import prod
 from operator import attrgetter
 
+from lowering.host.hazards import Overlaps
 from lowering.host.instructions import (
     Instruction,
     NumpyValue,
     ReversedTemporary,
     Temporary,
     View,
-    innermost,
 )
+from lowering.host.nest_program import NestProgram
 from lowering.host.tuning.caches import LINE, SECOND
+from lowering.host.tuning.memory_orders import innermost
 from lowering.plan.buffer import Buffer
 
 BLOCK_BYTES = 1 << 19
-"""About what each intermediate value of a block takes: several fit a second-level cache, and what
-is read from memory is read for long enough that the next of it is foreseen."""
+"""About the bytes of each intermediate value in a block. Several fit a second-level cache, and
+reads from memory are long enough for the hardware prefetcher."""
 
 LARGE_BYTES, HUGE_BYTES = 1 << 20, 1 << 24
-"""What the largest value of a nest takes at least that is run in blocks: where values are handed on
-within it, and where its instructions do no more than read the same."""
+"""Least bytes of the largest value of a nest in blocks: if an instruction reads what another made,
+and if they only read the same arrays. Smaller values stay in a second- or third-level cache."""
 
 GATHERED_BYTES = 1 << 22
-"""Bytes of several arrays that a cache does not hold while elements are gathered by turns."""
+"""Bytes of several gathered arrays that no cache holds together."""
 
 STRIP, WIDE_STRIP = 32, 128
-"""Elements of a strip: two cache lines of 32-bit numbers; and where all lines stay in the cache."""
+"""Least elements of a strip: two cache lines of 32-bit numbers; more if all lines stay cached."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BlockedProgram(NestProgram):
+    """A program of which the first `invariant` instructions run once, the others for each block.
+
+    Blocks have `length` elements along the `axis`; the last may be shorter.
+    """
+
+    axis: int = 0
+    length: int = 1
+    invariant: int = 0
+
+    def shape(self, value: NumpyValue) -> tuple[int, ...]:
+        """The shape of the part of a value that one block needs."""
+        if self.axis not in value.dims:
+            return value.shape
+        dim = value.dims[self.axis]
+        return (*value.shape[:dim], self.length, *value.shape[dim + 1 :])
+
+    @property
+    def pinned(self) -> Sequence[Instruction]:
+        """The instructions whose outputs all blocks read."""
+        return self.instructions[: self.invariant]
+
+
+def block(program: NestProgram, overlaps: Overlaps) -> NestProgram:
+    """The program in blocks, if that pays."""
+    axis, length = choose_block(program.instructions, program.extents)
+    if axis is None:
+        return program
+    before = [made for made in program.instructions if not varies(made, axis)]
+    each = [made for made in program.instructions if varies(made, axis)]
+    given = {f.name: getattr(program, f.name) for f in fields(program)}
+    given["instructions"] = (*before, *each)
+    return BlockedProgram(**given, axis=axis, length=length, invariant=len(before))
 
 
 def choose_block(
     instructions: Sequence[Instruction], extents: tuple[int, ...]
 ) -> tuple[int | None, int]:
-    """The axis to run in blocks along, and the extent of a block.
+    """The axis of the blocks and the extent of one; None and 1 for a nest that runs whole.
 
-    There is none for a nest that is small, or of which no instruction reads what another makes, or
-    that has an instruction that needs all of every axis.
+    A nest runs whole if it is small, if no instruction reads what another made, or if one needs
+    every axis whole.
     """
     written = [i.output for i in instructions if i.kind == "write" and i.output is not None]
     if any(i.kind == "effect" for i in instructions) or not written:
@@ -52,15 +91,17 @@ def choose_block(
         return None, 1
     if (strip := _strip(instructions)) is not None:
         return strip
-    if len(written) < 2 or (largest.nbytes < HUGE_BYTES and not _hands_on(instructions)):
+    if len(written) < 2:
         return None, 1
-    if _gathers_by_turns(instructions):
+    if largest.nbytes < HUGE_BYTES and not _has_large_intermediates(instructions):
+        return None, 1
+    if _alternates_gathers(instructions):
         return None, 1
     blocks = max(2, largest.nbytes // BLOCK_BYTES)
-    axes = [axis for axis in largest.dims if all(_keeps(i, axis) for i in instructions)]
-    if sum(extents[axis] > 1 for axis in largest.dims) > 1:  # many short runs take longer than one
-        touched = {r for i in instructions for r in (*i.inputs, i.output) if r is not None}
-        fastest = {_fastest_axis(r) for r in touched if r.nbytes >= LARGE_BYTES // 2}
+    axes = [axis for axis in largest.dims if all(_is_local(i, axis) for i in instructions)]
+    if sum(extents[axis] > 1 for axis in largest.dims) > 1:  # blocks would shorten inner loops
+        accessed = {r for i in instructions for r in (*i.inputs, i.output) if r is not None}
+        fastest = {_fastest_axis(r) for r in accessed if r.nbytes >= LARGE_BYTES // 2}
         axes = [axis for axis in axes if axis not in fastest | {_fastest_axis(largest)}]
     if not axes:
         return None, 1
@@ -69,8 +110,8 @@ def choose_block(
     return (axis, length) if length < extents[axis] else (None, 1)
 
 
-def _hands_on(instructions: Sequence[Instruction]) -> bool:
-    """Whether a large value is made by one instruction and read by a later one."""
+def _has_large_intermediates(instructions: Sequence[Instruction]) -> bool:
+    """Whether an instruction makes a large value that a later one reads."""
     made: set[NumpyValue] = set()
     for each in instructions:
         if not made.isdisjoint(each.inputs):
@@ -80,9 +121,9 @@ def _hands_on(instructions: Sequence[Instruction]) -> bool:
     return False
 
 
-def _gathers_by_turns(instructions: Sequence[Instruction]) -> bool:
-    """Whether each block would gather elements from all over several arrays, which push each other
-    out of the cache: all at once, they take half the time.
+def _alternates_gathers(instructions: Sequence[Instruction]) -> bool:
+    """Whether each block would gather from several whole arrays, which evict each other from the
+    cache: the nest takes half the time if it runs whole.
     """
     sources: dict[Buffer, int] = {}
     for each in instructions:
@@ -93,13 +134,13 @@ def _gathers_by_turns(instructions: Sequence[Instruction]) -> bool:
 
 
 def _fastest_axis(register: NumpyValue) -> int | None:
-    """The axis along which elements lie next to each other."""
+    """The innermost axis in memory."""
     fastest = innermost(register)
     return next((axis for axis, dim in register.dims.items() if dim == fastest), None)
 
 
-def _keeps(instruction: Instruction, axis: int) -> bool:
-    """Whether a part of the output along the axis comes from the same part of the inputs."""
+def _is_local(instruction: Instruction, axis: int) -> bool:
+    """Whether a part of the output along the axis needs only the same part of the inputs."""
     if not varies(instruction, axis):
         return True
     if any(
@@ -111,7 +152,7 @@ def _keeps(instruction: Instruction, axis: int) -> bool:
 
 
 def varies(instruction: Instruction, axis: int) -> bool:
-    """Whether each block along the axis runs the instruction on a part of its own."""
+    """Whether the instruction runs once per block along the axis, not once before all blocks."""
     output = instruction.output
     written = instruction.kind == "write" and output is not None and axis in output.dims
     return written or any(axis in register.dims for register in instruction.inputs)
@@ -121,17 +162,17 @@ def varies(instruction: Instruction, axis: int) -> bool:
 
 
 def _strip(instructions: Sequence[Instruction]) -> tuple[int, int] | None:
-    """An axis along which a large array is written in order, while another is read across, and how
-    much of it to work on at a time, so that lines of the one that is read stay in the cache.
+    """Strip mining: the innermost axis of a large output whose input is read across its memory
+    order, and the extent of a strip whose cache lines stay in the cache.
 
-    So it is where all of them would push each other out. Where they would not, strips still pay if
-    nothing is read in order, for that takes longer in short pieces.
+    It pays if the lines of the whole axis would evict each other. Otherwise it pays only if nothing
+    is read in order: that is slower in short pieces.
     """
     for each in instructions:
         if each.output is None or each.output.nbytes < LARGE_BYTES:
             continue
         axis = _fastest_axis(each.output)
-        if axis is None or not all(_keeps(i, axis) for i in instructions):
+        if axis is None or not all(_is_local(i, axis) for i in instructions):
             continue
         across = [r for r in _read_along(each, axis) if _is_across(r, axis)]
         kept = min((SECOND.lines_kept(_step(r, axis)) for r in across), default=0)
@@ -144,7 +185,7 @@ def _strip(instructions: Sequence[Instruction]) -> tuple[int, int] | None:
 
 
 def _read_along(instruction: Instruction, axis: int) -> list[View | Temporary]:
-    """What it reads that has more than one element along an axis."""
+    """The inputs of more than one element along an axis."""
     inputs = (r for r in instruction.inputs if isinstance(r, View | Temporary))
     return [r for r in inputs if axis in r.dims and r.shape[r.dims[axis]] > 1]
 
@@ -154,7 +195,7 @@ def _is_across(register: View | Temporary, axis: int) -> bool:
 
 
 def _reads_in_order(instruction: Instruction, axis: int) -> bool:
-    """Whether it writes elements in order along an axis, and so reads some."""
+    """Whether it writes along an axis in memory order, and reads an input in that order."""
     output = instruction.output
     if output is None or _fastest_axis(output) != axis:
         return False

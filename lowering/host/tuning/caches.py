@@ -1,4 +1,4 @@
-"""What the caches of a processor keep: lines that lie far apart may push each other out."""
+"""Set-associative caches: lines at a large power-of-two distance conflict."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from math import gcd
 from typing import NamedTuple
 
 LINE = 64
-"""Bytes of a line."""
+"""Bytes of a cache line."""
 
 
 class Cache(NamedTuple):
-    """A cache of `sets` of lines; each line can be in one of them, which holds so many `ways`."""
+    """A cache of `sets` sets of `ways` lines; an address determines the set of its line."""
 
     sets: int
     ways: int
 
     def lines_kept(self, step: int) -> int:
-        """Lines at multiples of so many bytes that it holds at a time."""
+        """How many lines at multiples of `step` bytes it holds at a time."""
         lines, between = divmod(step, LINE)
         return self.ways * (self.sets if between else self.sets // gcd(lines, self.sets))
 
 
 FIRST, SECOND = Cache(64, 8), Cache(2048, 8)
-"""Of 32 KiB and of 1 MiB."""
+"""Caches of 32 KiB and 1 MiB: the smallest of x86-64 servers since 2017."""

@@ -1,55 +1,68 @@
-"""Windows of rows as one range: from the first to the last element, what lies between included.
+"""Contiguous over-write range: a window of rows is computed as one range, the gaps included.
 
-NumPy spends as much on the start of a row as on hundreds of elements. Where the elements between
-the rows are written again later, they may just as well be computed along, as nonsense.
+To start a row costs NumPy as much as hundreds of elements. The elements in the gaps are dead: later
+nests overwrite them. So one call may compute them as well, with meaningless values.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import prod
 
-from lowering.host import numpy_calls as functions
 from lowering.host import strided_views as windows
 from lowering.host.access_maps import access_map
 from lowering.host.array_names import is_all
-from lowering.host.evaluate import Evaluator
+from lowering.host.axis_dependence import AxisDependence
+from lowering.host.hazards import Overlaps
 from lowering.host.instructions import Instruction, NumpyValue, Temporary, View
+from lowering.host.nest_program import NestProgram
+from lowering.host.tuning.pointwise import is_pointwise
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import MapNest, Nest
 from lowering.plan.nest_analysis import nest_reads
 
 WASTE = 1.25
-"""How many times as many elements a range may have as the window."""
+"""Most elements of a range, relative to the window: a bound on wasted work, not an optimum."""
 
 
-def overwritten_whole(nest: Nest, overlaps: Callable[[Buffer, Buffer], bool]) -> frozenset[Buffer]:
-    """The buffers of which a nest writes all elements and reads none.
-
-    There are none where that does not hold for all that it writes to.
+def overwritten_whole(nest: Nest, overlaps: Overlaps) -> frozenset[Buffer]:
+    """The buffers that a nest writes whole and does not read; none unless that holds for all it
+    writes.
     """
     if not isinstance(nest, MapNest) or nest.signals or 0 in nest.space:
         return frozenset()
     targets = frozenset(store.buffer for store in nest.stores)
     if any(overlaps(target, read) for read in nest_reads(nest) for target in targets):
         return frozenset()
-    run = Evaluator(nest.space)
+    axes_of = AxisDependence(nest.space)
     for store in nest.stores:
-        where = access_map(store.buffer, store.indices, run.extents, run.axes_of)
+        where = access_map(store.buffer, store.indices, nest.space, axes_of)
         if store.guard is not None or not where.fits(store.buffer.type.size):
             return frozenset()
-        if not is_all(windows.window(store.buffer, where, run.extents)):
+        if not is_all(windows.window(store.buffer, where, nest.space)):
             return frozenset()
     return targets
+
+
+def compute_dead_elements(program: NestProgram, overlaps: Overlaps) -> NestProgram:
+    """The program on contiguous ranges where the gaps are dead."""
+    if not program.overwritten:
+        return program
+    given = (program.instructions, program.extents, program.overwritten)
+    found = as_contiguous_ranges(*given)
+    if found is None:
+        return program
+    instructions, extents = found
+    return replace(program, instructions=tuple(instructions), extents=extents)
 
 
 def as_contiguous_ranges(
     instructions: Sequence[Instruction], extents: tuple[int, ...], overwritten: frozenset[Buffer]
 ) -> tuple[list[Instruction], tuple[int, ...]] | None:
-    """The same on ranges, and the extent of these; None where that is impossible or wasteful.
+    """The instructions on ranges, and the extent of these; None if impossible or wasteful.
 
-    Elements of the buffers in `overwritten` that are not the nest's own may be overwritten.
+    Dead elements are those of the buffers in `overwritten`.
     """
     registers = dict.fromkeys(r for i in instructions for r in (*i.inputs, i.output) if r)
     steps = {_steps(r) for r in registers if isinstance(r, View) and r.shape}
@@ -74,10 +87,10 @@ def as_contiguous_ranges(
 
 
 def _may_run_on(instruction: Instruction) -> bool:
-    """Whether it may compute more elements, or makes a number of numbers."""
+    """Whether it may compute the gaps as well, or computes a scalar from scalars."""
     registers = (*instruction.inputs, instruction.output)
     numbers = all(register is not None and not register.shape for register in registers)
-    return functions.is_pointwise(instruction) or (instruction.kind == "write" and numbers)
+    return is_pointwise(instruction) or (instruction.kind == "write" and numbers)
 
 
 def _may_grow(register: NumpyValue) -> bool:

@@ -1,4 +1,4 @@
-"""Where along an axis an index begins to follow another rule: it wraps around, or is clamped."""
+"""Breakpoints: the positions along an axis where an index expression wraps, or is clamped."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tracegraph.ir.subexpressions import subexpressions
 
 
 def breakpoints(below: Sequence[Expr], extents: tuple[int, ...]) -> list[list[int]]:
-    """Both ends of each axis, and between them where some of the expressions change their rule."""
+    """Both ends of each axis and the breakpoints between them."""
     ends = [{0, extent} for extent in extents]
     for expr in below:
         for axis, point in _breakpoints_of(expr):
@@ -19,7 +19,7 @@ def breakpoints(below: Sequence[Expr], extents: tuple[int, ...]) -> list[list[in
 
 
 def _breakpoints_of(expr: Expr) -> Iterator[tuple[Axis, int]]:
-    """Where along an axis an expression of that axis alone begins to follow another rule."""
+    """The breakpoints of an expression that depends on one axis only."""
     match expr:
         case Compare(relation=relation, left=left, right=right):
             thresholds = (0, 1) if relation == "==" else (0,)
@@ -31,7 +31,7 @@ def _breakpoints_of(expr: Expr) -> Iterator[tuple[Axis, int]]:
 
 
 def _crossings(operand: Expr, thresholds: tuple[int, ...]) -> Iterator[tuple[Axis, int]]:
-    """The points from which factor · axis + offset is at a threshold or past it."""
+    """The first points at which factor · axis + offset reaches a threshold."""
     found, axes = affine(operand), [e for e in subexpressions((operand,)) if isinstance(e, Axis)]
     if found is None or len(axes) != 1:
         return

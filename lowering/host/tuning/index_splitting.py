@@ -1,8 +1,9 @@
-"""Nests rewritten so that more of their loads and stores are strided views.
+"""Index-set splitting: more loads and stores become strided views.
 
-Remainders and quotients of an axis (reshapes, tiles) disappear when the axis is split in two;
-guards, clamps and wrap-arounds (concatenations, pads, rolls) when the space is cut where they
-change. Both are substitutions: the folding of index expressions does the rest.
+Remainders and quotients of an axis (reshapes, tiles) disappear when the axis is split in two
+(strip-mining). Guards, clamps and wrap-arounds (concatenations, pads, rolls) disappear when the
+space is split at their breakpoints. Both are substitutions; the folding of index expressions does
+the rest.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ from itertools import pairwise, product
 from math import prod
 
 from lowering.host.access_maps import access_map
-from lowering.host.evaluate import Evaluator
-from lowering.host.instructions import backwards
-from lowering.host.tuning.contiguous_ranges import WASTE
+from lowering.host.axis_dependence import AxisDependence
+from lowering.host.hazards import Overlaps
+from lowering.host.nest_program import NestGroup
+from lowering.host.tuning.contiguous_ranges import WASTE, overwritten_whole
 from lowering.host.tuning.index_breakpoints import breakpoints
+from lowering.host.tuning.memory_orders import negative_dims
 from lowering.host.tuning.wrapped_loads import pieces_of, wraps
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import MapNest, Nest, ReduceNest, RowNest
@@ -33,33 +36,53 @@ from tracegraph.ir.subexpressions import subexpressions
 from tracegraph.ir.types import row_major_strides
 
 FEW_PARTS = 4
-"""Parts into which a nest of any size may be cut: no more calls than masks would need."""
+"""Most parts of a nest of any size: masks would need about as many calls."""
 
-CALL, APART, ROW, ROW_BYTE, STRIDED = 0.4, 0.5, 0.015, 0.00007, 0.0007
-"""Microseconds, about: of a call, more of one on what is not one range of memory, of each row of
-that, of each byte of these rows, for few of them begin where a cache line does, and of rows of one
-element."""
+CALL, SCATTERED, ROW, ROW_BYTE, STRIDED = 0.4, 0.5, 0.015, 0.00007, 0.0007
+"""Microseconds, fitted to timings of `add` on float32 (NumPy 2.4.6, x86-64): a call; more if its
+array is not contiguous; more for each row of that; for each byte of such rows, few of which start
+at a cache line; and for each row of one element."""
 
 COPY, VIEW = 0.2, 0.1
-"""Microseconds of a copy, and of a window of what is not at the same place in each call."""
+"""Microseconds of a copy and of a view that each call makes, from the same timings."""
 
 CACHED_BYTES, CACHED, UNCACHED = 1 << 18, 0.00003, 0.0001
-"""What fits a cache, and microseconds for each byte that is copied within it, and beyond it."""
+"""Bytes that stay in the second-level cache, and microseconds to copy a byte there and beyond, from
+the same timings."""
 
-MANY_PARTS = 32
-PART_ELEMENTS = 1 << 12
-"""Elements that a part must have on average where there are more than a few."""
+MANY_PARTS, PART_ELEMENTS = 32, 1 << 12
+"""Most parts of a large nest, and the elements of an average part from which the calls on it cost
+less than masks: 4096 additions of float32 take about as long as one call."""
+
+
+def split_groups(groups: list[NestGroup], overlaps: Overlaps) -> list[NestGroup]:
+    """The groups, one for each part of a nest.
+
+    If a nest overwrites whole buffers, its largest part comes first and may write more than its own
+    elements: the other parts overwrite those.
+    """
+    first: list[NestGroup] = []
+    others: list[NestGroup] = []
+    for group in groups:
+        for nest in group.nests:
+            parts = split_index_sets(nest)
+            if len(parts) > 1 and (overwritten := overwritten_whole(nest, overlaps)):
+                largest = max(parts, key=lambda part: prod(part.space))
+                first.append(NestGroup((largest,), overwritten=overwritten))
+                parts.remove(largest)
+            others += [NestGroup((part,)) for part in parts]
+    return [*first, *others]
 
 
 def split_index_sets(nest: Nest) -> list[Nest]:
-    """Nests that together do what `nest` does."""
+    """The parts of a nest."""
     if 0 in nest.space or not isinstance(nest, MapNest | ReduceNest | RowNest):
         return [nest]
     split = _split_axes(nest)
-    return [*_cut(split)] if isinstance(split, MapNest) else [split]
+    return [*_split_space(split)] if isinstance(split, MapNest) else [split]
 
 
-# -- splitting axes ----------------------------------------------------------------------------
+# -- strip-mining ----------------------------------------------------------------------------
 
 
 def _split_axes(nest: Nest) -> Nest:
@@ -69,7 +92,7 @@ def _split_axes(nest: Nest) -> Nest:
 
 
 def _divided_axis(nest: Nest) -> tuple[Axis, int] | None:
-    """An axis of which the quotient or remainder by a proper divisor is taken."""
+    """An axis that is divided by a proper divisor of its extent, and the divisor."""
     for expr in nest_expressions(nest):
         if isinstance(expr, FloorDiv | Mod) and isinstance(expr.operand, Axis):
             axis, divisor = expr.operand, expr.divisor
@@ -95,12 +118,12 @@ def _split(nest: Nest, axis: Axis, divisor: int) -> Nest:
     return replace(nest, loop=(*nest.loop[:at], *parts, *nest.loop[at + 1 :]))
 
 
-# -- cutting the space -------------------------------------------------------------------------
+# -- splitting the space -----------------------------------------------------------------------
 
 
-def _cut(nest: MapNest) -> Iterator[Nest]:
+def _split_space(nest: MapNest) -> Iterator[Nest]:
     ends = breakpoints(nest_expressions(nest), nest.space)
-    axes_of = Evaluator(nest.space).axes_of
+    axes_of = AxisDependence(nest.space)
     wrapping = [load for load in nest_loads(nest) if pieces_of(load, nest.space, axes_of)]
     if wrapping:
         others = subexpressions(nest_roots(nest), set(wrapping))
@@ -125,7 +148,7 @@ def _axes(nest: Nest) -> list[Axis]:
     return [e for e in nest_expressions(nest) if isinstance(e, Axis)]
 
 
-# -- copying what wraps around instead ---------------------------------------------------------
+# -- or copying what wraps around ---------------------------------------------------------------
 
 
 def _copies_pay(
@@ -148,7 +171,7 @@ def _copies_pay(
 
 
 def _time_of_calls(nest: MapNest, ends: Sequence[Sequence[int]]) -> float:
-    """What calls on the parts of a nest take, besides what they take for each element."""
+    """Microseconds of the calls on the parts of a nest, without the time per element."""
     calls = sum(isinstance(e, Apply | Select) for e in nest_expressions(nest))
     calls += sum(isinstance(store.value, Load) for store in nest.stores)
     boxes = [tuple(b - a for a, b in box) for box in product(*map(pairwise, ends))]
@@ -158,25 +181,25 @@ def _time_of_calls(nest: MapNest, ends: Sequence[Sequence[int]]) -> float:
     if len(boxes) > 1 and _may_be_ranges(nest):
         largest = max(range(len(boxes)), key=lambda k: prod(boxes[k]))
         if _length_of_range(boxes[largest], nest.space) <= WASTE * prod(boxes[largest]):
-            times[largest] = CALL  # `hull` makes a range of its rows
+            times[largest] = CALL  # it will be one contiguous range
     views = len(boxes) * sum(map(_moves, touched)) if len(boxes) > 1 else 0
     return calls * sum(times) + VIEW * views
 
 
 def _length_of_range(own: tuple[int, ...], space: tuple[int, ...]) -> int:
-    """Elements from the first to the last of a part of an array."""
+    """Elements from the first to the last of a part of an array, both included."""
     return 1 + sum((n - 1) * step for n, step in zip(own, row_major_strides(space), strict=True))
 
 
 def _may_be_ranges(nest: MapNest) -> bool:
-    """Whether all arrays are of one shape, or scalars, and read in the order of memory."""
+    """Whether all arrays are scalars or have the nest's shape, with positive strides."""
     touched = nest_reads(nest) | nest_writes(nest)
     if any(buffer.type.shape not in ((), nest.space) for buffer in touched):
         return False
-    axes_of = Evaluator(nest.space).axes_of
+    axes_of = AxisDependence(nest.space)
     for load in nest_loads(nest):
         pieces = pieces_of(load, nest.space, axes_of)
-        if pieces is not None and any(map(backwards, pieces.sources)):
+        if pieces is not None and any(map(negative_dims, pieces.sources)):
             return False
         if pieces is None:
             where = access_map(load.buffer, load.indices, nest.space, axes_of)
@@ -186,18 +209,19 @@ def _may_be_ranges(nest: MapNest) -> bool:
 
 
 def _moves(buffer: Buffer) -> bool:
-    """Whether it is an array that a call brings or makes."""
+    """Whether its address changes from call to call."""
     return buffer.space in ("input", "output")
 
 
 def _time_of_rows(own: tuple[int, ...], space: tuple[int, ...], size: int) -> float:
-    """What a call takes longer on a part of an array than on the same number of neighbours, of so
-    many bytes each.
+    """Microseconds that a call on a part of an array takes beyond one on a contiguous array.
+
+    Elements have `size` bytes.
     """
     last = max((axis for axis, n in enumerate(space) if own[axis] < n), default=0)
     rows = prod(own[:last])
     if rows == 1:
         return 0.0
     if prod(own[last:]) == 1:
-        return APART + STRIDED * rows
-    return APART + ROW * rows + ROW_BYTE * prod(own) * size
+        return SCATTERED + STRIDED * rows
+    return SCATTERED + ROW * rows + ROW_BYTE * prod(own) * size

@@ -1,8 +1,8 @@
-"""Positions that a program was given: negative ones count from the end of an axis, and some lie
-past it.
+"""Index wrapping: a fast path for indices that are all in range.
 
-Most lie on the axis. Read as unsigned numbers, negative ones are larger than all others, so that
-one look for the largest tells; to compare, add and choose is several times as long.
+A negative index counts from the end of an axis. Most index arrays have none. As unsigned numbers,
+negative indices are larger than all others, so one maximum finds out whether all are in range. To
+compare, add and select takes several times as long.
 """
 
 from __future__ import annotations
@@ -13,21 +13,46 @@ from typing import NamedTuple
 import numpy as np
 
 from lowering.host.arena import Array
+from lowering.host.evaluate import Evaluator, Form
+from lowering.host.instructions import DynamicView, NumpyValue, View
 from tracegraph.ir.scalar import Both, Clamp, Compare, Const, Expr, Select, select
 
 
 class Wrapping(NamedTuple):
-    """An index into an axis of `extent` that counts from the end where it is negative, `clamped` to
-    the axis or not.
-    """
+    """A `given` index into an axis of `extent` that wraps if negative; perhaps `clamped` to it."""
 
     given: Expr
     extent: int
     clamped: bool
 
 
+def wrapped_index(run: Evaluator, expr: Expr) -> Form | None:
+    """The form of an index that wraps, or of a test whether it is in range."""
+    if not isinstance(expr, Clamp | Select | Both) or not run.axes_of(expr):
+        return None
+    if isinstance(expr, Both):
+        found = range_of(expr)
+        if found is None:
+            return None
+        index, extent = found
+        test = within(extent)
+        return Form((index,), lambda: run.write(test, (run.value(index),), expr.dtype))
+    wrapping = wrapping_of(expr)
+    if wrapping is None:
+        return None
+
+    def emit() -> NumpyValue:
+        value = run.value(wrapping.given)
+        if not isinstance(value, View | DynamicView):
+            return run.write(wrap_into(wrapping), (value,), expr.dtype)
+        output = DynamicView(value.dtype, value.shape, value.dims, value.buffer, value.strides)
+        return run.assign(wrap(wrapping), (value,), output)
+
+    return Form((wrapping.given,), emit)
+
+
 def wrapping_of(expr: Expr) -> Wrapping | None:
-    """What an expression wraps, if that is all it does."""
+    """The wrapping that an expression is."""
     wrapped = expr.operand if isinstance(expr, Clamp) else expr
     if not isinstance(wrapped, Select):
         return None
@@ -43,7 +68,7 @@ def wrapping_of(expr: Expr) -> Wrapping | None:
 
 
 def range_of(expr: Expr) -> tuple[Expr, int] | None:
-    """The index of which an expression tells whether it lies on an axis, and the axis's extent."""
+    """The index that an expression compares with an axis, and the axis's extent."""
     match expr:
         case Both(
             left=Compare(relation=">=", left=index, right=Const(value=0)),
@@ -54,9 +79,7 @@ def range_of(expr: Expr) -> tuple[Expr, int] | None:
 
 
 def wrap(wrapping: Wrapping) -> Callable[[Array], Array]:
-    """A function that wraps an index, and clamps it if that is asked for: itself if all lie on the
-    axis.
-    """
+    """A function from indices to wrapped indices; the same array if all are in range."""
     _, extent, clamped = wrapping
 
     def wrapped(index: Array) -> Array:
@@ -69,7 +92,7 @@ def wrap(wrapping: Wrapping) -> Callable[[Array], Array]:
 
 
 def wrap_into(wrapping: Wrapping) -> Callable[[Array, Array], None]:
-    """The same as a function (index, out); both may be one array."""
+    """The same as a function (index, out); `out` may be `index`."""
     wrapped = wrap(wrapping)
 
     def write(index: Array, out: Array) -> None:
@@ -81,15 +104,15 @@ def wrap_into(wrapping: Wrapping) -> Callable[[Array, Array], None]:
 
 
 def within(extent: int) -> Callable[[Array, Array], None]:
-    """A function (index, out) that tells of each index whether it lies on the axis."""
+    """A function (index, out): whether each index is in range."""
 
-    def lies_within(index: Array, out: Array) -> None:
+    def in_range(index: Array, out: Array) -> None:
         if _all_within(index, extent):
             out.fill(True)
         else:
             np.less(index.view(np.uint64), extent, out)
 
-    return lies_within
+    return in_range
 
 
 def _all_within(index: Array, extent: int) -> bool:

@@ -1,7 +1,7 @@
-"""Maps that compute different things: each is run by itself.
+"""Loop fission: the stores of a map that have no load and no call in common run as separate nests.
 
-So each goes through memory as suits it, and is cut where its own loads wrap around. Strips of one
-array that is read across fit the cache, and those of several arrays do not.
+Each nest then has its own loop order, breakpoints and blocks. Strips of one array that is read
+across its memory order fit the cache; strips of several arrays do not.
 """
 
 from __future__ import annotations
@@ -9,14 +9,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from lowering.host.tuning.store_forwarding import Overlaps
+from lowering.host.hazards import Overlaps
+from lowering.host.nest_program import NestGroup
 from lowering.plan.kernel import MapNest, Nest, Store
 from tracegraph.ir.scalar import Apply, Expr, Load
 from tracegraph.ir.subexpressions import subexpressions
 
 
+def split_maps(groups: list[NestGroup], overlaps: Overlaps) -> list[NestGroup]:
+    """The groups, one for each part of a nest."""
+    return [
+        NestGroup((part,))
+        for group in groups
+        for nest in group.nests
+        for part in fission(nest, overlaps)
+    ]
+
+
 def fission(nest: Nest, overlaps: Overlaps) -> list[Nest]:
-    """Nests that together do what `nest` does, no two of which load or compute the same."""
+    """The parts of a nest: no two have a load or a call in common."""
     if not isinstance(nest, MapNest) or nest.signals or len(nest.stores) < 2:
         return [nest]
     groups: list[tuple[list[Store], set[Expr]]] = []
@@ -26,7 +37,7 @@ def fission(nest: Nest, overlaps: Overlaps) -> list[Nest]:
         own = ([store], found)
         others = list[tuple[list[Store], set[Expr]]]()
         for group in groups:
-            if _are_bound(group, own, overlaps):
+            if _depend(group, own, overlaps):
                 own = ([*group[0], *own[0]], group[1] | own[1])
             else:
                 others.append(group)
@@ -34,12 +45,12 @@ def fission(nest: Nest, overlaps: Overlaps) -> list[Nest]:
     return [replace(nest, stores=tuple(stores)) for stores, _ in groups]
 
 
-def _are_bound(
+def _depend(
     one: tuple[Sequence[Store], set[Expr]],
     other: tuple[Sequence[Store], set[Expr]],
     overlaps: Overlaps,
 ) -> bool:
-    """Whether they load or compute the same, or one writes where the other does, or reads."""
+    """Whether they have a load or a call in common, or one writes what the other accesses."""
     written = [[store.buffer for store in stores] for stores, _ in (one, other)]
     read = [[e.buffer for e in found if isinstance(e, Load)] for _, found in (one, other)]
     return bool(one[1] & other[1]) or any(

@@ -1,7 +1,6 @@
-"""The axes of a nest in the order in which the arrays that calls bring have them.
+"""Loop interchange: the axes of a nest in the order that arguments and results have.
 
-Such an array is then taken as it is. In another order it is seen through a view, which each call
-makes anew.
+An array in that order is used as it is. In another order it needs a view, which each call makes.
 """
 
 from __future__ import annotations
@@ -12,56 +11,45 @@ from dataclasses import replace
 from lowering.host import strided_views as windows
 from lowering.host.access_maps import AccessMap
 from lowering.host.array_names import is_whole
-from lowering.host.evaluate import Evaluator
+from lowering.host.axis_dependence import AxisDependence
+from lowering.host.hazards import Overlaps
 from lowering.host.instructions import View
-from lowering.host.tuning.access_orders import orders, places
+from lowering.host.nest_program import NestGroup, accesses_of, extents_of
+from lowering.host.tuning.access_orders import maps_of, orders
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import MapNest, Nest, ReduceNest, RowNest, ScanNest
-from lowering.plan.nest_analysis import nest_expressions
-from lowering.plan.nest_rewriting import map_nest
-from tracegraph.ir.scalar import Axis, Expr
 from tracegraph.ir.types import row_major_strides
 
 
-def interchanged_axes(nest: Nest, run: Evaluator) -> tuple[int, ...]:
-    """The axes from the first to the last; as they are, where that takes as few views.
+def interchange(groups: list[NestGroup], overlaps: Overlaps) -> list[NestGroup]:
+    """The groups with their axes in the order that takes the fewest views."""
+    chosen = (_chosen_order(group.nests[0]) for group in groups)
+    return [
+        group if order is None else replace(group, order=order)
+        for group, order in zip(groups, chosen, strict=True)
+    ]
 
-    `run` evaluates the nest with its axes as they are. They stay so where it stores to positions
-    that are found by data, or counts any.
-    """
-    extents, given = run.extents, tuple(range(len(run.extents)))
+
+def _chosen_order(nest: Nest) -> tuple[int, ...] | None:
+    """The axes from the outermost to the innermost; None as they are."""
+    extents = extents_of(nest)
     if 0 in extents or not may_interchange(nest):
-        return given
-    found = places(run.accesses, extents, run.axes_of)
+        return None
+    axes_of, accesses = AxisDependence(extents), accesses_of(nest)
+    found = maps_of(accesses, extents, axes_of)
     if found is None:
-        return given
-    chosen = dict.fromkeys(filter(None, orders(run.accesses, extents, run.axes_of)))
-    brought = [each for each in found if each[0].space in ("input", "output")]
-    as_brought = (_order_in(buffer, where, extents) for buffer, where in brought)
-    chosen.update(dict.fromkeys(filter(None, as_brought)))
-    return min((given, *chosen), key=lambda order: _views(brought, extents, order))
-
-
-def is_natural(order: Sequence[int]) -> bool:
-    """Whether these are axes as they are."""
-    return all(axis == place for place, axis in enumerate(order))
-
-
-def renumbered(nest: Nest, order: Sequence[int]) -> Nest:
-    """The nest with expressions over axes in this order; its space and loop stay as they are."""
-    if is_natural(order):
-        return nest
-    axes = [e for e in nest_expressions(nest) if isinstance(e, Axis)]
-    moved: dict[Expr, Expr] = {
-        axis: Axis.make(order.index(axis.number), axis.extent)
-        for axis in axes
-        if order[axis.number] != axis.number
-    }
-    return map_nest(nest, moved)
+        return None
+    given = tuple(range(len(extents)))
+    chosen = dict.fromkeys(filter(None, orders(accesses, extents, axes_of)))
+    bound = [each for each in found if each[0].space in ("input", "output")]
+    of_bound = (_order_in(buffer, where, extents) for buffer, where in bound)
+    chosen.update(dict.fromkeys(filter(None, of_bound)))
+    best = min((given, *chosen), key=lambda order: _views(bound, extents, order))
+    return None if best == given else best
 
 
 def may_interchange(nest: Nest) -> bool:
-    """Whether its axes may be in another order: no position is counted, no store is repeated."""
+    """Whether its axes may be in another order: not with argmin, argmax or repeated stores."""
     match nest:
         case MapNest() | ScanNest():
             return True
@@ -73,7 +61,7 @@ def may_interchange(nest: Nest) -> bool:
 
 
 def _order_in(buffer: Buffer, where: AccessMap, extents: tuple[int, ...]) -> tuple[int, ...] | None:
-    """The order in which the axes are those of a buffer, axes of one element among them."""
+    """The order in which the axes are the dimensions of a buffer, axes of one element included."""
     units = [axis for axis, extent in enumerate(extents) if extent == 1]
     along = {stride: axis for axis, stride in where.strides.items()}
     shape, order = buffer.type.shape, list[int]()
@@ -86,15 +74,15 @@ def _order_in(buffer: Buffer, where: AccessMap, extents: tuple[int, ...]) -> tup
 
 
 def _views(
-    places: Sequence[tuple[Buffer, AccessMap]], extents: tuple[int, ...], order: tuple[int, ...]
+    maps: Sequence[tuple[Buffer, AccessMap]], extents: tuple[int, ...], order: tuple[int, ...]
 ) -> int:
-    """How many windows are not the arrays of their buffers."""
-    turned = tuple(extents[axis] for axis in order)
-    found = [windows.window(buffer, _turned(where, order), turned) for buffer, where in places]
+    """How many views are needed: windows that are not the whole array of their buffer."""
+    permuted = tuple(extents[axis] for axis in order)
+    found = [windows.window(buffer, _permuted(where, order), permuted) for buffer, where in maps]
     return len({_key(view) for view in found if not is_whole(view)})
 
 
-def _turned(where: AccessMap, order: tuple[int, ...]) -> AccessMap:
+def _permuted(where: AccessMap, order: tuple[int, ...]) -> AccessMap:
     strides = {order.index(axis): stride for axis, stride in where.strides.items()}
     return replace(where, strides=dict(sorted(strides.items())))
 

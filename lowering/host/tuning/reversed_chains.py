@@ -1,9 +1,8 @@
-"""Calls on reversed views alone: done from the first element to the last, and their results seen
-from the last to the first.
+"""Negative-stride normalisation of chains of calls that read only reversed values.
 
-NumPy's loops are vectorised for elements that follow each other; what reads in one direction and
-writes in the other takes about as long as a copy more. So of a chain of calls on reversed views, no
-more than the last should turn its elements round.
+Such a chain computes on the elements in memory order, and its result is read with negative strides.
+NumPy vectorises loops whose strides have one sign; a call that reads and writes in opposite
+directions takes about a copy longer. After normalisation only the last call of a chain does.
 """
 
 from __future__ import annotations
@@ -20,27 +19,26 @@ from lowering.host.instructions import (
     ReversedTemporary,
     Temporary,
     View,
-    backwards,
-    memory_order,
-    reversed_view,
 )
-from lowering.host.tuning.reversed_views import LEAST_ELEMENTS
+from lowering.host.tuning.memory_orders import memory_order, negative_dims, reversed_view
+from lowering.host.tuning.pointwise import is_pointwise
+
+LEAST_ELEMENTS = 256
+"""Least elements: with fewer, the call of the copy takes longer than the strides cost."""
 
 _Bases = Mapping[NumpyValue, tuple[Temporary, frozenset[int]]]
-"""Of a value that is made in the other direction: what holds it, and the dimensions to reverse."""
+"""For a normalised value: the temporary that holds it, and the dimensions reversed in that."""
 
 
-def chains_forwards(instructions: Sequence[Instruction]) -> list[Instruction]:
-    """The instructions, with those that read only reversed elements done the other way round; none
-    if there are none of those.
-    """
+def normalize_chains(instructions: Sequence[Instruction]) -> list[Instruction]:
+    """The instructions with all chains normalised; empty if there are no chains."""
     bases: dict[NumpyValue, tuple[Temporary, frozenset[int]]] = {}
     seen: dict[tuple[NumpyValue, frozenset[int]], NumpyValue] = {}
     result: list[Instruction] = []
     for each in instructions:
         output = each.output
         along = frozenset[int]()
-        if isinstance(output, Temporary) and functions.is_pointwise(each):
+        if isinstance(output, Temporary) and is_pointwise(each):
             along = _direction(output.shape, each.inputs, bases)
         if along:
             assert isinstance(output, Temporary)
@@ -52,35 +50,35 @@ def chains_forwards(instructions: Sequence[Instruction]) -> list[Instruction]:
 
 
 def count_reversals(instructions: Sequence[Instruction]) -> int:
-    """How many calls read and write many elements in different directions.
+    """How many calls read and write many elements in opposite directions.
 
-    Not copies to another order of memory, which take no longer for it.
+    Transposing copies do not count: a direction makes no difference to them.
     """
-    turns = 0
+    reversals = 0
     for each in instructions:
         output = each.output
         if output is None or prod(output.shape) < LEAST_ELEMENTS:
             continue
         orders = {memory_order(register) for register in (*each.inputs, output)}
-        across = each.function is functions.store and len(orders) > 1
-        if functions.is_pointwise(each) and not across and _turns(each, output):
-            turns += 2 if each.function is functions.where else 1
-    return turns
+        transposes = each.function is functions.store and len(orders) > 1
+        if is_pointwise(each) and not transposes and _reverses(each, output):
+            reversals += 2 if each.function is functions.where else 1
+    return reversals
 
 
-def _turns(instruction: Instruction, output: NumpyValue) -> bool:
+def _reverses(instruction: Instruction, output: NumpyValue) -> bool:
     registers = [*instruction.inputs, output]
     return any(
-        len({dim in _backwards(r, {}) for r in registers if r.shape and r.shape[dim] > 1}) > 1
+        len({dim in _negative_dims(r, {}) for r in registers if r.shape and r.shape[dim] > 1}) > 1
         for dim, extent in enumerate(output.shape)
         if extent > 1
     )
 
 
 def _direction(shape: Sequence[int], inputs: Iterable[NumpyValue], bases: _Bases) -> frozenset[int]:
-    """The dimensions along which all inputs that have more than one element there are reversed.
+    """The dimensions along which all inputs of more than one element are reversed.
 
-    None if there is an input that can be seen in no other way.
+    None if an input is a dynamic view: its direction cannot be changed.
     """
     large = [register for register in inputs if register.shape]
     if any(isinstance(register, DynamicView) for register in large):
@@ -88,13 +86,13 @@ def _direction(shape: Sequence[int], inputs: Iterable[NumpyValue], bases: _Bases
     return frozenset(
         dim
         for dim, extent in enumerate(shape)
-        if extent > 1 and all(dim in _backwards(r, bases) for r in large if r.shape[dim] > 1)
+        if extent > 1 and all(dim in _negative_dims(r, bases) for r in large if r.shape[dim] > 1)
     )
 
 
-def _backwards(register: NumpyValue, bases: _Bases) -> frozenset[int]:
-    """The dimensions along which later elements lie before earlier ones, or will."""
-    return bases[register][1] if register in bases else backwards(register)
+def _negative_dims(register: NumpyValue, bases: _Bases) -> frozenset[int]:
+    """The dimensions with a negative stride, after normalisation."""
+    return bases[register][1] if register in bases else negative_dims(register)
 
 
 def _seen(
@@ -103,20 +101,20 @@ def _seen(
     bases: _Bases,
     seen: dict[tuple[NumpyValue, frozenset[int]], NumpyValue],
 ) -> NumpyValue:
-    """A register as a call reads it that goes backwards `along` these dimensions."""
+    """A value as a call reads it that is normalised `along` these dimensions."""
     base: NumpyValue
     if isinstance(register, ReversedTemporary):
-        base, mirrored = register.base, register.along
+        base, reversed_ = register.base, register.along
     else:
-        base, mirrored = bases.get(register, (register, frozenset()))
-    turned = frozenset(d for d in along ^ mirrored if base.shape and base.shape[d] > 1)
-    if not turned:
+        base, reversed_ = bases.get(register, (register, frozenset()))
+    changed = frozenset(d for d in along ^ reversed_ if base.shape and base.shape[d] > 1)
+    if not changed:
         return base
-    key = base, turned
+    key = base, changed
     if key not in seen:
         if isinstance(base, View):
-            seen[key] = reversed_view(base, turned)
+            seen[key] = reversed_view(base, changed)
         else:
             assert isinstance(base, Temporary)
-            seen[key] = ReversedTemporary.of(base, turned)
+            seen[key] = ReversedTemporary.of(base, changed)
     return seen[key]

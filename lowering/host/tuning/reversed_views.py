@@ -1,8 +1,7 @@
-"""Views that calls read backwards: copied once where more than one call would read them.
+"""Negative-stride normalisation of views: one copy in memory order serves several readers.
 
-NumPy's loops are vectorised for elements that follow each other; those of a reversed view take up
-to ten times as long. A fold of all that lies along an axis reads it forwards whichever way it is
-seen.
+NumPy vectorises its loops for positive strides; on a reversed view they take up to ten times as
+long. A fold over a whole axis needs no copy: it reads the axis in memory order.
 """
 
 from __future__ import annotations
@@ -14,35 +13,42 @@ from math import prod
 import numpy as np
 
 from lowering.host import numpy_calls as functions
+from lowering.host.hazards import Overlaps, stored_buffer
 from lowering.host.instructions import (
     DynamicView,
     Instruction,
     ReversedTemporary,
     Temporary,
     View,
-    backwards,
-    forwards,
-    memory_order,
 )
-from lowering.host.tuning.store_forwarding import Overlaps, stored_buffer
+from lowering.host.tuning.memory_orders import memory_order, negative_dims, normalized
+from lowering.host.tuning.pointwise import is_pointwise
+from lowering.host.tuning.reversed_chains import LEAST_ELEMENTS, count_reversals, normalize_chains
 
 FEWEST = 2
-"""Calls that read a view for which a copy pays; one, of those that run `forwards`."""
+"""Least readers of a view that is copied; one suffices if it needs `positive_strides`."""
 
-LEAST_ELEMENTS = 256
-"""Elements of such a view: with fewer, a call takes longer than all of them."""
+
+def normalize_strides(instructions: Sequence[Instruction], overlaps: Overlaps) -> list[Instruction]:
+    """The instructions with fewer calls that read and write in opposite directions.
+
+    Chains are normalised if that leaves fewer of these calls.
+    """
+    ways = filter(None, (instructions, normalize_chains(instructions)))
+    copied = [copy_reversed(each, overlaps) for each in ways]
+    return min(copied, key=count_reversals, default=[])
 
 
 def copy_reversed(instructions: Sequence[Instruction], overlaps: Overlaps) -> list[Instruction]:
-    """The instructions, with a copy of each view that several of them read backwards.
+    """The instructions with a copy of each reversed view that several of them read.
 
-    Not of one that changes from one of them to the next.
+    A view that is written between its readers stays.
     """
     readers: dict[View | DynamicView | ReversedTemporary, list[int]] = {}
-    result = list(map(_folding_forwards, instructions))
+    result = list(map(_folding_in_order, instructions))
     for position, each in enumerate(result):
         for register in dict.fromkeys(each.inputs):
-            if isinstance(register, View | DynamicView | ReversedTemporary) and _is_read_backwards(
+            if isinstance(register, View | DynamicView | ReversedTemporary) and _reads_reversed(
                 register, each
             ):
                 readers.setdefault(register, []).append(position)
@@ -55,7 +61,7 @@ def copy_reversed(instructions: Sequence[Instruction], overlaps: Overlaps) -> li
             buffer is not None and overlaps(buffer, source) for buffer in written
         ):
             continue
-        if len(positions) < FEWEST and not instructions[positions[0]].forwards:
+        if len(positions) < FEWEST and not instructions[positions[0]].positive_strides:
             continue
         outputs = [result[p].output for p in positions]
         orders = {memory_order(output) for output in outputs if output is not None}
@@ -70,19 +76,19 @@ def copy_reversed(instructions: Sequence[Instruction], overlaps: Overlaps) -> li
     return result
 
 
-def _folding_forwards(instruction: Instruction) -> Instruction:
-    """The instruction, reading what it folds from the first element to the last."""
+def _folding_in_order(instruction: Instruction) -> Instruction:
+    """The instruction; a fold reads its operand with positive strides."""
     if not instruction.folded:
         return instruction
     (value,) = instruction.inputs
-    turned = forwards(value, instruction.folded)
-    return instruction if turned is value else replace(instruction, inputs=(turned,))
+    found = normalized(value, instruction.folded)
+    return instruction if found is value else replace(instruction, inputs=(found,))
 
 
-def _is_read_backwards(view: View | DynamicView | ReversedTemporary, reader: Instruction) -> bool:
-    if reader.forwards and backwards(view):
+def _reads_reversed(view: View | DynamicView | ReversedTemporary, reader: Instruction) -> bool:
+    if reader.positive_strides and negative_dims(view):
         return True
     if prod(view.shape) < LEAST_ELEMENTS or reader.output is None or reader.kind != "write":
         return False
-    called = isinstance(reader.function, np.ufunc) or functions.is_pointwise(reader)
-    return called and bool(backwards(view))
+    called = isinstance(reader.function, np.ufunc) or is_pointwise(reader)
+    return called and bool(negative_dims(view))

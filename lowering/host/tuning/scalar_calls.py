@@ -1,9 +1,8 @@
-"""Instructions on single numbers, done by Python: NumPy takes ten times as long for one element.
+"""Scalar instructions as Python expressions: a NumPy call takes ten times as long for one element.
 
-The results are the same bits. Sums, differences, products and quotients of float64 are those of
-Python; of float32 they are rounded twice, which changes nothing where the wider format has more
-than twice the digits. What Python refuses is left to NumPy: integers that leave their range, which
-wrap round, and divisions by zero.
+The results have the same bits. Python computes in float64. A float32 result is then rounded twice,
+which is exact: float64 has more than twice the digits of float32 (innocuous double rounding). NumPy
+computes what Python refuses: integers that overflow, which wrap, and divisions by zero.
 """
 
 from __future__ import annotations
@@ -13,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from lowering.host import numpy_calls as functions
-from lowering.host.array_names import Frame
 from lowering.host.instructions import DynamicView, Instruction
+from lowering.host.tuning.array_expressions import TunedFrame
 
 _ARITHMETIC: dict[object, str] = {np.add: "+", np.subtract: "-", np.multiply: "*"}
 _COMPARISONS: dict[object, str] = {
@@ -36,28 +35,28 @@ _FLOATS = (np.float32, np.float64)
 
 
 def scalar_lines(
-    instruction: Instruction, frame: Frame, names: list[str], out: str, exact: str
+    instruction: Instruction, frame: TunedFrame, names: list[str], out: str, exact: str
 ) -> list[str]:
     """The lines of an instruction whose operands and output are single numbers.
 
-    `names` are those of the inputs, `out` is that of the output, and `exact` the same by NumPy.
-    None, if Python has no such operation.
+    `names` are those of the inputs, `out` is the name of the output, and `exact` the NumPy call.
+    Empty if Python has no such operation.
     """
     found = _value(instruction, frame, names)
     if found is None:
         return []
     value, refused = found
-    line = f"{frame.place(out)} = {value}"
+    line = f"{frame.target(out)} = {value}"
     return [line] if not refused else ["try:", f"    {line}", f"except {refused}:", f"    {exact}"]
 
 
-def scalar_value(instruction: Instruction, frame: Frame, names: list[str]) -> str | None:
-    """The result of such an instruction as an expression, if Python never refuses to compute it."""
+def scalar_value(instruction: Instruction, frame: TunedFrame, names: list[str]) -> str | None:
+    """The result of such an instruction as an expression, if Python always computes it."""
     value, refused = _value(instruction, frame, names) or ("", "")
     return value if value and not refused else None
 
 
-def _value(instruction: Instruction, frame: Frame, names: list[str]) -> tuple[str, str] | None:
+def _value(instruction: Instruction, frame: TunedFrame, names: list[str]) -> tuple[str, str] | None:
     registers = (*instruction.inputs, instruction.output)
     if any(r is None or r.shape or isinstance(r, DynamicView) for r in registers):
         return None
@@ -69,7 +68,7 @@ def _value(instruction: Instruction, frame: Frame, names: list[str]) -> tuple[st
 
 
 def _computation(instruction: Instruction, operands: list[str]) -> tuple[str, str] | None:
-    """The expression in Python, and the errors it may raise, where its result is the same."""
+    """The Python expression with the same result, and the errors that it may raise."""
     function, dtypes = instruction.function, {r.dtype for r in instruction.inputs}
     assert instruction.output is not None
     result = instruction.output.dtype
@@ -100,7 +99,7 @@ def _computation(instruction: Instruction, operands: list[str]) -> tuple[str, st
 def _conversion(
     operand: str, source: np.dtype[Any], target: np.dtype[Any]
 ) -> tuple[str, str] | None:
-    """The same number, where a conversion is at most one rounding of it."""
+    """The same number, if the conversion rounds at most once."""
     if source == target or (source in _FLOATS and target in _FLOATS):
         return operand, ""
     if source.kind in "biu" and target.kind in "iu":

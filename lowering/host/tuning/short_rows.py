@@ -1,10 +1,9 @@
-"""Calls on many short rows: done column by column.
+"""Short rows: calls on many short rows run column by column.
 
-NumPy starts an inner loop for each row unless all that a call touches are ranges of memory in one
-order. For rows of a few elements (points in space, less their mean) that takes several times as
-long as a loop along each column, although its elements do not lie next to each other. Folds along
-such rows read a copy in which columns lie together, and those of few enough columns one in which
-each is a range; of running folds of many rows, each step is a call on a whole column.
+NumPy starts an inner loop for each row, unless all arrays of a call are contiguous in one memory
+order. For rows of a few elements (points in space minus their mean), a strided loop along each
+column is several times as fast. Folds along such rows read a transposed copy. Running folds of many
+rows take one call per step, on a whole column.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from dataclasses import replace
 from math import prod
 
 from lowering.host import numpy_calls as functions
+from lowering.host.hazards import Overlaps
 from lowering.host.instructions import (
     DynamicView,
     Instruction,
@@ -21,32 +21,35 @@ from lowering.host.instructions import (
     NumpyValue,
     Static,
     Temporary,
-    innermost,
-    is_range,
-    memory_order,
 )
+from lowering.host.nest_program import NestProgram
+from lowering.host.tuning.branch_free_selection import where as select
+from lowering.host.tuning.columnwise_calls import in_columns, stepwise
+from lowering.host.tuning.memory_orders import innermost, is_contiguous, memory_order
+from lowering.host.tuning.pointwise import is_pointwise
 
 MOST_COLUMNS, MOST_OUTER, MOST_FOLDED = 4, 8, 16
-"""Columns for which it pays; of what is made of rows and columns alone; and of folds."""
+"""Most columns: of calls with an operand of the output's shape, of outer products, and of folds.
+Measured on float32 arrays of 10^3 to 10^6 rows (NumPy 2.4.6, x86-64), as all limits here."""
 
 LANES, MOST_STEPS = 512, 16
-"""Rows from which a running fold pays step by step; along memory, with so many steps at most."""
+"""Least rows of a running fold that runs step by step; and most steps along the innermost axis."""
 
 ROWS, FOLDED_ROWS = 2048, 4096
-"""Rows for each column from which it pays: a column costs two microseconds; and those from which it
-pays for folds, however many columns there are: with fewer, a copy takes less."""
+"""Least rows per column: a column costs two microseconds. And least rows of a fold by columns: with
+fewer, a transposed copy is faster."""
 
 SHORT_FOLD, MANY_FOLDS = 8, 64
-"""Elements of a row, and rows, for which a fold pays that reads a copy."""
+"""Most elements of a row, and least rows, of a fold that reads a transposed copy."""
 
 
-def copy_short_folds(instructions: Sequence[Instruction]) -> list[Instruction]:
-    """The instructions, with a copy for each fold that takes less time of one."""
+def copy_short_folds(instructions: Sequence[Instruction], overlaps: Overlaps) -> list[Instruction]:
+    """The instructions, with a transposed copy for each fold that is faster on one."""
     result: list[Instruction] = []
     for each in instructions:
-        if each.folded and _pays_to_turn(each.inputs[0], each.folded):
+        if each.folded and _pays_to_transpose(each.inputs[0], each.folded):
             (value,) = each.inputs
-            copy = _turned(value, each.folded)
+            copy = _transposed(value, each.folded)
             made = Instruction("write", functions.store, (value,), copy, elementwise=True)
             result += [made, replace(each, inputs=(copy,))]
         else:
@@ -54,9 +57,9 @@ def copy_short_folds(instructions: Sequence[Instruction]) -> list[Instruction]:
     return result
 
 
-def _pays_to_turn(value: NumpyValue, folded: Sequence[int]) -> bool:
-    """Whether rows are folded that are short and many; or what is folded lies across rows that are
-    short, but fewer than to go column by column.
+def _pays_to_transpose(value: NumpyValue, folded: Sequence[int]) -> bool:
+    """Whether a fold runs along many short rows, or across short rows that are too few for calls by
+    column.
     """
     dim, size = innermost(value), prod(value.shape)
     if dim in folded:
@@ -67,8 +70,8 @@ def _pays_to_turn(value: NumpyValue, folded: Sequence[int]) -> bool:
     return MANY_FOLDS <= size // value.shape[dim] < FOLDED_ROWS
 
 
-def _turned(value: NumpyValue, folded: Sequence[int]) -> Temporary:
-    """A copy to be: folded along memory if that is not what the value is, or else across it."""
+def _transposed(value: NumpyValue, folded: Sequence[int]) -> Temporary:
+    """The copy that a fold reads: the folded axes are innermost if they are not in the value."""
     order = memory_order(value) or range(len(value.shape))
     kept = [dim for dim in order if dim not in folded]
     along = innermost(value) not in folded
@@ -77,38 +80,38 @@ def _turned(value: NumpyValue, folded: Sequence[int]) -> Temporary:
     return Temporary(value.dtype, value.shape, value.dims, None if in_order else moved)
 
 
-def columnwise(instructions: Sequence[Instruction]) -> tuple[Instruction, ...]:
-    """The instructions, with those on many short rows done column by column."""
-    return tuple(map(_by_columns, instructions))
+def columnwise(program: NestProgram, overlaps: Overlaps) -> NestProgram:
+    """The program, with calls on many short rows split into columns."""
+    return program.with_instructions(list(map(_by_columns, program.instructions)))
 
 
 def _by_columns(instruction: Instruction) -> Instruction:
     function, output, inputs = instruction.function, instruction.output, instruction.inputs
     if output is None or any(isinstance(register, DynamicView) for register in (*inputs, output)):
-        return instruction  # it may be a range, or none
+        return instruction  # its strides are not known
     if isinstance(function, Method) and function.name == "accumulate":
         (axis, *_) = function.before
-        if _runs_many(output, axis):
-            return replace(instruction, function=functions.stepwise(function.ufunc, axis))
+        if _has_many_runs(output, axis):
+            return replace(instruction, function=stepwise(function.ufunc, axis))
         return instruction
     folds = isinstance(function, Method)
     dim = innermost(inputs[0] if folds else output)
     if dim is None or not output.shape or output.shape[dim] == 1:
         return instruction
-    pays = _folds_many(inputs[0], dim) if folds else _pays(inputs, output, dim)
-    if not pays or not (folds or functions.is_pointwise(instruction)):
+    pays = _has_many_rows(inputs[0], dim) if folds else _pays(inputs, output, dim)
+    if not pays or not (folds or is_pointwise(instruction) or function is select):
         return instruction
-    return replace(instruction, function=functions.in_columns(function, dim))
+    return replace(instruction, function=in_columns(function, dim))
 
 
-def _runs_many(output: NumpyValue, axis: int) -> bool:
+def _has_many_runs(output: NumpyValue, axis: int) -> bool:
     steps = output.shape[axis]
     if innermost(output) == axis and steps > MOST_STEPS:
         return False
     return prod(output.shape) >= LANES * steps
 
 
-def _folds_many(value: NumpyValue, dim: int) -> bool:
+def _has_many_rows(value: NumpyValue, dim: int) -> bool:
     columns = value.shape[dim]
     return columns <= MOST_FOLDED and prod(value.shape) >= FOLDED_ROWS * columns
 
@@ -125,4 +128,4 @@ def _pays(inputs: Sequence[NumpyValue], output: NumpyValue, dim: int) -> bool:
 
 
 def _is_dense(register: NumpyValue) -> bool:
-    return isinstance(register, Static) or is_range(register)
+    return isinstance(register, Static) or is_contiguous(register)

@@ -1,4 +1,4 @@
-"""Windows of an array as the slices that one would write: a third of what a new array takes."""
+"""Views as slices: indexing takes a third of the time of the ndarray constructor."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from lowering.host.instructions import View
 from tracegraph.ir.types import row_major_strides
 
 Index = tuple[Any, ...]
-"""An index of slices, numbers, None and, at the end, an ellipsis: that of no axes is an array."""
+"""An index of slices, numbers and None. It ends with an ellipsis: without one, an index of numbers
+gives a scalar instead of an array."""
 
 
 def slices_of(view: View) -> Index | None:
-    """The index of its buffer's array that gives a view; None where there is none of slices."""
+    """The index that makes the view from its buffer's array; None if slices cannot."""
     type_ = view.buffer.type
     size = type_.dtype.itemsize
     if view.dtype != type_.dtype or prod(type_.shape) == 0 or prod(view.shape) == 0:
@@ -28,19 +29,19 @@ def slices_of(view: View) -> Index | None:
         if extent == 1 or not stride or stride % step:
             index.append(first)
             continue
-        apart = stride // step
-        last = first + apart * (view.shape[dim] - 1)
+        factor = stride // step
+        last = first + factor * (view.shape[dim] - 1)
         if not 0 <= last < extent:
             index.append(first)
             continue
-        index.append(_slice(first, last, apart, extent))
+        index.append(_slice(first, last, factor, extent))
         dim += 1
     dim = _skipped(view, dim, index)
     return (*index, ...) if dim == len(view.shape) else None
 
 
 def _skipped(view: View, dim: int, index: list[Any]) -> int:
-    """The next dimension of more than one element; the index gains those of one."""
+    """The next dimension of more than one element; those of one become None in the index."""
     while dim < len(view.shape) and view.shape[dim] == 1:
         index.append(None)
         dim += 1
@@ -54,11 +55,11 @@ def _position(offset: int, steps: Sequence[int]) -> Iterator[int]:
         offset %= step
 
 
-def _slice(first: int, last: int, apart: int, extent: int) -> slice:
-    """From the first element to the last."""
-    if apart > 0:
-        stop = None if last + apart >= extent else last + 1
-        return slice(first or None, stop, None if apart == 1 else apart)
+def _slice(first: int, last: int, factor: int, extent: int) -> slice:
+    """The slice from the first element to the last."""
+    if factor > 0:
+        stop = None if last + factor >= extent else last + 1
+        return slice(first or None, stop, None if factor == 1 else factor)
     return slice(
-        None if first == extent - 1 else first, None if last + apart < 0 else last - 1, apart
+        None if first == extent - 1 else first, None if last + factor < 0 else last - 1, factor
     )

@@ -1,7 +1,7 @@
-"""Values that are stored in another order of memory: what is made of them is made of the copy.
+"""Reuse of transposed stores: what is computed from a stored value reads the stored copy.
 
-Where that is stored in the same order, it is then one call along memory, and not a call and another
-copy against the grain. A fold takes the one of the two whose runs are longer.
+If the result is stored in the copy's memory order too, that is one call in that order instead of a
+call and a second transposing copy. A fold reads whichever of the two has the longer inner loops.
 """
 
 from __future__ import annotations
@@ -10,23 +10,21 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from lowering.host import numpy_calls as functions
+from lowering.host.hazards import Overlaps
 from lowering.host.instructions import (
     Instruction,
     NumpyValue,
     ReversedTemporary,
     Temporary,
     View,
-    forwards,
-    innermost,
-    memory_order,
 )
-from lowering.host.tuning.store_forwarding import Overlaps
+from lowering.host.tuning.memory_orders import innermost, memory_order, normalized
 
 
 def read_stored_copies(
     instructions: Sequence[Instruction], overlaps: Overlaps
 ) -> list[Instruction]:
-    """The instructions, values stored before they are used where the copy is what to read."""
+    """The instructions; a store comes before the users that read its copy."""
     result = list(instructions)
     for store in instructions:
         target = _transposed(store)
@@ -40,7 +38,7 @@ def read_stored_copies(
 
 
 def _transposed(store: Instruction) -> View | None:
-    """Where a temporary, seen in either direction, is stored in another order of memory."""
+    """The target of a transposing store of a temporary."""
     target = store.output
     if store.function is not functions.store or not isinstance(target, View):
         return None
@@ -54,7 +52,7 @@ def _transposed(store: Instruction) -> View | None:
 def _fits(
     user: Instruction, value: NumpyValue, target: View, instructions: Iterable[Instruction]
 ) -> bool:
-    """Whether an instruction makes of the value what is stored, and only that, as the target is."""
+    """Whether an instruction computes from the value only, and its result is stored like this."""
     if not user.elementwise or not isinstance(user.output, Temporary):
         return False
     if {register for register in user.inputs if register.shape == value.shape} != {value}:
@@ -65,8 +63,8 @@ def _fits(
 
 
 def _folds_faster(user: Instruction, value: NumpyValue, target: View) -> bool:
-    """Whether an instruction folds the value, and NumPy's inner loops are longer along the copy."""
-    folds = bool(user.folded) and forwards(value, user.folded) is user.inputs[0]
+    """Whether an instruction folds the value, and the copy has longer inner loops."""
+    folds = bool(user.folded) and normalized(value, user.folded) is user.inputs[0]
     return folds and _longest_run(target) > _longest_run(value)
 
 
@@ -82,17 +80,17 @@ def _read_stored(
     target: View,
     overlaps: Overlaps,
 ) -> list[Instruction] | None:
-    """The store before its user, which reads what it stored; None where that is disturbed."""
+    """The store before its user, which reads the copy; None if another access is in the way."""
     at, used = instructions.index(store), instructions.index(user)
     touched = [each.output for each in instructions[at + 1 : used]]
     for each in instructions[used:at]:
         touched += [*each.inputs, each.output]
-    if any(_lies_in(register, target, overlaps) for register in touched):
+    if any(_overlaps_target(register, target, overlaps) for register in touched):
         return None
     output = user.output
     assert output is not None
     moved = Temporary(output.dtype, output.shape, output.dims, memory_order(target))
-    made = moved if user.elementwise else output  # what is folded stays as it is
+    made = moved if user.elementwise else output
     inputs = (target,) if user.folded else user.renamed({store.inputs[0]: target}).inputs
     result = list[Instruction]()
     for each in instructions:
@@ -106,6 +104,6 @@ def _read_stored(
     return result
 
 
-def _lies_in(register: NumpyValue | None, target: View, overlaps: Overlaps) -> bool:
+def _overlaps_target(register: NumpyValue | None, target: View, overlaps: Overlaps) -> bool:
     buffer = getattr(register, "buffer", None)
     return buffer is not None and overlaps(buffer, target.buffer)

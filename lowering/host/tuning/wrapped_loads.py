@@ -1,40 +1,42 @@
-"""Loads that wrap around (rolls, tiles) as one copy of the pieces that do not.
+"""Wrapped loads (rolls, tiles): the pieces between breakpoints are copied into one temporary.
 
-What reads the copy is one call. In a nest that is cut where the load wraps around, it is one for
-each part, and parts do not lie next to each other in memory.
+A reader of the copy is one contiguous call. If the nest were split at the breakpoints instead, it
+would be one call per part, and parts are not contiguous.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise, product
 from math import prod
 
 from lowering.host import strided_views as windows
 from lowering.host.access_maps import AxesOf, access_map
 from lowering.host.arena import Array
-from lowering.host.instructions import View, memory_order
+from lowering.host.evaluate import Evaluator, Form
+from lowering.host.instructions import Instruction, NumpyValue, Temporary, View
 from lowering.host.python_source import Source
 from lowering.host.tuning.index_breakpoints import breakpoints
+from lowering.host.tuning.memory_orders import memory_order
+from lowering.host.tuning.temporary_layouts import OperandLayout
 from tracegraph.ir.scalar import TRUE, Axis, Expr, FloorDiv, Load, Mod
 from tracegraph.ir.subexpressions import subexpressions, substitution
 from tracegraph.ir.types import row_major_strides
 
 MOST_PIECES = 4
-"""Pieces of a load; a copy of more may take as long as looking up each element."""
+"""Most pieces of a load: a roll along two axes has four. With more, a gather may be as fast."""
 
 RANGE_BYTES = 1 << 20
-"""What is copied as one range at most: a range is of every axis all, so that the nest could not run
-in blocks."""
+"""Most bytes that are copied as one range. A range spans all axes, so the nest cannot run in
+blocks; larger nests do (`blocking.LARGE_BYTES`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """Where each piece lies, and where it goes; `axes` are those of which a copy needs all, and
-    `order` is that of the dimensions in memory.
+    """The source and target of each piece; `order` is the memory order of the copy.
 
-    With `ranged`, the first is a range of elements, which goes to a range of flat positions. What
-    it overwrites between its rows is other pieces', which follow.
+    A copy needs the `axes` whole. With `ranged`, the first piece is a contiguous range that goes to
+    a range of flat positions. It overwrites elements of the other pieces, which are copied later.
     """
 
     sources: tuple[View, ...]
@@ -50,7 +52,7 @@ class Pieces:
 
 @dataclass(frozen=True, slots=True)
 class PieceCopy:
-    """The copy of pieces to their places in one array, as a function (*pieces, out)."""
+    """Copies pieces to their places in one array: a function (*pieces, out)."""
 
     targets: tuple[tuple[slice, ...], ...]
     order: tuple[int, ...] | None
@@ -63,20 +65,41 @@ class PieceCopy:
             self.place(number, out)[...] = source
 
     def place(self, number: int, out: Array) -> Array:
-        """The view of an array that a piece goes to."""
+        """The part of an array that a piece goes to."""
         whole = _flat(out, self.order) if self.ranged and not number else out
         return whole[self.targets[number]]
 
     def place_text(self, number: int, out: str, source: Source) -> str:
-        """The same of an array that has a name, as text."""
+        """The same as text, for an array called `out`."""
         if self.ranged and not number:
             ordered = out if self.order is None else f"{out}.transpose({self.order})"
             out = f"{ordered}.reshape(-1)"
         return f"{out}[{source.name(self.targets[number])}]"
 
 
+def joined_pieces(run: Evaluator, expr: Expr) -> Form | None:
+    """The form of a load that wraps."""
+    if not isinstance(expr, Load):
+        return None
+    pieces = pieces_of(expr, run.extents, run.axes_of)
+    return None if pieces is None else Form((), lambda: _join(run, pieces, expr))
+
+
+def _join(run: Evaluator, pieces: Pieces, load: Load) -> NumpyValue:
+    axes, order = run.axes_of(load), pieces.order
+    rank = sum(extent > 1 for extent in run.extents)
+    layout, spans_all = run.layout, len(axes) == rank and not pieces.ranged
+    if spans_all and isinstance(layout, OperandLayout) and layout.has_accesses:
+        order = layout.common  # the copy may as well transpose
+    joined = Temporary(load.dtype, run.mesh(axes), {axis: axis for axis in axes}, order)
+    made = Instruction("write", pieces.copy(), pieces.sources, joined)
+    made = replace(made, whole_axes=pieces.axes, flat=pieces.ranged)
+    run.instructions.append(made)
+    return joined
+
+
 def wraps(load: Load, extents: tuple[int, ...]) -> list[list[int]] | None:
-    """Along each axis, where the pieces of a load begin and end; None if it has not a few."""
+    """The ends of the pieces of a load along each axis; None if it has one piece or too many."""
     below = subexpressions(load.indices)
     if load.guard not in (None, TRUE) or any(isinstance(e, Load) for e in below):
         return None
@@ -87,7 +110,7 @@ def wraps(load: Load, extents: tuple[int, ...]) -> list[list[int]] | None:
 
 
 def pieces_of(load: Load, extents: tuple[int, ...], axes_of: AxesOf) -> Pieces | None:
-    """The pieces of a load that wraps around, if all of them are views."""
+    """The pieces of a wrapped load, if all of them are views."""
     ends = wraps(load, extents)
     if ends is None:
         return None
@@ -116,7 +139,7 @@ def pieces_of(load: Load, extents: tuple[int, ...], axes_of: AxesOf) -> Pieces |
 
 
 def _with_range(pieces: Pieces, largest: int, shape: tuple[int, ...]) -> Pieces:
-    """The pieces, the largest as a range if its rows lie as they are to lie."""
+    """The pieces; the largest is a range if its strides are those of the copy."""
     view, target = pieces.sources[largest], pieces.targets[largest]
     order = pieces.order or tuple(range(len(shape)))
     dense = row_major_strides(tuple(shape[dim] for dim in order))
@@ -141,5 +164,5 @@ def _with_range(pieces: Pieces, largest: int, shape: tuple[int, ...]) -> Pieces:
 
 
 def _flat(array: Array, order: tuple[int, ...] | None) -> Array:
-    """The elements of an array that is a range, in the order of memory."""
+    """The elements of a contiguous array, in memory order."""
     return (array if order is None else array.transpose(order)).reshape(-1)

@@ -5,31 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from corpus import CASES
+from host_cases import block_length, programs_of, steps_of
 from running import assert_case_agrees, poisoned
 
 import tracegraph
-from lowering.host import evaluate
 from lowering.host import numpy_calls as functions
-from lowering.host.arena import Workspace
 from lowering.host.instructions import Temporary
-from lowering.host.nests import kernel_runs
-from lowering.host.tuning import access_orders as accesses
-from lowering.host.tuning import layout_propagation as turned_sources
-from lowering.host.tuning import reversed_chains as mirrored
-from lowering.host.tuning import reversed_views as straight
-from lowering.host.tuning import short_rows as columns
-from lowering.host.tuning.passes import schedule
-
-
-def steps_of(function, *arguments):
-    """The instructions of all nests, as they are scheduled."""
-    plan = tracegraph.jit(function, device="host").lower(*arguments).plan
-    found = [
-        schedule(run, lambda one, other: one is other, Workspace())
-        for node in plan.graph.nodes
-        for run in kernel_runs(node.kernel, plan, lambda one, other: one is other)
-    ]
-    return [made for each in found for made in (*each.before, *each.each)]
+from lowering.host.tuning import (
+    access_orders,
+    layout_propagation,
+    remainders,
+    reversed_chains,
+    reversed_views,
+    short_rows,
+)
 
 
 def names_of(function, *arguments):
@@ -125,16 +114,16 @@ def test_running_folds_are_the_same_to_the_bit():
 def test_the_corpus_means_the_same_where_size_is_no_matter(name, monkeypatch):
     """What is chosen for large arrays alone, chosen for small ones."""
     for module, constant, least in (
-        (columns, "ROWS", 1),
-        (columns, "FOLDED_ROWS", 1),
-        (columns, "LANES", 1),
-        (columns, "MANY_FOLDS", 1),
-        (straight, "LEAST_ELEMENTS", 2),
-        (mirrored, "LEAST_ELEMENTS", 2),
-        (turned_sources, "LEAST_ELEMENTS", 2),
-        (accesses, "FEWEST_ROWS", 2),
-        (accesses, "FEWEST_ELEMENTS", 1),
-        (evaluate, "QUOTIENT_SIZE", 1),
+        (short_rows, "ROWS", 1),
+        (short_rows, "FOLDED_ROWS", 1),
+        (short_rows, "LANES", 1),
+        (short_rows, "MANY_FOLDS", 1),
+        (reversed_views, "LEAST_ELEMENTS", 2),
+        (reversed_chains, "LEAST_ELEMENTS", 2),
+        (layout_propagation, "LEAST_ELEMENTS", 2),
+        (access_orders, "FEWEST_ROWS", 2),
+        (access_orders, "FEWEST_ELEMENTS", 1),
+        (remainders, "QUOTIENT_SIZE", 1),
     ):
         monkeypatch.setattr(module, constant, least)
     assert_case_agrees(CASES[name], poisoned)
@@ -143,11 +132,9 @@ def test_the_corpus_means_the_same_where_size_is_no_matter(name, monkeypatch):
 def test_large_arrays_are_still_run_in_blocks():
     """Every column of a block, then the next block."""
     x = points(1 << 20)
-    plan = tracegraph.jit(lambda x: np.tanh(x - x[0]) * x[0], device="host").lower(x).plan
-    (node,) = plan.graph.nodes
-    (run,) = kernel_runs(node.kernel, plan, lambda one, other: one is other)
-    found = schedule(run, lambda one, other: one is other, Workspace())
+    (found,) = programs_of(lambda x: np.tanh(x - x[0]) * x[0], x)
     assert found.axis == 0
-    assert found.length < 1 << 20
-    assert any(isinstance(made.output, Temporary) for made in found.each) or len(found.each) > 1
+    assert block_length(found) < 1 << 20
+    each = found.instructions[found.invariant :]
+    assert any(isinstance(made.output, Temporary) for made in each) or len(each) > 1
     agrees(lambda x: np.tanh(x - x[0]) * x[0], x)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from lowering.host.arena import aligned_bytes
-from lowering.host.numpy_calls import MOVED, NEAR, PAGE, is_slow_to_store
+from lowering.host.tuning.page_aliasing import COPIED, NEAR, PAGE, is_aliased
 
-COUNT = MOVED.start // 4
+COUNT = COPIED.start // 4
 
 
 def places(distance: int, dtype: str = "f4", count: int = COUNT) -> tuple[np.ndarray, np.ndarray]:
@@ -21,13 +21,13 @@ def places(distance: int, dtype: str = "f4", count: int = COUNT) -> tuple[np.nda
 
 @pytest.mark.parametrize(("distance", "slow"), [(-4, False), (0, False), (4, True), (NEAR, False)])
 def test_where_a_copy_goes_decides(distance: int, slow: bool) -> None:
-    assert is_slow_to_store(*places(distance)) == slow
+    assert is_aliased(*places(distance)) == slow
 
 
 def test_only_ranges_of_one_dtype_and_some_length_are_moved_so() -> None:
     value, out = places(4)
-    assert not is_slow_to_store(value[::2], out[::2])
-    assert not is_slow_to_store(value[:-1], out[:-1])
-    assert not is_slow_to_store(value.view(np.int32), out)
-    assert not is_slow_to_store(*places(16, "c16"))
-    assert not is_slow_to_store(*places(4, count=MOVED.stop // 4))
+    assert not is_aliased(value[::2], out[::2])
+    assert not is_aliased(value[:-1], out[:-1])
+    assert not is_aliased(value.view(np.int32), out)
+    assert not is_aliased(*places(16, "c16"))
+    assert not is_aliased(*places(4, count=COPIED.stop // 4))

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from host_cases import block_length, disjoint, evaluated, ones, programs_of, steps_of
 
 import tracegraph
 from lowering.host import numpy_calls as functions
-from lowering.host.arena import Workspace
 from lowering.host.instructions import (
     Instruction,
     Method,
     ReversedTemporary,
     Temporary,
     View,
-    memory_order,
 )
-from lowering.host.nests import kernel_runs
 from lowering.host.tuning.blocking import HUGE_BYTES, STRIP, WIDE_STRIP
 from lowering.host.tuning.contiguous_ranges import as_contiguous_ranges
-from lowering.host.tuning.passes import schedule
+from lowering.host.tuning.memory_orders import memory_order
 from lowering.host.tuning.reversed_chains import count_reversals
 from lowering.host.tuning.reversed_views import copy_reversed
 from lowering.host.tuning.transposed_stores import read_stored_copies
@@ -28,26 +26,13 @@ from lowering.plan.buffer import Buffer
 from tracegraph.ir.types import ArrayType
 
 
-def apart(one, other):
-    return one is other
-
-
-def ones(*shape):
-    return np.ones(shape, np.float32)
-
-
-def runs_of(function, *arguments):
-    plan = tracegraph.jit(function, device="host").lower(*arguments).plan
-    return [run for node in plan.graph.nodes for run in kernel_runs(node.kernel, plan, apart)]
-
-
 def centred(x):
     y = np.tanh(x)
     return y - np.mean(y, axis=0, keepdims=True)
 
 
 def test_columns_are_worked_on_in_the_order_of_memory():
-    (run,) = runs_of(centred, np.ones((512, 512), np.float32))
+    (run,) = evaluated(centred, np.ones((512, 512), np.float32))
     large = [
         r
         for made in run.instructions
@@ -59,19 +44,12 @@ def test_columns_are_worked_on_in_the_order_of_memory():
 
 
 def test_blocks_have_whole_lines():
-    (columns,) = runs_of(centred, np.ones((512, 20_000), np.float32))
-    assert schedule(columns, apart, Workspace()).axis is None
-    (rows,) = runs_of(lambda x: 2 * x - x.mean(axis=1, keepdims=True), np.ones((512, 20_000)))
-    assert schedule(rows, apart, Workspace()).length < 512
-    (line,) = runs_of(lambda x: np.sin(x) + x, np.ones(1 << 20))
-    assert schedule(line, apart, Workspace()).length < 1 << 20
-
-
-def steps_of(function, *arguments):
-    """The instructions of all nests, as they are scheduled."""
-    runs = runs_of(function, *arguments)
-    found = [schedule(run, apart, Workspace()) for run in runs]
-    return [made for each in found for made in (*each.before, *each.each)]
+    (columns,) = programs_of(centred, np.ones((512, 20_000), np.float32))
+    assert block_length(columns) is None
+    (rows,) = programs_of(lambda x: 2 * x - x.mean(axis=1, keepdims=True), np.ones((512, 20_000)))
+    assert block_length(rows) < 512
+    (line,) = programs_of(lambda x: np.sin(x) + x, np.ones(1 << 20))
+    assert block_length(line) < 1 << 20
 
 
 def test_what_is_vectorised_forwards_alone_reads_no_reversed_view():
@@ -129,8 +107,8 @@ def test_what_several_calls_read_mirrored_is_turned_round_once():
     made = Instruction("write", np.sin, (base,), base)
     out = [Temporary(base.dtype, base.shape, base.dims) for _ in range(2)]
     reads = [Instruction("write", np.add, (seen, seen), each) for each in out]
-    assert copy_reversed([made, reads[0]], apart) == [made, reads[0]]
-    first, copy, *rest = copy_reversed([made, *reads], apart)
+    assert copy_reversed([made, reads[0]], disjoint) == [made, reads[0]]
+    first, copy, *rest = copy_reversed([made, *reads], disjoint)
     assert (first, copy.function, copy.inputs) == (made, functions.store, (seen,))
     assert [each.inputs for each in rest] == [(copy.output, copy.output)] * 2
 
@@ -169,7 +147,7 @@ def test_large_arrays_are_cut_rather_than_copied():
     def stencil(u):
         return np.roll(u, 1, 0) + np.roll(u, -1, 0) + np.roll(u, 1, 1) + np.roll(u, -1, 1) - 4 * u
 
-    runs = runs_of(stencil, np.ones((512, 512), np.float32))
+    runs = evaluated(stencil, np.ones((512, 512), np.float32))
     assert len(runs) == 9
     assert not any(isinstance(i.function, PieceCopy) for run in runs for i in run.instructions)
 
@@ -231,20 +209,20 @@ def test_a_reversed_view_of_what_changes_is_not_copied():
     whole = View(output.dtype, (900,), {0: 0}, buffer, (8,), 0)
     reads = [Instruction("write", np.sin, (back,), output) for _ in range(2)]
     store = Instruction("write", functions.store, (output,), whole)
-    assert copy_reversed([reads[0], store, reads[1]], apart) == [reads[0], store, reads[1]]
-    assert len(copy_reversed([*reads, store], apart)) == 4
+    assert copy_reversed([reads[0], store, reads[1]], disjoint) == [reads[0], store, reads[1]]
+    assert len(copy_reversed([*reads, store], disjoint)) == 4
 
 
 def test_blocks_along_the_axis_of_memory_are_not_few():
     """Of few, the last would be short runs."""
-    (run,) = runs_of(centred, np.ones((512, 2500), np.float32))
-    assert schedule(run, apart, Workspace()).axis is None
+    (run,) = programs_of(centred, np.ones((512, 2500), np.float32))
+    assert block_length(run) is None
 
 
 def test_blocks_do_not_part_the_lines_of_what_is_read_across():
     """Each of them would read all of these lines."""
-    (run,) = runs_of(lambda x, y: np.max(y * x.T, axis=1), ones(36_000, 10), ones(10, 36_000))
-    assert schedule(run, apart, Workspace()).axis is None
+    (run,) = programs_of(lambda x, y: np.max(y * x.T, axis=1), ones(36_000, 10), ones(10, 36_000))
+    assert block_length(run) is None
 
 
 def test_blocks_need_a_value_that_is_handed_on_or_what_no_cache_holds():
@@ -253,18 +231,17 @@ def test_blocks_need_a_value_that_is_handed_on_or_what_no_cache_holds():
     def apart_from_each_other(x):
         return x + 1, x * 2
 
-    (few,) = runs_of(apart_from_each_other, ones(1 << 20))
-    assert schedule(few, apart, Workspace()).axis is None
-    (many,) = runs_of(apart_from_each_other, ones(HUGE_BYTES // 4))
-    assert schedule(many, apart, Workspace()).length < HUGE_BYTES // 4
-    (handed_on,) = runs_of(lambda x: (x + 1, np.sin(x) * x), ones(1 << 20))
-    assert schedule(handed_on, apart, Workspace()).length < 1 << 20
+    (few,) = programs_of(apart_from_each_other, ones(1 << 20))
+    assert block_length(few) is None
+    (many,) = programs_of(apart_from_each_other, ones(HUGE_BYTES // 4))
+    assert block_length(many) < HUGE_BYTES // 4
+    (handed_on,) = programs_of(lambda x: (x + 1, np.sin(x) * x), ones(1 << 20))
+    assert block_length(handed_on) < 1 << 20
 
 
 def strip_of(function, *arguments):
-    (run,) = runs_of(function, *arguments)
-    found = schedule(run, apart, Workspace())
-    return None if found.axis is None else found.length
+    (program,) = programs_of(function, *arguments)
+    return block_length(program)
 
 
 @pytest.mark.parametrize(
@@ -377,9 +354,8 @@ def test_a_fold_reads_a_stored_copy_along_longer_runs():
 @pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
 def test_no_call_computes_a_single_number_in_place(shape):
     """NumPy takes three times as long for that."""
-    (run,) = runs_of(lambda x: np.sin(np.tanh(np.sin(x))), np.ones(shape, np.float32))
-    found = schedule(run, apart, Workspace())
-    first, second, last = found.each
+    (found,) = programs_of(lambda x: np.sin(np.tanh(np.sin(x))), np.ones(shape, np.float32))
+    first, second, last = found.instructions
     assert isinstance(last.output, View)
     assert found.starts[first.output] != found.starts[second.output]
 
@@ -435,7 +411,7 @@ def test_a_value_is_stored_early_only_where_nothing_is_disturbed(disturbed):
         Instruction("write", functions.store, (double,), second, True),
         Instruction("write", functions.store, (value,), first, True),
     ]
-    found = read_stored_copies(steps, apart)
+    found = read_stored_copies(steps, disjoint)
     assert (found == steps) == disturbed
     assert disturbed or [made.output for made in found[:2]] == [value, first]
 

@@ -6,21 +6,21 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from host_cases import evaluated
 
 import tracegraph
-from lowering.host import numpy_calls as functions
-from lowering.host.nests import kernel_runs
-from lowering.host.tuning.clipping import LEAST_ELEMENTS
+from lowering.host.tuning.clipping import CLIP, LEAST_ELEMENTS
 
 SIGNED = [-0.0, 0.0, np.nan, np.inf, -np.inf, -0.0, 0.0, 1.5, -1.5]
 
 
 def clips(function: Callable[..., object], *arguments: object) -> int:
     """How many calls of a function clip."""
-    plan = tracegraph.jit(function, device="host").lower(*arguments).plan
-    nodes = plan.graph.nodes
-    runs = [r for node in nodes for r in kernel_runs(node.kernel, plan, lambda a, b: a is b)]
-    return sum(made.function is functions.CLIP for run in runs for made in run.instructions)
+    return sum(
+        made.function is CLIP
+        for program in evaluated(function, *arguments)
+        for made in program.instructions
+    )
 
 
 def values(dtype: str, count: int = LEAST_ELEMENTS) -> np.ndarray:

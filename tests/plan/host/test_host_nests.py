@@ -5,17 +5,14 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
+from host_cases import F64, TUNED, ap, axes, buffer, run
 
 import tracegraph
 import tracegraph.ops
-from lowering.backends.host import HostBackend
-from lowering.host.evaluate import Evaluator
 from lowering.host.instructions import DynamicView, Temporary
 from lowering.host.tuning.blocking import BLOCK_BYTES
-from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import (
     Accumulator,
-    Kernel,
     MapNest,
     ReduceNest,
     ScanNest,
@@ -23,50 +20,17 @@ from lowering.plan.kernel import (
     Store,
 )
 from lowering.plan.matrix_product import MatrixOperand, MatrixProduct
-from lowering.plan.nodes import Graph, KernelNode, LibraryNode, MemcpyNode
-from lowering.plan.plan import Plan
+from lowering.plan.nodes import LibraryNode, MemcpyNode
 from tracegraph.ir.combiners import ADD, MAXIMUM, MULTIPLY
-from tracegraph.ir.op import get
 from tracegraph.ir.scalar import (
     Accumulated,
-    Axis,
     Load,
-    apply,
     as_index,
     as_value,
     clamp,
     const,
     select,
 )
-from tracegraph.ir.types import ArrayType
-
-F64 = np.dtype(np.float64)
-
-
-def buffer(space, number, *shape, dtype=F64):
-    return Buffer(space, number, ArrayType(dtype, shape))
-
-
-def axes(*extents):
-    return tuple(Axis.make(i, n) for i, n in enumerate(extents))
-
-
-def ap(name, *args, dtype=F64):
-    return apply(get(name), args, np.dtype(dtype), {})
-
-
-def run(nodes, inputs, outputs, arguments, scratch=(), offsets=None):
-    """Run nodes in a row, each after the one before."""
-    if offsets is None:
-        offsets = {
-            b: 256 * sum(-(-c.type.nbytes // 256) for c in scratch[:i])
-            for i, b in enumerate(scratch)
-        }
-    size = max((at + b.type.nbytes for b, at in offsets.items()), default=0)
-    nodes = [KernelNode(Kernel("k", (n,))) if not hasattr(n, "sources") else n for n in nodes]
-    edges = frozenset((i, i + 1) for i in range(len(nodes) - 1))
-    plan = Plan("p", Graph(tuple(nodes), edges), inputs, outputs, (), offsets, size, 0)
-    return HostBackend(poison=True).compile(plan)(arguments)
 
 
 def mapped(x, value, *shape, guard=None, dtype=F64):
@@ -174,9 +138,9 @@ def test_gathers_along_any_dimension_take_rows_where_they_can(value, expected, t
 
     wanted = expected(x, r)
     np.testing.assert_array_equal(indexed(x, r, load, *wanted.shape), wanted)
-    run = Evaluator(wanted.shape)
-    run.value(loads[0])
-    assert isinstance(run.instructions[-1].output, Temporary if takes else DynamicView)
+    evaluator = TUNED.evaluator(wanted.shape)
+    evaluator.value(loads[0])
+    assert isinstance(evaluator.instructions[-1].output, Temporary if takes else DynamicView)
 
 
 def test_guarded_gather_from_positions_out_of_range():

@@ -78,7 +78,7 @@ def test_memory_in_which_an_array_lies_is_not_lent_again(part: str) -> None:
 @pytest.mark.parametrize(
     "dtype", ["bool", "int8", "uint64", "float16", ml_dtypes.bfloat16, "float64", "complex128"]
 )
-def test_every_dtype_is_lent(dtype: Any) -> None:
+def test_every_dtype_is_pooled(dtype: Any) -> None:
     x = np.zeros(LEAST_BYTES // np.dtype(dtype).itemsize, dtype)
     result = jitted(lambda x: x[::-1])(x)
     assert result.dtype == dtype
@@ -89,7 +89,7 @@ def test_every_dtype_is_lent(dtype: Any) -> None:
 
 def test_small_and_very_large_results_are_numpys() -> None:
     for type_ in (ArrayType("float32", (LARGE - 1,)), ArrayType("uint8", (MOST_BYTES + 1,))):
-        assert not pool.is_lent(type_)
+        assert not pool.is_pooled(type_)
     result = jitted(lambda x: x + x)(np.ones(LARGE - 1, np.float32))
     assert np.asarray(result).flags.owndata
     del result

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_host_nests import F64, ap, axes, buffer, run
+from host_cases import F64, ap, axes, buffer, run
 
 import tracegraph
 from lowering.host.python_source import DEEPEST, Source

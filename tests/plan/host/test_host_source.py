@@ -8,7 +8,7 @@ import weakref
 
 import numpy as np
 import pytest
-from test_host_nests import F64, ap, axes, buffer, run
+from host_cases import F64, ap, axes, buffer, run
 
 import tracegraph
 from lowering.host.executable import HostExecutable

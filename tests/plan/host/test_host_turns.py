@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_host_layouts import apart, ones, runs_of, steps_of
+from host_cases import block_length, disjoint, ones, programs_of, steps_of
 
 import tracegraph
 from lowering.host import numpy_calls as functions
-from lowering.host.arena import Workspace
 from lowering.host.instructions import (
     DynamicView,
     Instruction,
     ReversedTemporary,
     Temporary,
     View,
-    backwards,
-    memory_order,
 )
 from lowering.host.tuning.blocking import GATHERED_BYTES
 from lowering.host.tuning.layout_propagation import propagate_layouts
-from lowering.host.tuning.passes import schedule
+from lowering.host.tuning.memory_orders import memory_order, negative_dims
 from lowering.host.tuning.transposed_stores import read_stored_copies
 from lowering.plan.buffer import Buffer
 from tracegraph.ir.types import ArrayType
@@ -152,11 +149,11 @@ def test_a_value_that_a_fold_reads_is_turned_for_others():
         Instruction("write", functions.store, (first,), place(1), True),
         Instruction("write", functions.store, (second,), place(2), True),
     ]
-    sine, fold, copy, cosine, *stores = propagate_layouts(steps, apart)
+    sine, fold, copy, cosine, *stores = propagate_layouts(steps, disjoint)
     assert (sine, fold) == (steps[0], steps[1])
     assert (copy.function, copy.inputs) == (functions.store, (first,))
     assert cosine.inputs == stores[0].inputs == (copy.output,)
-    assert propagate_layouts(steps[:2] + steps[3:4], apart) == steps[:2] + steps[3:4]
+    assert propagate_layouts(steps[:2] + steps[3:4], disjoint) == steps[:2] + steps[3:4]
 
 
 def test_a_gathered_source_that_is_stored_itself_is_turned_by_that():
@@ -169,7 +166,7 @@ def test_a_gathered_source_that_is_stored_itself_is_turned_by_that():
         Instruction("write", functions.store, (gathered,), place(0), True),
         Instruction("write", functions.store, (other,), place(1), True),
     ]
-    first, copy, *rest = propagate_layouts(steps, apart)
+    first, copy, *rest = propagate_layouts(steps, disjoint)
     assert first is take
     assert copy.inputs == (gathered,)
     assert all(gathered not in made.inputs for made in rest)
@@ -186,7 +183,7 @@ def test_a_copy_to_be_read_is_the_turned_value_itself():
         Instruction("write", np.add, (copy, value), double, True),
         Instruction("write", functions.store, (double,), place(1), True),
     ]
-    turned, sine, folded, doubled, _ = propagate_layouts(steps, apart)
+    turned, sine, folded, doubled, _ = propagate_layouts(steps, disjoint)
     assert sine.inputs == (turned.output,)
     assert folded.inputs == (sine.output,)
     assert doubled.inputs == (sine.output, sine.output)
@@ -244,7 +241,7 @@ def test_a_window_that_is_found_late_is_turned_for_what_is_vectorised_forwards_a
     arguments = ones(3, 900), np.array([2])
     steps = steps_of(function, *arguments)
     (window,) = [made.output for made in steps if isinstance(made.output, DynamicView)]
-    assert backwards(window)
+    assert negative_dims(window)
     (copy,) = [made for made in copies_of(steps) if made.inputs == (window,)]
     readers = [made for made in steps if copy.output in made.inputs]
     assert [made.function for made in readers] == [np.tanh, np.add]
@@ -258,7 +255,7 @@ def test_a_reversed_view_of_a_choice_and_its_condition_is_copied_once():
         return (np.where(reversed_ > y, reversed_, y * 0.5),)
 
     copies = [made for made in steps_of(function, ones(40, 90), ones(40, 90)) if made.inputs]
-    against = [made for made in copies if any(map(backwards, made.inputs))]
+    against = [made for made in copies if any(map(negative_dims, made.inputs))]
     assert [made.function for made in against] == [functions.store]
     assert_same(function, random(40, 90), 1 - random(40, 90))
 
@@ -268,12 +265,12 @@ def test_a_fold_reads_the_reversed_copy_that_is_stored_if_its_runs_are_longer():
     seen = ReversedTemporary.of(base, frozenset({1}))
     folded = Instruction("write", functions.folded(np.add, FLOAT, (1,)), (base,), total)
     store = Instruction("write", functions.store, (seen,), place(0), True)
-    copy, fold = read_stored_copies([folded, store], apart)
+    copy, fold = read_stored_copies([folded, store], disjoint)
     assert copy is store
     assert fold.inputs == (store.output,)
     partly = ReversedTemporary.of(base, frozenset({0, 1}))  # a fold of this is another's
     steps = [folded, Instruction("write", functions.store, (partly,), place(0), True)]
-    assert read_stored_copies(steps, apart) == steps
+    assert read_stored_copies(steps, disjoint) == steps
 
 
 def test_what_is_reversed_and_transposed_is_turned_round_by_the_copy_that_transposes_it():
@@ -281,7 +278,7 @@ def test_what_is_reversed_and_transposed_is_turned_round_by_the_copy_that_transp
         return ((np.flip(x) - 1).T,)
 
     (call,) = [made for made in steps_of(function, ones(50, 90)) if made.function is np.subtract]
-    assert not any(map(backwards, call.inputs))
+    assert not any(map(negative_dims, call.inputs))
     assert_same(function, random(50, 90))
 
 
@@ -339,5 +336,5 @@ def test_elements_of_several_large_arrays_are_not_gathered_by_turns(arrays):
 
     size = GATHERED_BYTES // 8
     arguments = np.zeros(size, np.int64), ones(size), ones(size)
-    (run,) = runs_of(function, *arguments)
-    assert (schedule(run, apart, Workspace()).axis is None) == (arrays == 2)
+    (program,) = programs_of(function, *arguments)
+    assert (block_length(program) is None) == (arrays == 2)

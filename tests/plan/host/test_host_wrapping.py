@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from host_cases import TUNED
 
 import tracegraph
-from lowering.host.evaluate import Evaluator
 from lowering.host.tuning.index_wrapping import (
     Wrapping,
     range_of,
@@ -83,7 +83,7 @@ def test_being_on_the_axis(given):
 
 
 def test_an_index_is_wrapped_and_clamped_by_one_instruction():
-    run = Evaluator((5,))
+    run = TUNED.evaluator((5,))
     run.value(clamp(INDEX, 0, EXTENT - 1))
     assert len(run.instructions) == 1
 
