@@ -1,4 +1,4 @@
-"""Looking into running programs: printing."""
+"""Debugging: prints in running programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A limit on the time for which programs may run."""
+"""Time limits: how long programs may run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory of compiled functions: what is held, a budget for it, and giving it all back."""
+"""Memory of compiled functions: statistics, a budget, and giving it back."""
 
 from __future__ import annotations
 
@@ -54,10 +54,9 @@ def trim() -> None:
 def reset() -> None:
     """Wait for all work, close all executables, and give all memory that is not in use back.
 
-    Arrays stay valid. Jitted functions are traced and built again when they are next called; a
-    `Compiled` that a program holds itself has to be compiled anew. What is waited for may raise:
-    then the rest is still done. A program that is running is waited for, so that its own callbacks
-    must not call this.
+    Arrays stay valid. Jitted functions are traced and built again at their next calls; a `Compiled`
+    that a program holds itself has to be compiled again. If what is waited for raises, the rest is
+    still done. Callbacks of a running program must not call this: it would wait for itself.
 
     Raises:
         Exception: the first failure of a check in a program that was waited for.

@@ -1,7 +1,7 @@
-"""Showing how far a loop is: a progress bar, or a function that is told.
+"""Progress of loops: a bar, or a callback.
 
-A bar is told the number of steps done, as often as one likes and from wherever that is known; a
-number below the last one means that the loop was entered anew.
+Updates may come at any rate, from any place that knows the number of steps done. A number below the
+last one means that the loop was entered again.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Bar(Protocol):
     """What shows the steps of one loop."""
 
     def update(self, step: int) -> None:
-        """Show that so many steps are done."""
+        """Show the number of steps done."""
 
     def close(self) -> None:
         """Show the last state, and end; may be called again."""
@@ -50,7 +50,7 @@ class Bar(Protocol):
 def monitor_of(
     construct: str, progress: Any, function: Callable[..., Any], total: int | None
 ) -> Monitor | None:
-    """What an argument `progress` of a loop asks for; `total` is the number of steps, if known.
+    """The monitor for an argument `progress`; `total` is the number of steps, if known.
 
     Raises:
         ProgressError: it is neither a bool, nor a string, nor a function.
@@ -78,7 +78,7 @@ def open_bar(monitor: Monitor) -> Bar:
 
 @contextmanager
 def watching(monitor: Monitor | None) -> Iterator[Callable[[int], None]]:
-    """A function to tell the steps of a loop to, while it runs: of no effect without a monitor."""
+    """A function that takes the number of steps done while a loop runs; no-op without a monitor."""
     if monitor is None:
         yield lambda step: None
         return
@@ -94,7 +94,7 @@ _bars: ContextVar[dict[int, Bar] | None] = ContextVar("tracegraph_bars", default
 
 @contextmanager
 def bars() -> Iterator[None]:
-    """While a program runs: its loops' bars stay, from the first report to the end."""
+    """Keep the bars of a program's loops, from their first report to the end of the program."""
     opened: dict[int, Bar] = {}
     token = _bars.set(opened)
     try:
@@ -106,11 +106,11 @@ def bars() -> Iterator[None]:
 
 
 def report(monitor: Monitor, step: int) -> None:
-    """Show that the loop of a monitor has done so many steps, in a bar kept by `bars` around."""
+    """Show the number of steps done, in the bar that the enclosing `bars` keeps for the monitor."""
     opened = _bars.get()
     if opened is None:
-        with watching(monitor) as tell:
-            tell(step)
+        with watching(monitor) as update:
+            update(step)
         return
     if id(monitor) not in opened:
         opened[id(monitor)] = open_bar(monitor)

@@ -1,4 +1,4 @@
-"""The stream that calls run on: a choice of each thread and of each asynchronous task."""
+"""Streams: the one that calls run on is chosen by each thread and each asynchronous task."""
 
 from __future__ import annotations
 

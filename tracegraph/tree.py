@@ -113,8 +113,8 @@ def register_dataclass(cls: type[_T]) -> type[_T]:
     """Make instances of a dataclass nodes of trees; for use as a decorator.
 
     The fields are the children. A field declared with ``field(metadata={"static": True})`` is not:
-    it must be hashable, and functions are traced anew for each of its values. Instances are rebuilt
-    without running ``__init__`` or ``__post_init__``, since the fields may hold traced values.
+    it must be hashable, and functions are traced again for each of its values. Instances are
+    rebuilt without ``__init__`` and ``__post_init__``, since the fields may hold traced values.
 
     Raises:
         TypeError: not a dataclass.

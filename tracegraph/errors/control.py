@@ -203,7 +203,7 @@ class ScanLengthError(ValueError):
 
 
 class StaticLengthError(ControlFlowError):
-    """A traced value stands for a number that must be known when the function is traced."""
+    """A number that must be known when the function is traced is a traced value."""
 
     def __init__(self, construct: str, parameter: str, tracer: TracerLike) -> None:
         instead = (

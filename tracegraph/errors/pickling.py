@@ -1,7 +1,7 @@
-"""Pickling: errors come out of other processes as they were raised.
+"""Pickling: an error raised in another process arrives as it was raised.
 
-Most are made from what their message tells of, which is not kept. So the message is, and whatever
-attributes and notes they have.
+Most classes are constructed from what their message is about, which they do not keep. So the
+message, the attributes and the notes are pickled.
 """
 
 from __future__ import annotations
@@ -11,5 +11,5 @@ from typing import Any
 
 
 def by_content(error: BaseException) -> tuple[Any, ...]:
-    """What `copyreg` takes to make an error anew, without the ``__init__`` of its class."""
+    """An error in the form that `copyreg` takes: restored without ``__init__`` of its class."""
     return copyreg.__newobj__, (type(error), *error.args), vars(error)  # type: ignore[attr-defined]

@@ -8,7 +8,7 @@ from tracegraph.errors.wording import TracerLike, TypeLike, described, user_line
 
 
 class TracerMisuseError(TypeError):
-    """A traced value stood where only a known value can: its elements exist when the graph runs."""
+    """A traced value was used where elements are needed: these exist only when the graph runs."""
 
     operation: ClassVar[str] = "this operation"
     instead: ClassVar[str] = "return it from the traced function, and do this with the result"

@@ -1,4 +1,4 @@
-"""What messages of several errors have in common: how they name values, functions and places."""
+"""Wording that messages share: how they name values, functions and source lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The compiler: the package `lowering`, which is imported when a function is first compiled.
+"""The plug for the compiler: the package `lowering`, imported when a function is first compiled.
 
 No other file of tracegraph imports it.
 """

@@ -1,4 +1,4 @@
-"""Donated: what a call takes from its donated arguments, and gives back if it comes to nothing."""
+"""Donation: a call takes the memory of donated arguments, and gives it back if it fails."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tracegraph.errors import DonatedArrayError
 
 
 class Donated:
-    """What a call takes, nothing at first: whoever calls gives back what an interrupt leaves.
+    """The donated Arrays that a call has taken; none at first.
 
-    `owned` has the numbers of those leaves whose memory nobody else refers to: no view, no other
-    Array, no library that it was handed to. An executable may write to them. Once it may have done
-    so, `spent` is true, and what they held is lost.
+    `owned` has the numbers of the leaves whose memory has no other reference: no view, no other
+    Array, no library that it was exported to. An executable may overwrite these. It sets `spent`
+    before it does, as their elements are lost then. The caller gives back the rest on an error.
     """
 
     __slots__ = ("_taken", "owned", "spent")
@@ -41,8 +41,8 @@ class Donated:
                 continue
             self._taken.append((array, array.memory, array.placement))
             array.invalidate()
-            # Held by the list of leaves, and by what was taken. A thread that has got hold of the
-            # memory before counts as well, and from now on none does.
+            # References: the list of leaves, and what was taken. Another thread may have one, too,
+            # but none can get one from now on.
             if getrefcount(leaves[number]) <= _ALONE + 1:
                 self.owned.add(number)
             elif sum(leaf is leaves[number] for leaf in leaves) > 1:
@@ -52,16 +52,16 @@ class Donated:
                 )
 
     def give_back(self) -> None:
-        """Make the Arrays valid again, unless what they held is lost."""
+        """Make the Arrays valid again, unless their elements are lost."""
         if not self.spent:
             for array, memory, placement in self._taken:
                 if isinstance(memory, np.ndarray):
-                    memory.setflags(write=False)  # it may have been made ready to be written over
+                    memory.setflags(write=False)  # it may have been made writable
                 array.memory, array.placement = memory, placement
         self.let_go()
 
     def let_go(self) -> None:
-        """Hold nothing more: a program in flight may keep this object."""
+        """Drop the Arrays: a program in flight may keep this object."""
         self._taken.clear()
 
 
@@ -70,4 +70,4 @@ def _references(leaves: list[Any], number: int) -> int:
 
 
 _ALONE = _references([object()], 0)
-"""The references to what only a list holds; not the same in all versions of Python."""
+"""The reference count of an object that only a list holds; it differs between Python versions."""

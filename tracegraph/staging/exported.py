@@ -19,4 +19,4 @@ class ExportedGraph:
     results: Any
     """What the function returns, each Array in memory that every launch writes to."""
     slots: Any = field(repr=False)
-    """What each node keeps alive, as `Compiled.slots`."""
+    """What each node keeps alive, as in `Compiled.slots`."""

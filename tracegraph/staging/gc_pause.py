@@ -1,8 +1,7 @@
-"""Python's garbage collector, paused while nothing is made that needs it.
+"""Pause of Python's garbage collector while planning.
 
-Planning makes many objects that live on and no cycles of them, so that collections in the meantime
-look at all, more often the more there are, and find nothing: of a program of 10,000 equations they
-took a fifth of the time. What is made for good is looked at once, afterwards.
+Planning makes many objects that stay alive, and no cycles. Collections meanwhile traverse all of
+them and free nothing: for a program of 10,000 equations they took a fifth of the time.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def paused() -> Iterator[None]:
-    """Within the context, no automatic collections, in whatever thread; then again, if before.
+    """Disable automatic collections in all threads; enable them after, if they were enabled.
 
     >>> with paused():
     ...     gc.isenabled()

@@ -30,7 +30,7 @@ class Executable(Protocol):
 
     @property
     def plan(self) -> Any:
-        """The Plan that runs: the one compiled, by other nodes where the device lacks some."""
+        """The Plan that runs: the one compiled, after legalization for the device."""
 
     @property
     def closed(self) -> bool:
@@ -43,14 +43,14 @@ class Executable(Protocol):
         ``__cuda_array_interface__`` or DLPack; its dtype and shape are those of the Plan's input.
         Results are ndarrays on the host, and `DeviceBuffer`s on a device.
 
-        An output that the Plan writes over an input lives in the argument's memory if `donated`
-        owns that; else in a copy of the argument.
+        An output that the Plan writes over an input is in the argument's memory if `donated` owns
+        that, else in a copy of the argument.
         """
 
     def launch(self, arguments: Sequence[Any], donated: Donated | None = None) -> Sequence[Any]:
-        """The same where each argument is like one that such a call has accepted at its place.
+        """Run without checks: an earlier call has accepted arguments like these.
 
-        Like means the same class, and the same dtype, shape and device.
+        Each has the class, dtype, shape and device of the argument then.
         """
 
     def export_graph(self, arguments: Sequence[Any]) -> ExportedGraph:
@@ -76,10 +76,10 @@ class Executable(Protocol):
 
     @property
     def bytes_held(self) -> int:
-        """Those of the scratch and constants that are kept between calls."""
+        """Bytes of the scratch and constants that are kept between calls."""
 
     def pieces(self) -> Mapping[Hashable, int]:
-        """The bytes of each piece of memory that it holds; a shared piece has one key for all."""
+        """The bytes of each piece of memory that it holds, by a key that sharers have in common."""
 
     def close(self) -> None:
         """Free what the executable holds; a later call raises ClosedError."""
@@ -103,7 +103,7 @@ class Backend(Protocol):
         """Make everything that running the Plan needs."""
 
     def memory_stats(self) -> Mapping[str, int]:
-        """Bytes by what holds them, as `tracegraph.memory_stats` has it."""
+        """Bytes by what holds them, as `tracegraph.memory_stats` returns them."""
 
     def create_stream(self) -> DeviceStream | None:
         """A new stream of the device; None if calls are over when they return."""

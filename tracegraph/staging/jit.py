@@ -1,4 +1,4 @@
-"""jit: functions of arrays as graphs; and what is traced of them, to look at."""
+"""jit: functions of arrays as graphs; and `make_program`, which only traces."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ def jit(
         fun: takes and returns trees of arrays and numbers. Without it, `jit` with options is a
             decorator.
         static_argnums: positions of arguments that are not traced, but hashable values that the
-            program depends on; each new value is traced anew.
+            program depends on; each new value is traced and compiled again.
         static_argnames: the same by name.
         donate_argnums: positions of arguments that may be overwritten; their Arrays are invalid
-            after the call, and results live in their memory where that is possible.
+            after the call, and results use their memory where that is possible.
         device: ``"host"``, ``"cuda"`` or ``"cuda:1"``; without it, that of the Arrays passed, or
             else a GPU if there is one.
-        scratch: ``"kept"``: what the function computes on the way lies in memory that is held
-            between calls; on a GPU, all functions on a stream share it. ``"per_launch"``: each
-            launch allocates it and frees it at its end, so that an idle function holds none.
+        scratch: memory for intermediate results. ``"kept"``: it is held between calls; on a GPU,
+            all functions on a stream share it. ``"per_launch"``: each launch allocates it and frees
+            it at its end, so that an idle function holds none.
 
     Raises:
         TypeError: `fun` is not callable.

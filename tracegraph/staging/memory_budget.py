@@ -22,7 +22,7 @@ def set_budget(nbytes: int | None) -> None:
     same plan, without tracing; `jitted.stats()["evictions"]` counts how often.
 
     Without a call, the budget is that of the environment variable TRACEGRAPH_MEMORY_BUDGET, in
-    bytes, or else there is none.
+    bytes; else there is none.
 
     Args:
         nbytes: the limit in bytes; None for no limit.
@@ -72,7 +72,7 @@ def get_budget() -> int | None:
 
 
 def keep_within_budget(built: CachedExecutable) -> None:
-    """Make a resident known that was just built, and room for it."""
+    """Enter an executable that was just built, and evict others to make room for it."""
     executable_cache.enter(built)
     budget = get_budget()
     if budget is not None:

@@ -1,7 +1,7 @@
-"""Assembling: the results of an executable become Arrays, in the tree that the function returns.
+"""Results: what an executable returns becomes Arrays, in the tree that the function returns.
 
-It is part of every call, so that `Array.placed` is written out for each result. The text depends
-only on the number of results and the form of the tree: few are ever compiled.
+It is part of every call, so `Array.placed` is inlined for each result in a generated function. Its
+text depends only on the number of results and the form of the tree, so few are ever compiled.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ Assemble = Callable[[Sequence[Any]], Any]
 """Takes the results of an executable; returns that of the function."""
 
 MOST_RESULTS = 64
-"""Results up to which all is written out: the compiler takes 20 µs for each."""
+"""Results up to which the function is generated: compiling takes 20 µs a result."""
 
 
 class Form(NamedTuple):
-    """What the text depends on: how many results there are, what they are put in, and where."""
+    """What the text depends on: the number of results, their container, and their device."""
 
     number: int
     container: Literal["none", "tuple", "tree"]
@@ -37,7 +37,7 @@ class Form(NamedTuple):
 
     @property
     def head(self) -> str:
-        """The line that takes `kinds` apart."""
+        """The line that unpacks `kinds`."""
         return f"[{each('(t{i}, p{i}), ', range(self.number))}] = kinds"
 
     @property
@@ -60,7 +60,7 @@ class Form(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Results:
-    """The results of a function: how many, of which types, in which tree."""
+    """The results of a function: their form, their types, and how to build the tree."""
 
     form: Form
     kinds: list[tuple[ArrayType, Placement]]
@@ -80,7 +80,7 @@ def results_of(structure: tree.Structure, types: Sequence[ArrayType], device: st
 
 
 def assembler(results: Results) -> Assemble:
-    """How what an executable returns becomes the result of the function."""
+    """A function from the results of an executable to the result of the user's function."""
     form, kinds, unflatten = results.form, results.kinds, results.unflatten
     if form.written_out:
         return _factory(form)(kinds, unflatten)

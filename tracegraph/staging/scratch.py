@@ -1,4 +1,4 @@
-"""Scratch: the memory for what a function computes on the way, and how long it is held."""
+"""Scratch: memory for intermediate results, and how long it is held."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Scratch = Literal["kept", "per_launch"]
 
 
 def checked(scratch: str) -> Scratch:
-    """The same, if there is such a way.
+    """The option `scratch` of `jit`, checked.
 
     Raises:
         ValueError: there is none.

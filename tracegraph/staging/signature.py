@@ -1,4 +1,4 @@
-"""Signature: how a call's arguments divide into traced leaves and static values."""
+"""Signatures: keys of calls, from the types of traced leaves and from static values."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 class StaticValue(NamedTuple):
     """A static argument: its position or keyword and its value.
 
-    The class is part of it since 1, 1.0 and True are equal, but trace differently.
+    It includes the class, as 1, 1.0 and True are equal but trace differently.
     """
 
     where: int | str
@@ -37,7 +37,7 @@ class StaticValue(NamedTuple):
 
 
 class CallKey(NamedTuple):
-    """All that a program depends on: structure and types of the arguments, and static values."""
+    """The key of a program: structure and types of the arguments, and static values."""
 
     structure: tree.Structure
     leaves: tuple[LeafKey, ...]
@@ -61,8 +61,8 @@ def direct_call(passed: Iterable[Any]) -> tuple[DirectKey, list[Any]] | None:
 
     None if there is something else among them.
 
-    All that `Signature.bind` tells apart, such a key tells apart. It is found more quickly, but it
-    is worth something only where `bind` has once accepted a call with the same one.
+    Calls with equal keys have equal keys by `Signature.bind`, too. This one is found faster, but
+    nothing is checked: it is valid only once `bind` has accepted a call with it.
     """
     key: list[Any] = []
     leaves: list[Any] = []
@@ -150,7 +150,7 @@ class Signature:
         static: tuple[StaticValue, ...] = ()
         if self.static:
             args, kwargs, static = self._split(args, kwargs)
-        if not kwargs and LEAF_CLASSES.issuperset(map(type, args)):  # the usual case, and quicker
+        if not kwargs and LEAF_CLASSES.issuperset(map(type, args)):  # the usual case, made fast
             passed, structure = list(args), _flat_structure(len(args))
         else:
             passed, structure = tree.flatten((args, kwargs))
@@ -171,7 +171,7 @@ class Signature:
     def _split(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any], tuple[StaticValue, ...]]:
-        """Takes static values out; None, which has no leaves, keeps a positional one's place."""
+        """Separate static values; None, which has no leaves, takes the place of positional ones."""
         static: list[tuple[int | str, Any]] = [
             *((i, x) for i, x in enumerate(args) if i in self.static),
             *((name, kwargs[name]) for name in sorted(kwargs) if name in self.static),

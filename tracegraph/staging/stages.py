@@ -2,7 +2,7 @@
 
     jitted.trace(*args) -> Traced -> .lower() -> Lowered -> .compile() -> Compiled -> (*args)
 
-Each can be printed and looked into; only the last call needs the device.
+Each can be printed and inspected; only the last call needs the device.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ class Compiled:
 
     @property
     def plan(self) -> Any:
-        """Nodes, edges and buffers of the graph, as data: as planned, or as the device asks for."""
+        """Nodes, edges and buffers of the graph that runs, after legalization for the device."""
         return self.executable.plan
 
     @property
@@ -214,13 +214,13 @@ class Compiled:
         """The CUDA graph with these arguments, for others to launch or to put into their graphs.
 
         A launch reads the arguments where they are, and writes the results to the same memory;
-        whoever launches decides the stream, and waits. Arguments from the host, and arrays that are
-        not contiguous, are copied now, and so are donated ones: launches write over the copies, and
-        each goes on from what the one before has left. One launch may be in flight at a time.
+        the caller chooses the stream, and waits. Arguments from the host, and arrays that are not
+        contiguous, are copied now. So are donated ones: launches overwrite the copies, and each
+        starts from what the one before has left. One launch may be in flight at a time.
 
-        The graph owns all that it points to. A graph with loops or branches, or scratch that each
-        launch allocates, cannot become a child of another one, and has one executable at a time:
-        CUDA's rules.
+        The graph owns all that it points to. By CUDA's rules, a graph with loops or branches, or
+        with scratch that each launch allocates, cannot become a child of another graph, and has one
+        executable at a time.
 
         >>> import numpy as np
         >>> from tracegraph import jit
@@ -258,7 +258,7 @@ host; compile it for device="cuda"
         return self.run_leaves(call.passed, self._host_leaves(call) if on_host else call.leaves)
 
     def run_leaves(self, passed: Sequence[Any], leaves: list[Any]) -> Any:
-        """The same; the leaves are as they were passed, and as the executable takes them."""
+        """Run with these leaves, as they were passed and as the executable takes them."""
         if not self.donated:
             return self.assemble(self.executable(leaves))
         donated = Donated()
@@ -272,7 +272,7 @@ host; compile it for device="cuda"
         return self.assemble(results)
 
     def accepts(self, call: Call) -> bool:
-        """Whether the executable takes such leaves as they were passed, unconverted."""
+        """Whether the executable takes the leaves as they were passed, without conversion."""
         passed = (x.memory if type(x) is Array else x for x in call.passed)
         if not all(map(is_, passed, call.leaves)):
             return False
@@ -311,7 +311,7 @@ def flat_results(function: str, tree_: Any) -> tuple[list[Any], tree.Structure]:
 
 
 def _is_host_value(leaf: Any) -> bool:
-    """Whether it is a number or an array of NumPy, of a dtype that is supported."""
+    """Whether it is a number or a NumPy array of a supported dtype."""
     if not isinstance(leaf, (np.ndarray, np.generic, bool, int, float, complex)):
         return False
     dtype = getattr(leaf, "dtype", None)
