@@ -74,6 +74,16 @@ class LibraryCall:
         return *self.inputs, *self.outputs
 
     @property
+    def reads(self) -> frozenset[Buffer]:
+        """The buffers that the inputs are in."""
+        return frozenset([array.buffer for array in self.inputs])
+
+    @property
+    def writes(self) -> frozenset[Buffer]:
+        """The buffers that the outputs are in."""
+        return frozenset([array.buffer for array in self.outputs])
+
+    @property
     def operations(self) -> int:
         """How many floating-point operations it makes, for estimates of time."""
         return 0

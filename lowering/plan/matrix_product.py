@@ -67,6 +67,14 @@ class MatrixProduct(LibraryCall):
         return (self.target.array(self.batch, self.m, self.n),)
 
     @property
+    def reads(self) -> frozenset[Buffer]:
+        return frozenset((self.left.buffer, self.right.buffer))
+
+    @property
+    def writes(self) -> frozenset[Buffer]:
+        return frozenset((self.target.buffer,))
+
+    @property
     def operations(self) -> int:
         return 2 * self.batch * self.m * self.n * self.k
 

@@ -245,11 +245,11 @@ class LibraryNode(Node):
 
     @property
     def reads(self) -> frozenset[Buffer]:
-        return frozenset([array.buffer for array in self.call.inputs])
+        return self.call.reads
 
     @property
     def writes(self) -> frozenset[Buffer]:
-        return frozenset([array.buffer for array in self.call.outputs])
+        return self.call.writes
 
     @property
     def weight(self) -> Weight:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeVar
 
 from lowering.plan.library_call import StridedArray
 from lowering.planning.region_builder import RegionBuilder
@@ -13,30 +14,39 @@ from tracegraph.ir.record import replace
 from tracegraph.ir.scalar import Expr, Load
 from tracegraph.ir.types import row_major_strides
 
-Accepts = Callable[[StridedArray], bool]
+_T = TypeVar("_T")
 
 
-def is_contiguous(array: StridedArray) -> bool:
-    """Whether an array is row-major without gaps."""
-    return array.strides == row_major_strides(array.shape)
+def contiguous(array: StridedArray) -> StridedArray | None:
+    """The array with row-major strides, if it has them; those of axes of one element are free."""
+    dense = row_major_strides(array.shape)
+    if all(map(_fits, array.shape, array.strides, dense)):
+        return replace(array, strides=dense)
+    return None
 
 
-def operand(builder: RegionBuilder, atom: Atom, accepts: Accepts = is_contiguous) -> StridedArray:
-    """An operand in place, if the library `accepts` it as it is; else a contiguous copy of it.
+def _fits(extent: int, stride: int, wanted: int) -> bool:
+    return extent == 1 or stride == wanted
 
-    Where the device cannot give a captured call new addresses, arguments are read from copies in
-    scratch, which the graph fills first.
+
+def operand(builder: RegionBuilder, atom: Atom, accept: Callable[[StridedArray], _T | None]) -> _T:
+    """An operand in place, as what the library will `accept` it as; if as nothing, its copy.
+
+    The copy is contiguous. Where the device cannot give a captured call new addresses, arguments
+    are read from copies in scratch, which the graph fills first.
     """
-    index = space_index(atom.type.shape)
+    shape = atom.type.shape
+    index = space_index(shape)
     value = builder.element(atom, index, None)
-    found = strided(value, atom.type.shape)
-    if found is None or not accepts(found):
-        buffer = builder.materialize(atom.type, value, index)
-        found = strided(Load.make(buffer, index), atom.type.shape)
-        assert found is not None
-    moves = found.buffer.space in ("input", "output")
+    array = strided(value, shape)
+    found = None if array is None else accept(array)
+    if array is None or found is None:
+        array = StridedArray.whole(builder.materialize(atom.type, value, index))
+        found = accept(array)
+    moves = array.buffer.space in ("input", "output")
     if moves and not builder.context.costs.updates_libraries:
-        found = replace(found, buffer=builder.context.stage_input(found.buffer))
+        found = accept(replace(array, buffer=builder.context.stage_input(array.buffer)))
+    assert found is not None
     return found
 
 

@@ -52,14 +52,9 @@ def _library(
     m, n, k = sizes
     batch = target.type.size // (m * n)
     out = MatrixOperand(target, 0, m * n, n, 1)
-    call = MatrixProduct(batch, m, n, k, _factor(builder, left), _factor(builder, right), out)
+    x, y = operand(builder, left, _matrix), operand(builder, right, _matrix)
+    call = MatrixProduct(batch, m, n, k, x, y, out)
     builder.add(NodeStage(LibraryNode(call, builder.sources)))
-
-
-def _factor(builder: RegionBuilder, atom: Atom) -> MatrixOperand:
-    found = _matrix(operand(builder, atom, lambda array: _matrix(array) is not None))
-    assert found is not None
-    return found
 
 
 def _matrix(array: StridedArray) -> MatrixOperand | None:
