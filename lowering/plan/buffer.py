@@ -15,8 +15,8 @@ Space = Literal["input", "output", "const", "scratch"]
 class Buffer:
     """A contiguous row-major array in memory, compared by identity.
 
-    `space` says who provides the memory: the call (input, output), the Plan (const), or the arena
-    (scratch). `number` counts within the space. Offsets of scratch are in `Plan.offsets`.
+    The `space` says where the memory comes from: the call (input, output), the Plan (const), or the
+    arena (scratch). The `number` counts within the space.
     """
 
     space: Space

@@ -1,4 +1,4 @@
-"""The user's loops and branches, as the nodes of a Plan refer to them."""
+"""Constructs: the user's loops and branches, as the nodes of a Plan refer to them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from tracegraph.user_source import Source
 
 @dataclass(frozen=True, slots=True)
 class Construct:
-    """The loop or branch of the user's that a node runs, and how.
+    """A loop or branch of the user's program, and its schedule.
 
-    `name` is what the user called. `steps`, of a loop, is the number of its steps where that is
-    known before it runs, and `max_steps` a bound on it. `schedule` names the way in which the graph
-    carries it out, and `why` says what it was chosen for. `pinned` is the way that the user asked
-    for, and `unroll` how many steps one iteration is to make.
+    `name` is the function that the user called. A loop has `steps` if their number is known before
+    it runs, and `max_steps` if that is bounded. `schedule` is how the graph runs it, and `why` the
+    reason. `pinned` is the schedule that the user asked for; `unroll`, the steps of an iteration.
     """
 
     name: str
@@ -28,9 +27,9 @@ class Construct:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Inlined:
-    """A loop or branch that has no node of its own: what it runs stands in the graph around it.
+    """A loop or branch without a node: its nodes are inlined into the graph around it.
 
-    `parts` counts its branches, and is 1 for a loop.
+    `parts` is the number of its branches; 1 for a loop.
     """
 
     construct: Construct
@@ -41,7 +40,7 @@ class Inlined:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A branch of what is inlined, or the body of a loop."""
+    """A branch of an inlined construct, or the body of an inlined loop."""
 
     inlined: Inlined
     number: int

@@ -1,4 +1,4 @@
-"""What a Plan needs and does, for people: memory, kernels' text, and a table of control flow."""
+"""Explaining a Plan: its memory, and a table of its control flow."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _COLUMNS = ("line", "construct", "steps", "schedule", "nodes", "why")
 def memory(plan: Plan) -> dict[str, int]:
     """Bytes by purpose: arguments, outputs that are not written over one, scratch, constants.
 
-    What a device needs besides, such as the workspace of a library, executables know.
+    Executables add what a device needs besides, such as the workspace of a library.
     """
     return {
         "arguments": sum(b.type.nbytes for b in plan.inputs),
@@ -26,17 +26,16 @@ def memory(plan: Plan) -> dict[str, int]:
 
 
 def bytes_held(plan: Plan, needed: Mapping[str, int]) -> int:
-    """Of the bytes that a run of a Plan needs, by purpose, those that are kept between calls."""
+    """The bytes kept between calls, among those that a run of a Plan needs by purpose."""
     return needed["constants"] + (0 if plan.per_launch else needed["scratch"])
 
 
 def explain(plan: Plan) -> str:
     """A table of every loop and branch: the user's line and construct, and how the graph runs it.
 
-    The steps of a loop are `?` where they depend on data. The nodes are those of each body, all
-    levels counted; of a loop or branch without a node of its own, those that it became. Nesting is
-    shown by indentation. Then what became of each donated argument, and of scratch that was to be
-    allocated by each launch.
+    Steps that depend on data are `?`. The nodes of each body are counted at all levels; for a loop
+    or branch that is inlined, the nodes that it became. Indentation shows nesting. Lines about
+    donated arguments, and about scratch that each launch was to allocate, follow.
     """
     rows = [_COLUMNS, *_rows(plan.graph.nodes, 0, 0)]
     nodes = tuple(walk(plan.graph))
@@ -65,12 +64,12 @@ def _scratch(plan: Plan) -> Iterator[str]:
 
 
 def _rows(nodes: Sequence[Node], depth: int, level: int) -> Iterator[tuple[str, ...]]:
-    """The rows of nodes that are all within the same `level` constructs without a node."""
-    told: set[Inlined] = set()
+    """The rows of nodes inside the same `level` inlined constructs."""
+    seen: set[Inlined] = set()
     for node in nodes:
         part = _part(node, level)
-        if part is not None and part.inlined not in told:
-            told.add(part.inlined)
+        if part is not None and part.inlined not in seen:
+            seen.add(part.inlined)
             yield from _inlined_rows(part.inlined, nodes, depth, level)
         elif node.bodies:
             known = node.construct or Construct("-", _schedule(node), "-")
@@ -94,7 +93,7 @@ def _inlined_rows(
 
 
 def _part(node: Node, level: int) -> Part | None:
-    """What a node is a part of, `level` constructs deep."""
+    """The inlined construct around a node, `level` constructs deep."""
     return node.within[level] if level < len(node.within) else None
 
 

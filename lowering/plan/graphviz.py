@@ -9,9 +9,9 @@ from lowering.plan.plan import Plan
 
 
 def dot(plan: Plan) -> str:
-    """The nodes and edges of a Plan; each body of a loop or branch is a cluster of its own.
+    """The nodes and edges of a Plan; each body of a loop or branch is a cluster.
 
-    A dotted edge leads from a conditional node to the first nodes of its bodies.
+    Dotted edges lead from a conditional node to the roots of its bodies.
     """
     lines = _graph(plan.graph, "n", 1)
     return "\n".join((f"digraph {_quoted(plan.name)} {{", "  node [shape=box];", *lines, "}"))

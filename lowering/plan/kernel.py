@@ -1,11 +1,11 @@
 """Kernel: what one kernel node computes, as data: loop nests over scalar expressions.
 
-    Kernel := Nest+                      nests of one kernel are independent: in no order
+    Kernel := Nest+                      the nests of a kernel are independent and unordered
     Nest   := MapNest | ReduceNest | RowNest | ScanNest | ScatterNest | PrintNest
 
 Axes 0..n-1 of an expression are those of the nest's `space`; a reduction's loop axes follow.
-Every expression of a nest reads before any store of the same iteration point is made. A nest whose
-`predicates` do not all hold does nothing: its flags are read once, before all else.
+At each iteration point, all expressions are evaluated before any store. A nest whose `predicates`
+do not all hold does nothing; its flags are read once, first.
 """
 
 from __future__ import annotations
@@ -38,10 +38,9 @@ class Store:
 
 @record
 class SetCondition:
-    """Sets the condition of a conditional node: to 0 or 1 from a bool, to the branch from an
-    integer.
+    """Sets the condition of a conditional node: 0 or 1 from a bool, a branch from an integer.
 
-    Stands only in a nest whose space has one point. Integers arrive clamped to the branches.
+    Only in nests with one point. Integers are clamped to the branches before.
     """
 
     condition: int
@@ -50,9 +49,9 @@ class SetCondition:
 
 @record
 class Publish:
-    """Shows the host how far a loop is: the value, an integer, becomes the count of a monitor.
+    """Publishes the progress of a loop to the host: the value, an integer, is a monitor's count.
 
-    `monitor` counts within `Plan.monitors`. Stands only in a nest whose space has one point.
+    `monitor` is an index into `Plan.monitors`. Only in nests with one point.
     """
 
     monitor: int
@@ -61,9 +60,9 @@ class Publish:
 
 @record
 class Require:
-    """Reports a failure where the value, a bool, is false; the run's first one is raised.
+    """Reports a failure if the value, a bool, is false. The first failure of a run is raised.
 
-    `failure` counts within `Plan.failures`. Stands only in a nest whose space has one point.
+    `failure` is an index into `Plan.failures`. Only in nests with one point.
     """
 
     failure: int
@@ -71,14 +70,14 @@ class Require:
 
 
 Signal = SetCondition | Publish | Require
-"""What one thread tells the graph or the host."""
+"""What one thread signals to the graph or the host."""
 
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """Holds while the one element of `flag` is `value`.
+    """Holds if the one element of `flag` equals `value`.
 
-    No nest of the same kernel stores to the flag: its blocks start at different times.
+    No nest of the same kernel stores to the flag, because its blocks start at different times.
     """
 
     flag: Buffer
@@ -87,8 +86,9 @@ class Predicate:
 
 @record
 class MapNest(Analyzed):
-    """For every point of the space: the stores. In-place is allowed where a point reads, of the
-    buffers that the nest stores to, only the element it stores.
+    """Map: at every point of the space, the stores.
+
+    A nest may read a buffer that it stores to, if each point reads there only what it stores.
     """
 
     space: tuple[int, ...]
@@ -99,8 +99,9 @@ class MapNest(Analyzed):
 
 @record
 class Accumulator:
-    """A fold of `value` over the loop axes. With `arg`, the row-major position in the loop axes of
-    the first extreme element (or of the first NaN), as int64.
+    """A fold of `value` over the loop axes.
+
+    With `arg`, the row-major position of the first extreme element, or of the first NaN, as int64.
     """
 
     combiner: Combiner
@@ -110,8 +111,9 @@ class Accumulator:
 
 @record
 class ReduceNest(Analyzed):
-    """For every point of the space: fold each accumulator over the loop axes (numbered after those
-    of the space), then do the stores, whose expressions may use `Accumulated`.
+    """Reduction: at every point of the space, fold the accumulators over the loop axes, then store.
+
+    The loop axes are numbered after those of the space. Stores may use `Accumulated`.
     """
 
     space: tuple[int, ...]
@@ -126,8 +128,8 @@ class ReduceNest(Analyzed):
 class Pass:
     """One pass over the loop axes of a `RowNest`: folds accumulators, and stores at every step.
 
-    Its expressions may use `Accumulated` of earlier passes. At each step it reads before it stores,
-    and what an earlier pass stored it may read at its own step.
+    Its expressions may use `Accumulated` of earlier passes. Each step reads before it stores, and
+    may read what an earlier pass stored at the same step.
     """
 
     accumulators: tuple[Accumulator, ...]
@@ -136,10 +138,9 @@ class Pass:
 
 @record
 class RowNest(Analyzed):
-    """For every point of the space: the passes over the loop axes (numbered after those of the
-    space), one after the other, then the stores, as in `ReduceNest`.
+    """Row-wise passes: at every point of the space, the passes in order, then the stores.
 
-    Accumulators are numbered through all passes.
+    Axes are numbered as in `ReduceNest`, accumulators through all passes.
     """
 
     space: tuple[int, ...]
@@ -152,9 +153,7 @@ class RowNest(Analyzed):
 
 @record
 class ScanNest(Analyzed):
-    """A running fold along `axis` of the space: store.value is folded and the running result
-    stored.
-    """
+    """Scan: folds store.value along `axis` of the space, and stores each partial result."""
 
     space: tuple[int, ...]
     axis: int
@@ -165,10 +164,10 @@ class ScanNest(Analyzed):
 
 @record
 class ScatterNest(Analyzed):
-    """For every point: target = combine(target, value), or target = value without a combiner.
+    """Scatter: at every point, target = combine(target, value), or target = value without one.
 
-    The first `repeats` axes run in order, one after the other, since they may hit one element
-    twice; the remaining axes are independent. With `repeats` 0 all points are.
+    The first `repeats` axes may hit an element twice, and run sequentially. The others are
+    independent.
     """
 
     space: tuple[int, ...]
@@ -180,7 +179,7 @@ class ScatterNest(Analyzed):
 
 @record
 class PrintedArray:
-    """An argument of a print: the value at every point of a shape, by axes numbered from 0."""
+    """An argument of a print: a value at every point of a shape."""
 
     shape: tuple[int, ...]
     value: Expr
@@ -188,10 +187,10 @@ class PrintedArray:
 
 @record
 class PrintNest(Analyzed):
-    """Sends arrays to the host, to be printed in the format of print `site` (in `Plan.prints`).
+    """Print: sends arrays to the host, to be printed in the format `Plan.prints[site]`.
 
-    The space has one point. Print nests of a graph run in the order of its nodes, and never two in
-    one kernel.
+    The space has one point. The print nests of a graph run in the order of its nodes. A kernel has
+    at most one.
     """
 
     space: tuple[int, ...]

@@ -53,7 +53,7 @@ Names = Mapping[Expr, str]
 _INDENT = "  "
 
 MAX_NESTING = 40
-"""Expressions in one another in one line: text is written by recursion over them."""
+"""The depth of expressions in one line: text is written by recursion."""
 
 
 def kernel_text(kernel: Kernel) -> str:
@@ -144,7 +144,7 @@ def _signal_text(signal: Signal, names: Names) -> str:
 
 
 def _named(roots: Sequence[Expr]) -> dict[Expr, str]:
-    """Names of the values that get lines of their own, operands before users."""
+    """Names of the values with lines of their own, operands before users."""
     order = subexpressions(roots)
     uses = Counter(roots)
     for expr in order:

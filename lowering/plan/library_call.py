@@ -45,9 +45,9 @@ class StridedArray:
 class LibraryCall:
     """Base of library calls: frozen records, compared by identity.
 
-    A call reads `inputs` and writes all of `outputs`, and has no other effect that can be seen. Its
-    addresses are fixed when it is captured: a rule that plans one takes operands from
-    `lowering.planning.library_operands`, which copies arguments into scratch where that matters.
+    A call reads `inputs`, writes all of `outputs`, and has no other visible effect. Capture fixes
+    its addresses, so the rule that plans it takes operands from
+    `lowering.planning.library_operands`, which copies arguments into scratch if necessary.
     """
 
     __slots__ = ()
@@ -56,7 +56,8 @@ class LibraryCall:
     """Names the class in sentences: ``"a product"``."""
 
     skippable: ClassVar[bool] = True
-    """Whether it may run in a loop step past the end, or be copied at all, its results unused."""
+    """Whether a loop that it is in may be unrolled: a step past the end then runs it all the same,
+    and its results are not used."""
 
     @property
     def inputs(self) -> tuple[StridedArray, ...]:

@@ -145,7 +145,7 @@ def _parts(nest: Nest) -> tuple[Sequence[Accumulator], Sequence[Store], Sequence
 def roots_of(
     accumulators: Sequence[Accumulator], stores: Sequence[Store], signals: Sequence[Signal]
 ) -> list[Expr]:
-    """Every expression of parts of a nest."""
+    """Every expression that these parts of a nest evaluate."""
     roots = [a.value for a in accumulators] if accumulators else []
     for store in stores:
         roots += store.indices
@@ -183,7 +183,7 @@ def nest_loads(nest: Nest) -> Sequence[Load]:
 
 
 def nest_accumulated(nest: Nest) -> Sequence[Accumulated]:
-    """What a nest evaluates of folds' results."""
+    """The results of folds that a nest uses."""
     return analyze(nest).accumulated
 
 
@@ -205,5 +205,5 @@ def nest_conditions(nest: Nest) -> set[int]:
 
 
 def is_ordered(nest: Nest) -> bool:
-    """Whether the nest prints or checks: what the host sees in the order of the program."""
+    """Whether the nest prints or checks: the host must see that in program order."""
     return isinstance(nest, PrintNest) or any(isinstance(s, Require) for s in nest_signals(nest))

@@ -1,4 +1,4 @@
-"""Nests with expressions substituted and buffers renamed."""
+"""Substitution in nests: expressions replaced, buffers renamed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def map_stores(
     of: Callable[[Expr], Expr],
     names: Mapping[Buffer, Buffer] = _NO_NAMES,
 ) -> tuple[Store, ...]:
-    """The stores with all expressions, and buffers that have other names, replaced."""
+    """The stores with each expression mapped by `of`, and buffers renamed."""
     return tuple(
         [
             Store(
@@ -53,7 +53,7 @@ def map_nest(nest: Nest, replacement: Mapping[Expr, Expr]) -> Nest:
 
 
 def _mapped(nest: Nest, of: Callable[[Expr], Expr], names: Mapping[Buffer, Buffer]) -> Nest:
-    """The nest with all expressions, and buffers that have other names, replaced."""
+    """The nest with each expression mapped by `of`, and buffers renamed."""
 
     def stores_of(stores: Sequence[Store]) -> tuple[Store, ...]:
         return map_stores(stores, of, names)
@@ -79,7 +79,7 @@ def _mapped(nest: Nest, of: Callable[[Expr], Expr], names: Mapping[Buffer, Buffe
 
 
 def rename_in_nest(nest: Nest, names: Mapping[Buffer, Buffer]) -> Nest:
-    """The nest with buffers replaced."""
+    """The nest with buffers renamed; the same nest if it accesses none of them."""
     keys, known = names.keys(), analyze(nest)
     reads = not keys.isdisjoint(known.reads)
     if not reads and keys.isdisjoint(known.writes):
@@ -93,14 +93,14 @@ def rename_in_nest(nest: Nest, names: Mapping[Buffer, Buffer]) -> Nest:
 
 
 class _Changed(dict[Expr, Expr]):
-    """What becomes of expressions; those that are not in it stay as they are."""
+    """New expressions by old ones; the identity for those that it lacks."""
 
     def __missing__(self, expr: Expr) -> Expr:
         return expr
 
 
 def _renamed_loads(known: NestAnalysis, names: Mapping[Buffer, Buffer]) -> _Changed:
-    """What becomes of those expressions of a nest that are others with buffers replaced."""
+    """The expressions of a nest that change when buffers are renamed, with the new ones."""
     new = _Changed()
     of, untouched = new.__getitem__, new.keys().isdisjoint
     for expr in known.expressions:

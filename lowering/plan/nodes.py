@@ -4,8 +4,9 @@
     Node  := KernelNode | MemcpyNode | LibraryNode
            | IfElseNode | SwitchNode | WhileNode      each with body Graphs
 
-Nodes stand in an order in which they may also be run one by one. Only the two executors, which run
-a Plan on the host and emit it as a CUDA graph, ask for the class of a node.
+The order of nodes in a graph is a topological order. Only the two executors, which run a Plan on
+the host and emit it as a CUDA graph, distinguish all classes of nodes. Passes that rewrite kernels
+or schedule loops look for these and leave other nodes as they are.
 """
 
 from __future__ import annotations
@@ -41,11 +42,10 @@ _NO_BUFFERS: frozenset[Buffer] = frozenset()
 
 
 class Node:
-    """Base of all nodes: a frozen record, compared by identity, that one launch runs once.
+    """Base of all nodes: frozen records, compared by identity, each one node of one graph.
 
-    Answers are about the node itself. Those about buffers leave its bodies out: `walk` visits
-    them. A new kind of node is a subclass that overrides what differs, and one entry in each
-    executor.
+    All answers are about the node without its bodies, which `walk` visits. A new kind of node is a
+    subclass that overrides what differs, and an entry in the table of each executor.
     """
 
     __slots__ = ()
@@ -54,7 +54,7 @@ class Node:
     """Names the class in reports: ``"kernel"``, ``"while"``."""
 
     sources: tuple[Source, ...]
-    """The user's lines that it came from."""
+    """The user's lines that it comes from."""
 
     within: tuple[Part, ...] = ()
     """The inlined branches and loops that it is a part of, outermost first."""

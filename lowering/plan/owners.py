@@ -1,9 +1,9 @@
 """SlotTable: the owners of everything that the nodes of a graph point to.
 
 The driver copies argument values into a node and keeps no operand alive. A table holds the owners,
-and says of each node which of them it needs. The graph keeps it alive, by a user object, and its
-executables hold the graph. Whoever drops the last of them releases the objects in the table: memory
-in the order of the stream, behind launches.
+and lists those that each node needs. The graph keeps the table alive by a user object, and its
+executables keep the graph. When the last of them goes, the objects in the table are released:
+memory in stream order, after launches.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class SlotReport:
 class SlotTable:
     """Owners and nodes, added while the graph is built, and frozen before it is instantiated.
 
-    An owner with a `pointer` is an allocation; what nodes point to must be inside one.
+    An owner with a `pointer` is an allocation. Every address in a node must be inside one.
 
     >>> table = SlotTable()
     >>> table.retain("arena", None)
@@ -93,7 +93,7 @@ class SlotTable:
         self._frozen = False
 
     def retain(self, *owners: Any) -> None:
-        """Hold `owners` from now on; None and what is held already are passed over.
+        """Hold `owners` from now on; None and owners that are held already are skipped.
 
         Raises:
             FrozenSlotsError: the table is frozen.
@@ -105,7 +105,7 @@ class SlotTable:
                 self._owners += (owner,)
 
     def grant(self, memory: Any) -> None:
-        """Let nodes point to memory that the graph itself allocates; so there is none to hold.
+        """Allow addresses in memory that the graph itself allocates, which needs no owner.
 
         Raises:
             FrozenSlotsError: the table is frozen.
@@ -115,7 +115,7 @@ class SlotTable:
         self._granted += (memory,)
 
     def attach(self, node: NodeSlots, addresses: Iterable[int] = ()) -> None:
-        """Enter a node that is being added, and points to `addresses`.
+        """Enter a node that is being added, with the addresses that it holds.
 
         Raises:
             FrozenSlotsError: the table is frozen.
@@ -154,13 +154,13 @@ class SlotTable:
 
 
 def _size(owner: Any) -> int:
-    """The bytes of an allocation in device memory or pinned host memory; 0 of anything else."""
+    """The bytes of an allocation in device or pinned host memory; 0 for other objects."""
     if not hasattr(owner, "pointer"):
         return 0
     return int(owner.nbytes if hasattr(owner, "nbytes") else owner.bytes.nbytes)
 
 
 def _covers(owner: Any, address: int) -> bool:
-    """Whether an address is in an allocation; one without bytes has its own."""
+    """Whether an address is in an allocation; one of 0 bytes has its first address."""
     pointer = getattr(owner, "pointer", None)
     return pointer is not None and pointer <= address < pointer + max(_size(owner), 1)

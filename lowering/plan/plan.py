@@ -1,9 +1,7 @@
 """Plan: what the graph will be, as data. Nodes, explicit edges, buffers; no CUDA objects.
 
-Plan  := Graph + buffers + offsets
-Graph := Node* + edges
-Node  := KernelNode | MemcpyNode | LibraryNode
-| IfNode | IfElseNode | SwitchNode | WhileNode      each with body Graphs
+A Plan is a graph (see `lowering.plan.nodes`), the buffers that its nodes access, and the offsets of
+scratch buffers in one arena.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from tracegraph.progress import Monitor
 
 @dataclass(frozen=True, slots=True)
 class Donation:
-    """A donated input: the output that is written over it, or why there is none."""
+    """A donated input, and the output that is written over it or the reason why there is none."""
 
     input: int
     output: int | None
@@ -36,14 +34,14 @@ class Donation:
 class Plan:
     """A lowered Program.
 
-    `inputs[i]` and `outputs[i]` belong to the i-th argument and result; an output that is written
-    over a donated input is that very buffer. `constants` pairs const
-    buffers with their data; `offsets` places scratch buffers in an arena of `arena_bytes` (offsets
-    are multiples of 256); `conditions` counts the conditions, at least one per conditional node.
-    Nodes in bodies read from a table where the inputs and outputs in `indirect` lie.
+    `inputs[i]` and `outputs[i]` are the buffers of argument and result i. An output written over a
+    donated input is the same buffer. `constants` pairs const buffers with their data. `offsets` has
+    the offsets of scratch buffers in an arena of `arena_bytes`; they are multiples of 256.
+    `conditions` counts the conditions, at least one for each conditional node. Nodes in bodies read
+    the addresses of the inputs and outputs in `indirect` from a pointer table.
 
-    With `per_launch`, each launch allocates the arena, and frees it at its end. `kept_because` says
-    why it does not, if that was asked for.
+    With `per_launch`, each launch allocates the arena and frees it at its end. If that was asked
+    for and is not done, `kept_because` says why.
     """
 
     name: str
@@ -64,7 +62,7 @@ class Plan:
 
     @property
     def aliases(self) -> Mapping[int, int]:
-        """The outputs that are written over an input, each with the number of that."""
+        """The numbers of outputs that are written over an input, and of the inputs."""
         return {i: b.number for i, b in enumerate(self.outputs) if b.space == "input"}
 
     @property

@@ -1,15 +1,15 @@
-"""Rounding of numbers to what blocks, threads and memory are counted in."""
+"""Rounding of sizes to whole blocks, threads and bytes."""
 
 from __future__ import annotations
 
 
 def ceil_div(number: int, divisor: int) -> int:
-    """The least number of pieces of `divisor` that have all of a number."""
+    """The quotient, rounded up."""
     return -(-number // divisor)
 
 
 def round_up(number: int, unit: int) -> int:
-    """The least multiple of a unit that is not below the number.
+    """The number, rounded up to a multiple of the unit.
 
     >>> round_up(1000, 256)
     1024
@@ -18,12 +18,12 @@ def round_up(number: int, unit: int) -> int:
 
 
 def power_of_two(number: int) -> int:
-    """The least power of two that is not below the number."""
+    """The number, rounded up to a power of two."""
     return 1 << max(number - 1, 0).bit_length()
 
 
 def share_of(number: int, parts: int, unit: int) -> int:
-    """What each of several parts has of a number, in whole units; the last may have less.
+    """The size of each of several equal parts, in whole units; the last may be smaller.
 
     >>> share_of(1000, 3, 32)
     352

@@ -1,10 +1,12 @@
 """Printing Plans.
 
-plan name {
-buffer: type [@ offset] [= input]             one line per buffer; outputs over inputs
-effect[number]: what it is  # file:line       monitors, failures and prints
-number: node [after numbers]  # file:line     kernels with their nests, bodies indented
-}
+    plan name {
+      buffer: type [@ offset] [= input]             one line per buffer; outputs over inputs
+      effect[number]: what it is  # file:line       monitors, failures and prints
+      number: node [after numbers]  # file:line     kernels with their nests, bodies indented
+    }
+
+Kernels are printed by `lowering.plan.kernel_text`.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ _INDENT = "  "
 
 
 def plan_text(plan: Plan) -> str:
-    """A plan with all it holds: buffers and where they lie, nodes, edges, kernels, bodies."""
+    """A Plan in full: buffers with their offsets, nodes, edges, kernels, bodies."""
     lines = [f"plan {plan.name} {{"]
     lines += [f"{_INDENT}{buffer}: {buffer.type}" for buffer in plan.inputs]
     for number, buffer in enumerate(plan.outputs):
@@ -38,13 +40,13 @@ def plan_text(plan: Plan) -> str:
 
 
 def _effect_lines(plan: Plan) -> Iterator[str]:
-    """What the numbers of monitors, failures and prints stand for."""
-    for name, told in (
+    """The monitors, failures and prints, by number."""
+    for name, effects in (
         ("monitor", [(m.label, m.source) for m in plan.monitors]),
         ("failure", [(f.error, f.source) for f in plan.failures]),
         ("print", [(repr(p.template), p.source) for p in plan.prints]),
     ):
-        for number, (text, source) in enumerate(told):
+        for number, (text, source) in enumerate(effects):
             yield f"{name}[{number}]: {text}" + (f"  # {source}" if source else "")
 
 
