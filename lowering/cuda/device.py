@@ -37,9 +37,9 @@ class OpenDevice:
         self.graph_memory = GraphMemoryPool(self.heap)
         self.pool = Pool(self.heap)
         self.default_stream = StreamState(
-            self, driver, self.timeline, self.pool, Arenas(self.heap, driver)
+            driver, self.heap, self.timeline, self.pool, Arenas(self.heap, driver)
         )
-        self.streams = StreamTable(self)
+        self.streams = StreamTable(self.default_stream)
         self.printing = ExclusiveUse(self.timeline)
         self.looping = ExclusiveUse(self.timeline)
         self.name = f"cuda:{driver.ordinal}"

@@ -2,6 +2,6 @@
 
 Nothing that ships imports it.
 
-recording_driver  the driver interface as a log, with failures on request, and its backend
-recorded_objects  graphs, nodes, memory and events as plain data
+    recording_driver  the driver interface as a log, with failures on request, and its backend
+    recorded_objects  graphs, nodes, memory and events as plain data
 """

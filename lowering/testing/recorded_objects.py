@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from lowering.cuda.interface import Gemm, Launch, SharedWords
 from lowering.plan.owners import SlotTable
 
-if TYPE_CHECKING:
-    from lowering.testing.recording_driver import RecordingDriver
+
+class Busy(Protocol):
+    """A stream whose loops end when the test says so."""
+
+    busy: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +178,7 @@ class RecordedEvent:
     """An event: the position in the log at which it was recorded, and what has to happen first."""
 
     position: int
-    driver: RecordingDriver
+    driver: Busy
     was_busy: bool
     before: tuple[RecordedEvent, ...]
 

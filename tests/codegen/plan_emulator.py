@@ -19,7 +19,7 @@ from forced import unscheduled
 from running import lowered
 
 from lowering.codegen import Unit, unit_source
-from lowering.cuda.effects.effects import connect
+from lowering.cuda.effects.channels import connect
 from lowering.cuda.streams.timeline import Timeline
 from lowering.plan.buffer import Buffer
 from lowering.plan.library_call import StridedArray

@@ -90,7 +90,7 @@ def _silent(compiled: CompiledPlan) -> set[Channel]:
 
 def _lowered_flag(stream: StreamState) -> Allocation:
     """A stop flag that is never raised: only launches of tracegraph itself are stopped."""
-    flag = stream.device.heap.allocate(_FLAG_BYTES, "constants", stream.driver)
+    flag = stream.heap.allocate(_FLAG_BYTES, "constants", stream.driver)
     stream.driver.clear(flag.pointer, _FLAG_BYTES)
     return flag
 
@@ -100,7 +100,7 @@ def _operands(
 ) -> tuple[dict[Buffer, Operand], list[CudaBuffer]]:
     """Where the graph has its inputs and outputs, and the results in order."""
     plan = compiled.plan
-    inputs = [Input(interned(b.type.strong()), stream.device) for b in plan.inputs]
+    inputs = [Input(interned(b.type.strong()), compiled.device) for b in plan.inputs]
     aliases = tuple(plan.aliases.items())
     arguments, found, _ = writable(arguments, aliases, inputs, stream, None)
     bound = found or Bound(stream)

@@ -17,7 +17,7 @@ from lowering.cuda.calls.address_updates import AddressWords
 from lowering.cuda.calls.arguments import Bound, Input, bind
 from lowering.cuda.calls.donated_arguments import writable
 from lowering.cuda.calls.replicas import MOST, Replicas
-from lowering.cuda.effects.effects import connect
+from lowering.cuda.effects.channels import connect
 from lowering.cuda.graph.compiled_plan import CompiledPlan
 from lowering.cuda.graph.definition import Definition
 from lowering.cuda.graph.emit import emit
@@ -25,7 +25,8 @@ from lowering.cuda.graph.host_driven import drive, host_driven
 from lowering.cuda.graph.placement import place
 from lowering.cuda.graph.small_inputs import Values
 from lowering.cuda.interface import Allocation, Event, ThreadState
-from lowering.cuda.memory.pool import CudaBuffer, FreeList, interned
+from lowering.cuda.memory.cross_stream import FreeList
+from lowering.cuda.memory.pool import CudaBuffer, interned
 from lowering.cuda.streams.in_flight import InFlightLaunch
 from lowering.cuda.streams.stream_state import StreamState
 from lowering.cuda.streams.timeline import Timeline

@@ -8,11 +8,14 @@ out, which `lowering.cuda.calls` instantiates. It imports nothing from there.
     placement        addresses of the arena, constants, workspaces, small inputs, pointer table
     definition       a graph while it is built: the order of its steps
     emit             every node of the Plan becomes nodes of the graph
+    emission         the state of the graph meanwhile: addresses, conditions, users of buffers
+    roots            the root nodes that write small inputs and the pointer table
     node_owners      what each node keeps alive, by name
     small_inputs     scalars and short arrays, by value through one root kernel
     pointer_table    addresses for bodies that take no parameter updates
     copies           kernels that copy
-    capture          library calls, captured and checked
+    library_calls    how each class of library call is captured
+    capture          what a library put into the graph, checked
     capture_lock     one capture at a time
     cublas           matrix products as cuBLAS calls
     host_driven      loops and branches by the host, where conditional nodes are not to be used

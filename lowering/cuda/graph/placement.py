@@ -114,7 +114,7 @@ def place(
         scratch = definition.add_memory(graph, arena_bytes, allocation(arena_bytes))
     elif arena_bytes:
         arena = (stream.arenas.shared if share else stream.arenas.private)(arena_bytes)
-    memory = stream.device.heap.allocate(size, "constants", stream.driver) if size else None
+    memory = stream.heap.allocate(size, "constants", stream.driver) if size else None
     definition.slots.retain(arena, memory, constants.memory)
     base = memory.pointer if memory else 0
     home = arena or scratch

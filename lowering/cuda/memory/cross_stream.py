@@ -2,14 +2,42 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import deque
 
 from lowering.cuda.interface import Allocation, Event
+from lowering.cuda.memory.heap import DeferredFrees
 from lowering.cuda.streams.in_flight import InFlightLaunch
+from lowering.cuda.streams.timeline import Timeline
 
-if TYPE_CHECKING:
-    from lowering.cuda.memory.pool import FreeList
-    from lowering.cuda.streams.timeline import Timeline
+
+class FreeList(deque[Allocation]):
+    """Free memory of one size class, at most `most` pieces; compared by identity.
+
+    Pieces in `deferred` are free when the events with them have passed.
+    """
+
+    __slots__ = ("deferred",)
+
+    def __init__(self, most: int) -> None:
+        super().__init__((), most)
+        self.deferred: DeferredFrees = []
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:  # type: ignore[override]  # a deque has none
+        return id(self)
+
+    def reclaim(self) -> Allocation | None:
+        """The oldest deferred piece, if it is free by now."""
+        try:
+            allocation, uses = self.deferred.pop(0)
+        except IndexError:
+            return None
+        if all(passed() for passed in uses):
+            return allocation
+        self.deferred.append((allocation, uses))
+        return None
 
 
 class CrossStreamUse:

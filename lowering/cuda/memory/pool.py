@@ -8,15 +8,14 @@ they have passed those uses.
 from __future__ import annotations
 
 import sys
-from collections import deque
 from functools import cache, cached_property
 from typing import Any, Self
 
 import numpy as np
 
 from lowering.cuda.interface import Allocation, Event
-from lowering.cuda.memory.cross_stream import CrossStreamUse
-from lowering.cuda.memory.heap import DeferredFrees, Heap
+from lowering.cuda.memory.cross_stream import CrossStreamUse, FreeList
+from lowering.cuda.memory.heap import Heap
 from lowering.cuda.streams.in_flight import InFlightLaunch
 from lowering.cuda.streams.timeline import Timeline
 from lowering.plan.rounding import power_of_two, round_up
@@ -25,36 +24,6 @@ from tracegraph.ir.types import ArrayType
 KEPT_SHARE = 1 / 4
 """The part of a device's memory that may be kept free: in each size class, and, when more is
 allocated, in all of them together."""
-
-
-class FreeList(deque[Allocation]):
-    """Free memory of one size class, at most `most` pieces; compared by identity.
-
-    Pieces in `deferred` are free when the events with them have passed.
-    """
-
-    __slots__ = ("deferred",)
-
-    def __init__(self, most: int) -> None:
-        super().__init__((), most)
-        self.deferred: DeferredFrees = []
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
-    def __hash__(self) -> int:  # type: ignore[override]  # a deque has none
-        return id(self)
-
-    def reclaim(self) -> Allocation | None:
-        """The oldest deferred piece, if it is free by now."""
-        try:
-            allocation, uses = self.deferred.pop(0)
-        except IndexError:
-            return None
-        if all(passed() for passed in uses):
-            return allocation
-        self.deferred.append((allocation, uses))
-        return None
 
 
 class PooledMemory:

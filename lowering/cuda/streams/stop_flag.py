@@ -6,22 +6,30 @@ It is raised at once, and lowered in stream order, behind the launches that it i
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from collections import deque
+from typing import Generic, Protocol, TypeVar
 
 from lowering.cuda.interface import Allocation, Driver, Event
 from lowering.cuda.streams.in_flight import InFlightLaunch
 from tracegraph.weak_set import ConcurrentWeakSet
 
-if TYPE_CHECKING:
-    from lowering.cuda.streams.timeline import Timeline
+
+class Launches(Protocol):
+    """A timeline: what it launches on, and its launches in flight."""
+
+    driver: Driver
+    in_flight: deque[InFlightLaunch]
 
 
-class StopFlag:
+_T = TypeVar("_T", bound=Launches)
+
+
+class StopFlag(Generic[_T]):
     """The flag of one device. `lock` guards it, and the launches in flight of all timelines."""
 
     def __init__(self, driver: Driver) -> None:
         self.lock = threading.RLock()
-        self.timelines: ConcurrentWeakSet[Timeline] = ConcurrentWeakSet()
+        self.timelines: ConcurrentWeakSet[_T] = ConcurrentWeakSet()
         self._driver = driver
         self._word: Allocation | None = None
         self._is_up = False
@@ -38,7 +46,7 @@ class StopFlag:
                 self._word = word
             return self._word
 
-    def all(self) -> list[Timeline]:
+    def all(self) -> list[_T]:
         """The timelines of the device's streams."""
         return list(self.timelines)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lowering.cuda.interface import Driver
 from lowering.cuda.memory.arena import Arenas
@@ -12,9 +12,6 @@ from lowering.cuda.memory.pool import Pool
 from lowering.cuda.streams.stream_state import StreamState
 from lowering.cuda.streams.timeline import Timeline
 from tracegraph.streams import Chosen
-
-if TYPE_CHECKING:
-    from lowering.cuda.device import OpenDevice
 
 MOST_FOREIGN = 32
 """Streams of other libraries that are remembered; beyond that, idle ones are left."""
@@ -27,12 +24,12 @@ class StreamTable:
     memory that it keeps are dropped.
     """
 
-    def __init__(self, device: OpenDevice) -> None:
-        self._device = device
+    def __init__(self, default: StreamState) -> None:
+        self._default = default
         self._adding, self._sweeping = threading.Lock(), threading.Lock()
-        self._found = {device.driver.stream: device.default_stream}
+        self._found = {default.driver.stream: default}
         self._left: dict[StreamState, None] = {}
-        device.heap.caches.append(self.sweep)
+        default.heap.caches.append(self.sweep)
 
     def __iter__(self) -> Iterator[StreamState]:
         return iter([*self._found.values(), *self._left])
@@ -52,7 +49,7 @@ class StreamTable:
         return self._open_foreign(chosen) if stream is None else stream
 
     def _open_foreign(self, chosen: Chosen) -> StreamState:
-        self._device.driver.activate()
+        self._default.driver.activate()
         foreign_streams = [stream for stream in list(self._found.values()) if stream.foreign]
         if len(foreign_streams) >= MOST_FOREIGN:
             for stream in foreign_streams:
@@ -63,7 +60,7 @@ class StreamTable:
             found = self._found.get(chosen.handle)
             if found is not None:
                 return found
-            stream = self._open(self._device.driver.on(chosen.handle, chosen.owner), foreign=True)
+            stream = self._open(self._default.driver.on(chosen.handle, chosen.owner), foreign=True)
             self._found[chosen.handle] = stream
         return stream
 
@@ -74,15 +71,14 @@ class StreamTable:
             before = self._found.get(handle)
             if before is not None:  # a foreign stream was destroyed, and its handle used again
                 self.leave(before)
-            stream = self._open(self._device.driver.on(handle, owner), foreign=False)
+            stream = self._open(self._default.driver.on(handle, owner), foreign=False)
             self._found[handle] = stream
         return stream
 
     def _open(self, driver: Driver, foreign: bool) -> StreamState:
-        device = self._device
-        timeline = Timeline(driver, device.timeline)
-        pool, arenas = Pool(device.heap, timeline), Arenas(device.heap, driver)
-        return StreamState(device, driver, timeline, pool, arenas, foreign)
+        heap, timeline = self._default.heap, Timeline(driver, self._default.timeline)
+        pool, arenas = Pool(heap, timeline), Arenas(heap, driver)
+        return StreamState(driver, heap, timeline, pool, arenas, foreign)
 
     def leave(self, stream: StreamState) -> None:
         """Leave a stream that is not used again. Takes no lock, since a garbage collection may call
@@ -98,7 +94,7 @@ class StreamTable:
             return
         try:
             for stream in list(self._left):
-                executables = self._device.heap.executables
+                executables = self._default.heap.executables
                 if stream.timeline.idle and all(e.leave(stream) for e in executables):
                     stream.pool.close()
                     self._left.pop(stream, None)

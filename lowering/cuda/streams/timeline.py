@@ -52,7 +52,7 @@ class Timeline:
         self.driver = driver
         self.default_timeline = default or self
         self.watcher: Watcher = default.watcher if default else Watcher(driver)
-        self.stopping: StopFlag = default.stopping if default else StopFlag(driver)
+        self.stopping: StopFlag[Timeline] = default.stopping if default else StopFlag(driver)
         self.in_flight: deque[InFlightLaunch] = deque()
         self._lock = self.stopping.lock
         self._launched = 0

@@ -204,7 +204,7 @@ def test_scratch_of_all_streams_in_one_place_is_found(monkeypatch):
     opened = StreamTable._open
 
     def sharing(self, driver, foreign):
-        return replace(opened(self, driver, foreign), arenas=self._device.default_stream.arenas)
+        return replace(opened(self, driver, foreign), arenas=self._default.arenas)
 
     monkeypatch.setattr(StreamTable, "_open", sharing)
     assert unordered(run_at_random(0)) is not None

@@ -1,0 +1,63 @@
+"""Channels: the kernel parameters through which launches report, and the memory behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lowering.codegen import Unit
+from lowering.codegen.parameters import (
+    Channel,
+    FailureWord,
+    PrintRing,
+    PrintSite,
+    StepCount,
+    StopFlag,
+)
+from lowering.cuda.effects.effects import Effects
+from lowering.cuda.effects.mailbox import Mailbox
+from lowering.cuda.effects.print_ring import Site
+from lowering.cuda.streams.timeline import Timeline
+from lowering.plan.owners import SlotTable
+from lowering.plan.plan import Plan
+
+
+def connect(
+    plan: Plan, unit: Unit, timeline: Timeline, slots: SlotTable
+) -> tuple[Effects | None, Mapping[Channel, int]]:
+    """The effects of a Plan, None if it has none, and the kernel parameters of its channels.
+
+    The memory belongs to `slots`.
+
+    Raises:
+        MemoryError: there is not enough host memory that can be pinned.
+    """
+    wanted = dict.fromkeys(
+        p for code in unit.kernels.values() for p in code.parameters if isinstance(p, Channel)
+    )
+    effects: Effects | None = None
+    mailbox: Mailbox | None = None
+    sites: dict[PrintSite, Site] = {}
+    if any(not isinstance(channel, StopFlag) for channel in wanted):
+        mailbox = Mailbox(timeline.driver, len(plan.monitors))
+        slots.retain(mailbox.memory)
+        for channel in wanted:
+            if isinstance(channel, PrintSite):
+                format_ = plan.prints[channel.site]
+                sites[channel] = timeline.prints.add_site(format_, channel.record)
+        effects = Effects(plan, mailbox, tuple(sites.values()))
+    values: dict[Channel, int] = {}
+    for channel in wanted:
+        match channel:
+            case StopFlag():
+                slots.retain(timeline.stop_flag)
+                values[channel] = timeline.stop_flag.pointer
+            case PrintRing():
+                slots.retain(timeline.prints.memory)
+                values[channel] = timeline.prints.memory.pointer
+            case PrintSite():
+                values[channel] = sites[channel].number
+            case FailureWord() if mailbox is not None:
+                values[channel] = mailbox.failure_address
+            case StepCount(monitor=monitor) if mailbox is not None:
+                values[channel] = mailbox.count_address(monitor)
+    return effects, values
