@@ -25,7 +25,7 @@ from lowering.planning.stage import Block, BranchStage, KernelStage, LoopStage, 
 from lowering.scheduling.schedule import schedule
 from lowering.target import Target
 from tracegraph.ir.program import Program, Value
-from tracegraph.ir.scalar import Apply
+from tracegraph.ir.scalar_values import Apply
 from tracegraph.staging.scratch import Scratch
 
 

@@ -32,7 +32,7 @@ from lowering.planning.stage import (
     stage_writes,
     walk,
 )
-from tracegraph.ir.scalar import Load
+from tracegraph.ir.scalar_values import Load
 from tracegraph.ir.types import ArrayType
 
 TRIES = 8

@@ -24,7 +24,8 @@ from lowering.planning.stage import (
     stage_reads,
     stage_writes,
 )
-from tracegraph.ir.scalar import Expr, Load
+from tracegraph.ir.scalar import Expr
+from tracegraph.ir.scalar_values import Load
 
 
 def place_carries(body: Block, carries: Mapping[Buffer, Buffer]) -> None:

@@ -16,9 +16,6 @@ from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.kernel import Store
 from tracegraph.ir.op import Combiner, Elementwise
 from tracegraph.ir.scalar import (
-    Apply,
-    AsIndex,
-    AsValue,
     Axis,
     Both,
     Clamp,
@@ -26,12 +23,12 @@ from tracegraph.ir.scalar import (
     Const,
     Expr,
     FloorDiv,
-    Load,
     Mod,
     Select,
     Sum,
     bounds,
 )
+from tracegraph.ir.scalar_values import Apply, AsIndex, AsValue, Load
 
 INT_LIMIT = 2**31
 WIDE = "tg_i64"

@@ -12,7 +12,8 @@ from math import prod
 
 from lowering.plan.kernel import Signal, Store
 from lowering.plan.strides import offset_in
-from tracegraph.ir.scalar import Axis, Expr, Load, floor_divide, modulo
+from tracegraph.ir.scalar import Axis, Expr, floor_divide, modulo
+from tracegraph.ir.scalar_values import Load
 from tracegraph.ir.subexpressions import Substitution, subexpressions
 from tracegraph.ir.types import row_major_strides
 

@@ -52,7 +52,7 @@ from lowering.plan.kernel import (
 )
 from lowering.plan.nest_analysis import loads, nest_accumulators
 from lowering.plan.rounding import ceil_div, power_of_two
-from tracegraph.ir.scalar import Load
+from tracegraph.ir.scalar_values import Load
 
 MAX_THREADS = 256
 """Threads of a block: eight such blocks fill a multiprocessor, so the tail of a grid is short."""

@@ -8,7 +8,8 @@ from lowering.hardware import SECTOR_BYTES, VECTOR_BYTES
 from lowering.plan.kernel import RowNest, Store
 from lowering.plan.nest_analysis import loads, nest_accumulators
 from lowering.plan.strides import offset_in
-from tracegraph.ir.scalar import Load, affine
+from tracegraph.ir.scalar import affine
+from tracegraph.ir.scalar_values import Load
 
 LEAST_RUN = 16
 """Elements along an axis from which tiles turn in shared memory, in a map of its own."""

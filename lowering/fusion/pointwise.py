@@ -22,7 +22,8 @@ from lowering.plan.nest_analysis import (
 from lowering.plan.nest_rewriting import map_nest, map_stores
 from lowering.planning.stage import space_index
 from tracegraph.ir.record import replace
-from tracegraph.ir.scalar import Accumulated, Expr
+from tracegraph.ir.scalar import Expr
+from tracegraph.ir.scalar_values import Accumulated
 from tracegraph.ir.subexpressions import subexpressions, substitution
 
 MAX_EXPRESSIONS = 600

@@ -25,7 +25,8 @@ from lowering.plan.nest_analysis import (
 from lowering.plan.nest_rewriting import map_nest
 from lowering.planning.stage import space_index
 from lowering.target import FusionPolicy
-from tracegraph.ir.scalar import Accumulated, Axis, Expr, Load
+from tracegraph.ir.scalar import Axis, Expr
+from tracegraph.ir.scalar_values import Accumulated, Load
 from tracegraph.ir.subexpressions import subexpressions, substitution
 
 MANY_ROWS = 512

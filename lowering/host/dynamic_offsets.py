@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from lowering.host.arena import Array
-from tracegraph.ir.scalar import AsIndex, Clamp, Const, Expr, FloorDiv, Mod, Sum
+from tracegraph.ir.scalar import Clamp, Const, Expr, FloorDiv, Mod, Sum
+from tracegraph.ir.scalar_values import AsIndex
 
 Offset = Callable[[Sequence[Array]], int]
 

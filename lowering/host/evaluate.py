@@ -34,23 +34,8 @@ from lowering.host.load_forms import LoadForm, load_form
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import Store
 from tracegraph.ir.op import Elementwise
-from tracegraph.ir.scalar import (
-    Accumulated,
-    Apply,
-    AsIndex,
-    AsValue,
-    Axis,
-    Both,
-    Clamp,
-    Compare,
-    Const,
-    Expr,
-    FloorDiv,
-    Load,
-    Mod,
-    Select,
-    Sum,
-)
+from tracegraph.ir.scalar import Axis, Both, Clamp, Compare, Const, Expr, FloorDiv, Mod, Select, Sum
+from tracegraph.ir.scalar_values import Accumulated, Apply, AsIndex, AsValue, Load
 
 FOLD_LIMIT = 1 << 17
 """Constant folding keeps arrays of up to this many elements: 1 MiB of positions. Larger ones are

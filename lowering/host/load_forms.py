@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from lowering.host.access_maps import AccessMap, AxesOf, access_map
 from lowering.host.dynamic_offsets import offset_function
-from tracegraph.ir.scalar import FALSE, TRUE, Expr, Load, const, select
+from tracegraph.ir.scalar import FALSE, TRUE, Expr, const, select
+from tracegraph.ir.scalar_values import Load
 
 
 @dataclass(frozen=True, slots=True)

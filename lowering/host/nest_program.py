@@ -13,7 +13,7 @@ from lowering.host.instructions import Instruction, NumpyValue, ReversedTemporar
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import Nest, Predicate, ReduceNest, RowNest, Store
 from lowering.plan.nest_analysis import nest_loads, nest_stores
-from tracegraph.ir.scalar import Load
+from tracegraph.ir.scalar_values import Load
 
 
 @dataclass(frozen=True, slots=True)

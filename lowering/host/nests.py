@@ -38,7 +38,8 @@ from lowering.plan.kernel import (
 from lowering.plan.nest_analysis import nest_expressions
 from lowering.plan.nest_rewriting import map_nest
 from lowering.plan.plan import Plan
-from tracegraph.ir.scalar import FALSE, TRUE, Axis, Expr, Load
+from tracegraph.ir.scalar import FALSE, TRUE, Axis, Expr
+from tracegraph.ir.scalar_values import Load
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from lowering.plan.kernel import Kernel, MapNest, Store
 from lowering.plan.nodes import Graph, KernelNode, MemcpyNode, Node, walk
 from lowering.plan.plan import Plan
 from lowering.planning.stage import space_index
-from tracegraph.ir.scalar import Load
+from tracegraph.ir.scalar_values import Load
 
 
 def bound_in_bodies(plan: Plan) -> tuple[Buffer, ...]:

@@ -30,10 +30,6 @@ from lowering.plan.nest_analysis import nest_roots, nest_signals, nest_stores
 from tracegraph.dtypes import SHORT_NAMES
 from tracegraph.ir.scalar import (
     INDEX,
-    Accumulated,
-    Apply,
-    AsIndex,
-    AsValue,
     Axis,
     Both,
     Clamp,
@@ -41,11 +37,11 @@ from tracegraph.ir.scalar import (
     Const,
     Expr,
     FloorDiv,
-    Load,
     Mod,
     Select,
     Sum,
 )
+from tracegraph.ir.scalar_values import Accumulated, Apply, AsIndex, AsValue, Load
 from tracegraph.ir.subexpressions import subexpressions
 
 Names = Mapping[Expr, str]

@@ -21,7 +21,8 @@ from lowering.plan.kernel import (
     Store,
 )
 from tracegraph.ir.record import record, replace
-from tracegraph.ir.scalar import Accumulated, Expr, Load
+from tracegraph.ir.scalar import Expr
+from tracegraph.ir.scalar_values import Accumulated, Load
 from tracegraph.ir.subexpressions import subexpressions
 
 _N = TypeVar("_N", bound=Nest)

@@ -20,7 +20,8 @@ from lowering.plan.kernel import (
 )
 from lowering.plan.nest_analysis import NestAnalysis, analyze, rename_analysis
 from tracegraph.ir.record import replace
-from tracegraph.ir.scalar import Expr, Load
+from tracegraph.ir.scalar import Expr
+from tracegraph.ir.scalar_values import Load
 from tracegraph.ir.subexpressions import substitution
 
 _NO_NAMES: Mapping[Buffer, Buffer] = MappingProxyType({})

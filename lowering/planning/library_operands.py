@@ -11,7 +11,8 @@ from lowering.planning.stage import space_index
 from tracegraph.ir import scalar
 from tracegraph.ir.program import Atom
 from tracegraph.ir.record import replace
-from tracegraph.ir.scalar import Expr, Load
+from tracegraph.ir.scalar import Expr
+from tracegraph.ir.scalar_values import Load
 from tracegraph.ir.types import row_major_strides
 
 _T = TypeVar("_T")

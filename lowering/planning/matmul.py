@@ -17,10 +17,11 @@ from lowering.planning.library_operands import operand
 from lowering.planning.region_builder import RegionBuilder
 from lowering.planning.stage import NodeStage, space_index
 from tracegraph.dtypes import bfloat16
-from tracegraph.ir import op, scalar
+from tracegraph.ir import op
 from tracegraph.ir.combiners import ADD, LOGICAL_OR
 from tracegraph.ir.program import Atom, Eqn
-from tracegraph.ir.scalar import Accumulated, Expr
+from tracegraph.ir.scalar import Expr
+from tracegraph.ir.scalar_values import Accumulated, apply
 
 LIBRARY_DTYPES = frozenset(
     {bfloat16, *map(np.dtype, (np.float16, np.float32, np.float64, np.complex64, np.complex128))}
@@ -109,11 +110,11 @@ def _reduction(builder: RegionBuilder, left: Atom, right: Atom, target: Buffer, 
     wide = np.dtype(np.float32) if is_half(target.type.dtype) else target.type.dtype
     boolean = wide.kind == "b"
     factors = (_cast(x, wide), _cast(y, wide))
-    product = scalar.apply(op.get("logical_and" if boolean else "multiply"), factors, wide, {})
+    product = apply(op.get("logical_and" if boolean else "multiply"), factors, wide, {})
     accumulator = Accumulator(LOGICAL_OR if boolean else ADD, product)
     value = _cast(Accumulated.make(0, wide), target.type.dtype)
     builder.emit_reduction(space, k, accumulator, value, target)
 
 
 def _cast(x: Expr, dtype: np.dtype[Any]) -> Expr:
-    return x if x.dtype == dtype else scalar.apply(op.get("cast"), (x,), dtype, {"dtype": dtype})
+    return x if x.dtype == dtype else apply(op.get("cast"), (x,), dtype, {"dtype": dtype})

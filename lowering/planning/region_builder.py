@@ -24,7 +24,7 @@ from lowering.plan.nest_analysis import loads
 from lowering.planning import materialize as group
 from lowering.planning.context import Context
 from lowering.planning.stage import Block, KernelStage, Stage, space_index, stage_reads
-from tracegraph.ir import scalar
+from tracegraph.ir import scalar, scalar_values
 from tracegraph.ir.op import (
     Combiner,
     Control,
@@ -38,7 +38,8 @@ from tracegraph.ir.op import (
 )
 from tracegraph.ir.program import Atom, Eqn, Literal, Region, Value
 from tracegraph.ir.record import record
-from tracegraph.ir.scalar import Accumulated, Expr, Load
+from tracegraph.ir.scalar import Expr
+from tracegraph.ir.scalar_values import Accumulated, Load
 from tracegraph.ir.types import ArrayType
 from tracegraph.user_source import Source
 
@@ -180,7 +181,7 @@ class RegionBuilder:
                 args = tuple(
                     [self.element(a, _aligned(a.type.shape, index), guard) for a in eqn.operands]
                 )
-                return scalar.apply(eqn.op, args, out.dtype, eqn.attrs)
+                return scalar_values.apply(eqn.op, args, out.dtype, eqn.attrs)
             case Indexed(element=element):
                 return element(index, self._operands(eqn, guard), out, **eqn.attrs)
         raise AssertionError(f"{eqn.op.name} is never inlined")

@@ -30,7 +30,7 @@ from lowering.plan.nest_rewriting import rename_in_nest
 from lowering.plan.nodes import Graph, KernelNode, Node
 from lowering.planning.stage import space_index
 from lowering.scheduling.predication import with_nests
-from tracegraph.ir.scalar import Load
+from tracegraph.ir.scalar_values import Load
 
 
 @dataclass(frozen=True)

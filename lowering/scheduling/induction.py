@@ -17,7 +17,8 @@ from lowering.plan.nest_analysis import nest_reads, nest_stores
 from lowering.plan.nest_rewriting import map_nest
 from lowering.plan.nodes import Graph, KernelNode, Node
 from lowering.scheduling.predication import with_nests
-from tracegraph.ir.scalar import Apply, Const, Load, const
+from tracegraph.ir.scalar import Const, const
+from tracegraph.ir.scalar_values import Apply, Load
 
 
 def counted(body: Graph, condition: int) -> frozenset[Node]:

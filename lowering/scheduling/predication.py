@@ -27,7 +27,8 @@ from lowering.plan.nest_analysis import extend_analysis, nest_signals, nest_stor
 from lowering.plan.nodes import Graph, KernelNode, Node
 from tracegraph.ir.op import get
 from tracegraph.ir.record import record, replace
-from tracegraph.ir.scalar import Expr, apply, const
+from tracegraph.ir.scalar import Expr, const
+from tracegraph.ir.scalar_values import apply
 
 BOOL = np.dtype(np.bool_)
 

@@ -15,7 +15,8 @@ from lowering.plan.nodes import Graph, KernelNode
 from lowering.plan.plan import Plan
 from tracegraph.ir.combiners import ADD, MAXIMUM
 from tracegraph.ir.op import get
-from tracegraph.ir.scalar import Accumulated, Axis, Expr, Load, apply, const
+from tracegraph.ir.scalar import Axis, Expr, const
+from tracegraph.ir.scalar_values import Accumulated, Load, apply
 from tracegraph.ir.types import ArrayType
 
 

@@ -19,7 +19,8 @@ from lowering.plan.kernel import (
 )
 from tracegraph.ir.combiners import ADD, LOGICAL_AND, LOGICAL_OR, MAXIMUM, MINIMUM, MULTIPLY
 from tracegraph.ir.op import Combiner
-from tracegraph.ir.scalar import Accumulated, Expr, as_index, both, const
+from tracegraph.ir.scalar import Expr, both, const
+from tracegraph.ir.scalar_values import Accumulated, as_index
 
 TOLERANCE = {"float16": 1e-3, "float32": 1e-6, "float64": 1e-14, "complex128": 1e-14}
 

@@ -14,7 +14,8 @@ from lowering.plan.kernel import Kernel, Nest, Store
 from lowering.plan.nodes import Graph, KernelNode
 from lowering.plan.plan import Plan
 from tracegraph.ir.op import get
-from tracegraph.ir.scalar import Axis, Expr, Load, apply
+from tracegraph.ir.scalar import Axis, Expr
+from tracegraph.ir.scalar_values import Load, apply
 from tracegraph.ir.types import ArrayType
 
 _numbers = itertools.count()

@@ -8,18 +8,8 @@ from kernels import axes, buffer, call, load, node, store
 
 from lowering.plan.kernel import MapNest, SetCondition
 from tracegraph.dtypes import SHORT_NAMES
-from tracegraph.ir.scalar import (
-    BOOL,
-    as_index,
-    as_value,
-    both,
-    clamp,
-    compare,
-    const,
-    floor_divide,
-    modulo,
-    select,
-)
+from tracegraph.ir.scalar import BOOL, both, clamp, compare, const, floor_divide, modulo, select
+from tracegraph.ir.scalar_values import as_index, as_value
 
 
 @case

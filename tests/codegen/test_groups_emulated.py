@@ -20,7 +20,7 @@ from lowering.codegen import geometry_records as records
 from lowering.cuda.compile import cubin
 from lowering.plan.kernel import Accumulator, Pass, ReduceNest, RowNest, ScanNest
 from tracegraph.ir.combiners import ADD, MAXIMUM
-from tracegraph.ir.scalar import Accumulated
+from tracegraph.ir.scalar_values import Accumulated
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs g++")
 

@@ -30,7 +30,8 @@ from lowering.plan.kernel import (
 from lowering.plan.nodes import KernelNode
 from lowering.planning.stage import space_index
 from tracegraph.ir.combiners import ADD
-from tracegraph.ir.scalar import AsIndex, Load, const
+from tracegraph.ir.scalar import const
+from tracegraph.ir.scalar_values import AsIndex, Load
 from tracegraph.ir.types import ArrayType
 
 

@@ -35,7 +35,8 @@ from lowering.plan.kernel import (
 )
 from lowering.plan.nodes import KernelNode
 from tracegraph.ir.combiners import ADD
-from tracegraph.ir.scalar import Accumulated, const
+from tracegraph.ir.scalar import const
+from tracegraph.ir.scalar_values import Accumulated
 from tracegraph.testing import assert_traced_equals_eager, programs
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs g++")

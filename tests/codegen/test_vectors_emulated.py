@@ -16,7 +16,8 @@ from lowering.codegen import Unit, geometry, unit_source
 from lowering.codegen import geometry_records as records
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import MapNest
-from tracegraph.ir.scalar import as_value, compare, floor_divide, modulo
+from tracegraph.ir.scalar import compare, floor_divide, modulo
+from tracegraph.ir.scalar_values import as_value
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs g++")
 

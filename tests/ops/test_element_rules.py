@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 import tracegraph.ops  # noqa: F401  registers every op
 from tracegraph.ir import op as registry
-from tracegraph.ir import scalar
+from tracegraph.ir import scalar, scalar_values
 from tracegraph.ir.op import Indexed, Op, Sample, Scatter
-from tracegraph.ir.scalar import Axis, Expr, Load, affine
+from tracegraph.ir.scalar import Axis, Expr, affine
+from tracegraph.ir.scalar_values import Load
 from tracegraph.ir.subexpressions import subexpressions
 from tracegraph.ir.types import ArrayType, type_of
 
@@ -66,9 +67,9 @@ def _one(expr: Expr, point: tuple[int, ...], values: dict[Expr, Any]) -> Any:
             return values[left] and values[right]
         case scalar.Select(predicate=predicate, chosen=chosen, other=other):
             return values[chosen] if values[predicate] else values[other]
-        case scalar.AsValue(operand=operand, dtype=dtype):
+        case scalar_values.AsValue(operand=operand, dtype=dtype):
             return np.array(values[operand]).astype(dtype)[()]
-        case scalar.AsIndex(operand=operand):
+        case scalar_values.AsIndex(operand=operand):
             return int(values[operand])
         case Load(buffer=buffer, indices=indices, guard=guard):
             return _load(buffer.data, tuple(values[i] for i in indices), guard, values)

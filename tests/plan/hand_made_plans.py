@@ -27,7 +27,8 @@ from lowering.plan.nodes import (
 )
 from lowering.plan.plan import Plan
 from tracegraph.ir.effects import Failure, PrintFormat
-from tracegraph.ir.scalar import AsIndex, Axis, Compare, Load, const
+from tracegraph.ir.scalar import Axis, Compare, const
+from tracegraph.ir.scalar_values import AsIndex, Load
 from tracegraph.ir.types import ArrayType
 from tracegraph.progress import Monitor
 from tracegraph.user_source import Source

@@ -16,7 +16,8 @@ from lowering.plan.kernel import Kernel
 from lowering.plan.nodes import Graph, KernelNode
 from lowering.plan.plan import Plan
 from tracegraph.ir.op import get
-from tracegraph.ir.scalar import Axis, apply
+from tracegraph.ir.scalar import Axis
+from tracegraph.ir.scalar_values import apply
 from tracegraph.ir.types import ArrayType
 
 F64 = np.dtype(np.float64)

@@ -11,7 +11,8 @@ import numpy as np
 
 from tracegraph.dtypes import bfloat16
 from tracegraph.ir.op import Indexed, Op, Operand, Sample, register
-from tracegraph.ir.scalar import Expr, as_value, both, select
+from tracegraph.ir.scalar import Expr, both, select
+from tracegraph.ir.scalar_values import as_value
 from tracegraph.ir.types import ArrayType
 from tracegraph.ops.checks import check_axes, check_count, check_same_dtype
 from tracegraph.ops.sampling import ramp

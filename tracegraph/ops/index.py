@@ -10,7 +10,8 @@ import numpy as np
 
 from tracegraph.dtypes import bfloat16
 from tracegraph.ir.op import Indexed, Op, Operand, Sample, register
-from tracegraph.ir.scalar import Expr, as_index, clamp, select
+from tracegraph.ir.scalar import Expr, clamp, select
+from tracegraph.ir.scalar_values import as_index
 from tracegraph.ir.types import ArrayType
 from tracegraph.ops.checks import check_axes, check_count, check_indices
 from tracegraph.ops.sampling import ramp

@@ -16,7 +16,8 @@ from lowering.codegen.preamble import c_type
 from lowering.codegen.source_writer import SourceWriter
 from lowering.hardware import VECTOR_BYTES, WORD_BYTES
 from lowering.plan.buffer import Buffer
-from tracegraph.ir.scalar import Axis, Load
+from tracegraph.ir.scalar import Axis
+from tracegraph.ir.scalar_values import Load
 
 
 @dataclass(frozen=True, slots=True)

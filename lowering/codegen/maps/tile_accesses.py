@@ -23,7 +23,8 @@ from lowering.hardware import WORD_BYTES
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import Store
 from lowering.plan.rounding import ceil_div
-from tracegraph.ir.scalar import Load, affine
+from tracegraph.ir.scalar import affine
+from tracegraph.ir.scalar_values import Load
 
 WORDS_IN_FLIGHT = 16
 """Words that a thread loads before it stages the first, or stores in one iteration: a register for

@@ -31,7 +31,7 @@ from lowering.codegen.preamble import c_type
 from lowering.codegen.signals import write_results
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.kernel import MapNest, Store
-from tracegraph.ir.scalar import Load
+from tracegraph.ir.scalar_values import Load
 
 
 def write_tiles(writer: SourceWriter, nest: MapNest, geometry: TileGeometry) -> None:

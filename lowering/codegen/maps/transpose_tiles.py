@@ -17,7 +17,8 @@ from lowering.plan.kernel import MapNest, Store
 from lowering.plan.nest_analysis import loads
 from lowering.plan.rounding import ceil_div
 from lowering.plan.strides import offset_in
-from tracegraph.ir.scalar import Axis, Load, affine
+from tracegraph.ir.scalar import Axis, affine
+from tracegraph.ir.scalar_values import Load
 
 MIN_POINTS = 1 << 16
 """Points of a map from which tiles pay: 2**16 transposed reach 64 to 80 % of a copy (H200)."""

@@ -17,7 +17,8 @@ from lowering.codegen.preamble import c_type
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import Store
-from tracegraph.ir.scalar import Axis, Const, Expr, FloorDiv, Load, Mod, Sum
+from tracegraph.ir.scalar import Axis, Const, Expr, FloorDiv, Mod, Sum
+from tracegraph.ir.scalar_values import Load
 from tracegraph.ir.subexpressions import subexpressions
 
 

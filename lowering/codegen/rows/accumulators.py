@@ -15,7 +15,8 @@ from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.kernel import Accumulator
 from tracegraph.ir.combiners import ADD, MULTIPLY
 from tracegraph.ir.op import Combiner
-from tracegraph.ir.scalar import INDEX, Accumulated, Apply, Expr, const
+from tracegraph.ir.scalar import INDEX, Expr, const
+from tracegraph.ir.scalar_values import Accumulated, Apply
 
 NO_POSITION = np.iinfo(np.int64).max
 """The position of the identity: later than any element, so that ties go to the element."""

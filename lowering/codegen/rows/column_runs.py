@@ -22,7 +22,8 @@ from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import Pass, RowNest
 from lowering.plan.nest_analysis import loads
 from lowering.plan.nest_rewriting import map_nest
-from tracegraph.ir.scalar import Accumulated, Axis, Expr, Load, Sum
+from tracegraph.ir.scalar import Axis, Expr, Sum
+from tracegraph.ir.scalar_values import Accumulated, Load
 
 MIN_THREADS = WARP
 """Threads that load neighbouring columns: a warp has whole rows of sectors."""

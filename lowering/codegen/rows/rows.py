@@ -42,7 +42,8 @@ from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import RowNest
 from lowering.plan.nest_analysis import nest_accumulators
 from lowering.plan.rounding import share_of
-from tracegraph.ir.scalar import Apply, Axis, Expr, Load
+from tracegraph.ir.scalar import Axis, Expr
+from tracegraph.ir.scalar_values import Apply, Load
 from tracegraph.ir.subexpressions import subexpressions
 
 KEPT_BYTES = 256

@@ -27,7 +27,8 @@ from lowering.codegen.rows.flat_passes import FlatPass
 from lowering.codegen.source_writer import SourceWriter
 from lowering.hardware import WARP
 from lowering.plan.buffer import Buffer
-from tracegraph.ir.scalar import Axis, Expr, Load
+from tracegraph.ir.scalar import Axis, Expr
+from tracegraph.ir.scalar_values import Load
 
 
 @dataclass(frozen=True, slots=True)

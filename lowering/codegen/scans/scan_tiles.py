@@ -19,7 +19,8 @@ from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import Store
 from lowering.plan.nest_analysis import loads
 from tracegraph.ir.op import Combiner
-from tracegraph.ir.scalar import Axis, Expr, Load, const
+from tracegraph.ir.scalar import Axis, Expr, const
+from tracegraph.ir.scalar_values import Load
 
 MIN_ITEMS, MAX_ITEMS = 4, 16
 """Items of a thread: a sector of them, within what registers hold and what amortises a barrier."""

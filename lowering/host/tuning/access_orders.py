@@ -10,7 +10,7 @@ from lowering.host.tuning.caches import FIRST
 from lowering.host.tuning.memory_orders import memory_order
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import Store
-from tracegraph.ir.scalar import Apply, Load
+from tracegraph.ir.scalar_values import Apply, Load
 from tracegraph.ir.subexpressions import subexpressions
 from tracegraph.ops import convert
 

@@ -18,7 +18,8 @@ from lowering.host.arena import Array
 from lowering.host.evaluate import Evaluator, Form
 from lowering.host.instructions import NumpyValue, Static, static
 from tracegraph.ir.op import Op
-from tracegraph.ir.scalar import Apply, Expr
+from tracegraph.ir.scalar import Expr
+from tracegraph.ir.scalar_values import Apply
 from tracegraph.ops.convert import clip
 
 LEAST_ELEMENTS = 4096

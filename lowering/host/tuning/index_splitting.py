@@ -31,7 +31,8 @@ from lowering.plan.nest_analysis import (
     nest_writes,
 )
 from lowering.plan.nest_rewriting import map_nest
-from tracegraph.ir.scalar import Apply, Axis, Expr, FloorDiv, Load, Mod, Select
+from tracegraph.ir.scalar import Axis, Expr, FloorDiv, Mod, Select
+from tracegraph.ir.scalar_values import Apply, Load
 from tracegraph.ir.subexpressions import subexpressions
 from tracegraph.ir.types import row_major_strides
 

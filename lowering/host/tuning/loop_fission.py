@@ -12,7 +12,8 @@ from dataclasses import replace
 from lowering.host.hazards import Overlaps
 from lowering.host.nest_program import NestGroup
 from lowering.plan.kernel import MapNest, Nest, Store
-from tracegraph.ir.scalar import Apply, Expr, Load
+from tracegraph.ir.scalar import Expr
+from tracegraph.ir.scalar_values import Apply, Load
 from tracegraph.ir.subexpressions import subexpressions
 
 

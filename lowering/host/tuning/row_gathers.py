@@ -24,7 +24,8 @@ from lowering.host.load_forms import guarded_position
 from lowering.host.numpy_calls import mesh_index
 from lowering.host.tuning.memory_orders import memory_order
 from lowering.plan.buffer import Buffer
-from tracegraph.ir.scalar import Expr, Load, bounds, const, floor_divide, modulo
+from tracegraph.ir.scalar import Expr, bounds, const, floor_divide, modulo
+from tracegraph.ir.scalar_values import Load
 from tracegraph.ir.types import row_major_strides
 
 

@@ -12,7 +12,8 @@ from lowering.host.nest_program import NestGroup
 from lowering.host.tuning.loop_interchange import may_interchange
 from lowering.plan.kernel import Nest
 from lowering.plan.nest_analysis import nest_expressions
-from tracegraph.ir.scalar import Apply, Expr
+from tracegraph.ir.scalar import Expr
+from tracegraph.ir.scalar_values import Apply
 
 
 def share_evaluations(groups: list[NestGroup], overlaps: Overlaps) -> list[NestGroup]:

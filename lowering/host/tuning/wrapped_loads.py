@@ -19,7 +19,8 @@ from lowering.host.python_source import Source
 from lowering.host.tuning.index_breakpoints import breakpoints
 from lowering.host.tuning.memory_orders import memory_order
 from lowering.host.tuning.temporary_layouts import OperandLayout
-from tracegraph.ir.scalar import TRUE, Axis, Expr, FloorDiv, Load, Mod
+from tracegraph.ir.scalar import TRUE, Axis, Expr, FloorDiv, Mod
+from tracegraph.ir.scalar_values import Load
 from tracegraph.ir.subexpressions import subexpressions, substitution
 from tracegraph.ir.types import row_major_strides
 

@@ -22,15 +22,8 @@ from lowering.plan.kernel import (
 from lowering.plan.matrix_product import MatrixOperand, MatrixProduct
 from lowering.plan.nodes import LibraryNode, MemcpyNode
 from tracegraph.ir.combiners import ADD, MAXIMUM, MULTIPLY
-from tracegraph.ir.scalar import (
-    Accumulated,
-    Load,
-    as_index,
-    as_value,
-    clamp,
-    const,
-    select,
-)
+from tracegraph.ir.scalar import clamp, const, select
+from tracegraph.ir.scalar_values import Accumulated, Load, as_index, as_value
 
 
 def mapped(x, value, *shape, guard=None, dtype=F64):

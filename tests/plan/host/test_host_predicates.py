@@ -11,7 +11,8 @@ from lowering.host.python_source import DEEPEST, Source
 from lowering.plan.kernel import Kernel, MapNest, Predicate, Store
 from lowering.plan.nodes import KernelNode
 from lowering.scheduling import overrides as choices
-from tracegraph.ir.scalar import Load, const, select
+from tracegraph.ir.scalar import const, select
+from tracegraph.ir.scalar_values import Load
 
 BOOL, I64 = np.dtype(np.bool_), np.dtype(np.int64)
 X, OUT = buffer("input", 0, 8), buffer("output", 0, 8)

@@ -15,7 +15,8 @@ from lowering.host.executable import HostExecutable
 from lowering.host.python_source import LONG, Source
 from lowering.host.tuning.blocking import BLOCK_BYTES
 from lowering.plan.kernel import MapNest, Store
-from tracegraph.ir.scalar import Load, as_index, const, select
+from tracegraph.ir.scalar import const, select
+from tracegraph.ir.scalar_values import Load, as_index
 
 
 @pytest.fixture

@@ -16,7 +16,8 @@ from lowering.host.tuning.index_wrapping import (
     wrapping_of,
 )
 from lowering.plan.buffer import Buffer
-from tracegraph.ir.scalar import Axis, Load, both, clamp, select
+from tracegraph.ir.scalar import Axis, both, clamp, select
+from tracegraph.ir.scalar_values import Load
 from tracegraph.ir.types import ArrayType
 from tracegraph.ops.index import wrapped_index
 

@@ -31,18 +31,8 @@ from lowering.plan.plan import Plan
 from lowering.plan.text import plan_text
 from tracegraph.ir.combiners import ADD, MAXIMUM
 from tracegraph.ir.op import get
-from tracegraph.ir.scalar import (
-    Accumulated,
-    Axis,
-    Load,
-    apply,
-    as_index,
-    as_value,
-    both,
-    clamp,
-    const,
-    select,
-)
+from tracegraph.ir.scalar import Axis, both, clamp, const, select
+from tracegraph.ir.scalar_values import Accumulated, Load, apply, as_index, as_value
 from tracegraph.ir.types import ArrayType
 from tracegraph.user_source import Source
 

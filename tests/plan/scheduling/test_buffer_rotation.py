@@ -19,7 +19,8 @@ from lowering.plan.nodes import Graph, KernelNode, LibraryNode, WhileNode, walk
 from lowering.plan.plan import Plan
 from lowering.scheduling.overrides import Choices
 from tracegraph import ArrayType, cond, fori_loop, tree, while_loop
-from tracegraph.ir.scalar import Apply, Load, const
+from tracegraph.ir.scalar import const
+from tracegraph.ir.scalar_values import Apply, Load
 
 VECTOR = ArrayType("float64", (12,))
 LARGE = ArrayType("float32", (512, 512))

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tracegraph.ops  # noqa: F401  (registers them)
-from tracegraph.ir import scalar
+from tracegraph.ir import scalar, scalar_values
 from tracegraph.ir.op import get
 from tracegraph.ir.scalar import Axis, Expr
 from tracegraph.ir.subexpressions import substitution
@@ -118,9 +118,11 @@ def test_substitution_is_composition(outer: Pair, inner: Pair) -> None:
 
 
 def test_substitution_needs_no_deep_stack() -> None:
-    here, there = (scalar.as_value(axis, scalar.INDEX) for axis in AXES[:2])
+    here, there = (scalar_values.as_value(axis, scalar.INDEX) for axis in AXES[:2])
     for _ in range(5000):
-        here, there = (scalar.apply(get("negative"), (e,), scalar.INDEX, {}) for e in (here, there))
+        here, there = (
+            scalar_values.apply(get("negative"), (e,), scalar.INDEX, {}) for e in (here, there)
+        )
     assert substitution({AXES[0]: AXES[1]})(here) is there
 
 
@@ -142,7 +144,7 @@ FLAT = Axis.make(0, 24)
         (((FLAT + 5) % 24 + 7) % 24, (FLAT + 12) % 24),
         ((FLAT % 12 * 2 + 3) % 4, (FLAT * 2 + 3) % 4),
         (23 - (23 - FLAT), FLAT),
-        (scalar.as_index(scalar.as_value(FLAT, np.dtype(np.int8))), FLAT),
+        (scalar_values.as_index(scalar_values.as_value(FLAT, np.dtype(np.int8))), FLAT),
     ],
 )
 def test_equal_indices_are_one_expression(folded: Expr, want: Expr) -> None:
@@ -151,5 +153,5 @@ def test_equal_indices_are_one_expression(folded: Expr, want: Expr) -> None:
 
 def test_an_index_that_a_dtype_cannot_hold_is_not_folded() -> None:
     wide = Axis.make(0, 300)
-    wrapped = scalar.as_index(scalar.as_value(wide, np.dtype(np.uint8)))
+    wrapped = scalar_values.as_index(scalar_values.as_value(wide, np.dtype(np.uint8)))
     assert scalar.affine(wrapped) is None
