@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -32,5 +33,17 @@ def pytest_collection_finish() -> None:
     Tests collect garbage often. tests/plan took 386 s without this and 183 s with it. Workers of
     xdist collect their own items, and come here as well.
     """
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def frozen_survivors() -> Iterator[None]:
+    """They skip what survives the tests of earlier modules, too: caches, interned types.
+
+    Builds that fail at each call, with a collection after each, took 60 s behind 4,000 other tests
+    without this and 26 s with it.
+    """
+    yield
     gc.collect()
     gc.freeze()
