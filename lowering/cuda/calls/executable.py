@@ -106,9 +106,8 @@ class CudaExecutable:
         except ClosedError:
             if self.closed or self._calls.get(stream) is call:
                 raise
-        return self._launch(
-            arguments, donated
-        )  # the stream was left just before, and its graph is gone
+        # The stream was left just before, and its graph is gone.
+        return self._launch(arguments, donated)
 
     def _open(self, stream: StreamState) -> Call:
         """The call of a graph for a stream that has none."""

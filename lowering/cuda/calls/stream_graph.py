@@ -162,7 +162,7 @@ class StreamGraph:
                 arguments, self._aliases, self.inputs, stream, donated
             )
         timeline, replicas = stream.timeline, self.replicas
-        timeline.let_go()
+        timeline.release_held()
         addresses = [
             argument.pointer
             for argument in arguments
@@ -209,7 +209,7 @@ class StreamGraph:
             self._start_marked(cross_stream, pending, results, donated)
             return
         timeline = self._stream.timeline
-        timeline.make_room()  # lest others wait for it
+        timeline.make_room()  # before others have to wait for the exclusive uses
         with ExitStack() as held:
             for use in self._exclusive:
                 held.enter_context(use.hold(timeline))

@@ -121,7 +121,7 @@ class Heap:
         """Free what came back from streams that were left, and is not in use."""
         self.timeline.driver.release_tied()
         for timeline in self.timeline.stopping.all():
-            timeline.let_go()
+            timeline.release_held()
         for memory in self.unused:
             memory.clear()
         for _ in range(len(self.deferred)):

@@ -93,7 +93,7 @@ class Timeline:
         """Whether all loops have ended, and all events have passed that objects are held for."""
         with self._lock:
             self._complete(list(takewhile(InFlightLaunch.passed, self.in_flight)))
-            self._let_go()
+            self._release_held()
             return not self.in_flight and not self.held
 
     # Launching
@@ -168,16 +168,16 @@ class Timeline:
     def hold(self, event: Event, *owners: Any) -> None:
         """Keep objects until an event of this stream has passed."""
         with self._lock:
-            self._let_go()
+            self._release_held()
             self.held.append((event, owners))
 
-    def let_go(self) -> None:
+    def release_held(self) -> None:
         """Release what is held for events that have passed."""
         if self.held:
             with self._lock:
-                self._let_go()
+                self._release_held()
 
-    def _let_go(self) -> None:
+    def _release_held(self) -> None:
         while self.held and self.held[0][0]():
             self.held.popleft()
 
@@ -193,7 +193,7 @@ class Timeline:
         if not self.in_flight and not self._undrained:
             self.driver.activate()
             self.driver.synchronize()
-            self.let_go()
+            self.release_held()
             return
         undrained = self._take_undrained()
         try:
@@ -214,7 +214,7 @@ class Timeline:
             self._poll()
         else:
             self.driver.synchronize()
-        self.let_go()
+        self.release_held()
 
     def loops_in_flight(self) -> bool:
         """Whether loops run on any stream of the device."""
@@ -233,7 +233,7 @@ class Timeline:
             self.wait()
         self.driver.activate()
         self.driver.copy_to_host(target, pointer)
-        self.let_go()
+        self.release_held()
 
     def write(self, pointer: int, source: np.ndarray[Any, Any]) -> None:
         """Copy a host array, which may change as soon as this returns.

@@ -281,7 +281,7 @@ def test_a_launch_on_a_stream_outlives_its_executable(backend, device, driver, w
     forget(driver)
     assert slots() is not None
     driver.streams[-1].busy = False
-    driver_timeline(device).let_go()
+    driver_timeline(device).release_held()
     gc.collect()
     assert slots() is None
 
