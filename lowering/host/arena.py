@@ -1,4 +1,4 @@
-"""Memory of the host backend: aligned bytes, arrays inside them, and the placing of temporaries."""
+"""Memory of the host backend: aligned bytes, and a first-fit allocator for temporaries."""
 
 from __future__ import annotations
 
@@ -17,20 +17,21 @@ from lowering.plan.rounding import round_up
 Array = np.ndarray[Any, Any]
 
 STAGGER = ALIGNMENT // 2
-"""Bytes from a multiple of the alignment to every temporary. Where the target of a copy is up to 60
-bytes past its source, but for whole pages, processors may take ten times as long: a roll by a few
-elements, had temporaries the places that buffers have.
+"""Bytes from a multiple of the alignment to every temporary, against 4K aliasing. A copy whose
+target is 1 to 63 bytes past its source, modulo the page size, may take ten times as long: a roll by
+a few elements would be one, if temporaries were aligned like buffers.
 """
 
 POISON = 0xCB
-"""What unwritten memory is filled with in debug runs: no index, and no plausible float."""
+"""The byte that fills unwritten memory in debug runs: it makes no valid index and no likely
+float."""
 
 
 _PRIVATE = getattr(mmap, "MAP_PRIVATE", 0) | getattr(mmap, "MAP_ANONYMOUS", 0)
 _NOT_NEEDED = getattr(mmap, "MADV_FREE" if sys.platform == "darwin" else "MADV_DONTNEED", None)
 
 RETURNABLE = _NOT_NEEDED is not None
-"""Whether memory can be given to the system, and its addresses kept; not on Windows."""
+"""Whether pages can be returned to the system while their addresses stay; not on Windows."""
 
 
 def aligned_bytes(size: int) -> Array:
@@ -41,18 +42,20 @@ def aligned_bytes(size: int) -> Array:
 
 
 def returnable_bytes(size: int) -> tuple[Array, Callable[[], None]]:
-    """The same, and what gives the memory behind them to the system until they are used again."""
-    assert _NOT_NEEDED is not None, "whoever asks has looked"
+    """The same, and a function that returns their pages to the system until the next use."""
+    assert _NOT_NEEDED is not None, "RETURNABLE says so"
     if not size:
         return aligned_bytes(0), lambda: None
-    mapping = mmap.mmap(-1, size, _PRIVATE)  # at the begin of a page; shared ones keep their bytes
+    mapping = mmap.mmap(
+        -1, size, _PRIVATE
+    )  # page-aligned; private, as shared mappings keep their bytes
     return np.frombuffer(mapping, np.uint8), partial(mapping.madvise, _NOT_NEEDED)
 
 
 class Workspace:
-    """Places the temporaries of one nest, first fit, in bytes that all nests share.
+    """First-fit allocator of temporaries, in bytes that all nests share.
 
-    Nests run one after the other, so that the bytes needed are those of the largest nest.
+    Nests run one after the other, so `size` is that of the largest nest.
     """
 
     def __init__(self) -> None:

@@ -44,7 +44,7 @@ class Frame:
         self._loops += 1
 
     def leave_loop(self) -> None:
-        """The end of what `enter_loop` began."""
+        """End what `enter_loop` began."""
         self._loops -= 1
 
     def fixed(self, array: Array) -> str:

@@ -1,4 +1,4 @@
-"""Running: the calls of a Plan's function, one at a time, with what each does before and after."""
+"""Serialised calls of a plan's function, with the work before and after each."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ Call = Callable[..., Sequence[Array]]
 
 
 class Running:
-    """Runs `body`, the function of a Plan, in the context `quiet`.
+    """Runs `body`, the function of a plan, in the context `quiet`, one call at a time.
 
-    After each call, the functions in `give_back` are called. `another` makes an executable with
-    memory of its own, for calls by a function that a running call tells of its progress.
+    After each call it calls the functions in `give_back`. A progress callback of a running call may
+    call the function again: `another` makes an executable with its own memory for that.
     """
 
     def __init__(
@@ -50,15 +50,17 @@ class Running:
         self._name, self._quiet, self._copied = plan.name, quiet, copied
         self._give_back, self._another = give_back, another
         self._dtypes = [t.dtype for t in plan.in_types]
-        self._written = tuple(plan.aliases.values())  # inputs that outputs are written over
+        self._written = tuple(plan.aliases.values())  # inputs whose memory outputs take
         self._limited = any(isinstance(node, WhileNode) for node in walk(plan.graph))
-        self._tells = bool(plan.monitors)
+        self._monitored = bool(plan.monitors)
         self._checks = bool(plan.failures)
-        self._caller: int | None = None  # the thread of a call that tells its user of progress
+        self._caller: int | None = None  # the thread of a call that reports progress
 
     def quickest(self) -> Call:
-        """What runs it: `run`, or for most functions one that takes 0.2 µs less."""
-        special = self._written or self._limited or self._tells or self._checks or self._give_back
+        """`run`, or for most functions a closure that takes 0.2 µs less."""
+        special = (
+            self._written or self._limited or self._monitored or self._checks or self._give_back
+        )
         return self.run if special else self._plain()
 
     def _plain(self) -> Call:
@@ -83,7 +85,7 @@ class Running:
             self.launches += 1
             if self._written:
                 arguments = self._writable(arguments, donated)
-            if self._tells:
+            if self._monitored:
                 self._caller = get_ident()
             try:
                 results: Sequence[Array] = self._quiet.run(self.body, arguments, check_time)
@@ -95,11 +97,11 @@ class Running:
 
     @property
     def is_caller(self) -> bool:
-        """Whether this is called by a function that a running call tells of its progress."""
-        return self._tells and self._caller == get_ident()
+        """Whether a progress callback of a running call calls this."""
+        return self._monitored and self._caller == get_ident()
 
     def _run_inside(self, arguments: Sequence[Any], donated: Donated | None) -> Sequence[Array]:
-        """Run in other memory."""
+        """Run in the memory of another executable."""
         if self.closed:
             raise ClosedError(self._name)
         if self.inner is None:
@@ -109,7 +111,7 @@ class Running:
         return results
 
     def _writable(self, arguments: Sequence[Any], donated: Donated | None) -> list[Array]:
-        """The arguments, those that are written over as copies unless their own memory may be."""
+        """The arguments; one that is overwritten is a copy, unless it is donated."""
         found, spent = list(arguments), False
         for number in self._written:
             argument = arguments[number]
@@ -124,7 +126,7 @@ class Running:
         return found
 
     def close(self) -> None:
-        """Let go of the function; whoever calls holds the lock, or is called by the function."""
+        """Drop the function. The caller holds the lock, or runs inside the function."""
         name = self._name
 
         def refuse(arguments: Sequence[Any], check_time: Callable[[], None] | None) -> Any:
@@ -134,7 +136,7 @@ class Running:
 
 
 def _is_plain(argument: Any) -> bool:
-    """Whether it is an array of memory of its own, in row-major order."""
+    """Whether it is a row-major array that owns its memory."""
     if type(argument) is not np.ndarray:
         return False
     flags = argument.flags
@@ -142,7 +144,7 @@ def _is_plain(argument: Any) -> bool:
 
 
 def _time_check() -> Callable[[], None] | None:
-    """What loops call at every step: the caller's time limit, which the plan does not see."""
+    """The function that loops call at every step: it raises after the caller's time limit."""
     deadline = limits.deadline()
     if deadline is None:
         return None

@@ -1,6 +1,6 @@
-"""Where a window begins when data decides: scalar index expressions as functions on Python ints.
+"""Dynamic offsets: scalar index expressions as functions on Python ints.
 
-For one number, Python's own arithmetic is several times faster than calls of ufuncs.
+Python's arithmetic on one number is several times as fast as a ufunc.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Offset = Callable[[Sequence[Array]], int]
 
 
 def offset_function(expr: Expr) -> tuple[Offset, tuple[Expr, ...]]:
-    """An index that varies along no axis, as a function of the arrays of these expressions."""
+    """A function for an index that varies along no axis, and the expressions that it takes."""
     leaves: list[Expr] = []
     return _function(expr, leaves), tuple(leaves)
 

@@ -1,4 +1,4 @@
-"""HostExecutable: a Plan ready to run on the CPU."""
+"""HostExecutable: a plan compiled for the CPU."""
 
 from __future__ import annotations
 
@@ -34,13 +34,16 @@ from tracegraph.staging.exported import ExportedGraph
 
 
 class HostExecutable:
-    """Runs a plan in an arena of its own: same offsets, same nodes, same conditions as on a device.
+    """Runs a plan in its own arena, with the offsets, nodes and conditions of a device.
 
     Args:
         plan: what to run.
-        poison: fill all memory that a call does not bring with `POISON` before each call, so that a
-            read of what was never written shows.
-        order: run the nodes of each graph in a random order that its edges allow.
+        poison: fill the arena, temporaries and results with `POISON` before each call, so that a
+            read of unwritten memory shows.
+        order: run the nodes of each graph in a random topological order.
+
+    Raises:
+        ValueError: the environment variable TRACEGRAPH_HOST has an unknown value.
     """
 
     def __init__(self, plan: Plan, *, poison: bool = False, order: Random | None = None) -> None:
@@ -49,9 +52,9 @@ class HostExecutable:
         self.plan = plan
         self._give_back: list[Callable[[], None]] = []
         self._arena = self._bytes(plan.arena_bytes)
-        self._wanted = [(t.shape, t.dtype) for t in plan.in_types]
-        # NumPy keeps its error state in the context: entering one costs less than np.errstate. It
-        # is a new one, lest callbacks see what was being traced when the plan was compiled.
+        self._expected = [(t.shape, t.dtype) for t in plan.in_types]
+        # NumPy keeps its error state in the context; to enter one costs less than np.errstate. A
+        # new context, so that callbacks do not see the trace that the plan was compiled in.
         quiet = Context()
         quiet.run(np.seterr, all="ignore")
         needed, passes = Workspace(), chosen_passes()
@@ -64,8 +67,8 @@ class HostExecutable:
         body, another = writer.function(memory if poison else None), partial(HostExecutable, plan)
         self._running = Running(plan, body, quiet, writer.copied, self._give_back, another)
         self.launch: Call = self._running.quickest()
-        """The same as a call, of ndarrays of the right dtypes and shapes, and of numbers for any
-        scalar."""
+        """A call without checks: of ndarrays with the right dtypes and shapes, numbers for
+        scalars."""
 
     def __call__(self, arguments: Sequence[Any], donated: Donated | None = None) -> Sequence[Array]:
         """Run on one array or number per input; the results are new arrays, or donated ones.
@@ -74,17 +77,17 @@ class HostExecutable:
             TypeError: the number of arguments is wrong, or the dtype of one.
             ValueError: the shape of an argument is wrong.
             ClosedError: the executable was closed.
-            TimeLimitError: the time was up while a loop ran.
+            TimeLimitError: the time limit passed while a loop ran.
             Exception: what the program's checks raise.
         """
         return self.launch(self._checked(arguments), donated)
 
     def export_graph(self, arguments: Sequence[Any]) -> ExportedGraph:
-        """There is none: this raises ExportError."""
+        """Raise ExportError: there is no graph."""
         raise ExportError(self.plan.name, 'it runs on the host; compile it for device="cuda"')
 
     def stats(self) -> dict[str, int]:
-        """Launches so far, addresses updated (none on the host), bytes of arguments copied."""
+        """Launches so far, updated addresses (none on the host), copied bytes of arguments."""
         copied, inner = self._copied.nbytes, self._running.inner
         if inner is not None:
             copied += inner.stats()["bytes_copied"]
@@ -92,19 +95,19 @@ class HostExecutable:
 
     @property
     def slots(self) -> SlotReport:
-        """The arrays that each node works on and that are held between calls."""
+        """The arrays of each node that are held between calls."""
         return SlotReport(self.plan.name, (), 0) if self.closed else slots(self.plan)
 
     def close(self) -> None:
         """Free the memory; later calls raise. Closing twice does nothing."""
         if self._running.is_caller:
-            self._close()  # the call that runs holds what it works in
+            self._close()  # the running call keeps its memory alive
             return
         with self._running.lock:
             self._close()
 
     def close_idle(self) -> bool:
-        """Close, unless a call is running; whether it is closed."""
+        """Close, unless a call is running. Returns whether it is closed."""
         with held_if_free([self._running.lock]) as idle:
             if idle:
                 self._close()
@@ -131,20 +134,20 @@ class HostExecutable:
         return 0 if self.closed else bytes_held(self.plan, self.memory())
 
     def pieces(self) -> Mapping[Hashable, int]:
-        """The memory it holds; constants are the Plan's."""
+        """The memory that it holds; constants belong to the plan."""
         inner = {} if self._running.inner is None else self._running.inner.pieces()
         if self.plan.per_launch:
             return inner
         return {("host", id(self)): self._arena.nbytes + self._workspace.nbytes, **inner}
 
     def _checked(self, arguments: Sequence[Any]) -> list[Array]:
-        if len(arguments) != len(self._wanted):
+        if len(arguments) != len(self._expected):
             raise TypeError(
-                f"{self.plan.name!r} takes {len(self._wanted)} arrays, got {len(arguments)}: "
+                f"{self.plan.name!r} takes {len(self._expected)} arrays, got {len(arguments)}: "
                 "pass one per input"
             )
         checked: list[Array] = []
-        for x, (shape, dtype) in zip(arguments, self._wanted, strict=True):
+        for x, (shape, dtype) in zip(arguments, self._expected, strict=True):
             if type(x) is not np.ndarray or x.dtype is not dtype or x.shape != shape:
                 x = self._converted(len(checked), x, self.plan.in_types[len(checked)])
             checked.append(x)
@@ -168,7 +171,7 @@ class HostExecutable:
         return array
 
     def _bytes(self, size: int) -> Array:
-        """Memory to work in, which is given back after each call if the plan says so."""
+        """Memory that is returned to the system after each call if the plan says so."""
         if not self.plan.per_launch:
             return aligned_bytes(size)
         found, give_back = returnable_bytes(size)
@@ -176,7 +179,7 @@ class HostExecutable:
         return found
 
     def _memory(self) -> Mapping[Buffer, Array]:
-        """The arrays of the buffers that keep their address."""
+        """The arrays of the buffers with a fixed address."""
         memory: dict[Buffer, Array] = {}
         for buffer, data in self.plan.constants:
             constant = np.asarray(data, order="C").view()

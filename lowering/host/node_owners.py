@@ -1,4 +1,4 @@
-"""What each node of a Plan works on that the host holds between calls."""
+"""Node owners: the memory of each node of a plan that the host holds between calls."""
 
 from __future__ import annotations
 

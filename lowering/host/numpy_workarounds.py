@@ -1,8 +1,8 @@
-"""Where loops of NumPy give wrong results, and what is called instead.
+"""Workarounds for NumPy's loops that give wrong results.
 
-Seen with NumPy 2.4.6 on x86-64, where what is written does not lie in one piece: `isfinite`,
-`isinf`, `isnan` and `signbit` of 16 floats or more write some right, and false for all others;
-`negative` of numbers as many elements apart as each has bytes reads their neighbours instead.
+Seen with NumPy 2.4.6 on x86-64, with an output that is not contiguous. `isfinite`, `isinf`, `isnan`
+and `signbit` of 16 floats or more write False for most elements. `negative` reads wrong elements
+where the stride is as many elements as one has bytes.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ _TESTS = {test.__name__: test for test in (np.isfinite, np.isinf, np.isnan, np.s
 
 
 def instead(op: Op, dtype: np.dtype[Any]) -> tuple[Callable[..., Any], tuple[Array, ...]] | None:
-    """What to call for an op on an operand of this dtype, and what comes before the operand; None
-    for the op itself.
+    """The function for an op on an operand of this dtype, and its arguments before the operand;
+    None if the op itself is right.
     """
     if op.name in _TESTS and dtype.kind == "f":
         return _in_one_piece(_TESTS[op.name]), ()
     if op.name == "negative" and dtype.kind in "iuf":
-        # from -0.0, not 0.0: the difference of equal zeros is 0.0
+        # -0.0 - x: with 0.0 the result for 0.0 would be 0.0
         return np.subtract, (np.array(-0.0 if dtype.kind == "f" else 0, dtype),)
     return None
 
 
 def _in_one_piece(test: np.ufunc) -> Callable[[Array, Array], None]:
-    """The test as a function (value, out) that NumPy never lets write to places apart."""
+    """The test as a function (value, out) whose ufunc writes contiguous arrays only."""
 
     def tested(value: Array, out: Array) -> None:
         if value.flags.c_contiguous and out.flags.c_contiguous:

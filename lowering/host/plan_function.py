@@ -19,26 +19,26 @@ from lowering.plan.plan import Plan
 from tracegraph import progress
 
 Body = Callable[[Sequence[Any], Callable[[], None] | None], Sequence[Array]]
-"""Takes the arguments, and what loops call at every step; returns the results."""
+"""Takes the arguments and the function that loops call at every step; returns the results."""
 
 
 class Copied:
-    """Bytes of arguments that could not be read in place."""
+    """Counts the bytes of arguments that could not be read in place."""
 
     def __init__(self) -> None:
         self.nbytes = 0
 
     def contiguous(self, argument: Any, dtype: np.dtype[Any] | None = None) -> Array:
-        """A copy of an array or a number in row-major order, which is counted."""
+        """A counted copy of an array or a number, in row-major order."""
         copy: Array = np.array(argument, dtype, order="C")
         self.nbytes += copy.nbytes
         return copy
 
 
 class PlanWriter:
-    """Writes the function of a plan, and holds what the function counts.
+    """Writes the function of a plan; `copied` counts while it runs.
 
-    `memory` holds the arrays of scratch and constants.
+    `memory` has the arrays of scratch and constants.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class PlanWriter:
         GraphWriter(plan, programs, self._frame, write_nest, order).write(plan.graph)
 
     def function(self, poisoned: Sequence[Array] | None) -> Body:
-        """The function; `poisoned` is what to fill, and results too, before each call."""
+        """The function; before each call it poisons these arrays and the results, if given."""
         source, results = self._source, _sequence(self._bound[b] for b in self._plan.outputs)
         head = "def run(arguments, check_time):"
         binding = [*self._argument_lines(), *self._result_lines(poisoned)]
@@ -90,7 +90,7 @@ class PlanWriter:
                 made = f"{name(np.array)}({variable}, {name(buffer.type.dtype)})"
                 lines.append(f"if type({variable}) is not {name(np.ndarray)}: {variable} = {made}")
             elif buffer in self._frame.dense:
-                # 257: C-contiguous and aligned, in one look
+                # 257: C-contiguous and aligned, in one test
                 made = f"{name(self.copied.contiguous)}({variable})"
                 lines.append(f"if {variable}.flags.num & 257 != 257: {variable} = {made}")
         return lines

@@ -1,7 +1,7 @@
 """The text of a Python function while it is written, and the objects that it names.
 
-A Plan becomes one function of straight-line NumPy calls: what has a fixed address is a global of
-it, what a call brings or makes a local. So nothing is looked up twice, and nothing outlives a call.
+A plan becomes one function of straight-line NumPy calls. Arrays with a fixed address are its
+globals; arguments and results are its locals, so none outlives a call.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Any
 from tracegraph.generated import define
 
 DEEPEST = 8
-"""Blocks inside one another up to which they stand in one function; CPython allows twenty loops."""
+"""Most nested blocks of one function; CPython allows twenty loops."""
 
 LONG = 32
-"""Calls in a row from which they are a list that is gone through: Python takes 20 µs to compile a
-line, and that saves some 15 ns at each run."""
+"""Least calls in a row that become a list and a loop over it. Python takes 20 µs to compile a line,
+and a compiled line saves 15 ns per run."""
 
 _TAKEN = frozenset({"run", "arguments", "check_time", "step"})
-"""Names that the function itself, what it takes and its loops over calls have."""
+"""Names of the function, its parameters and the loop variable over calls."""
 
 _LITERALS = (bool, int, tuple, type(None))
 
@@ -41,7 +41,7 @@ class Source:
         self._variables = self._parts = 0
 
     def name(self, thing: Any) -> str:
-        """The global that holds an object, which stays alive as long as the function."""
+        """The name of a global for an object, which lives as long as the function."""
         found = self._names.get(id(thing))
         if found is None:
             given = getattr(thing, "__name__", "")
@@ -54,7 +54,7 @@ class Source:
         return found
 
     def value(self, thing: Any) -> str:
-        """The text of a constant, or else the global that holds it."""
+        """The text of a constant, or the name of a global for it."""
         return repr(thing) if isinstance(thing, _LITERALS) else self.name(thing)
 
     def variable(self) -> str:
@@ -72,7 +72,7 @@ class Source:
         self._lines.append("    " * self._depth + text)
 
     def call(self, text: str, function: Callable[..., object], *arguments: Any) -> None:
-        """Add a line that calls a function on objects that are known now."""
+        """Add a line that calls a function on objects that exist already."""
         self._calls.append((text, partial(function, *arguments)))
 
     def _end_calls(self) -> None:
@@ -96,9 +96,9 @@ class Source:
 
     @contextmanager
     def body(self, head: str, assigned: str) -> Iterator[None]:
-        """The same for a block that may hold others; too deep, it becomes a function of its own.
+        """The same for a block that may hold others. Beyond `DEEPEST` it becomes an inner function.
 
-        `assigned` lists the variables that are assigned in it and read outside.
+        `assigned` lists the variables that it assigns and that are read outside.
         """
         if self._depth < DEEPEST:
             with self.block(head):
@@ -126,5 +126,5 @@ class Source:
         return "\n".join([first, *lines, *self._lines, f"    return {result}", ""])
 
     def function(self, head: Sequence[str], result: str, about: str) -> Callable[..., Any]:
-        """The compiled function `run`; `about` stands in tracebacks for the file."""
+        """The compiled function `run`; `about` is the file name in tracebacks."""
         return define(self.text(head, result), "run", about, self._objects)

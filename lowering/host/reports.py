@@ -1,4 +1,4 @@
-"""What nests tell while a plan runs: failures and progress."""
+"""Signals of nests while a plan runs: failed checks and progress."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Report = Callable[[Array], object]
 
 
 def report_function(signal: Publish | Require, plan: Plan) -> Report:
-    """What a signal does with its value."""
+    """The function that a signal calls with its value."""
     match signal:
         case Require(failure=number):
             return _require(plan.failures[number])

@@ -1,7 +1,7 @@
-"""Memory of large results: when no array lies in it any more, it is kept for the next ones.
+"""Caching allocator of large results: memory that no array uses any more serves the next ones.
 
-The system hands out pages as they are first written to, which may take longer than what is computed
-there; and malloc gives freed blocks back to it unless something lies behind them.
+The system maps a page when it is first written, which may take longer than the computation. malloc
+returns large freed blocks to the system, so NumPy's results would fault all pages in every call.
 """
 
 from __future__ import annotations
@@ -18,38 +18,38 @@ from lowering.host.arena import Array
 from tracegraph.ir.types import ArrayType
 
 LEAST_BYTES = 1 << 18
-"""Smaller results are NumPy's: malloc keeps their memory."""
+"""Smaller results are NumPy's own: malloc keeps their memory."""
 
 MOST_BYTES = 1 << 28
-"""So much is kept of each size, and of all sizes together when new memory is allocated. Larger
-results are NumPy's."""
+"""Most bytes kept for each size, and for all sizes together when new memory is allocated. Larger
+results are NumPy's own. A bound on memory, not a measured optimum."""
 
 TRIES = 8
-"""Pieces that are looked at for one that is free: a user may hold thousands of results."""
+"""Most blocks tried for a free one: a user may hold thousands of results."""
 
 PAGE, PLACES = 1 << 12, (2048, 1024, 3072)
-"""Bytes of a page, and from where one begins to a result, in turns.
+"""Bytes of a page, and the offsets of results in a page, used in rotation.
 
-NumPy's arrays begin where pages do. Processors take a load for one of what has been stored shortly
-before where both are at about the same place in their pages.
+NumPy's large arrays start at a page. Results that do not avoid 4K aliasing: false dependences of
+loads on stores at the same offset in another page.
 """
 
 
 def is_pooled(type_: ArrayType) -> bool:
-    """Whether a result of this type lies in memory of the pool."""
+    """Whether the pool allocates results of this type."""
     return LEAST_BYTES <= type_.nbytes <= MOST_BYTES
 
 
 class Memory(np.ndarray[Any, Any]):
-    """Bytes that one array at a time is made of.
+    """The bytes of one array at a time.
 
-    NumPy has a view hold the array that it was made of where the memory behind that is of another
-    class. So these have one reference more as long as their array, or a part of it, is there.
+    A NumPy view refers to the object that owns its memory if that is of another class. So a block
+    has one more reference while its array, or a view of it, exists.
     """
 
 
 Piece = tuple[Memory, int]
-"""Memory, and where its array begins."""
+"""A block of memory, and the offset of its array."""
 
 
 def _references(pieces: Sequence[Piece]) -> int:
@@ -58,11 +58,11 @@ def _references(pieces: Sequence[Piece]) -> int:
 
 
 _IDLE = _references([(Memory(0, np.uint8), 0)])
-"""The references to memory that no array lies in; not the same in all versions of Python."""
+"""The references to a free block; versions of Python differ."""
 
 
 class Pool:
-    """Memory by size, lent or free.
+    """Blocks by size, used or free.
 
     >>> pool = Pool()
     >>> empty = pool.maker(ArrayType("float32", (1000,)))
@@ -79,13 +79,13 @@ class Pool:
         self._places = cycle(PLACES)
 
     def maker(self, type_: ArrayType) -> Callable[[], Array]:
-        """What makes arrays of a type, their elements undefined; it may raise MemoryError."""
+        """A function that makes uninitialised arrays of a type; it may raise MemoryError."""
         shape, dtype, nbytes = type_.shape, type_.dtype, type_.nbytes
         pieces = self._lists.setdefault(nbytes, deque(maxlen=max(MOST_BYTES // nbytes, 1)))
         made, tries = np.ndarray, range(TRIES)
 
         def empty() -> Array:
-            # Other threads may do the same: whoever has the piece in hand makes it seem in use.
+            # Other threads may do the same: a thread that holds a block makes it look used.
             for _ in tries:
                 try:
                     memory, start = pieces[0]
@@ -111,13 +111,13 @@ class Pool:
         return memory, (next(self._places) - memory.ctypes.data) % PAGE
 
     def clear(self) -> None:
-        """Give all that is free to the system."""
+        """Return all free blocks to the system."""
         for pieces in list(self._lists.values()):
             pieces.clear()
 
     @property
     def free_bytes(self) -> int:
-        """Bytes that are kept for later."""
+        """Bytes of free blocks."""
         return sum(
             size
             for size, pieces in list(self._lists.items())
@@ -127,9 +127,9 @@ class Pool:
 
 
 def is_all_of_memory(array: Array) -> bool:
-    """Whether an array is the one that was made of a piece: others have it as their base."""
+    """Whether an array is all of a block: views of it have the array as their base."""
     return type(array.base) is Memory
 
 
 RESULTS = Pool()
-"""That of all functions."""
+"""The pool of all functions."""

@@ -5,5 +5,6 @@ instructions. `passes.PASSES` lists them by stage with what each does; nothing o
 names another of its files. With native code for nests, the whole folder can go. May import:
 lowering.host, lowering.plan, tracegraph's IR.
 
-Limits here are for NumPy 2.4 on x86-64 with AVX-512. A wrong one costs time, never a result.
+Limits were measured with NumPy 2.4.6 on an AMD EPYC with AVX-512. A wrong one costs time, never a
+result.
 """

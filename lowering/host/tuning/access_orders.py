@@ -16,15 +16,15 @@ from tracegraph.ops import convert
 
 FEWEST_ROWS, FEWEST_ELEMENTS = 256, 9
 """Least rows of an outer product, and least elements per row over all calls, from which it pays to
-compute column by column and to transpose what is stored. Measured on outer products of float32
-(NumPy 2.4.6, x86-64), as all limits here."""
+compute column by column and to transpose what is stored. All limits here were measured on outer
+products of float32 with one to four calls."""
 
 MOST_COLUMNS, COLUMNS_OF_A_CALL = 64, 16
 MOST_CONFLICTING, CONFLICTING_OF_A_CALL = 16, 8
 """Most columns, in all and per call; and the same if the columns' cache lines conflict."""
 
 CALLS_OF_WHERE = 3
-"""Calls that a selection counts as: it makes three."""
+"""Calls that a selection counts as: by bits it makes three."""
 
 
 _Accesses = Sequence[Load | Store]

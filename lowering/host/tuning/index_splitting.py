@@ -40,20 +40,19 @@ FEW_PARTS = 4
 """Most parts of a nest of any size: masks would need about as many calls."""
 
 CALL, SCATTERED, ROW, ROW_BYTE, STRIDED = 0.4, 0.5, 0.015, 0.00007, 0.0007
-"""Microseconds, fitted to timings of `add` on float32 (NumPy 2.4.6, x86-64): a call; more if its
-array is not contiguous; more for each row of that; for each byte of such rows, few of which start
-at a cache line; and for each row of one element."""
+"""Microseconds, fitted to timings of `add` on windows of 100 and 500 rows of float32: a call; more
+if its array is not contiguous; more for each row of that; for each byte of such rows, few of which
+start at a cache line; and for each row of one element."""
 
 COPY, VIEW = 0.2, 0.1
-"""Microseconds of a copy and of a view that each call makes, from the same timings."""
+"""Microseconds of a copy of 2 KiB and of a slice or reshape."""
 
 CACHED_BYTES, CACHED, UNCACHED = 1 << 18, 0.00003, 0.0001
-"""Bytes that stay in the second-level cache, and microseconds to copy a byte there and beyond, from
-the same timings."""
+"""Bytes that stay in the second-level cache, and microseconds to copy a byte there and beyond."""
 
 MANY_PARTS, PART_ELEMENTS = 32, 1 << 12
 """Most parts of a large nest, and the elements of an average part from which the calls on it cost
-less than masks: 4096 additions of float32 take about as long as one call."""
+less than masks: an `add` of 4096 float32 takes 0.7 µs, of 100 it takes 0.3."""
 
 
 def split_groups(groups: list[NestGroup], overlaps: Overlaps) -> list[NestGroup]:

@@ -1,8 +1,8 @@
 """4K aliasing: copies whose target is just after their source, modulo the page size.
 
-A processor compares only the low 12 bits of addresses when it asks whether a load depends on an
-earlier store. A copy to 1–63 bytes past its source, modulo 4 KiB, takes up to ten times as long. A
-bitwise OR of the source with itself loads more before it stores, and does not.
+Many processors compare only the low 12 bits of addresses when they check whether a load depends on
+an earlier store. There, a copy to 1 to 63 bytes past its source, modulo 4 KiB, takes up to ten
+times as long. A bitwise OR of the source with itself does not.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ NEAR, PAGE = 64, 1 << 12
 """Bytes of a cache line, and the distance at which addresses alias."""
 
 COPIED = range(1 << 11, 1 << 20)
-"""Bytes of copies that are slow: shorter ones take less than a call more, and longer ones are
-limited by memory."""
+"""Bytes of copies that are slow. Shorter copies lose less than the other call costs (0.8 µs more);
+longer ones are limited by memory."""
 
 _BITS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
 

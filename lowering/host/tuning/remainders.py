@@ -15,8 +15,8 @@ from lowering.host.instructions import NumpyValue, Static
 from tracegraph.ir.scalar import Expr, Mod, floor_divide
 
 QUOTIENT_SIZE = 2048
-"""Least elements. Three vectorised calls take as long as one remainder of about so many int64
-(NumPy 2.4.6, x86-64)."""
+"""Least elements. For 2048 int64 the three calls take 3.0 µs and `remainder` takes 4.3; for 512
+they take 1.5 and 1.3."""
 
 
 def remainder(run: Evaluator, expr: Expr) -> Form | None:

@@ -30,17 +30,21 @@ from lowering.host.tuning.pointwise import is_pointwise
 
 MOST_COLUMNS, MOST_OUTER, MOST_FOLDED = 4, 8, 16
 """Most columns: of calls with an operand of the output's shape, of outer products, and of folds.
-Measured on float32 arrays of 10^3 to 10^6 rows (NumPy 2.4.6, x86-64), as all limits here."""
+Measured at 2,000 rows of float32: x - row takes 10 µs by rows; by columns 8 if there are 4, and 13
+if there are 6. An outer product of 8 columns takes 17 and 15; a maximum over rows of 12, 61 and
+29."""
 
 LANES, MOST_STEPS = 512, 16
-"""Least rows of a running fold that runs step by step; and most steps along the innermost axis."""
+"""Least rows of a running fold that runs step by step; and most steps along the innermost axis: a
+step is one call, of 0.3 µs."""
 
 ROWS, FOLDED_ROWS = 2048, 4096
 """Least rows per column: a column costs two microseconds. And least rows of a fold by columns: with
 fewer, a transposed copy is faster."""
 
 SHORT_FOLD, MANY_FOLDS = 8, 64
-"""Most elements of a row, and least rows, of a fold that reads a transposed copy."""
+"""Most elements of a row, and least rows, of a fold that reads a transposed copy. A sum of 64 rows
+of 8 float32 takes 2.1 µs, or 1.6 with the copy; of 5,000 rows 89 and 18."""
 
 
 def copy_short_folds(instructions: Sequence[Instruction], overlaps: Overlaps) -> list[Instruction]:
