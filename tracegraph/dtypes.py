@@ -54,6 +54,11 @@ def _unsupported(dtype: DTypeLike) -> TypeError:
     return TypeError(f"dtype {dtype} is not supported; use one of {accepted}")
 
 
+def is_half(dtype: np.dtype[Any]) -> bool:
+    """Whether a dtype is float16 or bfloat16: stored in two bytes, computed in float32."""
+    return dtype == np.float16 or dtype == bfloat16
+
+
 def type_text(dtype: np.dtype[Any], shape: Iterable[int]) -> str:
     """The type of an array in programs and messages; also of one that arrays here cannot have.
 

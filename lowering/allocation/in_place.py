@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from lowering.fusion.row_passes import as_rows
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import MapNest, Nest, ReduceNest, RowNest, Store
-from lowering.plan.nest_analysis import loads, nest_loads, nest_reads, nest_writes
+from lowering.plan.nest_analysis import as_rows, loads, nest_loads, nest_reads, nest_writes
 from lowering.planning.stage import (
     Block,
     BranchStage,

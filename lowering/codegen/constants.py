@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from lowering.codegen.preamble import c_type, is_half
+from lowering.codegen.preamble import c_type
+from tracegraph.dtypes import is_half
 from tracegraph.ir.scalar import Const
 
 _FLOAT, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)

@@ -21,7 +21,6 @@ from lowering.codegen.geometry_records import (
 )
 from lowering.codegen.maps.transpose_tiles import Transpose, find_transpose
 from lowering.codegen.nest_kinds import CanonicalNest
-from lowering.codegen.preamble import is_half
 from lowering.codegen.rows.accumulator_layout import (
     TICKET_SHARED_BYTES,
     accumulator_bytes,
@@ -52,6 +51,7 @@ from lowering.plan.kernel import (
 )
 from lowering.plan.nest_analysis import loads, nest_accumulators
 from lowering.plan.rounding import ceil_div, power_of_two
+from tracegraph.dtypes import is_half
 from tracegraph.ir.scalar_values import Load
 
 MAX_THREADS = 256

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from lowering.fusion.row_passes import as_rows
 from lowering.plan.kernel import (
     MapNest,
     Nest,
@@ -12,6 +11,7 @@ from lowering.plan.kernel import (
     ScanNest,
     ScatterNest,
 )
+from lowering.plan.nest_analysis import as_rows
 
 CanonicalNest = MapNest | RowNest | ScanNest | ScatterNest | PrintNest
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tracegraph.dtypes import SHORT_NAMES, bfloat16
+from tracegraph.dtypes import SHORT_NAMES, bfloat16, is_half
 
 _C_TYPES: dict[np.dtype[Any], str] = {
     np.dtype(np.bool_): "bool",
@@ -46,11 +46,6 @@ def kind(dtype: np.dtype[Any]) -> str:
     'f'
     """
     return "f" if dtype == bfloat16 else dtype.kind
-
-
-def is_half(dtype: np.dtype[Any]) -> bool:
-    """Whether a dtype is float16 or bfloat16: kept in memory, computed in float."""
-    return dtype == np.float16 or dtype == bfloat16
 
 
 _PARTS = (

@@ -16,6 +16,7 @@ from lowering.hardware import SECTOR_BYTES
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import MapNest, Nest, Pass, ReduceNest, RowNest
 from lowering.plan.nest_analysis import (
+    as_rows,
     loads,
     nest_accumulated,
     nest_loads,
@@ -117,15 +118,6 @@ def _crossing(rows: RowNest) -> float:
         times = SECTOR_BYTES / access.buffer.type.dtype.itemsize - 1 - 2
         total += nbytes * max(times, 0)
     return total
-
-
-def as_rows(nest: ReduceNest | RowNest) -> RowNest:
-    """A reduction as a nest of one pass."""
-    if isinstance(nest, RowNest):
-        return nest
-    one = Pass(nest.accumulators, ())
-    rows = RowNest(nest.space, nest.loop, (one,), nest.stores, nest.signals, nest.predicates)
-    return share_analysis(rows, nest)
 
 
 def _reduce_what_is_mapped(

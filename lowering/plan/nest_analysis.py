@@ -11,6 +11,7 @@ from lowering.plan.kernel import (
     Accumulator,
     MapNest,
     Nest,
+    Pass,
     PrintNest,
     ReduceNest,
     Require,
@@ -80,6 +81,15 @@ def share_analysis(nest: _N, other: Nest) -> _N:
     """A new nest with the analysis of another one that has the same parts in the same order."""
     object.__setattr__(nest, "analysis", analyze(other))
     return nest
+
+
+def as_rows(nest: ReduceNest | RowNest) -> RowNest:
+    """A reduction as a nest of one pass."""
+    if isinstance(nest, RowNest):
+        return nest
+    one = Pass(nest.accumulators, ())
+    rows = RowNest(nest.space, nest.loop, (one,), nest.stores, nest.signals, nest.predicates)
+    return share_analysis(rows, nest)
 
 
 def rename_analysis(

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import tracegraph.ops  # noqa: F401  (registers them)
-from lowering.codegen.preamble import c_type, is_half, kind, value_type
+from lowering.codegen.preamble import c_type, kind, value_type
+from tracegraph.dtypes import is_half
 from tracegraph.ir.op import Elementwise, Op, Sample, all_ops
 from tracegraph.ir.types import type_of
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from lowering.codegen.offsets import offsets_of
-from lowering.codegen.preamble import is_half
 from lowering.plan.kernel import Accumulator
+from tracegraph.dtypes import is_half
 from tracegraph.ir.scalar import INDEX
 
 TICKET_BYTES = 8  # of the counter that numbers the blocks of a split loop
