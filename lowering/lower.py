@@ -13,9 +13,10 @@ from lowering.allocation.dependences import edges
 from lowering.allocation.donation import overwrite
 from lowering.backends.registry import target_of
 from lowering.fusion.dead_stores import prune
+from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
 from lowering.plan.kernel import Kernel, Nest
 from lowering.plan.nest_analysis import nest_expressions
-from lowering.plan.nodes import Graph, IfElseNode, KernelNode, Node, SwitchNode, WhileNode
+from lowering.plan.nodes import Graph, KernelNode, Node
 from lowering.plan.plan import Plan
 from lowering.planning.context import Context
 from lowering.planning.desugar import desugar

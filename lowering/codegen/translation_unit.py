@@ -44,9 +44,10 @@ from lowering.codegen.scatters import write_scatter
 from lowering.codegen.signals import signal_parameters
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.buffer import Buffer, overlap
+from lowering.plan.conditional_nodes import WhileNode
 from lowering.plan.kernel import Kernel, MapNest, PrintNest, RowNest, ScanNest, ScatterNest
 from lowering.plan.nest_analysis import nest_loads, nest_signals, nest_stores
-from lowering.plan.nodes import KernelNode, WhileNode, walk
+from lowering.plan.nodes import KernelNode, walk
 from lowering.plan.plan import Plan
 from lowering.plan.rounding import round_up
 from tracegraph.ir.scalar import const

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from lowering.cuda.graph.capture_lock import CaptureLock
-from lowering.plan.nodes import ConditionalKind
+from lowering.plan.conditional_nodes import ConditionalKind
 from lowering.plan.owners import SlotTable
 
 LOOKED_AT = 8

@@ -45,7 +45,7 @@ from lowering.driver.handles import (
 )
 from lowering.driver.thread import Thread
 from lowering.driver.user_objects import TiedGraph, UserObjects
-from lowering.plan.nodes import ConditionalKind
+from lowering.plan.conditional_nodes import ConditionalKind
 from lowering.plan.owners import SlotTable
 from tracegraph.ir.types import row_major_strides
 

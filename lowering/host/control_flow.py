@@ -15,18 +15,10 @@ from lowering.host.array_names import Frame, condition
 from lowering.host.instructions import View
 from lowering.host.nest_program import NestProgram
 from lowering.plan.buffer import Buffer
+from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
 from lowering.plan.kernel import Predicate
 from lowering.plan.library_call import StridedArray
-from lowering.plan.nodes import (
-    Graph,
-    IfElseNode,
-    KernelNode,
-    LibraryNode,
-    MemcpyNode,
-    Node,
-    SwitchNode,
-    WhileNode,
-)
+from lowering.plan.nodes import Graph, KernelNode, LibraryNode, MemcpyNode, Node
 from lowering.plan.plan import Plan
 
 

@@ -17,8 +17,9 @@ from __future__ import annotations
 
 from lowering.legalization.features import Feature, Features
 from lowering.legalization.pointer_table import bound_in_bodies, with_pointer_table
+from lowering.plan.conditional_nodes import ConditionalNode
 from lowering.plan.construct import Construct
-from lowering.plan.nodes import ConditionalNode, Graph, KernelNode, Node, walk
+from lowering.plan.nodes import Graph, KernelNode, Node, walk
 from lowering.plan.plan import Plan
 from tracegraph.ir.record import replace
 

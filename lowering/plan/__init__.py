@@ -4,17 +4,18 @@
 `lowering.codegen` and `lowering.cuda` make CUDA graphs of them. No file here knows a device. They
 import `tracegraph.ir` and what that imports, and `lowering.errors`.
 
-    plan             Plan: a graph, its buffers, their places in the arena
-    nodes            the node protocol, the kinds of node, graphs
-    kernel           what a kernel node computes: loop nests over scalar expressions
-    library_call     what a library node calls; matrix_product is one
-    construct        the user's loops and branches, as nodes refer to them
-    buffer           memory that a Plan names
-    nest_analysis    expressions, reads and writes of a nest, computed once
-    nest_rewriting   nests with expressions substituted and buffers renamed
-    graph_edit       nodes replaced by graphs; sequential and parallel composition
-    weight           what estimates of a node's time are made from
-    owners           what each node of an executable keeps alive
-    text, kernel_text, graphviz, explain   Plans for people
-    strides, rounding                      arithmetic of layouts and sizes
+    plan               Plan: a graph, its buffers, their places in the arena
+    nodes              the node protocol, kernels, copies and library calls, graphs
+    conditional_nodes  branches and loops, with graphs as bodies
+    kernel             what a kernel node computes: loop nests over scalar expressions
+    library_call       what a library node calls; matrix_product is one
+    construct          the user's loops and branches, as nodes refer to them
+    buffer             memory that a Plan names
+    nest_analysis      expressions, reads and writes of a nest, computed once
+    nest_rewriting     nests with expressions substituted and buffers renamed
+    graph_edit         nodes replaced by graphs; sequential and parallel composition
+    weight             what estimates of a node's time are made from
+    owners             what each node of an executable keeps alive
+    strides, rounding  arithmetic of layouts and sizes
+    text, kernel_text, graphviz, explain    Plans for people
 """

@@ -2,7 +2,7 @@
 
     Graph := Node* + edges
     Node  := KernelNode | MemcpyNode | LibraryNode
-           | IfElseNode | SwitchNode | WhileNode      each with body Graphs
+           | IfElseNode | SwitchNode | WhileNode      each with body Graphs; conditional_nodes
 
 The order of nodes in a graph is a topological order. Only the two executors, which run a Plan on
 the host and emit it as a CUDA graph, distinguish all classes of nodes. Passes that rewrite kernels
@@ -27,8 +27,6 @@ from tracegraph.user_source import Source
 
 Names = Mapping[Buffer, Buffer]
 """New buffers for old ones; those that it lacks stay."""
-
-ConditionalKind = Literal["if_else", "switch", "while"]
 
 IfSkipped = Literal["idle", "runs", "stays"]
 """What becomes of a node that is skipped where it has no conditional node around it.
@@ -270,105 +268,6 @@ class LibraryNode(Node):
 
     def with_buffers(self, names: Names) -> Self:
         return replace(self, call=self.call.with_buffers(names))
-
-
-class ConditionalNode(Node):
-    """Base of nodes with bodies that run depending on a condition.
-
-    The condition, an integer, is set by a `SetCondition` of a kernel: before the node, and in the
-    body of a loop.
-    """
-
-    __slots__ = ()
-
-    kind: ClassVar[ConditionalKind]
-    condition: int
-
-    @property
-    def noun(self) -> str:
-        return "a branch"
-
-    @property
-    def title(self) -> str:
-        return self.kind.replace("_", " / ")
-
-    @property
-    def text(self) -> str:
-        return f"{self.kind.partition('_')[0]} condition[{self.condition}]"
-
-
-@record
-class IfElseNode(ConditionalNode):
-    """Runs `then` if the condition is non-zero, `otherwise` if not."""
-
-    kind: ClassVar[ConditionalKind] = "if_else"
-
-    condition: int
-    then: Graph
-    otherwise: Graph
-    sources: tuple[Source, ...] = ()
-    construct: Construct | None = None
-
-    @property
-    def bodies(self) -> tuple[Graph, ...]:
-        return self.then, self.otherwise
-
-    @property
-    def body_labels(self) -> tuple[str, ...]:
-        return "then", "else"
-
-    def with_bodies(self, graphs: Sequence[Graph]) -> Self:
-        return replace(self, then=graphs[0], otherwise=graphs[1])
-
-
-@record
-class SwitchNode(ConditionalNode):
-    """Runs the branch whose number the condition holds."""
-
-    kind: ClassVar[ConditionalKind] = "switch"
-
-    condition: int
-    branches: tuple[Graph, ...]
-    sources: tuple[Source, ...] = ()
-    construct: Construct | None = None
-
-    @property
-    def bodies(self) -> tuple[Graph, ...]:
-        return self.branches
-
-    @property
-    def body_labels(self) -> tuple[str, ...]:
-        return tuple(f"case {number}" for number in range(len(self.branches)))
-
-    def with_bodies(self, graphs: Sequence[Graph]) -> Self:
-        return replace(self, branches=tuple(graphs))
-
-
-@record
-class WhileNode(ConditionalNode):
-    """Runs the body as long as the condition is non-zero."""
-
-    kind: ClassVar[ConditionalKind] = "while"
-
-    condition: int
-    body: Graph
-    sources: tuple[Source, ...] = ()
-    construct: Construct | None = None
-
-    @property
-    def noun(self) -> str:
-        return "a loop"
-
-    @property
-    def bodies(self) -> tuple[Graph, ...]:
-        return (self.body,)
-
-    @property
-    def body_labels(self) -> tuple[str, ...]:
-        return ("body",)
-
-    def with_bodies(self, graphs: Sequence[Graph]) -> Self:
-        return replace(self, body=graphs[0])
 
 
 @record

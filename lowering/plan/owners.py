@@ -30,8 +30,7 @@ class Slot:
 class NodeSlots:
     """What one node keeps alive.
 
-    `kind` is ``"kernel"``, ``"library"``, ``"memory"`` or that of a conditional, `lines` are the
-    user's.
+    `kind` is that of the node, or ``"memory"``; `lines` are the user's.
     """
 
     kind: str

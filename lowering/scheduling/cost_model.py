@@ -13,7 +13,8 @@ from operator import add
 from statistics import fmean
 from typing import Literal, NamedTuple, Protocol
 
-from lowering.plan.nodes import ConditionalNode, Graph, Node, WhileNode
+from lowering.plan.conditional_nodes import ConditionalNode, WhileNode
+from lowering.plan.nodes import Graph, Node
 from lowering.plan.rounding import ceil_div
 from lowering.scheduling.device_costs import Costs, bound, skipped, work
 

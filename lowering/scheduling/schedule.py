@@ -18,10 +18,11 @@ import numpy as np
 
 from lowering.allocation.assign import ALIGNMENT
 from lowering.plan.buffer import Buffer
+from lowering.plan.conditional_nodes import ConditionalNode, SwitchNode, WhileNode
 from lowering.plan.construct import Construct, Inlined, Part
 from lowering.plan.graph_edit import EMPTY, parallel, single, splice
 from lowering.plan.kernel import Predicate, SetCondition
-from lowering.plan.nodes import ConditionalNode, Graph, Node, SwitchNode, WhileNode, walk
+from lowering.plan.nodes import Graph, Node, walk
 from lowering.plan.plan import Plan
 from lowering.plan.rounding import round_up
 from lowering.scheduling.buffer_rotation import Rotation, rotation_of

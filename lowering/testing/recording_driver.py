@@ -27,7 +27,7 @@ from lowering.cuda.interface import (
 )
 from lowering.errors import ClosedGraphError, NestedCaptureError
 from lowering.legalization.features import Feature
-from lowering.plan.nodes import ConditionalKind
+from lowering.plan.conditional_nodes import ConditionalKind
 from lowering.plan.owners import SlotTable
 from lowering.testing.recorded_objects import (
     Call,

@@ -22,18 +22,9 @@ from lowering.codegen import Unit, unit_source
 from lowering.cuda.effects.channels import connect
 from lowering.cuda.streams.timeline import Timeline
 from lowering.plan.buffer import Buffer
+from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
 from lowering.plan.library_call import StridedArray
-from lowering.plan.nodes import (
-    Graph,
-    IfElseNode,
-    KernelNode,
-    LibraryNode,
-    MemcpyNode,
-    Node,
-    SwitchNode,
-    WhileNode,
-    walk,
-)
+from lowering.plan.nodes import Graph, KernelNode, LibraryNode, MemcpyNode, Node, walk
 from lowering.plan.owners import SlotTable
 from lowering.plan.plan import Plan
 from lowering.testing.recording_driver import RecordingDriver

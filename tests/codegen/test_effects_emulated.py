@@ -19,8 +19,9 @@ from lowering.codegen import unit_source
 from lowering.codegen.parameters import FailureWord, PrintSite, StepCount, StopFlag
 from lowering.cuda.effects.mailbox import Mailbox
 from lowering.cuda.effects.print_ring import PrintRing
+from lowering.plan.conditional_nodes import WhileNode
 from lowering.plan.kernel import MapNest, PrintedArray, PrintNest, Publish, Require, SetCondition
-from lowering.plan.nodes import Graph, WhileNode
+from lowering.plan.nodes import Graph
 from lowering.plan.plan import Plan
 from lowering.testing.recording_driver import RecordingDriver
 from tracegraph import debug

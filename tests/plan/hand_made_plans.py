@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from lowering.plan.buffer import Buffer
+from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
 from lowering.plan.kernel import (
     Kernel,
     MapNest,
@@ -16,15 +17,7 @@ from lowering.plan.kernel import (
     Store,
 )
 from lowering.plan.matrix_product import MatrixOperand, MatrixProduct
-from lowering.plan.nodes import (
-    Graph,
-    IfElseNode,
-    KernelNode,
-    LibraryNode,
-    MemcpyNode,
-    SwitchNode,
-    WhileNode,
-)
+from lowering.plan.nodes import Graph, KernelNode, LibraryNode, MemcpyNode
 from lowering.plan.plan import Plan
 from tracegraph.ir.effects import Failure, PrintFormat
 from tracegraph.ir.scalar import Axis, Compare, const

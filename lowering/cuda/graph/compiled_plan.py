@@ -17,7 +17,8 @@ from lowering.cuda.memory.pool import interned, size_class
 from lowering.legalization.features import Features, probed
 from lowering.legalization.legalize import legalize, needed_features
 from lowering.plan.buffer import Buffer
-from lowering.plan.nodes import WhileNode, walk
+from lowering.plan.conditional_nodes import WhileNode
+from lowering.plan.nodes import walk
 from lowering.plan.plan import Plan
 from tracegraph.ir.types import ArrayType
 

@@ -33,7 +33,7 @@ from lowering.errors import (
     NotOpenError,
     UnfinishedError,
 )
-from lowering.plan.nodes import ConditionalKind
+from lowering.plan.conditional_nodes import ConditionalKind
 from lowering.plan.owners import NodeSlots, SlotTable
 from tracegraph.errors import UpdateError
 

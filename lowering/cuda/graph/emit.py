@@ -31,18 +31,8 @@ from lowering.cuda.graph.roots import add_load, add_table
 from lowering.cuda.graph.small_inputs import ValueSlot
 from lowering.cuda.interface import KernelNodeHandle, Launch
 from lowering.plan.buffer import Buffer
-from lowering.plan.nodes import (
-    ConditionalNode,
-    Graph,
-    IfElseNode,
-    KernelNode,
-    LibraryNode,
-    MemcpyNode,
-    Node,
-    SwitchNode,
-    WhileNode,
-    walk,
-)
+from lowering.plan.conditional_nodes import ConditionalNode, IfElseNode, SwitchNode, WhileNode
+from lowering.plan.nodes import Graph, KernelNode, LibraryNode, MemcpyNode, Node, walk
 from lowering.plan.plan import Plan
 from lowering.plan.rounding import ceil_div
 

@@ -26,7 +26,7 @@ from lowering.cuda.interface import (
     Words,
 )
 from lowering.cuda.streams.timeline import Timeline
-from lowering.plan.nodes import ConditionalKind
+from lowering.plan.conditional_nodes import ConditionalKind
 from lowering.plan.owners import SlotTable
 from tracegraph import limits
 

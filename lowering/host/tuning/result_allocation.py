@@ -17,7 +17,8 @@ from lowering.host.numpy_calls import yields
 from lowering.host.result_pool import is_pooled
 from lowering.host.tuning.blocking import BlockedProgram
 from lowering.plan.buffer import Buffer
-from lowering.plan.nodes import Graph, IfElseNode, KernelNode, SwitchNode, walk
+from lowering.plan.conditional_nodes import IfElseNode, SwitchNode
+from lowering.plan.nodes import Graph, KernelNode, walk
 from lowering.plan.plan import Plan
 
 

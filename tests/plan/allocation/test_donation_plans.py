@@ -13,8 +13,9 @@ from lowering import explain
 from lowering.host.executable import HostExecutable
 from lowering.legalization.pointer_table import bound_in_bodies, with_pointer_table
 from lowering.plan.buffer import Buffer
+from lowering.plan.conditional_nodes import WhileNode
 from lowering.plan.nest_analysis import nest_writes
-from lowering.plan.nodes import LibraryNode, MemcpyNode, WhileNode, walk
+from lowering.plan.nodes import LibraryNode, MemcpyNode, walk
 from lowering.plan.plan import Donation, Plan
 from tracegraph import ArrayType, tree
 

@@ -18,7 +18,8 @@ from hand_made_plans import (
 )
 
 from lowering.plan.buffer import Buffer
-from lowering.plan.nodes import Graph, WhileNode
+from lowering.plan.conditional_nodes import WhileNode
+from lowering.plan.nodes import Graph
 from lowering.testing.recording_driver import RecordingBackend, RecordingDriver
 from tracegraph.ir.types import ArrayType
 

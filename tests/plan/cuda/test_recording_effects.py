@@ -15,7 +15,8 @@ from lowering.cuda.effects import progress as watching
 from lowering.cuda.memory.pool import CudaBuffer
 from lowering.cuda.streams import shutdown, timeline
 from lowering.lower import lower
-from lowering.plan.nodes import WhileNode, walk
+from lowering.plan.conditional_nodes import WhileNode
+from lowering.plan.nodes import walk
 from lowering.testing.recorded_objects import RecordedHostMemory
 from lowering.testing.recording_driver import InjectedError, RecordingBackend, RecordingDriver
 from tracegraph import fori_loop, jit

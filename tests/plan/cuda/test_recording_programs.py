@@ -9,14 +9,8 @@ from foreign_arrays import Foreign
 import lowering
 import tracegraph
 from lowering.cuda.graph.emit import one_by_one
-from lowering.plan.nodes import (
-    IfElseNode,
-    KernelNode,
-    LibraryNode,
-    MemcpyNode,
-    SwitchNode,
-    WhileNode,
-)
+from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
+from lowering.plan.nodes import KernelNode, LibraryNode, MemcpyNode
 from lowering.testing.recording_driver import RecordingBackend, RecordingDriver
 
 KINDS = {

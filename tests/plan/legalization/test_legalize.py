@@ -20,9 +20,10 @@ from lowering.legalization.features import Features, declared, override, probed
 from lowering.legalization.legalize import legalize, needed_features
 from lowering.legalization.pointer_table import bound_in_bodies, with_pointer_table
 from lowering.plan.buffer import Buffer
+from lowering.plan.conditional_nodes import WhileNode
 from lowering.plan.explain import explain
 from lowering.plan.graph_edit import chain, single
-from lowering.plan.nodes import KernelNode, MemcpyNode, WhileNode, walk
+from lowering.plan.nodes import KernelNode, MemcpyNode, walk
 from lowering.plan.plan import Plan
 from tracegraph import tree
 from tracegraph.ir.types import ArrayType

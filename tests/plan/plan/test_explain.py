@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 
 import tracegraph
+from lowering.plan.conditional_nodes import WhileNode
 from lowering.plan.construct import Construct
 from lowering.plan.explain import explain
-from lowering.plan.nodes import Graph, WhileNode
+from lowering.plan.nodes import Graph
 from tracegraph import ArrayType
 
 VECTOR = ArrayType("float64", (8,))
@@ -34,14 +35,14 @@ def everything(x, n):
 EXPECTED = """\
 everything: 26 nodes, 8 of them conditional
 line                construct   steps   schedule      nodes  why
-test_explain.py:23  fori_loop   10      WHILE node    4      takes any body
-test_explain.py:21    cond      -       IF/ELSE node  1+1    takes any body
-test_explain.py:24  fori_loop   ?       WHILE node    2      takes any body
-test_explain.py:25  while_loop  ?       WHILE node    1      takes any body
-test_explain.py:26  while_loop  <= 100  WHILE node    2      takes any body
-test_explain.py:29  scan        8       WHILE node    1      takes any body
-test_explain.py:30  map         8       WHILE node    3      takes any body
-test_explain.py:31  switch      -       SWITCH node   1+1+1  takes any body"""
+test_explain.py:24  fori_loop   10      WHILE node    4      takes any body
+test_explain.py:22    cond      -       IF/ELSE node  1+1    takes any body
+test_explain.py:25  fori_loop   ?       WHILE node    2      takes any body
+test_explain.py:26  while_loop  ?       WHILE node    1      takes any body
+test_explain.py:27  while_loop  <= 100  WHILE node    2      takes any body
+test_explain.py:30  scan        8       WHILE node    1      takes any body
+test_explain.py:31  map         8       WHILE node    3      takes any body
+test_explain.py:32  switch      -       SWITCH node   1+1+1  takes any body"""
 
 
 def test_every_loop_and_branch_has_a_row():

@@ -6,6 +6,7 @@ import numpy as np
 
 import tracegraph.ops  # noqa: F401  (registers them)
 from lowering.plan.buffer import Buffer
+from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
 from lowering.plan.kernel import (
     Accumulator,
     Kernel,
@@ -18,15 +19,7 @@ from lowering.plan.kernel import (
 )
 from lowering.plan.kernel_text import MAX_NESTING, expr_text, kernel_text
 from lowering.plan.matrix_product import MatrixOperand, MatrixProduct
-from lowering.plan.nodes import (
-    Graph,
-    IfElseNode,
-    KernelNode,
-    LibraryNode,
-    MemcpyNode,
-    SwitchNode,
-    WhileNode,
-)
+from lowering.plan.nodes import Graph, KernelNode, LibraryNode, MemcpyNode
 from lowering.plan.plan import Plan
 from lowering.plan.text import plan_text
 from tracegraph.ir.combiners import ADD, MAXIMUM

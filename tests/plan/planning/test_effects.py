@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 import tracegraph
+from lowering.plan.conditional_nodes import WhileNode
 from lowering.plan.kernel import MapNest, PrintNest, Publish, ReduceNest, Require, SetCondition
-from lowering.plan.nodes import Graph, KernelNode, WhileNode, walk
+from lowering.plan.nodes import Graph, KernelNode, walk
 from lowering.plan.plan import Plan
 from tracegraph import ArrayType, debug
 

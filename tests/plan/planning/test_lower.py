@@ -11,10 +11,11 @@ import pytest
 import tracegraph
 from lowering.backends import cuda, host
 from lowering.fusion.pointwise import MAX_EXPRESSIONS
+from lowering.plan.conditional_nodes import WhileNode
 from lowering.plan.kernel import MapNest, ReduceNest, RowNest, ScatterNest
 from lowering.plan.matrix_product import MatrixProduct
 from lowering.plan.nest_analysis import nest_reads, nest_size, nest_writes
-from lowering.plan.nodes import KernelNode, LibraryNode, WhileNode, walk
+from lowering.plan.nodes import KernelNode, LibraryNode, walk
 from lowering.plan.plan import Plan
 from lowering.planning import materialize as group
 from tracegraph import ArrayType

@@ -13,10 +13,11 @@ import tracegraph
 from lowering.backends.registry import target_of
 from lowering.legalization.features import Features
 from lowering.legalization.legalize import legalize, needed_features
+from lowering.plan.conditional_nodes import WhileNode
 from lowering.plan.explain import explain
 from lowering.plan.kernel import SetCondition
 from lowering.plan.nest_analysis import nest_signals
-from lowering.plan.nodes import KernelNode, LibraryNode, WhileNode, walk
+from lowering.plan.nodes import KernelNode, LibraryNode, walk
 from lowering.plan.plan import Plan
 from lowering.scheduling import overrides as choices
 from lowering.scheduling.cost_model import MOST_NODES
