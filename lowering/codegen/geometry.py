@@ -31,7 +31,7 @@ from lowering.codegen.rows.cluster_geometry import (
     cluster_threads,
     max_row_threads,
 )
-from lowering.codegen.rows.row_geometry import row_geometry, steps_kept
+from lowering.codegen.rows.row_geometry import MIN_STEPS, row_geometry, steps_kept
 from lowering.fusion.access_patterns import loop_is_contiguous
 from lowering.hardware import (
     MAX_BLOCK_THREADS,
@@ -66,6 +66,9 @@ FEW_WIDE = 8
 
 LONG_SCATTER = 64
 """Sequential updates from which several threads share a point, each with its own targets."""
+
+MIN_UPDATES = 8
+"""Updates of each thread that shares a point: fewer would not amortise the indices of all."""
 
 MAX_OWNERS = 4096
 """Threads that share the updates of all points: each evaluates every target's index."""
@@ -176,14 +179,14 @@ def scatter_geometry(steps: int, points: int, threads: int) -> ScatterGeometry:
     """
     owners = 1
     if steps >= LONG_SCATTER and points:
-        owners = max(1, min(power_of_two(steps) // 8, MAX_OWNERS // power_of_two(points)))
+        owners = max(1, min(power_of_two(steps) // MIN_UPDATES, MAX_OWNERS // power_of_two(points)))
     return ScatterGeometry(threads, owners, ceil_div(points * owners, threads) if steps else 0)
 
 
 def _demand(nest: CanonicalNest) -> int:
     match nest:
         case RowNest(space=space, loop=loop):
-            return prod(space) * ceil_div(prod(loop), 4)
+            return prod(space) * ceil_div(prod(loop), MIN_STEPS)
         case ScanNest(space=space, axis=axis):
             return MAX_THREADS if space[axis] >= LONG_LINE else prod(space)
         case ScatterNest(space=space, repeats=repeats):

@@ -25,6 +25,11 @@ SMALL_DEVICE, MIN_STEPS_PER_LANE = 64, 4
 """Blocks below which lanes may have fewer steps. Sums of 2**16 take two thirds of the time with it
 (H200); 16 to 1056 blocks of 128 to 1024 threads were tried, and none are better."""
 
+MIN_STEPS, MIN_STEPS_OF_COLUMN, MIN_STEPS_OF_PASSES = 4, 8, 8
+"""Steps of a lane at least, in one pass over rows, one over columns, and several over rows: they
+amortise the reduction of the lanes, which costs more by a tree, and once a pass. Set so, and not
+varied in a benchmark since."""
+
 STEPS_KEPT = 16
 """Steps of which a lane may keep values in registers from pass to pass."""
 
@@ -43,11 +48,11 @@ def row_geometry(nest: RowNest, threads: int, cluster: int = 1) -> RowGeometry:
     adjacent = loop_is_contiguous(nest)
     width = row_width(nest) if adjacent else 1
     if adjacent:
-        each = max(4, width) if once else steps_of_lane(nest, width)
+        each = max(MIN_STEPS, width) if once else steps_of_lane(nest, width)
         lanes = min(threads, power_of_two(ceil_div(steps, each)))
     else:
         neighbours = min(WARP, power_of_two(points), threads)
-        lanes = min(threads // neighbours, power_of_two(ceil_div(steps, 8)))
+        lanes = min(threads // neighbours, power_of_two(ceil_div(steps, MIN_STEPS_OF_COLUMN)))
     if cluster > 1:
         lanes = threads
     outputs = threads // lanes
@@ -93,7 +98,7 @@ def steps_of_lane(nest: RowNest, width: int) -> int:
         return steps_kept(nest)
     large = size >= records.LARGE_ROWS
     together = VECTOR_BYTES // widest(nest) if large else width
-    return max(8, min(2 * max(width, together), steps_kept(nest)))
+    return max(MIN_STEPS_OF_PASSES, min(2 * max(width, together), steps_kept(nest)))
 
 
 def widest(nest: RowNest) -> int:
@@ -111,7 +116,7 @@ def row_width(nest: RowNest) -> int:
     sizes = [access.buffer.type.dtype.itemsize for access in row_accesses(nest)]
     several = len(nest.passes) > 1
     if prod(nest.space) * steps < records.LARGE_ROWS or (
-        several and min(sizes, default=4) >= WORD_BYTES
+        several and min(sizes, default=WORD_BYTES) >= WORD_BYTES
     ):
         return 1
     width = max(VECTOR_BYTES // max(sizes), 1)

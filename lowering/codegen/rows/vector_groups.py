@@ -25,7 +25,7 @@ from lowering.codegen.maps.vectors import Neighbours, Vectors, compute_uniform, 
 from lowering.codegen.preamble import value_type
 from lowering.codegen.rows.flat_passes import FlatPass
 from lowering.codegen.source_writer import SourceWriter
-from lowering.hardware import WARP
+from lowering.hardware import MAX_BLOCK_THREADS, WARP
 from lowering.plan.buffer import Buffer
 from tracegraph.ir.scalar import Axis, Expr
 from tracegraph.ir.scalar_values import Load
@@ -193,7 +193,7 @@ def _parts(writer: SourceWriter, step: Axis, groups: Groups) -> Parts:
 
 
 def _index_type(step: Axis, groups: Groups) -> str:
-    return index_type(step.extent + groups.steps * 1024)
+    return index_type(step.extent + groups.steps * MAX_BLOCK_THREADS)
 
 
 def _needed(
