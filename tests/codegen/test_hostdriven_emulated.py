@@ -38,8 +38,14 @@ def compiled(plan: Any, folder: Path) -> CudaExecutable:
     return RecordingBackend(EmulatedDriver(folder), lacks=["conditional_nodes"]).compile(plan)
 
 
-@pytest.mark.parametrize("way", [None, "both"])
-@pytest.mark.parametrize("name", PROGRAMS)
+SCHEDULED = ("captures_at_depth_three", "scan_of_scans", "switch_on_2")
+"""Those that run with unrolled loops and predicated branches, too."""
+
+
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [*((name, None) for name in PROGRAMS), *((name, "both") for name in SCHEDULED)],
+)
 def test_result_is_that_of_numpy(name: str, way: str | None, tmp_path: Path) -> None:
     def run(function: Any, *arguments: Any) -> Any:
         stage = lowered(function, *arguments, device="cuda")

@@ -48,11 +48,11 @@ BATCH = 10
 BOTH = partial(scheduled, chosen=FORCED["both"])
 
 
-@pytest.fixture(scope="module", params=["both", "as_estimated"])
-def plans(request: Any, tmp_path_factory: pytest.TempPathFactory) -> EmulatedPlans:
+@pytest.fixture(scope="module")
+def plans(tmp_path_factory: pytest.TempPathFactory) -> EmulatedPlans:
+    """Schedules as estimated are those of `test_corpus_emulated`."""
     named = {name: (CASES[name].function, CASES[name].arguments) for name in BRANCHING}
-    folder = tmp_path_factory.mktemp(request.param)
-    return EmulatedPlans(named, folder, partial(scheduled, chosen=FORCED[request.param]))
+    return EmulatedPlans(named, tmp_path_factory.mktemp("both"), BOTH)
 
 
 @pytest.mark.parametrize("name", BRANCHING)
