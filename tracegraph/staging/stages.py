@@ -18,7 +18,6 @@ from tracegraph import errors, tree
 from tracegraph.arrays.array import Array
 from tracegraph.ir.program import Program
 from tracegraph.ir.types import ArrayType
-from tracegraph.passes import optimize
 from tracegraph.staging import gc_pause
 from tracegraph.staging.donated import Donated
 from tracegraph.staging.exported import ExportedGraph
@@ -45,6 +44,8 @@ class Traced:
     @property
     def optimized(self) -> Program:
         """The program after the passes: what is lowered."""
+        from tracegraph.passes import optimize  # when first used: importing them takes 8 ms
+
         return optimize(self.program)
 
     def lower(self) -> Lowered:
