@@ -63,7 +63,7 @@ def blanked(ext: Any) -> Callable[[Any], Any]:
 
 def blanked_in_a_loop(ext: Any) -> Callable[[Any], Any]:
     return lambda x: tracegraph.fori_loop(
-        0, 3, lambda i, c: ext.apply(ext.blank, c).at[i].set(c[i] + 1), x
+        0, 12, lambda i, c: ext.apply(ext.blank, c).at[i % 3].set(c[i % 3] + 1), x
     )
 
 

@@ -13,11 +13,10 @@ from lowering.backends.cuda import TARGET as CUDA
 from lowering.host.executable import HostExecutable
 from lowering.legalization.features import Features
 from lowering.legalization.legalize import legalize
-from lowering.lower import plan_of
+from lowering.lower import lower
 from lowering.plan.plan import Plan
 from lowering.scheduling import overrides as choices
 from lowering.scheduling.overrides import Choices
-from lowering.scheduling.schedule import schedule
 from tracegraph import tree
 from tracegraph.staging.stages import Lowered
 
@@ -38,14 +37,14 @@ FORCED = {
 
 def unscheduled(stage: Lowered) -> Plan:
     """The program of a stage as for a GPU, with a node for each loop and branch."""
+    return scheduled(stage, Choices(branches="conditional", loops="conditional"))
+
+
+def scheduled(stage: Lowered, chosen: Choices) -> Plan:
+    """The program of a stage as for a GPU, its loops and branches run in the ways chosen."""
     donated = stage.traced.signature.donated_leaves(stage.traced.key.structure)
-    return plan_of(stage.traced.optimized, CUDA, donated)
-
-
-def scheduled(plan: Plan, chosen: Choices) -> Plan:
-    """A Plan as a GPU would run it, in the ways chosen."""
     with choices.override(chosen.branches, chosen.loops, chosen.unroll):
-        return schedule(plan, CUDA.costs)
+        return lower(stage.traced.optimized, CUDA, donated)
 
 
 def on_host(chosen: Choices, features: Features | None = None) -> Callable[..., Any]:
@@ -56,7 +55,7 @@ def on_host(chosen: Choices, features: Features | None = None) -> Callable[..., 
 
     def run(function: Any, *arguments: Any) -> Any:
         stage = lowered(function, *arguments)
-        plan = scheduled(stage.plan, chosen)
+        plan = scheduled(stage, chosen)
         if features is not None:
             plan = legalize(plan, features)
         leaves = tree.leaves(arguments)

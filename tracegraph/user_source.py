@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 from types import FrameType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import optree
@@ -19,11 +19,16 @@ _OWN_DIRECTORIES = tuple(
 
 
 class Source(NamedTuple):
-    """A line of the user's code. It is a key wherever nests are joined: a tuple is hashed in C."""
+    """A line of the user's code. It is a key wherever nests are joined: a tuple is hashed in C.
+
+    `within` holds, outermost first, the records of the loops that were unrolled around the line by
+    whoever lowers the program.
+    """
 
     file: str
     line: int
     function: str
+    within: tuple[Any, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.file.replace(chr(92), '/').rsplit('/', 1)[-1]}:{self.line}"

@@ -8,34 +8,22 @@ work; the branches of a conditional exclude each other, hence always may share.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from lowering.allocation.arrangement import Arrangement
 from lowering.allocation.dependences import Order, Touched, access_around, order
 from lowering.allocation.free_list import Gaps
 from lowering.allocation.liveness import Life, Lifetimes
 from lowering.plan.buffer import Buffer
 from lowering.plan.rounding import round_up
+from lowering.planning.draft import Draft
 from lowering.planning.stage import Block, LoopStage, Stage, blocks
 
 ALIGNMENT = 256
 """Bytes; what the CUDA allocator gives, so that vector accesses and libraries are content."""
 
 
-class Arrangement(NamedTuple):
-    """The byte offset of every scratch buffer in an arena of so many bytes.
-
-    `orders` are what the blocks' stages depend on without it, and with it, unless it is `shared`.
-    """
-
-    offsets: dict[Buffer, int]
-    nbytes: int
-    shared: bool
-    orders: dict[Block, Order]
-
-
-def arrange(root: Block) -> Arrangement:
-    """Where the scratch buffers of a block lie, and of the blocks inside."""
-    return _Arranging(root).first_fit()
+def assign_memory(draft: Draft) -> None:
+    """Place the scratch buffers of all blocks in one arena."""
+    draft.memory = _Arranging(draft.block).first_fit()
 
 
 class _Arranging:
@@ -63,6 +51,9 @@ class _Arranging:
 
     def _collect(self, block: Block, path: tuple[tuple[Block, int], ...]) -> None:
         accesses = self.orders[block].accesses
+        for buffer in block.resident:
+            start, end = self.spans[block.stages[0]][0], self.spans[block.stages[-1]][1]
+            self.lives[buffer] = Life(start, end, path, block, list(range(len(block.stages))))
         for position, stage in enumerate(block.stages):
             here = (*path, (block, position))
             if inside := blocks(stage):
@@ -84,6 +75,8 @@ class _Arranging:
                 break
         start, end = self.spans[stage]
         owner, position = path[depth]
+        if buffer in owner.resident:
+            return
         life = self.lives.get(buffer)
         if life is None:
             self.lives[buffer] = Life(start, end, path[:depth], owner, [position])

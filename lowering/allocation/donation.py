@@ -22,6 +22,7 @@ from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import MapNest
 from lowering.plan.nest_analysis import nest_stores
 from lowering.plan.plan import Donation
+from lowering.planning.draft import Draft
 from lowering.planning.stage import (
     Block,
     KernelStage,
@@ -39,12 +40,18 @@ TRIES = 8
 """Free inputs that are tried for one output: keeps planning linear."""
 
 
-def overwrite(
+def donate(draft: Draft) -> None:
+    """Let the outputs of a draft live in its donated inputs, each in one at most."""
+    if draft.donated:
+        donated = [draft.inputs[number] for number in draft.donated]
+        draft.outputs, draft.donations = _overwrite(draft.block, draft.outputs, donated)
+
+
+def _overwrite(
     block: Block, outputs: Sequence[Buffer], donated: Sequence[Buffer]
 ) -> tuple[tuple[Buffer, ...], tuple[Donation, ...]]:
-    """Let outputs live in donated inputs, each in one at most.
-
-    The outputs, as the inputs that they live in or as they were, and what became of each donation.
+    """The outputs, as the inputs that they live in or as they were, and what became of each
+    donation.
     """
     overwriting = _Overwriting(block, donated)
     for output in outputs:
@@ -171,7 +178,7 @@ def _copies(stage: Stage) -> Iterator[tuple[Buffer, Buffer]]:
     nests = stage.nests if isinstance(stage, KernelStage) else ()
     stores = Counter(store.buffer for nest in nests for store in nest_stores(nest))
     for nest in nests:
-        if not isinstance(nest, MapNest):
+        if not isinstance(nest, MapNest) or nest.predicates:
             continue
         own = space_index(nest.space)
         for store in nest.stores:

@@ -7,11 +7,12 @@ element that it replaces.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import MapNest, Nest, ReduceNest, RowNest, Store
 from lowering.plan.nest_analysis import as_rows, loads, nest_loads, nest_reads, nest_writes
+from lowering.planning.context import Context
 from lowering.planning.stage import (
     Block,
     BranchStage,
@@ -27,16 +28,18 @@ from tracegraph.ir.scalar import Expr
 from tracegraph.ir.scalar_values import Load
 
 
-def place_carries(body: Block, carries: Mapping[Buffer, Buffer]) -> None:
-    """Make a loop body leave each new value (key) where the next trip reads it (value).
+def place_carries(body: Block, context: Context) -> None:
+    """Make a loop's body leave the new value of each carry in the buffer that the next step reads.
 
     In place where that is safe; the others move at the end of the body, same shapes in one nest,
     which reads all before it writes: permuted carries need no further memory. Where the body is
-    copied, `lowering.rotation` does without these moves.
+    copied, `scheduling.buffer_rotation` does without these moves.
     """
+    if not body.carries:
+        return
     moves: list[tuple[Buffer, Buffer]] = []
     sharing = Sharing(body)
-    for new, carry in carries.items():
+    for new, carry in body.carries.items():
         if sharing.can_share(new, carry):
             sharing.rename(new, carry)
         else:
@@ -52,16 +55,16 @@ def place_carries(body: Block, carries: Mapping[Buffer, Buffer]) -> None:
         body.stages.append(KernelStage([n for n in nests if all(n.space)]))
 
 
-def drop_copies(block: Block, sinks: Sequence[Buffer]) -> None:
+def drop_copies(block: Block, context: Context) -> None:
     """Drop plain copies of arrays that are not needed any more: the copy takes their memory.
 
-    This is what lets an updated array, and a result, be written where it is. `sinks` keep their
-    names.
+    So an updated array is written in place, and a result where it is returned. The block's sinks
+    keep their names.
     """
-    copies = [(k, pair) for k, stage in enumerate(block.stages) if (pair := _copied(stage))]
+    copies = [(k, pair) for k, stage in enumerate(block.stages) if (pair := plain_copy(stage))]
     if not copies:
         return
-    kept = set(sinks)
+    kept = set(block.sinks)
     sharing = Sharing(block)
     for position, pair in copies:
         new, old = map(sharing.name, pair)
@@ -198,12 +201,12 @@ def _merge(
         moments[name] = choose(moments.get(name, moment), moment)
 
 
-def _copied(stage: Stage) -> tuple[Buffer, Buffer] | None:
+def plain_copy(stage: Stage) -> tuple[Buffer, Buffer] | None:
     """(target, source) if the stage is one plain copy of a buffer."""
     if not isinstance(stage, KernelStage) or len(stage.nests) != 1:
         return None
     (nest,) = stage.nests
-    if not isinstance(nest, MapNest) or len(nest.stores) != 1 or nest.signals:
+    if not isinstance(nest, MapNest) or len(nest.stores) != 1 or nest.signals or nest.predicates:
         return None
     (store,) = nest.stores
     value = store.value
@@ -294,7 +297,9 @@ def _without_self_copies(nest: Nest) -> Nest | None:
     kept = tuple([s for s in nest.stores if not _is_self_copy(s, nest.space)])
     if not kept and not nest.signals:
         return None
-    return nest if len(kept) == len(nest.stores) else MapNest(nest.space, kept, nest.signals)
+    if len(kept) == len(nest.stores):
+        return nest
+    return MapNest(nest.space, kept, nest.signals, nest.predicates)
 
 
 def _is_self_copy(store: Store, space: Sequence[int]) -> bool:

@@ -7,12 +7,14 @@ from collections.abc import Callable, Collection, Mapping
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import MapNest, Nest, Pass, PrintNest, ReduceNest, RowNest, Store
 from lowering.plan.nest_analysis import nest_reads, nest_stores, nest_writes
+from lowering.planning.draft import Draft
 from lowering.planning.stage import Block, KernelStage, blocks, stage_reads, walk
 from tracegraph.ir.record import replace
 
 
-def prune(block: Block) -> None:
+def drop_dead_stores(draft: Draft) -> None:
     """Drop stores to scratch that is never read, then what only they needed, to the end."""
+    block = draft.block
     readers: dict[Buffer, int] = {}
     writers: dict[Buffer, list[KernelStage]] = {}
     for stage in walk(block):

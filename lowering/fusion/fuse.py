@@ -19,10 +19,21 @@ from lowering.fusion.dead_stores import without_dead
 from lowering.fusion.pointwise import MAX_EXPRESSIONS, Growing
 from lowering.fusion.row_passes import agree, join_rows
 from lowering.plan.buffer import Buffer
-from lowering.plan.kernel import Nest, PrintNest, ReduceNest, RowNest, ScatterNest, Store
+from lowering.plan.construct import Path
+from lowering.plan.kernel import (
+    Nest,
+    PrintNest,
+    ReduceNest,
+    RowNest,
+    ScatterNest,
+    Store,
+    exclusive,
+)
 from lowering.plan.nest_analysis import nest_conditions, nest_size, nest_writes
+from lowering.planning.context import Context
 from lowering.planning.stage import Block, KernelStage, Stage
 from lowering.target import FusionPolicy, Target
+from tracegraph.ir.record import replace
 from tracegraph.user_source import Source
 
 WINDOW = 12
@@ -36,23 +47,24 @@ SMALL = 1 << 16
 
 @dataclass(slots=True, eq=False)
 class _Kernel:
-    """A kernel that nests join, how many buffers these touch at most, and the lines that they come
-    from.
+    """A kernel that nests join, the most buffers that these touch, and what they come from: lines,
+    and inlined loops and branches.
     """
 
     nests: list[Growing]
     buffers: int
     sources: dict[Source, None]
+    within: dict[Path, None]
 
 
-def fuse(block: Block, target: Target, kept: Collection[Buffer] = ()) -> None:
+def fuse(block: Block, context: Context) -> None:
     """Merge the nests of a block's kernels, in place, as the target's policy and limits have it.
 
-    The buffers `kept` are stored in any case.
+    The sinks of the block are stored in any case.
     """
-    if len(block.stages) < 2:
-        return  # nothing to merge with; what is never read `prune` drops
-    merged = _Merged(target, frozenset(kept))
+    if len(block.stages) < 2 or not context.fusion:
+        return  # nothing to merge with; `drop_dead_stores` drops what is never read
+    merged = _Merged(context.target, frozenset(block.sinks))
     waiting = block.stages[::-1]
     block.stages = []  # what has been merged goes: fewer objects for garbage collections to visit
     while waiting:
@@ -74,12 +86,13 @@ def _finished(stage: Stage | _Kernel, alive: Callable[[Store], bool]) -> Stage:
     """The stage as it is once all that has joined it is known.
 
     What has only been forwarded need not be stored: to drop it here, before anyone looks at all
-    expressions of a kernel, spares `prune` most of its work.
+    expressions of a kernel, spares `drop_dead_stores` most of its work.
     """
     if not isinstance(stage, _Kernel):
         return stage
     nests = [without_dead(growing.whole(), alive) for growing in stage.nests]
-    return KernelStage([nest for nest in nests if nest is not None], tuple(stage.sources))
+    kept = [nest for nest in nests if nest is not None]
+    return KernelStage(kept, tuple(stage.sources), tuple(stage.within))
 
 
 class _Merged:
@@ -111,8 +124,10 @@ class _Merged:
         buffers = len(reads) + len(writes)
         after = _latest(self.written, reads)
         free_of = max(_latest(self.read, writes), _latest(self.written, writes))
+        if not self._exclude(free_of, nest, writes):
+            free_of += 1
         most = self.target.limits.kernel_buffers
-        first = max(after, free_of + 1, len(self.stages) - WINDOW, 0)
+        first = max(after, free_of, len(self.stages) - WINDOW, 0)
         for position in range(first, len(self.stages)):
             kernel = self.stages[position]
             if type(kernel) is not _Kernel or kernel.buffers + buffers > most:
@@ -124,11 +139,30 @@ class _Merged:
                 stored = joined.stores
                 self.loaded.update([r for r in reads if r not in stored or r in writes])
                 kernel.sources.update(dict.fromkeys(stage.sources))
+                if stage.within:
+                    kernel.within.update(dict.fromkeys(stage.within))
                 kernel.buffers += buffers
                 self._note(position, touched)
                 return
-        own = _Kernel([Growing(nest)], buffers, dict.fromkeys(stage.sources))
+        within = dict.fromkeys(stage.within)
+        own = _Kernel([Growing(nest)], buffers, dict.fromkeys(stage.sources), within)
         self.append(own, touched)
+
+    def _exclude(self, position: int, nest: Nest, writes: frozenset[Resource]) -> bool:
+        """Whether no nest at a position that accesses what a nest writes runs together with it."""
+        if position < 0 or not nest.predicates:
+            return False
+        kernel = self.stages[position]
+        if type(kernel) is not _Kernel:
+            return False
+        for growing in kernel.nests:
+            touched = nest_access(growing.whole())
+            common = writes & (touched.writes | touched.reads)
+            if common and not exclusive(growing.nest.predicates, nest.predicates):
+                return False
+            if not all(isinstance(resource, Buffer) for resource in common):
+                return False
+        return True
 
 
 def _latest(positions: dict[Resource, int], resources: Collection[Resource]) -> int:
@@ -155,12 +189,19 @@ def _join(
     for other in (needed or kernel.nests) if len(needed) < 2 else ():
         if other.merge(nest) or _merge_rows(other, nest, bool(needed), kept, policy):
             return other
-    if awaited or len(kernel.nests) >= MAX_NESTS or not _small(nest):
+    if awaited or len(kernel.nests) >= MAX_NESTS:
+        return None
+    if not _small(nest) and not any(_is_alternative(other.nest, nest) for other in kernel.nests):
         return None
     if _is_serial(nest) or any(_is_serial(growing.nest) for growing in kernel.nests):
         return None  # it would hold up the others
     kernel.nests.append(Growing(nest))
     return kernel.nests[-1]
+
+
+def _is_alternative(first: Nest, second: Nest) -> bool:
+    """Whether two nests of one space exclude each other: only one of them does its work."""
+    return first.space == second.space and exclusive(first.predicates, second.predicates)
 
 
 def _is_serial(nest: Nest) -> bool:
@@ -188,6 +229,8 @@ def _merge_rows(
 
     `needed` says that `second` reads what `first` stores.
     """
+    if first.nest.predicates != second.predicates:
+        return False
     if not needed and not _of_the_same_rows(first.nest, second):
         return False
     if first.stores_any(nest_writes(second)):
@@ -198,6 +241,8 @@ def _merge_rows(
     result = join_rows(nest, second, policy, kept)
     if result is None:
         return False
+    if second.predicates:
+        result = replace(result, predicates=second.predicates)
     most = first.most + nest_size(second)
     if most > MAX_EXPRESSIONS:
         most = nest_size(result)

@@ -71,6 +71,8 @@ class Growing:
         first = self.nest
         if first.space != second.space or not isinstance(second, (MapNest, ReduceNest)):
             return False
+        if first.predicates != second.predicates:
+            return False
         known = analyze(second)
         if not isinstance(first, (MapNest, ReduceNest)) or self.stores_any(known.writes):
             return False

@@ -18,7 +18,6 @@ from __future__ import annotations
 from lowering.legalization.features import Feature, Features
 from lowering.legalization.pointer_table import bound_in_bodies, with_pointer_table
 from lowering.plan.conditional_nodes import ConditionalNode
-from lowering.plan.construct import Construct
 from lowering.plan.nodes import Graph, KernelNode, Node, walk
 from lowering.plan.plan import Plan
 from tracegraph.ir.record import replace
@@ -40,13 +39,11 @@ def legalize(plan: Plan, features: Features) -> Plan:
     """The Plan for a device that has these features."""
     if not features.conditional_nodes:
         plan = _kept(plan, "the host drives the loops")
-        return _explained(plan, "host-driven", "no conditional nodes here")
+        return _explained(plan, "no conditional nodes here", host_driven=True)
     if not features.memory_nodes:
         plan = _kept(plan, "no memory nodes here")
     if not features.body_updates and bound_in_bodies(plan):
-        plan = _explained(
-            with_pointer_table(plan), None, "pointer table: no updates in bodies here"
-        )
+        plan = _explained(with_pointer_table(plan), "pointer table: no updates in bodies here")
     return plan
 
 
@@ -55,8 +52,8 @@ def _kept(plan: Plan, why: str) -> Plan:
     return replace(plan, per_launch=False, kept_because=why) if plan.per_launch else plan
 
 
-def _explained(plan: Plan, schedule: str | None, why: str) -> Plan:
-    """The Plan with another schedule, if one is given, and its reason at each conditional node."""
+def _explained(plan: Plan, why: str, host_driven: bool = False) -> Plan:
+    """The Plan whose conditional nodes, or the host in their place, have another reason."""
 
     def graph(old: Graph) -> Graph:
         return Graph(tuple(map(node, old.nodes)), old.edges)
@@ -65,16 +62,9 @@ def _explained(plan: Plan, schedule: str | None, why: str) -> Plan:
         if not isinstance(old, ConditionalNode):
             return old
         new = old.with_bodies([graph(body) for body in old.bodies])
-        return replace(new, construct=_scheduled(old, schedule, why))
+        known = old.construct
+        if known is None:
+            return new
+        return replace(new, construct=replace(known, why=why, host_driven=host_driven))
 
     return replace(plan, graph=graph(plan.graph))
-
-
-def _scheduled(node: ConditionalNode, schedule: str | None, why: str) -> Construct | None:
-    """The construct of a node, under another schedule."""
-    known = node.construct
-    if known is None:
-        return None
-    if schedule is not None and known.schedule.startswith("unrolled"):
-        schedule = f"{schedule}, {known.schedule}"
-    return replace(known, schedule=schedule or known.schedule, why=why)

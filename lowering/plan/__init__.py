@@ -13,7 +13,7 @@ import `tracegraph.ir` and what that imports, and `lowering.errors`.
     buffer             memory that a Plan names
     nest_analysis      expressions, reads and writes of a nest, computed once
     nest_rewriting     nests with expressions substituted and buffers renamed
-    graph_edit         nodes replaced by graphs; sequential and parallel composition
+    graph_composition  one graph of several
     weight             what estimates of a node's time are made from
     owners             what each node of an executable keeps alive
     strides, rounding  arithmetic of layouts and sizes

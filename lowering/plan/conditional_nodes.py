@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, Literal, Self
 
-from lowering.plan.construct import Construct
+from lowering.plan.construct import Construct, Path
 from lowering.plan.nodes import Graph, Node
 from tracegraph.ir.record import record, replace
 from tracegraph.user_source import Source
@@ -49,6 +49,7 @@ class IfElseNode(ConditionalNode):
     otherwise: Graph
     sources: tuple[Source, ...] = ()
     construct: Construct | None = None
+    within: tuple[Path, ...] = ()
 
     @property
     def bodies(self) -> tuple[Graph, ...]:
@@ -72,6 +73,7 @@ class SwitchNode(ConditionalNode):
     branches: tuple[Graph, ...]
     sources: tuple[Source, ...] = ()
     construct: Construct | None = None
+    within: tuple[Path, ...] = ()
 
     @property
     def bodies(self) -> tuple[Graph, ...]:
@@ -95,6 +97,7 @@ class WhileNode(ConditionalNode):
     body: Graph
     sources: tuple[Source, ...] = ()
     construct: Construct | None = None
+    within: tuple[Path, ...] = ()
 
     @property
     def noun(self) -> str:

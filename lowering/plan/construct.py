@@ -11,14 +11,23 @@ from tracegraph.user_source import Source
 class Construct:
     """A loop or branch of the user's program, and its schedule.
 
-    `name` is the function that the user called. A loop has `steps` if their number is known before
-    it runs, and `max_steps` if that is bounded. `schedule` is how the graph runs it, and `why` the
-    reason. `pinned` is the schedule that the user asked for; `unroll`, the steps of an iteration.
+    Args:
+        name: what the user called.
+        schedule: the name of its schedule.
+        why: the reason for that schedule.
+        copies: of a loop, the steps that one iteration makes; 0 if it has no node.
+        host_driven: whether the host decides in place of the node.
+        steps: of a loop, its steps, where they are known before it runs.
+        max_steps: a bound on them.
+        pinned: the schedule that the user asked for.
+        unroll: the steps that the user asked one iteration to make.
     """
 
     name: str
-    schedule: str
-    why: str
+    schedule: str = "conditional"
+    why: str = "takes any body"
+    copies: int = 1
+    host_driven: bool = False
     steps: int | None = None
     max_steps: int | None = None
     pinned: str | None = None
@@ -44,3 +53,7 @@ class Part:
 
     inlined: Inlined
     number: int
+
+
+Path = tuple[Part, ...]
+"""The inlined loops and branches around some work, outermost first."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from lowering.plan.construct import Construct, Inlined, Part
-from lowering.plan.nodes import Node, walk
+from lowering.plan.construct import Construct, Inlined, Path
+from lowering.plan.nodes import Graph, Node, walk
 from lowering.plan.plan import Plan
 from tracegraph.user_source import Source, lines_of
 
@@ -37,7 +37,7 @@ def explain(plan: Plan) -> str:
     or branch that is inlined, the nodes that it became. Indentation shows nesting. Lines about
     donated arguments, and about scratch that each launch was to allocate, follow.
     """
-    rows = [_COLUMNS, *_rows(plan.graph.nodes, 0, 0)]
+    rows = [_COLUMNS, *_rows(_placed(plan.graph), 0)]
     nodes = tuple(walk(plan.graph))
     conditional = sum(1 for node in nodes if node.bodies)
     title = f"{plan.name}: {len(nodes)} nodes, {conditional} of them conditional"
@@ -63,51 +63,64 @@ def _scratch(plan: Plan) -> Iterator[str]:
         yield f"scratch: kept between launches: {plan.kept_because}"
 
 
-def _rows(nodes: Sequence[Node], depth: int, level: int) -> Iterator[tuple[str, ...]]:
-    """The rows of nodes inside the same `level` inlined constructs."""
+_Placed = tuple[Node, Path]
+"""A node, and one of the paths of inlined loops and branches that it is on."""
+
+
+def _placed(graph: Graph) -> list[_Placed]:
+    return [(node, path) for node in graph.nodes for path in node.within or ((),)]
+
+
+def _rows(placed: Sequence[_Placed], depth: int) -> Iterator[tuple[str, ...]]:
+    """The rows of the loops and branches that nodes are, or are a part of."""
     seen: set[Inlined] = set()
-    for node in nodes:
-        part = _part(node, level)
-        if part is not None and part.inlined not in seen:
-            seen.add(part.inlined)
-            yield from _inlined_rows(part.inlined, nodes, depth, level)
-        elif node.bodies:
-            known = node.construct or Construct("-", _schedule(node), "-")
+    for node, path in placed:
+        if path and path[0].inlined not in seen:
+            seen.add(path[0].inlined)
+            yield from _inlined_rows(path[0].inlined, placed, depth)
+        elif not path and node.bodies:
+            known = node.construct or Construct("-", why="-")
             counts = [sum(1 for _ in walk(body)) for body in node.bodies]
-            yield _row(known, node.kind == "while", node.sources, counts, depth)
+            schedule = _schedule(known, f"{node.kind.replace('_', '/').upper()} node")
+            yield _row(known, schedule, node.kind == "while", node.sources, counts, depth)
             for body in node.bodies:
-                yield from _rows(body.nodes, depth + 1, 0)
+                yield from _rows(_placed(body), depth + 1)
 
 
 def _inlined_rows(
-    inlined: Inlined, nodes: Sequence[Node], depth: int, level: int
+    inlined: Inlined, placed: Sequence[_Placed], depth: int
 ) -> Iterator[tuple[str, ...]]:
-    parts: list[list[Node]] = [[] for _ in range(inlined.parts)]
-    for node in nodes:
-        part = _part(node, level)
-        if part is not None and part.inlined is inlined:
-            parts[part.number].append(node)
-    yield _row(inlined.construct, inlined.is_loop, inlined.sources, list(map(len, parts)), depth)
-    for inner in parts:
-        yield from _rows(inner, depth + 1, level + 1)
+    parts: list[list[_Placed]] = [[] for _ in range(inlined.parts)]
+    for node, path in placed:
+        if path and path[0].inlined is inlined:
+            parts[path[0].number].append((node, path[1:]))
+    counts = [len({id(node) for node, _ in part}) for part in parts]
+    known = inlined.construct
+    yield _row(known, known.schedule, inlined.is_loop, inlined.sources, counts, depth)
+    for part in parts:
+        yield from _rows(part, depth + 1)
 
 
-def _part(node: Node, level: int) -> Part | None:
-    """The inlined construct around a node, `level` constructs deep."""
-    return node.within[level] if level < len(node.within) else None
-
-
-def _schedule(node: Node) -> str:
-    return f"{node.kind.replace('_', '/').upper()} node"
+def _schedule(known: Construct, kind: str) -> str:
+    """The schedule of a loop or branch that has a node of some kind."""
+    if known.schedule == "conditional":
+        return "host-driven" if known.host_driven else kind
+    name = known.schedule if known.copies == 1 else f"{known.schedule} x{known.copies}"
+    return f"host-driven, {name}" if known.host_driven else name
 
 
 def _row(
-    known: Construct, is_loop: bool, sources: Sequence[Source], counts: Sequence[int], depth: int
+    known: Construct,
+    schedule: str,
+    is_loop: bool,
+    sources: Sequence[Source],
+    counts: Sequence[int],
+    depth: int,
 ) -> tuple[str, ...]:
     lines = lines_of(sources) or "-"
     steps = _steps(known) if is_loop else "-"
     nodes = "+".join(map(str, counts))
-    return lines, "  " * depth + known.name, steps, known.schedule, nodes, known.why
+    return lines, "  " * depth + known.name, steps, schedule, nodes, known.why
 
 
 def _steps(known: Construct) -> str:

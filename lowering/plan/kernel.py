@@ -84,6 +84,11 @@ class Predicate:
     value: bool | int
 
 
+def exclusive(first: tuple[Predicate, ...], second: tuple[Predicate, ...]) -> bool:
+    """Whether predicates of two nests never hold together: one flag is to have two values."""
+    return any(p.flag is q.flag and p.value != q.value for p in first for q in second)
+
+
 @record
 class MapNest(Analyzed):
     """Map: at every point of the space, the stores.

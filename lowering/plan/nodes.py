@@ -15,13 +15,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, Literal, Self
 
 from lowering.plan.buffer import Buffer
-from lowering.plan.construct import Construct, Part
+from lowering.plan.construct import Construct, Path
 from lowering.plan.kernel import Kernel
 from lowering.plan.kernel_text import kernel_text
 from lowering.plan.library_call import LibraryCall
 from lowering.plan.nest_analysis import nest_reads, nest_writes
 from lowering.plan.nest_rewriting import rename_in_nest
-from lowering.plan.weight import Weight, kernel_weight
+from lowering.plan.weight import Weight, weight_of
 from tracegraph.ir.record import record, replace
 from tracegraph.user_source import Source
 
@@ -54,8 +54,8 @@ class Node:
     sources: tuple[Source, ...]
     """The user's lines that it comes from."""
 
-    within: tuple[Part, ...] = ()
-    """The inlined branches and loops that it is a part of, outermost first."""
+    within: tuple[Path, ...] = ()
+    """A path for each of the inlined branches and loops that its work came from."""
 
     construct: Construct | None = None
     """The user's loop or branch that it runs."""
@@ -133,7 +133,7 @@ class KernelNode(Node):
 
     kernel: Kernel
     sources: tuple[Source, ...] = ()
-    within: tuple[Part, ...] = ()
+    within: tuple[Path, ...] = ()
 
     @property
     def noun(self) -> str:
@@ -159,7 +159,7 @@ class KernelNode(Node):
 
     @property
     def weight(self) -> Weight:
-        return kernel_weight(self.kernel)
+        return weight_of(self.kernel.nests)
 
     @property
     def name(self) -> str:
@@ -231,7 +231,7 @@ class LibraryNode(Node):
 
     call: LibraryCall
     sources: tuple[Source, ...] = ()
-    within: tuple[Part, ...] = ()
+    within: tuple[Path, ...] = ()
 
     @property
     def if_skipped(self) -> IfSkipped:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import prod
 from typing import NamedTuple
 
-from lowering.plan.kernel import Kernel, Nest, PrintNest, ReduceNest, RowNest
+from lowering.plan.kernel import Nest, PrintNest, ReduceNest, RowNest
 from lowering.plan.nest_analysis import nest_reads, nest_writes
 
 
@@ -21,10 +22,10 @@ class Weight(NamedTuple):
     operations: int = 0
 
 
-def kernel_weight(kernel: Kernel) -> Weight:
-    """The weight of a kernel. At most one element of each buffer is counted at each point."""
+def weight_of(nests: Iterable[Nest]) -> Weight:
+    """The weight of the nests of a kernel, with at most one element of a buffer at each point."""
     total = nbytes = 0
-    for nest in kernel.nests:
+    for nest in nests:
         points = _points(nest)
         total += points
         for buffers in (nest_reads(nest), nest_writes(nest)):

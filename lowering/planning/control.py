@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from lowering.allocation.in_place import place_carries
 from lowering.plan.construct import Construct
 from lowering.planning.region_builder import RegionBuilder
 from lowering.planning.stage import BranchStage, LoopStage
 from tracegraph.ir.control_forms import branch_parts, loop_parts
 from tracegraph.ir.program import Eqn
-
-_DEFAULT = "takes any body"
-"""What the conditional nodes of a graph are chosen for."""
 
 
 def branches(builder: RegionBuilder, eqn: Eqn) -> None:
@@ -19,11 +15,10 @@ def branches(builder: RegionBuilder, eqn: Eqn) -> None:
     condition = builder.context.condition()
     builder.set_condition(parts.selector, condition)
     results = [builder.scratch(v.type) for v in eqn.outputs]
-    blocks = [builder.inside(r, {}, parts.captures, results).finish() for r in parts.branches]
+    blocks = [builder.inside(r, {}, parts.captures, results).build() for r in parts.branches]
     boolean = eqn.op.name == "cond"
-    schedule = "IF/ELSE node" if boolean else "SWITCH node"
-    construct = Construct(eqn.op.name, schedule, _DEFAULT, pinned=eqn.hints.schedule)
-    builder.add(BranchStage(condition, blocks, boolean, builder.sources, construct))
+    construct = Construct(eqn.op.name, pinned=eqn.hints.schedule)
+    builder.add(BranchStage(condition, blocks, boolean, construct, builder.sources, builder.within))
     builder.bindings.update(zip(eqn.outputs, results, strict=True))
 
 
@@ -44,18 +39,15 @@ def loop(builder: RegionBuilder, eqn: Eqn) -> None:
     inner = builder.inside(parts.body, own, parts.captures, news)
     inner.block.owned.update(news)
     body = inner.build()
-    inner.sources = builder.sources
+    body.carries = dict(zip(news, carries, strict=True))
+    inner.sources, inner.within = builder.sources, builder.within
     inner.set_condition(parts.body.results[-1], condition)
-    inner.merge()
-    place_carries(body, dict(zip(news, carries, strict=True)))
     construct = Construct(
         eqn.hints.construct or eqn.op.name,
-        "WHILE node",
-        _DEFAULT,
-        eqn.attrs["steps"],
-        eqn.attrs["max_steps"],
-        eqn.hints.schedule,
-        eqn.hints.unroll,
+        steps=eqn.attrs["steps"],
+        max_steps=eqn.attrs["max_steps"],
+        pinned=eqn.hints.schedule,
+        unroll=eqn.hints.unroll,
     )
-    builder.add(LoopStage(condition, body, builder.sources, construct))
+    builder.add(LoopStage(condition, body, construct, builder.sources, builder.within))
     builder.bindings.update(zip(eqn.outputs, carries, strict=True))

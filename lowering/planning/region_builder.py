@@ -6,9 +6,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
 
-from lowering.allocation.in_place import drop_copies
-from lowering.fusion.fuse import fuse
 from lowering.plan.buffer import Buffer
+from lowering.plan.construct import Path
 from lowering.plan.kernel import (
     Accumulator,
     MapNest,
@@ -23,6 +22,7 @@ from lowering.plan.kernel import (
 from lowering.plan.nest_analysis import loads
 from lowering.planning import materialize as group
 from lowering.planning.context import Context
+from lowering.planning.draft import Draft
 from lowering.planning.stage import Block, KernelStage, Stage, space_index, stage_reads
 from tracegraph.ir import scalar, scalar_values
 from tracegraph.ir.op import (
@@ -36,8 +36,8 @@ from tracegraph.ir.op import (
     Scan,
     Scatter,
 )
-from tracegraph.ir.program import Atom, Eqn, Literal, Region, Value
-from tracegraph.ir.record import record
+from tracegraph.ir.program import Atom, Eqn, Literal, Program, Region, Value
+from tracegraph.ir.record import record, replace
 from tracegraph.ir.scalar import Expr
 from tracegraph.ir.scalar_values import Accumulated, Load
 from tracegraph.ir.types import ArrayType
@@ -91,7 +91,7 @@ class RegionBuilder:
         self.context = context
         self.region = region
         self.sinks = sinks
-        self.block = Block()
+        self.block = Block(sinks=tuple(sinks))
         self.grouping = (
             group.group(region, len(sinks), context.costs)
             if context.fusion
@@ -102,36 +102,36 @@ class RegionBuilder:
         self.accumulators: list[Accumulator] | None = None
         self.accumulated: dict[Value, Accumulated] = {}
         self.sources: tuple[Source, ...] = ()  # the user's lines that what is added comes from
+        self.within: tuple[Path, ...] = ()  # the unrolled loops that it comes from
         self.places = _places(region, sinks, self.grouping.stored)
 
     def build(self) -> Block:
         """The block: nests of stored values, in the order of their equations, then the sinks'."""
         one_kernel = self.grouping.is_one_kernel
         if one_kernel:
-            self.sources = tuple(dict.fromkeys([s for e in self.region.eqns for s in _line(e)]))
+            self._come_from(self.region.eqns)
         for eqn in self.region.eqns:
             if not one_kernel:
-                self.sources = _line(eqn)
+                self._come_from((eqn,))
             self._equation(eqn)
         for atom, buffer in zip(self.region.results, self.sinks, strict=False):
             if not isinstance(atom, Value) or self.places.get(atom) is not buffer:
                 inlined = self.bindings.get(atom) if isinstance(atom, Value) else None
                 if isinstance(inlined, Eqn) and not one_kernel:
-                    self.sources = _line(inlined)
+                    self._come_from((inlined,))
                 self.store_value(atom, buffer)
         return self.block
 
-    def finish(self) -> Block:
-        """The block of a region that is not a loop's body, its nests merged."""
-        block = self.build()
-        self.merge()
-        return block
-
-    def merge(self) -> None:
-        """Drop copies that nothing needs, and merge nests into kernels."""
-        drop_copies(self.block, self.sinks)
-        if self.context.fusion:
-            fuse(self.block, self.context.target, self.sinks)
+    def _come_from(self, eqns: Sequence[Eqn]) -> None:
+        """Note the lines, and the unrolled loops, that the next stages come from."""
+        if len(eqns) == 1:  # most
+            source = eqns[0].source
+            self.sources = () if source is None else (source,)
+            self.within = () if source is None or not source.within else (source.within,)
+            return
+        sources = dict.fromkeys([eqn.source for eqn in eqns if eqn.source is not None])
+        self.sources = tuple(sources)
+        self.within = tuple(dict.fromkeys([s.within for s in sources if s.within]))
 
     def inside(
         self,
@@ -227,7 +227,7 @@ class RegionBuilder:
     def emit(self, nest: Nest) -> None:
         """Append a kernel of one nest, unless it has no points."""
         if all(nest.space):
-            self.block.stages.append(KernelStage([nest], self.sources))
+            self.block.stages.append(KernelStage([nest], self.sources, self.within))
 
     def set_condition(self, atom: Atom, condition: int) -> None:
         """The nest that sets a condition to a scalar."""
@@ -359,13 +359,22 @@ class RegionBuilder:
         self.emit(ReduceNest(space, (loop,), (accumulator,), (store,)))
 
 
+def build(program: Program, context: Context, donated: Sequence[int]) -> Draft:
+    """The draft of a program: a block for each region, nothing scheduled or fused yet."""
+    body = program.body
+    if program.effects:
+        body = replace(body, results=body.results[:-1])  # the token: nothing to hand out
+    n_inputs = len(program.inputs)
+    inputs = tuple([context.buffer("input", p.type) for p in body.params[:n_inputs]])
+    constants = tuple([context.buffer("const", p.type) for p in body.params[n_inputs:]])
+    outputs = tuple([context.buffer("output", atom.type) for atom in body.results])
+    bind: dict[Value, Binding] = dict(zip(body.params, (*inputs, *constants), strict=True))
+    block = RegionBuilder(context, body, bind, outputs).build()
+    return Draft(program, context, block, inputs, constants, outputs, donated)
+
+
 _IN_KERNELS = frozenset({Elementwise, Indexed, Reduction})
 _form = attrgetter("op.form")
-
-
-def _line(eqn: Eqn) -> tuple[Source, ...]:
-    """The user's line of an equation, if it has one."""
-    return () if eqn.source is None else (eqn.source,)
 
 
 def _places(

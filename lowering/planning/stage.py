@@ -8,12 +8,13 @@ A block is one region's, its stages in an order that respects dependences.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import NamedTuple, Protocol
 
 from lowering.plan.buffer import Buffer
-from lowering.plan.construct import Construct
+from lowering.plan.construct import Construct, Path
 from lowering.plan.kernel import Nest
 from lowering.plan.nest_analysis import nest_reads, nest_writes
 from lowering.plan.nest_rewriting import rename_in_nest
@@ -26,10 +27,11 @@ _NO_BUFFERS: frozenset[Buffer] = frozenset()
 
 @dataclass(slots=True, eq=False)
 class KernelStage:
-    """Independent nests that one launch will run."""
+    """Independent nests that one launch will run. `within` is as in `Node`."""
 
     nests: list[Nest]
     sources: tuple[Source, ...] = ()
+    within: tuple[Path, ...] = ()
 
 
 @dataclass(slots=True, eq=False)
@@ -46,18 +48,45 @@ class BranchStage:
     condition: int
     branches: list[Block]
     boolean: bool
+    construct: Construct
     sources: tuple[Source, ...] = ()
-    construct: Construct | None = None
+    within: tuple[Path, ...] = ()
+
+
+Copy = list["Stage | None"]
+"""A copy of a body: for each of its stages the copy of that, None if it has nothing to do."""
+
+
+class WrittenOut(NamedTuple):
+    """Copies of a body that run one after the other, and what closes them."""
+
+    copies: list[Copy]
+    closing: list[Stage]
+
+    @property
+    def stages(self) -> list[Stage]:
+        """All that is done, in order."""
+        done = [stage for copy in self.copies for stage in copy if stage is not None]
+        return [*done, *self.closing]
+
+
+class Unrolled(Protocol):
+    """How the nodes of an unrolled body are made."""
+
+    def written_out(self) -> WrittenOut:
+        """The copies, of the first stages of the body; those behind stand for what closes them."""
 
 
 @dataclass(slots=True, eq=False)
 class LoopStage:
-    """A loop."""
+    """A loop. Of one that is unrolled, `unrolled` says how the nodes of its body are made."""
 
     condition: int
     body: Block
+    construct: Construct
     sources: tuple[Source, ...] = ()
-    construct: Construct | None = None
+    within: tuple[Path, ...] = ()
+    unrolled: Unrolled | None = None
 
 
 Stage = KernelStage | NodeStage | BranchStage | LoopStage
@@ -65,10 +94,18 @@ Stage = KernelStage | NodeStage | BranchStage | LoopStage
 
 @dataclass(slots=True, eq=False)
 class Block:
-    """The stages of one region and the scratch buffers that belong to it."""
+    """The stages of one region and the scratch buffers that belong to it.
+
+    `sinks` are the buffers that its results go to. Of a loop's body, `carries` has for the new
+    value of each carry (key) the buffer in which the next step expects it (value). The scratch that
+    is `resident` shares its memory with nothing in the block.
+    """
 
     stages: list[Stage] = field(default_factory=list)
     owned: set[Buffer] = field(default_factory=set)
+    sinks: Sequence[Buffer] = ()
+    carries: Mapping[Buffer, Buffer] = field(default_factory=dict)
+    resident: Set[Buffer] = frozenset()
 
 
 def blocks(stage: Stage) -> Sequence[Block]:

@@ -1,80 +1,82 @@
-"""Carries that take turns: the copies of a body read one buffer and write another, without moves.
+"""Multi-buffering: copies of a body that read one buffer and write another, without moves.
 
 A carry that is not updated in place moves at the end of each step. Where the body stands several
-times in a row, the next copy may read it where the last one left it:
+times in a row, the next copy can read the new value where the last copy wrote it:
 
     a step     n = f(c); c = n
     copy 0     n = f(c)
     copy 1     c = f(n)
 
-Moves chain buffers, and the last of a chain goes where the first was, which nobody needs any more:
-so the buffers go round, and lie where they did after as many copies as there are in the round.
-Where the copies end elsewhere, one move brings all carries home.
+Moves form chains of buffers. The old value at the start of a chain is dead, so its buffer takes the
+new value at the end: each chain closes to a cycle. After as many copies as the cycle is long, every
+value is back in its buffer. Where the copies end elsewhere, one move restores all carries.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 from functools import cached_property
 from math import lcm
-from operator import is_
 
 from lowering.allocation.in_place import is_own_point
 from lowering.plan.buffer import Buffer
-from lowering.plan.graph_edit import EMPTY, single, splice
-from lowering.plan.kernel import Kernel, MapNest, Nest, Predicate, Store
+from lowering.plan.kernel import MapNest, Nest, Predicate, Store
 from lowering.plan.nest_analysis import nest_reads, nest_stores
 from lowering.plan.nest_rewriting import rename_in_nest
-from lowering.plan.nodes import Graph, KernelNode, Node
-from lowering.planning.stage import space_index
-from lowering.scheduling.predication import with_nests
+from lowering.planning.stage import (
+    KernelStage,
+    NodeStage,
+    Stage,
+    space_index,
+    stage_reads,
+    stage_writes,
+)
+from tracegraph.ir.record import replace
 from tracegraph.ir.scalar_values import Load
 
 
 @dataclass(frozen=True)
 class Rotation:
-    """A body without moves, and the rounds in which its buffers go.
+    """A body without moves, and the cycles of its buffers.
 
-    What a copy has in a buffer, the next one has in that which is `following`. The `carries` are
-    the buffers to which the rest of the graph looks. Those that are `crowded` need memory that no
-    other buffer of the body has: a round through it takes more than one step. Moves that are left
-    have the name and the lines of the node `moving`.
+    What one copy has in a buffer, the next has in `following[buffer]`. The `carries` are the
+    buffers that are read outside of the body. Moves that are left have the lines of the stage
+    `moving`.
     """
 
-    body: Graph
+    body: Sequence[Stage]
     following: Mapping[Buffer, Buffer]
     carries: tuple[Buffer, ...] = ()
-    crowded: tuple[Buffer, ...] = ()
-    moving: KernelNode | None = None
+    moving: KernelStage | None = None
 
     @cached_property
     def order(self) -> int:
-        """After how many steps all buffers lie where they did."""
-        return lcm(*map(len, self._rings))
+        """The number of steps after which every value is in its first buffer again."""
+        return lcm(*map(len, self._cycles))
 
     @cached_property
-    def _rings(self) -> list[list[Buffer]]:
-        return _rounds(self.following)
+    def _cycles(self) -> list[list[Buffer]]:
+        return _cycles(self.following)
 
     def names(self, steps: int) -> dict[Buffer, Buffer]:
-        """Where a copy after so many steps has what the first one has in a buffer, if elsewhere."""
+        """The buffers that differ after a number of steps, each with the one in its place."""
         names = {}
-        for ring in self._rings:
-            for place, buffer in enumerate(ring):
-                other = ring[(place + steps) % len(ring)]
+        for cycle in self._cycles:
+            for place, buffer in enumerate(cycle):
+                other = cycle[(place + steps) % len(cycle)]
                 if other is not buffer:
                     names[buffer] = other
         return names
 
-    def copy(self, graph: Graph, steps: int) -> Graph:
-        """A graph as it is after so many steps, of nodes of its own: a node is one launch."""
+    def copy(self, stages: Iterable[Stage | None], steps: int) -> list[Stage | None]:
+        """New stages: those given, as they are after a number of steps."""
         names, known = self._renaming(steps % self.order)
-        return Graph(tuple([_renamed(node, names, known) for node in graph.nodes]), graph.edges)
+        return [stage and _renamed(stage, names, known) for stage in stages]
 
     def _renaming(self, place: int) -> tuple[dict[Buffer, Buffer], dict[Nest, Nest]]:
-        """The names after so many steps of a round, and the nests that have got them so far."""
+        """The names at a place of the cycles, and the nests that have been renamed for it."""
         if place not in self._renamings:
             self._renamings[place] = (self.names(place), {})
         return self._renamings[place]
@@ -83,8 +85,11 @@ class Rotation:
     def _renamings(self) -> dict[int, tuple[dict[Buffer, Buffer], dict[Nest, Nest]]]:
         return {}
 
-    def moves(self, steps: int, predicates: tuple[Predicate, ...] = ()) -> tuple[Nest, ...]:
-        """What brings the carries home after so many steps: it reads all before it writes."""
+    def moves(self, steps: int, predicates: tuple[Predicate, ...] = ()) -> list[Nest]:
+        """The nests that restore the carries after a number of steps; all read before they write.
+
+        A nest has all carries of one shape.
+        """
         names = self.names(steps)
         by_shape: dict[tuple[int, ...], list[Store]] = {}
         for carry in self.carries:
@@ -92,102 +97,83 @@ class Rotation:
                 index = space_index(carry.type.shape)
                 store = Store(carry, index, Load.make(names[carry], index))
                 by_shape.setdefault(carry.type.shape, []).append(store)
-        return tuple(MapNest(s, tuple(stores), (), predicates) for s, stores in by_shape.items())
+        return [MapNest(s, tuple(stores), (), predicates) for s, stores in by_shape.items()]
 
-    def closing(self, nests: Sequence[Nest]) -> Graph:
-        """The node of these moves, if there are any."""
+    def closing(self, nests: list[Nest]) -> list[Stage]:
+        """The stage of these moves, if there are any."""
         if not nests:
-            return EMPTY
+            return []
         assert self.moving is not None
-        kernel = Kernel(self.moving.kernel.name, tuple(nests))
-        return single(KernelNode(kernel, self.moving.sources))
-
-    def relocated(self, places: Mapping[Buffer, Buffer]) -> Rotation:
-        """The same, with other buffers for those that are crowded."""
-        if not places:
-            return self
-        known: dict[Nest, Nest] = {}
-        nodes = tuple([_renamed(node, places, known) for node in self.body.nodes])
-        body = Graph(nodes, self.body.edges)
-        of = {b: places.get(b, b) for b in self.following}
-        following = {of[b]: of[other] for b, other in self.following.items()}
-        return replace(self, body=body, following=following, crowded=())
+        return [KernelStage(nests, self.moving.sources, self.moving.within)]
 
 
-def rotation_of(
-    body: Graph, local: Collection[Buffer], offsets: Mapping[Buffer, int], skipping: bool
-) -> Rotation:
-    """How the carries of a body of kernels and products go round.
+def rotation_of(stages: Sequence[Stage], local: Collection[Buffer], skipping: bool) -> Rotation:
+    """How the carries of a body of kernels and library calls rotate.
 
     Args:
-        body: of a loop, no conditional nodes in it.
-        local: the scratch that nothing but the body touches.
-        offsets: where scratch lies.
-        skipping: whether some copies may be skipped. A product is made all the same, and must not
-            write where a carry is then.
+        stages: the body, without loops and branches.
+        local: the scratch that only the body accesses.
+        skipping: whether copies may be skipped. A library call runs all the same, and must not
+            write to a buffer that holds a carry then.
+
+    Buffers of library calls rotate only in scratch: others have new addresses in each call.
     """
-    moves = _moves(body, local)
+    moves = _moves(stages, local)
     if not moves:
-        return Rotation(body, {})
-    calls = [node for node in body.nodes if node.if_skipped == "runs"]
-    called = {b for node in calls for b in node.accessed_buffers}
-    made = {b for node in calls for b in node.writes}
-    crowded = _crowded(body, offsets)
+        return Rotation(stages, {})
+    calls = [stage for stage in stages if isinstance(stage, NodeStage)]
+    written_by_calls = {b for stage in calls for b in stage_writes(stage)}
+    used_by_calls = {b for stage in calls for b in stage_reads(stage)} | written_by_calls
     following: dict[Buffer, Buffer] = {}
     sources = {target: source for target, (source, _) in moves.items()}
-    for ring in _rounds(_closed(sources)):
-        one_type = len({buffer.type for buffer in ring}) == 1
-        fixed = called.isdisjoint(ring) or all(b.space == "scratch" for b in ring)
-        kept = not skipping or made.isdisjoint(ring)
-        alone = all(b not in crowded or b not in moves for b in ring)
-        if one_type and fixed and kept and alone:
-            following.update(zip(ring, (*ring[1:], ring[0]), strict=True))
+    for cycle in _cycles(_closed(sources)):
+        one_type = len({buffer.type for buffer in cycle}) == 1
+        fixed = used_by_calls.isdisjoint(cycle) or all(b.space == "scratch" for b in cycle)
+        kept = not skipping or written_by_calls.isdisjoint(cycle)
+        if one_type and fixed and kept:
+            following.update(zip(cycle, (*cycle[1:], cycle[0]), strict=True))
     carries = tuple(buffer for buffer in following if buffer in moves)
     dropped = {moves[carry][1] for carry in carries}
-    moving = [n for n in body.nodes if isinstance(n, KernelNode) and _moves_in(n, dropped)]
-    return Rotation(
-        _without(body, dropped),
-        following,
-        carries,
-        tuple(b for b in following if b in crowded),
-        moving[-1] if moving else None,
-    )
+    moving = [s for s in stages if isinstance(s, KernelStage) and _has_store(s, dropped)]
+    return Rotation(_without(stages, dropped), following, carries, moving[-1] if moving else None)
 
 
-def _moves(body: Graph, local: Collection[Buffer]) -> dict[Buffer, tuple[Buffer, Store]]:
-    """The buffers that a body does nothing with but move something there when all have read them.
+def _moves(
+    stages: Sequence[Stage], local: Collection[Buffer]
+) -> dict[Buffer, tuple[Buffer, Store]]:
+    """The buffers whose only write in a body is a move, after their last read.
 
-    Each with what moves there, and the store that does. That is another one of these, or made in
-    the same step and not after the move; and no two get the same.
+    Each with the source of the move, and its store. The source is another such buffer, or a local
+    one that is complete before the move; no two buffers have the same source.
     """
-    copies = [list(_copies(node)) for node in body.nodes]
+    copies = [list(_copies(stage)) for stage in stages]
     if not any(copies):
         return {}
     stores: Counter[Buffer] = Counter()
     last_write: dict[Buffer, int] = {}
     last_read: dict[Buffer, int] = {}
-    for position, node in enumerate(body.nodes):
-        reads, writes = _touched(node)
+    for position, stage in enumerate(stages):
+        writes = _writes(stage)
         stores.update(writes)
         last_write.update(dict.fromkeys(writes, position))
-        last_read.update(dict.fromkeys(reads, position))
+        last_read.update(dict.fromkeys(stage_reads(stage), position))
 
     found: dict[Buffer, tuple[Buffer, Store]] = {}
-    made: set[Buffer] = set()  # what moves, and is whole by then
-    for position, node in enumerate(body.nodes):
+    complete: set[Buffer] = set()  # sources whose last write precedes the move
+    for position, stage in enumerate(stages):
         for nest, store, source in copies[position]:
             target = store.buffer
-            beside = any(target in nest_reads(n) for n in _nests(node) if n is not nest)
+            beside = any(target in nest_reads(n) for n in _nests(stage) if n is not nest)
             if stores[target] == 1 and last_read.get(target, -1) <= position and not beside:
                 found[target] = (source, store)
                 if source in local and last_write.get(source, position) < position:
-                    made.add(source)
+                    complete.add(source)
 
     while True:
         kept: dict[Buffer, tuple[Buffer, Store]] = {}
         taken: set[Buffer] = set()
         for target, (source, store) in found.items():
-            if source not in taken and (source in found or source in made):
+            if source not in taken and (source in found or source in complete):
                 kept[target] = (source, store)
                 taken.add(source)
         if len(kept) == len(found):
@@ -195,9 +181,9 @@ def _moves(body: Graph, local: Collection[Buffer]) -> dict[Buffer, tuple[Buffer,
         found = kept
 
 
-def _copies(node: Node) -> Iterator[tuple[MapNest, Store, Buffer]]:
-    """The stores of a node that copy a whole buffer to another one, and from which."""
-    for nest in _nests(node):
+def _copies(stage: Stage) -> Iterator[tuple[MapNest, Store, Buffer]]:
+    """The stores of a stage that copy a whole buffer to another one, and from which."""
+    for nest in _nests(stage):
         if not isinstance(nest, MapNest) or nest.predicates:
             continue
         for store in nest.stores:
@@ -210,35 +196,35 @@ def _copies(node: Node) -> Iterator[tuple[MapNest, Store, Buffer]]:
                 yield nest, store, value.buffer
 
 
-def _nests(node: Node) -> tuple[Nest, ...]:
-    return node.kernel.nests if isinstance(node, KernelNode) else ()
+def _nests(stage: Stage) -> Sequence[Nest]:
+    return stage.nests if isinstance(stage, KernelStage) else ()
 
 
-def _touched(node: Node) -> tuple[Set[Buffer], list[Buffer]]:
-    """What a node reads, and what it writes, once for each store."""
-    if not isinstance(node, KernelNode):
-        return node.reads, [*node.writes]
-    return node.reads, [s.buffer for nest in node.kernel.nests for s in nest_stores(nest)]
+def _writes(stage: Stage) -> list[Buffer]:
+    """The buffers that a stage writes, once for each store."""
+    if not isinstance(stage, KernelStage):
+        return list(stage_writes(stage))
+    return [store.buffer for nest in stage.nests for store in nest_stores(nest)]
 
 
-def _rounds(following: Mapping[Buffer, Buffer]) -> list[list[Buffer]]:
-    """The rounds of a mapping that has one for each of its keys."""
-    rounds: list[list[Buffer]] = []
+def _cycles(following: Mapping[Buffer, Buffer]) -> list[list[Buffer]]:
+    """The cycles of a permutation."""
+    cycles: list[list[Buffer]] = []
     seen: set[Buffer] = set()
     for first in following:
-        ring = []
+        cycle = []
         buffer = first
         while buffer not in seen:
             seen.add(buffer)
-            ring.append(buffer)
+            cycle.append(buffer)
             buffer = following[buffer]
-        if ring:
-            rounds.append(ring)
-    return rounds
+        if cycle:
+            cycles.append(cycle)
+    return cycles
 
 
 def _closed(sources: Mapping[Buffer, Buffer]) -> dict[Buffer, Buffer]:
-    """A mapping of which no two keys have one value, the end of each chain led to its start."""
+    """An injective mapping as a permutation: the end of each chain leads to its start."""
     following = dict(sources)
     ends = set(sources.values())
     for start in sources:
@@ -251,55 +237,38 @@ def _closed(sources: Mapping[Buffer, Buffer]) -> dict[Buffer, Buffer]:
     return following
 
 
-def _crowded(body: Graph, offsets: Mapping[Buffer, int]) -> set[Buffer]:
-    """The scratch whose memory has others of a body's buffers in it."""
-    touched = {b for node in body.nodes for b in node.accessed_buffers if b in offsets}
-    found: set[Buffer] = set()
-    furthest, end = None, 0
-    for buffer in sorted(touched, key=offsets.__getitem__):
-        if furthest is not None and offsets[buffer] < end:
-            found |= {buffer, furthest}
-        last = offsets[buffer] + max(buffer.type.nbytes, 1)
-        if last > end:
-            furthest, end = buffer, last
-    return found
+def _has_store(stage: KernelStage, stores: Set[Store]) -> bool:
+    return any(store in stores for nest in stage.nests for store in nest_stores(nest))
 
 
-def _moves_in(node: KernelNode, moves: Set[Store]) -> bool:
-    return any(store in moves for nest in node.kernel.nests for store in nest_stores(nest))
+def _without(stages: Sequence[Stage], stores: Set[Store]) -> list[Stage]:
+    """The stages without some stores, and without nests and stages that are empty then."""
+    kept: list[Stage] = []
+    for stage in stages:
+        if not isinstance(stage, KernelStage) or not _has_store(stage, stores):
+            kept.append(stage)
+        elif nests := [n for n in (_stripped(nest, stores) for nest in stage.nests) if n]:
+            kept.append(KernelStage(nests, stage.sources, stage.within))
+    return kept
 
 
-def _without(body: Graph, moves: Set[Store]) -> Graph:
-    """The body without some stores, and what is empty then."""
-
-    def stripped(node: Node) -> Graph:
-        if not isinstance(node, KernelNode) or not _moves_in(node, moves):
-            return single(node)
-        nests = tuple(n for n in (_stripped(nest, moves) for nest in node.kernel.nests) if n)
-        return single(with_nests(node, nests)) if nests else EMPTY
-
-    return splice(body, stripped)
-
-
-def _stripped(nest: Nest, moves: Set[Store]) -> Nest | None:
+def _stripped(nest: Nest, stores: Set[Store]) -> Nest | None:
     if not isinstance(nest, MapNest):
         return nest
-    stores = tuple(store for store in nest.stores if store not in moves)
-    if len(stores) == len(nest.stores):
+    left = tuple(store for store in nest.stores if store not in stores)
+    if len(left) == len(nest.stores):
         return nest
-    return replace(nest, stores=stores) if stores or nest.signals else None
+    return replace(nest, stores=left) if left or nest.signals else None
 
 
-def _renamed(node: Node, names: Mapping[Buffer, Buffer], known: dict[Nest, Nest]) -> Node:
-    """The node, anew, with buffers replaced. What nests become is looked up, or added."""
-    if not isinstance(node, KernelNode):
-        return node.with_buffers(names)
-    kernel = node.kernel
-    if names:
-        for nest in kernel.nests:
-            if nest not in known:
-                known[nest] = rename_in_nest(nest, names)
-        nests = tuple([known[nest] for nest in kernel.nests])
-        if not all(map(is_, nests, kernel.nests)):
-            kernel = Kernel(kernel.name, nests)
-    return KernelNode(kernel, node.sources, node.within)
+def _renamed(stage: Stage, names: Mapping[Buffer, Buffer], known: dict[Nest, Nest]) -> Stage:
+    """A new stage with buffers replaced. What nests become is looked up in `known`, or added."""
+    if isinstance(stage, NodeStage):
+        return NodeStage(stage.node.with_buffers(names))
+    assert isinstance(stage, KernelStage)
+    if not names:
+        return KernelStage(list(stage.nests), stage.sources, stage.within)
+    for nest in stage.nests:
+        if nest not in known:
+            known[nest] = rename_in_nest(nest, names)
+    return KernelStage([known[nest] for nest in stage.nests], stage.sources, stage.within)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
-from operator import attrgetter
 
-from lowering.plan.nodes import Node
+from lowering.plan.buffer import Buffer
+from lowering.plan.weight import Weight, weight_of
+from lowering.planning.stage import KernelStage, NodeStage, stage_reads, stage_writes
 from tracegraph.ir.types import ArrayType
+
+Leaf = KernelStage | NodeStage
+"""A stage without bodies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,33 +70,43 @@ class Costs:
 POINTS_PER_BLOCK = 512
 
 
-def work(costs: Costs, nodes: Iterable[Node]) -> float:
-    """What nodes do for some time, besides being nodes: moving memory, and multiplying."""
+def work(costs: Costs, stages: Iterable[Leaf]) -> float:
+    """The time of stages for what they do, besides a node each: memory traffic and products."""
     total = 0.0
-    for node in nodes:
-        weight = node.weight
+    for stage in stages:
+        weight = _weight(stage)
         total += costs.megabyte * weight.nbytes / 1e6 + costs.gigaflop * weight.operations / 1e9
     return total
 
 
-def skipped(costs: Costs, nodes: Iterable[Node]) -> float:
-    """What nodes do although they are not to run, besides being nodes.
+def skipped(costs: Costs, stages: Iterable[Leaf]) -> float:
+    """The time of stages, besides a node each, that are launched but not to run.
 
-    Each block of a kernel reads its flags; a product is made all the same.
+    Each block of a kernel reads its flags; a library call does all its work.
     """
     total = 0.0
-    for node in nodes:
-        if node.if_skipped == "idle":
-            total += costs.block * node.weight.points / POINTS_PER_BLOCK
+    for stage in stages:
+        if isinstance(stage, KernelStage):
+            total += costs.block * _weight(stage).points / POINTS_PER_BLOCK
         else:
-            total += work(costs, [node])
+            total += work(costs, [stage])
     return total
 
 
-def bound(nodes: Iterable[Node]) -> int:
-    """How many nodes hold addresses that differ from call to call."""
-    return sum([not _OF_CALLS.isdisjoint(map(_space, node.accessed_buffers)) for node in nodes])
+def bound(stages: Iterable[Leaf], moving: Set[Buffer]) -> int:
+    """How many stages hold addresses that differ from call to call: those of arguments, of results
+    and of `moving` buffers.
+    """
+    return sum([any(_is_bound(b, moving) for b in _accessed(stage)) for stage in stages])
 
 
-_OF_CALLS = frozenset({"input", "output"})
-_space = attrgetter("space")
+def _is_bound(buffer: Buffer, moving: Set[Buffer]) -> bool:
+    return buffer.space in ("input", "output") or buffer in moving
+
+
+def _accessed(stage: Leaf) -> frozenset[Buffer]:
+    return stage_reads(stage) | stage_writes(stage)
+
+
+def _weight(stage: Leaf) -> Weight:
+    return weight_of(stage.nests) if isinstance(stage, KernelStage) else stage.node.weight

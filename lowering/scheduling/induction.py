@@ -1,66 +1,62 @@
-"""Counters of which a body makes nothing but its condition: several steps are counted at once.
+"""Induction variables: counters of a loop that nothing but its condition uses.
 
-Where steps follow each other that no condition divides, only the last one asks for the count.
+Where copies of a body follow one another and no condition is tested between them, only the last
+copy counts, by all steps at once.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence, Set
 from typing import Any, TypeGuard
 
 import numpy as np
 
 from lowering.plan.buffer import Buffer
-from lowering.plan.graph_edit import with_nodes
 from lowering.plan.kernel import MapNest, Nest, SetCondition
 from lowering.plan.nest_analysis import nest_reads, nest_stores
 from lowering.plan.nest_rewriting import map_nest
-from lowering.plan.nodes import Graph, KernelNode, Node
-from lowering.scheduling.predication import with_nests
+from lowering.planning.stage import KernelStage, Stage, stage_reads, stage_writes
 from tracegraph.ir.scalar import Const, const
 from tracegraph.ir.scalar_values import Apply, Load
 
 
-def counted(body: Graph, condition: int) -> frozenset[Node]:
+def counters(stages: Sequence[Stage], condition: int) -> frozenset[Stage]:
     """The kernels of a body that count its steps, and may set its condition, and nothing else."""
-    nodes = [node for node in body.nodes if _may_count(node)]
-    if not nodes:
+    possible = [stage for stage in stages if _may_count(stage)]
+    if not possible:
         return frozenset()
-    users = Counter(buffer for node in body.nodes for buffer in node.accessed_buffers)
+    users = Counter(b for stage in stages for b in stage_reads(stage) | stage_writes(stage))
 
-    def counts(node: KernelNode) -> bool:
-        return all(_step(nest, condition, users) is not None for nest in node.kernel.nests)
+    def counts(stage: KernelStage) -> bool:
+        return all(_increment(nest, condition, users) is not None for nest in stage.nests)
 
-    return frozenset(filter(counts, nodes))
+    return frozenset(filter(counts, possible))
 
 
-def _may_count(node: Node) -> TypeGuard[KernelNode]:
-    return type(node) is KernelNode and all(
-        type(nest) is MapNest and not nest.space for nest in node.kernel.nests
+def _may_count(stage: Stage) -> TypeGuard[KernelStage]:
+    return type(stage) is KernelStage and all(
+        type(nest) is MapNest and not nest.space for nest in stage.nests
     )
 
 
-def without(body: Graph, nodes: frozenset[Node]) -> Graph:
-    """The body without some of its nodes."""
-    return with_nodes(body, [None if n in nodes else n for n in body.nodes]) if nodes else body
+def counting(stages: Sequence[Stage], counters: Set[Stage], steps: int) -> list[Stage]:
+    """The body, whose counters count a number of steps at once."""
+
+    def multiplied(stage: Stage) -> Stage:
+        if stage not in counters:
+            return stage
+        assert isinstance(stage, KernelStage)
+        nests = [_multiplied(nest, steps) for nest in stage.nests]
+        return KernelStage(nests, stage.sources, stage.within)
+
+    return list(map(multiplied, stages))
 
 
-def counting(body: Graph, nodes: frozenset[Node], steps: int) -> Graph:
-    """The body, of which some nodes count so many steps at once."""
+def _increment(nest: Nest, condition: int, users: Counter[Buffer]) -> Apply | None:
+    """The new count, if the nest only counts: a count of no other stage's, plus a constant.
 
-    def node_of(node: Node) -> Node:
-        if node not in nodes:
-            return node
-        assert isinstance(node, KernelNode)
-        return with_nests(node, tuple(_many(nest, steps) for nest in node.kernel.nests))
-
-    return Graph(tuple(map(node_of, body.nodes)), body.edges)
-
-
-def _step(nest: Nest, condition: int, users: Counter[Buffer]) -> Apply | None:
-    """The new count, if the nest only counts: the count that no other node sees, plus a constant.
-
-    The condition is made of the new count, not of the one before.
+    The condition is computed from the new count, not from the old one.
     """
     if not isinstance(nest, MapNest) or nest.space or nest.predicates or len(nest.stores) != 1:
         return None
@@ -79,8 +75,8 @@ def _step(nest: Nest, condition: int, users: Counter[Buffer]) -> Apply | None:
     return None if buffer in nest_reads(rest) else value
 
 
-def _many(nest: Nest, steps: int) -> Nest:
-    """A nest that counts, counting so many steps, as if one after the other: integers wrap."""
+def _multiplied(nest: Nest, steps: int) -> Nest:
+    """A nest that counts, counting several steps at once; integers wrap as one by one."""
     (store,) = nest_stores(nest)
     value = store.value
     assert isinstance(value, Apply)

@@ -1,13 +1,17 @@
-"""Unrolling: the body of a loop several times over, in one iteration or without a loop.
+"""Loop unrolling: the body several times in one iteration, or each step once without a loop.
 
     copy 0   the body; it stores to flag 0 whether the loop goes on
     copy j   the body, predicated on flag j - 1; it stores flag j, and clears it if it is skipped
 
-A copy reads the flag of the one before and stores its own, so that no kernel reads a flag that it
-stores: its blocks start at different times. Where the number of steps is known, there are no flags.
+A copy reads the flag of the copy before it and stores its own: the blocks of a kernel start at
+different times, so none may store a flag that it reads. Where the number of steps is known, no copy
+is skipped and there are no flags.
 
-Carries that are not updated in place go round (see `lowering.rotation`). What is left to move then
-moves once, at the end: where copies may be skipped, from the place that the last one run has noted.
+Carries that are not updated in place rotate through buffers (see `buffer_rotation`). The moves that
+are left are made once, at the end; where copies may be skipped, the last copy that runs stores how
+far the buffers have rotated.
+
+A loop keeps one body until its nodes are made: nothing before that has to look at the copies.
 """
 
 from __future__ import annotations
@@ -19,169 +23,266 @@ from functools import cached_property
 import numpy as np
 
 from lowering.plan.buffer import Buffer
-from lowering.plan.construct import Part
-from lowering.plan.graph_edit import EMPTY, chain, single, with_nodes
+from lowering.plan.construct import Inlined, Part
 from lowering.plan.kernel import MapNest, Nest, Predicate, ReduceNest, RowNest, Store
-from lowering.plan.nodes import Graph, KernelNode, Node
-from lowering.scheduling.buffer_rotation import Rotation
-from lowering.scheduling.induction import counted, counting, without
+from lowering.planning.context import Context
+from lowering.planning.draft import Draft
+from lowering.planning.stage import (
+    Block,
+    Copy,
+    KernelStage,
+    LoopStage,
+    NodeStage,
+    Stage,
+    WrittenOut,
+    blocks,
+)
+from lowering.scheduling.buffer_rotation import Rotation, rotation_of
+from lowering.scheduling.induction import counters, counting
 from lowering.scheduling.predication import (
-    Settings,
-    guarded,
-    set_in_nest,
-    with_nests,
-    with_settings,
+    ConditionRewrites,
+    predicated,
+    rewritten_nest,
+    rewritten_stage,
 )
 from tracegraph.ir.record import replace
-from tracegraph.ir.scalar import const
+from tracegraph.ir.scalar import BOOL, const
+from tracegraph.ir.types import scalar_type
 
-PLACE = np.dtype(np.int32)
-"""Of the buffer that holds how far carries have gone round."""
-
-
-_NO_NODES: frozenset[Node] = frozenset()
+POSITION = np.dtype(np.int32)
+"""The dtype of the buffer that holds how far carries have rotated."""
 
 
 @dataclass(frozen=True)
-class Steps:
-    """What an iteration of so many steps is made of.
+class Copies:
+    """Copies of a body in a row.
 
-    Each step is a copy of the body of `rotation`; but where none may be skipped, they have only
-    what is in `each`, and the last one counts for all in its `counters`.
+    If `skipping`, each copy is the whole body of `rotation`. Else each has the stages of `each`,
+    and the last one counts for all in its `counters`.
     """
 
     rotation: Rotation
     condition: int
     skipping: bool
-    each: Graph
-    counters: frozenset[Node]
+    each: tuple[Stage, ...]
+    counters: frozenset[Stage]
     count: int = 1
 
     @cached_property
-    def once(self) -> Graph:
-        """What the steps have together."""
+    def once(self) -> tuple[Stage, ...]:
+        """The stages that all copies have together."""
         rotation = self.rotation
         closing = rotation.closing(rotation.moves(self.count))
-        if not self.counters:
-            return closing
-        counters = [single(node) for node in rotation.body.nodes if node in self.counters]
-        return chain([*counters, closing])
+        return (*[stage for stage in rotation.body if stage in self.counters], *closing)
 
     @cached_property
-    def idle(self) -> Graph:
-        """What has something to do only where steps are skipped."""
+    def idle(self) -> tuple[Stage, ...]:
+        """The stages that have something to do only where copies are skipped."""
         rotation = self.rotation
         some = self.skipping and rotation.carries and self.count % rotation.order == 0
-        return rotation.closing(rotation.moves(1)) if some else EMPTY
+        return tuple(rotation.closing(rotation.moves(1))) if some else ()
 
 
-def steps_of(rotation: Rotation, condition: int, skipping: bool) -> Steps:
-    """An iteration of one step, which may be skipped or not."""
-    counters = _NO_NODES if skipping else counted(rotation.body, condition)
-    return Steps(rotation, condition, skipping, without(rotation.body, counters), counters)
+def rotation_in(stage: LoopStage, skipping: bool) -> Rotation:
+    """How the carries of a loop rotate; `skipping` matters only to bodies with library calls."""
+    body = stage.body
+    has_calls = any(isinstance(inner, NodeStage) for inner in body.stages)
+    return rotation_of(body.stages, body.owned, skipping and has_calls)
 
 
-def predicated_copies(steps: Steps, flags: Sequence[Buffer], place: Buffer | None) -> Graph:
+def copies_of(rotation: Rotation, condition: int, skipping: bool, count: int) -> Copies:
+    """Copies of a loop's body, which may be skipped or not."""
+    counting = frozenset() if skipping else counters(rotation.body, condition)
+    each = tuple([stage for stage in rotation.body if stage not in counting])
+    return Copies(rotation, condition, skipping, each, counting, count)
+
+
+# -- from a decision to copies
+
+
+@dataclass(frozen=True, slots=True)
+class UnrolledBody:
+    """Copies in an iteration, predicated ones with their flags; or all steps, as a part of a loop
+    without a node.
+    """
+
+    copies: Copies
+    flags: tuple[Buffer, ...] = ()
+    position: Buffer | None = None
+    part: Part | None = None
+
+    def written_out(self) -> WrittenOut:
+        """The copies."""
+        if self.part is not None:
+            return all_steps(self.copies, self.part)
+        if self.flags:
+            return predicated_copies(self.copies, self.flags, self.position)
+        return counted_copies(self.copies)
+
+
+def prepare_unrolling(draft: Draft) -> None:
+    """Reserve what the copies of unrolled bodies need, now that no buffer is renamed any more."""
+    _prepare(draft.block, draft.context)
+
+
+def _prepare(block: Block, context: Context) -> None:
+    for stage in block.stages:
+        for inner in blocks(stage):
+            _prepare(inner, context)
+        if isinstance(stage, LoopStage) and stage.construct.copies != 1:
+            stage.unrolled = _reserved(stage, context)
+
+
+def _reserved(stage: LoopStage, context: Context) -> UnrolledBody:
+    """The unrolled body. Its rotating buffers and its flags get memory that nothing else shares.
+
+    The body loses its moves. One stage at its end stands for all of them where accesses matter.
+    """
+    body, count, steps = stage.body, stage.construct.copies, stage.construct.steps
+    skipping = count > 0 and (steps is None or steps % count != 0)
+    rotation = rotation_in(stage, skipping)
+    copies = copies_of(rotation, stage.condition, skipping, count or steps or 0)
+    flags: list[Buffer] = []
+    position = None
+    if skipping:
+        flags = [context.buffer("scratch", scalar_type(BOOL)) for _ in range(count)]
+        if rotation.carries:
+            position = context.buffer("scratch", scalar_type(POSITION))
+    added = {*flags, *([] if position is None else [position])}
+    body.resident = added | (body.owned & rotation.following.keys())
+    body.owned |= added
+    body.stages = [*rotation.body, *rotation.closing(rotation.moves(1))]
+    return UnrolledBody(copies, tuple(flags), position, None if count else part_of(stage))
+
+
+def write_out_steps(block: Block) -> None:
+    """Replace each loop that is to have no node by all of its steps."""
+    if not any(_is_written_out(stage) for stage in block.stages):
+        return
+    stages: list[Stage] = []
+    for stage in block.stages:
+        if isinstance(stage, LoopStage) and _is_written_out(stage):
+            count = stage.construct.steps
+            assert count is not None
+            copies = copies_of(rotation_in(stage, False), stage.condition, False, count)
+            stages += all_steps(copies, part_of(stage)).stages
+            block.owned |= stage.body.owned
+        else:
+            stages.append(stage)
+    block.stages = stages
+
+
+def _is_written_out(stage: Stage) -> bool:
+    return isinstance(stage, LoopStage) and stage.construct.copies == 0
+
+
+def part_of(stage: LoopStage) -> Part:
+    """What the steps of a loop without a node are a part of."""
+    return Part(Inlined(stage.construct, 1, True, stage.sources), 0)
+
+
+# -- copies
+
+
+def predicated_copies(
+    copies: Copies, flags: Sequence[Buffer], position: Buffer | None
+) -> WrittenOut:
     """One copy for each flag; each that runs sets the condition.
 
-    If the carries go round, the last one that runs leaves in `place` how far they have got.
+    If the carries rotate, the last copy that runs stores in `position` how far.
     """
-    rotation = steps.rotation
+    rotation = copies.rotation
     order = rotation.order
-    turns = [rotation.copy(rotation.body, n) for n in range(min(order, len(flags)))]
-    copies = []
+    renamed = [rotation.copy(rotation.body, n) for n in range(min(order, len(flags)))]
+    written: list[Copy] = []
     for step, flag in enumerate(flags):
-        note = None if place is None else Store(place, (), const((step + 1) % order, PLACE))
+        rotated = const((step + 1) % order, POSITION)
+        note = None if position is None else Store(position, (), rotated)
         before = flags[step - 1] if step else None
-        copies.append(_checked(turns[step % order], steps.condition, flag, note, before))
-    if place is None:
-        return chain(copies)
+        written.append(_checked(renamed[step % order], copies.condition, flag, note, before))
+    if position is None:
+        return WrittenOut(written, [])
     ends = range(1, min(order, len(flags) + 1))
-    moves = [nest for end in ends for nest in rotation.moves(end, (Predicate(place, end),))]
-    return chain([*copies, rotation.closing(moves)])
+    moves = [nest for end in ends for nest in rotation.moves(end, (Predicate(position, end),))]
+    return WrittenOut(written, rotation.closing(moves))
 
 
-def counted_copies(steps: Steps) -> Graph:
-    """Copies that all run, of which the last sets the condition."""
-    rotation = steps.rotation
-    last = counting(rotation.body, steps.counters, steps.count)
-    return _in_turn(steps, rotation.copy(last, steps.count - 1))
+def counted_copies(copies: Copies) -> WrittenOut:
+    """Copies that all run; the last one sets the condition."""
+    rotation = copies.rotation
+    last = counting(rotation.body, copies.counters, copies.count)
+    return _in_turn(copies, rotation.copy(last, copies.count - 1))
 
 
-def all_steps(steps: Steps, part: Part) -> Graph:
-    """A copy for each step of the loop."""
-    rotation = steps.rotation
-    if steps.count == 0:
-        return EMPTY
-    last = counting(rotation.body, steps.counters, steps.count)
-    silent = without_condition(last, steps.condition)
-    copies = _in_turn(steps, rotation.copy(silent, steps.count - 1))
-    return Graph(tuple([_within(node, part) for node in copies.nodes]), copies.edges)
+def all_steps(copies: Copies, part: Part) -> WrittenOut:
+    """A copy for each step of the loop, none of which sets the condition."""
+    if copies.count == 0:
+        return WrittenOut([], [])
+    rotation = copies.rotation
+    last = _silent(counting(rotation.body, copies.counters, copies.count), copies.condition)
+    written = _in_turn(copies, rotation.copy(last, copies.count - 1))
+    parts = [[stage and _within(stage, part) for stage in copy] for copy in written.copies]
+    return WrittenOut(parts, [_within(stage, part) for stage in written.closing])
 
 
-def _in_turn(steps: Steps, last: Graph) -> Graph:
-    """Copies of what each step has, the last one, and the moves that are left."""
-    rotation, silent = steps.rotation, without_condition(steps.each, steps.condition)
-    order = rotation.order
-    turns = [rotation.copy(silent, n) for n in range(min(order, steps.count - 1))]
-    copies = [_copy(turns[n % order]) for n in range(steps.count - 1)]
-    return chain([*copies, last, rotation.closing(rotation.moves(steps.count))])
+def _in_turn(copies: Copies, last: Copy) -> WrittenOut:
+    """The copies before the last, the last one, and the moves that are left."""
+    rotation = copies.rotation
+    counting = [None if stage in copies.counters else stage for stage in rotation.body]
+    silent = _silent(counting, copies.condition)
+    written = [rotation.copy(silent, n) for n in range(copies.count - 1)]
+    return WrittenOut([*written, last], rotation.closing(rotation.moves(copies.count)))
 
 
-def without_condition(body: Graph, condition: int) -> Graph:
-    """The body, which leaves the condition as it is."""
-    return settle(body, Settings(dropped=frozenset((condition,))))
-
-
-def settle(graph: Graph, settings: Settings) -> Graph:
-    """The graph with its conditions stored or dropped, those of bodies left out."""
-    kept = [with_settings(n, settings) if type(n) is KernelNode else n for n in graph.nodes]
-    return with_nodes(graph, kept)
+def _silent(stages: Sequence[Stage | None], condition: int) -> Copy:
+    """The stages, which leave the condition as it is."""
+    rewrites = ConditionRewrites(dropped=frozenset((condition,)))
+    return [stage and rewritten_stage(stage, rewrites) for stage in stages]
 
 
 def _checked(
-    body: Graph, condition: int, flag: Buffer, note: Store | None, before: Buffer | None
-) -> Graph:
-    """A copy of a body: what sets the condition stores the `flag`, and makes the store `note`.
+    stages: Sequence[Stage | None],
+    condition: int,
+    flag: Buffer,
+    note: Store | None,
+    before: Buffer | None,
+) -> Copy:
+    """A copy of a body that stores `flag` where it sets the condition, and makes the store `note`.
 
     Unless it is the first one, it runs if the flag `before` is set, and else clears its own.
     """
-    settings = Settings({condition: flag})
+    rewrites = ConditionRewrites({condition: flag})
     goes_on = None if before is None else Predicate(before, True)
 
-    def node_of(node: Node) -> Node:
-        if not isinstance(node, KernelNode):
-            return _again(node)
+    def checked(stage: Stage | None) -> Stage:
+        if not isinstance(stage, KernelStage):
+            assert isinstance(stage, NodeStage)
+            return NodeStage(replace(stage.node))
         nests: list[Nest] = []
         stored = False
-        for nest in node.kernel.nests:
-            settled = set_in_nest(nest, settings)
-            assert settled is not None  # nothing is dropped
-            if settled is not nest:
+        for nest in stage.nests:
+            rewritten = rewritten_nest(nest, rewrites)
+            assert rewritten is not None  # nothing is dropped
+            if rewritten is not nest:
                 stored = True
-                assert isinstance(settled, (MapNest, ReduceNest, RowNest))
+                assert isinstance(rewritten, (MapNest, ReduceNest, RowNest))
                 if note is not None:
-                    settled = replace(settled, stores=(*settled.stores, note))
-            nests.append(settled if goes_on is None else guarded(settled, goes_on))
+                    rewritten = replace(rewritten, stores=(*rewritten.stores, note))
+            nests.append(rewritten if goes_on is None else predicated(rewritten, goes_on))
         if stored and before is not None:
             cleared = Store(flag, (), const(False, flag.type.dtype))
             nests.append(MapNest((), (cleared,), (), (Predicate(before, False),)))
-        return with_nests(node, tuple(nests))
+        return KernelStage(nests, stage.sources, stage.within)
 
-    return Graph(tuple(map(node_of, body.nodes)), body.edges)
-
-
-def _copy(graph: Graph) -> Graph:
-    """The same, of nodes of its own: a node is one launch."""
-    return Graph(tuple([_again(node) for node in graph.nodes]), graph.edges)
+    return list(map(checked, stages))
 
 
-def _again(node: Node) -> Node:
-    if type(node) is KernelNode:  # most are
-        return KernelNode(node.kernel, node.sources, node.within)
-    return replace(node)
-
-
-def _within(node: Node, part: Part) -> Node:
-    assert node.if_skipped != "stays"
-    return replace(node, within=(part, *node.within))
+def _within(stage: Stage, part: Part) -> Stage:
+    """The stage, as a part of a loop that has no node."""
+    if isinstance(stage, NodeStage):
+        node = stage.node
+        within = tuple([(part, *path) for path in node.within or ((),)])
+        return NodeStage(replace(node, within=within))
+    assert isinstance(stage, KernelStage)
+    within = tuple([(part, *path) for path in stage.within or ((),)])
+    return KernelStage(stage.nests, stage.sources, within)

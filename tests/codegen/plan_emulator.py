@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 from emulator import FILL, MARGIN, Emulator, Memory
-from forced import unscheduled
 from running import lowered
 
 from lowering.codegen import Unit, unit_source
@@ -29,6 +28,7 @@ from lowering.plan.owners import SlotTable
 from lowering.plan.plan import Plan
 from lowering.testing.recording_driver import RecordingDriver
 from tracegraph import tree
+from tracegraph.staging.stages import Lowered
 
 TRIPS = 10_000
 """More iterations than any loop of a test makes: a condition that stays set is an error."""
@@ -84,15 +84,15 @@ class PlanMemory(Memory):
 class EmulatedPlans:
     """Functions with arguments, lowered and compiled together.
 
-    `rewrite` maps each plan, before loops and branches are scheduled, to the plan that runs. With
-    `donate`, all arguments are donated.
+    `planned` makes the plan that runs, if not that of the stage. With `donate`, all arguments are
+    donated.
     """
 
     def __init__(
         self,
         programs: Mapping[str, tuple[Any, Sequence[Any]]],
         folder: Path,
-        rewrite: Callable[[Plan], Plan] | None = None,
+        planned: Callable[[Lowered], Plan] | None = None,
         donate: bool = False,
     ) -> None:
         self._lowered = {
@@ -105,7 +105,7 @@ class EmulatedPlans:
             for name, (function, arguments) in programs.items()
         }
         self._plans = {
-            name: stage.plan if rewrite is None else rewrite(unscheduled(stage))
+            name: stage.plan if planned is None else planned(stage)
             for name, stage in self._lowered.items()
         }
         self._unit = common_unit(list(self._plans.values()))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 from corpus import CASES
-from forced import FORCED, scheduled, unscheduled
+from forced import FORCED, scheduled
 from hypothesis import given, settings
 from kernels import plan
 from plan_emulator import common_unit
@@ -25,7 +25,7 @@ SCHEDULED = ("captures_at_depth_three", "scan_of_scans", "switch_on_2")
 @pytest.mark.parametrize("name", SCHEDULED)
 def test_predicated_and_unrolled_programs_compile(name: str) -> None:
     stage = lowered(CASES[name].function, *CASES[name].arguments)
-    source = common_unit([scheduled(unscheduled(stage), FORCED["both"])]).source
+    source = common_unit([scheduled(stage, FORCED["both"])]).source
     assert source.count(") return;\n") > 1
     assert len(cubin(source, "sm_90").code) > 0
 

@@ -10,7 +10,7 @@ import pytest
 from corpus import CASES
 from emulated_driver import EmulatedDriver
 from emulator import COMPILER
-from forced import FORCED, scheduled, unscheduled
+from forced import FORCED, scheduled
 from running import assert_case_agrees, lowered
 
 import lowering
@@ -49,7 +49,7 @@ SCHEDULED = ("captures_at_depth_three", "scan_of_scans", "switch_on_2")
 def test_result_is_that_of_numpy(name: str, way: str | None, tmp_path: Path) -> None:
     def run(function: Any, *arguments: Any) -> Any:
         stage = lowered(function, *arguments, device="cuda")
-        plan = stage.plan if way is None else scheduled(unscheduled(stage), FORCED[way])
+        plan = stage.plan if way is None else scheduled(stage, FORCED[way])
         executable = compiled(plan, tmp_path)
         leaves = tree.leaves(arguments)
         results = [buffer.to_host() for buffer in executable(leaves)]
@@ -102,7 +102,7 @@ def test_prints_progress_and_failures_reach_the_host(
         return while_loop(lambda x: x < 100, body, x, max_steps=5, progress=note)
 
     stage = lowered(run, 1, device="cuda")
-    plan = stage.plan if way is None else scheduled(unscheduled(stage), FORCED[way])
+    plan = stage.plan if way is None else scheduled(stage, FORCED[way])
     executable = compiled(plan, tmp_path)
     (result,) = executable([20])
     assert int(result.to_host()) == 160

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from corpus import CASES, loops, nesting
 from emulator import COMPILER
+from forced import unscheduled
 from plan_emulator import EmulatedPlans
 from running import assert_case_agrees
 
@@ -29,7 +30,7 @@ BRANCHING = {
 def plans(tmp_path_factory: pytest.TempPathFactory) -> EmulatedPlans:
     programs = {name: (case.function, case.arguments) for name, case in BRANCHING.items()}
     folder = tmp_path_factory.mktemp("legalized")
-    return EmulatedPlans(programs, folder, lambda plan: legalize(plan, PLAIN))
+    return EmulatedPlans(programs, folder, lambda stage: legalize(unscheduled(stage), PLAIN))
 
 
 @pytest.mark.parametrize("name", BRANCHING)

@@ -1,12 +1,14 @@
-"""Algebraic simplification: identities, involutions, and powers that are cheaper ops.
+"""Algebraic simplification: identities, involutions, powers that are cheaper ops, known windows.
 
 Only what is exact in floating point: x * 1 is x, but x + 0 is 0.0 for -0.0.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tracegraph.ir.op import get
-from tracegraph.ir.program import Atom, Eqn, Literal, Program
+from tracegraph.ir.program import Atom, Eqn, Literal, Program, Value
 from tracegraph.ir.record import replace
 from tracegraph.passes.rewrite import Defs, Replacement, Rule, by_name, producer, rewrite
 
@@ -89,6 +91,46 @@ def _where(eqn: Eqn, defs: Defs) -> Replacement | None:
     return Replacement((x,)) if x is y else None
 
 
+def _known(atoms: Sequence[Atom]) -> list[int] | None:
+    """The integers that atoms stand for, None if one is not known."""
+    found = [int(atom.value) for atom in atoms if isinstance(atom, Literal)]
+    return found if len(found) == len(atoms) else None
+
+
+def _slice(eqn: Eqn, starts: Sequence[int], sizes: tuple[int, ...]) -> Eqn:
+    """The window of the first operand at known starts, which are clamped so that it fits."""
+    x = eqn.operands[0]
+    spans = zip(starts, x.type.shape, sizes, strict=True)
+    fitting = tuple([min(max(start, 0), extent - size) for start, extent, size in spans])
+    attrs = {"starts": fitting, "steps": (1,) * len(sizes), "sizes": sizes}
+    return replace(eqn, op=get("slice"), operands=(x,), attrs=attrs)
+
+
+def _dynamic_slice(eqn: Eqn, defs: Defs) -> Replacement | None:
+    """A window whose place is known is a view."""
+    starts = _known(eqn.operands[1:])
+    if starts is None:
+        return None
+    return Replacement(eqn.outputs, (_slice(eqn, starts, eqn.attrs["sizes"]),))
+
+
+def _gather(eqn: Eqn, defs: Defs) -> Replacement | None:
+    """Elements at one known index along each of some axes are a view."""
+    x, *indices = eqn.operands
+    known = _known(indices)
+    if known is None or 0 in x.type.shape:
+        return None
+    starts, sizes = [0] * x.type.ndim, list(x.type.shape)
+    for axis, index in zip(eqn.attrs["dims"], known, strict=True):
+        starts[axis] = index + x.type.shape[axis] if index < 0 else index
+        sizes[axis] = 1
+    (out,) = eqn.outputs
+    part = Value(x.type.with_shape(tuple(sizes)))
+    view = replace(_slice(eqn, starts, tuple(sizes)), outputs=(part,))
+    flat = replace(eqn, op=get("reshape"), operands=(part,), attrs={"shape": out.type.shape})
+    return Replacement(eqn.outputs, (view, flat))
+
+
 simplify_rules: dict[str, Rule] = {
     "add": _sum,
     "subtract": _difference,
@@ -101,5 +143,7 @@ simplify_rules: dict[str, Rule] = {
     "conjugate": _involution,
     "cast": _cast,
     "where": _where,
+    "dynamic_slice": _dynamic_slice,
+    "gather": _gather,
 }
 """By name of an op: its simplification."""

@@ -54,8 +54,8 @@ def wrapped_index(run: Evaluator, expr: Expr) -> Form | None:
 def wrapping_of(expr: Expr) -> Wrapping | None:
     """The wrapping that an expression is."""
     wrapped = expr.operand if isinstance(expr, Clamp) else expr
-    if not isinstance(wrapped, Select):
-        return None
+    if not isinstance(wrapped, Select) or wrapped.dtype.kind not in "iu":
+        return None  # only an index wraps
     index = wrapped.other
     extent = wrapped.chosen - index
     if not isinstance(extent, Const) or not isinstance(extent.value, int):

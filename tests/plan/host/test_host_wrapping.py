@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from host_cases import TUNED
@@ -100,3 +102,18 @@ def test_gathers_and_scatters_of_given_indices(given, dtype):
     added = tracegraph.jit(lambda x, i: x.at[i, 1].add(1.0), device="host")(x, kept)
     np.add.at(expected := x.copy(), (rows[(rows >= 0) & (rows < EXTENT)], 1), 1.0)
     np.testing.assert_array_equal(added, expected)
+
+
+@pytest.mark.parametrize("constant", [np.nan, np.inf, -np.inf, 1j, complex(np.nan, np.inf)])
+def test_selects_of_constants_that_are_no_indices_are_plain_selects(constant: complex) -> None:
+    dtype = np.complex128 if isinstance(constant, complex) else np.float64
+    x = np.arange(5).astype(dtype)
+
+    def padded(x: Any) -> Any:
+        return np.pad(x, 1, constant_values=constant)
+
+    def joined(x: Any) -> Any:
+        return np.concatenate([x, np.full_like(x, constant)])[::-1] + x[0]
+
+    for function in (padded, joined):
+        np.testing.assert_array_equal(tracegraph.jit(function, device="host")(x), function(x))

@@ -22,8 +22,7 @@ from lowering.legalization.pointer_table import bound_in_bodies, with_pointer_ta
 from lowering.plan.buffer import Buffer
 from lowering.plan.conditional_nodes import WhileNode
 from lowering.plan.explain import explain
-from lowering.plan.graph_edit import chain, single
-from lowering.plan.nodes import KernelNode, MemcpyNode, walk
+from lowering.plan.nodes import Graph, KernelNode, MemcpyNode, walk
 from lowering.plan.plan import Plan
 from tracegraph import tree
 from tracegraph.ir.types import ArrayType
@@ -99,9 +98,10 @@ def test_bodies_find_arguments_by_a_table_where_they_take_no_updates() -> None:
 def test_copies_in_bodies_are_kernels_that_find_addresses_by_the_table() -> None:
     x, y = (Buffer("input", number, ArrayType("float32", (2, 3))) for number in range(2))
     out = Buffer("output", 0, x.type)
-    inner = WhileNode(1, single(MemcpyNode(out, y)))
-    outer = WhileNode(0, chain([single(MemcpyNode(out, x)), single(inner)]))
-    graph = chain([single(MemcpyNode(out, x)), single(outer)])
+    inner = WhileNode(1, Graph((MemcpyNode(out, y),), frozenset()))
+    order = frozenset({(0, 1)})
+    outer = WhileNode(0, Graph((MemcpyNode(out, x), inner), order))
+    graph = Graph((MemcpyNode(out, x), outer), order)
     plan = Plan("copies", graph, (x, y), (out,), (), {}, 0, 2)
     rewritten = with_pointer_table(plan)
     assert rewritten.indirect == (x, y, out)

@@ -12,7 +12,7 @@ from lowering.plan.kernel import Nest, Predicate
 from lowering.plan.nest_analysis import analyze
 from lowering.plan.nest_rewriting import rename_in_nest
 from lowering.plan.nodes import KernelNode, walk
-from lowering.scheduling.predication import guarded
+from lowering.scheduling.predication import predicated
 from tracegraph import ArrayType
 from tracegraph.ir.record import replace
 
@@ -42,4 +42,4 @@ def test_renamed_nests_are_known(name: str) -> None:
         swapped = dict(zip(touched, [*touched[1:], *touched[:1]], strict=True))
         same_type = {b: other for b, other in swapped.items() if b.type == other.type}
         assert_known(rename_in_nest(nest, same_type))
-        assert_known(guarded(nest, Predicate(FLAG, True)))
+        assert_known(predicated(nest, Predicate(FLAG, True)))

@@ -83,7 +83,7 @@ def test_a_body_of_thousands_of_equations_is_planned_run_and_printed(
     def check() -> None:
         stage = lowered(program, x)
         assert stage.explain()
-        for plan in (stage.plan, scheduled(stage.plan, FORCED["both"])):
+        for plan in (stage.plan, scheduled(stage, FORCED["both"])):
             found = HostExecutable(plan, poison=True)([x])
             for got, wanted in zip(found, expected, strict=True):
                 np.testing.assert_array_equal(got, wanted)

@@ -250,7 +250,7 @@ def test_products_past_the_end_do_not_write_where_a_carry_is() -> None:
 
 def test_a_crowded_carry_gets_memory_of_its_own() -> None:
     plan = scheduled(
-        tracegraph.jit(lambda x: crowded(x, 10), device="host").lower(VECTOR).plan,
+        tracegraph.jit(lambda x: crowded(x, 10), device="host").lower(VECTOR),
         Choices(loops="unrolled", unroll=2),
     )
     assert moves(body_of(plan)) == 0

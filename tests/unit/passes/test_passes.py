@@ -510,3 +510,15 @@ def test_a_pass_may_not_change_types() -> None:
     eqn = Eqn(get("multiply"), (x, Literal(np.float64(1), ArrayType("float64"))), (Value(type_),))
     p = verify(program([x], [eqn], out(eqn)))
     assert body_text(simplify(p)) == ["b: f64[] = multiply a 1.0", "return b"]
+
+
+@pytest.mark.parametrize("index", [-99, -3, -1, 0, 2, 99])
+def test_elements_and_windows_at_known_places_are_views(index: int) -> None:
+    x, y = value("f64[3,4]"), value("f64[3,4]")
+    row = apply("gather", x, literal(index), dims=(0,))
+    element = apply("gather", x, literal(index), literal(-index), dims=(0, 1))
+    window = apply("dynamic_slice", y, literal(index), literal(1), sizes=(2, 2))
+    p = program([x, y], [row, element, window], out(row), out(element), out(window))
+    simplified = simplify(verify(p))
+    assert {eqn.op.name for eqn in walk(simplified.body)} == {"slice", "reshape"}
+    assert_same_results(p, verify(simplified))

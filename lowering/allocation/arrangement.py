@@ -1,0 +1,22 @@
+"""Arrangement: where the scratch buffers of a Plan are in its arena."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from lowering.allocation.dependences import Order
+from lowering.plan.buffer import Buffer
+from lowering.planning.stage import Block
+
+
+class Arrangement(NamedTuple):
+    """The byte offset of every scratch buffer, in an arena of `nbytes`.
+
+    `orders` are the dependences of the stages of each block without the arena; with it, they are
+    the same unless buffers `shared` memory.
+    """
+
+    offsets: dict[Buffer, int]
+    nbytes: int
+    shared: bool
+    orders: dict[Block, Order]

@@ -1,0 +1,139 @@
+"""Assembly: a finished draft becomes a Plan, its stages nodes in order of execution."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from itertools import count
+
+from lowering.allocation.arrangement import Arrangement
+from lowering.allocation.dependences import edges
+from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
+from lowering.plan.graph_composition import chain, composed
+from lowering.plan.kernel import Kernel, Nest
+from lowering.plan.nest_analysis import nest_expressions
+from lowering.plan.nodes import Graph, KernelNode, Node
+from lowering.plan.plan import Plan
+from lowering.planning.draft import Draft
+from lowering.planning.stage import Block, BranchStage, KernelStage, LoopStage, NodeStage, Stage
+from tracegraph.ir.scalar_values import Apply
+
+
+def assemble(draft: Draft, *, per_launch: bool) -> Plan:
+    """The Plan of a draft whose memory is assigned."""
+    memory, context, program = draft.memory, draft.context, draft.program
+    assert memory is not None
+    name = _identifier(program.name)
+    return Plan(
+        name=name,
+        graph=_Assembler(name, memory).graph(draft.block),
+        inputs=draft.inputs,
+        outputs=draft.outputs,
+        constants=tuple(zip(draft.constants, program.constants, strict=True)),
+        offsets=memory.offsets,
+        arena_bytes=memory.nbytes,
+        conditions=context.conditions,
+        monitors=tuple(context.monitors),
+        failures=tuple(context.failures),
+        prints=tuple(context.prints),
+        donations=draft.donations,
+        per_launch=per_launch,
+    )
+
+
+@lru_cache(maxsize=256)
+def _identifier(name: str) -> str:
+    """A function's name as a part of kernels' names."""
+    return re.sub(r"\W+", "_", name).strip("_") or "program"
+
+
+class _Assembler:
+    """Turns blocks into graphs, numbering kernels in order of execution."""
+
+    def __init__(self, name: str, memory: Arrangement) -> None:
+        self.name = name
+        self.memory = memory
+        self.numbers = count()
+        self.kernels: dict[tuple[Nest, ...], Kernel] = {}
+
+    def graph(self, block: Block) -> Graph:
+        order = self.edges(block)
+        if any(map(_is_written_out, block.stages)):
+            return composed([self.part(stage, None) for stage in block.stages], order)
+        return Graph(tuple([self.node(stage, None) for stage in block.stages]), order)
+
+    def edges(self, block: Block) -> frozenset[tuple[int, int]]:
+        order = self.memory.orders[block]
+        return edges(order, self.memory.offsets) if self.memory.shared else order.edges
+
+    def part(self, stage: Stage, name: str | None) -> Graph:
+        """The graph of a stage: one node, or those of all steps of a loop."""
+        if isinstance(stage, LoopStage) and _is_written_out(stage):
+            return self.body(stage)
+        return Graph((self.node(stage, name),), frozenset())
+
+    def body(self, stage: LoopStage) -> Graph:
+        """The graph of a loop's body, as many times as it is copied."""
+        body = stage.body
+        if stage.unrolled is None:
+            return self.graph(body)
+        copies, closing = stage.unrolled.written_out()
+        order = self.edges(body)
+        names = list(map(self.kernel_name, body.stages))  # copies are called alike
+        graphs = []
+        for copy in copies:
+            parts = [_EMPTY if s is None else self.part(s, names[i]) for i, s in enumerate(copy)]
+            graphs.append(composed(parts, {edge for edge in order if edge[1] < len(copy)}))
+        return chain([*graphs, *[self.part(each, names[-1]) for each in closing]])
+
+    def node(self, stage: Stage, name: str | None) -> Node:
+        match stage:
+            case KernelStage(nests=nests, sources=sources):
+                return KernelNode(self.kernel(tuple(nests), name), sources, stage.within)
+            case NodeStage(node=node):
+                return node
+            case BranchStage(condition=condition, branches=branches, sources=sources):
+                graphs = tuple(map(self.graph, branches))
+                if stage.boolean:
+                    then, otherwise = graphs
+                    known = (sources, stage.construct, stage.within)
+                    return IfElseNode(condition, then, otherwise, *known)
+                return SwitchNode(condition, graphs, sources, stage.construct, stage.within)
+            case LoopStage(condition=condition, sources=sources):
+                inner = self.body(stage)
+                return WhileNode(condition, inner, sources, stage.construct, stage.within)
+
+    def kernel(self, nests: tuple[Nest, ...], name: str | None) -> Kernel:
+        """The kernel of these nests. Copies of a loop's body share it where nests are the same."""
+        if name is None:
+            return Kernel(self.new_name(nests), nests)
+        if nests not in self.kernels:
+            self.kernels[nests] = Kernel(name, nests)
+        return self.kernels[nests]
+
+    def kernel_name(self, stage: Stage) -> str | None:
+        return self.new_name(stage.nests) if isinstance(stage, KernelStage) else None
+
+    def new_name(self, nests: Sequence[Nest]) -> str:
+        """The program, the number of the kernel, and the first ops that it applies."""
+        return "_".join((self.name, f"k{next(self.numbers)}", *_first_ops(nests)))
+
+
+_EMPTY = Graph((), frozenset())
+
+
+def _is_written_out(stage: Stage) -> bool:
+    return isinstance(stage, LoopStage) and stage.construct.copies == 0
+
+
+def _first_ops(nests: Iterable[Nest]) -> list[str]:
+    """The names of the first three ops that are applied."""
+    names: list[str] = []
+    for nest in nests:
+        for expr in nest_expressions(nest):
+            if type(expr) is Apply and expr.op.name not in names:
+                names.append(expr.op.name)
+                if len(names) == 3:
+                    return names
+    return names

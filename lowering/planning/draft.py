@@ -1,0 +1,37 @@
+"""Draft: a Plan under construction, from the first nests to the placement of its memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lowering.allocation.arrangement import Arrangement
+from lowering.plan.buffer import Buffer
+from lowering.plan.plan import Donation
+from lowering.planning.context import Context
+from lowering.planning.stage import Block
+from tracegraph.ir.program import Program
+
+
+@dataclass(slots=True)
+class Draft:
+    """The blocks of a program, and the buffers at its border.
+
+    `donated` numbers inputs. Passes set `donations`, and `memory` when all buffers are known.
+    """
+
+    program: Program
+    context: Context
+    block: Block
+    inputs: tuple[Buffer, ...]
+    constants: tuple[Buffer, ...]
+    outputs: tuple[Buffer, ...]
+    donated: Sequence[int] = ()
+    donations: tuple[Donation, ...] = ()
+    memory: Arrangement | None = None
+
+
+def stage_inputs(draft: Draft) -> None:
+    """Copy to scratch, first of all, the inputs that library calls read at a fixed address."""
+    draft.block.stages[:0] = draft.context.staging()
+    draft.block.owned.update(draft.context.staged.values())

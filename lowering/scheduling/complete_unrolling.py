@@ -1,0 +1,158 @@
+"""Complete unrolling: a short loop of known length becomes its steps, before there are kernels.
+
+The steps are equations of the region around the loop. So they are simplified, inlined and fused as
+if the user had written them one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from lowering.plan.construct import Construct, Inlined, Part
+from lowering.planning.materialize import is_free
+from lowering.scheduling.device_costs import Costs
+from lowering.scheduling.overrides import Choices, declared
+from tracegraph.ir import op as ops
+from tracegraph.ir.program import Atom, Eqn, Literal, Program, Region, Value, has_regions, walk
+from tracegraph.ir.record import replace
+from tracegraph.passes import optimize
+from tracegraph.passes.rewrite import (
+    Defs,
+    Replacement,
+    Rule,
+    by_name,
+    map_atoms,
+    rewrite,
+    substitute,
+)
+
+SHORT = 8
+"""Steps of a loop that is unrolled completely, unless the user asks for it."""
+
+MOST_EQUATIONS = 128
+"""Equations that compute something, in all steps together: to plan one takes about 30 µs."""
+
+_LOOPS = ("while_loop", "scan")
+
+
+def unroll(program: Program, costs: Costs) -> Program:
+    """The program without the loops that are short, or that the user wants unrolled completely."""
+    if not has_regions(program.body):
+        return program
+    choices = declared()
+    rules: dict[str, Rule] = {name: partial(_unrolled, costs, choices) for name in _LOOPS}
+    found = rewrite(program, lambda: by_name(rules), only_regions=True)
+    return program if found is program else optimize(found)
+
+
+def _unrolled(costs: Costs, choices: Choices, eqn: Eqn, defs: Defs) -> Replacement | None:
+    steps = eqn.attrs.get("trip_count", eqn.attrs.get("length"))
+    body = eqn.regions[-1]
+    if not steps or not _is_wanted(eqn, steps, costs, choices):
+        return None
+    if any(inner.op.name in _LOOPS for inner in walk(body)):
+        return None
+    pinned = "asked for" if eqn.hints.schedule else "a few steps, known in number"
+    construct = Construct(
+        eqn.hints.construct or eqn.op.name, "unrolled", pinned, copies=0, steps=steps
+    )
+    sources = () if eqn.source is None else (eqn.source,)
+    steps_of = _scan_steps if eqn.op.name == "scan" else _while_steps
+    return steps_of(eqn, _tagged(body, Part(Inlined(construct, 1, True, sources), 0)), steps)
+
+
+def _is_wanted(eqn: Eqn, steps: int, costs: Costs, choices: Choices) -> bool:
+    """Whether a loop of so many steps is to be unrolled completely."""
+    schedule, factor = eqn.hints.schedule, eqn.hints.unroll
+    if schedule is None:
+        schedule, factor = choices.loops, choices.unroll
+        if schedule is None and costs.control_is_free:
+            return False
+    if schedule == "unrolled" and factor is not None:
+        return steps <= factor
+    if schedule not in (None, "unrolled"):
+        return False
+    counter = "trip_count" in eqn.attrs  # its next value is computed by the body
+    each = sum(not is_free(inner) for inner in walk(eqn.regions[-1])) - counter
+    return steps <= SHORT and steps * each <= MOST_EQUATIONS
+
+
+def _tagged(body: Region, part: Part) -> Region:
+    """The body, whose lines say that they come from an unrolled loop."""
+
+    def tagged(eqn: Eqn) -> Eqn:
+        source = eqn.source
+        if source is None:
+            return eqn
+        return replace(eqn, source=source._replace(within=(part, *source.within)))
+
+    return replace(body, eqns=tuple(map(tagged, body.eqns)))
+
+
+def _while_steps(eqn: Eqn, body: Region, steps: int) -> Replacement:
+    carry = eqn.attrs["carry"]
+    state, captures = eqn.operands[:carry], eqn.operands[carry:]
+    eqns: list[Eqn] = []
+    for _ in range(steps):
+        state = _copied(body, (*state, *captures), eqns)
+    return Replacement(tuple(state), tuple(eqns))
+
+
+def _scan_steps(eqn: Eqn, body: Region, steps: int) -> Replacement:
+    carry, count = eqn.attrs["carry"], eqn.attrs["xs"]
+    state, xs = eqn.operands[:carry], eqn.operands[carry : carry + count]
+    captures = eqn.operands[carry + count :]
+    eqns: list[Eqn] = []
+    rows: list[Sequence[Atom]] = []
+    for at in range(steps):
+        at = steps - 1 - at if eqn.attrs["reverse"] else at
+        slices = [_row(x, at, eqn, eqns) for x in xs]
+        results = _copied(body, (*state, *slices, *captures), eqns)
+        state = results[:carry]
+        rows.append(results[carry:])
+    if eqn.attrs["reverse"]:
+        rows.reverse()
+    stacked = [_stacked(column, eqn, eqns) for column in zip(*rows, strict=True)]
+    return Replacement((*state, *stacked), tuple(eqns))
+
+
+def _copied(body: Region, atoms: Sequence[Atom], eqns: list[Eqn]) -> tuple[Atom, ...]:
+    """Append a copy of a region's equations, on atoms for its parameters; its results."""
+    env: dict[Value, Atom] = dict(zip(body.params, atoms, strict=True))
+    for eqn in body.eqns:
+        outputs = tuple([Value(value.type) for value in eqn.outputs])
+        eqns.append(replace(substitute(eqn, env), outputs=outputs))
+        env.update(zip(eqn.outputs, outputs, strict=True))
+    return tuple(map_atoms(body.results, env))
+
+
+def _row(x: Atom, at: int, origin: Eqn, eqns: list[Eqn]) -> Value:
+    """x[at], a view."""
+    shape = x.type.shape[1:]
+    attrs = {
+        "starts": (at, *(0 for _ in shape)),
+        "steps": (1,) * (len(shape) + 1),
+        "sizes": (1, *shape),
+    }
+    part = _emit("slice", (x,), attrs, origin, eqns)
+    return _emit("reshape", (part,), {"shape": shape}, origin, eqns)
+
+
+def _stacked(rows: Sequence[Atom], origin: Eqn, eqns: list[Eqn]) -> Value:
+    """The rows as one array along a new first axis."""
+    parts = []
+    for row in rows:
+        name = "broadcast_to" if isinstance(row, Literal) else "reshape"
+        parts.append(_emit(name, (row,), {"shape": (1, *row.type.shape)}, origin, eqns))
+    return _emit("concatenate", tuple(parts), {"axis": 0}, origin, eqns)
+
+
+def _emit(
+    name: str, operands: tuple[Atom, ...], attrs: Mapping[str, object], origin: Eqn, eqns: list[Eqn]
+) -> Value:
+    op = ops.get(name)
+    (type_,) = op.result_types([a.type for a in operands], attrs)
+    out = Value(type_)
+    eqns.append(Eqn(op, operands, (out,), attrs, source=origin.source))
+    return out

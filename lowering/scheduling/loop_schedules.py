@@ -1,0 +1,226 @@
+"""Schedules of loops: a WHILE node with one step in an iteration, or unrolled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import inf
+from typing import NamedTuple
+
+from lowering.plan.buffer import Buffer
+from lowering.plan.construct import Construct
+from lowering.plan.rounding import ceil_div
+from lowering.planning.stage import (
+    BranchStage,
+    KernelStage,
+    LoopStage,
+    NodeStage,
+    Stage,
+    stage_writes,
+)
+from lowering.scheduling.buffer_rotation import Rotation
+from lowering.scheduling.device_costs import Costs, Leaf, bound, skipped, work
+from lowering.scheduling.records import Estimate, Schedule
+from lowering.scheduling.unrolling import Copies, copies_of, rotation_in
+from tracegraph.ir.record import replace
+
+TYPICAL_STEPS = 50
+"""The steps that a loop is taken to make if they depend on data."""
+
+MOST_NODES = 32
+"""Nodes that unrolling may make of a body: each costs about 3 µs when the graph is built."""
+
+PRODUCT_LEAVES = "a product leaves its body"
+"""Why a loop makes no steps past its end: a product cannot be skipped."""
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A loop in its block.
+
+    `moving` are the buffers whose addresses differ from call to call.
+    """
+
+    stage: LoopStage
+    costs: Costs
+    moving: frozenset[Buffer]
+    _copies: dict[tuple[int, bool], Copies] = field(default_factory=dict)
+    _rotations: dict[bool, Rotation] = field(default_factory=dict)
+
+    @property
+    def construct(self) -> Construct:
+        """What the user called."""
+        return self.stage.construct
+
+    @property
+    def body(self) -> Sequence[Stage]:
+        """The stages of the body."""
+        return self.stage.body.stages
+
+    @property
+    def no_gain(self) -> str | None:
+        """Why it stays a node where that is fastest."""
+        return "its body takes longer" if self.costs.trip else None
+
+    def gain(self, time: float) -> str:
+        """Why it has another schedule, which saves some µs in all."""
+        return f"saves about {time / max(_steps(self), 1):.1f} µs a step"
+
+    @cached_property
+    def calls_leave(self) -> bool:
+        """Whether something outside of the body reads what its library calls write."""
+        owned = self.stage.body.owned
+        calls = [stage for stage in self.body if isinstance(stage, NodeStage)]
+        return any(not owned.issuperset(stage_writes(stage)) for stage in calls)
+
+    def copies(self, count: int, skipping: bool) -> Copies:
+        """Copies of the body in a row, some of which may be skipped.
+
+        They are the same object for counts after which the carries are in the same buffers.
+        """
+        if skipping not in self._rotations:
+            self._rotations[skipping] = rotation_in(self.stage, skipping)
+        rotation = self._rotations[skipping]
+        key = (count % rotation.order, skipping)
+        if key not in self._copies:
+            self._copies[key] = copies_of(rotation, self.stage.condition, skipping, key[0])
+        return self._copies[key]
+
+
+# -- a WHILE node
+
+
+def _no_obstacle(loop: Loop, _: int | None) -> None:
+    return None
+
+
+def _time_of_node(loop: Loop, _: int | None) -> Estimate:
+    costs = loop.costs
+    step = costs.trip + _Weights(loop)[tuple(loop.body)].run
+    return Estimate(costs.branch + _steps(loop) * step)
+
+
+def _as_node(loop: Loop, _: Estimate, construct: Construct) -> list[Stage]:
+    loop.stage.construct = construct
+    return [loop.stage]
+
+
+def _steps(loop: Loop) -> int:
+    """The steps of a loop, estimated where they depend on data."""
+    known = loop.construct
+    if known.steps is not None:
+        return known.steps
+    if known.max_steps is not None:
+        return max(min(TYPICAL_STEPS, known.max_steps), 1)
+    return TYPICAL_STEPS
+
+
+# -- unrolled
+
+
+def _unrolling_obstacle(loop: Loop, factor: int | None) -> str | None:
+    if any(isinstance(stage, LoopStage) for stage in loop.body):
+        return "a loop inside"
+    if any(isinstance(stage, BranchStage) for stage in loop.body):
+        return "a branch inside stays a node"
+    for stage in loop.body:
+        if isinstance(stage, NodeStage) and stage.node.if_skipped == "stays":
+            return f"{stage.node.noun} inside"
+    if loop.calls_leave:
+        if factor is None and not list(_factors(loop)):
+            return PRODUCT_LEAVES
+        if factor is not None and not _unrolled(loop, factor).counted:
+            return PRODUCT_LEAVES
+    return None
+
+
+def _time_of_unrolled(loop: Loop, factor: int | None) -> Estimate:
+    """The best number of steps in an iteration, or the one that is asked for."""
+    if factor is not None:
+        return _unrolled(loop, factor)
+    weigh = _Weights(loop)
+    options = [(_time(loop, weigh, each), -each) for each in _factors(loop)]
+    if not options:
+        return _unrolled(loop, 2)
+    time, best = min(options)
+    return replace(_unrolled(loop, -best), time=time)
+
+
+def _unrolled(loop: Loop, factor: int) -> Estimate:
+    known = loop.construct.steps
+    if known is not None and known <= factor:
+        return Estimate(inf, 0, counted=True)
+    return Estimate(inf, factor, counted=known is not None and known % factor == 0)
+
+
+def _factors(loop: Loop) -> Iterator[int]:
+    """The steps that an iteration may make: powers of two, and the divisors of a known number."""
+    known = loop.construct.steps
+    for factor in range(2, MOST_NODES + 1):
+        if factor & (factor - 1) == 0 or (known is not None and known % factor == 0):
+            if loop.calls_leave and not _unrolled(loop, factor).counted:
+                continue
+            copies = loop.copies(factor, known is None or known % factor != 0)
+            together = len(copies.once) + len(copies.idle)
+            if factor * len(copies.each) + together <= MOST_NODES:
+                yield factor
+
+
+class _Weight(NamedTuple):
+    """The time of some stages when they run and when they are skipped, in µs; how many of them have
+    addresses that move, and how many there are.
+    """
+
+    run: float
+    skipped: float
+    moving: int
+    stages: int
+
+
+class _Weights(dict[tuple[Stage, ...], _Weight]):
+    """By stages; each tuple is weighed once, for most copies share what they are made of."""
+
+    def __init__(self, loop: Loop) -> None:
+        super().__init__()
+        self._loop = loop
+
+    def __missing__(self, stages: tuple[Stage, ...]) -> _Weight:
+        costs = self._loop.costs
+        leaves: list[Leaf] = [s for s in stages if isinstance(s, KernelStage | NodeStage)]
+        found = self[stages] = _Weight(
+            costs.kernel * len(leaves) + work(costs, leaves),
+            (costs.kernel + costs.check) * len(leaves) + skipped(costs, leaves),
+            bound(leaves, self._loop.moving),
+            len(leaves),
+        )
+        return found
+
+
+def _time(loop: Loop, weigh: _Weights, factor: int) -> float:
+    """A whole loop, of which an iteration makes `factor` steps."""
+    costs, steps, known = loop.costs, _steps(loop), loop.construct.steps is not None
+    count = steps if known and steps <= factor else factor
+    skipping = not known or (steps > factor and steps % factor != 0)
+    copies = loop.copies(count, skipping)
+    body, once, idle = weigh[copies.each], weigh[copies.once], weigh[copies.idle]
+    updates = costs.update * ((count - 1) * body.moving + once.moving + idle.moving)
+    if known and steps <= factor:
+        return steps * body.run + once.run + updates
+    trips = ceil_div(steps, factor) if known else steps / factor
+    past_end = trips * factor - steps if known else (factor - 1) / 2
+    checked = costs.check * body.stages if skipping else 0.0
+    trip = costs.trip + once.run + idle.skipped
+    run = steps * (body.run + checked) + past_end * body.skipped
+    return costs.branch + trips * trip + run + updates
+
+
+def _as_unrolled(loop: Loop, _: Estimate, construct: Construct) -> list[Stage]:
+    loop.stage.construct = construct  # the copies are made with the nodes
+    return [loop.stage]
+
+
+LOOP_SCHEDULES: tuple[Schedule[Loop], ...] = (
+    Schedule("conditional", _no_obstacle, _time_of_node, _as_node),
+    Schedule("unrolled", _unrolling_obstacle, _time_of_unrolled, _as_unrolled),
+)
