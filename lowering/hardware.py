@@ -1,4 +1,4 @@
-"""Sizes that all supported NVIDIA GPUs share (sm_80 and later)."""
+"""Sizes that all supported NVIDIA GPUs share (sm_80 and later), and the driver's alignment."""
 
 WARP = 32
 """Threads that execute together."""
@@ -26,3 +26,6 @@ MAX_REGISTERS = 255
 
 MAX_BLOCK_THREADS = 1024
 """Threads of a block."""
+
+ALIGNMENT = 256
+"""Alignment in bytes of the driver's allocations, and of each buffer within one."""

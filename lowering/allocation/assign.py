@@ -12,13 +12,11 @@ from lowering.allocation.arrangement import Arrangement
 from lowering.allocation.dependences import Order, Touched, access_around, order
 from lowering.allocation.free_list import Gaps
 from lowering.allocation.liveness import Life, Lifetimes
+from lowering.hardware import ALIGNMENT
 from lowering.plan.buffer import Buffer
 from lowering.plan.rounding import round_up
 from lowering.planning.draft import Draft
 from lowering.planning.stage import Block, LoopStage, Stage, blocks
-
-ALIGNMENT = 256
-"""Bytes; what the CUDA allocator gives, so that vector accesses and libraries are content."""
 
 
 def assign_memory(draft: Draft) -> None:

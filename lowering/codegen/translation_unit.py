@@ -7,7 +7,6 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 
-from lowering.allocation.assign import ALIGNMENT
 from lowering.codegen.constants import constant
 from lowering.codegen.geometry import block_threads, nest_geometry
 from lowering.codegen.geometry_records import (
@@ -43,6 +42,7 @@ from lowering.codegen.scans.scans import write_scan
 from lowering.codegen.scatters import write_scatter
 from lowering.codegen.signals import signal_parameters
 from lowering.codegen.source_writer import SourceWriter
+from lowering.hardware import ALIGNMENT
 from lowering.plan.buffer import Buffer, overlap
 from lowering.plan.conditional_nodes import WhileNode
 from lowering.plan.kernel import Kernel, MapNest, PrintNest, RowNest, ScanNest, ScatterNest

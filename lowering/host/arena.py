@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from lowering.allocation.assign import ALIGNMENT
+from lowering.hardware import ALIGNMENT
 from lowering.plan.rounding import round_up
 
 Array = np.ndarray[Any, Any]

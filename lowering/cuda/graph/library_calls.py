@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from lowering.allocation.assign import ALIGNMENT
 from lowering.cuda.graph.capture import lines
 from lowering.cuda.graph.cublas import WORKSPACE_BYTES, Cublas, product
 from lowering.cuda.interface import Library
+from lowering.hardware import ALIGNMENT
 from lowering.plan.buffer import Buffer
 from lowering.plan.library_call import LibraryCall
 from lowering.plan.matrix_product import MatrixProduct

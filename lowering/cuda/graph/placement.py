@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from lowering.allocation.assign import ALIGNMENT
 from lowering.codegen import Unit
 from lowering.cuda.device import OpenDevice
 from lowering.cuda.graph.definition import Definition
@@ -19,6 +18,7 @@ from lowering.cuda.graph.small_inputs import ValueSlot, slots_bytes
 from lowering.cuda.interface import Allocation, Event, GraphMemory
 from lowering.cuda.memory.pool import PooledMemory
 from lowering.cuda.streams.stream_state import StreamState
+from lowering.hardware import ALIGNMENT
 from lowering.plan.buffer import Buffer
 from lowering.plan.nodes import Node
 from lowering.plan.plan import Plan
