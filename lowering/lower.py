@@ -15,16 +15,16 @@ from lowering.allocation.assign import assign_memory
 from lowering.allocation.donation import donate
 from lowering.allocation.in_place import drop_copies, place_carries
 from lowering.backends.registry import target_of
+from lowering.draft.context import Context
+from lowering.draft.draft import Draft, stage_inputs
+from lowering.draft.stage import Block, blocks
 from lowering.fusion.dead_stores import drop_dead_stores
 from lowering.fusion.fuse import fuse
 from lowering.plan.plan import Plan
 from lowering.planning.assemble import assemble
-from lowering.planning.context import Context
 from lowering.planning.desugar import desugar
-from lowering.planning.draft import Draft, stage_inputs
 from lowering.planning.region_builder import build
 from lowering.planning.rules import RULES
-from lowering.planning.stage import Block, blocks
 from lowering.scheduling.complete_unrolling import unroll
 from lowering.scheduling.schedule import schedule
 from lowering.scheduling.unrolling import prepare_unrolling

@@ -8,15 +8,15 @@ work; the branches of a conditional exclude each other, hence always may share.
 
 from __future__ import annotations
 
-from lowering.allocation.arrangement import Arrangement
-from lowering.allocation.dependences import Order, Touched, access_around, order
 from lowering.allocation.free_list import Gaps
 from lowering.allocation.liveness import Life, Lifetimes
+from lowering.draft.arrangement import Arrangement
+from lowering.draft.dependences import Order, Touched, access_around, order
+from lowering.draft.draft import Draft
+from lowering.draft.stage import Block, LoopStage, Stage, blocks
 from lowering.hardware import ALIGNMENT
 from lowering.plan.buffer import Buffer
 from lowering.plan.rounding import round_up
-from lowering.planning.draft import Draft
-from lowering.planning.stage import Block, LoopStage, Stage, blocks
 
 
 def assign_memory(draft: Draft) -> None:

@@ -18,12 +18,8 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from lowering.allocation.in_place import Sharing, is_own_point, reads_in_place
-from lowering.plan.buffer import Buffer
-from lowering.plan.kernel import MapNest
-from lowering.plan.nest_analysis import nest_stores
-from lowering.plan.plan import Donation
-from lowering.planning.draft import Draft
-from lowering.planning.stage import (
+from lowering.draft.draft import Draft
+from lowering.draft.stage import (
     Block,
     KernelStage,
     NodeStage,
@@ -33,6 +29,10 @@ from lowering.planning.stage import (
     stage_writes,
     walk,
 )
+from lowering.plan.buffer import Buffer
+from lowering.plan.kernel import MapNest
+from lowering.plan.nest_analysis import nest_stores
+from lowering.plan.plan import Donation
 from tracegraph.ir.scalar_values import Load
 from tracegraph.ir.types import ArrayType
 

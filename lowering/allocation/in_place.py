@@ -9,11 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from lowering.plan.buffer import Buffer
-from lowering.plan.kernel import MapNest, Nest, ReduceNest, RowNest, Store
-from lowering.plan.nest_analysis import as_rows, loads, nest_loads, nest_reads, nest_writes
-from lowering.planning.context import Context
-from lowering.planning.stage import (
+from lowering.draft.context import Context
+from lowering.draft.stage import (
     Block,
     BranchStage,
     KernelStage,
@@ -24,6 +21,9 @@ from lowering.planning.stage import (
     stage_reads,
     stage_writes,
 )
+from lowering.plan.buffer import Buffer
+from lowering.plan.kernel import MapNest, Nest, ReduceNest, RowNest, Store
+from lowering.plan.nest_analysis import as_rows, loads, nest_loads, nest_reads, nest_writes
 from tracegraph.ir.scalar import Expr
 from tracegraph.ir.scalar_values import Load
 

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
-from lowering.allocation.dependences import REMEMBERED, Order, precedes
-from lowering.planning.stage import Block, Stage
+from lowering.draft.dependences import REMEMBERED, Order, precedes
+from lowering.draft.stage import Block, Stage
 
 _WINDOW = (1 << REMEMBERED + 1) - 1
 

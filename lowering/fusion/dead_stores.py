@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
+from lowering.draft.draft import Draft
+from lowering.draft.stage import Block, KernelStage, blocks, stage_reads, walk
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import MapNest, Nest, Pass, PrintNest, ReduceNest, RowNest, Store
 from lowering.plan.nest_analysis import nest_reads, nest_stores, nest_writes
-from lowering.planning.draft import Draft
-from lowering.planning.stage import Block, KernelStage, blocks, stage_reads, walk
 from tracegraph.ir.record import replace
 
 

@@ -14,7 +14,9 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from math import prod
 
-from lowering.allocation.dependences import Resource, Touched, access, nest_access
+from lowering.draft.context import Context
+from lowering.draft.dependences import Resource, Touched, access, nest_access
+from lowering.draft.stage import Block, KernelStage, Stage
 from lowering.fusion.dead_stores import without_dead
 from lowering.fusion.pointwise import MAX_EXPRESSIONS, Growing
 from lowering.fusion.row_passes import agree, join_rows
@@ -30,8 +32,6 @@ from lowering.plan.kernel import (
     exclusive,
 )
 from lowering.plan.nest_analysis import nest_conditions, nest_size, nest_writes
-from lowering.planning.context import Context
-from lowering.planning.stage import Block, KernelStage, Stage
 from lowering.target import FusionPolicy, Target
 from tracegraph.ir.record import replace
 from tracegraph.user_source import Source

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence, Set
 
+from lowering.draft.stage import space_index
 from lowering.plan.kernel import Accumulator, MapNest, Nest, ReduceNest, Signal, Store
 from lowering.plan.nest_analysis import (
     NestAnalysis,
@@ -20,7 +21,6 @@ from lowering.plan.nest_analysis import (
     roots_of,
 )
 from lowering.plan.nest_rewriting import map_nest, map_stores
-from lowering.planning.stage import space_index
 from tracegraph.ir.record import replace
 from tracegraph.ir.scalar import Expr
 from tracegraph.ir.scalar_values import Accumulated

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from math import prod
 from types import MappingProxyType
 
+from lowering.draft.stage import space_index
 from lowering.fusion.access_patterns import crossed, loop_is_contiguous
 from lowering.hardware import SECTOR_BYTES
 from lowering.plan.buffer import Buffer
@@ -24,7 +25,6 @@ from lowering.plan.nest_analysis import (
     share_analysis,
 )
 from lowering.plan.nest_rewriting import map_nest
-from lowering.planning.stage import space_index
 from lowering.target import FusionPolicy
 from tracegraph.ir.scalar import Axis, Expr
 from tracegraph.ir.scalar_values import Accumulated, Load

@@ -7,16 +7,16 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import count
 
-from lowering.allocation.arrangement import Arrangement
-from lowering.allocation.dependences import edges
+from lowering.draft.arrangement import Arrangement
+from lowering.draft.dependences import edges
+from lowering.draft.draft import Draft
+from lowering.draft.stage import Block, BranchStage, KernelStage, LoopStage, NodeStage, Stage
 from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
 from lowering.plan.graph_composition import chain, composed
 from lowering.plan.kernel import Kernel, Nest
 from lowering.plan.nest_analysis import nest_expressions
 from lowering.plan.nodes import Graph, KernelNode, Node
 from lowering.plan.plan import Plan
-from lowering.planning.draft import Draft
-from lowering.planning.stage import Block, BranchStage, KernelStage, LoopStage, NodeStage, Stage
 from tracegraph.ir.scalar_values import Apply
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from lowering.draft.stage import BranchStage, LoopStage
 from lowering.plan.construct import Construct
 from lowering.planning.region_builder import RegionBuilder
-from lowering.planning.stage import BranchStage, LoopStage
 from tracegraph.ir.control_forms import branch_parts, loop_parts
 from tracegraph.ir.program import Eqn
 

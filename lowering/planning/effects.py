@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from lowering.draft.context import number
+from lowering.draft.stage import space_index
 from lowering.plan.kernel import PrintedArray, PrintNest, Publish, Require
-from lowering.planning.context import number
 from lowering.planning.region_builder import RegionBuilder
-from lowering.planning.stage import space_index
 from tracegraph.ir.program import Atom, Eqn
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
+from lowering.draft.stage import space_index
 from lowering.plan.library_call import StridedArray
 from lowering.planning.region_builder import RegionBuilder
-from lowering.planning.stage import space_index
 from tracegraph.ir import scalar
 from tracegraph.ir.program import Atom
 from tracegraph.ir.record import replace

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from lowering.draft.stage import NodeStage, space_index
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import Accumulator
 from lowering.plan.library_call import StridedArray
@@ -14,7 +15,6 @@ from lowering.plan.matrix_product import MatrixOperand, MatrixProduct
 from lowering.plan.nodes import LibraryNode
 from lowering.planning.library_operands import operand
 from lowering.planning.region_builder import RegionBuilder
-from lowering.planning.stage import NodeStage, space_index
 from tracegraph.dtypes import bfloat16, is_half
 from tracegraph.ir import op
 from tracegraph.ir.combiners import ADD, LOGICAL_OR

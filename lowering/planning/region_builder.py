@@ -6,6 +6,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
 
+from lowering.draft.context import Context
+from lowering.draft.draft import Draft
+from lowering.draft.stage import Block, KernelStage, Stage, space_index, stage_reads
 from lowering.plan.buffer import Buffer
 from lowering.plan.construct import Path
 from lowering.plan.kernel import (
@@ -21,9 +24,6 @@ from lowering.plan.kernel import (
 )
 from lowering.plan.nest_analysis import loads
 from lowering.planning import materialize as group
-from lowering.planning.context import Context
-from lowering.planning.draft import Draft
-from lowering.planning.stage import Block, KernelStage, Stage, space_index, stage_reads
 from tracegraph.ir import scalar, scalar_values
 from tracegraph.ir.op import (
     Combiner,

@@ -8,10 +8,10 @@ from itertools import accumulate
 from operator import add
 from statistics import fmean
 
+from lowering.draft.stage import BranchStage, KernelStage, LoopStage, NodeStage, Stage
 from lowering.plan.buffer import Buffer
 from lowering.plan.construct import Construct, Inlined, Part
 from lowering.plan.kernel import Predicate, SetCondition
-from lowering.planning.stage import BranchStage, KernelStage, LoopStage, NodeStage, Stage
 from lowering.scheduling.device_costs import Costs, Leaf, skipped, work
 from lowering.scheduling.predication import flag_dtype, predicated_branch
 from lowering.scheduling.records import Estimate, Schedule

@@ -21,11 +21,7 @@ from functools import cached_property
 from math import lcm
 
 from lowering.allocation.in_place import is_own_point
-from lowering.plan.buffer import Buffer
-from lowering.plan.kernel import MapNest, Nest, Predicate, Store
-from lowering.plan.nest_analysis import nest_reads, nest_stores
-from lowering.plan.nest_rewriting import rename_in_nest
-from lowering.planning.stage import (
+from lowering.draft.stage import (
     KernelStage,
     NodeStage,
     Stage,
@@ -33,6 +29,10 @@ from lowering.planning.stage import (
     stage_reads,
     stage_writes,
 )
+from lowering.plan.buffer import Buffer
+from lowering.plan.kernel import MapNest, Nest, Predicate, Store
+from lowering.plan.nest_analysis import nest_reads, nest_stores
+from lowering.plan.nest_rewriting import rename_in_nest
 from tracegraph.ir.record import replace
 from tracegraph.ir.scalar_values import Load
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Set
 from dataclasses import dataclass
 
+from lowering.draft.stage import KernelStage, NodeStage, stage_reads, stage_writes
 from lowering.plan.buffer import Buffer
 from lowering.plan.weight import Weight, weight_of
-from lowering.planning.stage import KernelStage, NodeStage, stage_reads, stage_writes
 from tracegraph.ir.types import ArrayType
 
 Leaf = KernelStage | NodeStage

@@ -8,10 +8,7 @@ from functools import cached_property
 from math import inf
 from typing import NamedTuple
 
-from lowering.plan.buffer import Buffer
-from lowering.plan.construct import Construct
-from lowering.plan.rounding import ceil_div
-from lowering.planning.stage import (
+from lowering.draft.stage import (
     BranchStage,
     KernelStage,
     LoopStage,
@@ -19,6 +16,9 @@ from lowering.planning.stage import (
     Stage,
     stage_writes,
 )
+from lowering.plan.buffer import Buffer
+from lowering.plan.construct import Construct
+from lowering.plan.rounding import ceil_div
 from lowering.scheduling.buffer_rotation import Rotation
 from lowering.scheduling.device_costs import Costs, Leaf, bound, skipped, work
 from lowering.scheduling.records import Estimate, Schedule

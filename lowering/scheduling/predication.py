@@ -11,11 +11,11 @@ from operator import is_
 
 import numpy as np
 
+from lowering.draft.stage import Block, KernelStage, Stage
 from lowering.plan.buffer import Buffer
 from lowering.plan.construct import Path
 from lowering.plan.kernel import MapNest, Nest, Predicate, ReduceNest, RowNest, SetCondition, Store
 from lowering.plan.nest_analysis import extend_analysis, nest_signals, nest_stores
-from lowering.planning.stage import Block, KernelStage, Stage
 from tracegraph.ir.op import get
 from tracegraph.ir.record import record, replace
 from tracegraph.ir.scalar import BOOL, Expr, const

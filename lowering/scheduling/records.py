@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
+from lowering.draft.stage import Stage
 from lowering.plan.construct import Construct
-from lowering.planning.stage import Stage
 from lowering.scheduling.device_costs import Costs
 
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lowering.allocation.in_place import plain_copy
+from lowering.draft.context import Context
+from lowering.draft.stage import Block, BranchStage, KernelStage, LoopStage, Stage
 from lowering.plan.buffer import Buffer
 from lowering.plan.construct import Construct
-from lowering.planning.context import Context
-from lowering.planning.stage import Block, BranchStage, KernelStage, LoopStage, Stage
 from lowering.scheduling.branch_schedules import BRANCH_SCHEDULES, Branch
 from lowering.scheduling.loop_schedules import LOOP_SCHEDULES, Loop
 from lowering.scheduling.overrides import Choices, declared

@@ -22,12 +22,9 @@ from functools import cached_property
 
 import numpy as np
 
-from lowering.plan.buffer import Buffer
-from lowering.plan.construct import Inlined, Part
-from lowering.plan.kernel import MapNest, Nest, Predicate, ReduceNest, RowNest, Store
-from lowering.planning.context import Context
-from lowering.planning.draft import Draft
-from lowering.planning.stage import (
+from lowering.draft.context import Context
+from lowering.draft.draft import Draft
+from lowering.draft.stage import (
     Block,
     Copy,
     KernelStage,
@@ -37,6 +34,9 @@ from lowering.planning.stage import (
     WrittenOut,
     blocks,
 )
+from lowering.plan.buffer import Buffer
+from lowering.plan.construct import Inlined, Part
+from lowering.plan.kernel import MapNest, Nest, Predicate, ReduceNest, RowNest, Store
 from lowering.scheduling.buffer_rotation import Rotation, rotation_of
 from lowering.scheduling.induction import counters, counting
 from lowering.scheduling.predication import (

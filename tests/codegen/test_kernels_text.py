@@ -15,6 +15,7 @@ from row_cases import softmax
 import tracegraph
 from lowering.codegen import ConditionHandle, KernelCode, Workspace, unit_source
 from lowering.codegen.preamble import preamble
+from lowering.draft.stage import space_index
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import (
     MapNest,
@@ -28,7 +29,6 @@ from lowering.plan.kernel import (
     Store,
 )
 from lowering.plan.nodes import KernelNode
-from lowering.planning.stage import space_index
 from tracegraph.ir.combiners import ADD
 from tracegraph.ir.scalar import const
 from tracegraph.ir.scalar_values import AsIndex, Load

@@ -12,11 +12,11 @@ import pytest
 from corpus import CASES
 
 import tracegraph
-from lowering.allocation.dependences import Order, precedes
 from lowering.allocation.free_list import Gaps
 from lowering.allocation.liveness import Life, Lifetimes
+from lowering.draft.dependences import Order, precedes
+from lowering.draft.stage import Block, KernelStage
 from lowering.plan.plan import Plan
-from lowering.planning.stage import Block, KernelStage
 from tracegraph import ArrayType, cond, fori_loop, switch
 
 VECTOR = ArrayType("float32", (64,))

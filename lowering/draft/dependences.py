@@ -11,6 +11,16 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from lowering.draft.stage import (
+    BranchStage,
+    KernelStage,
+    LoopStage,
+    NodeStage,
+    Stage,
+    blocks,
+    stage_reads,
+    stage_writes,
+)
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import Nest, PrintNest, Publish, SetCondition
 from lowering.plan.nest_analysis import (
@@ -20,16 +30,6 @@ from lowering.plan.nest_analysis import (
     nest_reads,
     nest_signals,
     nest_writes,
-)
-from lowering.planning.stage import (
-    BranchStage,
-    KernelStage,
-    LoopStage,
-    NodeStage,
-    Stage,
-    blocks,
-    stage_reads,
-    stage_writes,
 )
 
 Resource = Hashable

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from lowering.draft.stage import NodeStage
 from lowering.plan.buffer import Buffer, Space
 from lowering.plan.nodes import MemcpyNode
-from lowering.planning.stage import NodeStage
 from lowering.scheduling.device_costs import Costs
 from lowering.target import Target
 from tracegraph.ir.effects import Failure, PrintFormat

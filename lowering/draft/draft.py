@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lowering.allocation.arrangement import Arrangement
+from lowering.draft.arrangement import Arrangement
+from lowering.draft.context import Context
+from lowering.draft.stage import Block
 from lowering.plan.buffer import Buffer
 from lowering.plan.plan import Donation
-from lowering.planning.context import Context
-from lowering.planning.stage import Block
 from tracegraph.ir.program import Program
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from lowering.allocation.dependences import Order
+from lowering.draft.dependences import Order
+from lowering.draft.stage import Block
 from lowering.plan.buffer import Buffer
-from lowering.planning.stage import Block
 
 
 class Arrangement(NamedTuple):
