@@ -7,6 +7,7 @@ import numpy as np
 import tracegraph
 import tracegraph.ops
 from lowering.backends.host import HostBackend
+from lowering.host import numpy_calls as functions
 from lowering.host.arena import Workspace
 from lowering.host.passes import Passes
 from lowering.host.tuning.blocking import BlockedProgram
@@ -56,7 +57,8 @@ def disjoint(one, other):
 
 
 def ones(*shape):
-    return np.ones(shape, np.float32)
+    """Ones that take no memory: plans depend on shapes only."""
+    return np.broadcast_to(np.float32(1), shape)
 
 
 def plan_of(function, *arguments):
@@ -87,3 +89,17 @@ def steps_of(function, *arguments):
 def block_length(program):
     """The elements of a block; None if the nest runs whole."""
     return program.length if isinstance(program, BlockedProgram) else None
+
+
+def assert_same(function, *arguments):
+    found, wanted = tracegraph.jit(function, device="host")(*arguments), function(*arguments)
+    for array, expected in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(np.asarray(array), expected)
+
+
+def copies_of(steps):
+    return [made for made in steps if made.function is functions.store]
+
+
+def random(*shape):
+    return np.random.default_rng(len(shape)).random(shape, np.float32)

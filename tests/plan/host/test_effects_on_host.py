@@ -139,7 +139,7 @@ def test_a_limit_that_stops_hands_out_the_carry():
         np.testing.assert_array_equal(executable([np.zeros(4)])[0], 3.0)
 
 
-def test_progress_is_told_every_step():
+def test_progress_is_reported_every_step():
     told = []
 
     def count(x):
@@ -176,7 +176,7 @@ def test_an_error_of_a_callback_leaves_the_executable_usable():
     assert executable([0.0])[0] == 3.0
 
 
-def test_a_callback_may_call_the_program_that_it_is_told_of():
+def test_a_progress_callback_may_call_its_program():
     left, found = [10.0, 20.0], {}
 
     def run(start):
@@ -204,7 +204,7 @@ def test_a_callback_may_call_the_program_that_it_is_told_of():
     assert count.stats()["launches"] == 3
 
 
-def test_a_callback_may_close_the_executable_that_it_is_told_of():
+def test_a_progress_callback_may_close_its_executable():
     refused = []
 
     def callback(step, total):

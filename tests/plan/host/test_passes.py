@@ -2,45 +2,68 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+from agreement import assert_agrees
 from corpus import CASES
-from hypothesis import given
-from processes import end_of
-from running import assert_case_agrees, poisoned
+from hypothesis import given, settings
+from running import eager, lowered, poisoned
 
 import tracegraph
+from lowering.host import passes
 from lowering.host.call_emitter import NestWriter
+from lowering.host.executable import HostExecutable
 from lowering.host.passes import VARIABLE, Passes, chosen_passes
+from lowering.host.tuning import (
+    access_orders,
+    layout_propagation,
+    remainders,
+    reversed_chains,
+    reversed_views,
+    short_rows,
+)
 from lowering.host.tuning import passes as tuning
+from tracegraph import tree
 from tracegraph.testing import RandomProgram, assert_traced_equals_eager, programs
-
-WITHOUT_TUNING = """
-import sys
-import numpy as np
-import tracegraph
-
-def function(x):
-    return np.where(np.roll(x, 1, 0) > 0, x.T @ x, np.maximum(x, 0.0))
-
-f = tracegraph.jit(function, device="host")
-f(np.linspace(-1, 1, 10_000).reshape(100, 100))
-print([name for name in sys.modules if name.startswith("lowering.host.tuning")])
-"""
 
 
 @pytest.fixture
-def plain(monkeypatch):
-    monkeypatch.setenv(VARIABLE, "plain")
-    monkeypatch.setattr(tuning, "PASSES", None)  # would fail where it is read
+def any_size(monkeypatch):
+    """What tuning does to large arrays alone, done to small ones as well."""
+    for module, constant, least in (
+        (short_rows, "ROWS", 1),
+        (short_rows, "FOLDED_ROWS", 1),
+        (short_rows, "LANES", 1),
+        (short_rows, "MANY_FOLDS", 1),
+        (reversed_views, "LEAST_ELEMENTS", 2),
+        (reversed_chains, "LEAST_ELEMENTS", 2),
+        (layout_propagation, "LEAST_ELEMENTS", 2),
+        (access_orders, "FEWEST_ROWS", 2),
+        (access_orders, "FEWEST_ELEMENTS", 1),
+        (remainders, "QUOTIENT_SIZE", 1),
+    ):
+        monkeypatch.setattr(module, constant, least)
 
 
-@pytest.mark.usefixtures("plain")
 @pytest.mark.parametrize("name", CASES)
-def test_the_corpus_means_the_same_without_tuning(name):
-    assert_case_agrees(CASES[name], poisoned)
+def test_the_corpus_means_the_same_plain_and_tuned(name, any_size, monkeypatch):
+    """One plan, run in both ways; the public way with the limits as they are has other tests."""
+    case = CASES[name]
+    stage = lowered(case.function, *case.arguments)
+    wanted = tree.leaves(eager(case.function, *case.arguments))
+    for value, listed in (("", tuning.PASSES), ("plain", None)):
+        monkeypatch.setenv(VARIABLE, value)
+        monkeypatch.setattr(tuning, "PASSES", listed)  # None would fail where it is read
+        executable = HostExecutable(stage.plan, poison=True)
+        for _ in range(2):
+            found = executable(tree.leaves(case.arguments))
+            for got, expected in zip(found, wanted, strict=True):
+                assert_agrees(np.asarray(got), np.asarray(expected), case.ulps)
 
 
+@settings(max_examples=15)
 @given(program=programs())
 def test_random_programs_mean_the_same_without_tuning(program: RandomProgram) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -49,9 +72,15 @@ def test_random_programs_mean_the_same_without_tuning(program: RandomProgram) ->
         assert_traced_equals_eager(program.function, *program.arguments, run=poisoned)
 
 
-def test_without_tuning_none_of_its_modules_is_loaded():
-    code, output, errors = end_of(WITHOUT_TUNING, **{VARIABLE: "plain"})
-    assert (code, output.strip()) == (0, "[]"), errors
+def test_only_the_list_of_passes_is_imported_from_tuning():
+    package = Path(passes.__file__).parent
+    importing = [
+        (path.name, line.strip())
+        for path in package.glob("*.py")
+        for line in path.read_text().splitlines()
+        if "import" in line and "host.tuning" in line
+    ]
+    assert importing == [("passes.py", "from lowering.host.tuning.passes import PASSES")]
 
 
 def test_another_value_is_refused_at_the_first_use(monkeypatch):

@@ -1,4 +1,4 @@
-"""Nests with predicates in the function that the host makes of a Plan."""
+"""Nests with predicates in the function that the host makes of a plan."""
 
 from __future__ import annotations
 

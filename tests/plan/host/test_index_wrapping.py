@@ -1,4 +1,4 @@
-"""Given indices on the host: wrapped, clamped or dropped as the ops say, in one look if all fit."""
+"""Indices that wrap on the host: wrapped, clamped or dropped as the ops say."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_wrapping(given, clamped):
 
 
 @pytest.mark.parametrize("given", INDICES)
-def test_being_on_the_axis(given):
+def test_whether_indices_are_in_range(given):
     index = np.array(given, np.int64)
     within(EXTENT)(index, out := np.empty(index.shape, np.bool_))
     np.testing.assert_array_equal(out, (index >= 0) & (index < EXTENT))

@@ -1,4 +1,4 @@
-"""Memory of large results on the host: kept for the next ones when no array lies in it any more."""
+"""The pool of large results: a block serves the next result once no array uses it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def jitted(function: Callable[..., Any]) -> Any:
     return tracegraph.jit(function, device="host")
 
 
-def test_the_next_result_lies_where_one_was_that_is_gone() -> None:
+def test_the_next_result_reuses_the_memory_of_one_that_is_gone() -> None:
     double, negative = jitted(lambda x: x * 2), jitted(np.negative)
     x = np.arange(LARGE, dtype=np.float32)
     result = double(x)
@@ -63,7 +63,7 @@ PARTS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_memory_in_which_an_array_lies_is_not_lent_again(part: str) -> None:
+def test_the_memory_of_a_live_array_is_not_reused(part: str) -> None:
     double = jitted(lambda x: x * 2)
     x = np.arange(LARGE, dtype=np.float32)
     held = PARTS[part](double(x))

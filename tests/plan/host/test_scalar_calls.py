@@ -1,4 +1,4 @@
-"""Single numbers on the host are computed by Python; NumPy says what is right."""
+"""Scalar instructions on the host are Python expressions with the bits of NumPy."""
 
 from __future__ import annotations
 

@@ -31,9 +31,9 @@ def values(dtype: str, count: int = LEAST_ELEMENTS) -> np.ndarray:
     return np.random.default_rng(0).integers(0, 120, count).astype(kind)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "uint8", "int16", "int32"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "uint8", "int32"])
 @pytest.mark.parametrize("ufunc", [np.maximum, np.minimum])
-@pytest.mark.parametrize("number", [0, 3, -1])
+@pytest.mark.parametrize("number", [0, -1])
 @pytest.mark.parametrize("first", [False, True])
 def test_one_number_is_a_limit(dtype: str, ufunc: np.ufunc, number: int, first: bool) -> None:
     if np.dtype(dtype).kind == "u" and number < 0:

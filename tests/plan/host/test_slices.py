@@ -1,4 +1,4 @@
-"""Windows of what a call brings as slices."""
+"""Views of arguments and results as slices."""
 
 from __future__ import annotations
 

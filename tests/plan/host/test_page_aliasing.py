@@ -1,4 +1,4 @@
-"""Copies of one range of memory to another that a processor is slow at."""
+"""4K aliasing: copies between addresses that are close modulo the page size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Choosing between large arrays on the host: by their bits or by copies, the result is the same."""
+"""Branch-free selection on the host: by bits or by masked copies, the result is the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In which order a nest on the host has its axes."""
+"""Loop interchange on the host: the order of the axes of a nest."""
 
 from __future__ import annotations
 

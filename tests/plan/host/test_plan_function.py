@@ -1,4 +1,4 @@
-"""The function that the host makes of a Plan: what it says, and that it says the right thing."""
+"""The function that the host makes of a plan: its text and its results."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ def test_a_chain_that_ends_in_some_elements_leaves_the_others_alone():
     np.testing.assert_array_equal(found, np.where(x % 3 == 0, np.sin(x * x), -1))
 
 
-def test_a_chain_works_in_its_buffer_only_while_nobody_reads_there():
+def test_a_chain_works_in_its_buffer_only_while_no_other_reads_there():
     a, b = buffer("scratch", 0, 8), buffer("scratch", 1, 8)
     source, out = buffer("input", 0, 8), buffer("output", 0, 8)
     (i,) = axes(8)
@@ -233,7 +233,7 @@ def test_a_chain_works_in_its_buffer_only_while_nobody_reads_there():
     np.testing.assert_array_equal(found, np.sin(x * (x + 1)) + (x + 1))
 
 
-@pytest.mark.parametrize("shape", [(40, 30), (5, 40, 30), (7, BLOCK_BYTES // 8)])
+@pytest.mark.parametrize("shape", [(40, 30), (5, 40, 30), (3, BLOCK_BYTES // 8)])
 def test_windows_of_rows_are_run_as_ranges(shape):
     """Rolls cut a space in parts; the largest is computed with what lies between its rows."""
 
