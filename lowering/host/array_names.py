@@ -58,23 +58,23 @@ class Frame:
         found = [self._arrays[name] for name in names if name in self._arrays]
         return found if len(found) == len(names) else []
 
-    def name(self, register: NumpyValue) -> str:
+    def name(self, value: NumpyValue) -> str:
         """The name of a value other than a temporary."""
-        if isinstance(register, View) and register.buffer in self._bound:
-            return self._bound_name(register, register.buffer)
-        key = _key(register)
+        if isinstance(value, View) and value.buffer in self._bound:
+            return self._bound_name(value, value.buffer)
+        key = _key(value)
         found = self._names.get(key)
         if found is None:
-            found = self._names[key] = self._new_name(register)
+            found = self._names[key] = self._new_name(value)
         return found
 
-    def _new_name(self, register: NumpyValue) -> str:
-        match register:
+    def _new_name(self, value: NumpyValue) -> str:
+        match value:
             case Static(array=array):
                 return self.fixed(array)
             case View(buffer=buffer):
                 memory = self._memory[buffer]
-                view = (register.shape, register.dtype, memory, register.offset, register.strides)
+                view = (value.shape, value.dtype, memory, value.offset, value.strides)
                 return self.fixed(np.ndarray(*view))
             case Condition(number=number):
                 return condition(number)
@@ -99,15 +99,15 @@ class Frame:
         array, dtype = self.source.name(np.ndarray), self.source.name(view.dtype)
         return f"{array}({view.shape}, {dtype}, {name}, {view.offset}, {view.strides})"
 
-    def read_directly(self, register: NumpyValue) -> None:
+    def read_directly(self, value: NumpyValue) -> None:
         """Note that a step uses the address of a value: it must be contiguous."""
-        if isinstance(register, View) and register.buffer in self._bound:
-            self.dense.add(register.buffer)
+        if isinstance(value, View) and value.buffer in self._bound:
+            self.dense.add(value.buffer)
 
-    def number(self, register: NumpyValue, name: str) -> str:
+    def number(self, value: NumpyValue, name: str) -> str:
         """The element of a value without axes, called `name`, as a Python number."""
-        if isinstance(register, Static) and math.isfinite(value := register.array.item()):
-            return repr(value)
+        if isinstance(value, Static) and math.isfinite(number := value.array.item()):
+            return repr(number)
         return self.element(name)
 
     def element(self, name: str) -> str:
@@ -120,15 +120,15 @@ def condition(number: int) -> str:
     return f"c{number}"
 
 
-def _key(register: NumpyValue) -> object:
-    match register:
+def _key(value: NumpyValue) -> object:
+    match value:
         case View(buffer=buffer):
-            return (buffer, register.dtype, register.shape, register.strides, register.offset)
+            return (buffer, value.dtype, value.shape, value.strides, value.offset)
         case Condition(number=number):
             return ("condition", number)
         case Static() | DynamicView():
-            return register
-    raise TypeError(f"{register!r} has no name: its writer names it")
+            return value
+    raise TypeError(f"{value!r} has no name: its writer names it")
 
 
 def is_whole(view: View) -> bool:

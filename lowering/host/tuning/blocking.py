@@ -133,10 +133,10 @@ def _alternates_gathers(instructions: Sequence[Instruction]) -> bool:
     return len(sources) > 1 and sum(sources.values()) >= GATHERED_BYTES
 
 
-def _fastest_axis(register: NumpyValue) -> int | None:
+def _fastest_axis(value: NumpyValue) -> int | None:
     """The innermost axis in memory."""
-    fastest = innermost(register)
-    return next((axis for axis, dim in register.dims.items() if dim == fastest), None)
+    fastest = innermost(value)
+    return next((axis for axis, dim in value.dims.items() if dim == fastest), None)
 
 
 def _is_local(instruction: Instruction, axis: int) -> bool:
@@ -155,7 +155,7 @@ def varies(instruction: Instruction, axis: int) -> bool:
     """Whether the instruction runs once per block along the axis, not once before all blocks."""
     output = instruction.output
     written = instruction.kind == "write" and output is not None and axis in output.dims
-    return written or any(axis in register.dims for register in instruction.inputs)
+    return written or any(axis in value.dims for value in instruction.inputs)
 
 
 # -- strips ------------------------------------------------------------------------------------
@@ -190,8 +190,8 @@ def _read_along(instruction: Instruction, axis: int) -> list[View | Temporary]:
     return [r for r in inputs if axis in r.dims and r.shape[r.dims[axis]] > 1]
 
 
-def _is_across(register: View | Temporary, axis: int) -> bool:
-    return _fastest_axis(register) != axis and _step(register, axis) >= LINE
+def _is_across(value: View | Temporary, axis: int) -> bool:
+    return _fastest_axis(value) != axis and _step(value, axis) >= LINE
 
 
 def _reads_in_order(instruction: Instruction, axis: int) -> bool:
@@ -202,11 +202,11 @@ def _reads_in_order(instruction: Instruction, axis: int) -> bool:
     return not all(_is_across(r, axis) for r in _read_along(instruction, axis))
 
 
-def _step(register: View | Temporary, axis: int) -> int:
+def _step(value: View | Temporary, axis: int) -> int:
     """Bytes from an element to the next one along an axis."""
-    dim = register.dims[axis]
-    if isinstance(register, View):
-        return abs(register.strides[dim])
-    order = list(register.order or range(len(register.shape)))
+    dim = value.dims[axis]
+    if isinstance(value, View):
+        return abs(value.strides[dim])
+    order = list(value.order or range(len(value.shape)))
     inner = order[order.index(dim) + 1 :]
-    return register.dtype.itemsize * prod(register.shape[each] for each in inner)
+    return value.dtype.itemsize * prod(value.shape[each] for each in inner)

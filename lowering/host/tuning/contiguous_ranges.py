@@ -64,8 +64,8 @@ def as_contiguous_ranges(
 
     Dead elements are those of the buffers in `overwritten`.
     """
-    registers = dict.fromkeys(r for i in instructions for r in (*i.inputs, i.output) if r)
-    steps = {_steps(r) for r in registers if isinstance(r, View) and r.shape}
+    values = dict.fromkeys(r for i in instructions for r in (*i.inputs, i.output) if r)
+    steps = {_steps(r) for r in values if isinstance(r, View) and r.shape}
     if len(extents) < 2 or len(steps) != 1 or not all(map(_may_run_on, instructions)):
         return None
     (strides,) = steps
@@ -74,10 +74,10 @@ def as_contiguous_ranges(
     ):
         return None
     length = 1 + sum((n - 1) * step for n, step in zip(extents, strides, strict=True))
-    full = all(not r.shape or (r.shape == extents and _may_grow(r)) for r in registers)
+    full = all(not r.shape or (r.shape == extents and _may_grow(r)) for r in values)
     if not full or length > WASTE * prod(extents) or not _is_overwritten(instructions, overwritten):
         return None
-    ranges = {r: _range(r, length) for r in registers}
+    ranges = {r: _range(r, length) for r in values}
     changed = [
         replace(i, inputs=tuple(map(ranges.__getitem__, i.inputs)), output=ranges[i.output])
         for i in instructions
@@ -88,13 +88,13 @@ def as_contiguous_ranges(
 
 def _may_run_on(instruction: Instruction) -> bool:
     """Whether it may compute the gaps as well, or computes a scalar from scalars."""
-    registers = (*instruction.inputs, instruction.output)
-    numbers = all(register is not None and not register.shape for register in registers)
+    values = (*instruction.inputs, instruction.output)
+    numbers = all(value is not None and not value.shape for value in values)
     return is_pointwise(instruction) or (instruction.kind == "write" and numbers)
 
 
-def _may_grow(register: NumpyValue) -> bool:
-    return isinstance(register, View | Temporary)
+def _may_grow(value: NumpyValue) -> bool:
+    return isinstance(value, View | Temporary)
 
 
 def _steps(view: View) -> tuple[int, ...]:
@@ -105,11 +105,11 @@ def _is_overwritten(instructions: Iterable[Instruction], overwritten: frozenset[
     return all(i.output.buffer in overwritten for i in instructions if isinstance(i.output, View))
 
 
-def _range(register: NumpyValue, length: int) -> NumpyValue:
-    if not register.shape:
-        return register
-    dtype, dims = register.dtype, {0: 0}
-    if isinstance(register, View):
+def _range(value: NumpyValue, length: int) -> NumpyValue:
+    if not value.shape:
+        return value
+    dtype, dims = value.dtype, {0: 0}
+    if isinstance(value, View):
         step = (dtype.itemsize,)
-        return View(dtype, (length,), dims, register.buffer, step, register.offset)
+        return View(dtype, (length,), dims, value.buffer, step, value.offset)
     return Temporary(dtype, (length,), dims)

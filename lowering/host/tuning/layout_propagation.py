@@ -57,8 +57,8 @@ def _with_one_transposed(
     }
     readers: dict[NumpyValue, list[Instruction]] = {}
     for each in instructions:
-        for register in dict.fromkeys(each.inputs):
-            readers.setdefault(register, []).append(each)
+        for value in dict.fromkeys(each.inputs):
+            readers.setdefault(value, []).append(each)
     while transposing:
         chain = _chain_of(transposing[0], makers, readers)
         if _pays(chain, makers) and not _changes(chain, instructions, overlaps):
@@ -151,8 +151,8 @@ def _has_short_rows(call: Instruction, order: tuple[int, ...] | None) -> bool:
     return broadcast and row <= MOST_COLUMNS
 
 
-def _nbytes(registers: Iterable[NumpyValue]) -> int:
-    return sum(each.nbytes for each in registers)
+def _nbytes(values: Iterable[NumpyValue]) -> int:
+    return sum(each.nbytes for each in values)
 
 
 def _changes(chain: _Chain, instructions: Sequence[Instruction], overlaps: Overlaps) -> bool:

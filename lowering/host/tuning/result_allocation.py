@@ -11,7 +11,8 @@ import numpy as np
 
 from lowering.host import numpy_calls as functions
 from lowering.host.array_names import is_whole
-from lowering.host.instructions import DynamicView, Instruction, NumpyValue, View
+from lowering.host.hazards import buffer_of
+from lowering.host.instructions import Instruction, View
 from lowering.host.nest_program import NestProgram
 from lowering.host.numpy_calls import yields
 from lowering.host.result_pool import is_pooled
@@ -26,10 +27,10 @@ def allocating(
     plan: Plan, programs: Mapping[KernelNode, Sequence[NestProgram]]
 ) -> dict[Instruction, Buffer]:
     """The instructions whose result becomes an output of the plan, and which one."""
-    # an output that is written over an input has its memory, a large one that of the pool
+    # an output in the memory of an input exists already, and the pool allocates large ones
     made = (buffer for buffer in plan.outputs if buffer.space == "output")
     free = {buffer for buffer in made if not is_pooled(buffer.type)}
-    free -= _seen_in_part(plan, programs)
+    free -= _viewed(plan, programs)
     found: dict[Instruction, Buffer] = {}
     for node in plan.graph.nodes:
         match node:
@@ -38,16 +39,16 @@ def allocating(
             case IfElseNode() | SwitchNode():
                 found |= _made_in_all(node.bodies, programs, free)
             case _:
-                break  # what a loop writes, it may not write
+                break  # a loop may not run, or write twice
     return found
 
 
 def _made_by(nests: Sequence[NestProgram], free: set[Buffer]) -> dict[Instruction, Buffer]:
-    """The instructions of a kernel that make a free buffer; what it touches is free no more."""
+    """The instructions of a kernel that are the first to access a free buffer, and make it."""
     found: dict[Instruction, Buffer] = {}
     for program in nests:
         for each in program.instructions:
-            buffer = _buffer(each.output)
+            buffer = buffer_of(each.output)
             if buffer in free and _runs_once(program) and _makes(each):
                 assert buffer is not None
                 found[each] = buffer
@@ -60,14 +61,14 @@ def _made_in_all(
     programs: Mapping[KernelNode, Sequence[NestProgram]],
     free: set[Buffer],
 ) -> dict[Instruction, Buffer]:
-    """The same of branches, one of which runs: they make what each of them makes."""
+    """The same for branches: only buffers that each of them makes."""
     found: list[dict[Instruction, Buffer]] = []
     untouched = set(free)
     for branch in branches:
         left, made = set(free), dict[Instruction, Buffer]()
         for node in branch.nodes:
             if not isinstance(node, KernelNode):
-                left.clear()  # what is made further inside is not seen out here
+                left.clear()  # nested bodies are not analysed
                 break
             made |= _made_by(programs[node], left)
         untouched &= left
@@ -78,12 +79,12 @@ def _made_in_all(
 
 
 def _runs_once(program: NestProgram) -> bool:
-    """Whether it runs in any case, and each instruction once."""
+    """Whether it runs unconditionally, each instruction once."""
     return not isinstance(program, BlockedProgram) and not program.predicates
 
 
-def _seen_in_part(plan: Plan, programs: Mapping[KernelNode, Sequence[NestProgram]]) -> set[Buffer]:
-    """The buffers that something sees otherwise than as the array that they are."""
+def _viewed(plan: Plan, programs: Mapping[KernelNode, Sequence[NestProgram]]) -> set[Buffer]:
+    """The buffers that are accessed through a view other than their whole array."""
     seen: set[Buffer] = set()
     for node in walk(plan.graph):
         if not isinstance(node, KernelNode):
@@ -91,18 +92,18 @@ def _seen_in_part(plan: Plan, programs: Mapping[KernelNode, Sequence[NestProgram
             continue
         for program in programs[node]:
             for each in program.instructions:
-                for register in (*each.inputs, each.output):
-                    buffer = _buffer(register)
+                for value in (*each.inputs, each.output):
+                    buffer = buffer_of(value)
                     if buffer is None or buffer.space != "output":
                         continue
-                    whole = isinstance(register, View) and is_whole(register)
+                    whole = isinstance(value, View) and is_whole(value)
                     if not whole or each.kind == "assign":
                         seen.add(buffer)
     return seen
 
 
 def _makes(instruction: Instruction) -> bool:
-    """Whether the result of the bare call is the array that the output should be."""
+    """Whether the call without `out` returns the array that the output should be."""
     function, output = instruction.function, instruction.output
     if not isinstance(output, View):
         return False
@@ -111,14 +112,10 @@ def _makes(instruction: Instruction) -> bool:
         return (value.shape, value.dtype) == (output.shape, output.dtype)
     if not (isinstance(function, np.ufunc) and output.shape):
         return False
-    shape = np.broadcast_shapes(*(register.shape for register in instruction.inputs))
-    dtypes = [register.dtype for register in instruction.inputs]
+    shape = np.broadcast_shapes(*(operand.shape for operand in instruction.inputs))
+    dtypes = [operand.dtype for operand in instruction.inputs]
     return shape == output.shape and yields(function, dtypes, output.dtype)
 
 
 def _buffers(instruction: Instruction) -> set[Buffer | None]:
-    return set(map(_buffer, (*instruction.inputs, instruction.output)))
-
-
-def _buffer(register: NumpyValue | None) -> Buffer | None:
-    return register.buffer if isinstance(register, View | DynamicView) else None
+    return set(map(buffer_of, (*instruction.inputs, instruction.output)))

@@ -45,7 +45,7 @@ def normalize_chains(instructions: Sequence[Instruction]) -> list[Instruction]:
             assert isinstance(output, Temporary)
             base = Temporary(output.dtype, output.shape, output.dims, output.order)
             bases[output], output = (base, along), base
-        inputs = tuple(_seen(register, along, bases, seen) for register in each.inputs)
+        inputs = tuple(_seen(value, along, bases, seen) for value in each.inputs)
         result.append(replace(each, inputs=inputs, output=output))
     return result if bases else []
 
@@ -60,7 +60,7 @@ def count_reversals(instructions: Sequence[Instruction]) -> int:
         output = each.output
         if output is None or prod(output.shape) < LEAST_ELEMENTS:
             continue
-        orders = {memory_order(register) for register in (*each.inputs, output)}
+        orders = {memory_order(value) for value in (*each.inputs, output)}
         transposes = each.function is functions.store and len(orders) > 1
         if is_pointwise(each) and not transposes and _reverses(each, output):
             reversals += 2 if each.function is functions.where else 1
@@ -68,9 +68,9 @@ def count_reversals(instructions: Sequence[Instruction]) -> int:
 
 
 def _reverses(instruction: Instruction, output: NumpyValue) -> bool:
-    registers = [*instruction.inputs, output]
+    values = [*instruction.inputs, output]
     return any(
-        len({dim in _negative_dims(r, {}) for r in registers if r.shape and r.shape[dim] > 1}) > 1
+        len({dim in _negative_dims(r, {}) for r in values if r.shape and r.shape[dim] > 1}) > 1
         for dim, extent in enumerate(output.shape)
         if extent > 1
     )
@@ -81,8 +81,8 @@ def _direction(shape: Sequence[int], inputs: Iterable[NumpyValue], bases: _Bases
 
     None if an input is a dynamic view: its direction cannot be changed.
     """
-    large = [register for register in inputs if register.shape]
-    if any(isinstance(register, DynamicView) for register in large):
+    large = [value for value in inputs if value.shape]
+    if any(isinstance(value, DynamicView) for value in large):
         return frozenset()
     return frozenset(
         dim
@@ -91,23 +91,23 @@ def _direction(shape: Sequence[int], inputs: Iterable[NumpyValue], bases: _Bases
     )
 
 
-def _negative_dims(register: NumpyValue, bases: _Bases) -> frozenset[int]:
+def _negative_dims(value: NumpyValue, bases: _Bases) -> frozenset[int]:
     """The dimensions with a negative stride, after normalisation."""
-    return bases[register][1] if register in bases else negative_dims(register)
+    return bases[value][1] if value in bases else negative_dims(value)
 
 
 def _seen(
-    register: NumpyValue,
+    value: NumpyValue,
     along: frozenset[int],
     bases: _Bases,
     seen: dict[tuple[NumpyValue, frozenset[int]], NumpyValue],
 ) -> NumpyValue:
     """A value as a call reads it that is normalised `along` these dimensions."""
     base: NumpyValue
-    if isinstance(register, ReversedTemporary):
-        base, reversed_ = register.base, register.along
+    if isinstance(value, ReversedTemporary):
+        base, reversed_ = value.base, value.along
     else:
-        base, reversed_ = bases.get(register, (register, frozenset()))
+        base, reversed_ = bases.get(value, (value, frozenset()))
     changed = frozenset(d for d in along ^ reversed_ if base.shape and base.shape[d] > 1)
     if not changed:
         return base

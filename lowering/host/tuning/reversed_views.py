@@ -47,11 +47,11 @@ def copy_reversed(instructions: Sequence[Instruction], overlaps: Overlaps) -> li
     readers: dict[View | DynamicView | ReversedTemporary, list[int]] = {}
     result = list(map(_folding_in_order, instructions))
     for position, each in enumerate(result):
-        for register in dict.fromkeys(each.inputs):
-            if isinstance(register, View | DynamicView | ReversedTemporary) and _reads_reversed(
-                register, each
+        for value in dict.fromkeys(each.inputs):
+            if isinstance(value, View | DynamicView | ReversedTemporary) and _reads_reversed(
+                value, each
             ):
-                readers.setdefault(register, []).append(position)
+                readers.setdefault(value, []).append(position)
     copies: list[tuple[int, Instruction]] = []
     for view, positions in readers.items():
         between = instructions[positions[0] : positions[-1]]

@@ -57,12 +57,12 @@ def scalar_value(instruction: Instruction, frame: TunedFrame, names: list[str]) 
 
 
 def _value(instruction: Instruction, frame: TunedFrame, names: list[str]) -> tuple[str, str] | None:
-    registers = (*instruction.inputs, instruction.output)
-    if any(r is None or r.shape or isinstance(r, DynamicView) for r in registers):
+    values = (*instruction.inputs, instruction.output)
+    if any(r is None or r.shape or isinstance(r, DynamicView) for r in values):
         return None
     operands = [
-        frame.number(register, name) if is_number(register.dtype) else ""
-        for register, name in zip(instruction.inputs, names, strict=True)
+        frame.number(value, name) if is_number(value.dtype) else ""
+        for value, name in zip(instruction.inputs, names, strict=True)
     ]
     return _computation(instruction, operands)
 
@@ -73,7 +73,7 @@ def _computation(instruction: Instruction, operands: list[str]) -> tuple[str, st
     assert instruction.output is not None
     result = instruction.output.dtype
     if function is functions.where:
-        alike = all(register.dtype == result for register in instruction.inputs[1:])
+        alike = all(value.dtype == result for value in instruction.inputs[1:])
         chosen = "{1} if {0} else {2}".format(*operands)
         return (chosen, "") if alike and all(operands) and is_number(result) else None
     if len(dtypes) != 1 or not all(operands) or not is_number(result):

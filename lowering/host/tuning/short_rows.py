@@ -91,7 +91,7 @@ def columnwise(program: NestProgram, overlaps: Overlaps) -> NestProgram:
 
 def _by_columns(instruction: Instruction) -> Instruction:
     function, output, inputs = instruction.function, instruction.output, instruction.inputs
-    if output is None or any(isinstance(register, DynamicView) for register in (*inputs, output)):
+    if output is None or any(isinstance(value, DynamicView) for value in (*inputs, output)):
         return instruction  # its strides are not known
     if isinstance(function, Method) and function.name == "accumulate":
         (axis, *_) = function.before
@@ -121,15 +121,15 @@ def _has_many_rows(value: NumpyValue, dim: int) -> bool:
 
 
 def _pays(inputs: Sequence[NumpyValue], output: NumpyValue, dim: int) -> bool:
-    full = [register for register in inputs if register.shape == output.shape]
+    full = [value for value in inputs if value.shape == output.shape]
     columns, size = output.shape[dim], prod(output.shape)
     if columns > (MOST_COLUMNS if full else MOST_OUTER) or size < ROWS * columns * columns:
         return False
     order = memory_order(output)
     in_order = (_is_dense(r) and memory_order(r) == order for r in (*full, output))
-    many = [register for register in inputs if prod(register.shape) > 1]
+    many = [value for value in inputs if prod(value.shape) > 1]
     return len(full) < len(many) or not all(in_order)
 
 
-def _is_dense(register: NumpyValue) -> bool:
-    return isinstance(register, Static) or is_contiguous(register)
+def _is_dense(value: NumpyValue) -> bool:
+    return isinstance(value, Static) or is_contiguous(value)

@@ -55,7 +55,7 @@ def _fits(
     """Whether an instruction computes from the value only, and its result is stored like this."""
     if not user.elementwise or not isinstance(user.output, Temporary):
         return False
-    if {register for register in user.inputs if register.shape == value.shape} != {value}:
+    if {operand for operand in user.inputs if operand.shape == value.shape} != {value}:
         return False
     readers = [each for each in instructions if user.output in each.inputs]
     stored = _transposed(readers[0]) if len(readers) == 1 else None
@@ -68,9 +68,9 @@ def _folds_faster(user: Instruction, value: NumpyValue, target: View) -> bool:
     return folds and _longest_run(target) > _longest_run(value)
 
 
-def _longest_run(register: NumpyValue) -> int:
-    dim = innermost(register)
-    return 1 if dim is None else register.shape[dim]
+def _longest_run(value: NumpyValue) -> int:
+    dim = innermost(value)
+    return 1 if dim is None else value.shape[dim]
 
 
 def _read_stored(
@@ -85,7 +85,7 @@ def _read_stored(
     touched = [each.output for each in instructions[at + 1 : used]]
     for each in instructions[used:at]:
         touched += [*each.inputs, each.output]
-    if any(_overlaps_target(register, target, overlaps) for register in touched):
+    if any(_overlaps_target(value, target, overlaps) for value in touched):
         return None
     output = user.output
     assert output is not None
@@ -104,6 +104,6 @@ def _read_stored(
     return result
 
 
-def _overlaps_target(register: NumpyValue | None, target: View, overlaps: Overlaps) -> bool:
-    buffer = getattr(register, "buffer", None)
+def _overlaps_target(value: NumpyValue | None, target: View, overlaps: Overlaps) -> bool:
+    buffer = getattr(value, "buffer", None)
     return buffer is not None and overlaps(buffer, target.buffer)

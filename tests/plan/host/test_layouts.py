@@ -345,7 +345,7 @@ def doubled(x, y):
         (200, 9, doubled, False),
     ],
 )
-def test_outer_products_with_short_rows_are_computed_by_columns(rows, columns, function, transposed):
+def test_outer_products_of_short_rows_are_computed_by_columns(rows, columns, function, transposed):
     def outer(x, y):
         return (function(x[:, None], y),)
 
