@@ -9,8 +9,7 @@ from typing import Any, TypeVar
 from lowering.draft.stage import NodeStage
 from lowering.plan.buffer import Buffer, Space
 from lowering.plan.nodes import MemcpyNode
-from lowering.scheduling.device_costs import Costs
-from lowering.target import Target
+from lowering.target import Costs, Target
 from tracegraph.ir.effects import Failure, PrintFormat
 from tracegraph.ir.program import Eqn
 from tracegraph.ir.types import ArrayType

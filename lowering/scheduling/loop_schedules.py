@@ -20,9 +20,10 @@ from lowering.plan.buffer import Buffer
 from lowering.plan.construct import Construct
 from lowering.plan.rounding import ceil_div
 from lowering.scheduling.buffer_rotation import Rotation
-from lowering.scheduling.device_costs import Costs, Leaf, bound, skipped, work
+from lowering.scheduling.cost_model import Leaf, bound, skipped, work
 from lowering.scheduling.records import Estimate, Schedule
 from lowering.scheduling.unrolling import Copies, copies_of, rotation_in
+from lowering.target import Costs
 from tracegraph.ir.record import replace
 
 TYPICAL_STEPS = 50

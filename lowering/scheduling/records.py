@@ -14,7 +14,7 @@ from typing import Generic, Protocol, TypeVar
 
 from lowering.draft.stage import Stage
 from lowering.plan.construct import Construct
-from lowering.scheduling.device_costs import Costs
+from lowering.target import Costs
 
 
 class Subject(Protocol):
