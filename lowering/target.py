@@ -13,7 +13,7 @@ from tracegraph.ir.types import ArrayType
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What a device takes, in µs. Each backend's `Target` has its own.
+    """Costs of a device, in µs unless a unit is given. Each backend's `Target` has its own.
 
     Args:
         kernel: a further kernel in a chain, with little to do.
@@ -21,20 +21,19 @@ class Costs:
         check: what reading its flags adds to a kernel.
         branch: an IF, IF-ELSE or SWITCH node, besides what it runs. Entering a WHILE node is taken
             to cost as much.
-        fork: the start of predicated branches beside each other.
-        beside: a kernel that is skipped beside one that runs.
-        trip: one more run of the body of a WHILE node, besides what it runs.
+        fork: the start of predicated branches that are independent of each other.
+        skipped_sibling: a kernel that is skipped, parallel to one that runs.
+        loop_iteration: one more run of the body of a WHILE node, besides what it runs.
         update: writing a new address into a kernel node, when a call brings another array.
-        updates_libraries: whether a library's node can be given other addresses at all.
+        updates_libraries: whether library nodes can be given other addresses.
         block: a block of a kernel that is skipped.
-        megabyte: reading or writing one, from 4.2 TB/s.
+        megabyte: reading or writing a megabyte, from 4.2 TB/s.
         gigaflop: a billion operations of a product.
-        again: what an op may take, in units of `Elementwise.cost`, to be done again for each use of
-            its result, rather than once and stored.
-        elsewhere: bytes that could be read in order while one element, or a run of some, is read
-            anywhere in an array: in arrays of up to so many bytes, so many.
-        calls: where each op is calls on arrays, the bytes that one could go through while those of
-            a gather or a roll do a few elements, for each array that it reads; else 0.
+        recompute_limit: the most that an op may cost, in units of `Elementwise.cost`, to be
+            computed again for each use of its result instead of stored.
+        gather_penalty: sequential bytes per random access, by the most bytes of the array.
+        calls: where each op is NumPy calls, the overhead of one for a few elements, as the
+            sequential bytes that take as long; else 0.
     """
 
     kernel: float
@@ -42,25 +41,25 @@ class Costs:
     check: float
     branch: float
     fork: float
-    beside: float
-    trip: float
+    skipped_sibling: float
+    loop_iteration: float
     update: float
     updates_libraries: bool
     block: float
     megabyte: float
     gigaflop: float
-    again: float
-    elsewhere: tuple[tuple[float, int], ...]
+    recompute_limit: float
+    gather_penalty: tuple[tuple[float, int], ...]
     calls: int
 
     @property
     def control_is_free(self) -> bool:
         """Whether a loop or branch costs nothing as a node, so that no other schedule is faster."""
-        return self.branch == self.trip == 0
+        return self.branch == self.loop_iteration == 0
 
     def reading(self, array: ArrayType, points: int, run: int) -> float:
-        """Bytes that could be read in order while elements are read in runs out of order."""
-        least = next(cost for most, cost in self.elsewhere if array.nbytes <= most)
+        """Sequential bytes in the time of `points` random accesses to runs of `run` elements."""
+        least = next(cost for most, cost in self.gather_penalty if array.nbytes <= most)
         return points * max(array.dtype.itemsize, least / max(run, 1))
 
 

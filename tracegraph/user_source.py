@@ -21,8 +21,8 @@ _OWN_DIRECTORIES = tuple(
 class Source(NamedTuple):
     """A line of the user's code. It is a key wherever nests are joined: a tuple is hashed in C.
 
-    `within` holds, outermost first, the records of the loops that were unrolled around the line by
-    whoever lowers the program.
+    `within` holds the records of the unrolled loops around the line, outermost first. Lowering sets
+    it.
     """
 
     file: str

@@ -290,7 +290,7 @@ class _Analysis:
         if self._is_read_too_often(out, sites):
             return True
         if len(sites) > 1:
-            if own_cost(eqn) > self.costs.again:
+            if own_cost(eqn) > self.costs.recompute_limit:
                 return True
             inputs = [a for a in eqn.operands if isinstance(a, Value)]
             return len(inputs) > 1 or _is_folded_too(sites)

@@ -92,7 +92,9 @@ def _times_by_taken(costs: Costs, branches: Sequence[Sequence[Leaf]]) -> Iterato
     lengths = [kernel * len(branch) for branch in branches]
     longest = _of_others(lengths, max, 0.0)
     beside = _of_others(
-        [costs.beside * len(branch) + skipped(costs, branch) for branch in branches], add, 0.0
+        [costs.skipped_sibling * len(branch) + skipped(costs, branch) for branch in branches],
+        add,
+        0.0,
     )
     for taken, longest_other, others in zip(own, longest, beside, strict=True):
         yield costs.fork + max(taken, longest_other) + others

@@ -62,7 +62,7 @@ class Loop:
     @property
     def no_gain(self) -> str | None:
         """Why it stays a node where that is fastest."""
-        return "its body takes longer" if self.costs.trip else None
+        return "its body takes longer" if self.costs.loop_iteration else None
 
     def gain(self, time: float) -> str:
         """Why it has another schedule, which saves some µs in all."""
@@ -98,7 +98,7 @@ def _no_obstacle(loop: Loop, _: int | None) -> None:
 
 def _time_of_node(loop: Loop, _: int | None) -> Estimate:
     costs = loop.costs
-    step = costs.trip + _Weights(loop)[tuple(loop.body)].run
+    step = costs.loop_iteration + _Weights(loop)[tuple(loop.body)].run
     return Estimate(costs.branch + _steps(loop) * step)
 
 
@@ -211,7 +211,7 @@ def _time(loop: Loop, weigh: _Weights, factor: int) -> float:
     trips = ceil_div(steps, factor) if known else steps / factor
     past_end = trips * factor - steps if known else (factor - 1) / 2
     checked = costs.check * body.stages if skipping else 0.0
-    trip = costs.trip + once.run + idle.skipped
+    trip = costs.loop_iteration + once.run + idle.skipped
     run = steps * (body.run + checked) + past_end * body.skipped
     return costs.branch + trips * trip + run + updates
 

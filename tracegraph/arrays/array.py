@@ -74,7 +74,7 @@ class Array(ArrayOperators):
 
     @classmethod
     def placed(cls, data: NDArray[Any] | DeviceBuffer, type_: ArrayType, where: Placement) -> Array:
-        """The same, and quicker, of a device buffer or a read-only ndarray that is known well."""
+        """An Array made without checks, of a device buffer or a read-only ndarray."""
         array = cls.__new__(cls)
         array.memory = data
         array._type = type_

@@ -1,4 +1,4 @@
-"""Making Arrays of other arrays, and moving them between devices."""
+"""Creation of Arrays from other arrays, and moves between devices."""
 
 from __future__ import annotations
 

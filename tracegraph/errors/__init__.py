@@ -1,7 +1,7 @@
 """Errors: every class, with the wording of its message.
 
 A message says what was got, what is required, what to change, and the user's line. Types, values
-and texts come in from whoever raises: nothing here looks into programs. All classes are imported
+and texts come in from the caller: nothing here looks into programs. All classes are imported
 from here, and name this module. May import `dtypes` and `user_source`.
 
     calls, control, tracers, prints    misuse by the user

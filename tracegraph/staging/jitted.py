@@ -170,7 +170,7 @@ class Jitted:
         error.function = error.function or self._signature.function
 
     def forget(self) -> None:
-        """Drop all programs and executables; the next call traces and builds anew.
+        """Drop all programs and executables; the next call traces and builds again.
 
         Raises:
             Exception: what closing one of them raises, after the rest is done.
