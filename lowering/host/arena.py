@@ -60,20 +60,20 @@ class Workspace:
 
     def __init__(self) -> None:
         self.size = 0
-        self._taken: list[tuple[int, int]] = []  # (start, end), sorted
+        self._used: list[tuple[int, int]] = []  # (start, end), sorted
 
-    def take(self, size: int) -> int:
+    def allocate(self, size: int) -> int:
         """The start of `size` free bytes."""
         needed = round_up(max(size, 1), ALIGNMENT)
         start = STAGGER
-        for low, high in self._taken:
+        for low, high in self._used:
             if low - start >= needed:
                 break
             start = high
-        insort(self._taken, (start, start + needed))
+        insort(self._used, (start, start + needed))
         self.size = max(self.size, start + needed)
         return start
 
-    def give_back(self, start: int) -> None:
-        """Free what was taken at `start`."""
-        self._taken = [block for block in self._taken if block[0] != start]
+    def free(self, start: int) -> None:
+        """Free the block at `start`."""
+        self._used = [block for block in self._used if block[0] != start]

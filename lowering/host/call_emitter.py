@@ -7,7 +7,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from lowering.host import numpy_calls as functions
+from lowering.host import numpy_calls
 from lowering.host.arena import Array
 from lowering.host.array_names import Frame
 from lowering.host.instructions import (
@@ -89,7 +89,7 @@ class NestWriter:
     ) -> str:
         """The call that fills `out`; an assignment or a method call where Python has one."""
         operands = ", ".join(names)
-        if function is functions.store:
+        if function is numpy_calls.store:
             return f"{out}[...] = {operands}"
         name = self.source.name
         if isinstance(function, Method):

@@ -14,9 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lowering.host import numpy_calls as functions
-from lowering.host import numpy_workarounds as workarounds
-from lowering.host import strided_views as windows
+from lowering.host import numpy_calls, numpy_workarounds, strided_views
 from lowering.host.access_maps import AccessMap
 from lowering.host.arena import Array
 from lowering.host.axis_dependence import AxisDependence, post_order
@@ -98,7 +96,7 @@ class Evaluator:
 
     def mesh(self, axes: Iterable[int]) -> tuple[int, ...]:
         """The open-mesh shape of what varies along `axes`."""
-        return windows.mesh(self.extents, axes)
+        return strided_views.mesh(self.extents, axes)
 
     def temporary(
         self, dtype: np.dtype[Any], axes: Iterable[int], inputs: Iterable[NumpyValue] = ()
@@ -176,12 +174,12 @@ class Evaluator:
         op, dtype = expr.op, expr.dtype
         operands = tuple(map(self.value, expr.args))
         if len(operands) == 1:
-            instead = workarounds.instead(op, operands[0].dtype)
+            instead = numpy_workarounds.instead(op, operands[0].dtype)
             if instead is not None:
                 function, before = instead
                 return self.write(function, (*map(static, before), *operands), dtype)
         dtypes = tuple(value.dtype for value in operands)
-        function, elementwise = functions.of_op(op, dtypes, dtype, dict(expr.attrs))
+        function, elementwise = numpy_calls.of_op(op, dtypes, dtype, dict(expr.attrs))
         expensive = isinstance(op.form, Elementwise) and op.form.cost >= EXPENSIVE
         return self.write(function, operands, dtype, elementwise, expensive)
 
@@ -189,7 +187,7 @@ class Evaluator:
         match expr:
             case Select(predicate=predicate, chosen=chosen, other=other):
                 operands = tuple(map(self.value, (predicate, chosen, other)))
-                return self.write(functions.where, operands, expr.dtype, elementwise=False)
+                return self.write(numpy_calls.where, operands, expr.dtype, elementwise=False)
             case Sum(terms=terms, offset=offset):
                 return self._sum(terms, offset)
             case FloorDiv(operand=operand, divisor=divisor):
@@ -222,7 +220,7 @@ class Evaluator:
 
     def _converted(self, operand: Expr, dtype: np.dtype[Any]) -> NumpyValue:
         value = self.value(operand)
-        return value if value.dtype == dtype else self.write(functions.convert, (value,), dtype)
+        return value if value.dtype == dtype else self.write(numpy_calls.convert, (value,), dtype)
 
     def write(
         self,
@@ -271,7 +269,7 @@ class Evaluator:
             return static(np.broadcast_to(value.array, shape), all_axes)
         buffer = value.buffer if isinstance(value, View | DynamicView) else None
         output = DynamicView(value.dtype, shape, {axis: axis for axis in all_axes}, buffer)
-        return self.assign(functions.broadcast(shape), (value,), output, all_axes)
+        return self.assign(numpy_calls.broadcast(shape), (value,), output, all_axes)
 
     # -- loads ----------------------------------------------------------------------------------
 
@@ -288,7 +286,7 @@ class Evaluator:
         if form.is_dynamic:
             return self.dynamic_window(load.buffer, form.map)
         if form.positions is None:
-            loaded: NumpyValue = windows.window(load.buffer, form.map, self.extents)
+            loaded: NumpyValue = strided_views.window(load.buffer, form.map, self.extents)
         else:
             loaded = self._gathered(form, load.buffer)
         return self.masked(loaded, form.guard)
@@ -298,17 +296,17 @@ class Evaluator:
         if guard is None:
             return loaded
         inputs = (loaded, self.value(guard))
-        return self.write(functions.masked, inputs, loaded.dtype, elementwise=False)
+        return self.write(numpy_calls.masked, inputs, loaded.dtype, elementwise=False)
 
     def dynamic_window(self, buffer: Buffer, where: AccessMap) -> DynamicView:
         """The elements of an access map whose residual is a scalar that the run computes."""
         dtype = buffer.type.dtype
-        shape, strides = windows.layout(where, self.extents, dtype.itemsize)
+        shape, strides = strided_views.layout(where, self.extents, dtype.itemsize)
         dims = {axis: axis for axis in where.strides}
         output = DynamicView(dtype, shape, dims, buffer, strides)
         offset, leaves = offset_function(where.residual)
-        function = functions.window_at(shape, dtype, strides, offset)
-        inputs = (windows.whole(buffer), *map(self.value, leaves))
+        function = numpy_calls.window_at(shape, dtype, strides, offset)
+        inputs = (strided_views.whole(buffer), *map(self.value, leaves))
         return self.assign(function, inputs, output)
 
     def _gathered(self, form: LoadForm, buffer: Buffer) -> NumpyValue:
@@ -316,9 +314,11 @@ class Evaluator:
         assert form.positions is not None
         positions = self.value(form.positions)
         axes = {axis: axis for axis in sorted({*positions.dims, *where.strides})}
-        source = windows.sliding_window(buffer, where, self.extents)
+        source = strided_views.sliding_window(buffer, where, self.extents)
         inputs = (source, self.window_index(positions, where))
-        gather = functions.gathered(len(self.extents), tuple(positions.dims), tuple(where.strides))
+        gather = numpy_calls.gathered(
+            len(self.extents), tuple(positions.dims), tuple(where.strides)
+        )
         return self.assign(
             gather, inputs, DynamicView(buffer.type.dtype, self.mesh(axes), axes, None)
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from lowering.host import numpy_calls as functions
+from lowering.host import numpy_calls
 from lowering.host.instructions import DynamicView, Instruction, NumpyValue, Temporary, View
 from lowering.plan.buffer import Buffer
 
@@ -31,7 +31,7 @@ def copy_overwritten(instructions: Sequence[Instruction], overlaps: Overlaps) ->
             buffer = buffer_of(value)
             if buffer is not None and any(overlaps(buffer, other) for other in written):
                 copy = Temporary(value.dtype, value.shape, value.dims)
-                made = Instruction("write", functions.store, (value,), copy, elementwise=True)
+                made = Instruction("write", numpy_calls.store, (value,), copy, elementwise=True)
                 result.insert(first, made)
                 each = each.renamed({value: copy})
         result.append(each)

@@ -108,13 +108,13 @@ def place_temporaries(
                 dying.remove(reused)
             else:
                 size = prod(program.shape(made.output)) * made.output.dtype.itemsize
-                starts[made.output] = workspace.take(size)
+                starts[made.output] = workspace.allocate(size)
             if made.output not in last:
                 dying.append(made.output)
         for value in dying:
-            workspace.give_back(starts[value])
+            workspace.free(starts[value])
     for value in {v for v, at in last.items() if at == len(order)}:
-        workspace.give_back(starts[value])
+        workspace.free(starts[value])
     return replace(program, starts=starts)
 
 

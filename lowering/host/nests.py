@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lowering.host import numpy_calls as functions
-from lowering.host import strided_views as windows
+from lowering.host import numpy_calls, strided_views
 from lowering.host.access_maps import access_map
 from lowering.host.arena import Array
 from lowering.host.evaluate import Evaluator
@@ -60,8 +59,9 @@ MakeEvaluator = Callable[[tuple[int, ...], Sequence[Load | Store]], Evaluator]
 def evaluate(group: NestGroup, plan: Plan, evaluator: MakeEvaluator) -> Evaluator:
     """The instructions of a group of nests; their signals are those of `plan`."""
     given = group.extents
-    order = group.order or tuple(range(len(given)))
-    nests = [_renumbered(nest, order) for nest in group.nests]
+    order, nests = tuple(range(len(given))), group.nests
+    if group.order is not None:
+        order, nests = group.order, tuple(_renumbered(nest, group.order) for nest in nests)
     run = evaluator(tuple(given[axis] for axis in order), accesses_of(nests[0]))
     for nest in nests:
         _append(run, nest, order, plan)
@@ -120,9 +120,9 @@ def _fold(run: Evaluator, accumulator: Accumulator, loop: Sequence[int]) -> Nump
     value = run.broadcast(value, along)
     kept = [axis for axis in value.dims if axis not in loop]
     function = (
-        functions.positioned(combiner.ufunc, len(run.extents) - len(loop))
+        numpy_calls.positioned(combiner.ufunc, len(run.extents) - len(loop))
         if accumulator.arg
-        else functions.folded(combiner.ufunc, dtype, tuple(along) if kept else None)
+        else numpy_calls.folded(combiner.ufunc, dtype, tuple(along) if kept else None)
     )
     output = run.temporary(result, kept)
     run.instructions.append(Instruction("write", function, (value,), output))
@@ -135,7 +135,7 @@ def _scan(run: Evaluator, nest: ScanNest, axis: int) -> None:
     value = run.value(nest.store.value)
     if run.extents[axis] > 1:
         value = run.broadcast(value, [axis])
-        function = functions.accumulated(nest.combiner.ufunc, axis)
+        function = numpy_calls.accumulated(nest.combiner.ufunc, axis)
         running = run.temporary(value.dtype, value.dims)
         made = Instruction("write", function, (value,), running, whole_axes=(axis,))
         run.instructions.append(made)
@@ -169,7 +169,7 @@ def _finish(
         value = run.value(each.value)
         if isinstance(each, SetCondition):
             condition = Condition(value.dtype, (), {}, each.condition)
-            made = Instruction("assign", functions.number, (value,), condition)
+            made = Instruction("assign", numpy_calls.number, (value,), condition)
         else:
             made = Instruction("effect", report_function(each, plan), (value,))
         run.instructions.append(made)
@@ -182,7 +182,7 @@ def _target(run: Evaluator, store: Store, rank: int, ordered: Sequence[int] = ()
     buffer, guard = store.buffer, _guard(store)
     where = access_map(buffer, store.indices, run.extents, run.axes_of)
     if not ordered and where.fits(buffer.type.size):
-        return windows.window(buffer, where, run.extents)
+        return strided_views.window(buffer, where, run.extents)
     if not ordered and guard is None and not where.axes and where.fixed is None:
         return run.dynamic_window(buffer, where)
     guarded = frozenset() if guard is None else run.axes_of(guard)
@@ -192,7 +192,7 @@ def _target(run: Evaluator, store: Store, rank: int, ordered: Sequence[int] = ()
         return None
     positions = run.window_index(run.value(where.residual), where)
     used = tuple(a for a in range(rank) if run.extents[a] > 1 and a not in where.strides)
-    return _Scattered(windows.sliding_window(buffer, where, run.extents), positions, used)
+    return _Scattered(strided_views.sliding_window(buffer, where, run.extents), positions, used)
 
 
 def _store(
@@ -209,14 +209,14 @@ def _store(
         window, axes = target.window, tuple(range(rank))
         spread = _spread(window) if repeats and combine is not None else None
         arguments = (extents, target.axes, tuple(window.dims), combine, spread)
-        scatter = functions.scattered(*arguments)
-        output = window if spread is None else windows.whole(window.buffer)
+        scatter = numpy_calls.scattered(*arguments)
+        output = window if spread is None else strided_views.whole(window.buffer)
         inputs = (target.positions, *operands)
         run.instructions.append(Instruction("write", scatter, inputs, output, whole_axes=axes))
     elif target is not None:
-        plain = functions.store if len(operands) == 1 else functions.store_where
-        store = plain if combine is None else functions.combined(combine)
-        keeps = store is not functions.store
+        plain = numpy_calls.store if len(operands) == 1 else numpy_calls.store_where
+        store = plain if combine is None else numpy_calls.combined(combine)
+        keeps = store is not numpy_calls.store
         made = Instruction("write", store, operands, target, elementwise=True, keeps=keeps)
         run.instructions.append(made)
 

@@ -7,7 +7,7 @@ import numpy as np
 import tracegraph
 import tracegraph.ops
 from lowering.backends.host import HostBackend
-from lowering.host import numpy_calls as functions
+from lowering.host import numpy_calls
 from lowering.host.arena import Workspace
 from lowering.host.passes import Passes
 from lowering.host.tuning.blocking import BlockedProgram
@@ -98,7 +98,7 @@ def assert_same(function, *arguments):
 
 
 def copies_of(steps):
-    return [made for made in steps if made.function is functions.store]
+    return [made for made in steps if made.function is numpy_calls.store]
 
 
 def random(*shape):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lowering.host import strided_views as windows
+from lowering.host import strided_views
 from lowering.host.access_maps import AccessMap, AxesOf, access_map
 from lowering.host.tuning.caches import FIRST
 from lowering.host.tuning.memory_orders import memory_order
@@ -38,7 +38,7 @@ def orders(accesses: _Accesses, extents: _Extents, axes_of: AxesOf) -> list[tupl
     for access in accesses:
         where = access_map(access.buffer, access.indices, extents, axes_of)
         if len(where.strides) == rank and where.fits(access.buffer.type.size):
-            found.append(memory_order(windows.window(access.buffer, where, extents)))
+            found.append(memory_order(strided_views.window(access.buffer, where, extents)))
     return found
 
 

@@ -11,7 +11,7 @@ from math import prod
 
 import numpy as np
 
-from lowering.host import numpy_calls as functions
+from lowering.host import numpy_calls
 from lowering.host.arena import Array
 from lowering.host.hazards import Overlaps
 from lowering.host.instructions import Instruction
@@ -37,7 +37,7 @@ def select_bitwise(program: NestProgram, overlaps: Overlaps) -> NestProgram:
 
 def _selecting(instruction: Instruction) -> Instruction:
     output = instruction.output
-    if instruction.function is not functions.where or output is None:
+    if instruction.function is not numpy_calls.where or output is None:
         return instruction
     if prod(output.shape) < BITWISE_SIZE:
         return instruction
@@ -48,7 +48,7 @@ def where(predicate: Array, chosen: Array, other: Array, out: Array) -> None:
     """`chosen` where the predicate holds, else `other`."""
     bits = _BITS.get(out.itemsize)
     if bits is None or out.size < BITWISE_SIZE or _is_in_runs(predicate, out):
-        functions.where(predicate, chosen, other, out)
+        numpy_calls.where(predicate, chosen, other, out)
         return
     ours, others = out.view(bits), other.view(bits)
     np.bitwise_xor(chosen.view(bits), others, ours)

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from lowering.host import numpy_calls as functions
+from lowering.host import numpy_calls
 from lowering.host.arena import Array
 from lowering.host.array_names import Frame
 from lowering.host.call_emitter import NestWriter
@@ -111,7 +111,7 @@ class TunedWriter(NestWriter):
             return
         call = f"{self.source.name(function)}({', '.join(names)})"
         out = self.name(output)
-        if function is functions.store:
+        if function is numpy_calls.store:
             call = f"{names[0]}.copy()"
         elif len(output.shape) > 1:  # arrays of one axis have one order
             call = f'{call[:-1]}, order="C")'
@@ -128,7 +128,7 @@ class TunedWriter(NestWriter):
         if lines:
             for line in lines:
                 self.source.line(line)
-        elif function is functions.store:
+        elif function is numpy_calls.store:
             self._write_copy(names[0], out)
         else:
             super().write_filling(instruction, names, out)
@@ -144,7 +144,7 @@ class TunedWriter(NestWriter):
             text = f"{self.source.name(np.bitwise_or)}({same}, {same}, {there})"
             self.source.call(text, np.bitwise_or, value, value, target)
         else:
-            self.source.call(text, functions.store, *arrays)
+            self.source.call(text, numpy_calls.store, *arrays)
 
     def _write_pieces(self, copy: PieceCopy, names: Sequence[str], out: str) -> None:
         """A line for each piece. The parts of an array with a fixed address are made now."""

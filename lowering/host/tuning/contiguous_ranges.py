@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import prod
 
-from lowering.host import strided_views as windows
+from lowering.host import strided_views
 from lowering.host.access_maps import access_map
 from lowering.host.array_names import is_all
 from lowering.host.axis_dependence import AxisDependence
@@ -40,7 +40,7 @@ def overwritten_whole(nest: Nest, overlaps: Overlaps) -> frozenset[Buffer]:
         where = access_map(store.buffer, store.indices, nest.space, axes_of)
         if store.guard is not None or not where.fits(store.buffer.type.size):
             return frozenset()
-        if not is_all(windows.window(store.buffer, where, nest.space)):
+        if not is_all(strided_views.window(store.buffer, where, nest.space)):
             return frozenset()
     return targets
 

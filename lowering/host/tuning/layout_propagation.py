@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from lowering.host import numpy_calls as functions
+from lowering.host import numpy_calls
 from lowering.host.hazards import Overlaps, buffer_of, stored_buffer
 from lowering.host.instructions import Instruction, NumpyValue, Temporary, View
 from lowering.host.tuning.access_orders import MOST_COLUMNS
@@ -72,7 +72,7 @@ def _transposed_inputs(reader: Instruction) -> list[NumpyValue]:
     output = reader.output
     if not isinstance(output, View | Temporary) or not is_pointwise(reader):
         return []
-    if reader.function is not functions.store and prod(output.shape) < LEAST_ELEMENTS:
+    if reader.function is not numpy_calls.store and prod(output.shape) < LEAST_ELEMENTS:
         return []
     alike = [each for each in dict.fromkeys(reader.inputs) if each.shape == output.shape]
     return [each for each in alike if memory_order(each) != memory_order(output)]
@@ -178,7 +178,7 @@ def _transposed(chain: _Chain, instructions: Sequence[Instruction]) -> list[Inst
     copies: dict[NumpyValue, NumpyValue] = {  # a transposing copy is now the value itself
         end.output: moved[end.inputs[0]]
         for end in chain.ends
-        if isinstance(end.output, Temporary) and end.function is functions.store
+        if isinstance(end.output, Temporary) and end.function is numpy_calls.store
     }
     result: list[Instruction] = []
     for each in instructions:
@@ -186,7 +186,9 @@ def _transposed(chain: _Chain, instructions: Sequence[Instruction]) -> list[Inst
             result.append(each.renamed(copies))
             continue
         for source in [r for r in dict.fromkeys(each.inputs) if r in against]:
-            copy = Instruction("write", functions.store, (source,), moved[source], elementwise=True)
+            copy = Instruction(
+                "write", numpy_calls.store, (source,), moved[source], elementwise=True
+            )
             result.append(copy)
             against.remove(source)
         if each.output not in copies:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from lowering.host import strided_views as windows
+from lowering.host import strided_views
 from lowering.host.access_maps import AccessMap
 from lowering.host.array_names import is_whole
 from lowering.host.axis_dependence import AxisDependence
@@ -78,7 +78,9 @@ def _views(
 ) -> int:
     """How many views are needed: windows that are not the whole array of their buffer."""
     permuted = tuple(extents[axis] for axis in order)
-    found = [windows.window(buffer, _permuted(where, order), permuted) for buffer, where in maps]
+    found = [
+        strided_views.window(buffer, _permuted(where, order), permuted) for buffer, where in maps
+    ]
     return len({_key(view) for view in found if not is_whole(view)})
 
 

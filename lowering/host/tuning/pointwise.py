@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lowering.host import numpy_calls as functions
+from lowering.host import numpy_calls
 from lowering.host.instructions import Instruction
 
 
@@ -16,10 +16,10 @@ def is_pointwise(instruction: Instruction) -> bool:
         instruction.kind == "write"
         and not instruction.keeps
         and bool(instruction.output is not None and instruction.output.shape)
-        and (known or function in (functions.store, functions.convert, functions.where))
+        and (known or function in (numpy_calls.store, numpy_calls.convert, numpy_calls.where))
     )
 
 
 def is_copy(instruction: Instruction) -> bool:
     """Whether it only copies its input."""
-    return instruction.function is functions.store
+    return instruction.function is numpy_calls.store

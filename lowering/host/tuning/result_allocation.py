@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from lowering.host import numpy_calls as functions
+from lowering.host import numpy_calls
 from lowering.host.array_names import is_whole
 from lowering.host.hazards import buffer_of
 from lowering.host.instructions import Instruction, View
@@ -107,7 +107,7 @@ def _makes(instruction: Instruction) -> bool:
     function, output = instruction.function, instruction.output
     if not isinstance(output, View):
         return False
-    if function is functions.store:
+    if function is numpy_calls.store:
         value = instruction.inputs[0]
         return (value.shape, value.dtype) == (output.shape, output.dtype)
     if not (isinstance(function, np.ufunc) and output.shape):

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
-from lowering.host import numpy_calls as functions
+from lowering.host import numpy_calls
 from lowering.host.instructions import (
     DynamicView,
     Instruction,
@@ -61,9 +61,9 @@ def count_reversals(instructions: Sequence[Instruction]) -> int:
         if output is None or prod(output.shape) < LEAST_ELEMENTS:
             continue
         orders = {memory_order(value) for value in (*each.inputs, output)}
-        transposes = each.function is functions.store and len(orders) > 1
+        transposes = each.function is numpy_calls.store and len(orders) > 1
         if is_pointwise(each) and not transposes and _reverses(each, output):
-            reversals += 2 if each.function is functions.where else 1
+            reversals += 2 if each.function is numpy_calls.where else 1
     return reversals
 
 

@@ -12,7 +12,7 @@ from math import prod
 
 import numpy as np
 
-from lowering.host import numpy_calls as functions
+from lowering.host import numpy_calls
 from lowering.host.hazards import Overlaps, stored_buffer
 from lowering.host.instructions import (
     DynamicView,
@@ -69,7 +69,7 @@ def copy_reversed(instructions: Sequence[Instruction], overlaps: Overlaps) -> li
         copy = Temporary(view.dtype, view.shape, view.dims, order)
         for position in positions:
             result[position] = result[position].renamed({view: copy})
-        made = Instruction("write", functions.store, (view,), copy, elementwise=True)
+        made = Instruction("write", numpy_calls.store, (view,), copy, elementwise=True)
         copies.append((positions[0], made))
     for position, made in sorted(copies, key=lambda copy: -copy[0]):
         result.insert(position, made)

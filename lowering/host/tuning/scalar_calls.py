@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from lowering.host import numpy_calls as functions
+from lowering.host import numpy_calls
 from lowering.host.instructions import DynamicView, Instruction
 from lowering.host.tuning.array_expressions import TunedFrame
 
@@ -72,14 +72,14 @@ def _computation(instruction: Instruction, operands: list[str]) -> tuple[str, st
     function, dtypes = instruction.function, {r.dtype for r in instruction.inputs}
     assert instruction.output is not None
     result = instruction.output.dtype
-    if function is functions.where:
+    if function is numpy_calls.where:
         alike = all(value.dtype == result for value in instruction.inputs[1:])
         chosen = "{1} if {0} else {2}".format(*operands)
         return (chosen, "") if alike and all(operands) and is_number(result) else None
     if len(dtypes) != 1 or not all(operands) or not is_number(result):
         return None
     (dtype,) = dtypes
-    if function is functions.store or function is functions.convert:
+    if function is numpy_calls.store or function is numpy_calls.convert:
         return _conversion(operands[0], dtype, result)
     if len(operands) != 2:
         return None

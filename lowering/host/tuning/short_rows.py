@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
-from lowering.host import numpy_calls as functions
+from lowering.host import numpy_calls
 from lowering.host.hazards import Overlaps
 from lowering.host.instructions import (
     DynamicView,
@@ -54,7 +54,7 @@ def copy_short_folds(instructions: Sequence[Instruction], overlaps: Overlaps) ->
         if each.folded and _pays_to_transpose(each.inputs[0], each.folded):
             (value,) = each.inputs
             copy = _transposed(value, each.folded)
-            made = Instruction("write", functions.store, (value,), copy, elementwise=True)
+            made = Instruction("write", numpy_calls.store, (value,), copy, elementwise=True)
             result += [made, replace(each, inputs=(copy,))]
         else:
             result.append(each)

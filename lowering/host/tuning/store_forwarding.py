@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from math import prod
 
-from lowering.host import numpy_calls as functions
+from lowering.host import numpy_calls
 from lowering.host.hazards import Overlaps, buffer_of, stored_buffer
 from lowering.host.instructions import (
     DynamicView,
@@ -33,7 +33,7 @@ def forward_stores(instructions: Sequence[Instruction], overlaps: Overlaps) -> l
     result = list(instructions)
     for position in range(len(result) - 1, -1, -1):
         copy = result[position]
-        if copy.function is not functions.store or not isinstance(copy.inputs[0], Temporary):
+        if copy.function is not numpy_calls.store or not isinstance(copy.inputs[0], Temporary):
             continue
         value, target = copy.inputs[0], copy.output
         if not isinstance(target, View | DynamicView):

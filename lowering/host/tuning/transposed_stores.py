@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from lowering.host import numpy_calls as functions
+from lowering.host import numpy_calls
 from lowering.host.hazards import Overlaps
 from lowering.host.instructions import (
     Instruction,
@@ -40,7 +40,7 @@ def read_stored_copies(
 def _transposed(store: Instruction) -> View | None:
     """The target of a transposing store of a temporary."""
     target = store.output
-    if store.function is not functions.store or not isinstance(target, View):
+    if store.function is not numpy_calls.store or not isinstance(target, View):
         return None
     (value,) = store.inputs
     alike = (value.shape, value.dtype) == (target.shape, target.dtype)

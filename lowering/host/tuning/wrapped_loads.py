@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise, product
 from math import prod
 
-from lowering.host import strided_views as windows
+from lowering.host import strided_views
 from lowering.host.access_maps import AxesOf, access_map
 from lowering.host.arena import Array
 from lowering.host.evaluate import Evaluator, Form
@@ -130,13 +130,13 @@ def pieces_of(load: Load, extents: tuple[int, ...], axes_of: AxesOf) -> Pieces |
             return None
         size = load.dtype.itemsize
         strides = tuple(where.strides.get(axis, 0) * size for axis in range(len(own)))
-        shape, offset = windows.mesh(own, dims), where.fixed * size
+        shape, offset = strided_views.mesh(own, dims), where.fixed * size
         sources.append(View(load.dtype, shape, dims, load.buffer, strides, offset))
         targets.append(tuple(slice(*p) if a in dims else slice(None) for a, p in enumerate(box)))
     cut = tuple(axis for axis, each in enumerate(ends) if len(each) > 2)
     largest = max(range(len(sources)), key=lambda k: prod(sources[k].shape))
     pieces = Pieces(tuple(sources), tuple(targets), cut, memory_order(sources[largest]))
-    return _with_range(pieces, largest, windows.mesh(extents, dims))
+    return _with_range(pieces, largest, strided_views.mesh(extents, dims))
 
 
 def _with_range(pieces: Pieces, largest: int, shape: tuple[int, ...]) -> Pieces:

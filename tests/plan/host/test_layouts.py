@@ -16,7 +16,7 @@ from host_cases import (
 )
 
 import tracegraph
-from lowering.host import numpy_calls as functions
+from lowering.host import numpy_calls
 from lowering.host.instructions import (
     Instruction,
     Method,
@@ -57,7 +57,7 @@ def test_only_copies_read_and_write_different_memory_orders():
 
     for made in steps_of(function, *(np.ones((300, 40), np.float32) for _ in range(2))):
         orders = {memory_order(r) for r in (*made.inputs, made.output) if r.shape == (40, 300)}
-        assert len(orders) < 2 or made.function is functions.store
+        assert len(orders) < 2 or made.function is numpy_calls.store
 
 
 def test_outer_products_have_the_memory_order_of_their_store():
@@ -106,7 +106,7 @@ def test_a_fold_reads_a_stored_copy_with_longer_inner_loops():
 
     x = np.random.default_rng(0).random((300, 7))
     copy, fold = steps_of(function, x)[-2:]
-    assert copy.function is functions.store
+    assert copy.function is numpy_calls.store
     assert isinstance(fold.function, Method)
     assert fold.inputs == (copy.output,)
     for found, expected in zip(
@@ -130,7 +130,7 @@ def test_calls_on_a_transposed_value_read_its_stored_copy():
         return transposed, transposed * 2.0, transposed * transposed
 
     x = np.random.default_rng(0).random((7, 2055)).astype(np.float32)
-    copies = [made for made in steps_of(function, x) if made.function is functions.store]
+    copies = [made for made in steps_of(function, x) if made.function is numpy_calls.store]
     assert len(copies) == 1
     for found, expected in zip(
         tracegraph.jit(function, device="host")(x), function(x), strict=True
@@ -152,11 +152,11 @@ def test_a_value_is_stored_early_only_if_no_access_is_in_the_way(disturbed):
     first, second = target(0), target(1)
     other = View(dtype, shape, dims, first.buffer if disturbed else second.buffer, strides, 0)
     steps = [
-        Instruction("write", functions.store, (target(2),), value, True),
+        Instruction("write", numpy_calls.store, (target(2),), value, True),
         Instruction("write", np.add, (value, value), double, True),
         Instruction("write", np.sin, (other,), Temporary(dtype, shape, dims), True),
-        Instruction("write", functions.store, (double,), second, True),
-        Instruction("write", functions.store, (value,), first, True),
+        Instruction("write", numpy_calls.store, (double,), second, True),
+        Instruction("write", numpy_calls.store, (value,), first, True),
     ]
     found = read_stored_copies(steps, disjoint)
     assert (found == steps) == disturbed
@@ -171,7 +171,7 @@ def test_a_value_with_other_readers_is_not_computed_in_the_order_of_its_store():
         return reversed_.T, np.sin(reversed_), reversed_ + y, reversed_ * y
 
     for made in steps_of(function, ones(73, 1541), ones(73, 1541)):
-        if made.function is not functions.store:
+        if made.function is not numpy_calls.store:
             orders = {memory_order(r) for r in (*made.inputs, made.output)}
             assert len(orders) == 1
 
@@ -228,16 +228,16 @@ def test_a_source_is_read_early_only_if_it_is_not_written(written):
     source, first, second = place(0, (4, 160)), across(), across()
     steps = [
         Instruction("write", np.sin, (source,), first, True),
-        Instruction("write", functions.store, (first,), place(written), True),
+        Instruction("write", numpy_calls.store, (first,), place(written), True),
         Instruction("write", np.cos, (source,), second, True),
-        Instruction("write", functions.store, (second,), place(2), True),
+        Instruction("write", numpy_calls.store, (second,), place(2), True),
     ]
     found = propagate_layouts(steps, lambda one, other: one.number == other.number)
     if written == 0:
         assert found == steps
         return
     copy, sine, _, cosine, _ = found
-    assert (copy.function, copy.inputs) == (functions.store, (source,))
+    assert (copy.function, copy.inputs) == (numpy_calls.store, (source,))
     assert sine.inputs == cosine.inputs == (copy.output,)
     orders = [memory_order(made.output) for made in found]
     assert orders == [None] * 5
@@ -251,7 +251,7 @@ def test_a_value_that_several_calls_combine_with_rows_is_transposed_once():
 
     steps = steps_of(function, ones(50, 70), ones(70, 50))
     (turning,) = [made for made in steps if (1, 0) in map(memory_order, made.inputs)]
-    assert turning.function is functions.store
+    assert turning.function is numpy_calls.store
     assert all(memory_order(made.output) is None for made in steps)
     assert_same(function, random(50, 70), 1 - random(70, 50))
 
@@ -282,14 +282,14 @@ def test_a_value_that_a_fold_reads_is_transposed_for_others():
     first, second, total = (across() for _ in range(3))
     steps = [
         Instruction("write", np.sin, (place(0, (4, 160)),), first, True),
-        Instruction("write", functions.folded(np.add, FLOAT, (0,)), (first,), total),
+        Instruction("write", numpy_calls.folded(np.add, FLOAT, (0,)), (first,), total),
         Instruction("write", np.cos, (first,), second, True),
-        Instruction("write", functions.store, (first,), place(1), True),
-        Instruction("write", functions.store, (second,), place(2), True),
+        Instruction("write", numpy_calls.store, (first,), place(1), True),
+        Instruction("write", numpy_calls.store, (second,), place(2), True),
     ]
     sine, fold, copy, cosine, *stores = propagate_layouts(steps, disjoint)
     assert (sine, fold) == (steps[0], steps[1])
-    assert (copy.function, copy.inputs) == (functions.store, (first,))
+    assert (copy.function, copy.inputs) == (numpy_calls.store, (first,))
     assert cosine.inputs == stores[0].inputs == (copy.output,)
     assert propagate_layouts(steps[:2] + steps[3:4], disjoint) == steps[:2] + steps[3:4]
 
@@ -301,8 +301,8 @@ def test_a_gathered_source_that_is_stored_is_transposed_by_that():
         take,
         Instruction("write", np.add, (gathered, gathered), double, True),
         Instruction("write", np.multiply, (double, gathered), other, True),
-        Instruction("write", functions.store, (gathered,), place(0), True),
-        Instruction("write", functions.store, (other,), place(1), True),
+        Instruction("write", numpy_calls.store, (gathered,), place(0), True),
+        Instruction("write", numpy_calls.store, (other,), place(1), True),
     ]
     first, copy, *rest = propagate_layouts(steps, disjoint)
     assert first is take
@@ -313,13 +313,13 @@ def test_a_gathered_source_that_is_stored_is_transposed_by_that():
 
 def test_a_transposing_copy_becomes_the_value_itself():
     value, copy, total, double = across(), Temporary(FLOAT, SHAPE, DIMS), across(), across()
-    fold = Instruction("write", functions.folded(np.add, FLOAT, (0,)), (copy,), total)
+    fold = Instruction("write", numpy_calls.folded(np.add, FLOAT, (0,)), (copy,), total)
     steps = [
         Instruction("write", np.sin, (place(0, (4, 160)),), value, True),
-        Instruction("write", functions.store, (value,), copy, True),
+        Instruction("write", numpy_calls.store, (value,), copy, True),
         fold,
         Instruction("write", np.add, (copy, value), double, True),
-        Instruction("write", functions.store, (double,), place(1), True),
+        Instruction("write", numpy_calls.store, (double,), place(1), True),
     ]
     transposed, sine, folded, doubled, _ = propagate_layouts(steps, disjoint)
     assert sine.inputs == (transposed.output,)
@@ -367,11 +367,11 @@ def test_a_condition_on_short_rows_compiles_without_a_store():
 def test_a_fold_reads_a_stored_reversed_copy_with_longer_inner_loops():
     base, total = across(), Temporary(FLOAT, (40, 1), DIMS)
     seen = ReversedTemporary.of(base, frozenset({1}))
-    folded = Instruction("write", functions.folded(np.add, FLOAT, (1,)), (base,), total)
-    store = Instruction("write", functions.store, (seen,), place(0), True)
+    folded = Instruction("write", numpy_calls.folded(np.add, FLOAT, (1,)), (base,), total)
+    store = Instruction("write", numpy_calls.store, (seen,), place(0), True)
     copy, fold = read_stored_copies([folded, store], disjoint)
     assert copy is store
     assert fold.inputs == (store.output,)
     partly = ReversedTemporary.of(base, frozenset({0, 1}))  # a fold of this is another's
-    steps = [folded, Instruction("write", functions.store, (partly,), place(0), True)]
+    steps = [folded, Instruction("write", numpy_calls.store, (partly,), place(0), True)]
     assert read_stored_copies(steps, disjoint) == steps

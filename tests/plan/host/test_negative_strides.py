@@ -7,7 +7,7 @@ import pytest
 from host_cases import assert_same, copies_of, disjoint, ones, random, steps_of
 
 import tracegraph
-from lowering.host import numpy_calls as functions
+from lowering.host import numpy_calls
 from lowering.host.instructions import (
     DynamicView,
     Instruction,
@@ -25,7 +25,7 @@ from tracegraph.ir.types import ArrayType
 
 def test_calls_vectorised_for_positive_strides_only_read_a_copy():
     steps = steps_of(lambda x: np.sin(x[:, ::-1]) + x, np.ones((20, 30), np.float32))
-    assert steps[0].function is functions.store
+    assert steps[0].function is numpy_calls.store
     (sine,) = [made for made in steps if made.function is np.sin]
     assert sine.inputs[0] is steps[0].output
     assert min(sine.inputs[0].strides) > 0
@@ -62,7 +62,7 @@ def test_gathered_rows_are_reversed_once_for_several_readers(function, copies):
     x, y = np.random.default_rng(1).random((2, 4, 60))
     y = y[[0] * len(INDEX)]
     steps = steps_of(function, x, y)
-    copied = [made.inputs[0] for made in steps if made.function is functions.store]
+    copied = [made.inputs[0] for made in steps if made.function is numpy_calls.store]
     turned = [
         r for r in copied if isinstance(r, ReversedTemporary) or min(r.strides, default=0) < 0
     ]
@@ -80,7 +80,7 @@ def test_a_reversed_temporary_is_copied_once_for_several_readers():
     reads = [Instruction("write", np.add, (seen, seen), each) for each in out]
     assert copy_reversed([made, reads[0]], disjoint) == [made, reads[0]]
     first, copy, *rest = copy_reversed([made, *reads], disjoint)
-    assert (first, copy.function, copy.inputs) == (made, functions.store, (seen,))
+    assert (first, copy.function, copy.inputs) == (made, numpy_calls.store, (seen,))
     assert [each.inputs for each in rest] == [(copy.output, copy.output)] * 2
 
 
@@ -91,7 +91,7 @@ def test_a_reversed_view_that_several_calls_read_is_copied(reads):
         return (reversed_ + y, reversed_ * y)[:reads]
 
     steps = steps_of(function, ones(900), ones(900))
-    assert sum(made.function is functions.store for made in steps) == (reads > 1)
+    assert sum(made.function is numpy_calls.store for made in steps) == (reads > 1)
 
 
 def test_a_reversed_view_that_is_written_between_its_readers_is_not_copied():
@@ -100,7 +100,7 @@ def test_a_reversed_view_that_is_written_between_its_readers_is_not_copied():
     back = View(output.dtype, (900,), {0: 0}, buffer, (-8,), 8 * 899)
     whole = View(output.dtype, (900,), {0: 0}, buffer, (8,), 0)
     reads = [Instruction("write", np.sin, (back,), output) for _ in range(2)]
-    store = Instruction("write", functions.store, (output,), whole)
+    store = Instruction("write", numpy_calls.store, (output,), whole)
     assert copy_reversed([reads[0], store, reads[1]], disjoint) == [reads[0], store, reads[1]]
     assert len(copy_reversed([*reads, store], disjoint)) == 4
 
@@ -117,7 +117,7 @@ def test_chains_on_reversed_views_run_in_memory_order(shape):
     for made in steps[:-1]:
         views = [r for r in made.inputs if isinstance(r, View)]
         assert all(stride > 0 for view in views for stride in view.strides)
-    assert steps[-1].function is functions.store
+    assert steps[-1].function is numpy_calls.store
     assert isinstance(steps[-1].inputs[0], ReversedTemporary)
     assert count_reversals(steps) == 1
 
@@ -167,7 +167,7 @@ def test_a_reversed_view_of_a_selection_and_its_predicate_is_copied_once():
 
     copies = [made for made in steps_of(function, ones(40, 90), ones(40, 90)) if made.inputs]
     against = [made for made in copies if any(map(negative_dims, made.inputs))]
-    assert [made.function for made in against] == [functions.store]
+    assert [made.function for made in against] == [numpy_calls.store]
     assert_same(function, random(40, 90), 1 - random(40, 90))
 
 

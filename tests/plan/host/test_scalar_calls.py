@@ -19,10 +19,13 @@ OPERATIONS = [np.add, np.subtract, np.multiply, np.less, np.greater_equal, np.eq
 
 
 @pytest.mark.parametrize("dtype", EXTREMES)
-@pytest.mark.parametrize("operation", OPERATIONS)
-def test_bits_are_those_of_numpy(operation, dtype):
-    if (operation, dtype) == (np.subtract, "bool"):
-        pytest.skip("NumPy has no difference of bools")
+def test_bits_are_those_of_numpy(dtype):
+    for operation in OPERATIONS:
+        if (operation, dtype) != (np.subtract, "bool"):  # NumPy has no difference of bools
+            assert_same_bits(operation, dtype)
+
+
+def assert_same_bits(operation, dtype):
     jitted = tracegraph.jit(lambda x, y: operation(x, y), device="host")
     for x in np.array(EXTREMES[dtype], dtype):
         for y in np.array(EXTREMES[dtype], dtype):

@@ -7,7 +7,7 @@ import pytest
 from host_cases import block_length, programs_of, steps_of
 
 import tracegraph
-from lowering.host import numpy_calls as functions
+from lowering.host import numpy_calls
 from lowering.host.instructions import Temporary
 
 
@@ -75,7 +75,7 @@ def test_a_fold_along_long_columns_is_done_by_columns():
 def test_a_fold_along_columns_of_some_length_reads_a_copy_in_which_each_is_a_range():
     def copies(count, columns):
         steps = steps_of(lambda x: x.max(axis=0), points(count, columns=columns))
-        return [made.output.order for made in steps if made.function is functions.store]
+        return [made.output.order for made in steps if made.function is numpy_calls.store]
 
     assert copies(500, 3) == copies(3500, 14) == [(1, 0)]
     assert copies(50, 3) == copies(20_000, 3) == copies(500, 20) == []
@@ -86,7 +86,7 @@ def test_a_fold_along_short_rows_reads_a_copy_by_columns():
 
     def copies(count):
         steps = steps_of(lambda x: x.sum(axis=1), points(count))
-        return [made.output.order for made in steps if made.function is functions.store]
+        return [made.output.order for made in steps if made.function is numpy_calls.store]
 
     assert copies(5000) == [(1, 0)]
     assert copies(60) == []

@@ -6,7 +6,7 @@ import numpy as np
 from host_cases import evaluated, ones, steps_of
 
 import tracegraph
-from lowering.host import numpy_calls as functions
+from lowering.host import numpy_calls
 from lowering.host.instructions import (
     Instruction,
     Temporary,
@@ -111,7 +111,7 @@ def test_a_program_with_scalars_may_run_as_one_range():
     found = as_contiguous_ranges(steps, shape, frozenset({target.buffer}))
     assert found is not None
     assert found[1] == (499 * 43 + 42,)
-    folded = Instruction("write", functions.folded(np.add, dtype, None), (source,), half)
+    folded = Instruction("write", numpy_calls.folded(np.add, dtype, None), (source,), half)
     assert as_contiguous_ranges([folded, steps[1]], shape, frozenset({target.buffer})) is None
 
 
