@@ -1,6 +1,8 @@
-"""The face of the package: what `dir` and completion show."""
+"""The face of the package: what `dir` shows, and what importing it loads."""
 
 from __future__ import annotations
+
+from processes import end_of
 
 import tracegraph
 
@@ -13,3 +15,10 @@ def test_dir_shows_the_public_names_only() -> None:
 def test_every_public_name_is_there() -> None:
     for name in tracegraph.__all__:
         assert getattr(tracegraph, name) is not None
+
+
+def test_importing_the_package_loads_no_optional_dependency() -> None:
+    code = (
+        "import sys, tracegraph; print([m for m in ('tqdm', 'cuda', 'nvmath') if m in sys.modules])"
+    )
+    assert end_of(code) == (0, "[]\n", "")
