@@ -21,6 +21,7 @@ from lowering.draft.stage import Block, blocks
 from lowering.fusion.dead_stores import drop_dead_stores
 from lowering.fusion.fuse import fuse
 from lowering.plan.plan import Plan
+from lowering.plan.target import Target
 from lowering.planning.assemble import assemble
 from lowering.planning.desugar import desugar
 from lowering.planning.region_builder import build
@@ -28,7 +29,6 @@ from lowering.planning.rules import RULES
 from lowering.scheduling.complete_unrolling import unroll
 from lowering.scheduling.schedule import schedule
 from lowering.scheduling.unrolling import prepare_unrolling
-from lowering.target import Target
 from tracegraph.ir.program import Program
 from tracegraph.staging.scratch import Scratch
 

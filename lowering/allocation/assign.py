@@ -14,8 +14,8 @@ from lowering.draft.arrangement import Arrangement
 from lowering.draft.dependences import Order, Touched, access_around, order
 from lowering.draft.draft import Draft
 from lowering.draft.stage import Block, LoopStage, Stage, blocks
-from lowering.hardware import ALIGNMENT
 from lowering.plan.buffer import Buffer
+from lowering.plan.hardware import ALIGNMENT
 from lowering.plan.rounding import round_up
 
 

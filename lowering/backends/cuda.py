@@ -6,7 +6,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from lowering.plan.plan import Plan
-from lowering.target import Costs, Target
+from lowering.plan.target import Costs, Target
 
 if TYPE_CHECKING:
     from lowering.cuda.calls.executable import CudaExecutable

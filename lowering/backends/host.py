@@ -8,7 +8,7 @@ from random import Random
 from lowering.host.executable import HostExecutable
 from lowering.host.result_pool import RESULTS
 from lowering.plan.plan import Plan
-from lowering.target import Costs, Target
+from lowering.plan.target import Costs, Target
 from tracegraph.weak_set import ConcurrentWeakSet
 
 TARGET = Target(

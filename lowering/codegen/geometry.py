@@ -33,7 +33,7 @@ from lowering.codegen.rows.cluster_geometry import (
 )
 from lowering.codegen.rows.row_geometry import MIN_STEPS, row_geometry, steps_kept
 from lowering.fusion.access_patterns import loop_is_contiguous
-from lowering.hardware import (
+from lowering.plan.hardware import (
     MAX_BLOCK_THREADS,
     SHARED_BYTES,
     VECTOR_BYTES,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import accumulate
 
-from lowering.hardware import VECTOR_BYTES
+from lowering.plan.hardware import VECTOR_BYTES
 from lowering.plan.rounding import round_up
 
 

@@ -42,9 +42,9 @@ from lowering.codegen.scans.scans import write_scan
 from lowering.codegen.scatters import write_scatter
 from lowering.codegen.signals import signal_parameters
 from lowering.codegen.source_writer import SourceWriter
-from lowering.hardware import ALIGNMENT
 from lowering.plan.buffer import Buffer, overlap
 from lowering.plan.conditional_nodes import WhileNode
+from lowering.plan.hardware import ALIGNMENT
 from lowering.plan.kernel import Kernel, MapNest, PrintNest, RowNest, ScanNest, ScatterNest
 from lowering.plan.nest_analysis import nest_loads, nest_signals, nest_stores
 from lowering.plan.nodes import KernelNode, walk

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from lowering.draft.stage import NodeStage
 from lowering.plan.buffer import Buffer, Space
 from lowering.plan.nodes import MemcpyNode
-from lowering.target import Costs, Target
+from lowering.plan.target import Costs, Target
 from tracegraph.ir.effects import Failure, PrintFormat
 from tracegraph.ir.program import Eqn
 from tracegraph.ir.types import ArrayType

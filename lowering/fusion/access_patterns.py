@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from lowering.hardware import SECTOR_BYTES, VECTOR_BYTES
+from lowering.plan.hardware import SECTOR_BYTES, VECTOR_BYTES
 from lowering.plan.kernel import RowNest, Store
 from lowering.plan.nest_analysis import loads, nest_accumulators
 from lowering.plan.strides import offset_in

@@ -32,7 +32,7 @@ from lowering.plan.kernel import (
     exclusive,
 )
 from lowering.plan.nest_analysis import nest_conditions, nest_size, nest_writes
-from lowering.target import FusionPolicy, Target
+from lowering.plan.target import FusionPolicy, Target
 from tracegraph.ir.record import replace
 from tracegraph.user_source import Source
 

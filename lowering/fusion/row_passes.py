@@ -13,8 +13,8 @@ from types import MappingProxyType
 
 from lowering.draft.stage import space_index
 from lowering.fusion.access_patterns import crossed, loop_is_contiguous
-from lowering.hardware import SECTOR_BYTES
 from lowering.plan.buffer import Buffer
+from lowering.plan.hardware import SECTOR_BYTES
 from lowering.plan.kernel import MapNest, Nest, Pass, ReduceNest, RowNest
 from lowering.plan.nest_analysis import (
     as_rows,
@@ -25,7 +25,7 @@ from lowering.plan.nest_analysis import (
     share_analysis,
 )
 from lowering.plan.nest_rewriting import map_nest
-from lowering.target import FusionPolicy
+from lowering.plan.target import FusionPolicy
 from tracegraph.ir.scalar import Axis, Expr
 from tracegraph.ir.scalar_values import Accumulated, Load
 from tracegraph.ir.subexpressions import subexpressions, substitution

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from lowering.hardware import ALIGNMENT
+from lowering.plan.hardware import ALIGNMENT
 from lowering.plan.rounding import round_up
 
 Array = np.ndarray[Any, Any]

@@ -22,13 +22,13 @@ from lowering.host.calls import Call, Running
 from lowering.host.node_owners import slots
 from lowering.host.passes import chosen_passes
 from lowering.host.plan_function import PlanWriter
-from lowering.locks import held_if_free
 from lowering.plan.buffer import Buffer, overlap
 from lowering.plan.explain import bytes_held
 from lowering.plan.owners import SlotReport
 from lowering.plan.plan import Plan
 from tracegraph.errors import ExportError
 from tracegraph.ir.types import ArrayType
+from tracegraph.locks import held_if_free
 from tracegraph.staging.donated import Donated
 from tracegraph.staging.exported import ExportedGraph
 

@@ -16,7 +16,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from lowering.target import Costs
+from lowering.plan.target import Costs
 from tracegraph.ir.control_forms import is_loop, loop_parts
 from tracegraph.ir.op import (
     Control,

@@ -12,10 +12,10 @@ from lowering.draft.stage import BranchStage, KernelStage, LoopStage, NodeStage,
 from lowering.plan.buffer import Buffer
 from lowering.plan.construct import Construct, Inlined, Part
 from lowering.plan.kernel import Predicate, SetCondition
+from lowering.plan.target import Costs
 from lowering.scheduling.cost_model import Leaf, skipped, work
 from lowering.scheduling.predication import flag_dtype, predicated_branch
 from lowering.scheduling.records import Estimate, Schedule
-from lowering.target import Costs
 from tracegraph.ir.types import ArrayType, scalar_type
 
 

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from lowering.plan.construct import Construct, Inlined, Part
+from lowering.plan.target import Costs
 from lowering.planning.materialize import is_free
 from lowering.scheduling.overrides import Choices, declared
-from lowering.target import Costs
 from tracegraph.ir import op as ops
 from tracegraph.ir.program import Atom, Eqn, Literal, Program, Region, Value, has_regions, walk
 from tracegraph.ir.record import replace

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Set
 
 from lowering.draft.stage import KernelStage, NodeStage, stage_reads, stage_writes
 from lowering.plan.buffer import Buffer
+from lowering.plan.target import Costs
 from lowering.plan.weight import Weight, weight_of
-from lowering.target import Costs
 
 Leaf = KernelStage | NodeStage
 """A stage without bodies."""

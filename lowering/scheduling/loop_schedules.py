@@ -19,11 +19,11 @@ from lowering.draft.stage import (
 from lowering.plan.buffer import Buffer
 from lowering.plan.construct import Construct
 from lowering.plan.rounding import ceil_div
+from lowering.plan.target import Costs
 from lowering.scheduling.buffer_rotation import Rotation
 from lowering.scheduling.cost_model import Leaf, bound, skipped, work
 from lowering.scheduling.records import Estimate, Schedule
 from lowering.scheduling.unrolling import Copies, copies_of, rotation_in
-from lowering.target import Costs
 from tracegraph.ir.record import replace
 
 TYPICAL_STEPS = 50

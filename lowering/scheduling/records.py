@@ -14,7 +14,7 @@ from typing import Generic, Protocol, TypeVar
 
 from lowering.draft.stage import Stage
 from lowering.plan.construct import Construct
-from lowering.target import Costs
+from lowering.plan.target import Costs
 
 
 class Subject(Protocol):

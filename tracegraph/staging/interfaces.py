@@ -97,7 +97,7 @@ class Backend(Protocol):
 
     @property
     def target(self) -> Any:
-        """What planning needs to know of the device, a `lowering.target.Target`."""
+        """What planning needs to know of the device, a `lowering.plan.target.Target`."""
 
     def compile(self, plan: Any) -> Executable:
         """Make everything that running the Plan needs."""

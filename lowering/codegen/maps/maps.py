@@ -29,8 +29,8 @@ from lowering.codegen.maps.vectors import (
 )
 from lowering.codegen.signals import write_results, write_stop_check
 from lowering.codegen.source_writer import SourceWriter
-from lowering.hardware import WARP
 from lowering.plan.buffer import Buffer
+from lowering.plan.hardware import WARP
 from lowering.plan.kernel import MapNest, Store
 from tracegraph.ir.scalar import Axis
 

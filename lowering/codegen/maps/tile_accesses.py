@@ -19,8 +19,8 @@ from lowering.codegen.expressions import compute, index, index_type
 from lowering.codegen.geometry_records import TileGeometry
 from lowering.codegen.maps.transpose_tiles import Transpose, axes_of, begins_aligned, word_of
 from lowering.codegen.source_writer import SourceWriter
-from lowering.hardware import WORD_BYTES
 from lowering.plan.buffer import Buffer
+from lowering.plan.hardware import WORD_BYTES
 from lowering.plan.kernel import Store
 from lowering.plan.rounding import ceil_div
 from tracegraph.ir.scalar import affine

@@ -12,7 +12,7 @@ from math import prod
 
 from lowering.codegen.offsets import offsets_of
 from lowering.fusion.access_patterns import LEAST_RUN
-from lowering.hardware import SECTOR_BYTES, SHARED_BYTES, WORD_BYTES
+from lowering.plan.hardware import SECTOR_BYTES, SHARED_BYTES, WORD_BYTES
 from lowering.plan.kernel import MapNest, Store
 from lowering.plan.nest_analysis import loads
 from lowering.plan.rounding import ceil_div

@@ -17,7 +17,7 @@ from lowering.codegen.nest_kinds import CanonicalNest
 from lowering.codegen.rows.row_geometry import row_width, steps_kept, steps_of_lane, widest
 from lowering.fusion.access_patterns import loop_is_contiguous
 from lowering.fusion.row_passes import MOST_CLUSTER, most_shares
-from lowering.hardware import (
+from lowering.plan.hardware import (
     MAX_BLOCK_THREADS,
     MAX_REGISTERS,
     REGISTER_UNIT,

@@ -17,8 +17,8 @@ from lowering.codegen.maps.vectors import load_text
 from lowering.codegen.nest_kinds import CanonicalNest
 from lowering.codegen.source_writer import SourceWriter
 from lowering.fusion.access_patterns import loop_is_contiguous
-from lowering.hardware import VECTOR_BYTES, WARP, WORD_BYTES
 from lowering.plan.buffer import Buffer
+from lowering.plan.hardware import VECTOR_BYTES, WARP, WORD_BYTES
 from lowering.plan.kernel import Pass, RowNest
 from lowering.plan.nest_analysis import loads
 from lowering.plan.nest_rewriting import map_nest

@@ -25,8 +25,8 @@ from lowering.codegen.rows.column_runs import Run, load_runs, load_runs_of_steps
 from lowering.codegen.rows.flat_passes import FlatPass
 from lowering.codegen.rows.vector_groups import loop_over_groups, vectors_of_pass
 from lowering.codegen.source_writer import SourceWriter
-from lowering.hardware import WARP
 from lowering.plan.buffer import Buffer
+from lowering.plan.hardware import WARP
 from lowering.plan.rounding import share_of
 from tracegraph.ir.scalar import Axis
 

@@ -14,8 +14,8 @@ from lowering.codegen.flatten import POINT, STEP
 from lowering.codegen.geometry_records import RowGeometry
 from lowering.codegen.rows.flat_passes import FlatPass
 from lowering.codegen.source_writer import SourceWriter
-from lowering.hardware import VECTOR_BYTES
 from lowering.plan.buffer import Buffer
+from lowering.plan.hardware import VECTOR_BYTES
 from lowering.plan.nest_analysis import loads
 from lowering.plan.rounding import ceil_div
 from tracegraph.ir.scalar import affine

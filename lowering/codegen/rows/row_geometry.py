@@ -13,7 +13,7 @@ from lowering.codegen.rows.accumulator_layout import (
     partial_offsets,
 )
 from lowering.fusion.access_patterns import loop_is_contiguous, row_accesses
-from lowering.hardware import VECTOR_BYTES, WARP, WORD_BYTES
+from lowering.plan.hardware import VECTOR_BYTES, WARP, WORD_BYTES
 from lowering.plan.kernel import RowNest
 from lowering.plan.nest_analysis import nest_accumulators
 from lowering.plan.rounding import ceil_div, power_of_two

@@ -37,8 +37,8 @@ from lowering.codegen.rows.vector_groups import (
 )
 from lowering.codegen.signals import write_results, write_stop_check
 from lowering.codegen.source_writer import SourceWriter
-from lowering.hardware import REGISTERS, WORD_BYTES
 from lowering.plan.buffer import Buffer
+from lowering.plan.hardware import REGISTERS, WORD_BYTES
 from lowering.plan.kernel import RowNest
 from lowering.plan.nest_analysis import nest_accumulators
 from lowering.plan.rounding import share_of

@@ -17,11 +17,11 @@ from lowering.cuda.device import OpenDevice
 from lowering.cuda.graph.compiled_plan import CompiledPlan
 from lowering.cuda.memory.pool import CudaBuffer, interned
 from lowering.cuda.streams.stream_state import StreamState
-from lowering.locks import held, held_if_free
 from lowering.plan.explain import bytes_held
 from lowering.plan.owners import SlotReport
 from lowering.plan.plan import Plan
 from tracegraph.errors import ClosedError
+from tracegraph.locks import held, held_if_free
 from tracegraph.staging.donated import Donated
 from tracegraph.staging.exported import ExportedGraph
 from tracegraph.streams import current_stream

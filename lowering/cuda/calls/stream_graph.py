@@ -30,9 +30,9 @@ from lowering.cuda.memory.pool import CudaBuffer, interned
 from lowering.cuda.streams.in_flight import InFlightLaunch
 from lowering.cuda.streams.stream_state import StreamState
 from lowering.cuda.streams.timeline import Timeline
-from lowering.locks import holding
 from lowering.plan.owners import SlotReport, SlotTable
 from tracegraph.errors import ClosedError
+from tracegraph.locks import holding
 from tracegraph.staging.donated import Donated
 
 Results = list[CudaBuffer]

@@ -9,8 +9,8 @@ from typing import Any
 from lowering.cuda.graph.capture import lines
 from lowering.cuda.graph.cublas import WORKSPACE_BYTES, Cublas, product
 from lowering.cuda.interface import Library
-from lowering.hardware import ALIGNMENT
 from lowering.plan.buffer import Buffer
+from lowering.plan.hardware import ALIGNMENT
 from lowering.plan.library_call import LibraryCall
 from lowering.plan.matrix_product import MatrixProduct
 from lowering.plan.nodes import LibraryNode, walk

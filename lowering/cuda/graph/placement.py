@@ -18,8 +18,8 @@ from lowering.cuda.graph.small_inputs import ValueSlot, slots_bytes
 from lowering.cuda.interface import Allocation, Event, GraphMemory
 from lowering.cuda.memory.pool import PooledMemory
 from lowering.cuda.streams.stream_state import StreamState
-from lowering.hardware import ALIGNMENT
 from lowering.plan.buffer import Buffer
+from lowering.plan.hardware import ALIGNMENT
 from lowering.plan.nodes import Node
 from lowering.plan.plan import Plan
 from lowering.plan.rounding import round_up
