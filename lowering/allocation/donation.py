@@ -24,13 +24,12 @@ from lowering.draft.stage import (
     KernelStage,
     NodeStage,
     Stage,
-    space_index,
     stage_reads,
     stage_writes,
     walk,
 )
 from lowering.plan.buffer import Buffer
-from lowering.plan.kernel import MapNest
+from lowering.plan.kernel import MapNest, space_index
 from lowering.plan.nest_analysis import nest_stores
 from lowering.plan.plan import Donation
 from tracegraph.ir.scalar_values import Load

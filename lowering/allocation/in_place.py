@@ -17,12 +17,11 @@ from lowering.draft.stage import (
     Stage,
     blocks,
     rename_in_stage,
-    space_index,
     stage_reads,
     stage_writes,
 )
 from lowering.plan.buffer import Buffer
-from lowering.plan.kernel import MapNest, Nest, ReduceNest, RowNest, Store
+from lowering.plan.kernel import MapNest, Nest, ReduceNest, RowNest, Store, space_index
 from lowering.plan.nest_analysis import as_rows, loads, nest_loads, nest_reads, nest_writes
 from tracegraph.ir.scalar import Expr
 from tracegraph.ir.scalar_values import Load

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 from lowering.plan.buffer import Buffer
@@ -19,7 +18,6 @@ from lowering.plan.kernel import Nest
 from lowering.plan.nest_analysis import nest_reads, nest_writes
 from lowering.plan.nest_rewriting import rename_in_nest
 from lowering.plan.nodes import Node
-from tracegraph.ir.scalar import Axis, Expr, const
 from tracegraph.user_source import Source
 
 _NO_BUFFERS: frozenset[Buffer] = frozenset()
@@ -118,15 +116,6 @@ def blocks(stage: Stage) -> Sequence[Block]:
         case LoopStage(body=body):
             return (body,)
     return ()
-
-
-@lru_cache(maxsize=1024)
-def space_index(space: tuple[int, ...], first: int = 0) -> tuple[Expr, ...]:
-    """The index of a point, by axis numbers from `first`; 0 along axes of one element."""
-    return tuple(
-        const(0) if extent == 1 else Axis.make(first + number, extent)
-        for number, extent in enumerate(space)
-    )
 
 
 # -- what a stage touches

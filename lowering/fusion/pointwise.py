@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence, Set
 
-from lowering.draft.stage import space_index
-from lowering.plan.kernel import Accumulator, MapNest, Nest, ReduceNest, Signal, Store
+from lowering.plan.kernel import Accumulator, MapNest, Nest, ReduceNest, Signal, Store, space_index
 from lowering.plan.nest_analysis import (
     NestAnalysis,
     analyze,

@@ -11,11 +11,10 @@ from collections.abc import Collection, Mapping, Sequence
 from math import prod
 from types import MappingProxyType
 
-from lowering.draft.stage import space_index
 from lowering.fusion.access_patterns import crossed, loop_is_contiguous
 from lowering.plan.buffer import Buffer
 from lowering.plan.hardware import SECTOR_BYTES
-from lowering.plan.kernel import MapNest, Nest, Pass, ReduceNest, RowNest
+from lowering.plan.kernel import MapNest, Nest, Pass, ReduceNest, RowNest, space_index
 from lowering.plan.nest_analysis import (
     as_rows,
     loads,

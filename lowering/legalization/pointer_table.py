@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import replace
 
-from lowering.draft.stage import space_index
 from lowering.plan.buffer import Buffer
-from lowering.plan.kernel import Kernel, MapNest, Store
+from lowering.plan.kernel import Kernel, MapNest, Store, space_index
 from lowering.plan.nodes import Graph, KernelNode, MemcpyNode, Node, walk
 from lowering.plan.plan import Plan
 from tracegraph.ir.scalar_values import Load

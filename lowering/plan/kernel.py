@@ -11,12 +11,13 @@ do not all hold does nothing; its flags are read once, first.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from lowering.plan.buffer import Buffer
 from tracegraph.ir.op import Combiner
 from tracegraph.ir.record import record
-from tracegraph.ir.scalar import Expr
+from tracegraph.ir.scalar import Axis, Expr, const
 
 
 @record
@@ -213,3 +214,12 @@ class Kernel:
 
     name: str
     nests: tuple[Nest, ...]
+
+
+@lru_cache(maxsize=1024)
+def space_index(space: tuple[int, ...], first: int = 0) -> tuple[Expr, ...]:
+    """The index of a point, by axis numbers from `first`; 0 along axes of one element."""
+    return tuple(
+        const(0) if extent == 1 else Axis.make(first + number, extent)
+        for number, extent in enumerate(space)
+    )

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from lowering.draft.context import number
-from lowering.draft.stage import space_index
-from lowering.plan.kernel import PrintedArray, PrintNest, Publish, Require
+from lowering.plan.kernel import PrintedArray, PrintNest, Publish, Require, space_index
 from lowering.planning.region_builder import RegionBuilder
 from tracegraph.ir.program import Atom, Eqn
 

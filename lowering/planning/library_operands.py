@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from lowering.draft.stage import space_index
+from lowering.plan.kernel import space_index
 from lowering.plan.library_call import StridedArray
 from lowering.planning.region_builder import RegionBuilder
 from tracegraph.ir import scalar

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from lowering.draft.stage import NodeStage, space_index
+from lowering.draft.stage import NodeStage
 from lowering.plan.buffer import Buffer
-from lowering.plan.kernel import Accumulator
+from lowering.plan.kernel import Accumulator, space_index
 from lowering.plan.library_call import StridedArray
 from lowering.plan.matrix_product import MatrixOperand, MatrixProduct
 from lowering.plan.nodes import LibraryNode

@@ -8,7 +8,7 @@ from operator import attrgetter
 
 from lowering.draft.context import Context
 from lowering.draft.draft import Draft
-from lowering.draft.stage import Block, KernelStage, Stage, space_index, stage_reads
+from lowering.draft.stage import Block, KernelStage, Stage, stage_reads
 from lowering.plan.buffer import Buffer
 from lowering.plan.construct import Path
 from lowering.plan.kernel import (
@@ -21,6 +21,7 @@ from lowering.plan.kernel import (
     SetCondition,
     Signal,
     Store,
+    space_index,
 )
 from lowering.plan.nest_analysis import loads
 from lowering.planning import materialize as group

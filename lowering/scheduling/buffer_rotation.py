@@ -21,16 +21,9 @@ from functools import cached_property
 from math import lcm
 
 from lowering.allocation.in_place import is_own_point
-from lowering.draft.stage import (
-    KernelStage,
-    NodeStage,
-    Stage,
-    space_index,
-    stage_reads,
-    stage_writes,
-)
+from lowering.draft.stage import KernelStage, NodeStage, Stage, stage_reads, stage_writes
 from lowering.plan.buffer import Buffer
-from lowering.plan.kernel import MapNest, Nest, Predicate, Store
+from lowering.plan.kernel import MapNest, Nest, Predicate, Store, space_index
 from lowering.plan.nest_analysis import nest_reads, nest_stores
 from lowering.plan.nest_rewriting import rename_in_nest
 from tracegraph.ir.record import replace

@@ -15,7 +15,6 @@ from row_cases import softmax
 import tracegraph
 from lowering.codegen import ConditionHandle, KernelCode, Workspace, unit_source
 from lowering.codegen.preamble import preamble
-from lowering.draft.stage import space_index
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import (
     MapNest,
@@ -27,6 +26,7 @@ from lowering.plan.kernel import (
     ScatterNest,
     SetCondition,
     Store,
+    space_index,
 )
 from lowering.plan.nodes import KernelNode
 from tracegraph.ir.combiners import ADD

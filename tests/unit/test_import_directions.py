@@ -85,7 +85,7 @@ LOWERING: Table = {
     "allocation": {"draft", "plan"},
     "scheduling": {"draft", "plan", "planning", "allocation"},
     "fusion": {"draft", "plan"},
-    "legalization": {"draft", "plan"},
+    "legalization": {"plan"},
     "codegen": {"plan", "allocation", "fusion"},
     "cuda": {"plan", "allocation", "legalization", "codegen", "errors"},
     "driver": {"cuda", "plan", "errors"},
