@@ -25,18 +25,21 @@ from lowering.host.tuning.memory_orders import innermost
 from lowering.plan.buffer import Buffer
 
 BLOCK_BYTES = 1 << 19
-"""About the bytes of each intermediate value in a block. Several fit a second-level cache, and
-reads from memory are long enough for the hardware prefetcher."""
+"""About the bytes of each intermediate value in a block. Six calls on 2^22 float32 take 8.0 ms in
+blocks of 512 KiB, 7.3 in blocks of 128 KiB, 8.8 in blocks of 1 MiB, and 12.8 as a whole."""
 
 LARGE_BYTES, HUGE_BYTES = 1 << 20, 1 << 24
 """Least bytes of the largest value of a nest in blocks: if an instruction reads what another made,
-and if they only read the same arrays. Smaller values stay in a second- or third-level cache."""
+and if they only read the same arrays. Smaller values stay in a cache. With 32 MiB of third-level
+cache, the six calls break even at 4 MiB; three calls that read the same 32 MiB gain 4 %."""
 
 GATHERED_BYTES = 1 << 22
-"""Bytes of several gathered arrays that no cache holds together."""
+"""Bytes of several gathered arrays from which they evict each other: those of four second-level
+caches."""
 
 STRIP, WIDE_STRIP = 32, 128
-"""Least elements of a strip: two cache lines of 32-bit numbers; more if all lines stay cached."""
+"""Least elements of a strip: two cache lines of 32-bit numbers; more if all lines stay cached. They
+follow from the size of a line, not from a timing."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
