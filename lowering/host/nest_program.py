@@ -100,18 +100,18 @@ def place_temporaries(
             last[made.output] = len(order)
     starts: dict[Temporary, int] = {}
     for position, made in enumerate(order):
-        dying = [v for v in dict.fromkeys(_temporaries(made)) if last[v] == position]
+        dead = [v for v in dict.fromkeys(_temporaries(made)) if last[v] == position]
         if isinstance(made.output, Temporary):
-            reused = next((v for v in dying if in_place(made, v)), None)
+            reused = next((v for v in dead if in_place(made, v)), None)
             if reused is not None:
                 starts[made.output] = starts[reused]
-                dying.remove(reused)
+                dead.remove(reused)
             else:
                 size = prod(program.shape(made.output)) * made.output.dtype.itemsize
                 starts[made.output] = workspace.allocate(size)
             if made.output not in last:
-                dying.append(made.output)
-        for value in dying:
+                dead.append(made.output)
+        for value in dead:
             workspace.free(starts[value])
     for value in {v for v, at in last.items() if at == len(order)}:
         workspace.free(starts[value])

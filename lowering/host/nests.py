@@ -70,12 +70,12 @@ def evaluate(group: NestGroup, plan: Plan, evaluator: MakeEvaluator) -> Evaluato
 
 def _renumbered(nest: Nest, order: Sequence[int]) -> Nest:
     """The nest with expressions over axes in this order; its space and loop stay as they are."""
-    moved: dict[Expr, Expr] = {
+    replacement: dict[Expr, Expr] = {
         axis: Axis.make(order.index(axis.number), axis.extent)
         for axis in nest_expressions(nest)
         if isinstance(axis, Axis) and order[axis.number] != axis.number
     }
-    return map_nest(nest, moved) if moved else nest
+    return map_nest(nest, replacement) if replacement else nest
 
 
 def _append(run: Evaluator, nest: Nest, order: Sequence[int], plan: Plan) -> None:

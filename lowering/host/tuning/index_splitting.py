@@ -103,14 +103,14 @@ def _divided_axis(nest: Nest) -> tuple[Axis, int] | None:
 
 def _split(nest: Nest, axis: Axis, divisor: int) -> Nest:
     parts = (axis.extent // divisor, divisor)
-    moved: dict[Expr, Expr] = {}
+    replacement: dict[Expr, Expr] = {}
     for later in _axes(nest):
         if later.number > axis.number:
-            moved[later] = Axis.make(later.number + 1, later.extent)
+            replacement[later] = Axis.make(later.number + 1, later.extent)
     outer, inner = (Axis.make(axis.number + i, extent) for i, extent in enumerate(parts))
-    moved[axis] = outer * divisor + inner
+    replacement[axis] = outer * divisor + inner
     rank, at = len(nest.space), axis.number
-    nest = map_nest(nest, moved)
+    nest = map_nest(nest, replacement)
     if at < rank:
         return replace(nest, space=(*nest.space[:at], *parts, *nest.space[at + 1 :]))
     assert isinstance(nest, ReduceNest | RowNest)
@@ -136,11 +136,11 @@ def _split_space(nest: MapNest) -> Iterator[Nest]:
         yield nest
         return
     for box in product(*map(pairwise, ends)):
-        moved: dict[Expr, Expr] = {}
+        replacement: dict[Expr, Expr] = {}
         for axis in _axes(nest):
             start, stop = box[axis.number]
-            moved[axis] = Axis.make(axis.number, stop - start) + start
-        part = map_nest(nest, moved)
+            replacement[axis] = Axis.make(axis.number, stop - start) + start
+        part = map_nest(nest, replacement)
         yield replace(part, space=tuple(stop - start for start, stop in box))
 
 

@@ -171,12 +171,12 @@ def _is_of(chain: _Chain, instruction: Instruction) -> bool:
 
 def _transposed(chain: _Chain, instructions: Sequence[Instruction]) -> list[Instruction]:
     against = _against(chain)
-    moved: dict[NumpyValue, NumpyValue] = {
+    replacement: dict[NumpyValue, NumpyValue] = {
         each: Temporary(each.dtype, each.shape, each.dims, chain.order)
         for each in (*chain.members, *against)
     }
     copies: dict[NumpyValue, NumpyValue] = {  # a transposing copy is now the value itself
-        end.output: moved[end.inputs[0]]
+        end.output: replacement[end.inputs[0]]
         for end in chain.ends
         if isinstance(end.output, Temporary) and end.function is numpy_calls.store
     }
@@ -187,10 +187,10 @@ def _transposed(chain: _Chain, instructions: Sequence[Instruction]) -> list[Inst
             continue
         for source in [r for r in dict.fromkeys(each.inputs) if r in against]:
             copy = Instruction(
-                "write", numpy_calls.store, (source,), moved[source], elementwise=True
+                "write", numpy_calls.store, (source,), replacement[source], elementwise=True
             )
             result.append(copy)
             against.remove(source)
         if each.output not in copies:
-            result.append(each.renamed(moved | copies))
+            result.append(each.renamed(replacement | copies))
     return result

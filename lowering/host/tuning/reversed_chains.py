@@ -34,7 +34,7 @@ _Bases = Mapping[NumpyValue, tuple[Temporary, frozenset[int]]]
 def normalize_chains(instructions: Sequence[Instruction]) -> list[Instruction]:
     """The instructions with all chains normalised; empty if there are no chains."""
     bases: dict[NumpyValue, tuple[Temporary, frozenset[int]]] = {}
-    seen: dict[tuple[NumpyValue, frozenset[int]], NumpyValue] = {}
+    views: dict[tuple[NumpyValue, frozenset[int]], NumpyValue] = {}
     result: list[Instruction] = []
     for each in instructions:
         output = each.output
@@ -45,7 +45,7 @@ def normalize_chains(instructions: Sequence[Instruction]) -> list[Instruction]:
             assert isinstance(output, Temporary)
             base = Temporary(output.dtype, output.shape, output.dims, output.order)
             bases[output], output = (base, along), base
-        inputs = tuple(_seen(value, along, bases, seen) for value in each.inputs)
+        inputs = tuple(_as_read(value, along, bases, views) for value in each.inputs)
         result.append(replace(each, inputs=inputs, output=output))
     return result if bases else []
 
@@ -96,11 +96,11 @@ def _negative_dims(value: NumpyValue, bases: _Bases) -> frozenset[int]:
     return bases[value][1] if value in bases else negative_dims(value)
 
 
-def _seen(
+def _as_read(
     value: NumpyValue,
     along: frozenset[int],
     bases: _Bases,
-    seen: dict[tuple[NumpyValue, frozenset[int]], NumpyValue],
+    views: dict[tuple[NumpyValue, frozenset[int]], NumpyValue],
 ) -> NumpyValue:
     """A value as a call reads it that is normalised `along` these dimensions."""
     base: NumpyValue
@@ -112,10 +112,10 @@ def _seen(
     if not changed:
         return base
     key = base, changed
-    if key not in seen:
+    if key not in views:
         if isinstance(base, View):
-            seen[key] = reversed_view(base, changed)
+            views[key] = reversed_view(base, changed)
         else:
             assert isinstance(base, Temporary)
-            seen[key] = ReversedTemporary.of(base, changed)
-    return seen[key]
+            views[key] = ReversedTemporary.of(base, changed)
+    return views[key]

@@ -79,9 +79,9 @@ def _transposed(value: NumpyValue, folded: Sequence[int]) -> Temporary:
     order = memory_order(value) or range(len(value.shape))
     kept = [dim for dim in order if dim not in folded]
     along = innermost(value) not in folded
-    moved = (*kept, *folded) if along else (*folded, *kept)
-    in_order = moved == tuple(sorted(moved))
-    return Temporary(value.dtype, value.shape, value.dims, None if in_order else moved)
+    permuted = (*kept, *folded) if along else (*folded, *kept)
+    in_order = permuted == tuple(sorted(permuted))
+    return Temporary(value.dtype, value.shape, value.dims, None if in_order else permuted)
 
 
 def columnwise(program: NestProgram, overlaps: Overlaps) -> NestProgram:

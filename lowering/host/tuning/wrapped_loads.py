@@ -120,11 +120,11 @@ def pieces_of(load: Load, extents: tuple[int, ...], axes_of: AxesOf) -> Pieces |
     sources, targets = list[View](), list[tuple[slice, ...]]()
     for box in product(*map(pairwise, ends)):
         own = tuple(stop - start for start, stop in box)
-        moved: dict[Expr, Expr] = {
+        replacement: dict[Expr, Expr] = {
             axis: Axis.make(axis.number, own[axis.number]) + box[axis.number][0]
             for axis in own_axes
         }
-        indices = tuple(map(substitution(moved), load.indices))
+        indices = tuple(map(substitution(replacement), load.indices))
         where = access_map(load.buffer, indices, own, axes_of)
         if where.fixed is None or not where.fits(load.buffer.type.size):
             return None
