@@ -1,6 +1,9 @@
 """Everything in this folder needs a GPU, and is skipped where there is none."""
 
 import gc
+import os
+import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -9,6 +12,9 @@ import pytest
 import tracegraph
 
 FOLDER = Path(__file__).parent
+
+MANY = 500
+"""Tests of a session for which starting other processes is worth it."""
 
 
 @cache
@@ -21,6 +27,20 @@ def missing():
     except Exception as error:
         return f"no usable GPU: {error}"
     return None
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled_ahead(request):
+    """Most of what the folder compiles, by several processes, where most of it is run."""
+    if missing() or len(request.session.items) < MANY:
+        return
+    from lowering.cuda.device import open_device
+
+    parts = min(os.cpu_count() or 1, 8)
+    script, arch = str(FOLDER / "compile_ahead.py"), open_device(0).driver.arch
+    commands = [[sys.executable, script, arch, str(part), str(parts)] for part in range(parts)]
+    processes = [subprocess.Popen(command) for command in commands]
+    assert [process.wait() for process in processes] == [0] * parts
 
 
 @pytest.fixture

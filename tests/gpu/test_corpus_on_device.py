@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from corpus import CASES
-from hypothesis import given
+from hypothesis import given, settings
 from running import assert_case_agrees
 
 import tracegraph
@@ -49,6 +49,7 @@ def test_result_is_that_of_numpy(name: str, way: str) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
+@settings(max_examples=20)
 @given(program=programs())
 def test_random_programs_agree_with_numpy(way: str, program: RandomProgram) -> None:
     assert_traced_equals_eager(program.function, *program.arguments, run=WAYS[way])

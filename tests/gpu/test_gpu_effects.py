@@ -10,7 +10,7 @@ from io import StringIO
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from processes import end_of
 from running import eager
 
@@ -85,6 +85,7 @@ def test_a_large_array():
     assert_prints_as_eagerly(show, np.arange(50_000.0))
 
 
+@settings(max_examples=20)
 @given(program=programs(max_steps=5, effects=True))
 def test_random_programs_print_what_they_print_eagerly(program):
     def run():
