@@ -3,8 +3,8 @@
 In comes a Plan, out goes a `HostExecutable` with the same arena offsets, in-place choices and
 conditions as on a device. The files here are the plain interpreter: one way to evaluate each nest,
 with each value in a temporary of its own. `tuning` only makes the calls cheaper, and joins through
-`passes.py` alone; `TRACEGRAPH_HOST=plain` leaves it out. May import: lowering.plan and the
-allocation's alignment, tracegraph's IR and staging.
+`passes.py` alone; `TRACEGRAPH_HOST=plain` leaves it out. May import `lowering.plan`,
+tracegraph's IR and staging.
 
     executable, calls                  the executable; serialised calls of its function
     passes                             the stages, and the passes in effect

@@ -35,7 +35,7 @@ Table = Mapping[str, Set[str]]
 
 TRACEGRAPH: Table = {
     **dict.fromkeys(GROUND, frozenset()),
-    "errors": GROUND,
+    "errors": {"dtypes", "user_source"},
     "tree": {"errors"},
     "limits": {"errors"},
     "progress": {"errors", "user_source"},
@@ -60,20 +60,9 @@ TRACEGRAPH: Table = {
     "testing": {"tracegraph", "debug", "tree"},
 }
 
-BY_LOWERING = {
-    *(
-        "ir",
-        "ops",
-        "passes",
-        "control",
-        "errors",
-        "limits",
-        "progress",
-        "streams",
-        "arrays",
-        "staging",
-    ),
-    *GROUND,
+BY_LOWERING = GROUND | {
+    *("ir", "ops", "passes", "control", "arrays", "staging", "streams"),
+    *("errors", "limits", "progress"),
 }
 """Parts of tracegraph that lowering may import."""
 
@@ -81,15 +70,15 @@ LOWERING: Table = {
     "errors": set(),
     "plan": {"errors"},
     "draft": {"plan"},
-    "planning": {"draft", "plan", "allocation"},
+    "planning": {"draft", "plan"},
     "allocation": {"draft", "plan"},
     "scheduling": {"draft", "plan", "planning", "allocation"},
     "fusion": {"draft", "plan"},
     "legalization": {"plan"},
-    "codegen": {"plan", "allocation", "fusion"},
-    "cuda": {"plan", "allocation", "legalization", "codegen", "errors"},
+    "codegen": {"plan", "fusion"},
+    "cuda": {"plan", "legalization", "codegen", "errors"},
     "driver": {"cuda", "plan", "errors"},
-    "host": {"plan", "allocation"},
+    "host": {"plan"},
     "backends": {"cuda", "host", "codegen", "plan"},
     "lower": {"backends", "fusion", "scheduling", "allocation", "planning", "draft", "plan"},
     "lowering": {"lower", "backends", "plan"},
