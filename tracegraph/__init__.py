@@ -20,6 +20,9 @@ The packages, in the order of their imports:
     ir, ops           programs; op records                 numpy        NumPy's functions for arrays
     tracing           Python calls -> equations            control      cond, while_loop, scan, …
     arrays            the Array class, eager ops           staging      jit: compile and launch
+
+Below them are single files without imports of the package (`dtypes`, `user_source`, `locks`, …);
+`limits`, `progress`, `streams`, `memory` and `debug` are features of one file each.
 """
 
 from tracegraph import debug, errors, memory, numpy, tree

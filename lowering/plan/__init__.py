@@ -16,6 +16,7 @@ import `tracegraph.ir` and what that imports, and `lowering.errors`.
     graph_composition  one graph of several
     weight             what estimates of a node's time are made from
     owners             what each node of an executable keeps alive
+    target, hardware   costs and limits of the devices of a backend; sizes of all GPUs
     strides, rounding  arithmetic of layouts and sizes
     text, kernel_text, graphviz, explain    Plans for people
 """
