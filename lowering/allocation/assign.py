@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from lowering.allocation.free_list import Gaps
 from lowering.allocation.liveness import Life, Lifetimes
-from lowering.draft.arrangement import Arrangement
+from lowering.draft.arena_layout import Arrangement
 from lowering.draft.dependences import Order, Touched, access_around, order
 from lowering.draft.draft import Draft
 from lowering.draft.stage import Block, LoopStage, Stage, blocks

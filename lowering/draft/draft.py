@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lowering.draft.arrangement import Arrangement
+from lowering.draft.arena_layout import Arrangement
 from lowering.draft.context import Context
 from lowering.draft.stage import Block
 from lowering.plan.buffer import Buffer

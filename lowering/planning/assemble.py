@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import count
 
-from lowering.draft.arrangement import Arrangement
+from lowering.draft.arena_layout import Arrangement
 from lowering.draft.dependences import edges
 from lowering.draft.draft import Draft
 from lowering.draft.stage import Block, BranchStage, KernelStage, LoopStage, NodeStage, Stage
