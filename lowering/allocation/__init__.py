@@ -1,10 +1,13 @@
 """Allocation: where every scratch buffer is, in one arena.
 
-A finished draft comes in. Values that may replace each other share a buffer first; then buffers
-whose lifetimes do not overlap share bytes. May import `draft/` and `plan/`.
+A finished draft comes in. Values that may overwrite each other share a buffer first; then buffers
+whose lifetimes are disjoint share bytes. Out come fewer buffers, and the layout of the arena. May
+import `draft/` and `plan/`.
 
-    in_place               carries and updates written over what they replace
-    donation               outputs written over donated inputs
-    liveness               lifetimes, and which are over when another begins
-    assign, free_list      offsets in the arena; its free ranges
+    in_place           carries and updated arrays written over what they replace; copy elimination
+    donation           outputs written over donated inputs
+    buffer_sharing     when one buffer may take the memory of another; sets of those that do
+    liveness           lifetimes, and which buffers are dead when another one becomes live
+    assign             offsets in the arena, first fit
+    free_list          free ranges of the arena
 """

@@ -1,17 +1,18 @@
-"""Where scratch buffers lie in the arena: buffers whose lifetimes do not meet share memory.
+"""First-fit placement of scratch buffers in one arena: buffers share bytes if their lifetimes are
+disjoint.
 
-Time is the order of execution, bodies included. A buffer lives from its first to its last access;
-one that a loop uses but does not own lives through the whole loop, since the next trip may read it.
-Memory passes on only along dependences that exist anyway, so that sharing never orders independent
-work; the branches of a conditional exclude each other, hence always may share.
+Time is the order of execution, bodies included. A buffer is live from its first to its last access.
+One that a loop uses but does not own is live through the whole loop, since the next step may read
+it. Bytes are reused only along dependences that exist anyway, so that sharing never orders
+independent work. Branches of one conditional exclude each other, and always may share.
 """
 
 from __future__ import annotations
 
-from lowering.allocation.free_list import Gaps
+from lowering.allocation.free_list import FreeList
 from lowering.allocation.liveness import Life, Lifetimes
-from lowering.draft.arena_layout import Arrangement
-from lowering.draft.dependences import Order, Touched, access_around, order
+from lowering.draft.arena_layout import ArenaLayout
+from lowering.draft.dependences import Accesses, Order, accesses_around, order
 from lowering.draft.draft import Draft
 from lowering.draft.stage import Block, LoopStage, Stage, blocks
 from lowering.plan.buffer import Buffer
@@ -21,27 +22,30 @@ from lowering.plan.rounding import round_up
 
 def assign_memory(draft: Draft) -> None:
     """Place the scratch buffers of all blocks in one arena."""
-    draft.memory = _Arranging(draft.block).first_fit()
+    draft.memory = _LivenessAnalysis(draft.block).first_fit()
 
 
-class _Arranging:
+class _LivenessAnalysis:
+    """The dependences of each block's stages, and the life of each scratch buffer."""
+
     def __init__(self, root: Block) -> None:
-        self.spans: dict[Stage, tuple[int, int]] = {}
+        self.spans: dict[Stage, tuple[int, int]] = {}  # first and last moment, bodies included
         self.orders: dict[Block, Order] = {}
         self.lives: dict[Buffer, Life] = {}
         self._number(root, 0)
         self._collect(root, ())
 
     def _number(self, block: Block, start: int) -> int:
+        """Number the moments of a block in order of execution; the moment after it."""
         accesses = []
         now = start
         for stage in block.stages:
             first = now
-            inside: list[Touched] = []
+            inside: list[Accesses] = []
             for inner in blocks(stage):
                 now = self._number(inner, now + 1)
                 inside += self.orders[inner].accesses
-            accesses.append(access_around(stage, inside))
+            accesses.append(accesses_around(stage, inside))
             self.spans[stage] = (first, now)
             now += 1
         self.orders[block] = order(accesses)
@@ -58,8 +62,8 @@ class _Arranging:
                 for inner in inside:
                     self._collect(inner, here)
                 continue
-            touched = accesses[position]
-            for resource in touched.reads | touched.writes:
+            accessed = accesses[position]
+            for resource in accessed.reads | accessed.writes:
                 if isinstance(resource, Buffer) and resource.space == "scratch":
                     self._access(resource, here)
 
@@ -83,18 +87,19 @@ class _Arranging:
         if life.stages[-1] != position:
             life.stages.append(position)
 
-    def first_fit(self) -> Arrangement:
+    def first_fit(self) -> ArenaLayout:
+        """Place buffers in the order in which they become live, large ones first."""
         offsets: dict[Buffer, int] = {}
         places: dict[Life, tuple[int, int]] = {}  # offset and size
-        total = alone = 0
-        lives, lifetimes, gaps = self.lives, Lifetimes(self.orders), Gaps()
+        total = unshared = 0
+        lives, lifetimes, free_list = self.lives, Lifetimes(self.orders), FreeList()
         for buffer in sorted(lives, key=lambda b: (lives[b].start, -b.type.nbytes, b.number)):
             life = lives[buffer]
-            for over in lifetimes.begin(life):
-                gaps.free(*places[over])
+            for dead in lifetimes.begin(life):
+                free_list.free(*places[dead])
             size = round_up(max(buffer.type.nbytes, 1), ALIGNMENT)
-            offset = gaps.take(size)
+            offset = free_list.allocate(size)
             offsets[buffer], places[life] = offset, (offset, size)
             total = max(total, offset + size)
-            alone += size
-        return Arrangement(offsets, total, total < alone, self.orders)
+            unshared += size
+        return ArenaLayout(offsets, total, total < unshared, self.orders)

@@ -1,14 +1,14 @@
-"""Writing outputs over donated inputs, so that a large state is held once and updated in place.
+"""Buffer donation: outputs written over donated inputs, so that a large state is held once.
 
 An output takes the memory of an input of its type under the rules for loop carries: nothing reads
 the input after the first store to the output, and the kernel that makes that store reads, at each
-point, only the element that it replaces. Until something else is stored, a plain copy of the input
-is the input itself.
+point, only the element that it replaces. A plain copy of the input counts as the input itself until
+something else is stored there.
 
 So a loop that carries an input, or a branch or an update that changes a part of it, works in the
-memory of the argument, and so does what is then made of that, element by element; both the copy
-into the carry and the one out of it go. Where a library call works on the carry, both stay: its
-addresses are fixed, and those of arguments move.
+memory of the argument, and so does what is computed from that element by element. The copies into
+and out of the carry disappear. If a library call works on the carry, both stay: its addresses are
+fixed, and those of arguments change.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from lowering.allocation.in_place import Sharing, is_own_point, reads_in_place
+from lowering.allocation.buffer_sharing import BufferSharing, reads_in_place
+from lowering.allocation.in_place import is_own_point
 from lowering.draft.draft import Draft
 from lowering.draft.stage import (
     Block,
@@ -36,11 +37,11 @@ from tracegraph.ir.scalar_values import Load
 from tracegraph.ir.types import ArrayType
 
 TRIES = 8
-"""Free inputs that are tried for one output: keeps planning linear."""
+"""Free inputs that are tried for one output: bounds the time of planning, which stays linear."""
 
 
 def donate(draft: Draft) -> None:
-    """Let the outputs of a draft live in its donated inputs, each in one at most."""
+    """Place outputs of a draft in its donated inputs, one in each at most."""
     if draft.donated:
         donated = [draft.inputs[number] for number in draft.donated]
         draft.outputs, draft.donations = _overwrite(draft.block, draft.outputs, donated)
@@ -49,14 +50,12 @@ def donate(draft: Draft) -> None:
 def _overwrite(
     block: Block, outputs: Sequence[Buffer], donated: Sequence[Buffer]
 ) -> tuple[tuple[Buffer, ...], tuple[Donation, ...]]:
-    """The outputs, as the inputs that they live in or as they were, and what became of each
-    donation.
-    """
-    overwriting = _Overwriting(block, donated)
+    """Each output, or the input that it overwrites; and what became of each donation."""
+    placement = _Placement(block, donated)
     for output in outputs:
-        overwriting.place(output)
-    overwriting.sharing.apply()
-    memory = overwriting.memory
+        placement.place(output)
+    placement.sharing.apply()
+    memory = placement.memory
     placed = tuple(memory.get(output, output) for output in outputs)
     numbers = {buffer: number for number, buffer in enumerate(placed)}
     left = Counter(output.type for output in outputs if output not in memory)
@@ -75,37 +74,37 @@ def _overwrite(
     return placed, tuple(found)
 
 
-class _Overwriting:
-    """The donated inputs of a block that are free, and the memory of the outputs placed so far."""
+class _Placement:
+    """Outputs placed in donated inputs so far, and the inputs that are still free."""
 
     def __init__(self, block: Block, donated: Sequence[Buffer]) -> None:
         self.block = block
         self.memory: dict[Buffer, Buffer] = {}
-        self.numbers: dict[Buffer, int] = {}  # of the inputs, among those of their type
+        self.numbers: dict[Buffer, int] = {}  # of inputs, among those of their type
         self.free: dict[ArrayType, dict[int, Buffer]] = {}  # by these numbers
         for source in donated:
             same = self.free.setdefault(source.type, {})
             self.numbers[source] = len(same)
             same[len(same)] = source
         self.placed: Counter[ArrayType] = Counter()  # outputs so far
-        self.sharing = Sharing(block)
+        self.sharing = BufferSharing(block)
         self.writes: dict[Buffer, list[int]] = {}
-        self.begins: dict[Buffer, Buffer] = {}  # as a copy of what
+        self.copied_from: dict[Buffer, Buffer] = {}  # what a buffer starts as a copy of
         for position, stage in enumerate(block.stages):
             copies = dict(_copies(stage))
             for buffer in stage_writes(stage):
                 writes = self.writes.setdefault(buffer, [])
                 if not writes and buffer in copies:
-                    self.begins[buffer] = copies[buffer]
+                    self.copied_from[buffer] = copies[buffer]
                 writes.append(position)
         self.scratch = block.owned - _library_memory(block)
         self.copies: dict[ArrayType, list[Buffer]] = {}
-        for buffer, source in self.begins.items():
+        for buffer, source in self.copied_from.items():
             if buffer in self.scratch and source in self.numbers:
                 self.copies.setdefault(buffer.type, []).append(buffer)
 
     def place(self, output: Buffer) -> None:
-        """Find a free input for an output, if it may be with scratch that the output lives in."""
+        """Place an output in a free input, if possible with scratch that it shares memory with."""
         number = self.placed[output.type]
         self.placed[output.type] += 1
         if not self.free.get(output.type) or output not in self.writes:
@@ -114,21 +113,21 @@ class _Overwriting:
         for scratch, later in self._scratch(output):
             found = self._input(number, scratch, later)
             if found is not None:
-                self.sharing.rename(scratch, found)
+                self.sharing.replace(scratch, found)
                 break
         found = found or self._input(number, output)
         if found is not None:
-            self.sharing.rename(output, found)
+            self.sharing.replace(output, found)
             self.memory[output] = found
             del self.free[found.type][self.numbers[found]]
 
     def _scratch(self, output: Buffer) -> Iterator[tuple[Buffer, Sequence[int]]]:
-        """The scratch that an output may live in, and where the output is then written.
+        """The scratch that an output may share memory with, and where the output is then written.
 
-        That is what it begins as a copy of, or what it replaces of that which begins as an input.
+        That is what it starts as a copy of; then copies of inputs that it may overwrite.
         """
         writes = self.writes[output]
-        source = self.begins.get(output)
+        source = self.copied_from.get(output)
         if source is not None and self._is_free(source):
             same = self.sharing.stay_equal(output, source, writes[0])
             if same or self._may_replace(output, source):
@@ -138,42 +137,42 @@ class _Overwriting:
                 yield copy, writes
 
     def _is_free(self, buffer: Buffer) -> bool:
-        return buffer in self.scratch and self.sharing.name(buffer) is buffer
+        return buffer in self.scratch and self.sharing.resolve(buffer) is buffer
 
     def _may_replace(self, output: Buffer, scratch: Buffer) -> bool:
-        """Whether an output may live in scratch, as `Sharing.can_share`."""
+        """Whether an output may use the memory of scratch, as in `BufferSharing.can_share`."""
         first = self.writes[output][0]
         unwritten = self.writes[scratch][-1] < first
         return unwritten and self._may_follow(output, scratch, first)
 
     def _input(self, number: int, new: Buffer, later: Sequence[int] = ()) -> Buffer | None:
-        """A free input to write `new` over, and at the stages `later` what goes on living there.
+        """A free input that `new` may overwrite, and what the stages `later` write there.
 
-        Before all others the input that it begins as a copy of, and the one with its number.
+        The input that it starts as a copy of is tried first, then the one of the same number.
         """
-        begins = self.begins.get(new)
+        source = self.copied_from.get(new)
         free = self.free[new.type]
-        own = None if begins is None else self.numbers.get(begins)
+        own = None if source is None else self.numbers.get(source)
         for n in dict.fromkeys((own, number, *islice(free, TRIES))):
             old = None if n is None else free.get(n)
             if old is None:
                 continue
-            writes = [*self.writes[new][old is begins :], *later]
+            writes = [*self.writes[new][old is source :], *later]
             if not writes or self._may_follow(new, old, writes[0]):
                 return old
         return None
 
     def _may_follow(self, new: Buffer, old: Buffer, first: int) -> bool:
-        """Whether a stage may be the first to store `new` where `old` is."""
+        """Whether `new` may overwrite `old` if it is first stored by this stage."""
         last = self.sharing.last_read.get(old, -1)
         if last != first:
             return last < first
-        # under the old names: neither goes by another yet, nor does another by theirs
+        # the stage is not rewritten: neither buffer shares memory yet
         return reads_in_place(self.block.stages[first], new, old)
 
 
 def _copies(stage: Stage) -> Iterator[tuple[Buffer, Buffer]]:
-    """(target, source) where a stage stores to a buffer a copy, element by element, and no more."""
+    """(target, source) where all that a stage stores to a buffer is an elementwise copy."""
     nests = stage.nests if isinstance(stage, KernelStage) else ()
     stores = Counter(store.buffer for nest in nests for store in nest_stores(nest))
     for nest in nests:
@@ -190,6 +189,6 @@ def _copies(stage: Stage) -> Iterator[tuple[Buffer, Buffer]]:
 
 
 def _library_memory(block: Block) -> set[Buffer]:
-    """What library calls work on, in bodies too."""
+    """The buffers of library calls, bodies included."""
     calls = [stage for stage in walk(block) if isinstance(stage, NodeStage)]
     return set().union(*(stage_reads(call) | stage_writes(call) for call in calls))

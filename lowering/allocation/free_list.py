@@ -1,7 +1,7 @@
-"""Gaps: the free bytes of an arena, of which the lowest that suffice are found without a search.
+"""Free-list allocator, first fit: the lowest free range of an arena that is large enough.
 
-The gaps are kept by their size, of which there are few, so that a long program with much memory
-alive takes no longer for a buffer than a short one.
+Free ranges are kept in heaps by size. Buffers of a program have few sizes, so that the search looks
+at few heaps, however much memory is live.
 """
 
 from __future__ import annotations
@@ -9,27 +9,27 @@ from __future__ import annotations
 from heapq import heappop, heappush
 
 
-class Gaps:
-    """Which bytes from 0 on are free.
+class FreeList:
+    """The free bytes of an arena that grows as needed. Adjacent free ranges are merged.
 
-    >>> gaps = Gaps()
-    >>> [gaps.take(512), gaps.take(256)]
+    >>> free_list = FreeList()
+    >>> [free_list.allocate(512), free_list.allocate(256)]
     [0, 512]
-    >>> gaps.free(0, 512)
-    >>> [gaps.take(1024), gaps.take(256)]
+    >>> free_list.free(0, 512)
+    >>> [free_list.allocate(1024), free_list.allocate(256)]
     [768, 0]
     """
 
     __slots__ = ("_ends", "_starts", "_starts_by_size", "_top")
 
     def __init__(self) -> None:
-        self._top = 0  # all is free from here on
-        self._ends: dict[int, int] = {}  # of the gaps below, by start
+        self._top = 0  # every byte from here on is free
+        self._ends: dict[int, int] = {}  # of the free ranges below, by start
         self._starts: dict[int, int] = {}  # by end
-        self._starts_by_size: dict[int, list[int]] = {}  # heaps, with gaps that are gone as well
+        self._starts_by_size: dict[int, list[int]] = {}  # heaps; stale entries go when met
 
-    def take(self, nbytes: int) -> int:
-        """The start of the lowest so many bytes that are free, and are no more."""
+    def allocate(self, nbytes: int) -> int:
+        """Take the lowest free range of this size; its start."""
         start, size = self._lowest(nbytes)
         if start == self._top:
             self._top += nbytes
@@ -37,11 +37,11 @@ class Gaps:
         end = start + size
         del self._ends[start], self._starts[end]
         if size > nbytes:
-            self._enter(start + nbytes, end)
+            self._insert(start + nbytes, end)
         return start
 
     def free(self, start: int, nbytes: int) -> None:
-        """Give back bytes that were taken."""
+        """Return bytes that were allocated."""
         end = start + nbytes
         if start in self._starts:
             start = self._starts.pop(start)
@@ -52,14 +52,14 @@ class Gaps:
         if end in self._ends:
             end = self._ends.pop(end)
             del self._starts[end]
-        self._enter(start, end)
+        self._insert(start, end)
 
-    def _enter(self, start: int, end: int) -> None:
+    def _insert(self, start: int, end: int) -> None:
         self._ends[start], self._starts[end] = end, start
         heappush(self._starts_by_size.setdefault(end - start, []), start)
 
     def _lowest(self, nbytes: int) -> tuple[int, int]:
-        """The start and size of the lowest gap of at least so many bytes."""
+        """The start and size of the lowest free range of at least this size."""
         found = self._top, nbytes
         emptied = []
         for size, starts in self._starts_by_size.items():

@@ -1,9 +1,9 @@
-"""Lifetimes of buffers, and which of those that ended are surely over when another one begins.
+"""Liveness of buffers: which ones are known to be dead when another one becomes live.
 
-A buffer is surely over if the stages that touch it are when the first stage of the new one starts.
-To ask that of every buffer for every new one would take quadratic time. So each that has ended
-waits, in every block around it, at one of its stages that was not over when last asked; it is asked
-again only when that stage is.
+A buffer is known to be dead if dependences order all stages that access it before the first stage
+of the new one. Testing every pair of buffers would take quadratic time. So each buffer whose last
+access has passed is filed, in every block around it, under one of its stages that was not yet known
+to be over, and tested again only once that stage is.
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
-from lowering.draft.dependences import REMEMBERED, Order, precedes
+from lowering.draft.dependences import DEPENDENCE_WINDOW, Order, precedes
 from lowering.draft.stage import Block, Stage
 
-_WINDOW = (1 << REMEMBERED + 1) - 1
+_WINDOW = (1 << DEPENDENCE_WINDOW + 1) - 1
 
 
 @dataclass(slots=True, eq=False)
 class Life:
-    """When a buffer is in use (moments, both included), and the owner's stages that touch it."""
+    """The moments of a buffer's first and last access, and the owner's stages that access it."""
 
     start: int
     end: int
     path: tuple[tuple[Block, int], ...]  # blocks around the owner, and where in each
     owner: Block
     stages: list[int] = field(default_factory=list)  # ascending, each once
-    over: bool = False
+    dead: bool = False
 
     def levels(self) -> Iterator[tuple[Block, Sequence[int]]]:
-        """For each block from the root to the owner, the positions at which it is touched."""
+        """For each block from the root to the owner, the positions of stages that access it."""
         for block, position in self.path:
             yield block, (position,)
         yield self.owner, self.stages
@@ -39,92 +39,92 @@ class Life:
 class Lifetimes:
     """The lives that have begun, in the order of their starts."""
 
-    __slots__ = ("_alive", "_begun", "_branches", "_ended", "_orders")
+    __slots__ = ("_begun", "_branches", "_expired", "_live", "_orders")
 
     def __init__(self, orders: Mapping[Block, Order]) -> None:
         self._orders = orders
         self._begun = 0
-        self._alive: list[tuple[int, int, Life]] = []  # a heap by end
-        self._ended: dict[Block, _Ended] = {}
+        self._live: list[tuple[int, int, Life]] = []  # a heap by end
+        self._expired: dict[Block, _Expired] = {}
         self._branches: dict[Stage, Block] = {}  # the block in each stage that was begun in last
 
     def begin(self, new: Life) -> list[Life]:
-        """The lives that are surely over when a new one begins, and were not before."""
-        alive = self._alive
-        while alive and alive[0][0] < new.start:
-            life = heappop(alive)[2]
+        """The lives that are known to be dead when a new one begins, and were not before."""
+        live = self._live
+        while live and live[0][0] < new.start:
+            life = heappop(live)[2]
             for block, stages in life.levels():
-                if block not in self._ended:
-                    self._ended[block] = _Ended(self._orders[block].ancestors)
-                self._ended[block].add(life, stages)
-        over: list[Life] = []
+                if block not in self._expired:
+                    self._expired[block] = _Expired(self._orders[block].ancestors)
+                self._expired[block].add(life, stages)
+        dead: list[Life] = []
         around: Stage | None = None
         for block, stages in new.levels():
             if around is not None:
                 last, self._branches[around] = self._branches.get(around, block), block
-                if last is not block and last in self._ended:  # branches of one conditional
-                    over += self._ended.pop(last).all_over()
-            if block in self._ended:
-                over += self._ended[block].over(stages[0])
+                if last is not block and last in self._expired:  # branches of one conditional
+                    dead += self._expired.pop(last).take_all()
+            if block in self._expired:
+                dead += self._expired[block].take_dead(stages[0])
             around = block.stages[stages[0]]
         self._begun += 1
-        heappush(alive, (new.end, self._begun, new))
-        return over
+        heappush(live, (new.end, self._begun, new))
+        return dead
 
 
-class _Ended:
-    """The lives that ended within one block, whose stages are numbered, and the inner ones."""
+class _Expired:
+    """The lives whose last access, in one block or the blocks inside it, has passed."""
 
-    __slots__ = ("_ancestors", "_lives", "_now", "_waiting", "_where")
+    __slots__ = ("_ancestors", "_lives", "_now", "_waiting", "_waiting_mask")
 
     def __init__(self, ancestors: Sequence[int]) -> None:
         self._ancestors = ancestors
         self._lives: list[tuple[Life, Sequence[int]]] = []
-        self._waiting: dict[int, list[tuple[Life, Sequence[int]]]] = {}
-        self._where = 0  # bit d: something waits at stage `now` - d
+        self._waiting: dict[int, list[tuple[Life, Sequence[int]]]] = {}  # by stage
+        self._waiting_mask = 0  # bit d: some life waits for stage `now` - d
         self._now = 0
 
     def add(self, life: Life, stages: Sequence[int]) -> None:
-        """Let a life wait, which those stages touch."""
+        """Add a life that these stages access."""
         self._lives.append((life, stages))
-        self._come_to(stages[-1])
+        self._advance_to(stages[-1])
         self._wait(stages[-1], (life, stages))
 
-    def over(self, after: int) -> Iterator[Life]:
-        """The lives that are over when a stage starts, given in ascending order."""
-        self._come_to(after)
+    def take_dead(self, stage: int) -> Iterator[Life]:
+        """The lives known to be dead when a stage starts; calls come in ascending order."""
+        self._advance_to(stage)
         known = self._ancestors
-        ready = self._where & known[after] << 1
+        ready = self._waiting_mask & known[stage] << 1
         while ready:
             first = ready & -ready
             ready ^= first
-            self._where ^= first
-            for entry in self._waiting.pop(after + 1 - first.bit_length()):
+            self._waiting_mask ^= first
+            for entry in self._waiting.pop(stage + 1 - first.bit_length()):
                 life, stages = entry
-                if life.over:
+                if life.dead:
                     continue
                 for position in reversed(stages):
-                    if not precedes(known, position, after):
+                    if not precedes(known, position, stage):
                         self._wait(position, entry)
                         break
                 else:
-                    life.over = True
+                    life.dead = True
                     yield life
 
-    def all_over(self) -> Iterator[Life]:
-        """All the lives that were not over before."""
+    def take_all(self) -> Iterator[Life]:
+        """All the lives that were not known to be dead before."""
         for life, _ in self._lives:
-            if not life.over:
-                life.over = True
+            if not life.dead:
+                life.dead = True
                 yield life
 
-    def _come_to(self, position: int) -> None:
+    def _advance_to(self, position: int) -> None:
         if position > self._now:
-            self._where = self._where << (position - self._now) & _WINDOW
+            self._waiting_mask = self._waiting_mask << (position - self._now) & _WINDOW
             self._now = position
 
     def _wait(self, position: int, entry: tuple[Life, Sequence[int]]) -> None:
-        """Let a life wait at a stage, unless that is too far back to be known over ever again."""
-        if self._now - position <= REMEMBERED:
-            self._where |= 1 << (self._now - position)
+        """File a life under a stage, unless that is outside the window of dependences."""
+        if self._now - position <= DEPENDENCE_WINDOW:
+            self._waiting_mask |= 1 << (self._now - position)
             self._waiting.setdefault(position, []).append(entry)

@@ -1,4 +1,4 @@
-"""Arrangement: where the scratch buffers of a Plan are in its arena."""
+"""Layout of the arena: the offsets of scratch buffers."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from lowering.draft.stage import Block
 from lowering.plan.buffer import Buffer
 
 
-class Arrangement(NamedTuple):
+class ArenaLayout(NamedTuple):
     """The byte offset of every scratch buffer, in an arena of `nbytes`.
 
-    `orders` are the dependences of the stages of each block without the arena; with it, they are
-    the same unless buffers `shared` memory.
+    `orders` has the dependences of each block's stages before buffers shared bytes. If some are
+    `shared`, the graph needs further edges.
     """
 
     offsets: dict[Buffer, int]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lowering.draft.arena_layout import Arrangement
+from lowering.draft.arena_layout import ArenaLayout
 from lowering.draft.context import Context
 from lowering.draft.stage import Block
 from lowering.plan.buffer import Buffer
@@ -28,7 +28,7 @@ class Draft:
     outputs: tuple[Buffer, ...]
     donated: Sequence[int] = ()
     donations: tuple[Donation, ...] = ()
-    memory: Arrangement | None = None
+    memory: ArenaLayout | None = None
 
 
 def stage_inputs(draft: Draft) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from math import prod
 
 from lowering.draft.context import Context
-from lowering.draft.dependences import Resource, Touched, access, nest_access
+from lowering.draft.dependences import Accesses, Resource, accesses_of, nest_accesses
 from lowering.draft.stage import Block, KernelStage, Stage
 from lowering.fusion.dead_stores import without_dead
 from lowering.fusion.pointwise import MAX_EXPRESSIONS, Growing
@@ -73,7 +73,7 @@ def fuse(block: Block, context: Context) -> None:
             for nest in stage.nests:
                 merged.place(nest, stage)
         else:
-            merged.append(stage, access(stage))
+            merged.append(stage, accesses_of(stage))
     needed = merged.loaded | merged.kept
 
     def alive(store: Store) -> bool:
@@ -104,12 +104,12 @@ class _Merged:
         self.read: dict[Resource, int] = {}
         self.loaded: set[Resource] = set()  # what is read and has not been forwarded
 
-    def append(self, stage: Stage | _Kernel, touched: Touched) -> None:
+    def append(self, stage: Stage | _Kernel, touched: Accesses) -> None:
         self.stages.append(stage)
         self.loaded |= touched.reads
         self._note(len(self.stages) - 1, touched)
 
-    def _note(self, position: int, touched: Touched) -> None:
+    def _note(self, position: int, touched: Accesses) -> None:
         read, written = self.read, self.written
         for resource in touched.reads:
             if read.get(resource, -1) < position:
@@ -119,7 +119,7 @@ class _Merged:
                 written[resource] = position
 
     def place(self, nest: Nest, stage: KernelStage) -> None:
-        touched = nest_access(nest)
+        touched = nest_accesses(nest)
         reads, writes = touched.reads, touched.writes
         buffers = len(reads) + len(writes)
         after = _latest(self.written, reads)
@@ -156,7 +156,7 @@ class _Merged:
         if type(kernel) is not _Kernel:
             return False
         for growing in kernel.nests:
-            touched = nest_access(growing.whole())
+            touched = nest_accesses(growing.whole())
             common = writes & (touched.writes | touched.reads)
             if common and not exclusive(growing.nest.predicates, nest.predicates):
                 return False

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import count
 
-from lowering.draft.arena_layout import Arrangement
+from lowering.draft.arena_layout import ArenaLayout
 from lowering.draft.dependences import edges
 from lowering.draft.draft import Draft
 from lowering.draft.stage import Block, BranchStage, KernelStage, LoopStage, NodeStage, Stage
@@ -51,7 +51,7 @@ def _identifier(name: str) -> str:
 class _Assembler:
     """Turns blocks into graphs, numbering kernels in order of execution."""
 
-    def __init__(self, name: str, memory: Arrangement) -> None:
+    def __init__(self, name: str, memory: ArenaLayout) -> None:
         self.name = name
         self.memory = memory
         self.numbers = count()

@@ -1,4 +1,4 @@
-"""Places in the arena are those that the plain definition gives: each pair of buffers looked at."""
+"""Offsets in the arena are those of the plain definition, which tests every pair of buffers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from corpus import CASES
 
 import tracegraph
-from lowering.allocation.free_list import Gaps
+from lowering.allocation.free_list import FreeList
 from lowering.allocation.liveness import Life, Lifetimes
 from lowering.draft.dependences import Order, precedes
 from lowering.draft.stage import Block, KernelStage
@@ -23,7 +23,7 @@ VECTOR = ArrayType("float32", (64,))
 
 
 class PlainLifetimes:
-    """By definition: asks each life that has ended whether it is over, whenever one begins."""
+    """By definition: tests every life that has ended whenever another one begins."""
 
     def __init__(self, orders: Mapping[Block, Order]) -> None:
         self.orders = orders
@@ -85,7 +85,7 @@ def test_places_are_those_of_the_plain_definition(
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_what_is_over_is_found_among_stages_that_depend_on_each_other_at_random(seed: int) -> None:
+def test_dead_buffers_are_found_among_stages_with_random_dependences(seed: int) -> None:
     choose = random.Random(seed)
     count = 60
     before: list[set[int]] = []
@@ -105,18 +105,18 @@ def test_what_is_over_is_found_among_stages_that_depend_on_each_other_at_random(
         assert set(found.begin(life)) == set(plain.begin(life))
 
 
-def test_the_lowest_gap_that_suffices_is_taken() -> None:
+def test_the_lowest_free_range_that_is_large_enough_is_allocated() -> None:
     choose = random.Random(0)
-    gaps, taken = Gaps(), dict[int, int]()
+    free_list, taken = FreeList(), dict[int, int]()
     for _ in range(2000):
         if taken and choose.random() < 0.45:
             start = choose.choice(list(taken))
-            gaps.free(start, taken.pop(start))
+            free_list.free(start, taken.pop(start))
             continue
         size, lowest = choose.randint(1, 6) * 256, 0
         for start in sorted(taken):
             if start - lowest >= size:
                 break
             lowest = start + taken[start]
-        assert gaps.take(size) == lowest
+        assert free_list.allocate(size) == lowest
         taken[lowest] = size
