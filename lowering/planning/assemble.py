@@ -10,13 +10,14 @@ from itertools import count
 from lowering.draft.arena_layout import ArenaLayout
 from lowering.draft.dependences import edges
 from lowering.draft.draft import Draft
-from lowering.draft.stage import Block, BranchStage, KernelStage, LoopStage, NodeStage, Stage
+from lowering.draft.stage import Block, BranchStage, Copy, KernelStage, LoopStage, NodeStage, Stage
 from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
 from lowering.plan.graph_composition import chain, composed
 from lowering.plan.kernel import Kernel, Nest
 from lowering.plan.nest_analysis import nest_expressions
 from lowering.plan.nodes import Graph, KernelNode, Node
 from lowering.plan.plan import Plan
+from tracegraph.ir.record import replace
 from tracegraph.ir.scalar_values import Apply
 
 
@@ -79,20 +80,26 @@ class _Assembler:
         if stage.unrolled is None:
             return self.graph(body)
         copies, closing = stage.unrolled.written_out()
-        order = self.edges(body)
-        names = list(map(self.kernel_name, body.stages))  # copies are called alike
-        graphs = []
-        for copy in copies:
-            parts = [_EMPTY if s is None else self.part(s, names[i]) for i, s in enumerate(copy)]
-            graphs.append(composed(parts, {edge for edge in order if edge[1] < len(copy)}))
+        size = len(copies[0]) if copies else 0
+        order = frozenset([edge for edge in self.edges(body) if edge[1] < size])
+        names = list(map(self.name_of, body.stages))  # copies are called alike
+        graphs = [self.copy(copy, names, order) for copy in copies]
         return chain([*graphs, *[self.part(each, names[-1]) for each in closing]])
+
+    def copy(self, copy: Copy, names: Sequence[str], order: frozenset[tuple[int, int]]) -> Graph:
+        """The graph of one copy of a body, whose stages have an order."""
+        kept = [(stage, name) for stage, name in zip(copy, names, strict=False) if stage]
+        if len(kept) == len(copy):  # most
+            return Graph(tuple([self.node(stage, name) for stage, name in kept]), order)
+        parts = [self.part(s, n) if s else _EMPTY for s, n in zip(copy, names, strict=False)]
+        return composed(parts, order)
 
     def node(self, stage: Stage, name: str | None) -> Node:
         match stage:
             case KernelStage(nests=nests, sources=sources):
                 return KernelNode(self.kernel(tuple(nests), name), sources, stage.within)
             case NodeStage(node=node):
-                return node
+                return node if name is None else replace(node)  # a copy is a node of its own
             case BranchStage(condition=condition, branches=branches, sources=sources):
                 graphs = tuple(map(self.graph, branches))
                 if stage.boolean:
@@ -112,8 +119,9 @@ class _Assembler:
             self.kernels[nests] = Kernel(name, nests)
         return self.kernels[nests]
 
-    def kernel_name(self, stage: Stage) -> str | None:
-        return self.new_name(stage.nests) if isinstance(stage, KernelStage) else None
+    def name_of(self, stage: Stage) -> str:
+        """The name of all copies of a stage."""
+        return self.new_name(stage.nests) if isinstance(stage, KernelStage) else ""
 
     def new_name(self, nests: Sequence[Nest]) -> str:
         """The program, the number of the kernel, and the first ops that it applies."""

@@ -43,7 +43,10 @@ def unroll(program: Program, costs: Costs) -> Program:
     choices = declared()
     rules: dict[str, Rule] = {name: partial(_unrolled, costs, choices) for name in _LOOPS}
     found = rewrite(program, lambda: by_name(rules), only_regions=True)
-    return program if found is program else optimize(found)
+    if found is program:
+        return program
+    known = [region for eqn in walk(program.body) for region in eqn.regions]
+    return optimize(found, known)
 
 
 def _unrolled(costs: Costs, choices: Choices, eqn: Eqn, defs: Defs) -> Replacement | None:

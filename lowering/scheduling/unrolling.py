@@ -165,7 +165,7 @@ def write_out_steps(block: Block) -> None:
             count = stage.construct.steps
             assert count is not None
             copies = copies_of(rotation_in(stage, False), stage.condition, False, count)
-            stages += all_steps(copies, part_of(stage)).stages
+            stages += map(_again, all_steps(copies, part_of(stage)).stages)
             block.owned |= stage.body.owned
         else:
             stages.append(stage)
@@ -209,29 +209,34 @@ def predicated_copies(
 
 def counted_copies(copies: Copies) -> WrittenOut:
     """Copies that all run; the last one sets the condition."""
-    rotation = copies.rotation
-    last = counting(rotation.body, copies.counters, copies.count)
-    return _in_turn(copies, rotation.copy(last, copies.count - 1))
+    last = counting(copies.rotation.body, copies.counters, copies.count)
+    return _in_turn(copies, last, None)
 
 
 def all_steps(copies: Copies, part: Part) -> WrittenOut:
     """A copy for each step of the loop, none of which sets the condition."""
     if copies.count == 0:
         return WrittenOut([], [])
-    rotation = copies.rotation
-    last = _silent(counting(rotation.body, copies.counters, copies.count), copies.condition)
-    written = _in_turn(copies, rotation.copy(last, copies.count - 1))
-    parts = [[stage and _within(stage, part) for stage in copy] for copy in written.copies]
-    return WrittenOut(parts, [_within(stage, part) for stage in written.closing])
+    last = counting(copies.rotation.body, copies.counters, copies.count)
+    return _in_turn(copies, _silent(last, copies.condition), part)
 
 
-def _in_turn(copies: Copies, last: Copy) -> WrittenOut:
-    """The copies before the last, the last one, and the moves that are left."""
-    rotation = copies.rotation
+def _in_turn(copies: Copies, last: Sequence[Stage | None], part: Part | None) -> WrittenOut:
+    """The copies before the last, the last one, and the moves that are left.
+
+    Copies that are at the same place of all cycles are the same object.
+    """
+    rotation, before = copies.rotation, copies.count - 1
     counting = [None if stage in copies.counters else stage for stage in rotation.body]
     silent = _silent(counting, copies.condition)
-    written = [rotation.copy(silent, n) for n in range(copies.count - 1)]
-    return WrittenOut([*written, last], rotation.closing(rotation.moves(copies.count)))
+    closing = rotation.closing(rotation.moves(copies.count))
+    if part is not None:
+        silent = [stage and _within(stage, part) for stage in silent]
+        last = [stage and _within(stage, part) for stage in last]
+        closing = [_within(stage, part) for stage in closing]
+    written = [rotation.copy(silent, n) for n in range(min(before, rotation.order))]
+    copied = [written[n % rotation.order] for n in range(before)]
+    return WrittenOut([*copied, rotation.copy(last, before)], closing)
 
 
 def _silent(stages: Sequence[Stage | None], condition: int) -> Copy:
@@ -275,6 +280,14 @@ def _checked(
         return KernelStage(nests, stage.sources, stage.within)
 
     return list(map(checked, stages))
+
+
+def _again(stage: Stage) -> Stage:
+    """A new stage that does the same: each of a block is one of its own."""
+    if isinstance(stage, NodeStage):
+        return NodeStage(replace(stage.node))
+    assert isinstance(stage, KernelStage)
+    return KernelStage(stage.nests, stage.sources, stage.within)
 
 
 def _within(stage: Stage, part: Part) -> Stage:

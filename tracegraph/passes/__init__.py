@@ -10,6 +10,8 @@
     inline      branches and loops decided while compiling
 """
 
+from collections.abc import Collection
+
 from tracegraph.ir.program import Program, Region, has_regions
 from tracegraph.passes.captures import tidy_captures
 from tracegraph.passes.cse import cse, new_cse_rule
@@ -32,10 +34,14 @@ __all__ = [
 ]
 
 
-def optimize(program: Program) -> Program:
+def optimize(program: Program, settled: Collection[Region] = ()) -> Program:
     """The program with all passes applied until none changes it: one exposes work for another.
 
-    >>> from tracegraph.ir.program import Region, Value
+    The regions that are `settled` are known to stay as they are: those of an optimized program.
+
+    >>> from collections.abc import Collection
+
+    from tracegraph.ir.program import Region, Value
     >>> from tracegraph.ir.types import ArrayType
     >>> x = Value(ArrayType("float64", (8,)))
     >>> print(optimize(Program("same", Region((x,), (), (x,)))))
@@ -43,10 +49,9 @@ def optimize(program: Program) -> Program:
       return a
     }
     """
-    program = dce(program)
-    tidied: set[Region] = set()
-    inlined: set[Region] = set()
-    ruled: set[Region] = set()
+    if not settled:
+        program = dce(program)
+    tidied, inlined, ruled = set(settled), set(settled), set(settled)
     while True:
         before = program
         nested = has_regions(program.body)
