@@ -39,9 +39,7 @@ def optimize(program: Program, settled: Collection[Region] = ()) -> Program:
 
     The regions that are `settled` are known to stay as they are: those of an optimized program.
 
-    >>> from collections.abc import Collection
-
-    from tracegraph.ir.program import Region, Value
+    >>> from tracegraph.ir.program import Region, Value
     >>> from tracegraph.ir.types import ArrayType
     >>> x = Value(ArrayType("float64", (8,)))
     >>> print(optimize(Program("same", Region((x,), (), (x,)))))
