@@ -1,10 +1,12 @@
 """Program -> Plan, by a list of passes.
 
-Program ── unroll, desugar ─▶ Program                     short loops written out; few forms
-── build ─▶ Draft                                 nests of stored values, in blocks
-── schedule, drop_copies, fuse, place_carries     on each block, from the inside out
-── donate, stage_inputs, drop_dead_stores, prepare_unrolling, assign_memory
-── assemble ─▶ Plan                               nodes and edges
+    Program ── unroll, desugar ─▶ Program                   short loops written out; few forms
+            ── build ─▶ Draft                               nests of stored values, in blocks
+            ── schedule, drop_copies, fuse, place_carries   on each block, from the inside out
+            ── donate, stage_inputs, drop_dead_stores, prepare_unrolling, assign_memory
+            ── assemble ─▶ Plan                             nodes and edges
+
+What a device costs and can do is in its `Target`: no pass names a device.
 """
 
 from __future__ import annotations

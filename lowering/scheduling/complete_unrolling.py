@@ -66,7 +66,7 @@ def _unrolled(costs: Costs, choices: Choices, eqn: Eqn, defs: Defs) -> Replaceme
 
 
 def _is_wanted(eqn: Eqn, steps: int, costs: Costs, choices: Choices) -> bool:
-    """Whether a loop of so many steps is to be unrolled completely."""
+    """Whether a loop of a known number of steps is to be unrolled completely."""
     schedule, factor = eqn.hints.schedule, eqn.hints.unroll
     if schedule is None:
         schedule, factor = choices.loops, choices.unroll

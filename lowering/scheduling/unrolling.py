@@ -214,7 +214,7 @@ def counted_copies(copies: Copies) -> WrittenOut:
 
 
 def all_steps(copies: Copies, part: Part) -> WrittenOut:
-    """A copy for each step of the loop, none of which sets the condition."""
+    """A copy for each step of the loop; the condition is not set."""
     if copies.count == 0:
         return WrittenOut([], [])
     last = counting(copies.rotation.body, copies.counters, copies.count)

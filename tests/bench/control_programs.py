@@ -26,7 +26,7 @@ class Construct:
 
 
 def constructs(count: int, seed: int) -> list[Construct]:
-    """A random program of so many."""
+    """A random program of `count` loops and branches."""
     rng = np.random.default_rng(seed)
     return [
         Construct(

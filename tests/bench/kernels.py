@@ -118,7 +118,7 @@ def main() -> None:
 
     @cache
     def limit(nbytes: int) -> float:
-        """GB/s of the fastest copy that moves so many bytes, half of them read and half written."""
+        """GB/s of the fastest copy of as many bytes, half of them read and half written."""
         launches = copies(nbytes // 2)
         seconds = (_seconds(stream, [(*one, addresses)], nbytes) for one in launches)
         return nbytes / min(seconds) / 1e9

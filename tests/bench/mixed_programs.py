@@ -12,7 +12,7 @@ import numpy as np
 import tracegraph
 
 EXTENT = 64
-"""Vectors have so many elements, matrices so many rows and columns."""
+"""Elements of vectors; rows and columns of matrices."""
 
 _VECTORS, _MATRICES = 8, 4
 """How many of the latest values later steps may use."""
@@ -85,7 +85,7 @@ _KINDS = [
 
 
 def steps(count: int, seed: int) -> list[Step]:
-    """A random program of so many steps; each step makes one to six equations."""
+    """A random program of `count` steps, each of one to six equations."""
     rng = np.random.default_rng(seed)
     return [
         Step(

@@ -73,5 +73,5 @@ def _seconds() -> float:
 
 
 def _tree(depth: int) -> int:
-    """Calls itself as often as a tree of so many levels has nodes."""
+    """Calls itself once for each node of a tree of a number of levels."""
     return 1 + _tree(depth - 1) + _tree(depth - 1) if depth else 1

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def repeated(step: Callable[[Any], Any], steps: int) -> Callable[[Any], Any]:
-    """A function that applies `step` so many times."""
+    """A function that applies `step` a number of times."""
 
     def loop(x: Any) -> Any:
         for _ in range(steps):

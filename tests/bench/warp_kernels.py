@@ -166,7 +166,7 @@ def add_squares(x: wp.array(dtype=Any), total: wp.array(dtype=Any)):
 
 
 def softmax_of(columns: int):
-    """The kernel for rows of so many columns: one row a block."""
+    """The kernel for rows of a number of columns: one row a block."""
 
     @wp.kernel(module="unique")
     def softmax(x: wp.array2d(dtype=Any), y: wp.array2d(dtype=Any)):

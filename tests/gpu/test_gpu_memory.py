@@ -37,7 +37,7 @@ def scan_sum(x):
 
 
 def holding(nbytes):
-    """A function that holds a constant of so many bytes."""
+    """A function that holds a constant of a size in bytes."""
     data = np.ones(nbytes // 8)
     return tracegraph.jit(lambda x: (data * x[0]).sum() + x, device="cuda")
 
@@ -116,7 +116,7 @@ def test_running_out_evicts_what_is_idle_and_then_says_who_holds_what():
 
 
 def fill(hoard, nbytes):
-    """Take arrays of so many bytes until there is no more memory."""
+    """Take arrays of one size until there is no more memory."""
     while True:
         hoard.append(array_of(nbytes))
 

@@ -39,7 +39,7 @@ def set_budget():
 
 
 def holding(nbytes, name="f"):
-    """A jitted function of a vector whose executable holds a constant of so many bytes."""
+    """A jitted function of a vector whose executable holds a constant of a size in bytes."""
     data = np.ones(nbytes // 8)
 
     def f(x):

@@ -10,7 +10,7 @@ from lowering.host.tuning.memory_orders import memory_order
 
 
 def takes(made, size):
-    """Whether it gathers so many elements."""
+    """Whether it gathers this many elements."""
     source, *positions = made.inputs
     return len(positions) == 1 and not source.dims and np.prod(positions[0].shape) == size
 

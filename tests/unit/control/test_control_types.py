@@ -25,7 +25,7 @@ def assert_alike(function: Callable[..., Any], *args: Any) -> Any:
 
 
 def repeated(construct: str, trips: int, body: Callable[[Any], Any], init: Any) -> Any:
-    """The carry after so many iterations, by one of the constructs."""
+    """The carry after a number of iterations, by one of the constructs."""
     if construct == "while_loop":
         count = np.int64(0)
         return control.while_loop(
