@@ -18,7 +18,7 @@ _KINDS = 5
 
 
 def _chain(xp, equations):
-    """A new function of `count` equations of a few kinds, which no cache knows."""
+    """A new function of a number of equations of a few kinds, which no cache knows."""
 
     def function(x, y):
         for _ in range(equations // _KINDS):
