@@ -9,10 +9,11 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import DTypeLike
 
+BOOL = np.dtype(np.bool_)
 bfloat16 = np.dtype(ml_dtypes.bfloat16)
 
 SHORT_NAMES: dict[np.dtype[Any], str] = {
-    np.dtype(np.bool_): "bool",
+    BOOL: "bool",
     **{np.dtype(f"int{n}"): f"i{n}" for n in (8, 16, 32, 64)},
     **{np.dtype(f"uint{n}"): f"u{n}" for n in (8, 16, 32, 64)},
     np.dtype(np.float16): "f16",

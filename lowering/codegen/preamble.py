@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from tracegraph.dtypes import SHORT_NAMES, bfloat16, is_half
+from tracegraph.dtypes import BOOL, SHORT_NAMES, bfloat16, is_half
 
 _C_TYPES: dict[np.dtype[Any], str] = {
-    np.dtype(np.bool_): "bool",
+    BOOL: "bool",
     np.dtype(np.float16): "tg_half",
     bfloat16: "tg_bfloat16",
     np.dtype(np.float32): "float",

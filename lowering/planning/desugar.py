@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from tracegraph.dtypes import BOOL
 from tracegraph.ir import op as ops
 from tracegraph.ir.control_forms import branch_parts, is_loop, loop_counts, loop_parts, split
 from tracegraph.ir.op import Control, Op
@@ -25,7 +26,7 @@ from tracegraph.ir.record import replace
 from tracegraph.ir.types import ArrayType
 
 _COUNTER = ArrayType(np.dtype(np.int64))
-_HELD = ArrayType(np.dtype(np.bool_))
+_HELD = ArrayType(BOOL)
 _TRUE = Literal.of(True, _HELD)
 
 
@@ -247,7 +248,7 @@ class _Builder:
         again = inner.emit("less", after, end, origin=eqn)
         new = (after, *carried, *written)
         body = Region(params, tuple(inner.eqns), (*new, again))
-        first = Literal.of(length > 0, ArrayType(np.dtype(np.bool_)))
+        first = Literal.of(length > 0, ArrayType(BOOL))
         operands = (zero, *init, *buffers, *xs, *captures)
         self._loop(eqn, first, operands, body, (Value(_COUNTER), *eqn.outputs))
 

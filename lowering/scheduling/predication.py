@@ -16,9 +16,10 @@ from lowering.plan.buffer import Buffer
 from lowering.plan.construct import Path
 from lowering.plan.kernel import MapNest, Nest, Predicate, ReduceNest, RowNest, SetCondition, Store
 from lowering.plan.nest_analysis import extend_analysis, nest_signals, nest_stores
+from tracegraph.dtypes import BOOL
 from tracegraph.ir.op import get
 from tracegraph.ir.record import record, replace
-from tracegraph.ir.scalar import BOOL, Expr, const
+from tracegraph.ir.scalar import Expr, const
 from tracegraph.ir.scalar_values import apply
 
 

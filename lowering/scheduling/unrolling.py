@@ -45,8 +45,9 @@ from lowering.scheduling.predication import (
     rewritten_nest,
     rewritten_stage,
 )
+from tracegraph.dtypes import BOOL
 from tracegraph.ir.record import replace
-from tracegraph.ir.scalar import BOOL, const
+from tracegraph.ir.scalar import const
 from tracegraph.ir.types import scalar_type
 
 POSITION = np.dtype(np.int32)

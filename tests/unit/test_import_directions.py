@@ -47,7 +47,7 @@ TRACEGRAPH: Table = {
     "numpy": {"arrays", "tracing", "ops", "ir", "tree", "errors", "dtypes"},
     "control": {
         *("arrays", "tracing", "ops", "ir", "tree", "errors"),
-        *("limits", "progress", "user_source"),
+        *("limits", "progress", "dtypes", "user_source"),
     },
     "debug": {"control", "ir", "errors", "user_source"},
     "staging": {"arrays", "tracing", "passes", "ops", "ir", "tree", "errors", *GROUND},

@@ -22,6 +22,7 @@ from tracegraph.control.regions import (
     with_token,
 )
 from tracegraph.control.schedules import BranchSchedule, branch_schedule
+from tracegraph.dtypes import BOOL
 from tracegraph.ir.effects import TOKEN
 from tracegraph.ir.op import Op, get
 from tracegraph.ir.program import Atom, Hints, Literal
@@ -138,7 +139,7 @@ def _truth(trace: Trace, pred: Any) -> Atom:
     if atom.type.dtype == np.bool_:
         return atom
     if isinstance(atom, Literal):
-        return Literal.of(atom.value != 0, ArrayType(np.dtype(np.bool_)))
+        return Literal.of(atom.value != 0, ArrayType(BOOL))
     return trace.read(bind(trace, get("not_equal"), [pred, atom.type.dtype.type(0)], {}))
 
 

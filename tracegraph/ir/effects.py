@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 
 from tracegraph import errors
+from tracegraph.dtypes import BOOL
 from tracegraph.ir.types import ArrayType
 from tracegraph.user_source import Source
 
-TOKEN = ArrayType(np.dtype(np.bool_), (0,))
+TOKEN = ArrayType(BOOL, (0,))
 """The type of tokens."""
 
 

@@ -20,11 +20,11 @@ from typing import Any, ClassVar, TypeGuard, TypeVar
 
 import numpy as np
 
+from tracegraph.dtypes import BOOL
 from tracegraph.ir.interning import Interned
 from tracegraph.ir.record import record
 
 INDEX = np.dtype(np.int64)
-BOOL = np.dtype(np.bool_)
 
 _E = TypeVar("_E", bound="Expr")
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from tracegraph.dtypes import canonical_dtype, type_text
+from tracegraph.dtypes import BOOL, canonical_dtype, type_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def scalar_type(dtype: np.dtype[Any], weak: bool = False) -> ArrayType:
     return canonical_type(ArrayType(dtype, (), weak))
 
 
-_BOOL = scalar_type(np.dtype(np.bool_))
+_BOOL = scalar_type(BOOL)
 _FLOAT = scalar_type(np.dtype(np.float64), True)
 _COMPLEX = scalar_type(np.dtype(np.complex128), True)
 _INT = scalar_type(np.dtype(np.int64), True)

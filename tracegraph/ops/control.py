@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tracegraph import limits
+from tracegraph.dtypes import BOOL
 from tracegraph.ir.control_forms import split
 from tracegraph.ir.interpret import run_region
 from tracegraph.ir.op import Control, Op, register
@@ -37,7 +38,7 @@ def _takes(role: str, region: Region, types: Sequence[ArrayType]) -> None:
     _agree(f"parameters of {role}", [p.type for p in region.params], types)
 
 
-_TRUTH = scalar_type(np.dtype(np.bool_))
+_TRUTH = scalar_type(BOOL)
 
 
 def _count(regions: Sequence[Region], needed: int) -> None:

@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 from numpy._core import umath
 
-from tracegraph.dtypes import SHORT_NAMES, bfloat16
+from tracegraph.dtypes import BOOL, SHORT_NAMES, bfloat16
 from tracegraph.ir.op import Elementwise, Op, Sample, register
 from tracegraph.ir.types import PYTHON_SCALARS, ArrayType, broadcast_shapes
 from tracegraph.ops.elementwise import listed, resolve, texts, ufunc_op
 from tracegraph.ops.tricky import NDArray, grid, tricky
 
 _clip_ufunc: np.ufunc = umath.clip  # type: ignore[attr-defined]  # the stubs leave it out
-BOOL = np.dtype(np.bool_)
 DType = np.dtype[Any]
 
 
