@@ -1,11 +1,13 @@
 """Fusion: nests become one kernel where that saves memory traffic or a node.
 
-In comes a block, and its stages are merged in place; nothing is computed twice that was stored. May
-import `draft/` and `plan/`, whose target says when fusing pays.
+The finished block of a region comes in, and its stages are fused in place. A value is forwarded in
+a register, and is not computed again. May import `draft/` and `plan/`, whose target says when
+fusion pays.
 
-    fuse               which stages of a block are merged, in which order
-    pointwise          maps over one space
-    row_passes         maps and reductions over the same rows, as passes of one nest
-    access_patterns    strides of the loops of reductions
-    dead_stores        stores that nothing reads any more
+    fuse                 which nests of a block become one kernel
+    pointwise            maps and reductions over one space
+    row_passes           maps and reductions over the same rows, as passes of one nest
+    row_profitability    when row passes are faster than separate kernels
+    access_patterns      which accesses of reductions are coalesced
+    dead_stores          stores that nothing reads any more
 """

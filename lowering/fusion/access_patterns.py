@@ -1,4 +1,4 @@
-"""How the loops of reductions run through memory."""
+"""Coalescing analysis: how the loops of reductions access memory."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from lowering.plan.strides import offset_in
 from tracegraph.ir.scalar import affine
 from tracegraph.ir.scalar_values import Load
 
-LEAST_RUN = 16
-"""Elements along an axis from which tiles turn in shared memory, in a map of its own."""
+MIN_TILE_RUN = 16
+"""Elements along an axis from which a map stages tiles in shared memory: two sectors of four-byte
+elements."""
 
 
 def row_accesses(nest: RowNest) -> list[Load | Store]:
@@ -24,10 +25,10 @@ def row_accesses(nest: RowNest) -> list[Load | Store]:
 
 
 def loop_is_contiguous(nest: RowNest) -> bool:
-    """Whether neighbouring steps of the loop touch neighbouring elements of the largest buffer, or
-    neighbouring outputs neighbouring vectors.
+    """Whether neighbouring steps of the loop access neighbouring elements of the largest buffer, or
+    neighbouring outputs access it further apart than a vector.
 
-    Where neither the steps nor the outputs do, the steps are given to neighbouring threads.
+    If so, neighbouring threads take neighbouring steps; else they take neighbouring outputs.
     """
     outputs = [a for a, n in enumerate(nest.space) if n > 1]
     steps = [a for a, n in enumerate(nest.loop, len(nest.space)) if n > 1]
@@ -46,15 +47,15 @@ def loop_is_contiguous(nest: RowNest) -> bool:
     return True
 
 
-def crossed(nest: RowNest) -> dict[Load | Store, int]:
-    """The accesses of which neighbouring threads touch elements in sectors of their own, and the
-    bytes of these elements, although they lie next to each other along another axis.
+def uncoalesced_accesses(nest: RowNest) -> dict[Load | Store, int]:
+    """The accesses in which neighbouring threads use different sectors, although the elements are
+    contiguous along another axis; and the bytes of these elements.
     """
     extents, rank = (*nest.space, *nest.loop), len(nest.space)
     axes = range(rank, len(extents)) if loop_is_contiguous(nest) else range(rank)
     across = max((axis for axis in axes if extents[axis] > 1), default=None)
     found: dict[Load | Store, int] = {}
-    if across is None or extents[across] < LEAST_RUN:
+    if across is None or extents[across] < MIN_TILE_RUN:
         return found
     for access in row_accesses(nest):
         position = affine(offset_in(access.buffer.type.shape, access.indices))
@@ -62,7 +63,7 @@ def crossed(nest: RowNest) -> dict[Load | Store, int]:
             continue
         strides, _ = position
         size = access.buffer.type.dtype.itemsize
-        runs = [a for a, step in strides.items() if abs(step) == 1 and extents[a] >= LEAST_RUN]
+        runs = [a for a, step in strides.items() if abs(step) == 1 and extents[a] >= MIN_TILE_RUN]
         far = abs(strides.get(across, 0)) * size >= SECTOR_BYTES
         if far and runs:
             found[access] = size * prod(extents[axis] for axis in strides)

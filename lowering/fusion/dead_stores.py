@@ -1,4 +1,4 @@
-"""Removing stores that nothing reads, once forwarding has made them useless."""
+"""Dead store elimination: stores to scratch that nothing reads, mostly of forwarded values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tracegraph.ir.record import replace
 
 
 def drop_dead_stores(draft: Draft) -> None:
-    """Drop stores to scratch that is never read, then what only they needed, to the end."""
+    """Drop stores to scratch that is never read, then stores that only they read, and so on."""
     block = draft.block
     readers: dict[Buffer, int] = {}
     writers: dict[Buffer, list[KernelStage]] = {}
@@ -25,8 +25,8 @@ def drop_dead_stores(draft: Draft) -> None:
                     writers.setdefault(buffer, []).append(stage)
         elif not blocks(stage):
             _count(readers, stage_reads(stage))
-    unread = [b for b in writers if b.space == "scratch" and b not in readers]
-    pending = [stage for buffer in unread for stage in writers[buffer]]
+    dead = [b for b in writers if b.space == "scratch" and b not in readers]
+    pending = [stage for buffer in dead for stage in writers[buffer]]
     while pending:
         for buffer in _prune_kernel(pending.pop(), readers):
             readers[buffer] -= 1
@@ -41,21 +41,21 @@ def _count(readers: dict[Buffer, int], reads: Collection[Buffer]) -> None:
 
 
 def _prune_kernel(stage: KernelStage, readers: Mapping[Buffer, int]) -> list[Buffer]:
-    """Drop the kernel's useless stores; the buffers that it reads no more, once for each nest."""
-    given_up: list[Buffer] = []
+    """Drop the kernel's dead stores; the buffers that it reads no more, once for each nest."""
+    unread: list[Buffer] = []
     kept: list[Nest] = []
 
-    def alive(store: Store) -> bool:
+    def live(store: Store) -> bool:
         return store.buffer.space != "scratch" or readers.get(store.buffer, 0) > 0
 
     for nest in stage.nests:
-        pruned = without_dead(nest, alive)
+        pruned = without_dead(nest, live)
         if pruned is not None:
             kept.append(pruned)
         if pruned is not nest:
-            given_up.extend(nest_reads(nest) - (nest_reads(pruned) if pruned else frozenset()))
+            unread.extend(nest_reads(nest) - (nest_reads(pruned) if pruned else frozenset()))
     stage.nests = kept
-    return given_up
+    return unread
 
 
 def _drop_empty(block: Block) -> None:
@@ -65,22 +65,22 @@ def _drop_empty(block: Block) -> None:
             _drop_empty(inner)
 
 
-def without_dead(nest: Nest, alive: Callable[[Store], bool]) -> Nest | None:
-    """The nest with the stores that are alive, or None if it does nothing then."""
+def without_dead(nest: Nest, live: Callable[[Store], bool]) -> Nest | None:
+    """The nest with its live stores, or None if it does nothing then."""
     if isinstance(nest, PrintNest):
         return nest
     if not isinstance(nest, (MapNest, ReduceNest, RowNest)):
-        return nest if alive(nest.store) else None
-    stores = tuple(filter(alive, nest.stores))
+        return nest if live(nest.store) else None
+    stores = tuple(filter(live, nest.stores))
     if isinstance(nest, MapNest):  # most are
         if len(stores) == len(nest.stores):
             return nest
-        whole = MapNest(nest.space, stores, nest.signals, nest.predicates)
-        return whole if stores or nest.signals else None
-    if all(map(alive, nest_stores(nest))):
+        pruned = MapNest(nest.space, stores, nest.signals, nest.predicates)
+        return pruned if stores or nest.signals else None
+    if all(map(live, nest_stores(nest))):
         return nest
     if isinstance(nest, RowNest):
-        passes = tuple([Pass(p.accumulators, tuple(filter(alive, p.stores))) for p in nest.passes])
+        passes = tuple([Pass(p.accumulators, tuple(filter(live, p.stores))) for p in nest.passes])
         nest = RowNest(nest.space, nest.loop, passes, stores, nest.signals, nest.predicates)
     else:
         nest = replace(nest, stores=stores)

@@ -1,9 +1,10 @@
-"""Merging nests into kernels: a node of a graph costs about a microsecond, however little it does.
+"""Kernel fusion: nests of a block become parts of few kernels.
 
-A nest joins an earlier kernel
-- *point by point*: it reads what a nest of the same space stored, at the very same point, so that
-  the value is forwarded in a register;
-- *side by side*: it is independent of all that the kernel does, and has the same space or is small.
+A node of a graph costs about a microsecond, however little it does. A nest joins an earlier kernel
+in one of two ways:
+- *vertically*: it reads what a nest of the kernel stored, at the same point or along the same rows,
+  so that the value is forwarded in a register;
+- *horizontally*: it is independent of all that the kernel does, and has the same space or is small.
 
 No kernel prints or checks twice: those stay in order.
 """
@@ -18,8 +19,8 @@ from lowering.draft.context import Context
 from lowering.draft.dependences import Accesses, Resource, accesses_of, nest_accesses
 from lowering.draft.stage import Block, KernelStage, Stage
 from lowering.fusion.dead_stores import without_dead
-from lowering.fusion.pointwise import MAX_EXPRESSIONS, Growing
-from lowering.fusion.row_passes import agree, join_rows
+from lowering.fusion.pointwise import MAX_EXPRESSIONS, FusionBuilder
+from lowering.fusion.row_passes import fuse_rows, same_extents
 from lowering.plan.buffer import Buffer
 from lowering.plan.construct import Path
 from lowering.plan.kernel import (
@@ -37,128 +38,135 @@ from tracegraph.ir.record import replace
 from tracegraph.user_source import Source
 
 WINDOW = 12
-"""How many of the latest stages are tried: keeps merging linear."""
+"""Latest stages that a nest may join: keeps the time of fusion linear."""
 
 MAX_NESTS = 8
+"""Nests of one kernel: bounds its code, and the pairs of nests that are tested."""
 
 SMALL = 1 << 16
-"""Points of a nest that may run beside another of a different space."""
+"""Points of a nest that may run in one kernel with a nest of another space: a quarter of the
+threads that an H200 runs at a time, so that the nests of a kernel run at the same time."""
 
 
 @dataclass(slots=True, eq=False)
 class _Kernel:
-    """A kernel that nests join, the most buffers that these touch, and what they come from: lines,
-    and inlined loops and branches.
+    """A kernel under construction.
+
+    `buffers` bounds the buffers that its nests access. `sources` and `within` are as in `Node`.
     """
 
-    nests: list[Growing]
+    nests: list[FusionBuilder]
     buffers: int
     sources: dict[Source, None]
     within: dict[Path, None]
 
 
 def fuse(block: Block, context: Context) -> None:
-    """Merge the nests of a block's kernels, in place, as the target's policy and limits have it.
+    """Fuse the nests of a block's kernels, in place, within the target's policy and limits.
 
     The sinks of the block are stored in any case.
     """
     if len(block.stages) < 2 or not context.fusion:
-        return  # nothing to merge with; `drop_dead_stores` drops what is never read
-    merged = _Merged(context.target, frozenset(block.sinks))
+        return  # one kernel; `drop_dead_stores` drops what is never read
+    fused = _FusedBlock(context.target, frozenset(block.sinks))
     waiting = block.stages[::-1]
-    block.stages = []  # what has been merged goes: fewer objects for garbage collections to visit
+    block.stages = []  # fused stages are released: fewer objects for garbage collections to visit
     while waiting:
         stage = waiting.pop()
         if isinstance(stage, KernelStage):
             for nest in stage.nests:
-                merged.place(nest, stage)
+                fused.add(nest, stage)
         else:
-            merged.append(stage, accesses_of(stage))
-    needed = merged.loaded | merged.kept
+            fused.append(stage, accesses_of(stage))
+    needed = fused.loaded | fused.kept
 
-    def alive(store: Store) -> bool:
+    def live(store: Store) -> bool:
         return store.buffer in needed or store.buffer not in block.owned
 
-    block.stages = [_finished(stage, alive) for stage in merged.stages]
+    block.stages = [_finished(stage, live) for stage in fused.stages]
 
 
-def _finished(stage: Stage | _Kernel, alive: Callable[[Store], bool]) -> Stage:
-    """The stage as it is once all that has joined it is known.
+def _finished(stage: Stage | _Kernel, live: Callable[[Store], bool]) -> Stage:
+    """The stage without stores of values that were only forwarded.
 
-    What has only been forwarded need not be stored: to drop it here, before anyone looks at all
-    expressions of a kernel, spares `drop_dead_stores` most of its work.
+    They are dropped here, before any kernel is analysed as a whole, which spares
+    `drop_dead_stores` most of its work.
     """
     if not isinstance(stage, _Kernel):
         return stage
-    nests = [without_dead(growing.whole(), alive) for growing in stage.nests]
+    nests = [without_dead(builder.build(), live) for builder in stage.nests]
     kept = [nest for nest in nests if nest is not None]
     return KernelStage(kept, tuple(stage.sources), tuple(stage.within))
 
 
-class _Merged:
+class _FusedBlock:
+    """The stages of a block that are fused so far, and the last accesses of each resource."""
+
     def __init__(self, target: Target, kept: frozenset[Buffer]) -> None:
         self.target = target
         self.kept = kept
         self.stages: list[Stage | _Kernel] = []
-        self.written: dict[Resource, int] = {}  # position of the last stage that wrote, or read
-        self.read: dict[Resource, int] = {}
-        self.loaded: set[Resource] = set()  # what is read and has not been forwarded
+        self.written: dict[Resource, int] = {}  # position of the last stage that writes it
+        self.read: dict[Resource, int] = {}  # of the last one that reads it
+        self.loaded: set[Resource] = set()  # what is read and not forwarded
 
-    def append(self, stage: Stage | _Kernel, touched: Accesses) -> None:
+    def append(self, stage: Stage | _Kernel, accesses: Accesses) -> None:
+        """Append a stage of its own."""
         self.stages.append(stage)
-        self.loaded |= touched.reads
-        self._note(len(self.stages) - 1, touched)
+        self.loaded |= accesses.reads
+        self._record(len(self.stages) - 1, accesses)
 
-    def _note(self, position: int, touched: Accesses) -> None:
+    def _record(self, position: int, accesses: Accesses) -> None:
         read, written = self.read, self.written
-        for resource in touched.reads:
+        for resource in accesses.reads:
             if read.get(resource, -1) < position:
                 read[resource] = position
-        for resource in touched.writes:
+        for resource in accesses.writes:
             if written.get(resource, -1) < position:
                 written[resource] = position
 
-    def place(self, nest: Nest, stage: KernelStage) -> None:
-        touched = nest_accesses(nest)
-        reads, writes = touched.reads, touched.writes
+    def add(self, nest: Nest, stage: KernelStage) -> None:
+        """Add a nest to the first kernel that it may join, or as a kernel of its own."""
+        accesses = nest_accesses(nest)
+        reads, writes = accesses.reads, accesses.writes
         buffers = len(reads) + len(writes)
-        after = _latest(self.written, reads)
-        free_of = max(_latest(self.read, writes), _latest(self.written, writes))
-        if not self._exclude(free_of, nest, writes):
-            free_of += 1
+        producer = _latest(self.written, reads)
+        earliest = max(_latest(self.read, writes), _latest(self.written, writes))
+        if not self._excludes_conflicts(earliest, nest, writes):
+            earliest += 1
         most = self.target.limits.kernel_buffers
-        first = max(after, free_of, len(self.stages) - WINDOW, 0)
+        first = max(producer, earliest, len(self.stages) - WINDOW, 0)
         for position in range(first, len(self.stages)):
             kernel = self.stages[position]
             if type(kernel) is not _Kernel or kernel.buffers + buffers > most:
                 continue
-            awaited = reads if position == after else None
+            awaited = reads if position == producer else None
             joined = _join(kernel, nest, awaited, self.kept, self.target.fusion)
             if joined is not None:
-                # forwarded is what was stored before it joined, not what it stores itself
+                # what was stored before it joined is forwarded, its own stores are not
                 stored = joined.stores
                 self.loaded.update([r for r in reads if r not in stored or r in writes])
                 kernel.sources.update(dict.fromkeys(stage.sources))
                 if stage.within:
                     kernel.within.update(dict.fromkeys(stage.within))
                 kernel.buffers += buffers
-                self._note(position, touched)
+                self._record(position, accesses)
                 return
         within = dict.fromkeys(stage.within)
-        own = _Kernel([Growing(nest)], buffers, dict.fromkeys(stage.sources), within)
-        self.append(own, touched)
+        own = _Kernel([FusionBuilder(nest)], buffers, dict.fromkeys(stage.sources), within)
+        self.append(own, accesses)
 
-    def _exclude(self, position: int, nest: Nest, writes: frozenset[Resource]) -> bool:
-        """Whether no nest at a position that accesses what a nest writes runs together with it."""
+    def _excludes_conflicts(self, position: int, nest: Nest, writes: frozenset[Resource]) -> bool:
+        """Whether predicates exclude each conflict of a nest's writes with a kernel's nests."""
         if position < 0 or not nest.predicates:
             return False
         kernel = self.stages[position]
         if type(kernel) is not _Kernel:
             return False
-        for growing in kernel.nests:
-            touched = nest_accesses(growing.whole())
-            common = writes & (touched.writes | touched.reads)
-            if common and not exclusive(growing.nest.predicates, nest.predicates):
+        for builder in kernel.nests:
+            accesses = nest_accesses(builder.build())
+            common = writes & (accesses.writes | accesses.reads)
+            if common and not exclusive(builder.base.predicates, nest.predicates):
                 return False
             if not all(isinstance(resource, Buffer) for resource in common):
                 return False
@@ -179,23 +187,23 @@ def _join(
     awaited: frozenset[Resource] | None,
     kept: frozenset[Buffer],
     policy: FusionPolicy,
-) -> Growing | None:
-    """What a nest has become a part of, or as which it stands beside the others, if it can.
+) -> FusionBuilder | None:
+    """Add a nest to a kernel if it may join; the builder that it is a part of then.
 
-    What it reads is `awaited` if the kernel stores some of that.
+    `awaited` is what the nest reads, if the kernel stores some of it.
     """
     needed = [other for other in kernel.nests if other.stores_any(awaited)] if awaited else []
-    # what reads from two nests of one kernel cannot become part of either
+    # a nest that reads from two nests of one kernel cannot be fused with either
     for other in (needed or kernel.nests) if len(needed) < 2 else ():
-        if other.merge(nest) or _merge_rows(other, nest, bool(needed), kept, policy):
+        if other.fuse(nest) or _fuse_rows(other, nest, bool(needed), kept, policy):
             return other
     if awaited or len(kernel.nests) >= MAX_NESTS:
         return None
-    if not _small(nest) and not any(_is_alternative(other.nest, nest) for other in kernel.nests):
+    if not _small(nest) and not any(_is_alternative(other.base, nest) for other in kernel.nests):
         return None
-    if _is_serial(nest) or any(_is_serial(growing.nest) for growing in kernel.nests):
-        return None  # it would hold up the others
-    kernel.nests.append(Growing(nest))
+    if _is_serial(nest) or any(_is_serial(builder.base) for builder in kernel.nests):
+        return None  # the kernel would take as long as the serial nest
+    kernel.nests.append(FusionBuilder(nest))
     return kernel.nests[-1]
 
 
@@ -215,38 +223,42 @@ def _small(nest: Nest) -> bool:
     return prod((*nest.space, *loop)) <= SMALL
 
 
-def _of_the_same_rows(first: Nest, second: Nest) -> bool:
-    """Whether both have the same rows; not if they have been tried point by point."""
+def _have_same_rows(first: Nest, second: Nest) -> bool:
+    """Whether both have the same rows, and pointwise fusion has not been tried."""
     if isinstance(first, ReduceNest):
-        return first.space != second.space and agree(first.space, second.space)
-    return isinstance(first, RowNest) and agree(first.space, second.space)
+        return first.space != second.space and same_extents(first.space, second.space)
+    return isinstance(first, RowNest) and same_extents(first.space, second.space)
 
 
-def _merge_rows(
-    first: Growing, second: Nest, needed: bool, kept: frozenset[Buffer], policy: FusionPolicy
+def _fuse_rows(
+    first: FusionBuilder,
+    second: Nest,
+    needed: bool,
+    kept: frozenset[Buffer],
+    policy: FusionPolicy,
 ) -> bool:
-    """Whether both can be one nest of passes over rows, which `first` then is.
+    """Fuse both as passes over rows, if that is possible.
 
     `needed` says that `second` reads what `first` stores.
     """
-    if first.nest.predicates != second.predicates:
+    if first.base.predicates != second.predicates:
         return False
-    if not needed and not _of_the_same_rows(first.nest, second):
+    if not needed and not _have_same_rows(first.base, second):
         return False
     if first.stores_any(nest_writes(second)):
         return False
-    nest = first.whole()
+    nest = first.build()
     if nest_conditions(nest) & nest_conditions(second):
         return False
-    result = join_rows(nest, second, policy, kept)
+    result = fuse_rows(nest, second, policy, kept)
     if result is None:
         return False
     if second.predicates:
         result = replace(result, predicates=second.predicates)
-    most = first.most + nest_size(second)
-    if most > MAX_EXPRESSIONS:
-        most = nest_size(result)
-    if most > MAX_EXPRESSIONS:
+    max_size = first.max_size + nest_size(second)
+    if max_size > MAX_EXPRESSIONS:
+        max_size = nest_size(result)
+    if max_size > MAX_EXPRESSIONS:
         return False
-    first.become(result, most)
+    first.rebase(result, max_size)
     return True

@@ -1,7 +1,7 @@
-"""A nest that others join point by point. What joins is kept in lists: growing costs what is added.
+"""Pointwise fusion: nests of one space become one nest, whose points forward values in registers.
 
-The nests have one space. What the first stores at its own point, and the second reads there, is
-forwarded in a register.
+A value that one nest stores at its own point, and another reads there, is not loaded again. What is
+fused is kept in lists until the nest is needed, so that each fusion costs only what it adds.
 """
 
 from __future__ import annotations
@@ -26,35 +26,44 @@ from tracegraph.ir.scalar_values import Accumulated
 from tracegraph.ir.subexpressions import subexpressions, substitution
 
 MAX_EXPRESSIONS = 600
-"""Scalar expressions of one nest."""
+"""Scalar expressions of one nest: bounds the code of a kernel, and the time to plan and compile it.
+"""
 
 
-class Growing:
-    """A nest, what has joined it since, and what is stored so far, by buffer."""
+class FusionBuilder:
+    """A nest under construction: a base, what was fused with it since, and its stores by buffer."""
 
-    __slots__ = ("_accumulators", "_expressions", "_signals", "_stores", "most", "nest", "stores")
+    __slots__ = (
+        "_accumulators",
+        "_expressions",
+        "_signals",
+        "_stores",
+        "base",
+        "max_size",
+        "stores",
+    )
 
     def __init__(self, nest: Nest) -> None:
-        self.become(nest, nest_size(nest))
+        self.rebase(nest, nest_size(nest))
 
-    def become(self, nest: Nest, most: int) -> None:
-        """Let another nest, which has at `most` so many expressions, stand in its place."""
-        self.nest = nest
-        self.most = most
+    def rebase(self, nest: Nest, max_size: int) -> None:
+        """Start again from a nest of at most `max_size` expressions."""
+        self.base = nest
+        self.max_size = max_size
         self.stores = {store.buffer: store for store in nest_stores(nest)}
         self._accumulators: list[Accumulator] = []
         self._stores: list[Store] = []
         self._signals: list[Signal] = []
-        self._expressions: set[Expr] | None = None  # looked at once there may be too many
+        self._expressions: set[Expr] | None = None  # counted once there may be too many
 
     def stores_any(self, resources: Set[Hashable]) -> bool:
         """Whether some of these are buffers that are stored."""
         return not self.stores.keys().isdisjoint(resources)
 
-    def whole(self) -> Nest:
-        """The nest with all that has joined it."""
+    def build(self) -> Nest:
+        """The nest with all that was fused."""
         if self._stores or self._signals:
-            nest = self.nest
+            nest = self.base
             assert isinstance(nest, (MapNest, ReduceNest))
             stores, signals = (*nest.stores, *self._stores), (*nest.signals, *self._signals)
             if isinstance(nest, ReduceNest):
@@ -62,12 +71,12 @@ class Growing:
                 nest = ReduceNest(nest.space, nest.loop, folds, stores, signals, nest.predicates)
             else:
                 nest = MapNest(nest.space, stores, signals, nest.predicates)
-            self.nest, self._accumulators, self._stores, self._signals = nest, [], [], []
-        return self.nest
+            self.base, self._accumulators, self._stores, self._signals = nest, [], [], []
+        return self.base
 
-    def merge(self, second: Nest) -> bool:
-        """Whether both can be one nest, which this one then is."""
-        first = self.nest
+    def fuse(self, second: Nest) -> bool:
+        """Fuse another nest with this one, if that is possible."""
+        first = self.base
         if first.space != second.space or not isinstance(second, (MapNest, ReduceNest)):
             return False
         if first.predicates != second.predicates:
@@ -75,7 +84,7 @@ class Growing:
         known = analyze(second)
         if not isinstance(first, (MapNest, ReduceNest)) or self.stores_any(known.writes):
             return False
-        if second.signals and nest_conditions(self.whole()) & nest_conditions(second):
+        if second.signals and nest_conditions(self.build()) & nest_conditions(second):
             return False
         values = self._forwarded(known)
         if values is None:
@@ -86,27 +95,27 @@ class Growing:
             if values or not isinstance(first, ReduceNest) or first.loop != second.loop:
                 return False
             second = _renumbered(second, len(first.accumulators) + len(self._accumulators))
-            return self._join(size, second.accumulators, second.stores, second.signals)
+            return self._append(size, second.accumulators, second.stores, second.signals)
         if not values:
-            return self._join(size, (), second.stores, second.signals)
+            return self._append(size, (), second.stores, second.signals)
         of = substitution(values)
         signals = [replace(signal, value=of(signal.value)) for signal in second.signals]
         own_point = space_index(first.space)
         stores = [
             Store(store.buffer, own_point, of(store.value))
-            if store.indices is own_point and store.guard is None  # most are; an index stays
+            if store.indices is own_point and store.guard is None  # most are; the index stays
             else map_stores((store,), of)[0]
             for store in second.stores
         ]
-        return self._join(size, (), stores, signals)
+        return self._append(size, (), stores, signals)
 
     def _forwarded(self, second: NestAnalysis) -> dict[Expr, Expr] | None:
-        """The value for each load of what is stored, in another nest; None if at other points."""
+        """The value of each load of what is stored; None if one reads another point."""
         values: dict[Expr, Expr] = {}
         stores = self.stores
         if stores.keys().isdisjoint(second.reads):
             return values
-        own_point = space_index(self.nest.space)
+        own_point = space_index(self.base.space)
         for load in second.loads:
             store = stores.get(load.buffer)
             if store is None:
@@ -118,17 +127,17 @@ class Growing:
             values[load] = store.value
         return values
 
-    def _join(
+    def _append(
         self,
         size: int,
         accumulators: Sequence[Accumulator],
         stores: Sequence[Store],
         signals: Sequence[Signal],
     ) -> bool:
-        """Add these, of `size` expressions, unless there are too many then."""
-        if self._expressions is None and self.most + size <= MAX_EXPRESSIONS:
-            self.most += size
-        elif not self._fit(roots_of(accumulators, stores, signals)):
+        """Append these, of `size` expressions, unless that makes too many."""
+        if self._expressions is None and self.max_size + size <= MAX_EXPRESSIONS:
+            self.max_size += size
+        elif not self._add_expressions(roots_of(accumulators, stores, signals)):
             return False
         self._accumulators += accumulators
         self._stores += stores
@@ -137,15 +146,15 @@ class Growing:
             self.stores[store.buffer] = store
         return True
 
-    def _fit(self, roots: Sequence[Expr]) -> bool:
-        """Whether there are not too many expressions with those below new roots: looks at each."""
+    def _add_expressions(self, roots: Sequence[Expr]) -> bool:
+        """Count the expressions below new roots exactly, and add them unless they are too many."""
         if self._expressions is None:
-            self._expressions = set(nest_expressions(self.whole()))
+            self._expressions = set(nest_expressions(self.build()))
         added = subexpressions(roots, self._expressions)
         fit = len(self._expressions) <= MAX_EXPRESSIONS
         if not fit:
             self._expressions.difference_update(added)
-        self.most = len(self._expressions)
+        self.max_size = len(self._expressions)
         return fit
 
 

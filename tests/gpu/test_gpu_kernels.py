@@ -5,7 +5,7 @@ import pytest
 from half_programs import ARITHMETIC, FUNCTIONS, HALVES, assert_arithmetic, assert_function
 
 import tracegraph
-from lowering.fusion import row_passes
+from lowering.fusion import row_profitability
 
 
 def on_device(x):
@@ -89,7 +89,7 @@ LONG_ROWS = [
 
 @pytest.mark.parametrize(("rows", "columns", "dtype"), LONG_ROWS)
 def test_rows_of_several_blocks_are_what_rows_of_one_would_be(monkeypatch, rows, columns, dtype):
-    monkeypatch.setattr(row_passes, "MANY_ROWS", 1)
+    monkeypatch.setattr(row_profitability, "MANY_ROWS", 1)
     given = np.random.default_rng(1).normal(2.0, 3.0, (rows, columns)).astype(dtype)
     f = tracegraph.jit(standardised, device="cuda")
     lowered = f.lower(given)

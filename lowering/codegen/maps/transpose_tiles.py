@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import prod
 
 from lowering.codegen.offsets import offsets_of
-from lowering.fusion.access_patterns import LEAST_RUN
+from lowering.fusion.access_patterns import MIN_TILE_RUN
 from lowering.plan.hardware import SECTOR_BYTES, SHARED_BYTES, WORD_BYTES
 from lowering.plan.kernel import MapNest, Store
 from lowering.plan.nest_analysis import loads
@@ -129,7 +129,7 @@ def find_transpose(nest: MapNest) -> Transpose | None:
         return None
     leader = max(transposed, key=lambda load: load.buffer.type.size)
     loaded = _unit_axis(leader, nest.space)
-    if loaded is None or min(nest.space[stored], nest.space[loaded]) < LEAST_RUN:
+    if loaded is None or min(nest.space[stored], nest.space[loaded]) < MIN_TILE_RUN:
         return None
     staged = tuple(load for load in transposed if _unit_axis(load, nest.space) == loaded)
     widest = max(load.dtype.itemsize for load in staged)
@@ -208,7 +208,7 @@ def _is_transposed(load: Load, stored: int, space: tuple[int, ...]) -> bool:
     """
     unit, strides = _unit_axis(load, space), _strides(load) or {}
     loadable = load.guard is None or not loads([load.guard])
-    return loadable and unit not in (None, stored) and abs(strides.get(stored, 0)) >= LEAST_RUN
+    return loadable and unit not in (None, stored) and abs(strides.get(stored, 0)) >= MIN_TILE_RUN
 
 
 def axes_of(space: tuple[int, ...]) -> tuple[Axis, ...]:

@@ -16,7 +16,7 @@ from lowering.codegen.geometry_records import FULL_DEVICE
 from lowering.codegen.nest_kinds import CanonicalNest
 from lowering.codegen.rows.row_geometry import row_width, steps_kept, steps_of_lane, widest
 from lowering.fusion.access_patterns import loop_is_contiguous
-from lowering.fusion.row_passes import MOST_CLUSTER, most_shares
+from lowering.fusion.row_profitability import MAX_CLUSTER_BLOCKS, row_blocks
 from lowering.plan.hardware import (
     MAX_BLOCK_THREADS,
     MAX_REGISTERS,
@@ -34,7 +34,7 @@ WIDE_RESIDENT = 3
 """Resident blocks of MAX_WIDE_THREADS. Without the bound, the compiler spills for a fourth:
 softmax over rows of 2048 float64 reaches 96 % of a copy instead of 48 (H200)."""
 
-CLUSTERS = (2, 4, MOST_CLUSTER)
+CLUSTERS = (2, 4, MAX_CLUSTER_BLOCKS)
 """Blocks of a cluster. More than 8 is not portable."""
 
 THREADS = (256, 512)
@@ -104,7 +104,7 @@ def _cluster(nest: RowNest) -> tuple[int, int]:
     few, since they wait for each other. The largest cluster where no registers hold the row.
     """
     row = _Row.of(nest)
-    busy = power_of_two(min(ceil_div(FULL_DEVICE, prod(nest.space)), most_shares(row.steps)))
+    busy = power_of_two(min(ceil_div(FULL_DEVICE, prod(nest.space)), row_blocks(row.steps)))
     shapes = product((blocks for blocks in CLUSTERS if blocks >= busy), THREADS)
     fitting = [shape for shape in shapes if row.resident(*shape)]
 
@@ -114,7 +114,7 @@ def _cluster(nest: RowNest) -> tuple[int, int]:
         resident = row.resident(cluster, threads)
         return resident > 1, resident * threads * words, -cluster, threads
 
-    return max(fitting, key=rank, default=(MOST_CLUSTER, THREADS[-1]))
+    return max(fitting, key=rank, default=(MAX_CLUSTER_BLOCKS, THREADS[-1]))
 
 
 @dataclass(frozen=True, slots=True)
