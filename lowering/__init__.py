@@ -14,6 +14,9 @@ from lowering.backends.registry import (
 from lowering.lower import lower
 from lowering.plan.explain import explain, memory
 from lowering.plan.graphviz import dot
+from tracegraph.user_source import add_own
+
+add_own(__file__)
 
 # tracegraph compares it with its own version, to know this package from another of the name.
 TRACEGRAPH_VERSION = "0.1.0"

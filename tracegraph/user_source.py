@@ -1,21 +1,23 @@
-"""Source locations: the line of the user's code that an equation, an effect or an error is from."""
+"""Source locations: the line of the user's code that an equation, an effect or an error is from.
+
+Whose code a frame belongs to goes by its file.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from enum import Enum
 from functools import lru_cache
 from pathlib import Path
-from types import FrameType
-from typing import Any, NamedTuple
+from types import CodeType, FrameType
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import optree
 
-_OWN_DIRECTORIES = tuple(
-    f"{Path(m).parent}{os.sep}" for m in (__file__, np.__file__, optree.__file__)
-)
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Source(NamedTuple):
@@ -39,26 +41,88 @@ def lines_of(sources: Iterable[Source]) -> str:
     return ", ".join(dict.fromkeys(map(str, sources)))
 
 
-class _OwnFiles(dict[str, bool]):
-    """Whether a file of Python code belongs to this package, NumPy or optree, by its name."""
+class Kind(Enum):
+    """Whose code a file holds."""
 
-    def __missing__(self, file: str) -> bool:
-        own = self[file] = file.startswith(_OWN_DIRECTORIES)
-        return own
+    USER = "user"
+    INSTALLED = "installed"
+    """An installed package, as SciPy: its functions may be traced, or jitted by itself."""
+    SUPPORT = "support"
+    """NumPy and Python's library."""
+    OWN = "own"
+    """This package, with optree, which calls users' functions for it, and generated functions."""
 
 
-_is_own = _OwnFiles()
+_USER, _INSTALLED, _OWN = Kind.USER, Kind.INSTALLED, Kind.OWN
+
+
+def _directory(file: str) -> str:
+    return f"{Path(file).parent}{os.sep}"
+
+
+_PACKAGES = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
+_NUMPY, _LIBRARY = _directory(np.__file__), _directory(os.__file__)
+_own = [_directory(__file__), _directory(optree.__file__), "<tracegraph: "]
+
+
+class _Kinds(dict[str, Kind]):
+    """The kind of each file of Python code, by its name."""
+
+    def __missing__(self, file: str) -> Kind:
+        kind = self[file] = self._find(file)
+        return kind
+
+    @staticmethod
+    def _find(file: str) -> Kind:
+        if file.startswith(tuple(_own)):
+            return Kind.OWN
+        if file.startswith(_NUMPY):
+            return Kind.SUPPORT
+        if any(name in file for name in _PACKAGES):
+            return Kind.INSTALLED  # Python's library has such a folder: ask for packages first
+        return Kind.SUPPORT if file.startswith((_LIBRARY, "<frozen ")) else Kind.USER
+
+
+kinds = _Kinds()
+
+
+def add_own(file: str) -> None:
+    """Count the directory of a file, and all below it, as this package's."""
+    _own.append(_directory(file))
+    kinds.clear()
+
+
+_entries: set[CodeType] = set()
+
+
+def calls_traced(function: F) -> F:
+    """Mark the function that calls what is traced: equations come from no frame outside of it."""
+    _entries.add(function.__code__)
+    return function
 
 
 def user_source(own: int = 1) -> Source | None:
-    """The innermost frame of user code; the first `own` frames are known to be this package's."""
+    """The line of the user's code that runs: of the innermost frame outside installed packages.
+
+    If all that is traced belongs to installed packages, it is the innermost frame of one. The
+    first `own` frames are known to be this package's.
+    """
     frame: FrameType | None = sys._getframe(own)
+    installed: FrameType | None = None
     while frame is not None:
         code = frame.f_code
-        if not _is_own[code.co_filename]:
+        kind = kinds[code.co_filename]
+        if kind is _USER:
             return _source(code.co_filename, frame.f_lineno, code.co_name)
+        if kind is _INSTALLED and installed is None:
+            installed = frame
+        elif kind is _OWN and installed is not None and code in _entries:
+            break
         frame = frame.f_back
-    return None
+    if installed is None:
+        return None
+    code = installed.f_code
+    return _source(code.co_filename, installed.f_lineno, code.co_name)
 
 
 _source = lru_cache(maxsize=4096)(Source)

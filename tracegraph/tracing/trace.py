@@ -33,7 +33,7 @@ from tracegraph.tracing import views
 from tracegraph.tracing.foreign import is_foreign
 from tracegraph.tracing.function_table import FUNCTIONS
 from tracegraph.tracing.tracer import Tracer
-from tracegraph.user_source import user_source
+from tracegraph.user_source import calls_traced, user_source
 
 
 class _Innermost(threading.local):
@@ -278,6 +278,7 @@ def trace_region(
     return region, tuple(inner.captures), (inner.first_token, inner.last_token.atom)
 
 
+@calls_traced
 def trace_program(
     fun: Callable[..., Sequence[Any]],
     types: Sequence[ArrayType],
