@@ -37,6 +37,7 @@ from lowering.plan.kernel import (
 from lowering.plan.nest_analysis import nest_expressions
 from lowering.plan.nest_rewriting import map_nest
 from lowering.plan.plan import Plan
+from tracegraph.ir.op import Combiner
 from tracegraph.ir.scalar import FALSE, TRUE, Axis, Expr
 from tracegraph.ir.scalar_values import Load
 
@@ -116,7 +117,7 @@ def _fold(run: Evaluator, accumulator: Accumulator, loop: Sequence[int]) -> Nump
     value = run.value(accumulator.value)
     along = [axis for axis in loop if run.extents[axis] > 1]
     if not along:
-        return static(np.zeros((), result)) if accumulator.arg else value
+        return static(np.zeros((), result)) if accumulator.arg else _of_one(run, combiner, value)
     value = run.broadcast(value, along)
     kept = [axis for axis in value.dims if axis not in loop]
     function = (
@@ -127,6 +128,14 @@ def _fold(run: Evaluator, accumulator: Accumulator, loop: Sequence[int]) -> Nump
     output = run.temporary(result, kept)
     run.instructions.append(Instruction("write", function, (value,), output))
     return output
+
+
+def _of_one(run: Evaluator, combiner: Combiner, value: NumpyValue) -> NumpyValue:
+    """The fold of one element, which NumPy combines with the identity: 0 + -0.0 is 0.0."""
+    dtype = value.dtype
+    if dtype.kind in "biu" or combiner.ufunc not in (np.add, np.multiply):
+        return value
+    return run.write(combiner.ufunc, (static(np.asarray(combiner.identity(dtype))), value), dtype)
 
 
 def _scan(run: Evaluator, nest: ScanNest, axis: int) -> None:

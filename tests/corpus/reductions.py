@@ -138,3 +138,39 @@ def reduction_of_a_reduction(x):
 @program(np.zeros((0, 4)), np.zeros((3, 0), "i4"))
 def reductions_of_nothing(x, y):
     return x.sum(axis=0), y.prod(axis=1), x.any(), y.all(axis=1), x.sum(axis=1)
+
+
+def folds_of_zeros(x):
+    """What starts from the identity, which changes the sign of a zero; running folds do not."""
+    return [
+        *(x.sum(axis=a) for a in range(x.ndim)),
+        x.sum(axis=()),
+        x.sum(),
+        x[:1, :1].sum(),
+        np.sum(x[0, 0]),
+        x[:1].mean(axis=0),
+        x[:, :1].var(axis=1),
+        x.prod(axis=1),
+        x.prod(axis=()),
+        np.trace(x[:1]),
+        np.cumsum(x[:, :1], axis=1),
+        np.cumsum(x[:1, :1]),
+        np.cumprod(x[:, :1], axis=1),
+        np.linalg.norm(x, axis=1, ord=1),
+    ]
+
+
+@program(
+    *(np.full(shape, -0.0, dtype) for shape in ((3, 1), (1, 1), (1, 9)) for dtype in ("f4", "f8"))
+)
+def negative_zeros_are_summed(*arrays):
+    return [*map(folds_of_zeros, arrays), np.sum(arrays[0].astype("f2"), axis=1)]
+
+
+@program(*(np.full(shape, complex(-0.0, -0.0), "c16") for shape in ((3, 1), (1, 1), (2, 2))))
+def negative_complex_zeros_are_summed(*arrays):
+    return [
+        [folded.real, folded.imag]
+        for array in arrays
+        for folded in (array.sum(axis=1), array[0, 0].sum(), array.prod(axis=1), array[:1].sum(0))
+    ]

@@ -68,7 +68,12 @@ def _fold(name: str, a: Any, axis: Axis, keepdims: bool) -> Any:
 
 
 def _folded(name: str, a: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
-    return _kept(apply(get(name), a, axes=axes) if axes else copied(a), a.shape, axes, keepdims)
+    if axes:
+        return _kept(apply(get(name), a, axes=axes), a.shape, axes, keepdims)
+    # as NumPy does: 0 + -0.0 is 0.0
+    if name == "sum":
+        return add(a, a.dtype.type(0))
+    return multiply(a, a.dtype.type(1)) if name == "prod" else copied(a)
 
 
 @numpy_function
