@@ -189,7 +189,24 @@ def float_power(x: Any, y: Any, /, out: Any = None, *, where: Any = True) -> Any
     """
     complex_ = any(type_of(v).dtype.kind == "c" for v in (x, y))
     dtype = np.dtype(np.complex128 if complex_ else np.float64)
-    return written("float_power", power(as_array(x, dtype), as_array(y, dtype)), out, where)
+    powers = apply(get("float_power"), as_array(x, dtype), as_array(y, dtype))
+    return written("float_power", powers, out, where)
+
+
+_OPERATOR_POWERS = {(int, 2): square, (int, -1): reciprocal, (float, 0.5): sqrt}
+"""By class and value of a Python exponent: the function that ndarray's `**` applies instead."""
+
+
+def raised(x: Any, y: Any) -> Any:
+    """`x ** y` of an array. For some exponents, ndarray's operator does not compute `power`: the
+    signs of complex zeros differ, and the root of minus infinity in float16. For NumPy's scalars
+    it does, and for dtypes that NumPy does not have itself.
+    """
+    if type(y) in (int, float) and x.ndim and x.dtype.kind in "fc":
+        function = _OPERATOR_POWERS.get((type(y), y))
+        if function is not None:
+            return function(x)
+    return power(x, y)
 
 
 def _floating(name: str, x: Any) -> Any:

@@ -82,6 +82,13 @@ power = ufunc_op(
     operands=_defined_powers,
     cost=8,
 )
+float_power = ufunc_op(
+    np.float_power,
+    "x to the power y in double precision, without the roots and squares that `power` takes.",
+    texts(fc="tg_power({0}, {1})"),
+    operands=_defined_powers,
+    cost=8,
+)
 negative = ufunc_op(
     np.negative, "-x.", texts(iu="tg_negative<{T}>({0})", fc="(-({0}))"), python=True
 )

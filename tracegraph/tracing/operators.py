@@ -90,7 +90,7 @@ class ArrayOperators:
     __truediv__, __rtruediv__ = _binary("divide"), _reflected("divide")
     __floordiv__, __rfloordiv__ = _binary("floor_divide"), _reflected("floor_divide")
     __mod__, __rmod__ = _binary("remainder"), _reflected("remainder")
-    __pow__, __rpow__ = _binary("power"), _reflected("power")
+    __pow__, __rpow__ = _binary("raised"), _reflected("power")
     __matmul__, __rmatmul__ = _binary("matmul"), _reflected("matmul")
     __and__, __rand__ = _binary("bitwise_and"), _reflected("bitwise_and")
     __or__, __ror__ = _binary("bitwise_or"), _reflected("bitwise_or")

@@ -18,11 +18,12 @@ from tracegraph.tracing.operators import ArrayOperators
 MisuseError = type[errors.TracerMisuseError]
 
 
-def _in_place(name: str) -> Callable[[Tracer, Any], Any]:
+def _in_place(name: str, function: str | None = None) -> Callable[[Tracer, Any], Any]:
     """`x += y` writes to `x`. A 0-d `x` is a scalar, as NumPy's sums are, and is rebound."""
+    function = function or name
 
     def method(self: Tracer, other: Any) -> Any:
-        result = FUNCTIONS[name](self, other)
+        result = FUNCTIONS[function](self, other)
         if self.ndim == 0:
             return result
         self.assign(result, name)
@@ -188,7 +189,7 @@ class Tracer(ArrayOperators):
     __itruediv__ = _in_place("divide")
     __ifloordiv__ = _in_place("floor_divide")
     __imod__ = _in_place("remainder")
-    __ipow__ = _in_place("power")
+    __ipow__ = _in_place("power", "raised")
     __imatmul__ = _in_place("matmul")
     __iand__ = _in_place("bitwise_and")
     __ior__ = _in_place("bitwise_or")

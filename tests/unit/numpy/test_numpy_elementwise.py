@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+import warnings
 from math import erf
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 from numpy_agreement import assert_expression_equals_numpy, functions_in
 from traced import assert_traced_equals_eager, trace
 
+import tracegraph
 import tracegraph.numpy as tnp
 from tracegraph import errors
 from tracegraph.numpy import elementwise, ufuncs
@@ -271,3 +274,35 @@ def test_where_without_out_is_refused() -> None:
 def test_out_must_be_a_traced_array() -> None:
     with pytest.raises(errors.UnsupportedByTracerError, match="zeros_like"):
         trace(lambda x: np.add(x, 1, out=np.zeros(4)), np.arange(4.0))
+
+
+ENDS = [0.0, -0.0, 1.0, -1.0, 2.5, -3.0, np.inf, -np.inf, np.nan]
+POWERS = {
+    "operator": lambda x, p: x**p,
+    "in place": lambda x, p: operator.ipow(x.copy(), p),
+    "function": np.power,
+    "float_power": np.float_power,
+}
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("exponent", [0, 1, 2, 3, -1, -2, 0.5, -0.5, 2.0, 1j, 2 + 0j, np.int8(2)])
+@pytest.mark.parametrize("way", POWERS)
+def test_powers_have_numpys_signs_and_infinities(way: str, exponent: Any, dtype: str) -> None:
+    """The operator and the functions differ at zeros and infinities; each is what it is eagerly."""
+    complex_ = dtype.startswith("c")
+    x = np.array([complex(a, b) for a in ENDS for b in ENDS] if complex_ else ENDS, dtype)
+    function = POWERS[way]
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            expected = function(x, exponent)
+        except TypeError:  # a complex exponent of a real array, in place
+            return
+        found = np.asarray(tracegraph.jit(lambda x: function(x, exponent), device="host")(x))
+    assert found.dtype == expected.dtype
+    for part in (np.real, np.imag) if complex_ else (np.real,):
+        np.testing.assert_array_equal(part(found), part(expected))
+        numbers = ~np.isnan(part(expected))
+        got, wanted = np.signbit(part(found)), np.signbit(part(expected))
+        np.testing.assert_array_equal(got[numbers], wanted[numbers])
