@@ -12,5 +12,6 @@ from typing import Any
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
 """Besides NumPy's names: ``getitem``, ``setitem`` and ``updated`` (indexing); ``raised`` (the
-operator `**`); ``namespace`` (the module); ``adopted`` (foreign arrays); ``ufunc_of_tracers``, ``function_of_tracers``,
-``ufunc_of_arrays`` and ``function_of_arrays`` (NumPy's protocols); ``jit``."""
+operator `**`); ``namespace`` (the module); ``adopted`` (foreign arrays); ``ufunc_of_tracers``,
+``function_of_tracers``, ``ufunc_of_arrays`` and ``function_of_arrays`` (NumPy's protocols);
+``jit``."""
