@@ -1,14 +1,17 @@
 """Planning: a Program becomes a draft of its Plan, and the finished draft becomes the Plan.
 
-Each region becomes a block of stages: loop nests for the values that are stored, library calls, and
-conditionals with a block for each body. May import `draft/`, `plan/` and the program
+Each region becomes a block of stages: loop nests for materialized values, library calls, and
+conditionals with a block for each body. May import `draft/`, `plan/`, `allocation/` and the program
 (`tracegraph/ir`).
 
     desugar             Program -> Program: the few control forms that a graph has
-    materialize         which values are stored, and which are computed where they are used
+    materialize         which values get memory, and which are inlined
+    use_analysis        the kernels that would evaluate each value
+    equation_costs      the scalar work of an equation
     region_builder      Region -> Block
+    elements            one element of a value, as a scalar expression
     control, effects    branches and loops; prints, checks and progress
-    rules               what plans an op without element rules, by name
+    rules               by name, what plans an op that is not made of scalar expressions
     matmul, library_operands    matrix products; arrays as libraries take them
     assemble            draft -> Plan
 """

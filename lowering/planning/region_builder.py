@@ -1,4 +1,4 @@
-"""Region -> Block: kernels' nests, library calls and conditionals for the equations of a region."""
+"""Region -> Block: nests, library calls and conditionals for the equations of a region."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from lowering.plan.kernel import (
     space_index,
 )
 from lowering.plan.nest_analysis import loads
-from lowering.planning import materialize as group
-from tracegraph.ir import scalar, scalar_values
+from lowering.planning.elements import Binding, Captured, Elements
+from lowering.planning.materialize import choose_materialized, materialize_all
 from tracegraph.ir.op import (
     Combiner,
     Control,
@@ -37,49 +37,19 @@ from tracegraph.ir.op import (
     Scan,
     Scatter,
 )
-from tracegraph.ir.program import Atom, Eqn, Literal, Program, Region, Value
-from tracegraph.ir.record import record, replace
+from tracegraph.ir.program import Atom, Eqn, Program, Region, Value
+from tracegraph.ir.record import replace
 from tracegraph.ir.scalar import Expr
-from tracegraph.ir.scalar_values import Accumulated, Load
+from tracegraph.ir.scalar_values import Load
 from tracegraph.ir.types import ArrayType
 from tracegraph.user_source import Source
-
-
-@record
-class Captured:
-    """A region parameter that stands for a value of the region around."""
-
-    builder: RegionBuilder
-    atom: Atom
-
-
-Binding = Buffer | Captured | Eqn
-"""Where a value comes from: memory, the region around, or its equation, inlined."""
-
-
-@record
-class _Operand:
-    """An operand as element rules see it."""
-
-    builder: RegionBuilder
-    atom: Atom
-    guard: Expr | None
-
-    @property
-    def type(self) -> ArrayType:
-        return self.atom.type
-
-    def __getitem__(self, index: tuple[Expr, ...]) -> Expr:
-        return self.builder.element(self.atom, index, self.guard)
-
-    def at(self, index: tuple[Expr, ...], guard: Expr | None) -> Expr:
-        return self.builder.element(self.atom, index, scalar.both(self.guard, guard))
 
 
 class RegionBuilder:
     """Builds the block of one region.
 
-    `bind` says where parameters come from; `sinks` are the buffers that results go to.
+    `bind` says where parameters come from. `sinks` are the buffers of the results; further results
+    are conditions.
     """
 
     def __init__(
@@ -93,38 +63,38 @@ class RegionBuilder:
         self.region = region
         self.sinks = sinks
         self.block = Block(sinks=tuple(sinks))
-        self.grouping = (
-            group.group(region, len(sinks), context.costs)
+        materialization = (
+            choose_materialized(region, len(sinks), context.costs)
             if context.fusion
-            else group.apart(region)
+            else materialize_all(region)
         )
-        self.bindings: dict[Value, Binding] = dict(bind)
-        self.memo: dict[tuple[Atom, tuple[Expr, ...], Expr | None], Expr] = {}
-        self.accumulators: list[Accumulator] | None = None
-        self.accumulated: dict[Value, Accumulated] = {}
-        self.sources: tuple[Source, ...] = ()  # the user's lines that what is added comes from
-        self.within: tuple[Path, ...] = ()  # the unrolled loops that it comes from
-        self.places = _places(region, sinks, self.grouping.stored)
+        self.materialized = materialization.materialized
+        self.is_single_kernel = materialization.is_single_kernel
+        self.elements = Elements(bind, materialization.fused_reductions)
+        self.bindings = self.elements.bindings
+        self.sources: tuple[Source, ...] = ()  # the user's lines that the next stages come from
+        self.within: tuple[Path, ...] = ()  # the unrolled loops of these lines
+        self.in_sinks = _stored_in_sinks(region, sinks, self.materialized)
 
     def build(self) -> Block:
-        """The block: nests of stored values, in the order of their equations, then the sinks'."""
-        one_kernel = self.grouping.is_one_kernel
-        if one_kernel:
-            self._come_from(self.region.eqns)
+        """The block: materialized values in the order of equations, then sinks."""
+        single = self.is_single_kernel
+        if single:
+            self._set_origin(self.region.eqns)
         for eqn in self.region.eqns:
-            if not one_kernel:
-                self._come_from((eqn,))
+            if not single:
+                self._set_origin((eqn,))
             self._equation(eqn)
         for atom, buffer in zip(self.region.results, self.sinks, strict=False):
-            if not isinstance(atom, Value) or self.places.get(atom) is not buffer:
+            if not isinstance(atom, Value) or self.in_sinks.get(atom) is not buffer:
                 inlined = self.bindings.get(atom) if isinstance(atom, Value) else None
-                if isinstance(inlined, Eqn) and not one_kernel:
-                    self._come_from((inlined,))
+                if isinstance(inlined, Eqn) and not single:
+                    self._set_origin((inlined,))
                 self.store_value(atom, buffer)
         return self.block
 
-    def _come_from(self, eqns: Sequence[Eqn]) -> None:
-        """Note the lines, and the unrolled loops, that the next stages come from."""
+    def _set_origin(self, eqns: Sequence[Eqn]) -> None:
+        """Set the lines, and the unrolled loops, that the next stages come from."""
         if len(eqns) == 1:  # most
             source = eqns[0].source
             self.sources = () if source is None else (source,)
@@ -141,77 +111,15 @@ class RegionBuilder:
         captured: Sequence[Atom],
         sinks: Sequence[Buffer],
     ) -> RegionBuilder:
-        """A builder for a region in this one.
+        """A builder for a region inside this one.
 
-        Its first parameters are bound to what is its `own`, the others stand for values of this.
+        Its first parameters are bound to `own`; the others are captured values of this region.
         """
         captures = zip(region.params[len(own) :], captured, strict=True)
-        bind = {**own, **{param: Captured(self, atom) for param, atom in captures}}
+        bind = {**own, **{param: Captured(self.elements, atom) for param, atom in captures}}
         return RegionBuilder(self.context, region, bind, sinks)
 
-    # -- elements
-    # -------------------------------------------------------------------------------------
-
-    def element(self, atom: Atom, index: tuple[Expr, ...], guard: Expr | None) -> Expr:
-        """One element of a value, as an expression of the index."""
-        if isinstance(atom, Literal):
-            return scalar.const(atom.value, atom.type.dtype)
-        binding = self.bindings[atom]
-        if isinstance(binding, Buffer):
-            return Load.make(binding, index, guard)
-        if isinstance(binding, Captured):
-            return binding.builder.element(binding.atom, index, guard)
-        return self._inlined(atom, binding, index, guard)
-
-    def _inlined(self, value: Value, eqn: Eqn, index: tuple[Expr, ...], guard: Expr | None) -> Expr:
-        if value in self.grouping.fused:
-            return self._accumulate(value, eqn)
-        key = (value, index, guard)
-        found = self.memo.get(key)
-        if found is None:
-            found = self.memo[key] = self._formed(value.type, eqn, index, guard)
-        return found
-
-    def _formed(
-        self, out: ArrayType, eqn: Eqn, index: tuple[Expr, ...], guard: Expr | None
-    ) -> Expr:
-        if 0 in out.shape:
-            return scalar.const(0, out.dtype)  # never reached: an empty array has no elements
-        match eqn.op.form:
-            case Elementwise():
-                args = tuple(
-                    [self.element(a, _aligned(a.type.shape, index), guard) for a in eqn.operands]
-                )
-                return scalar_values.apply(eqn.op, args, out.dtype, eqn.attrs)
-            case Indexed(element=element):
-                return element(index, self._operands(eqn, guard), out, **eqn.attrs)
-        raise AssertionError(f"{eqn.op.name} is never inlined")
-
-    def _operands(self, eqn: Eqn, guard: Expr | None = None) -> list[_Operand]:
-        return [_Operand(self, a, guard) for a in eqn.operands]
-
-    def _accumulate(self, value: Value, eqn: Eqn) -> Expr:
-        """A fused reduction: an accumulator of the nest under construction."""
-        assert self.accumulators is not None
-        if value not in self.accumulated:
-            self.accumulators.append(self._accumulator(eqn))
-            number = len(self.accumulators) - 1
-            self.accumulated[value] = Accumulated.make(number, value.type.dtype)
-        return self.accumulated[value]
-
-    def _accumulator(self, eqn: Eqn) -> Accumulator:
-        form = eqn.op.form
-        assert isinstance(form, Reduction)
-        (source,) = eqn.operands
-        shape, axes = source.type.shape, eqn.attrs["axes"]
-        kept = [n for a, n in enumerate(shape) if a not in axes]
-        space = iter(space_index(tuple(kept)))
-        loop = iter(space_index(tuple([shape[a] for a in axes]), first=len(kept)))
-        index = tuple([next(loop) if a in axes else next(space) for a in range(len(shape))])
-        return Accumulator(form.combiner, self.element(source, index, None), form.arg)
-
-    # -- nests
-    # ----------------------------------------------------------------------------------------
+    # -- nests -------------------------------------------------------------------------------------
 
     def scratch(self, type_: ArrayType) -> Buffer:
         """A new scratch buffer that belongs to the region."""
@@ -231,11 +139,11 @@ class RegionBuilder:
             self.block.stages.append(KernelStage([nest], self.sources, self.within))
 
     def set_condition(self, atom: Atom, condition: int) -> None:
-        """The nest that sets a condition to a scalar."""
+        """Emit the nest that sets a condition to a scalar."""
         self.signal(atom, partial(SetCondition, condition))
 
     def signal(self, atom: Atom, signal: Callable[[Expr], Signal]) -> None:
-        """The nest that evaluates a scalar and makes a signal of it."""
+        """Emit the nest that evaluates a scalar and signals it."""
         self.store_value(atom, None, signal)
 
     def store_value(
@@ -245,44 +153,28 @@ class RegionBuilder:
         signal: Callable[[Expr], Signal] | None = None,
         eqn: Eqn | None = None,
     ) -> None:
-        """The nest that evaluates a value at every point, and stores it or makes a signal of it."""
+        """Emit the nest that evaluates a value at every point, and stores or signals it.
+
+        With `eqn`, the value is computed by it; else it may be in memory already.
+        """
         shape = atom.type.shape
         index = space_index(shape)
-        self.accumulators, self.accumulated = [], {}
-        if eqn is None:
-            value = self.element(atom, index, None)
-        elif isinstance(eqn.op.form, Reduction):
-            self.accumulators.append(self._accumulator(eqn))
-            value = Accumulated.make(0, atom.type.dtype)
-        else:
-            value = self._formed(atom.type, eqn, index, None)
+        value, accumulators, loop = self.elements.evaluate(atom, index, eqn)
         stores = () if buffer is None else (Store(buffer, index, value),)
         signals = () if signal is None else (signal(value),)
-        accumulators, self.accumulators = tuple(self.accumulators), None
         if accumulators:
-            loop = self._loop_of(atom, eqn)
             self.emit(ReduceNest(shape, loop, accumulators, stores, signals))
         else:
             self.emit(MapNest(shape, stores, signals))
 
-    def _loop_of(self, atom: Atom, eqn: Eqn | None) -> tuple[int, ...]:
-        if eqn is None or not isinstance(eqn.op.form, Reduction):
-            reduced = next(iter(self.accumulated))
-            binding = self.bindings[reduced]
-            assert isinstance(binding, Eqn)
-            eqn = binding
-        shape = eqn.operands[0].type.shape
-        return tuple([shape[a] for a in eqn.attrs["axes"]])
-
-    # -- equations
-    # ------------------------------------------------------------------------------------
+    # -- equations ---------------------------------------------------------------------------------
 
     def _equation(self, eqn: Eqn) -> None:
         match eqn.op.form:
             case Elementwise() | Indexed() | Reduction():
                 (out,) = eqn.outputs
-                if out in self.grouping.stored:
-                    buffer = self.places.get(out) or self.scratch(out.type)
+                if out in self.materialized:
+                    buffer = self.in_sinks.get(out) or self.scratch(out.type)
                     self.store_value(out, buffer, eqn=eqn)
                     self.bindings[out] = buffer
                 else:
@@ -307,7 +199,7 @@ class RegionBuilder:
         (out,) = eqn.outputs
         buffer = self.scratch(out.type)
         index = space_index(out.type.shape)
-        store = Store(buffer, index, self.element(eqn.operands[0], index, None))
+        store = Store(buffer, index, self.elements.element(eqn.operands[0], index, None))
         self.emit(ScanNest(out.type.shape, eqn.attrs["axis"], combiner, store))
         self.bindings[out] = buffer
 
@@ -315,7 +207,7 @@ class RegionBuilder:
         form = eqn.op.form
         assert isinstance(form, Scatter)
         (out,) = eqn.outputs
-        _, updates, *_ = operands = self._operands(eqn)
+        _, updates, *_ = operands = self.elements.operands(eqn)
         index = space_index(updates.type.shape)
         value = updates[index]
         buffer = self.scratch(out.type)
@@ -324,7 +216,7 @@ class RegionBuilder:
         copying = self.block.stages[start:]
         copied = set().union(*map(stage_reads, copying))
         if not copied.isdisjoint(load.buffer for load in loads([value])):
-            # updates made from the old array: stored first, so that it need not be kept whole
+            # updates computed from the old array are stored first, so that it may be overwritten
             del self.block.stages[start:]
             value = Load.make(self.materialize(updates.type, value, index), index)
             self.block.stages.extend(copying)
@@ -334,8 +226,11 @@ class RegionBuilder:
         self.emit(ScatterNest(updates.type.shape, repeats, form.combiner, store))
         self.bindings[out] = buffer
 
-    # -- memory for library operands
-    # --------------------------------------------------------------------
+    # -- for planning rules ------------------------------------------------------------------------
+
+    def element(self, atom: Atom, index: tuple[Expr, ...], guard: Expr | None) -> Expr:
+        """One element of a value, as an expression of the index."""
+        return self.elements.element(atom, index, guard)
 
     def materialize(self, type_: ArrayType, value: Expr, index: tuple[Expr, ...]) -> Buffer:
         """A new scratch buffer that holds an expression's value at every point of a shape."""
@@ -355,7 +250,7 @@ class RegionBuilder:
         value: Expr,
         buffer: Buffer,
     ) -> None:
-        """A nest with a single accumulator, and a value made of it that goes to a buffer."""
+        """Emit the nest of one accumulator, and store the value computed from it."""
         store = Store(buffer, space_index(space), value)
         self.emit(ReduceNest(space, (loop,), (accumulator,), (store,)))
 
@@ -364,7 +259,7 @@ def build(program: Program, context: Context, donated: Sequence[int]) -> Draft:
     """The draft of a program: a block for each region, nothing scheduled or fused yet."""
     body = program.body
     if program.effects:
-        body = replace(body, results=body.results[:-1])  # the token: nothing to hand out
+        body = replace(body, results=body.results[:-1])  # the token is not returned
     n_inputs = len(program.inputs)
     inputs = tuple([context.buffer("input", p.type) for p in body.params[:n_inputs]])
     constants = tuple([context.buffer("const", p.type) for p in body.params[n_inputs:]])
@@ -378,26 +273,18 @@ _IN_KERNELS = frozenset({Elementwise, Indexed, Reduction})
 _form = attrgetter("op.form")
 
 
-def _places(
-    region: Region, sinks: Sequence[Buffer], stored: Collection[Value]
+def _stored_in_sinks(
+    region: Region, sinks: Sequence[Buffer], materialized: Collection[Value]
 ) -> dict[Value, Buffer]:
-    """The stored values of a region of kernels that are made in a sink, which need no copy then.
+    """The materialized values of a region of kernels that are computed in a sink, without a copy.
 
-    What library calls and bodies work on may have to stay in scratch: `drop_copies` looks into it.
+    Where library calls or bodies access the values, they may have to stay in scratch, which
+    `drop_copies` decides.
     """
     if not _IN_KERNELS.issuperset(map(type, map(_form, region.eqns))):
         return {}
-    places: dict[Value, Buffer] = {}
+    found: dict[Value, Buffer] = {}
     for atom, sink in zip(region.results, sinks, strict=False):
-        if isinstance(atom, Value) and atom in stored:
-            places.setdefault(atom, sink)
-    return places
-
-
-def _aligned(shape: tuple[int, ...], index: tuple[Expr, ...]) -> tuple[Expr, ...]:
-    """The index into an operand that NumPy's broadcasting aligns with a result's index."""
-    if len(shape) == len(index) and 1 not in shape:
-        return index
-    tail = index[len(index) - len(shape) :]
-    zero = scalar.const(0)
-    return tuple([zero if extent == 1 else i for extent, i in zip(shape, tail, strict=True)])
+        if isinstance(atom, Value) and atom in materialized:
+            found.setdefault(atom, sink)
+    return found

@@ -11,7 +11,7 @@ from functools import partial
 
 from lowering.plan.construct import Construct, Inlined, Part
 from lowering.plan.target import Costs
-from lowering.planning.materialize import is_free
+from lowering.planning.equation_costs import is_free
 from lowering.scheduling.overrides import Choices, declared
 from tracegraph.ir import op as ops
 from tracegraph.ir.program import Atom, Eqn, Literal, Program, Region, Value, has_regions, walk

@@ -17,7 +17,8 @@ from lowering.plan.matrix_product import MatrixProduct
 from lowering.plan.nest_analysis import nest_reads, nest_size, nest_writes
 from lowering.plan.nodes import KernelNode, LibraryNode, walk
 from lowering.plan.plan import Plan
-from lowering.planning import materialize as group
+from lowering.planning import materialize
+from lowering.planning.materialize import choose_materialized
 from tracegraph import ArrayType
 
 CUDA, HOST = cuda.TARGET.costs, host.TARGET.costs
@@ -32,6 +33,10 @@ def plan_of(function, *arguments, device="host") -> Plan:
 
 def kinds(plan: Plan) -> Counter[str]:
     return Counter(type(node).__name__ for node in walk(plan.graph))
+
+
+def materialized(region, sinks, costs):
+    return choose_materialized(region, sinks, costs).materialized
 
 
 def vector(n: int = 8) -> ArrayType:
@@ -58,7 +63,7 @@ def test_a_map_of_one_space_is_one_kernel_however_its_values_are_shared(rounds, 
 
     arguments = (vector(), vector(), ArrayType(F64, ()))
     together = plan_of(step, *arguments)
-    monkeypatch.setattr(group, "MAX_TOGETHER", 0)
+    monkeypatch.setattr(materialize, "MAX_SINGLE_KERNEL", 0)
     step_by_step = plan_of(step, *arguments)
     kernels = [[n.kernel.nests for n in p.graph.nodes] for p in (together, step_by_step)]
     sizes = [[list(map(nest_size, nests)) for nests in each] for each in kernels]
@@ -75,11 +80,11 @@ def test_what_a_map_of_one_space_shares_is_not_stored_to_be_forwarded():
         return shared - x, shared * y, shared > 0
 
     region = tracegraph.jit(step).trace(vector(), vector()).optimized.body
-    assert group.group(region, 3, CUDA).stored == set()
+    assert materialized(region, 3, CUDA) == set()
     condition = {region.results[2]}
-    assert group.group(region, 2, CUDA).stored == condition, "a condition is read by a signal"
+    assert materialized(region, 2, CUDA) == condition, "a condition is read by a signal"
     deep = tracegraph.jit(lambda x: reduce(np.multiply, [x] * 150)).trace(vector()).optimized.body
-    assert len(group.group(deep, 1, CUDA).stored) == 2, "kernels are built by recursion"
+    assert len(materialized(deep, 1, CUDA)) == 2, "kernels are built by recursion"
 
 
 @pytest.mark.parametrize("moved", [lambda t: np.roll(t, 3), lambda t: t[INDEX]])
@@ -92,8 +97,8 @@ def test_the_host_computes_forwards_and_once(moved):
 
     region = tracegraph.jit(function).trace(vector(), vector()).optimized.body
     shared, total = (eqn.outputs[0] for eqn in region.eqns[:2])
-    assert group.group(region, 2, HOST).stored == {shared, total}
-    assert group.group(region, 2, CUDA).stored == set()
+    assert materialized(region, 2, HOST) == {shared, total}
+    assert materialized(region, 2, CUDA) == set()
 
 
 @pytest.mark.parametrize(("picked", "stores"), [(1 << 20, True), (1 << 19, False), (1 << 4, False)])
@@ -101,7 +106,7 @@ def test_the_host_computes_alone_what_is_picked_if_that_is_less(picked, stores):
     region = tracegraph.jit(lambda x, y, index: (x * y)[index])
     types = [ArrayType(np.float32, (1 << 20,))] * 2
     body = region.trace(*types, ArrayType(np.int32, (picked,))).optimized.body
-    assert group.group(body, 1, HOST).stored == ({body.eqns[0].outputs[0]} if stores else set())
+    assert materialized(body, 1, HOST) == ({body.eqns[0].outputs[0]} if stores else set())
 
 
 def test_the_host_rolls_what_is_used_in_many_rows_once():
@@ -109,8 +114,8 @@ def test_the_host_rolls_what_is_used_in_many_rows_once():
     region = tracegraph.jit(lambda r, x: np.maximum(np.roll(r * 2, 3), x))
     body = region.trace(ArrayType(F32, (900,)), ArrayType(F32, (50, 900))).optimized.body
     rolled = body.eqns[-2].outputs[0]
-    assert rolled in group.group(body, 1, HOST).stored
-    assert rolled not in group.group(body, 1, CUDA).stored
+    assert rolled in materialized(body, 1, HOST)
+    assert rolled not in materialized(body, 1, CUDA)
 
 
 @pytest.mark.parametrize(("rows", "stores"), [(100, True), (100_000, False)])
@@ -119,7 +124,7 @@ def test_the_host_rolls_small_arrays_before_it_picks_of_them(rows, stores):
     region = tracegraph.jit(lambda x, index: np.roll(x * 2, 1, axis=1)[index])
     types = (ArrayType(F32, (rows, 3)), ArrayType(np.int32, (8,)))
     body = region.trace(*types).optimized.body
-    assert (body.eqns[1].outputs[0] in group.group(body, 1, HOST).stored) == stores
+    assert (body.eqns[1].outputs[0] in materialized(body, 1, HOST)) == stores
 
 
 @pytest.mark.parametrize(
@@ -197,7 +202,7 @@ def test_what_would_not_be_one_kernel_repeats_no_work(function, monkeypatch):
         return len(plan.graph.nodes), sum(map(nest_size, nests)), plan.arena_bytes
 
     found = costs()
-    monkeypatch.setattr(group, "MAX_TOGETHER", 0)
+    monkeypatch.setattr(materialize, "MAX_SINGLE_KERNEL", 0)
     assert found == costs()
 
 
@@ -210,7 +215,7 @@ def test_views_of_views_are_no_deeper_than_what_is_computed():
         return x
 
     region = tracegraph.jit(deep).trace(ArrayType(F64, (8, 12))).optimized.body
-    assert not group.group(region, 1, CUDA).is_one_kernel
+    assert not choose_materialized(region, 1, CUDA).is_single_kernel
     plan_of(deep, ArrayType(F64, (8, 12)))
 
 
