@@ -27,11 +27,10 @@ def loop(builder: RegionBuilder, eqn: Eqn) -> None:
     parts = loop_parts(eqn)
     assert parts.entry is not None
     condition = builder.context.condition()
-    carries = []
-    for atom in parts.init:
-        buffer = builder.scratch(atom.type)
+    carries = [builder.scratch(atom.type) for atom in parts.init]
+    first_unset = len(carries) - eqn.attrs["unset"]
+    for atom, buffer in zip(parts.init[:first_unset], carries, strict=False):
         builder.store_value(atom, buffer)
-        carries.append(buffer)
     builder.set_condition(parts.entry, condition)
 
     news = [builder.context.buffer("scratch", b.type) for b in carries]

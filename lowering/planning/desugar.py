@@ -45,7 +45,8 @@ rotated_loop = Op(
 """rotated_loop(pred, *init, *captures; carry=n), region body(carry…, captures…) -> (carry…, pred).
 
 Attributes `steps`, the number of iterations, and `max_steps`, a bound, are None where they are not
-known. The hint `construct` is the user's name for the loop.
+known. The last `unset` carries need no initial value: the loop writes every element before anything
+reads it. The hint `construct` is the user's name for the loop.
 """
 
 
@@ -207,10 +208,12 @@ class _Builder:
         operands: Sequence[Atom],
         body: Region,
         outputs: tuple[Value, ...],
+        unset: int = 0,
     ) -> None:
         known = eqn.attrs
         attrs = {
             "carry": len(body.results) - 1,
+            "unset": unset,
             "steps": known.get("length", known.get("trip_count")),
             "max_steps": known.get("max_steps"),
         }
@@ -250,7 +253,8 @@ class _Builder:
         body = Region(params, tuple(inner.eqns), (*new, again))
         first = Literal.of(length > 0, ArrayType(BOOL))
         operands = (zero, *init, *buffers, *xs, *captures)
-        self._loop(eqn, first, operands, body, (Value(_COUNTER), *eqn.outputs))
+        outputs = (Value(_COUNTER), *eqn.outputs)
+        self._loop(eqn, first, operands, body, outputs, unset=len(stacked))
 
     def _filled(self, type_: ArrayType, eqn: Eqn) -> Value:
         zero = Literal.of(0, ArrayType(type_.dtype))

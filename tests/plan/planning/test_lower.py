@@ -736,3 +736,14 @@ def test_a_step_of_conjugate_gradients_is_a_product_and_one_kernel():
     plan = plan_of(solve, ArrayType(F64, (64, 64)), vector(64))
     (loop,) = [n for n in plan.graph.nodes if isinstance(n, WhileNode)]
     assert [type(n) for n in loop.body.nodes] == [LibraryNode, KernelNode]
+
+
+def test_stacks_of_a_scan_have_no_value_before_it():
+    def run(xs):
+        return tracegraph.scan(lambda c, x: (c + x, c * x), 0.0, xs)[1]
+
+    plan = plan_of(run, ArrayType(F64, (40,)))
+    (loop,) = [node for node in plan.graph.nodes if node.kind == "while"]
+    stack = next(b for b in plan.offsets if b.type.shape == (40,))
+    position = plan.graph.nodes.index(loop)
+    assert all(stack not in node.writes for node in plan.graph.nodes[:position])
