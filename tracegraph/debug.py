@@ -11,12 +11,14 @@ import numpy as np
 
 from tracegraph import errors
 from tracegraph.control.regions import current_for
+from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.effects import PrintFormat, require_allowed
 from tracegraph.ir.op import get
 from tracegraph.ir.types import ArrayType, type_of
 from tracegraph.user_source import user_source
 
 
+@entry_point
 def print(template: str, /, *args: Any, **kwargs: Any) -> None:  # the name users know
     """Print values of a running program, formatted as by ``template.format(*args, **kwargs)``.
 

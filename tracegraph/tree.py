@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import optree
 
 from tracegraph import errors
+from tracegraph.errors.tracebacks import entry_point
 
 NAMESPACE = "tracegraph"
 
@@ -109,6 +110,7 @@ def register_class(
     return cls
 
 
+@entry_point
 def register_dataclass(cls: type[_T]) -> type[_T]:
     """Make instances of a dataclass nodes of trees; for use as a decorator.
 

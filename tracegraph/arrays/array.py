@@ -14,6 +14,7 @@ from tracegraph.arrays import dlpack
 from tracegraph.arrays.device_buffer import DeviceBuffer
 from tracegraph.arrays.device_calls import copy
 from tracegraph.devices import canonical_device
+from tracegraph.errors.tracebacks import hide_frames
 from tracegraph.ir.types import ArrayType
 from tracegraph.tracing.function_table import FUNCTIONS
 from tracegraph.tracing.operators import ArrayOperators
@@ -251,10 +252,14 @@ class Array(ArrayOperators):
     # ---- indexing ----
 
     def __getitem__(self, index: Any) -> Any:
-        parts = index if isinstance(index, tuple) else (index,)
-        if isinstance(self.data, np.ndarray) and not any(isinstance(i, Tracer) for i in parts):
-            return Array(np.asarray(self.data[tree.map(_as_numpy, index)]))
-        return super().__getitem__(tree.map(_static_mask, index))
+        try:
+            parts = index if isinstance(index, tuple) else (index,)
+            if isinstance(self.data, np.ndarray) and not any(isinstance(i, Tracer) for i in parts):
+                return Array(np.asarray(self.data[tree.map(_as_numpy, index)]))
+            return super().__getitem__(tree.map(_static_mask, index))
+        except BaseException as error:
+            hide_frames(error)
+            raise
 
     def __setitem__(self, index: Any, value: Any) -> None:
         raise errors.ImmutableArrayError
@@ -262,12 +267,20 @@ class Array(ArrayOperators):
     # ---- NumPy's protocols ----
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        return FUNCTIONS["ufunc_of_arrays"](ufunc, method, inputs, kwargs)
+        try:
+            return FUNCTIONS["ufunc_of_arrays"](ufunc, method, inputs, kwargs)
+        except BaseException as error:
+            hide_frames(error)
+            raise
 
     def __array_function__(
         self, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        return FUNCTIONS["function_of_arrays"](function, types, args, kwargs)
+        try:
+            return FUNCTIONS["function_of_arrays"](function, types, args, kwargs)
+        except BaseException as error:
+            hide_frames(error)
+            raise
 
     # ---- exchange with other libraries ----
 

@@ -11,10 +11,12 @@ from tracegraph.arrays.array import Array
 from tracegraph.arrays.device_calls import copy
 from tracegraph.arrays.leaf_types import classify
 from tracegraph.dtypes import canonical_dtype
+from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.types import ArrayType
 from tracegraph.tracing.tracer import Tracer
 
 
+@entry_point
 def asarray(x: Any, dtype: DTypeLike | None = None, *, device: str | None = None) -> Any:
     """An Array of the elements of `x`.
 
@@ -40,6 +42,7 @@ def asarray(x: Any, dtype: DTypeLike | None = None, *, device: str | None = None
     return array if device is None else array.to_device(device)
 
 
+@entry_point
 def from_dlpack(x: Any) -> Any:
     """An Array of the elements of any object with ``__dlpack__``, where those are.
 

@@ -23,6 +23,7 @@ from tracegraph.control.regions import (
 )
 from tracegraph.control.schedules import BranchSchedule, branch_schedule
 from tracegraph.dtypes import BOOL
+from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.effects import TOKEN
 from tracegraph.ir.op import Op, get
 from tracegraph.ir.program import Atom, Hints, Literal
@@ -33,6 +34,7 @@ from tracegraph.tracing.trace import Trace, bind, cast
 Function = Callable[..., Any]
 
 
+@entry_point
 def cond(
     pred: Any,
     true_fun: Function,
@@ -79,6 +81,7 @@ def cond(
     return _record(trace, ops.cond, _truth(trace, pred), named, given, hints)
 
 
+@entry_point
 def switch(
     index: Any,
     branches: Sequence[Function],

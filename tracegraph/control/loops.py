@@ -27,6 +27,7 @@ from tracegraph.control.regions import (
 )
 from tracegraph.control.schedules import LoopSchedule, loop_schedule
 from tracegraph.control.steps import OnMaxSteps, Progress, Steps, bounded_steps, steps_of
+from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.effects import TOKEN, forbidden_in
 from tracegraph.ir.op import get
 from tracegraph.ir.program import Hints, Literal
@@ -41,6 +42,7 @@ Leaves = Sequence[Any]
 _ZERO = np.int64(0)
 
 
+@entry_point
 def while_loop(
     cond_fun: Function,
     body_fun: Function,
@@ -120,6 +122,7 @@ def while_loop(
     return last
 
 
+@entry_point
 def fori_loop(
     lower: Any,
     upper: Any,

@@ -16,6 +16,7 @@ from tracegraph.control.regions import Tree, current_for, flatten_checked, requi
 from tracegraph.control.scan_tracing import Body, settled_types, trace_scan
 from tracegraph.control.schedules import LoopSchedule, loop_schedule
 from tracegraph.control.steps import Progress, steps_of
+from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.types import type_of
 from tracegraph.tracing.trace import Trace
 from tracegraph.tracing.tracer import Tracer
@@ -23,6 +24,7 @@ from tracegraph.tracing.tracer import Tracer
 Function = Callable[..., Any]
 
 
+@entry_point
 def scan(
     f: Function,
     init: Any,
@@ -81,6 +83,7 @@ def scan(
     return _scan(body, carry, stacked, count, reverse, _block_size(unroll, count))
 
 
+@entry_point
 def map(  # the construct's own name
     f: Function,
     xs: Any,

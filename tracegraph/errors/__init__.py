@@ -7,6 +7,7 @@ from here, and name this module. May import `dtypes` and `user_source`.
     calls, control, tracers, prints    misuse by the user
     running, programs                  programs that had to end; programs that are not well formed
     wording, pickling                  how values and places are named; errors of other processes
+    tracebacks                         which frames users see
 """
 
 import copyreg

@@ -12,6 +12,7 @@ from numpy.typing import DTypeLike
 import tracegraph.ops  # noqa: F401  (fills the registry that the functions draw from)
 from tracegraph.arrays.creation import asarray
 from tracegraph.arrays.eager import apply
+from tracegraph.errors.tracebacks import hide_frames
 from tracegraph.ir.op import get
 from tracegraph.tracing.foreign import is_foreign
 from tracegraph.tracing.operators import ArrayOperators
@@ -51,10 +52,14 @@ def numpy_function(fun: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(fun)
     def dispatching(*args: P.args, **kwargs: P.kwargs) -> R:
-        if is_ours(args) or is_ours(kwargs.values()):
-            return fun(*args, **kwargs)
-        result: R = reference(*args, **kwargs)
-        return result
+        try:
+            if is_ours(args) or is_ours(kwargs.values()):
+                return fun(*args, **kwargs)
+            result: R = reference(*args, **kwargs)
+            return result
+        except BaseException as error:
+            hide_frames(error)
+            raise
 
     return dispatching
 

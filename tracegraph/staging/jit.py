@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import Any, overload
 
+from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.program import Program
 from tracegraph.staging.jitted import Jitted, trace_call
 from tracegraph.staging.scratch import Scratch, checked
@@ -33,6 +34,7 @@ def jit(
     device: str | None = None,
     scratch: Scratch = "kept",
 ) -> Callable[[Callable[..., Any]], Jitted]: ...
+@entry_point
 def jit(
     fun: Callable[..., Any] | None = None,
     *,
@@ -96,6 +98,7 @@ def make_program(fun: Callable[..., Any]) -> Callable[..., Program]:
     """
     signature = Signature.of(fun)
 
+    @entry_point
     @functools.wraps(fun)
     def program(*args: Any, **kwargs: Any) -> Program:
         key = signature.bind(args, kwargs, abstract=True).key

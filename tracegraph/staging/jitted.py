@@ -14,6 +14,7 @@ from tracegraph import ops as _ops  # noqa: F401 - registers the op records
 from tracegraph import tree
 from tracegraph.devices import canonical_device
 from tracegraph.errors import ClosedError, OutOfMemoryError
+from tracegraph.errors.tracebacks import entry_point, hide_frames
 from tracegraph.staging.compiler import compiler, default_device
 from tracegraph.staging.executable_cache import COUNTS, CachedExecutable, ticks
 from tracegraph.staging.fast_call import MISS, MOST_NESTED, FastCall, make_fast_call, no_fast_call
@@ -75,13 +76,18 @@ class Jitted:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the function. While another function is traced, it becomes part of that one."""
-        if outermost and innermost.trace is not None:
-            return self._fun(*args, **kwargs)
-        result = self._last_call(args, kwargs)
-        if result is not MISS:
-            return result
-        return self._run(args, kwargs)
+        try:
+            if outermost and innermost.trace is not None:
+                return self._fun(*args, **kwargs)
+            result = self._last_call(args, kwargs)
+            if result is not MISS:
+                return result
+            return self._run(args, kwargs)
+        except BaseException as error:
+            hide_frames(error)
+            raise
 
+    @entry_point
     def launch(self, *args: Any, **kwargs: Any) -> Any:
         """Run the compiled function now, even while another function is being traced."""
         return self._run(args, kwargs)
@@ -206,6 +212,7 @@ class Jitted:
             self._traces += 1
             return traced
 
+    @entry_point
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """Trace for the types of these arguments, which may be `ArrayType`s instead of arrays.
 
@@ -217,6 +224,7 @@ class Jitted:
         call = self._signature.bind(args, kwargs, abstract=True)
         return self._trace(call.key, self._device or _device_of(call))
 
+    @entry_point
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """Trace and plan for the types of these arguments, which may be `ArrayType`s."""
         return self.trace(*args, **kwargs).lower()
@@ -270,12 +278,18 @@ class BoundJitted:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the method."""
-        return self.function(self.instance, *args, **kwargs)
+        try:
+            return self.function(self.instance, *args, **kwargs)
+        except BaseException as error:
+            hide_frames(error)
+            raise
 
+    @entry_point
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """The same as `Jitted.trace`."""
         return self.function.trace(self.instance, *args, **kwargs)
 
+    @entry_point
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """The same as `Jitted.lower`."""
         return self.function.lower(self.instance, *args, **kwargs)

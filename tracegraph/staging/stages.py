@@ -16,6 +16,7 @@ import numpy as np
 
 from tracegraph import errors, tree
 from tracegraph.arrays.array import Array
+from tracegraph.errors.tracebacks import entry_point, hide_frames
 from tracegraph.ir.program import Program
 from tracegraph.ir.types import ArrayType
 from tracegraph.staging import gc_pause
@@ -48,6 +49,7 @@ class Traced:
 
         return optimize(self.program)
 
+    @entry_point
     def lower(self) -> Lowered:
         """Plan the graph: kernels, memory, nodes and edges.
 
@@ -108,6 +110,7 @@ class Lowered:
         """The graph in Graphviz's language, bodies of loops and branches as nested clusters."""
         return self.traced.compiler().dot(self.plan)
 
+    @entry_point
     def compile(self) -> Compiled:
         """Make the graph, ready to launch."""
         executable = self.traced.compiler().backend(self.traced.device).compile(self.plan)
@@ -204,13 +207,15 @@ class Compiled:
             ArgumentTypesError: the types differ; the message lists how.
             OutOfMemoryError: the device has not enough memory.
         """
-        call = self._fitting(args, kwargs)
         try:
-            return self.run(call)
-        except errors.OutOfMemoryError as error:
-            error.function = self.lowered.traced.signature.function
+            return self.run(self._fitting(args, kwargs))
+        except BaseException as error:
+            if isinstance(error, errors.OutOfMemoryError):
+                error.function = self.lowered.traced.signature.function
+            hide_frames(error)
             raise
 
+    @entry_point
     def export_graph(self, *args: Any, **kwargs: Any) -> ExportedGraph:
         """The CUDA graph with these arguments, for others to launch or to put into their graphs.
 

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import DTypeLike
 
+from tracegraph.errors.tracebacks import hide_frames
 from tracegraph.tracing.function_table import FUNCTIONS
 from tracegraph.tracing.updates import At
 
@@ -35,27 +36,39 @@ def _as_operand(x: Any) -> Any:
 
 def _binary(name: str) -> _Method:
     def method(self: Any, other: Any) -> Any:
-        if isinstance(other, _OPERANDS):
-            return FUNCTIONS[name](self, other)
-        if not _is_operand(other):
-            return NotImplemented
-        return FUNCTIONS[name](self, _as_operand(other))
+        try:
+            if isinstance(other, _OPERANDS):
+                return FUNCTIONS[name](self, other)
+            if not _is_operand(other):
+                return NotImplemented
+            return FUNCTIONS[name](self, _as_operand(other))
+        except BaseException as error:
+            hide_frames(error)
+            raise
 
     return method
 
 
 def _reflected(name: str) -> _Method:
     def method(self: Any, other: Any) -> Any:
-        if not _is_operand(other):
-            return NotImplemented
-        return FUNCTIONS[name](_as_operand(other), self)
+        try:
+            if not _is_operand(other):
+                return NotImplemented
+            return FUNCTIONS[name](_as_operand(other), self)
+        except BaseException as error:
+            hide_frames(error)
+            raise
 
     return method
 
 
 def _unary(name: str) -> _Method:
     def method(self: Any) -> Any:
-        return FUNCTIONS[name](self)
+        try:
+            return FUNCTIONS[name](self)
+        except BaseException as error:
+            hide_frames(error)
+            raise
 
     return method
 
@@ -64,7 +77,11 @@ def _like_function(name: str) -> _Method:
     """A method with the arguments of the function of the same name, but for the array itself."""
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return FUNCTIONS[name](self, *args, **kwargs)
+        try:
+            return FUNCTIONS[name](self, *args, **kwargs)
+        except BaseException as error:
+            hide_frames(error)
+            raise
 
     method.__name__ = name
     method.__doc__ = f"The same as `tracegraph.numpy.{name}` of this array."
@@ -116,7 +133,11 @@ class ArrayOperators:
         return other // self, other % self
 
     def __getitem__(self, index: Any) -> Any:
-        return FUNCTIONS["getitem"](self, index)
+        try:
+            return FUNCTIONS["getitem"](self, index)
+        except BaseException as error:
+            hide_frames(error)
+            raise
 
     def __array_namespace__(self, *, api_version: str | None = None) -> ModuleType:
         namespace: ModuleType = FUNCTIONS["namespace"]()
@@ -168,7 +189,11 @@ class ArrayOperators:
 
     def astype(self, dtype: DTypeLike, *, copy: bool = True) -> Any:
         """The array converted to another dtype, as NumPy converts with casting="unsafe"."""
-        return FUNCTIONS["astype"](self, dtype, copy=copy)
+        try:
+            return FUNCTIONS["astype"](self, dtype, copy=copy)
+        except BaseException as error:
+            hide_frames(error)
+            raise
 
     def copy(self, order: str = "C") -> Any:
         """A new array with the same elements."""
@@ -180,11 +205,19 @@ class ArrayOperators:
 
     def reshape(self, *shape: int | Sequence[int]) -> Any:
         """The same elements in another shape; one extent may be -1."""
-        return FUNCTIONS["reshape"](self, _as_tuple(shape))
+        try:
+            return FUNCTIONS["reshape"](self, _as_tuple(shape))
+        except BaseException as error:
+            hide_frames(error)
+            raise
 
     def transpose(self, *axes: int | Sequence[int] | None) -> Any:
         """The array with its axes permuted; without arguments, reversed."""
-        return FUNCTIONS["transpose"](self, _as_tuple(axes) if axes else None)
+        try:
+            return FUNCTIONS["transpose"](self, _as_tuple(axes) if axes else None)
+        except BaseException as error:
+            hide_frames(error)
+            raise
 
 
 _OPERANDS = (ArrayOperators, bool, int, float, complex)

@@ -199,13 +199,18 @@ class Active:
         if self._around is None:
             outermost.discard(self._trace)
         if isinstance(error, ValueError):
-            if isinstance(error.__cause__, errors.TracerMisuseError):
-                raise error.__cause__ from None  # NumPy hides it when `array[i] = tracer` fails
+            hidden = error.__cause__
+            if isinstance(hidden, errors.TracerMisuseError) and _is_of_numpy(error):
+                raise hidden from None  # NumPy hides it when `array[i] = tracer` fails
         elif isinstance(error, TypeError):
-            hidden = self._trace.index_error
-            if hidden is not None and "integer, got 'Tracer<" in str(error):
+            dropped = self._trace.index_error
+            if dropped is not None and "integer, got 'Tracer<" in str(error):
                 # NumPy drops it when `numpy.zeros(tracer)` fails
-                raise hidden.with_traceback(error.__traceback__) from None
+                raise dropped.with_traceback(error.__traceback__) from None
+
+
+def _is_of_numpy(error: ValueError) -> bool:
+    return str(error).startswith("setting an array element with a sequence")
 
 
 def recorder(args: Sequence[Any]) -> Trace | None:
