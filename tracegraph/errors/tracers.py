@@ -13,10 +13,12 @@ class TracerMisuseError(TypeError):
     operation: ClassVar[str] = "this operation"
     instead: ClassVar[str] = "return it from the traced function, and do this with the result"
 
-    def __init__(self, tracer: TracerLike, operation: str | None = None) -> None:
+    def __init__(
+        self, tracer: TracerLike, operation: str | None = None, instead: str | None = None
+    ) -> None:
         super().__init__(
             f"{operation or self.operation} needs the elements of {described(tracer)}, which are "
-            f"not known while the function is traced; {self.instead}{user_line()}"
+            f"not known while the function is traced; {instead or self.instead}{user_line()}"
         )
 
 
@@ -129,6 +131,11 @@ class ShapeDependentError(TracerMisuseError):
         "use what keeps the shape, such as numpy.where(condition, x, y) with three arguments, or "
         "return the value from the traced function, and do this with the result"
     )
+
+    def __init__(self, tracer: TracerLike, operation: str, sized: str = "") -> None:
+        """`sized` is the call that gives the result a static size, if there is one."""
+        room = f"give the result a static size, {sized}; or {self.instead}" if sized else None
+        super().__init__(tracer, operation, room)
 
 
 class TracerHashError(TracerMisuseError):

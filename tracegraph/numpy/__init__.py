@@ -8,6 +8,7 @@ lists what is public: nothing but re-exports. May import `ir/`, `ops/`, `tracing
     reductions, nan_reductions, statistics     over axes
     shapes, axes, flips, splitting             views: another shape, order, direction, parts; roll
     joining, selecting, differences            joined, repeated and chosen elements; neighbours
+    finding                                    positions of true elements
     contractions, einsum, linalg               products that sum over axes
     creation, generated, inquiry, comparing    new arrays; types; whole arrays compared
     indexing                                   x[i], x[i] = v, x.at[i].set(v)
@@ -112,6 +113,13 @@ from tracegraph.numpy.elementwise import (
     round_,
     sinc,
     where,
+)
+from tracegraph.numpy.finding import (
+    argwhere,
+    compress,
+    extract,
+    flatnonzero,
+    nonzero,
 )
 from tracegraph.numpy.flips import flip, fliplr, flipud, roll, rot90
 from tracegraph.numpy.generated import arange, eye, identity, linspace, tri
@@ -313,6 +321,7 @@ __all__ = [
     "arctanh",
     "argmax",
     "argmin",
+    "argwhere",
     "around",
     "array",
     "array_equal",
@@ -347,6 +356,7 @@ __all__ = [
     "complex64",
     "complex128",
     "complex_",
+    "compress",
     "concat",
     "concatenate",
     "conj",
@@ -382,10 +392,12 @@ __all__ = [
     "exp2",
     "expand_dims",
     "expm1",
+    "extract",
     "eye",
     "fabs",
     "finfo",
     "fix",
+    "flatnonzero",
     "flip",
     "fliplr",
     "flipud",
@@ -466,6 +478,7 @@ __all__ = [
     "negative",
     "newaxis",
     "nextafter",
+    "nonzero",
     "not_equal",
     "ones",
     "ones_like",

@@ -8,9 +8,19 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from tracegraph.errors import UnsupportedByTracerError
+from tracegraph.ir.op import get
 from tracegraph.numpy.dispatch import as_array, copied, lifted
 from tracegraph.numpy.shapes import Shape, broadcast_to, extents_of
 from tracegraph.tracing.operators import ArrayOperators
+from tracegraph.tracing.trace import bind, current_trace
+
+
+def iota(size: int, dtype: DTypeLike) -> Any:
+    """0, 1, …: an op while tracing, a NumPy array otherwise."""
+    trace = current_trace()
+    if trace is None:
+        return np.arange(size, dtype=dtype)
+    return bind(trace, get("iota"), (), {"size": size, "dtype": np.dtype(dtype)})
 
 
 def full(shape: Shape, fill_value: Any, dtype: DTypeLike | None = None, **kwargs: Any) -> Any:

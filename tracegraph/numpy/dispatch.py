@@ -64,6 +64,21 @@ def numpy_function(fun: Callable[P, R]) -> Callable[P, R]:
     return dispatching
 
 
+SIZES = frozenset({"size", "fill_value", "length", "total_repeat_length"})
+"""Keywords of JAX's that NumPy lacks: they give a result that depends on elements a static size."""
+
+
+def sized_function(fun: Callable[P, R]) -> Callable[P, R]:
+    """The same, for a function with keywords in `SIZES`: `fun` handles calls with them, too."""
+    numpys = numpy_function(fun)
+
+    @wraps(fun)
+    def dispatching(*args: P.args, **kwargs: P.kwargs) -> R:
+        return numpys(*args, **kwargs) if SIZES.isdisjoint(kwargs) else fun(*args, **kwargs)
+
+    return dispatching
+
+
 def as_array(x: Any, dtype: DTypeLike | None = None) -> Any:
     """`x` as an array of ours or of NumPy's, never weak, in another dtype if one is given.
 

@@ -10,10 +10,17 @@ from numpy.typing import DTypeLike
 
 from tracegraph.arrays.eager import apply
 from tracegraph.dtypes import bfloat16
-from tracegraph.errors import ShapeDependentError, UnsupportedByTracerError
+from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.ir.op import get
 from tracegraph.ir.types import type_of
-from tracegraph.numpy.dispatch import as_array, copied, is_python_number, numpy_function
+from tracegraph.numpy.dispatch import (
+    as_array,
+    copied,
+    is_python_number,
+    numpy_function,
+    sized_function,
+)
+from tracegraph.numpy.finding import positions_where
 from tracegraph.numpy.output import written
 from tracegraph.numpy.ufuncs import (
     absolute,
@@ -138,15 +145,25 @@ def angle(z: Any, deg: bool = False) -> Any:
     return rad2deg(radians_) if deg else radians_
 
 
-@numpy_function
-def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
+@sized_function
+def where(
+    condition: Any,
+    x: Any = None,
+    y: Any = None,
+    /,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> Any:
     """Elements of `x` where the condition is true, else of `y`, all broadcast together.
+
+    With one argument, where its elements are true: `nonzero(condition)`, with its keywords.
 
     Shape: that to which all three broadcast.
     Dtype: the common one of `x` and `y`.
 
     Raises:
-        ShapeDependentError: called with the condition only.
+        ShapeDependentError: called with a traced condition only, without `size`.
         TypeError: `x` and `y` have no common dtype.
         ValueError: the shapes do not broadcast.
 
@@ -154,7 +171,9 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     array([1. , 0.5])
     """
     if x is None and y is None:
-        raise ShapeDependentError(condition, "numpy.where(condition) with one argument")
+        return positions_where("where", as_array(condition), size, fill_value)
+    if size is not None or fill_value is not None:
+        raise ValueError("size and fill_value are for where(condition), with one argument")
     condition = as_array(condition)
     if condition.dtype != np.bool_:
         condition = not_equal(condition, condition.dtype.type(0))

@@ -8,23 +8,14 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from tracegraph.errors import TracerIndexError
-from tracegraph.ir.op import get
 from tracegraph.ir.types import result_type, type_of
 from tracegraph.numpy.axes import moveaxis
-from tracegraph.numpy.creation import check_options
+from tracegraph.numpy.creation import check_options, iota
 from tracegraph.numpy.dispatch import as_array, copied, is_ours, lifted
 from tracegraph.numpy.elementwise import astype
 from tracegraph.numpy.shapes import extents_of, reshape
 from tracegraph.numpy.ufuncs import add, divide, floor, multiply, subtract
-from tracegraph.tracing.trace import bind, current_trace
-
-
-def _iota(size: int, dtype: DTypeLike) -> Any:
-    """0, 1, …: an op while tracing, a NumPy array otherwise."""
-    trace = current_trace()
-    if trace is None:
-        return np.arange(size, dtype=dtype)
-    return bind(trace, get("iota"), (), {"size": size, "dtype": np.dtype(dtype)})
+from tracegraph.tracing.trace import current_trace
 
 
 def arange(*args: Any, step: Any = None, dtype: DTypeLike | None = None, **kwargs: Any) -> Any:
@@ -49,7 +40,7 @@ def arange(*args: Any, step: Any = None, dtype: DTypeLike | None = None, **kwarg
     if current_trace() is None or values.dtype.kind not in "iu" or values.size < 2:
         return copied(lifted(values))
     first, second = values[:2]
-    result = _iota(values.size, values.dtype)
+    result = iota(values.size, values.dtype)
     if second - first != 1:
         result = multiply(result, second - first)
     return add(result, first) if first != 0 else result
@@ -93,7 +84,7 @@ def linspace(
     spread = subtract(stop, start)
     step = divide(spread, intervals) if intervals > 0 else np.nan
     rank = len(np.broadcast_shapes(start.shape, stop.shape))
-    positions = reshape(_iota(num, inexact), (num,) + (1,) * rank)
+    positions = reshape(iota(num, inexact), (num,) + (1,) * rank)
     result = add(multiply(positions, step if intervals > 0 else spread), start)
     if endpoint and num > 1:
         result = result.at[-1].set(stop)
@@ -127,7 +118,7 @@ def eye(
     rows, columns = extents_of((N, N if M is None else M))
     if current_trace() is None:
         return np.eye(rows, columns, k, dtype)
-    row, column = _iota(rows, np.int64).reshape(rows, 1), _iota(columns, np.int64)
+    row, column = iota(rows, np.int64).reshape(rows, 1), iota(columns, np.int64)
     return astype(add(row, k) == column, dtype)
 
 
@@ -169,5 +160,5 @@ def tri(
     rows, columns = extents_of((N, N if M is None else M))
     if current_trace() is None:
         return np.tri(rows, columns, k, dtype)
-    row, column = _iota(rows, np.int64).reshape(rows, 1), _iota(columns, np.int64)
+    row, column = iota(rows, np.int64).reshape(rows, 1), iota(columns, np.int64)
     return astype(add(row, k) >= column, dtype)

@@ -32,9 +32,8 @@ _SCATTER = {
 }
 
 _SHAPE_DEPENDENT = frozenset({
-    "argwhere", "bincount", "compress", "extract", "flatnonzero", "intersect1d", "nonzero",
-    "setdiff1d", "setxor1d", "trim_zeros", "union1d", "unique", "unique_all", "unique_counts",
-    "unique_inverse", "unique_values",
+    "intersect1d", "setdiff1d", "setxor1d", "trim_zeros", "union1d", "unique", "unique_all",
+    "unique_counts", "unique_inverse", "unique_values",
 })  # fmt: skip
 
 

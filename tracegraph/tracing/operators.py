@@ -170,6 +170,7 @@ class ArrayOperators:
     max = _like_function("max")
     mean = _like_function("mean")
     min = _like_function("min")
+    nonzero = _like_function("nonzero")
     prod = _like_function("prod")
     ravel = _like_function("ravel")
     repeat = _like_function("repeat")
@@ -194,6 +195,10 @@ class ArrayOperators:
         except BaseException as error:
             hide_frames(error)
             raise
+
+    def compress(self, condition: Any, axis: int | None = None, **options: Any) -> Any:
+        """The elements at which a condition holds: `tracegraph.numpy.compress(condition, x)`."""
+        return FUNCTIONS["compress"](condition, self, axis, **options)
 
     def copy(self, order: str = "C") -> Any:
         """A new array with the same elements."""

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from tracegraph import errors
 from tracegraph.ir.program import Atom
@@ -230,14 +229,6 @@ class Tracer(ArrayOperators):
     def sort(self, *args: Any, **kwargs: Any) -> NoReturn:
         """Not supported."""
         raise errors.UnsupportedByTracerError("ndarray.sort")
-
-    def nonzero(self) -> NoReturn:
-        """Not possible: the shape of the result depends on the elements."""
-        raise errors.ShapeDependentError(self, ".nonzero()")
-
-    def compress(self, condition: DTypeLike, axis: int | None = None) -> NoReturn:
-        """Not possible: the shape of the result depends on the elements."""
-        raise errors.ShapeDependentError(self, ".compress()")
 
     __bool__ = _misuse(errors.TracerBoolError)
     __int__ = _misuse(errors.TracerIntegerError)

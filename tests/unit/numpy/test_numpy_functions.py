@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import selecting_cases
 from numpy_agreement import assert_expression_equals_numpy, functions_in
 from traced import assert_traced_equals_eager, trace
 
@@ -348,7 +349,7 @@ PRODUCTS = [
     "xp.linalg.diagonal(z)",
     "xp.linalg.matrix_transpose(z)",
 ]
-TABLES = [*REDUCTIONS, *SHAPES, *JOINING, *CREATION, *SELECTING, *PRODUCTS]
+TABLES = [*REDUCTIONS, *SHAPES, *JOINING, *CREATION, *SELECTING, *PRODUCTS, *selecting_cases.TABLES]
 
 
 @pytest.mark.parametrize("expression", TABLES)

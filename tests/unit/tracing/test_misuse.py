@@ -76,8 +76,8 @@ CASES: list[tuple[Callable[[Any], Any], Any, type[Exception], str]] = [
     (np.argwhere, VECTOR, errors.ShapeDependentError, "numpy.argwhere"),
     (np.where, VECTOR, errors.ShapeDependentError, "three arguments"),
     (lambda x: np.compress(x > 1, x), VECTOR, errors.ShapeDependentError, "numpy.compress"),
-    (lambda x: x.nonzero(), VECTOR, errors.ShapeDependentError, ".nonzero()"),
-    (lambda x: x.compress([True]), VECTOR, errors.ShapeDependentError, ".compress()"),
+    (lambda x: x.nonzero(), VECTOR, errors.ShapeDependentError, "numpy.nonzero(x, size=n)"),
+    (lambda x: x.compress(x > 1), VECTOR, errors.ShapeDependentError, "size=n"),
 ]
 
 
