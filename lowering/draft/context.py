@@ -1,4 +1,4 @@
-"""Context: what a whole Plan numbers while its regions are built one by one."""
+"""Context: counters and registries of a whole Plan while its regions are built one by one."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ _T = TypeVar("_T")
 
 @dataclass(slots=True)
 class Context:
-    """What is numbered across a whole Plan, and the inputs that library calls read from scratch.
+    """Counters of buffers and conditions, registries of effects, and staged inputs.
 
-    `rules` has what plans an op that is not made of scalar expressions: a function of the
-    `RegionBuilder` and the equation, by the op's name. Without `fusion`, each equation that
-    computes anything has a kernel of its own.
+    `rules` has the planning rules by the name of the op: functions of the `RegionBuilder` and the
+    equation. Without `fusion`, each equation that computes anything has a kernel of its own.
     """
 
     target: Target
@@ -39,7 +38,7 @@ class Context:
 
     @property
     def costs(self) -> Costs:
-        """Those of the target."""
+        """The costs of the target."""
         return self.target.costs
 
     def buffer(self, space: Space, type_: ArrayType) -> Buffer:
@@ -54,18 +53,18 @@ class Context:
         return self.conditions - 1
 
     def stage_input(self, buffer: Buffer) -> Buffer:
-        """The scratch copy of an input, at an address that no call moves."""
+        """The scratch copy of an input, whose address is the same for all calls."""
         if buffer not in self.staged:
             self.staged[buffer] = self.buffer("scratch", buffer.type)
         return self.staged[buffer]
 
     def staging(self) -> list[NodeStage]:
-        """The copies that fill what `stage_input` promised."""
+        """The copies of all staged inputs."""
         return [NodeStage(MemcpyNode(copy, source)) for source, copy in self.staged.items()]
 
 
 def number(known: list[_T], item: _T) -> int:
-    """The position of an item, which is appended unless it is there."""
+    """The position of an item in a registry, which it is added to if it is new."""
     if item not in known:
         known.append(item)
     return known.index(item)

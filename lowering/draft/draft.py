@@ -1,4 +1,4 @@
-"""Draft: a Plan under construction, from the first nests to the placement of its memory."""
+"""Draft: a Plan under construction, from the first nests to the layout of its arena."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tracegraph.ir.program import Program
 
 @dataclass(slots=True)
 class Draft:
-    """The blocks of a program, and the buffers at its border.
+    """The blocks of a program, and the buffers of its inputs, constants and outputs.
 
-    `donated` numbers inputs. Passes set `donations`, and `memory` when all buffers are known.
+    `donated` has numbers of inputs. Passes set `donations`, and last of all `memory`.
     """
 
     program: Program
@@ -32,6 +32,6 @@ class Draft:
 
 
 def stage_inputs(draft: Draft) -> None:
-    """Copy to scratch, first of all, the inputs that library calls read at a fixed address."""
+    """Copy the inputs that library calls read at a fixed address to scratch, before all else."""
     draft.block.stages[:0] = draft.context.staging()
     draft.block.owned.update(draft.context.staged.values())

@@ -1,9 +1,9 @@
-"""Stage: a node under construction, while nests are still merged and buffers still renamed.
+"""Stage: a node under construction, while nests are still fused and buffers still renamed.
 
     Block := Stage*
     Stage := KernelStage | NodeStage | BranchStage | LoopStage
 
-A block is one region's, its stages in an order that respects dependences.
+A block has the stages of one region, in an order that respects dependences.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NO_BUFFERS: frozenset[Buffer] = frozenset()
 
 @dataclass(slots=True, eq=False)
 class KernelStage:
-    """Independent nests that one launch will run. `within` is as in `Node`."""
+    """Independent nests of one launch. `within` is as in `Node`."""
 
     nests: list[Nest]
     sources: tuple[Source, ...] = ()
@@ -52,32 +52,32 @@ class BranchStage:
 
 
 Copy = list["Stage | None"]
-"""A copy of a body: for each of its stages the copy of that, None if it has nothing to do."""
+"""A copy of a body: a copy of each of its stages, None if that has nothing to do."""
 
 
 class WrittenOut(NamedTuple):
-    """Copies of a body that run one after the other, and what closes them."""
+    """Copies of a body that run one after the other, and the stages that follow the last one."""
 
     copies: list[Copy]
     closing: list[Stage]
 
     @property
     def stages(self) -> list[Stage]:
-        """All that is done, in order."""
+        """All stages, in order."""
         done = [stage for copy in self.copies for stage in copy if stage is not None]
         return [*done, *self.closing]
 
 
 class Unrolled(Protocol):
-    """How the nodes of an unrolled body are made."""
+    """How a body is unrolled."""
 
     def written_out(self) -> WrittenOut:
-        """The copies, of the first stages of the body; those behind stand for what closes them."""
+        """The copies of the body's first stages; its other stages stand for the closing ones."""
 
 
 @dataclass(slots=True, eq=False)
 class LoopStage:
-    """A loop. Of one that is unrolled, `unrolled` says how the nodes of its body are made."""
+    """A loop. If it is unrolled, `unrolled` makes the copies of its body."""
 
     condition: int
     body: Block
@@ -92,11 +92,11 @@ Stage = KernelStage | NodeStage | BranchStage | LoopStage
 
 @dataclass(slots=True, eq=False)
 class Block:
-    """The stages of one region and the scratch buffers that belong to it.
+    """The stages of one region and the scratch buffers that it owns.
 
-    `sinks` are the buffers that its results go to. Of a loop's body, `carries` has for the new
-    value of each carry (key) the buffer in which the next step expects it (value). The scratch that
-    is `resident` shares its memory with nothing in the block.
+    `sinks` are the buffers of its results. In a loop's body, `carries` maps the buffer of each new
+    carry to the buffer from which the next step reads it. `resident` scratch shares its memory with
+    nothing in the block.
     """
 
     stages: list[Stage] = field(default_factory=list)
@@ -118,8 +118,7 @@ def blocks(stage: Stage) -> Sequence[Block]:
     return ()
 
 
-# -- what a stage touches
-# -----------------------------------------------------------------------------
+# -- accesses --------------------------------------------------------------------------------------
 
 
 def stage_reads(stage: Stage) -> frozenset[Buffer]:
@@ -147,15 +146,14 @@ def stage_writes(stage: Stage) -> frozenset[Buffer]:
 
 
 def walk(block: Block) -> Iterator[Stage]:
-    """Every stage of a block and of the blocks inside."""
+    """Every stage of a block and of the blocks inside it."""
     for stage in block.stages:
         yield stage
         for inner in blocks(stage):
             yield from walk(inner)
 
 
-# -- rewriting
-# ----------------------------------------------------------------------------------------
+# -- rewriting -------------------------------------------------------------------------------------
 
 
 def rename(block: Block, names: Mapping[Buffer, Buffer]) -> None:

@@ -1,4 +1,4 @@
-"""Assembly: a finished draft becomes a Plan, its stages nodes in order of execution."""
+"""Assembly: a finished draft becomes a Plan, and its stages become nodes in order of execution."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def assemble(draft: Draft, *, per_launch: bool) -> Plan:
 
 @lru_cache(maxsize=256)
 def _identifier(name: str) -> str:
-    """A function's name as a part of kernels' names."""
+    """A function's name as part of an identifier."""
     return re.sub(r"\W+", "_", name).strip("_") or "program"
 
 
 class _Assembler:
-    """Turns blocks into graphs, numbering kernels in order of execution."""
+    """Builds a graph for each block, and numbers kernels in order of execution."""
 
     def __init__(self, name: str, memory: ArenaLayout) -> None:
         self.name = name
@@ -82,7 +82,7 @@ class _Assembler:
         copies, closing = stage.unrolled.written_out()
         size = len(copies[0]) if copies else 0
         order = frozenset([edge for edge in self.edges(body) if edge[1] < size])
-        names = list(map(self.name_of, body.stages))  # copies are called alike
+        names = list(map(self.name_of, body.stages))  # all copies of a kernel have one name
         graphs = [self.copy(copy, names, order) for copy in copies]
         return chain([*graphs, *[self.part(each, names[-1]) for each in closing]])
 
@@ -112,7 +112,7 @@ class _Assembler:
                 return WhileNode(condition, inner, sources, stage.construct, stage.within)
 
     def kernel(self, nests: tuple[Nest, ...], name: str | None) -> Kernel:
-        """The kernel of these nests. Copies of a loop's body share it where nests are the same."""
+        """The kernel of these nests. Copies of a body share it if their nests are the same."""
         if name is None:
             return Kernel(self.new_name(nests), nests)
         if nests not in self.kernels:
@@ -124,7 +124,7 @@ class _Assembler:
         return self.new_name(stage.nests) if isinstance(stage, KernelStage) else ""
 
     def new_name(self, nests: Sequence[Nest]) -> str:
-        """The program, the number of the kernel, and the first ops that it applies."""
+        """The program's name, the kernel's number, and the first ops that it applies."""
         return "_".join((self.name, f"k{next(self.numbers)}", *_first_ops(nests)))
 
 

@@ -1,4 +1,4 @@
-"""Control flow: branches and loops as stages, with a block for each region."""
+"""Control flow: each branch or loop becomes a stage with a block for each region."""
 
 from __future__ import annotations
 

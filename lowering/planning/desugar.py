@@ -1,13 +1,14 @@
-"""Program -> Program of the few control forms that a graph has.
+"""Desugaring: control flow becomes the few forms that a graph has.
 
-- `scan` becomes a loop that counts, reads slices of `xs` and writes slices of the stacked outputs;
-- `while_loop` becomes `rotated_loop`: its condition is evaluated once before the loop, on the first
-  carry, and once at the end of the body, on the new carry. Zero trips stay legal, and entering an
-  inner loop anew arms its condition anew;
-- the index of `switch` is clamped to its branches;
-- a check inside of a loop that may wait for what it checks is carried along: the loop goes on only
-  while all checks in it have held. Else an inner loop that ends at its limit of steps could leave
-  the one around it without end, and nobody would hear of the failure.
+- *Scan lowering*: `scan` becomes a loop that counts, reads slices of `xs` and writes slices of the
+  stacked outputs.
+- *Loop rotation*: `while_loop` becomes `rotated_loop`. Its condition is evaluated once before the
+  loop, on the first carry, and at the end of the body, on the new carry. Zero iterations stay
+  legal, and an inner loop arms its condition anew each time that it is entered.
+- *Index clamping*: the index of `switch` is clamped to its branches.
+- *Checks end loops*: if a loop runs until data says so, the results of checks inside are carried,
+  and it runs only while all have passed. Else an inner loop that ends at its limit of steps could
+  keep the loop around it running for ever, and the failure would never be reported.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from tracegraph.ir.record import replace
 from tracegraph.ir.types import ArrayType
 
 _COUNTER = ArrayType(np.dtype(np.int64))
-_HELD = ArrayType(BOOL)
-_TRUE = Literal.of(True, _HELD)
+_CHECK = ArrayType(BOOL)
+_TRUE = Literal.of(True, _CHECK)
 
 
 def _no_reference(*_: Any, **__: Any) -> Any:
@@ -44,39 +45,39 @@ rotated_loop = Op(
 )
 """rotated_loop(pred, *init, *captures; carry=n), region body(carry…, captures…) -> (carry…, pred).
 
-Attributes `steps`, the number of iterations, and `max_steps`, a bound, are None where they are not
-known. The last `unset` carries need no initial value: the loop writes every element before anything
-reads it. The hint `construct` is the user's name for the loop.
+The attributes `steps`, the number of iterations, and `max_steps`, a bound, are None if unknown. The
+last `unset` carries need no initial value: the loop writes every element before anything reads it.
+The hint `construct` is the user's name for the loop.
 """
 
 
 def desugar(program: Program) -> Program:
-    """The same program with `scan`, `while_loop` and `switch` in the form that a graph has."""
+    """The program with `scan`, `while_loop` and `switch` in the forms that a graph has."""
     if not has_regions(program.body):
         return program
     return replace(program, body=_region(program.body))
 
 
 def _region(region: Region, checked: bool = False) -> Region:
-    """The region; a `checked` one has a further result: whether all checks in it have held."""
+    """The region; a `checked` one has a further result: whether all checks in it have passed."""
     builder = _Builder(checked=checked)
     for eqn in region.eqns:
         builder.add(eqn)
     results = builder.resolve_all(region.results)
     return Region(
-        region.params, tuple(builder.eqns), (*results, builder.held) if checked else results
+        region.params, tuple(builder.eqns), (*results, builder.passed) if checked else results
     )
 
 
-def _may_wait(eqn: Eqn) -> bool:
-    """Whether it is a loop that ends by what it computes."""
+def _is_data_dependent(eqn: Eqn) -> bool:
+    """Whether it is a loop whose number of iterations depends on data."""
     return eqn.op.name == "while_loop" and eqn.attrs.get("trip_count") is None
 
 
-def _carrying(eqn: Eqn, held: Value) -> Eqn:
-    """A loop whose regions have a further result, as one that carries that of its body.
+def _carry_checks(eqn: Eqn, passed: Value) -> Eqn:
+    """The loop with a further carry `passed`: whether all checks in its body have passed.
 
-    What is carried last is `held`. In conditions nothing is checked: they ask for what is carried.
+    Its regions have that further result. Conditions contain no checks; they test the carry.
     """
     loop = loop_parts(eqn)
     carry = len(loop.init)
@@ -86,18 +87,18 @@ def _carrying(eqn: Eqn, held: Value) -> Eqn:
 
     regions = []
     for region in eqn.regions:
-        inner, before = _Builder(region.eqns), Value(_HELD)
+        inner, before = _Builder(region.eqns), Value(_CHECK)
         *results, now = region.results
         if region is loop.body:
             results[carry:carry] = [inner.emit("logical_and", before, now, origin=eqn)]
-        elif _may_wait(eqn):
+        elif _is_data_dependent(eqn):
             results = [inner.emit("logical_and", *results, before, origin=eqn)]
         params = inserted(region.params, before)
         regions.append(Region(params, tuple(inner.eqns), tuple(results)))
     return replace(
         eqn,
         operands=inserted(eqn.operands, _TRUE),
-        outputs=inserted(eqn.outputs, held),
+        outputs=inserted(eqn.outputs, passed),
         attrs=loop_counts(eqn, carry + 1, len(loop.xs)),
         regions=tuple(regions),
     )
@@ -108,16 +109,16 @@ def _has_check(region: Region) -> bool:
 
 
 class _Builder:
-    """Equations under construction, and what values were rewritten to.
+    """Equations under construction, and the atoms that replace values.
 
-    Of a `checked` region, `held` says whether all checks so far have held.
+    In a `checked` region, `passed` says whether all checks so far have passed.
     """
 
     def __init__(self, eqns: Sequence[Eqn] = (), checked: bool = False) -> None:
         self.eqns = [*eqns]
         self.renamed: dict[Value, Atom] = {}
         self.checked = checked
-        self.held: Atom = _TRUE
+        self.passed: Atom = _TRUE
 
     def resolve(self, atom: Atom) -> Atom:
         return self.renamed.get(atom, atom) if isinstance(atom, Value) else atom
@@ -129,7 +130,7 @@ class _Builder:
     def emit(
         self, name: str, *operands: Atom, origin: Eqn, attrs: Mapping[str, Any] | None = None
     ) -> Value:
-        """Append an application of a registered op, on the user's line of `origin`."""
+        """Append an application of a registered op, with the user's line of `origin`."""
         op = ops.get(name)
         (type_,) = op.result_types([a.type for a in operands], attrs or {})
         out = Value(type_)
@@ -157,15 +158,15 @@ class _Builder:
         if not eqn.regions:
             self.eqns.append(eqn)
             if self.checked and eqn.op.name == "require":
-                self._hold(eqn.operands[1], eqn)
+                self._require(eqn.operands[1], eqn)
             return
-        checked = (self.checked or _may_wait(eqn)) and any(map(_has_check, eqn.regions))
+        checked = (self.checked or _is_data_dependent(eqn)) and any(map(_has_check, eqn.regions))
         eqn = replace(eqn, regions=tuple([_region(r, checked) for r in eqn.regions]))
-        held = Value(_HELD)
+        passed = Value(_CHECK)
         if checked and is_loop(eqn):
-            eqn = _carrying(eqn, held)
+            eqn = _carry_checks(eqn, passed)
         elif checked:
-            eqn = replace(eqn, outputs=(*eqn.outputs, held))
+            eqn = replace(eqn, outputs=(*eqn.outputs, passed))
         match eqn.op.name:
             case "scan":
                 self._scan(eqn)
@@ -176,12 +177,12 @@ class _Builder:
             case _:
                 self.eqns.append(eqn)
         if self.checked and checked:
-            self._hold(held, eqn)
+            self._require(passed, eqn)
 
-    def _hold(self, held: Atom, eqn: Eqn) -> None:
-        held = self.resolve(held)
-        first = self.held is _TRUE
-        self.held = held if first else self.emit("logical_and", self.held, held, origin=eqn)
+    def _require(self, passed: Atom, eqn: Eqn) -> None:
+        passed = self.resolve(passed)
+        first = self.passed is _TRUE
+        self.passed = passed if first else self.emit("logical_and", self.passed, passed, origin=eqn)
 
     def _switch(self, eqn: Eqn) -> None:
         parts = branch_parts(eqn)
@@ -222,11 +223,11 @@ class _Builder:
         self.eqns.append(Eqn(rotated_loop, operands, outputs, attrs, (body,), eqn.source, hints))
 
     def _scan(self, eqn: Eqn) -> None:
-        """Carry (step, carry…, stacked ys…); captures are the xs and those of the scan."""
+        """The carry is (step, carry…, stacked ys…); captures are the xs and those of the scan."""
         loop, length = loop_parts(eqn), eqn.attrs["length"]
         init, xs, captures = loop.init, loop.xs, loop.captures
         stacked = [v.type for v in loop.stacked]
-        if length == 0:  # no slice of the xs exists, not even for a body that never runs
+        if length == 0:  # xs have no slices, not even for a body that never runs
             results = (*init, *(self._filled(t, eqn) for t in stacked))
             self.renamed.update(zip(eqn.outputs, results, strict=True))
             return

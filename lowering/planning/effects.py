@@ -25,13 +25,13 @@ def require(builder: RegionBuilder, eqn: Eqn) -> None:
 
 
 def report_step(builder: RegionBuilder, eqn: Eqn) -> None:
-    """Emit the nest that publishes the progress of a loop."""
+    """Emit the nest that reports the progress of a loop."""
     monitor = number(builder.context.monitors, eqn.attrs["monitor"])
     builder.signal(_values(builder, eqn)[0], partial(Publish, monitor))
 
 
 def _values(builder: RegionBuilder, eqn: Eqn) -> Sequence[Atom]:
-    """The operands but the token. The new token has no elements: it is bound as if inlined."""
+    """The operands without the token. The new token has no elements: it is bound as if inlined."""
     (token,) = eqn.outputs
     builder.bindings[token] = eqn
     return eqn.operands[1:]

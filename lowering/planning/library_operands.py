@@ -1,4 +1,4 @@
-"""Operands of library calls: strided arrays in memory, as the library takes them."""
+"""Operands of library calls: strided arrays in memory, copied only if the library needs it."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ _T = TypeVar("_T")
 
 
 def contiguous(array: StridedArray) -> StridedArray | None:
-    """The array with row-major strides, if it has them; those of axes of one element are free."""
+    """The array with row-major strides, if it has them; along one element any stride will do."""
     dense = row_major_strides(array.shape)
-    if all(map(_fits, array.shape, array.strides, dense)):
+    if all(map(_matches, array.shape, array.strides, dense)):
         return replace(array, strides=dense)
     return None
 
 
-def _fits(extent: int, stride: int, wanted: int) -> bool:
+def _matches(extent: int, stride: int, wanted: int) -> bool:
     return extent == 1 or stride == wanted
 
 
 def operand(builder: RegionBuilder, atom: Atom, accept: Callable[[StridedArray], _T | None]) -> _T:
-    """An operand in place, as what the library will `accept` it as; if as nothing, its copy.
+    """An operand in the form that the library accepts: in place, or as a contiguous copy.
 
-    The copy is contiguous. Where the device cannot give a captured call new addresses, arguments
-    are read from copies in scratch, which the graph fills first.
+    If a captured call cannot be given new addresses, arguments are copied to scratch at the start
+    of the graph.
     """
     shape = atom.type.shape
     index = space_index(shape)
@@ -44,15 +44,15 @@ def operand(builder: RegionBuilder, atom: Atom, accept: Callable[[StridedArray],
     if array is None or found is None:
         array = StridedArray.whole(builder.materialize(atom.type, value, index))
         found = accept(array)
-    moves = array.buffer.space in ("input", "output")
-    if moves and not builder.context.costs.updates_libraries:
+    is_argument = array.buffer.space in ("input", "output")
+    if is_argument and not builder.context.costs.updates_libraries:
         found = accept(replace(array, buffer=builder.context.stage_input(array.buffer)))
     assert found is not None
     return found
 
 
 def strided(value: Expr, shape: tuple[int, ...]) -> StridedArray | None:
-    """The array whose element at every index of a shape is `value`, if it is strided in memory."""
+    """The strided array whose element at each index of a shape is `value`, if it is one."""
     if not isinstance(value, Load) or value.guard is not None:
         return None
     strides, offset = [0] * len(shape), 0

@@ -1,4 +1,4 @@
-"""Matrix products: a library call where the library has the dtype, else a reduction."""
+"""Matrix products: a library call if the library has the dtype, else a reduction."""
 
 from __future__ import annotations
 
@@ -26,10 +26,9 @@ LIBRARY_DTYPES = frozenset(
     {bfloat16, *map(np.dtype, (np.float16, np.float32, np.float64, np.complex64, np.complex128))}
 )
 
-LIBRARY_MOST = 2**31 - 1
-"""Extents and strides that the library takes. Its calls for larger ones go through sums in order: a
-product of two vectors of 2³¹ elements of bfloat16 took 82 s on an H200, and stopped growing at 2²⁴.
-"""
+LIBRARY_MAX = 2**31 - 1
+"""Extents and strides that the library takes as 32-bit integers. Its calls for larger ones sum
+serially: a product of two vectors of 2³¹ bfloat16 took 82 s, and its sum stopped at 2²⁴ (H200)."""
 
 
 def matrix_product(builder: RegionBuilder, eqn: Eqn) -> None:
@@ -39,7 +38,7 @@ def matrix_product(builder: RegionBuilder, eqn: Eqn) -> None:
     *_, m, k = left.type.shape
     n = right.type.shape[-1]
     extents = (*left.type.shape, *right.type.shape)
-    if target.type.dtype in LIBRARY_DTYPES and k > 0 and max(extents) <= LIBRARY_MOST:
+    if target.type.dtype in LIBRARY_DTYPES and k > 0 and max(extents) <= LIBRARY_MAX:
         if target.type.size:
             _library(builder, left, right, target, (m, n, k))
     else:
@@ -63,13 +62,13 @@ def _matrix(array: StridedArray) -> MatrixOperand | None:
     batch = _batch_stride(shape[:-2], strides[:-2])
     (rows, columns), (row, column) = shape[-2:], strides[-2:]
     row, column = _leading(rows, columns, row, column)
-    if batch is None or batch < 0 or not _readable(rows, columns, row, column):
+    if batch is None or batch < 0 or not _is_accepted(rows, columns, row, column):
         return None
     return MatrixOperand(array.buffer, array.offset, batch, row, column)
 
 
 def _leading(rows: int, columns: int, row: int, column: int) -> tuple[int, int]:
-    """The stride along an axis of one element is free: choose one that the library accepts."""
+    """Strides that the library accepts, given that along one element any stride will do."""
     if rows == 1 and columns == 1:
         return 1, 1
     if columns == 1:
@@ -79,14 +78,14 @@ def _leading(rows: int, columns: int, row: int, column: int) -> tuple[int, int]:
     return row, column
 
 
-def _readable(rows: int, columns: int, row: int, column: int) -> bool:
-    if max(row, column) > LIBRARY_MOST:
+def _is_accepted(rows: int, columns: int, row: int, column: int) -> bool:
+    if max(row, column) > LIBRARY_MAX:
         return False
     return (column == 1 and row >= max(columns, 1)) or (row == 1 and column >= max(rows, 1))
 
 
 def _batch_stride(extents: tuple[int, ...], strides: tuple[int, ...]) -> int | None:
-    """The one stride by which the flattened batch axes advance, if there is one."""
+    """The stride of the flattened batch axes, if they have one."""
     axes = [(n, s) for n, s in zip(extents, strides, strict=True) if n != 1]
     if not axes:
         return 0
@@ -99,7 +98,7 @@ def _batch_stride(extents: tuple[int, ...], strides: tuple[int, ...]) -> int | N
 def _reduction(builder: RegionBuilder, left: Atom, right: Atom, target: Buffer, k: int) -> None:
     """Sums of products (for bools: any of conjunctions), as a kernel.
 
-    float16 and bfloat16 are multiplied and summed in float32, as libraries do.
+    float16 and bfloat16 are multiplied and summed in float32, as in libraries.
     """
     space = target.type.shape
     *batch, row, column = space_index(space)

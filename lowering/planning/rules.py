@@ -1,4 +1,4 @@
-"""Planning rules: what plans an op that is not made of scalar expressions, by the op's name.
+"""Planning rules, by the name of the op: how ops are planned that are not scalar expressions.
 
 A rule adds stages to the builder of a region, and binds the results of its equation.
 """
