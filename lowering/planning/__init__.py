@@ -1,8 +1,8 @@
 """Planning: a Program becomes a draft of its Plan, and the finished draft becomes the Plan.
 
 Each region becomes a block of stages: loop nests for materialized values, library calls, and
-conditionals with a block for each body. May import `draft/`, `plan/`, `allocation/` and the program
-(`tracegraph/ir`).
+conditionals with a block for each body. The edges of the Plan are those of the draft's dependences.
+May import `draft/`, `plan/` and the program (`tracegraph/ir`).
 
     desugar             Program -> Program: the few control forms that a graph has
     materialize         which values get memory, and which are inlined
