@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
-from typing import Any, overload
+from typing import Any, ParamSpec, TypeVar, overload
 
 from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.program import Program
@@ -13,17 +13,20 @@ from tracegraph.staging.scratch import Scratch, checked
 from tracegraph.staging.signature import Signature
 from tracegraph.tracing.function_table import FUNCTIONS
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 
 @overload
 def jit(
-    fun: Callable[..., Any],
+    fun: Callable[P, R],
     *,
     static_argnums: int | Iterable[int] = (),
     static_argnames: str | Iterable[str] = (),
     donate_argnums: int | Iterable[int] = (),
     device: str | None = None,
     scratch: Scratch = "kept",
-) -> Jitted: ...
+) -> Jitted[P, R]: ...
 @overload
 def jit(
     fun: None = None,
@@ -33,7 +36,7 @@ def jit(
     donate_argnums: int | Iterable[int] = (),
     device: str | None = None,
     scratch: Scratch = "kept",
-) -> Callable[[Callable[..., Any]], Jitted]: ...
+) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
 @entry_point
 def jit(
     fun: Callable[..., Any] | None = None,
@@ -43,7 +46,7 @@ def jit(
     donate_argnums: int | Iterable[int] = (),
     device: str | None = None,
     scratch: Scratch = "kept",
-) -> Jitted | Callable[[Callable[..., Any]], Jitted]:
+) -> Any:
     """Compile a pure function of arrays into one graph, on its first call with given types.
 
     Args:

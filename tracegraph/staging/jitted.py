@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, TypedDict, overload
+from typing import Any, Concatenate, Generic, ParamSpec, TypedDict, TypeVar, overload
 
 from tracegraph import ops as _ops  # noqa: F401 - registers the op records
 from tracegraph import tree
@@ -24,6 +24,11 @@ from tracegraph.staging.signature import Call, CallKey, DirectKey, Signature, di
 from tracegraph.staging.stages import Compiled, Lowered, Traced, flat_results
 from tracegraph.tracing.trace import innermost, outermost, trace_program
 from tracegraph.weak_set import ConcurrentWeakSet
+
+P = ParamSpec("P")
+Q = ParamSpec("Q")
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 
 
 class Stats(TypedDict):
@@ -48,14 +53,15 @@ class Stats(TypedDict):
     evictions: int
 
 
-class Jitted:
+class Jitted(Generic[P, R_co]):
     """A function that is compiled on its first call with each combination of argument types.
 
-    Made by `tracegraph.jit`. Threads may call it concurrently.
+    Made by `tracegraph.jit`. Threads may call it concurrently. To type checkers, it has the
+    parameters and the result of the function.
     """
 
     def __init__(
-        self, fun: Callable[..., Any], signature: Signature, device: str | None, scratch: Scratch
+        self, fun: Callable[P, R_co], signature: Signature, device: str | None, scratch: Scratch
     ) -> None:
         functools.update_wrapper(self, fun)
         self._fun = fun
@@ -74,12 +80,12 @@ class Jitted:
         self._lock = threading.RLock()
         _all.add(self)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
         """Run the function. While another function is traced, it becomes part of that one."""
         try:
             if outermost and innermost.trace is not None:
                 return self._fun(*args, **kwargs)
-            result = self._last_call(args, kwargs)
+            result: R_co = self._last_call(args, kwargs)
             if result is not MISS:
                 return result
             return self._run(args, kwargs)
@@ -88,16 +94,16 @@ class Jitted:
             raise
 
     @entry_point
-    def launch(self, *args: Any, **kwargs: Any) -> Any:
+    def launch(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
         """Run the compiled function now, even while another function is being traced."""
         return self._run(args, kwargs)
 
-    def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R_co:
         direct = direct_call(args) if not kwargs else None
         key = None if direct is None else direct[0]
         del direct  # its leaves would count as further owners of what is donated
         for fast_call in self._candidates(key):
-            result = fast_call(args, kwargs)
+            result: R_co = fast_call(args, kwargs)
             if result is not MISS:
                 self._last_call = fast_call
                 return result
@@ -114,13 +120,15 @@ class Jitted:
                 made = make_fast_call(args, kwargs, call.passed, cached, compiled, function)
                 self._remember(made, key)
             try:
-                return compiled.run(call)
+                result = compiled.run(call)
             except ClosedError:
                 if not cached.lost(compiled):
                     raise
             except OutOfMemoryError as error:
                 self._blame(error)
                 raise
+            else:
+                return result
 
     def _candidates(self, key: DirectKey | None) -> Sequence[FastCall]:
         """The fast calls that may fit a call with this direct key, or with none."""
@@ -249,17 +257,19 @@ class Jitted:
             )
 
     @overload
-    def __get__(self, instance: None, owner: type) -> Jitted: ...
+    def __get__(self, instance: None, owner: type) -> Jitted[P, R_co]: ...
     @overload
-    def __get__(self, instance: object, owner: type | None = None) -> BoundJitted: ...
-    def __get__(self, instance: object | None, owner: type | None = None) -> Jitted | BoundJitted:
+    def __get__(
+        self: Jitted[Concatenate[Any, Q], R], instance: object, owner: type | None = None
+    ) -> BoundJitted[Q, R]: ...
+    def __get__(self, instance: object | None, owner: type | None = None) -> Any:
         return self if instance is None else BoundJitted(self, instance)
 
     def __repr__(self) -> str:
         return f"<jitted {self._signature.function}>"
 
 
-_all: ConcurrentWeakSet[Jitted] = ConcurrentWeakSet()
+_all: ConcurrentWeakSet[Jitted[..., Any]] = ConcurrentWeakSet()
 
 
 def forget_builds() -> None:
@@ -270,13 +280,13 @@ def forget_builds() -> None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BoundJitted:
+class BoundJitted(Generic[P, R_co]):
     """A jitted method bound to its instance, which is the first argument."""
 
-    function: Jitted
+    function: Jitted[..., R_co]
     instance: Any
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
         """Call the method."""
         try:
             return self.function(self.instance, *args, **kwargs)
