@@ -13,6 +13,8 @@ from tracegraph.numpy.dispatch import as_array, copied, lifted
 from tracegraph.numpy.shapes import Shape, broadcast_to, extents_of
 from tracegraph.tracing.operators import ArrayOperators
 from tracegraph.tracing.trace import bind, current_trace
+from tracegraph.tracing.tracer import Tracer
+from tracegraph.tracing.views import is_row_major
 
 
 def iota(size: int, dtype: DTypeLike) -> Any:
@@ -234,7 +236,28 @@ def array(a: Any, dtype: DTypeLike | None = None, *, copy: bool = True, **kwargs
     return result.reshape((1,) * missing + result.shape) if missing > 0 else result
 
 
-asanyarray = ascontiguousarray = asarray
+asanyarray = asarray
+
+
+def ascontiguousarray(a: Any, dtype: DTypeLike | None = None, **kwargs: Any) -> Any:
+    """`a` as a row-major array: a copy of a view that is not, as of a transposed one.
+
+    Shape: that of `a`; (1,) of a scalar.
+    Dtype: that of `a`, or `dtype`.
+
+    Raises:
+        TypeError: the dtype is not supported while tracing.
+        UnsupportedByTracerError: an option of NumPy that is not supported.
+
+    >>> tnp.ascontiguousarray([1, 2])
+    array([1, 2])
+    """
+    result = asarray(a, dtype, **kwargs)
+    if result.ndim == 0:
+        return result.reshape(1)
+    if isinstance(result, Tracer) and not is_row_major(result):
+        return copied(result)
+    return result
 
 
 def copy(a: Any, order: str = "K", subok: bool = False) -> Any:

@@ -21,7 +21,7 @@ from tracegraph.ir.types import result_type, type_of
 from tracegraph.numpy.axes import transpose
 from tracegraph.numpy.dispatch import as_array, numpy_function
 from tracegraph.numpy.output import written
-from tracegraph.numpy.selecting import diagonal
+from tracegraph.numpy.selecting import writable_diagonal
 from tracegraph.numpy.shapes import reshape
 from tracegraph.numpy.ufuncs import multiply
 
@@ -135,7 +135,7 @@ def _simplified(
         while labels.count(label) > 1:
             first = labels.index(label)
             second = labels.index(label, first + 1)
-            array = diagonal(array, 0, first, second)
+            array = writable_diagonal(array, 0, first, second)
             labels = labels[:first] + labels[first + 1 : second] + labels[second + 1 :] + label
     stretched = [c for c, n in zip(labels, array.shape, strict=True) if n != extents[c]]
     array = reshape(array, tuple(extents[c] for c in labels if c not in stretched))

@@ -43,7 +43,9 @@ from tracegraph.numpy.ufuncs import (
     subtract,
     trunc,
 )
+from tracegraph.tracing import views
 from tracegraph.tracing.operators import ArrayOperators
+from tracegraph.tracing.tracer import Tracer
 
 _ERF, _COMPLEX = get("erf"), get("complex")
 
@@ -102,7 +104,7 @@ def astype(x: Any, dtype: DTypeLike, /, *, copy: bool = True) -> Any:
 
 @numpy_function
 def real(val: Any) -> Any:
-    """The real parts.
+    """The real parts: a view of an array made in the traced function, and real arrays themselves.
 
     Shape: that of `val`.
     Dtype: that of `val`; for complex numbers, that of a part.
@@ -111,12 +113,12 @@ def real(val: Any) -> Any:
     array([1., 3.])
     """
     val = as_array(val)
-    return apply(get("real"), val) if val.dtype.kind == "c" else val
+    return _part("real", val) if val.dtype.kind == "c" else val
 
 
 @numpy_function
 def imag(val: Any) -> Any:
-    """The imaginary parts: zeros for real arrays.
+    """The imaginary parts: a view as the real parts are; read-only zeros for real arrays.
 
     Shape: that of `val`.
     Dtype: that of `val`; for complex numbers, that of a part.
@@ -126,8 +128,18 @@ def imag(val: Any) -> Any:
     """
     val = as_array(val)
     if val.dtype.kind == "c":
-        return apply(get("imag"), val)
-    return apply(get("where"), False, val, val.dtype.type(0))  # a product with zero would keep NaNs
+        return _part("imag", val)
+    # a product with zero would keep NaNs
+    zeros = apply(get("where"), False, val, val.dtype.type(0))
+    if isinstance(zeros, Tracer):
+        zeros.origin = "the imaginary part of a real array"
+    return zeros
+
+
+def _part(name: str, z: Any) -> Any:
+    """The real or imaginary part of complex numbers, through which a traced array is written to."""
+    part = apply(get(name), z)
+    return views.attach(part, z) if isinstance(z, Tracer) else part
 
 
 @numpy_function
@@ -293,20 +305,31 @@ def nan_to_num(
 ) -> Any:
     """NaNs replaced by `nan`, infinities by `posinf` and `neginf` or the largest finite numbers.
 
+    With `copy=False`, a traced array is changed in place, as in NumPy.
+
     Shape: that of `x`.
     Dtype: that of `x`.
+
+    Raises:
+        TracerWriteError: `copy` is false, and the array is not one made in the traced function.
 
     >>> tnp.nan_to_num([1.0, tnp.nan, tnp.inf], posinf=9.0)
     array([1., 0., 9.])
     """
     x = as_array(x)
+    if x.dtype.kind in "biu":
+        return copied(x) if copy else x
+    result = _without_infinities(x, nan, posinf, neginf)
+    if copy or not isinstance(x, Tracer):
+        return result
+    x.assign(result, "nan_to_num")
+    return x
+
+
+def _without_infinities(x: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
     if x.dtype.kind == "c":
         parts = (apply(get("real"), x), apply(get("imag"), x))
-        return apply(
-            _COMPLEX, *(nan_to_num(p, nan=nan, posinf=posinf, neginf=neginf) for p in parts)
-        )
-    if x.dtype.kind in "biu":
-        return copied(x)
+        return apply(_COMPLEX, *(_without_infinities(p, nan, posinf, neginf) for p in parts))
     limits: Any = ml_dtypes.finfo(bfloat16) if x.dtype == bfloat16 else np.finfo(x.dtype)
     high = limits.max if posinf is None else posinf
     low = limits.min if neginf is None else neginf

@@ -39,7 +39,7 @@ def getitem(x: Any, index: Any) -> Any:
         y = _gather(y, selection)
     if y is x or y.shape != selection.shape:
         y = numpy.reshape(y, selection.shape)
-    if isinstance(y, Tracer) and y is not x and (selection.gathers or selection.scalar):
+    if isinstance(y, Tracer) and y is not x and selection.copies:
         y.view = None  # NumPy makes a copy, or a scalar
     return y
 

@@ -9,7 +9,9 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 from numpy.typing import DTypeLike
 
+from tracegraph.arrays.eager import apply
 from tracegraph.errors import UnsupportedByTracerError
+from tracegraph.ir.op import get
 from tracegraph.ir.types import result_type, type_of
 from tracegraph.numpy.axes import moveaxis
 from tracegraph.numpy.dispatch import as_array, is_python_number, lifted, numpy_function
@@ -19,6 +21,8 @@ from tracegraph.numpy.joining import pad as padded
 from tracegraph.numpy.reductions import sum
 from tracegraph.numpy.shapes import reshape
 from tracegraph.numpy.ufuncs import remainder
+from tracegraph.tracing import views
+from tracegraph.tracing.tracer import Tracer
 
 
 @numpy_function
@@ -111,7 +115,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
 
 @numpy_function
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    """Diagonals of the matrices in two axes, along a new last axis; a view.
+    """Diagonals of the matrices in two axes, along a new last axis; a read-only view.
 
     Shape: that of `a` without the two axes, then the diagonal's length.
     Dtype: that of `a`.
@@ -123,17 +127,39 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     >>> tnp.diagonal([[1, 2], [3, 4]])
     array([1, 4])
     """
-    a = as_array(a)
+    found = writable_diagonal(as_array(a), offset, axis1, axis2)
+    if isinstance(found, Tracer) and found.view is not None:
+        found.view.read_only = "a diagonal, which is read-only"
+    return found
+
+
+def writable_diagonal(a: Any, offset: int, axis1: int, axis2: int) -> Any:
+    """The same as `diagonal`, but a view that may be written through, as einsum's is."""
     if a.ndim < 2:
         raise ValueError(f"diagonal needs at least two axes, got shape {a.shape}")
+    source = a
     a = moveaxis(a, (axis1, axis2), (-2, -1))
     rows, columns = a.shape[-2:]
     row, column = (0, offset) if offset >= 0 else (-offset, 0)
     count = max(min(rows - row, columns - column), 0)
     flat = reshape(a, (*a.shape[:-2], rows * columns))
+    if isinstance(flat, Tracer) and flat.view is None:  # the axes are not one: two indices
+        return _gathered_diagonal(source, (axis1, row), (axis2, column), count=count)
     start = row * columns + column if count else 0
     stop = start + (count - 1) * (columns + 1) + 1 if count else 0
     return flat[..., start : stop : columns + 1]
+
+
+def _gathered_diagonal(a: Tracer, *axes_and_starts: tuple[int, int], count: int) -> Any:
+    """A view of a diagonal along two axes, from a start on each."""
+    starts = {normalize_axis_index(axis, a.ndim): start for axis, start in axes_and_starts}
+    dims = tuple(sorted(starts))
+    indices = [lifted(starts[axis] + np.arange(count)) for axis in dims]
+    strides = views.strides_of(a)
+    rest = (stride for axis, stride in enumerate(strides) if axis not in dims)
+    found = apply(get("gather"), a, *indices, dims=dims)
+    views.attach(found, a, (strides[dims[0]] + strides[dims[1]], *rest))
+    return moveaxis(found, 0, -1)
 
 
 @numpy_function

@@ -16,12 +16,12 @@ from numpy.lib.array_utils import normalize_axis_tuple
 from tracegraph.arrays.eager import apply
 from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.ir.op import get
-from tracegraph.ir.types import broadcast_shapes, row_major_strides
+from tracegraph.ir.types import broadcast_shapes
 from tracegraph.numpy.dispatch import as_array, copied, numpy_function
 from tracegraph.tracing.tracer import Tracer
-from tracegraph.tracing.views import strides_of
+from tracegraph.tracing.views import is_column_major, is_row_major, memory_order
 
-_RESHAPE, _BROADCAST = map(get, ("reshape", "broadcast_to"))
+_RESHAPE, _TRANSPOSE, _BROADCAST = map(get, ("reshape", "transpose", "broadcast_to"))
 
 Shape = int | Sequence[int]
 
@@ -45,6 +45,10 @@ def _row_major_only(name: str, order: str | None) -> None:
         )
 
 
+def _reversed(a: Any) -> Any:
+    return apply(_TRANSPOSE, a, axes=tuple(range(a.ndim))[::-1])
+
+
 @numpy_function
 def reshape(a: Any, /, shape: Shape, order: str = "C", *, copy: bool | None = None) -> Any:
     """The same elements, in row-major order, under another shape; one extent may be -1.
@@ -63,6 +67,8 @@ def reshape(a: Any, /, shape: Shape, order: str = "C", *, copy: bool | None = No
     """
     _row_major_only("reshape", order)
     a = as_array(a)
+    if order == "A" and isinstance(a, Tracer) and is_column_major(a):
+        return _reversed(reshape(_reversed(a), extents_of(shape)[::-1], copy=copy))
     if type(shape) is tuple and shape == a.shape:
         return copied(a) if copy else a
     known = list(extents_of(shape))
@@ -80,6 +86,9 @@ def reshape(a: Any, /, shape: Shape, order: str = "C", *, copy: bool | None = No
 def ravel(a: Any, order: str = "C") -> Any:
     """The elements in one axis: a view of a row-major array, else a copy.
 
+    With `order="K"`, they are in the order of memory; with `order="A"`, they are in column-major
+    order if the array is column-major: a transposed view of a traced array, which is row-major.
+
     Shape: one axis.
     Dtype: that of `a`.
 
@@ -91,14 +100,13 @@ def ravel(a: Any, order: str = "C") -> Any:
     """
     _row_major_only("ravel", order)
     a = as_array(a)
+    if isinstance(a, Tracer):
+        if order == "K":
+            a = apply(_TRANSPOSE, a, axes=memory_order(a))
+        elif order == "A" and is_column_major(a):
+            a = _reversed(a)
     result = reshape(a, (a.size,))
-    return copied(result) if isinstance(a, Tracer) and not _is_row_major(a) else result
-
-
-def _is_row_major(a: Tracer) -> bool:
-    """Whether the strides are row-major; those of axes of extent 1 do not count, as in NumPy."""
-    strides = zip(a.shape, strides_of(a), row_major_strides(a.shape), strict=True)
-    return a.size == 0 or all(n == 1 or own == wanted for n, own, wanted in strides)
+    return copied(result) if isinstance(a, Tracer) and not is_row_major(a) else result
 
 
 @numpy_function

@@ -162,7 +162,6 @@ class ArrayOperators:
     argmax = _like_function("argmax")
     argmin = _like_function("argmin")
     clip = _like_function("clip")
-    conj = conjugate = _like_function("conjugate")
     cumprod = _like_function("cumprod")
     cumsum = _like_function("cumsum")
     diagonal = _like_function("diagonal")
@@ -182,6 +181,15 @@ class ArrayOperators:
     take = _like_function("take")
     trace = _like_function("trace")
     var = _like_function("var")
+
+    def conjugate(self, *args: Any, **kwargs: Any) -> Any:
+        """The complex conjugates; a real array itself, which `numpy.conjugate` copies."""
+        own: Any = self
+        if own.dtype.kind != "c" and not args and not kwargs:
+            return own
+        return FUNCTIONS["conjugate"](self, *args, **kwargs)
+
+    conj = conjugate
 
     @property
     def mT(self) -> Any:  # noqa: N802 - ndarray's name

@@ -39,9 +39,9 @@ class Selection:
 
     `starts`, `steps` and `sizes` have one int per axis of the array; an axis in `arrays` is whole.
     `arrays` maps axes to integer arrays that broadcast to shape `batch`; `gathers` says whether one
-    of them has axes, so that the result is a copy. `layout` lists what the result's axes are: axes
-    of the array, NEW_AXIS, or BATCH for the batch axes. `scalar`: every axis was given an integer.
-    `shape` is that of the result.
+    of them has axes. `layout` lists what the result's axes are: axes of the array, NEW_AXIS, or
+    BATCH for the batch axes. `copies`: NumPy's result is no view, as an index is an array, even one
+    without axes, or every axis was given an integer. `shape` is that of the result.
     """
 
     starts: Ints
@@ -51,7 +51,7 @@ class Selection:
     batch: Ints
     gathers: bool
     layout: Ints
-    scalar: bool
+    copies: bool
     shape: Ints
 
     @property
@@ -184,6 +184,7 @@ class _Builder:
     shape: Ints
     axis: int = 0
     explicit_rest: bool = True
+    has_array: bool = False
     ranges: list[tuple[int, int, int]] = field(default_factory=list)
     arrays: dict[int, Any] = field(default_factory=dict)
     layout: list[int] = field(default_factory=list)
@@ -205,6 +206,7 @@ class _Builder:
         elif isinstance(entry, np.ndarray) and entry.dtype == np.bool_:
             self._mask(entry)
         elif isinstance(entry, np.ndarray) and entry.ndim == 0:
+            self.has_array = True
             self._integer(int(entry))
         else:
             self._array(entry)
@@ -273,7 +275,9 @@ class _Builder:
             batch=batch,
             gathers=gathers,
             layout=layout,
-            scalar=bool(self.layout) and all(entry == _INTEGER for entry in self.layout),
+            copies=self.has_array
+            or gathers
+            or (bool(self.layout) and all(entry == _INTEGER for entry in self.layout)),
             shape=_shape(layout, batch, sizes),
         )
 

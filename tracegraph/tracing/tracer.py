@@ -142,9 +142,11 @@ class Tracer(ArrayOperators):
         return self.dtype.itemsize
 
     @property
-    def is_argument(self) -> bool:
-        """Whether it is an argument or a parameter of the region, which are read-only."""
-        return self.origin is not None
+    def read_only(self) -> str | None:
+        """What it is, for the message, if it must not be written to."""
+        if self.origin is None or isinstance(self.origin, str):
+            return self.origin and f"{self.origin}, which is read-only"
+        return "an argument, which belongs to the caller"
 
     @property
     def descent(self) -> str:
@@ -164,6 +166,24 @@ class Tracer(ArrayOperators):
         if spec:
             raise errors.TracerFormatError(self)
         return repr(self)
+
+    @property
+    def real(self) -> Any:
+        """The real part, a view; of a real array, the array itself."""
+        return FUNCTIONS["real"](self)
+
+    @real.setter
+    def real(self, value: Any) -> None:
+        self.real[...] = value
+
+    @property
+    def imag(self) -> Any:
+        """The imaginary part, a view; of a real array, read-only zeros."""
+        return FUNCTIONS["imag"](self)
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        self.imag[...] = value
 
     def __len__(self) -> int:
         if self.ndim == 0:

@@ -62,8 +62,8 @@ class AnyTracer(TracerLike, Protocol):
         """Number of axes."""
 
     @property
-    def is_argument(self) -> bool:
-        """Whether it is an argument of the function or a parameter of the region."""
+    def read_only(self) -> str | None:
+        """What it is, for the message, if it must not be written to."""
 
     def follow(self, base: Atom) -> Atom:
         """The value of a view whose base has the value `base`."""
@@ -86,6 +86,8 @@ class View:
     seen: Atom
     strides: Strides | None = None
     """The result of `strides_of`, once it is known."""
+    read_only: str | None = None
+    """What it is, for the message, if NumPy's view must not be written through."""
 
 
 def strides_of(tracer: AnyTracer) -> Strides:
@@ -106,14 +108,19 @@ def strides_of(tracer: AnyTracer) -> Strides:
     return view.strides
 
 
-def attach(result: _T, base: AnyTracer) -> _T:
-    """Mark the result of the last equation as a view of `base`, unless NumPy would have copied."""
+def attach(result: _T, base: AnyTracer, strides: Strides | None = None) -> _T:
+    """Mark the result of the last equation as a view of `base`, unless NumPy would have copied.
+
+    `strides` are those of a gather at more than one place.
+    """
     eqn = result.owner.eqns[-1]
-    view = View(base, eqn.op, eqn.operands[1:], eqn.attrs, base.atom)
+    view = View(base, eqn.op, eqn.operands[1:], eqn.attrs, base.atom, strides)
     if base.view is not None and eqn.op.name == "reshape":  # that of a view may be a copy
         view.strides = _reshaped(base.shape, strides_of(base), result.shape)
         if view.strides is None:
             return result
+    if eqn.op.name == "broadcast_to":
+        view.read_only = "a broadcast view, several elements of which are one"
     result.view = view
     return result
 
@@ -154,23 +161,47 @@ def is_same_view(x: AnyTracer, y: AnyTracer) -> bool:
     return x is y
 
 
+def is_row_major(tracer: AnyTracer) -> bool:
+    """Whether the elements are in row-major order and next to each other."""
+    return _is_packed(tracer.shape, strides_of(tracer))
+
+
+def is_column_major(tracer: AnyTracer) -> bool:
+    """Whether the elements are in column-major order, next to each other, and not in row-major."""
+    shape, strides = tracer.shape, strides_of(tracer)
+    return not _is_packed(shape, strides) and _is_packed(shape[::-1], strides[::-1])
+
+
+def _is_packed(shape: tuple[int, ...], strides: Strides) -> bool:
+    """Whether strides are row-major; those of axes of extent 1 do not count, as in NumPy."""
+    packed = zip(shape, strides, row_major_strides(shape), strict=True)
+    return 0 in shape or all(n == 1 or own == wanted for n, own, wanted in packed)
+
+
+def memory_order(tracer: AnyTracer) -> tuple[int, ...]:
+    """The axes by falling strides."""
+    strides = strides_of(tracer)
+    return tuple(sorted(range(tracer.ndim), key=lambda axis: -abs(strides[axis])))
+
+
 def check_writable(tracer: AnyTracer) -> None:
     """Raise unless the memory behind a tracer was made in the region being traced.
 
     Raises:
-        TracerWriteError: an argument, a value of an outer region, or a broadcast view.
+        TracerWriteError: an argument, a value of an outer region, or a view that is read-only in
+            NumPy, too.
         EscapedTracerError: its trace is over.
     """
     root = tracer
     while root.view is not None:
-        if root.view.op.name == "broadcast_to":
-            raise TracerWriteError(tracer, "a broadcast view, several elements of which are one")
+        if root.view.read_only is not None:
+            raise TracerWriteError(tracer, root.view.read_only)
         root = root.view.base
     part = "" if root is tracer else "a view of "
     if not root.owner.is_current(root):
         raise TracerWriteError(tracer, f"{part}a value captured from outside this branch or loop")
-    if root.is_argument:
-        raise TracerWriteError(tracer, f"{part}an argument, which belongs to the caller")
+    if root.read_only is not None:
+        raise TracerWriteError(tracer, f"{part}{root.read_only}")
 
 
 def store(tracer: AnyTracer, atom: Atom) -> None:
@@ -214,11 +245,21 @@ def _put_gather(view: View, atom: Atom) -> Atom:
     return _record(view, "scatter_set", operands, dims=dims, starts=(0,) * rest, steps=(1,) * rest)
 
 
+def _put_real(view: View, atom: Atom) -> Atom:
+    return _record(view, "complex", [atom, _record(view, "imag", [view.base.atom])])
+
+
+def _put_imag(view: View, atom: Atom) -> Atom:
+    return _record(view, "complex", [_record(view, "real", [view.base.atom]), atom])
+
+
 _PUT: Mapping[str, Callable[[View, Atom], Atom]] = {
     "reshape": _put_reshape,
     "transpose": _put_transpose,
     "slice": _put_slice,
     "gather": _put_gather,
+    "real": _put_real,
+    "imag": _put_imag,
 }
 
 
@@ -251,6 +292,11 @@ def _broadcast_strides(base: AnyTracer, shape: tuple[int, ...]) -> Strides:
     return np.broadcast_to(as_strided(one, base.shape, strides_of(base)), shape).strides
 
 
+def _part_strides(base: AnyTracer) -> Strides:
+    """Strides of a part of complex numbers, in elements of half their size."""
+    return tuple(2 * s for s in strides_of(base))
+
+
 def _gather_strides(base: AnyTracer, dims: tuple[int, ...]) -> Strides:
     return tuple(s for axis, s in enumerate(strides_of(base)) if axis not in dims)
 
@@ -261,4 +307,6 @@ _STRIDES: Mapping[str, Callable[..., Strides]] = {
     "slice": _slice_strides,
     "broadcast_to": _broadcast_strides,
     "gather": _gather_strides,
+    "real": _part_strides,
+    "imag": _part_strides,
 }
