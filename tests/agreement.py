@@ -20,6 +20,7 @@ several real ones, in NumPy too, whose own error reaches 4 of these units (of th
 
 LOOSER = {
     ("power", "c"): 64,
+    ("float_power", "c"): 64,
     ("prod", "f"): 32,
     ("prod", "c"): 64,
     ("cumprod", "f"): 32,

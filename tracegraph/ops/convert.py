@@ -112,7 +112,11 @@ def _clip_dtypes(x: ArrayType, low: ArrayType, high: ArrayType) -> tuple[DType, 
 clip = ufunc_op(
     _clip_ufunc,
     "minimum(maximum(x, low), high), NaN if one is.",
-    texts(iufc="tg_minimum(tg_maximum({0}, {1}), {2})", b="(({0} || {1}) && {2})"),
+    texts(
+        iuf="tg_minimum(tg_maximum({0}, {1}), {2})",
+        b="(({0} || {1}) && {2})",
+        c="tg_clip({0}, {1}, {2})",
+    ),
     promote=_clip_dtypes,
 )
 
