@@ -18,6 +18,7 @@ from lowering.draft.stage import (
     rename_in_stage,
     stage_reads,
     stage_writes,
+    without_empty,
 )
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import MapNest, Nest, ReduceNest, RowNest, Store, space_index
@@ -93,7 +94,7 @@ class BufferSharing:
                 self._rewrite(position)
         self.block.owned -= replaced
         _drop_self_copies([self.block.stages[position] for position in self.rewritten])
-        self.block.stages = _without_empty(self.block.stages)
+        self.block.stages = without_empty(self.block.stages)
 
     def _rewrite(self, position: int) -> Stage:
         stage, accessed = self.block.stages[position], self.accessed[position]
@@ -220,11 +221,7 @@ def _drop_self_copies(stages: Iterable[Stage]) -> None:
             stage.nests = [n for n in map(_without_self_copies, stage.nests) if n is not None]
         for inner in blocks(stage):
             _drop_self_copies(inner.stages)
-            inner.stages = _without_empty(inner.stages)
-
-
-def _without_empty(stages: Iterable[Stage]) -> list[Stage]:
-    return [s for s in stages if not isinstance(s, KernelStage) or s.nests]
+            inner.stages = without_empty(inner.stages)
 
 
 def _without_self_copies(nest: Nest) -> Nest | None:

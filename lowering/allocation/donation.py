@@ -79,14 +79,14 @@ class _Placement:
 
     def __init__(self, block: Block, donated: Sequence[Buffer]) -> None:
         self.block = block
-        self.memory: dict[Buffer, Buffer] = {}
+        self.memory: dict[Buffer, Buffer] = {}  # output -> the input that it overwrites
         self.numbers: dict[Buffer, int] = {}  # of inputs, among those of their type
         self.free: dict[ArrayType, dict[int, Buffer]] = {}  # by these numbers
         for source in donated:
             same = self.free.setdefault(source.type, {})
             self.numbers[source] = len(same)
             same[len(same)] = source
-        self.placed: Counter[ArrayType] = Counter()  # outputs so far
+        self.visited: Counter[ArrayType] = Counter()  # outputs so far
         self.sharing = BufferSharing(block)
         self.writes: dict[Buffer, list[int]] = {}
         self.copied_from: dict[Buffer, Buffer] = {}  # what a buffer starts as a copy of
@@ -104,9 +104,9 @@ class _Placement:
                 self.copies.setdefault(buffer.type, []).append(buffer)
 
     def place(self, output: Buffer) -> None:
-        """Place an output in a free input, if possible with scratch that it shares memory with."""
-        number = self.placed[output.type]
-        self.placed[output.type] += 1
+        """Place an output in a free input, together with scratch that it replaces, if possible."""
+        number = self.visited[output.type]
+        self.visited[output.type] += 1
         if not self.free.get(output.type) or output not in self.writes:
             return
         found = None

@@ -153,6 +153,11 @@ def walk(block: Block) -> Iterator[Stage]:
             yield from walk(inner)
 
 
+def without_empty(stages: Sequence[Stage]) -> list[Stage]:
+    """The stages without kernels of no nests."""
+    return [s for s in stages if not isinstance(s, KernelStage) or s.nests]
+
+
 # -- rewriting -------------------------------------------------------------------------------------
 
 

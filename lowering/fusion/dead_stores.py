@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 
 from lowering.draft.draft import Draft
-from lowering.draft.stage import Block, KernelStage, blocks, stage_reads, walk
+from lowering.draft.stage import Block, KernelStage, blocks, stage_reads, walk, without_empty
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import MapNest, Nest, Pass, PrintNest, ReduceNest, RowNest, Store
 from lowering.plan.nest_analysis import nest_reads, nest_stores, nest_writes
@@ -59,7 +59,7 @@ def _prune_kernel(stage: KernelStage, readers: Mapping[Buffer, int]) -> list[Buf
 
 
 def _drop_empty(block: Block) -> None:
-    block.stages = [s for s in block.stages if not isinstance(s, KernelStage) or s.nests]
+    block.stages = without_empty(block.stages)
     for stage in block.stages:
         for inner in blocks(stage):
             _drop_empty(inner)
