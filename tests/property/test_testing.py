@@ -58,7 +58,7 @@ def test_numbers_of_random_programs_are_small_and_whole(program: RandomProgram) 
 
 
 @pytest.mark.parametrize(
-    "construct", ["cond", "switch", "while", "fori", "scan", " @ ", "with set"]
+    "construct", ["cond", "switch", "while", "fori", "scan", " @ ", "with set", "nan of", "1j of"]
 )
 def test_random_programs_have_every_construct(construct: str) -> None:
     # the first will do: making it smaller takes many times as long

@@ -5,6 +5,7 @@ Needs hypothesis, which the extra ``tracegraph[test]`` installs. May import the 
 
     agreement                      the assertion
     programs, blocks, steps        random programs: their blocks, and the steps in these
+    special                        steps with constants that are NaN, infinite or complex
     values                         random arrays and expressions
 """
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import tracegraph
 from tracegraph import debug
+from tracegraph.testing.special import special
 from tracegraph.testing.steps import SIMPLE, Maker
 from tracegraph.testing.values import Drawn, Env, Known, Scope, Step, bounded, conform
 
@@ -44,7 +45,7 @@ def draw_block(
     """A block of at least one step; its text names every value."""
     scope = Scope(draw, depth, list(known), effects)
     shown = (printed,) * 6 if effects else ()  # so often that most programs print
-    makers = (*SIMPLE, *(CONTROL if depth > 0 else ()), *shown)
+    makers = (*SIMPLE, special, special, *(CONTROL if depth > 0 else ()), *shown)
     steps, lines = [], []
     for _ in range(draw(st.integers(1, max_steps))):
         drawn = draw(st.sampled_from(makers))(scope)
