@@ -41,7 +41,8 @@ def drop_copies(block: Block, context: Context) -> None:
     """Copy elimination: a copy of an array that is not needed any more takes over its buffer.
 
     So updates are written in place, and results where they are returned. Sinks of the block keep
-    their buffers.
+    their buffers. An update of a carry that nothing reads any more is made in the carry itself;
+    later, fusion would have brought the copy before readers of the old value.
     """
     copies = [(k, pair) for k, stage in enumerate(block.stages) if (pair := plain_copy(stage))]
     if not copies:
@@ -59,6 +60,14 @@ def drop_copies(block: Block, context: Context) -> None:
         if new in block.owned or (new in kept and not fixed):
             sharing.replace(old, new)
             sharing.clear(position)
+    carries = set(block.carries.values())
+    for position, pair in copies if carries else ():
+        new, old = map(sharing.resolve, pair)
+        carry = block.carries.get(new, old)
+        if carry is old and old in carries and new in block.owned and sharing.can_share(new, old):
+            sharing.replace(new, old)
+            sharing.clear(position)
+            block.carries = {n: c for n, c in block.carries.items() if n is not new}
     sharing.apply()
 
 

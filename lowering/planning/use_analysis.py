@@ -94,6 +94,7 @@ class UseAnalysis:
     def run(self) -> Materialization:
         """The values to materialize, and the reductions to fuse."""
         self._bound_size()
+        self._read_before_updates()
         for eqn in self.region.eqns:
             if not isinstance(eqn.op.form, COMPUTED):
                 self._require_operands(eqn)
@@ -131,6 +132,45 @@ class UseAnalysis:
             if too_big or deepest >= MAX_DEPTH:
                 self.result.materialized.add(out)
                 cost[out] = depth[out] = 0
+
+    def _read_before_updates(self) -> None:
+        """Materialize what is read of an array before an update, and used after it.
+
+        Then nothing reads the old array after the update, which is made in place. That pays for
+        values much smaller than the array: else the whole array is copied.
+        """
+        updates = [
+            (position, eqn.operands[0])
+            for position, eqn in enumerate(self.region.eqns)
+            if isinstance(eqn.op.form, Scatter)
+        ]
+        if not updates:
+            return
+        last_use = self._last_uses()
+        readers: dict[Atom, list[tuple[int, Value]]] = {}
+        for position, eqn in enumerate(self.region.eqns):
+            if isinstance(eqn.op.form, MAPPED):
+                (out,) = eqn.outputs
+                for atom in set(eqn.operands):
+                    readers.setdefault(atom, []).append((position, out))
+        for position, array in updates:
+            for read, out in readers.get(array, ()):
+                small = out.type.size * EXPANSION <= array.type.size
+                if small and read < position < last_use.get(out, -1):
+                    self.result.materialized.add(out)
+                    self.cost[out] = 0
+
+    def _last_uses(self) -> dict[Atom, int]:
+        """The position of the last equation that computes a value where it is inlined."""
+        eqns = self.region.eqns
+        found: dict[Atom, int] = dict.fromkeys(self.region.results, len(eqns))
+        for position in range(len(eqns) - 1, -1, -1):
+            eqn = eqns[position]
+            mapped = isinstance(eqn.op.form, MAPPED)
+            last = found.get(eqn.outputs[0], position) if mapped else position
+            for atom in eqn.operands:
+                found[atom] = max(found.get(atom, -1), last)
+        return found
 
     def _require_operands(self, eqn: Eqn) -> None:
         match eqn.op.form:
