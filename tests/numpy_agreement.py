@@ -8,8 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import pytest
 from traced import trace_with_structure
 
+import tracegraph
 import tracegraph.numpy as tnp
 from tracegraph import tree
 from tracegraph.ir import interpret
@@ -28,6 +30,34 @@ def assert_expression_equals_numpy(expression: str, arguments: Mapping[str, Any]
         expected, structure = tree.flatten(eval(code, {"xp": np, "np": np, **used}))
         for xp in (tnp, np):
             assert_program_gives(code, xp, used, expected, structure)
+
+
+def assert_jitted_equals_numpy(expression: str, arguments: Mapping[str, Any]) -> None:
+    """Require that an expression gives what NumPy computes, traced, and jitted for the host.
+
+    Where NumPy raises TypeError, ValueError or IndexError, tracing must raise one of its class.
+    """
+    used = {k: v for k, v in arguments.items() if re.search(rf"\b{k}\b", expression)}
+    code = compile(expression, expression, "eval")
+
+    def function(*values: Any) -> Any:
+        return eval(code, {"xp": np, "np": np, **dict(zip(used, values, strict=True))})
+
+    jitted = tracegraph.jit(function, device="host")
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            expected = tree.leaves(function(*used.values()))
+    except (TypeError, ValueError, IndexError) as error:
+        kind = next(k for k in (TypeError, ValueError, IndexError) if isinstance(error, k))
+        with pytest.raises(kind):
+            jitted(*used.values())
+        return
+    assert_expression_equals_numpy(expression, arguments)
+    for got, wanted in zip(tree.leaves(jitted(*used.values())), expected, strict=True):
+        got, wanted = np.asarray(got), np.asarray(wanted)
+        assert (got.dtype, got.shape) == (wanted.dtype, wanted.shape)
+        assert_close(got, wanted)
 
 
 def assert_program_gives(

@@ -92,3 +92,69 @@ LOGICAL_OR = Combiner(
     lambda _: np.False_,
     dict.fromkeys("biufc", "(tg_cast<bool>({0}) || tg_cast<bool>({1}))"),
 )
+
+
+def _all_bits(dtype: np.dtype[Any]) -> Any:
+    return np.invert(dtype.type(0))
+
+
+def _not_a_number(dtype: np.dtype[Any]) -> Any:
+    return dtype.type(complex(np.nan, np.nan) if dtype.kind == "c" else np.nan)
+
+
+def _greatest_or_nan(dtype: np.dtype[Any]) -> Any:
+    return _greatest(dtype) if dtype.kind in "biu" else _not_a_number(dtype)
+
+
+def _least_or_nan(dtype: np.dtype[Any]) -> Any:
+    return _least(dtype) if dtype.kind in "biu" else _not_a_number(dtype)
+
+
+def _minus_infinity(dtype: np.dtype[Any]) -> Any:
+    return dtype.type(-np.inf)
+
+
+FMIN = Combiner(
+    "fmin",
+    np.fmin,
+    _greatest_or_nan,
+    {"b": "({0} && {1})", **dict.fromkeys("iufc", "tg_fmin({0}, {1})")},
+)
+
+FMAX = Combiner(
+    "fmax",
+    np.fmax,
+    _least_or_nan,
+    {"b": "({0} || {1})", **dict.fromkeys("iufc", "tg_fmax({0}, {1})")},
+)
+
+LOGICAL_XOR = Combiner(
+    "logical_xor",
+    np.logical_xor,
+    lambda _: np.False_,
+    dict.fromkeys("biufc", "(tg_cast<bool>({0}) != tg_cast<bool>({1}))"),
+)
+
+BITWISE_AND = Combiner(
+    "bitwise_and", np.bitwise_and, _all_bits, dict.fromkeys("biu", "(({T})({0} & {1}))")
+)
+
+BITWISE_OR = Combiner(
+    "bitwise_or", np.bitwise_or, _zero, dict.fromkeys("biu", "(({T})({0} | {1}))")
+)
+
+BITWISE_XOR = Combiner(
+    "bitwise_xor", np.bitwise_xor, _zero, dict.fromkeys("biu", "(({T})({0} ^ {1}))")
+)
+
+GCD = Combiner("gcd", np.gcd, _zero, dict.fromkeys("iu", "tg_gcd<{T}>({0}, {1})"))
+
+LCM = Combiner("lcm", np.lcm, _one, dict.fromkeys("iu", "tg_lcm<{T}>({0}, {1})"))
+
+HYPOT = Combiner("hypot", np.hypot, _zero, {"f": "tg_hypot({0}, {1})"})
+
+LOGADDEXP = Combiner("logaddexp", np.logaddexp, _minus_infinity, {"f": "tg_logaddexp({0}, {1})"})
+
+LOGADDEXP2 = Combiner(
+    "logaddexp2", np.logaddexp2, _minus_infinity, {"f": "tg_logaddexp2({0}, {1})"}
+)

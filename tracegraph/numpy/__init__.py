@@ -12,6 +12,7 @@ lists what is public: nothing but re-exports. May import `ir/`, `ops/`, `tracing
     contractions, einsum, linalg               products that sum over axes
     creation, generated, inquiry, comparing    new arrays; types; whole arrays compared
     indexing                                   x[i], x[i] = v, x.at[i].set(v)
+    ufunc_methods                              np.add.reduce(x), np.maximum.accumulate(x)
     protocols, array_protocols, methods        how NumPy's calls and the methods of arrays get here
     dispatch, output, docstrings               what the functions share
 
@@ -219,6 +220,7 @@ from tracegraph.numpy.ufuncs import (
     atan2,
     atanh,
     bitwise_and,
+    bitwise_count,
     bitwise_invert,
     bitwise_left_shift,
     bitwise_not,
@@ -247,6 +249,8 @@ from tracegraph.numpy.ufuncs import (
     fmax,
     fmin,
     fmod,
+    frexp,
+    gcd,
     greater,
     greater_equal,
     heaviside,
@@ -255,6 +259,8 @@ from tracegraph.numpy.ufuncs import (
     isfinite,
     isinf,
     isnan,
+    lcm,
+    ldexp,
     left_shift,
     less,
     less_equal,
@@ -289,6 +295,7 @@ from tracegraph.numpy.ufuncs import (
     signbit,
     sin,
     sinh,
+    spacing,
     sqrt,
     square,
     subtract,
@@ -340,6 +347,7 @@ __all__ = [
     "atleast_3d",
     "average",
     "bitwise_and",
+    "bitwise_count",
     "bitwise_invert",
     "bitwise_left_shift",
     "bitwise_not",
@@ -410,8 +418,10 @@ __all__ = [
     "fmax",
     "fmin",
     "fmod",
+    "frexp",
     "full",
     "full_like",
+    "gcd",
     "greater",
     "greater_equal",
     "heaviside",
@@ -437,6 +447,8 @@ __all__ = [
     "isrealobj",
     "issubdtype",
     "kron",
+    "lcm",
+    "ldexp",
     "left_shift",
     "less",
     "less_equal",
@@ -515,6 +527,7 @@ __all__ = [
     "sinc",
     "sinh",
     "size",
+    "spacing",
     "split",
     "sqrt",
     "square",

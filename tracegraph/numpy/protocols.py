@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import ModuleType
 from typing import Any
 
@@ -11,18 +11,9 @@ import numpy as np
 
 from tracegraph import errors
 from tracegraph import numpy as functions
-from tracegraph.numpy.dispatch import as_array
+from tracegraph.numpy import ufunc_methods
 from tracegraph.tracing.tracer import Tracer
 
-_REDUCE = {
-    "add": "sum",
-    "multiply": "prod",
-    "minimum": "min",
-    "maximum": "max",
-    "logical_and": "all",
-    "logical_or": "any",
-}
-_ACCUMULATE = {"add": "cumsum", "multiply": "cumprod"}
 _SCATTER = {
     "add": "add",
     "subtract": "subtract",
@@ -46,42 +37,27 @@ def array_ufunc(
         UnsupportedByTracerError: there is no such function here.
     """
     name = ufunc.__name__
-    if method == "__call__" and not kwargs:
-        function = getattr(functions, name, None)
-        if function is not None:
-            return function(*inputs)
+    function = getattr(functions, name, None)
+    if method == "__call__" and not kwargs and function is not None:
+        return function(*inputs)
     options = {k: v for k, v in kwargs.items() if (k, v) not in (("casting", "same_kind"),)}
     out = options.pop("out", None)
     if out is not None:
         options["out"] = out[0] if len(out) == 1 else out
     if method == "at":
         return _ufunc_at(name, *inputs)
-    function = _METHODS[method](name) if method in _METHODS else None
-    if function is None:
+    if method in _METHODS:
+        return _applied(f"numpy.{name}", partial(_METHODS[method], ufunc), inputs, options)
+    if function is None or method != "__call__":
         what = f"numpy.{name}" if method == "__call__" else f"numpy.{name}.{method}"
         raise errors.UnsupportedByTracerError(what)
-    if method in ("reduce", "accumulate"):
-        options.setdefault("axis", 0)
     return _applied(f"numpy.{name}", function, inputs, options)
 
 
-def _outer(name: str) -> Callable[..., Any] | None:
-    function = getattr(functions, name, None)
-    if function is None:
-        return None
-
-    def outer(a: Any, b: Any, **options: Any) -> Any:
-        a, b = as_array(a), as_array(b)
-        return function(functions.reshape(a, a.shape + (1,) * b.ndim), b, **options)
-
-    return outer
-
-
-_METHODS: Mapping[str, Callable[[str], Callable[..., Any] | None]] = {
-    "__call__": lambda name: getattr(functions, name, None),
-    "reduce": lambda name: getattr(functions, _REDUCE.get(name, ""), None),
-    "accumulate": lambda name: getattr(functions, _ACCUMULATE.get(name, ""), None),
-    "outer": _outer,
+_METHODS: Mapping[str, Callable[..., Any]] = {
+    "reduce": ufunc_methods.reduce,
+    "accumulate": ufunc_methods.accumulate,
+    "outer": ufunc_methods.outer,
 }
 
 

@@ -38,7 +38,7 @@ def reduced_axes(a: Any, axis: Axis) -> tuple[int, ...]:
     return tuple(sorted(normalize_axis_tuple(axis, a.ndim)))
 
 
-def _kept(result: Any, shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool) -> Any:
+def kept(result: Any, shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool) -> Any:
     """The result with the reduced axes kept as extents of 1, if asked for."""
     if not keepdims:
         return result
@@ -59,17 +59,19 @@ def _folded_in(a: Any, dtype: DTypeLike | None, out: Any) -> Any:
     return as_array(a, default if dtype is None else dtype)
 
 
-def _masked(a: Any, where: Any, other: Any) -> Any:
+def masked(a: Any, where: Any, other: Any) -> Any:
+    """The array, with another value where a mask is false."""
     return a if where is True else apply(get("where"), where, a, other)
 
 
 def _fold(name: str, a: Any, axis: Axis, keepdims: bool) -> Any:
-    return _folded(name, a, reduced_axes(a, axis), keepdims)
+    return folded(name, a, reduced_axes(a, axis), keepdims)
 
 
-def _folded(name: str, a: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+def folded(name: str, a: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    """The array reduced over axes by the op of a name."""
     if axes:
-        return _kept(apply(get(name), a, axes=axes), a.shape, axes, keepdims)
+        return kept(apply(get(name), a, axes=axes), a.shape, axes, keepdims)
     # as NumPy does: 0 + -0.0 is 0.0
     if name == "sum":
         return add(a, a.dtype.type(0))
@@ -89,7 +91,7 @@ def sum(
 ) -> Any:
     """Sums over axes; of booleans and small integers in 64 bits unless `dtype` is given."""
     a = _folded_in(as_array(a), dtype, out)
-    result = _fold("sum", _masked(a, where, a.dtype.type(0)), axis, keepdims)
+    result = _fold("sum", masked(a, where, a.dtype.type(0)), axis, keepdims)
     if initial is not None:
         result = add(result, as_array(initial, a.dtype))
     return written("sum", result, out, True)
@@ -108,7 +110,7 @@ def prod(
 ) -> Any:
     """Products over axes; of booleans and small integers in 64 bits unless `dtype` is given."""
     a = _folded_in(as_array(a), dtype, out)
-    result = _fold("prod", _masked(a, where, a.dtype.type(1)), axis, keepdims)
+    result = _fold("prod", masked(a, where, a.dtype.type(1)), axis, keepdims)
     if initial is not None:
         result = multiply(result, as_array(initial, a.dtype))
     return written("prod", result, out, True)
@@ -121,15 +123,15 @@ def _extreme(name: str, a: Any, axis: Axis, keepdims: bool, initial: Any, where:
         raise ValueError(f"numpy.{name} with where= needs initial=, as it has no identity")
     if initial is not None:
         initial = as_array(initial, a.dtype)
-        a = _masked(a, where, initial)
+        a = masked(a, where, initial)
     axes = reduced_axes(a, axis)
     empty = 0 in [a.shape[k] for k in axes]
     if empty and initial is None:
         raise ValueError(f"zero-size array to reduction operation {name}, which has no identity")
     if empty:
         shape = tuple(n for k, n in enumerate(a.shape) if k not in axes)
-        return _kept(copied(broadcast_to(lifted(initial), shape)), a.shape, axes, keepdims)
-    result = _folded(name, a, axes, keepdims)
+        return kept(copied(broadcast_to(lifted(initial), shape)), a.shape, axes, keepdims)
+    result = folded(name, a, axes, keepdims)
     return result if initial is None else combine(result, initial)
 
 
@@ -179,7 +181,7 @@ def any(
     a: Any, axis: Axis = None, out: Any = None, keepdims: bool = False, *, where: Any = True
 ) -> Any:
     """Whether an element is non-zero."""
-    result = _fold("any", _masked(_as_bool(a), where, False), axis, keepdims)
+    result = _fold("any", masked(_as_bool(a), where, False), axis, keepdims)
     return written("any", result, out, True)
 
 
@@ -189,7 +191,7 @@ def all(
     a: Any, axis: Axis = None, out: Any = None, keepdims: bool = False, *, where: Any = True
 ) -> Any:
     """Whether all elements are non-zero."""
-    result = _fold("all", _masked(_as_bool(a), where, True), axis, keepdims)
+    result = _fold("all", masked(_as_bool(a), where, True), axis, keepdims)
     return written("all", result, out, True)
 
 
@@ -200,7 +202,7 @@ def _position(name: str, a: Any, axis: int | None, keepdims: bool) -> Any:
     axes = reduced_axes(a, axis)
     if 0 in [a.shape[k] for k in axes]:
         raise ValueError(f"attempt to get {name} of an empty sequence")
-    return _kept(apply(get(name), a, axes=axes), a.shape, axes, keepdims and not scalar)
+    return kept(apply(get(name), a, axes=axes), a.shape, axes, keepdims and not scalar)
 
 
 @numpy_function

@@ -146,12 +146,16 @@ bitwise_xor = new_ufunc("bitwise_xor", "[5, 6], 3", "array([6, 5])")
 invert = bitwise_not = bitwise_invert = new_ufunc("invert", "[0, 5]", "array([-1, -6])")
 left_shift = bitwise_left_shift = new_ufunc("left_shift", "[1, 3], 2", "array([ 4, 12])")
 right_shift = bitwise_right_shift = new_ufunc("right_shift", "[4, -8], 2", "array([ 1, -2])")
+bitwise_count = new_ufunc("bitwise_count", "[5, -7]", "array([2, 3], dtype=uint8)")
+gcd = new_ufunc("gcd", "[12, -18], 8", "array([4, 2])")
+lcm = new_ufunc("lcm", "[4, -6], 10", "array([20, 30])")
 isfinite = new_ufunc("isfinite", "[1.0, tnp.inf, tnp.nan]", "array([ True, False, False])")
 isinf = new_ufunc("isinf", "[1.0, -tnp.inf]", "array([False,  True])")
 isnan = new_ufunc("isnan", "[1.0, tnp.nan]", "array([False,  True])")
 signbit = new_ufunc("signbit", "[-1.0, 0.0]", "array([ True, False])")
 copysign = new_ufunc("copysign", "[1.0, 2.0], -0.0", "array([-1., -2.])")
 nextafter = new_ufunc("nextafter", "[0.0], 1.0", "array([5.e-324])")
+ldexp = new_ufunc("ldexp", "[0.5, 3.0], [4, -1]", "array([8. , 1.5])")
 deg2rad = radians = new_ufunc("deg2rad", "[0.0]", "array([0.])")
 rad2deg = degrees = new_ufunc("rad2deg", "[0.0]", "array([0.])")
 heaviside = new_ufunc("heaviside", "[-2.0, 0.0, 3.0], 0.5", "array([0. , 0.5, 1. ])")
@@ -249,3 +253,44 @@ def modf(x: Any, /) -> tuple[Any, Any]:
     whole = trunc(x)
     fraction = apply(get("where"), isinf(x), x.dtype.type(0), subtract(x, whole))
     return copysign(fraction, x), whole
+
+
+@numpy_function
+def frexp(x: Any, /) -> tuple[Any, Any]:
+    """Mantissas of magnitude 0.5 to 1, and exponents: `x` is `mantissa * 2**exponent`.
+
+    Shape: two arrays of the shape of `x`.
+    Dtype: floating point, 64-bit integers become float64; exponents are int32.
+
+    Raises:
+        TypeError: for complex numbers.
+
+    >>> tnp.frexp([8.0, -0.75])
+    (array([ 0.5 , -0.75]), array([4, 0], dtype=int32))
+    """
+    x = _floating("frexp", x)
+    return apply(get("mantissa"), x), apply(get("exponent"), x)
+
+
+@numpy_function
+def spacing(x: Any, /, out: Any = None, *, where: Any = True) -> Any:
+    """Distances to the next number of larger magnitude, with the sign of `x`.
+
+    In float16 they are distances to the next larger number.
+
+    Shape: that of `x`.
+    Dtype: floating point; 64-bit integers become float64.
+
+    Raises:
+        TypeError: for complex numbers.
+        UnsupportedByTracerError: `where` without `out`; `out` not made where it is traced.
+
+    >>> tnp.spacing([1.0])
+    array([2.22044605e-16])
+    """
+    x = _floating("spacing", x)
+    outwards = x.dtype.type(np.inf)
+    if x.dtype != np.float16:
+        outwards = copysign(outwards, x)
+    gap = subtract(nextafter(x, outwards), x)
+    return written("spacing", apply(get("where"), isinf(x), x.dtype.type(np.nan), gap), out, where)

@@ -8,7 +8,7 @@ and what the references of loops and effects need (`limits`, `progress`).
                        floating, transcendental
     shape, arrange     views; roll, pad, concatenate, iota
     index, scatter     reading and writing at indices that are data
-    reduce, linalg     reductions and scans; matrix products
+    reduce, folds, linalg   reductions and scans; matrix products
     control, effects   branches and loops; prints, checks, progress
     checks, sampling, tricky   what type rules require; arrays and edge cases for samples
 """
@@ -22,6 +22,7 @@ from tracegraph.ops import (
     convert,
     effects,
     floating,
+    folds,
     index,
     linalg,
     reduce,
@@ -39,6 +40,7 @@ __all__ = [
     "convert",
     "effects",
     "floating",
+    "folds",
     "index",
     "linalg",
     "reduce",

@@ -1,20 +1,15 @@
-"""Bits of integers; bools are single bits."""
+"""Bits of integers, bools being single bits; divisors and multiples."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from tracegraph.ir.op import Op
+from tracegraph.ir.combiners import BITWISE_AND, BITWISE_OR, BITWISE_XOR, GCD, LCM
 from tracegraph.ops.elementwise import texts, ufunc_op
 
-
-def _infix(ufunc: np.ufunc, doc: str, sign: str) -> Op:
-    return ufunc_op(ufunc, doc, texts(biu=f"(({{T}})({{0}} {sign} {{1}}))"))
-
-
-bitwise_and = _infix(np.bitwise_and, "The bits set in both.", "&")
-bitwise_or = _infix(np.bitwise_or, "The bits set in one or both.", "|")
-bitwise_xor = _infix(np.bitwise_xor, "The bits set in exactly one.", "^")
+bitwise_and = ufunc_op(np.bitwise_and, "The bits set in both.", BITWISE_AND.c)
+bitwise_or = ufunc_op(np.bitwise_or, "The bits set in one or both.", BITWISE_OR.c)
+bitwise_xor = ufunc_op(np.bitwise_xor, "The bits set in exactly one.", BITWISE_XOR.c)
 invert = ufunc_op(
     np.invert, "All bits flipped; of a bool, its negation.", texts(b="(!{0})", iu="(({T})(~{0}))")
 )
@@ -27,4 +22,9 @@ right_shift = ufunc_op(
     np.right_shift,
     "x shifted right by y bits, keeping its sign.",
     texts(iu="tg_right_shift<{T}>({0}, {1})"),
+)
+gcd = ufunc_op(np.gcd, "The greatest common divisor of |x| and |y|.", GCD.c, cost=32)
+lcm = ufunc_op(np.lcm, "The least common multiple of |x| and |y|.", LCM.c, cost=32)
+bitwise_count = ufunc_op(
+    np.bitwise_count, "The number of bits set in |x|.", texts(iu="__popcll(tg_magnitude({0}))")
 )

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracegraph.ir.combiners import LOGICAL_AND, LOGICAL_OR, MAXIMUM, MINIMUM
+from tracegraph.ir.combiners import (
+    FMAX,
+    FMIN,
+    LOGICAL_AND,
+    LOGICAL_OR,
+    LOGICAL_XOR,
+    MAXIMUM,
+    MINIMUM,
+)
 from tracegraph.ir.op import Op, Sample
 from tracegraph.ops.elementwise import texts, ufunc_op
 from tracegraph.ops.tricky import tricky
@@ -33,7 +41,7 @@ logical_or = ufunc_op(np.logical_or, "Whether one is non-zero.", LOGICAL_OR.c)
 logical_xor = ufunc_op(
     np.logical_xor,
     "Whether exactly one is non-zero.",
-    texts(biufc="(tg_cast<bool>({0}) != tg_cast<bool>({1}))"),
+    LOGICAL_XOR.c,
 )
 logical_not = ufunc_op(np.logical_not, "Whether x is zero.", texts(biufc="(!tg_cast<bool>({0}))"))
 
@@ -42,10 +50,10 @@ minimum = ufunc_op(np.minimum, "The smaller; NaN if one is.", MINIMUM.c)
 fmax = ufunc_op(
     np.fmax,
     "The larger; the other one if one is NaN.",
-    texts(b="({0} || {1})", iufc="tg_fmax({0}, {1})"),
+    FMAX.c,
 )
 fmin = ufunc_op(
     np.fmin,
     "The smaller; the other one if one is NaN.",
-    texts(b="({0} && {1})", iufc="tg_fmin({0}, {1})"),
+    FMIN.c,
 )

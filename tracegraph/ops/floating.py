@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from tracegraph.ops.elementwise import texts, ufunc_op
+from tracegraph.ir.op import Elementwise, Op, Sample, register
+from tracegraph.ir.types import ArrayType
+from tracegraph.ops.elementwise import native_dtypes, quiet, texts, ufunc_op
+from tracegraph.ops.tricky import NDArray, tricky
 
 floor = ufunc_op(
     np.floor,
@@ -50,3 +55,44 @@ nextafter = ufunc_op(
 heaviside = ufunc_op(
     np.heaviside, "0 below zero, 1 above, y at zero.", texts(f="tg_heaviside({0}, {1})")
 )
+
+
+# powers of two
+
+
+def _scaled() -> list[Sample]:
+    exponents = np.array([0, 1, -1, 5, -30, 127, -149, 1023, -1074, 2**31 - 1, -(2**31)], np.int32)
+    wide = np.array([3, -3, 2**40, -(2**40)])
+    return [
+        Sample((tricky(np.dtype(dtype))[:, None], powers))
+        for dtype in (np.float16, np.float32, np.float64)
+        for powers in (exponents, wide)
+    ]
+
+
+ldexp = ufunc_op(
+    np.ldexp, "x * 2**y for an integer y.", texts(f="tg_ldexp({0}, {1})"), cost=4, more=_scaled
+)
+
+
+def _split(part: int, name: str, doc: str, text: str) -> Op:
+    """An op that gives one part of what NumPy's frexp returns."""
+
+    def rule(x: ArrayType) -> ArrayType:
+        if x.dtype not in native_dtypes(np.spacing):
+            raise TypeError(f"{name} takes real numbers of floating point, got {x}")
+        return ArrayType((x.dtype, np.dtype(np.int32))[part], x.shape)
+
+    def reference(x: Any) -> NDArray:
+        return np.asarray(np.frexp(x)[part])
+
+    def samples() -> list[Sample]:
+        return [Sample((tricky(d),)) for d in native_dtypes(np.spacing)]
+
+    return register(Op(name, doc, rule, quiet(reference), Elementwise(texts(f=text), 4), samples))
+
+
+mantissa = _split(
+    0, "mantissa", "x times the power of 2 that brings |x| to 0.5 … 1.", "tg_mantissa({0})"
+)
+exponent = _split(1, "exponent", "The y for which x is mantissa(x) * 2**y.", "tg_exponent({0})")

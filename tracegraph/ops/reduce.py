@@ -23,7 +23,7 @@ def _kept(x: ArrayType, axes: Ints) -> Ints:
     return tuple(extent for axis, extent in enumerate(x.shape) if axis not in axes)
 
 
-def _fold_type(name: str) -> Callable[..., ArrayType]:
+def fold_type(name: str) -> Callable[..., ArrayType]:
     """Sums and products: an empty fold gives the identity."""
 
     def rule(x: ArrayType, *, axes: Ints) -> ArrayType:
@@ -33,7 +33,7 @@ def _fold_type(name: str) -> Callable[..., ArrayType]:
     return rule
 
 
-def _extreme_type(name: str, dtype: np.dtype[Any] | None = None) -> Callable[..., ArrayType]:
+def extreme_type(name: str, dtype: np.dtype[Any] | None = None) -> Callable[..., ArrayType]:
     """Minima and maxima, which have no identity; `dtype` is that of positions."""
 
     def rule(x: ArrayType, *, axes: Ints) -> ArrayType:
@@ -56,7 +56,9 @@ def _logical_type(name: str) -> Callable[..., ArrayType]:
     return rule
 
 
-def _fold_reference(ufunc: np.ufunc) -> Callable[..., NDArray]:
+def fold_reference(ufunc: np.ufunc) -> Callable[..., NDArray]:
+    """A reduction by NumPy."""
+
     def reference(x: Any, *, axes: Ints) -> NDArray:
         x = np.asarray(x)
         with np.errstate(all="ignore"):
@@ -140,25 +142,25 @@ def _logical_samples() -> list[Sample]:
 
 
 def _fold(name: str, doc: str, combiner: Combiner) -> Op:
-    reference = _fold_reference(combiner.ufunc)
+    reference = fold_reference(combiner.ufunc)
     form = Reduction(combiner)
-    return register(Op(name, doc, _fold_type(name), reference, form, _fold_samples))
+    return register(Op(name, doc, fold_type(name), reference, form, _fold_samples))
 
 
 def _extreme(name: str, doc: str, combiner: Combiner) -> Op:
-    reference = _fold_reference(combiner.ufunc)
+    reference = fold_reference(combiner.ufunc)
     form = Reduction(combiner)
-    return register(Op(name, doc, _extreme_type(name), reference, form, _extreme_samples))
+    return register(Op(name, doc, extreme_type(name), reference, form, _extreme_samples))
 
 
 def _position(name: str, doc: str, combiner: Combiner, choose: Callable[..., Any]) -> Op:
-    rule = _extreme_type(name, np.dtype(np.int64))
+    rule = extreme_type(name, np.dtype(np.int64))
     form = Reduction(combiner, arg=True)
     return register(Op(name, doc, rule, _position_reference(choose), form, _extreme_samples))
 
 
 def _logical(name: str, doc: str, combiner: Combiner) -> Op:
-    reference = _fold_reference(combiner.ufunc)
+    reference = fold_reference(combiner.ufunc)
     form = Reduction(combiner)
     return register(Op(name, doc, _logical_type(name), reference, form, _logical_samples))
 
@@ -180,17 +182,30 @@ argmax = _position(
 # scans
 
 
-def _scan(name: str, doc: str, combiner: Combiner) -> Op:
+def scan_type(name: str) -> Callable[..., ArrayType]:
+    """The type rule of scans, whose results have the type of the operand."""
+
     def rule(x: ArrayType, *, axis: int) -> ArrayType:
         check_axes(name, (axis,), x.ndim)
         return x.strong()
 
+    return rule
+
+
+def scan_reference(ufunc: np.ufunc) -> Callable[..., NDArray]:
+    """A scan by NumPy."""
+
     def reference(x: Any, *, axis: int) -> NDArray:
         x = np.asarray(x)
         with np.errstate(all="ignore"):
-            return np.asarray(combiner.ufunc.accumulate(x, axis=axis, dtype=x.dtype))
+            return np.asarray(ufunc.accumulate(x, axis=axis, dtype=x.dtype))
 
-    return register(Op(name, doc, rule, reference, Scan(combiner), _scan_samples))
+    return reference
+
+
+def _scan(name: str, doc: str, combiner: Combiner) -> Op:
+    reference = scan_reference(combiner.ufunc)
+    return register(Op(name, doc, scan_type(name), reference, Scan(combiner), _scan_samples))
 
 
 def _scan_samples() -> list[Sample]:

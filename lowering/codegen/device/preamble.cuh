@@ -363,6 +363,24 @@ template <class T> __device__ T tg_remainder(T x, T y) {
   return rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;
 }
 
+// Of magnitudes, in the unsigned type: that of the least integer is no number of the signed one.
+template <class T> __device__ tg_word<T> tg_magnitude(T x) {
+  return x < 0 ? 0 - (tg_word<T>)x : (tg_word<T>)x;
+}
+template <class T> __device__ T tg_gcd(T x, T y) {
+  tg_word<T> a = tg_magnitude(x), b = tg_magnitude(y);
+  while (b != 0) {
+    tg_word<T> rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return (T)a;
+}
+template <class T> __device__ T tg_lcm(T x, T y) {
+  tg_word<T> divisor = tg_magnitude(tg_gcd(x, y));
+  return divisor == 0 ? (T)0 : (T)(tg_magnitude(x) / divisor * tg_magnitude(y));
+}
+
 // Repeated squaring. NumPy refuses negative exponents; here they give the exact value, truncated.
 template <class T> __device__ T tg_power(T base, T exponent) {
   if (exponent < 0) {
@@ -476,6 +494,15 @@ template <class R> __device__ R tg_logaddexp2(R x, R y) {
 
 template <class R> __device__ R tg_deg2rad(R x) { return x * (R)(3.14159265358979323846 / 180); }
 template <class R> __device__ R tg_rad2deg(R x) { return x * (R)(180 / 3.14159265358979323846); }
+
+template <class R, class I> __device__ R tg_ldexp(R x, I power) {
+  return ldexp(x, power > 10000 ? 10000 : power < -10000 ? -10000 : (int)power);
+}
+// Zeros, infinities and NaN are their own mantissas.
+template <class R> __device__ int tg_exponent(R x) {
+  return isfinite(x) && x != 0 ? ilogb(x) + 1 : 0;
+}
+template <class R> __device__ R tg_mantissa(R x) { return ldexp(x, -tg_exponent(x)); }
 
 // The neighbour of x towards y among the values of T; 16-bit types step on their bits.
 template <class T, class R> __device__ T tg_nextafter(R x, R y) {

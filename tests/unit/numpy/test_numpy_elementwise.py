@@ -67,6 +67,9 @@ UNARY = [
     "round",
     "fix",
     "sinc",
+    "bitwise_count",
+    "frexp",
+    "spacing",
 ]
 BINARY = [
     "add",
@@ -105,6 +108,9 @@ BINARY = [
     "float_power",
     "divmod",
     "isclose",
+    "gcd",
+    "lcm",
+    "ldexp",
 ]
 ALIASES = {
     "abs": "absolute",
