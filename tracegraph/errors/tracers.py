@@ -61,6 +61,47 @@ class TracerIndexError(TracerMisuseError):
     )
 
 
+_STATIC = "make it static with jit(..., static_argnums=...), so that each value is traced anew"
+
+_FROM_SHAPES = "take it from shapes (x.shape[0])"
+_INSTEAD_OF_STATIC = {
+    **dict.fromkeys(("shape", "num", "reps", "size", "length", "N", "M"), _FROM_SHAPES),
+    "axis": "choose among the axes with tracegraph.switch",
+    "decimals": "scale by a traced power of ten, numpy.round(x * s) / s",
+    "repeats": "index with traced positions of a static number, x[numpy.arange(length) // n]",
+}
+"""What else to do with a traced value for a parameter of this name."""
+
+
+class StaticArgumentError(TracerIndexError):
+    """A traced value for what decides shapes or axes: it must be known while tracing."""
+
+    def __init__(self, function: str, parameter: str, tracer: TracerLike) -> None:
+        instead = _INSTEAD_OF_STATIC.get(parameter)
+        TypeError.__init__(
+            self,
+            f"argument {parameter} of {function} must be known while the function is traced, and "
+            f"is {described(tracer)}; {_STATIC}{f', or {instead}' if instead else ''}{user_line()}",
+        )
+
+
+_SLICE = (
+    "x[start + numpy.arange(size)] reads or writes a slice of static size at a traced start, and "
+    "numpy.where(numpy.arange(n) < stop, x, 0) keeps the elements before a traced stop"
+)
+
+
+class TracerSliceError(TracerIndexError):
+    """A traced value as a bound of a slice: the size of the result would depend on it."""
+
+    def __init__(self, bound: str, tracer: TracerLike) -> None:
+        TypeError.__init__(
+            self,
+            f"the {bound} of a slice must be known while the function is traced, and is "
+            f"{described(tracer)}; {_SLICE}; or {_STATIC}{user_line()}",
+        )
+
+
 class TracerFloatError(TracerMisuseError):
     """`float()` on a traced value."""
 

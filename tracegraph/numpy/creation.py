@@ -11,6 +11,7 @@ from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.ir.op import get
 from tracegraph.numpy.dispatch import as_array, copied, lifted
 from tracegraph.numpy.shapes import Shape, broadcast_to, extents_of
+from tracegraph.numpy.statics import static_parameters
 from tracegraph.tracing.operators import ArrayOperators
 from tracegraph.tracing.trace import bind, current_trace
 from tracegraph.tracing.tracer import Tracer
@@ -25,6 +26,7 @@ def iota(size: int, dtype: DTypeLike) -> Any:
     return bind(trace, get("iota"), (), {"size": size, "dtype": np.dtype(dtype)})
 
 
+@static_parameters
 def full(shape: Shape, fill_value: Any, dtype: DTypeLike | None = None, **kwargs: Any) -> Any:
     """An array of one value, broadcast to the shape.
 
@@ -60,6 +62,7 @@ def check_options(name: str, kwargs: dict[str, Any]) -> None:
         raise UnsupportedByTracerError(f"numpy.{name} with {', '.join(bad)}")
 
 
+@static_parameters
 def zeros(shape: Shape, dtype: DTypeLike = float, **kwargs: Any) -> Any:
     """An array of zeros.
 
@@ -77,6 +80,7 @@ def zeros(shape: Shape, dtype: DTypeLike = float, **kwargs: Any) -> Any:
     return full(shape, np.zeros((), dtype), **kwargs)
 
 
+@static_parameters
 def ones(shape: Shape, dtype: DTypeLike | None = None, **kwargs: Any) -> Any:
     """An array of ones.
 
@@ -94,6 +98,7 @@ def ones(shape: Shape, dtype: DTypeLike | None = None, **kwargs: Any) -> Any:
     return full(shape, np.ones((), dtype), **kwargs)
 
 
+@static_parameters
 def empty(shape: Shape, dtype: DTypeLike = float, **kwargs: Any) -> Any:
     """An array to be filled: zeros, so that every run gives the same.
 
@@ -111,6 +116,7 @@ def empty(shape: Shape, dtype: DTypeLike = float, **kwargs: Any) -> Any:
     return zeros(shape, dtype, **kwargs)
 
 
+@static_parameters
 def full_like(
     a: Any,
     fill_value: Any,
@@ -137,6 +143,7 @@ def full_like(
     return full(extents, fill_value, a.dtype if dtype is None else dtype, **kwargs)
 
 
+@static_parameters
 def zeros_like(
     a: Any, dtype: DTypeLike | None = None, *, shape: Shape | None = None, **kwargs: Any
 ) -> Any:
@@ -156,6 +163,7 @@ def zeros_like(
     return full_like(a, 0, dtype, shape=shape, **kwargs)
 
 
+@static_parameters
 def ones_like(
     a: Any, dtype: DTypeLike | None = None, *, shape: Shape | None = None, **kwargs: Any
 ) -> Any:
@@ -175,6 +183,7 @@ def ones_like(
     return full_like(a, 1, dtype, shape=shape, **kwargs)
 
 
+@static_parameters
 def empty_like(
     a: Any, dtype: DTypeLike | None = None, *, shape: Shape | None = None, **kwargs: Any
 ) -> Any:

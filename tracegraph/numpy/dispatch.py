@@ -14,6 +14,7 @@ from tracegraph.arrays.creation import asarray
 from tracegraph.arrays.eager import apply
 from tracegraph.errors.tracebacks import hide_frames
 from tracegraph.ir.op import get
+from tracegraph.numpy.statics import require_static, static_parameters
 from tracegraph.tracing.foreign import is_foreign
 from tracegraph.tracing.operators import ArrayOperators
 from tracegraph.tracing.trace import current_trace
@@ -50,6 +51,8 @@ def numpy_function(fun: Callable[P, R]) -> Callable[P, R]:
     if reference is None:
         return fun  # an older NumPy lacks it
 
+    label = f"numpy.{name}" if hasattr(np, name) else f"numpy.linalg.{name}"
+
     @wraps(fun)
     def dispatching(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
@@ -57,7 +60,8 @@ def numpy_function(fun: Callable[P, R]) -> Callable[P, R]:
                 return fun(*args, **kwargs)
             result: R = reference(*args, **kwargs)
             return result
-        except BaseException as error:
+        except Exception as error:
+            require_static(label, fun, args, kwargs)
             hide_frames(error)
             raise
 
@@ -70,11 +74,11 @@ SIZES = frozenset({"size", "fill_value", "length", "total_repeat_length"})
 
 def sized_function(fun: Callable[P, R]) -> Callable[P, R]:
     """The same, for a function with keywords in `SIZES`: `fun` handles calls with them, too."""
-    numpys = numpy_function(fun)
+    numpys, sized = numpy_function(fun), static_parameters(fun)
 
     @wraps(fun)
     def dispatching(*args: P.args, **kwargs: P.kwargs) -> R:
-        return numpys(*args, **kwargs) if SIZES.isdisjoint(kwargs) else fun(*args, **kwargs)
+        return numpys(*args, **kwargs) if SIZES.isdisjoint(kwargs) else sized(*args, **kwargs)
 
     return dispatching
 

@@ -9,9 +9,14 @@ from numpy.lib.array_utils import normalize_axis_tuple
 
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
+from tracegraph.ir.types import broadcast_shapes
 from tracegraph.numpy.axes import swapaxes
+from tracegraph.numpy.creation import iota
 from tracegraph.numpy.dispatch import as_array, numpy_function
-from tracegraph.numpy.shapes import Shape, reshape
+from tracegraph.numpy.selecting import take
+from tracegraph.numpy.shapes import Shape, atleast_1d, reshape
+from tracegraph.numpy.statics import tracers_in
+from tracegraph.numpy.ufuncs import remainder, subtract
 
 _RESHAPE, _SLICE = map(get, ("reshape", "slice"))
 
@@ -100,8 +105,10 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
 
 
 @numpy_function
-def roll(a: Any, shift: Shape, axis: Shape | None = None) -> Any:
+def roll(a: Any, shift: Any, axis: Shape | None = None) -> Any:
     """Elements moved by `shift` along axes, cyclically; without an axis, of the ravelled array.
+
+    The shift may be traced.
 
     Shape: that of `a`.
     Dtype: that of `a`.
@@ -114,6 +121,8 @@ def roll(a: Any, shift: Shape, axis: Shape | None = None) -> Any:
     array([3, 1, 2])
     """
     a = as_array(a)
+    if next(tracers_in(shift), None) is not None:
+        return _rolled(a, shift, axis)
     if axis is None:
         flat = reshape(a, (a.size,))
         total = shift if type(shift) is int else int(np.sum(shift))
@@ -124,3 +133,24 @@ def roll(a: Any, shift: Shape, axis: Shape | None = None) -> Any:
         shifts[int(along)] = shifts.get(int(along), 0) + int(by)
     along_axes = tuple(sorted(shifts))
     return apply(get("roll"), a, shifts=tuple(shifts[k] for k in along_axes), axes=along_axes)
+
+
+def _rolled(a: Any, shift: Any, axis: Shape | None) -> Any:
+    """`roll` by shifts that are not known while tracing: elements at traced positions."""
+    if axis is None:
+        return reshape(_rolled(reshape(a, (a.size,)), shift, 0), a.shape)
+    shifts = shift if isinstance(shift, (list, tuple)) else atleast_1d(shift)
+    axes = normalize_axis_tuple(axis, a.ndim, allow_duplicate=True)
+    (count,) = broadcast_shapes((len(shifts),), (len(axes),))
+    for k in range(count):
+        a = _at_shifted(a, as_array(shifts[k % len(shifts)]), axes[k % len(axes)])
+    return a
+
+
+def _at_shifted(a: Any, shift: Any, axis: int) -> Any:
+    extent = a.shape[axis]
+    if not extent:
+        return a
+    wide = shift if shift.dtype == np.uint64 else as_array(shift, np.int64)
+    by = as_array(remainder(wide, wide.dtype.type(extent)), np.int64)
+    return take(a, remainder(subtract(iota(extent, np.int64), by), extent), axis=axis)

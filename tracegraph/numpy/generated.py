@@ -14,11 +14,15 @@ from tracegraph.numpy.creation import check_options, iota
 from tracegraph.numpy.dispatch import as_array, copied, is_ours, lifted
 from tracegraph.numpy.elementwise import astype
 from tracegraph.numpy.shapes import extents_of, reshape
+from tracegraph.numpy.statics import Static, static_parameters
 from tracegraph.numpy.ufuncs import add, divide, floor, multiply, subtract
 from tracegraph.tracing.trace import current_trace
 
 
-def arange(*args: Any, step: Any = None, dtype: DTypeLike | None = None, **kwargs: Any) -> Any:
+@static_parameters
+def arange(
+    *args: Static, step: Static = None, dtype: DTypeLike | None = None, **kwargs: Any
+) -> Any:
     """Evenly spaced values between static bounds: `arange(stop)`, `arange(start, stop, step)`.
 
     Shape: one axis, of ceil((stop - start) / step) elements.
@@ -53,6 +57,7 @@ def _bounds(args: tuple[Any, ...], step: Any) -> tuple[Any, Any, Any]:
     return start, stop, args[2] if len(args) == 3 else 1 if step is None else step
 
 
+@static_parameters
 def linspace(
     start: Any,
     stop: Any,
@@ -94,6 +99,7 @@ def linspace(
     return (result, step) if retstep else result
 
 
+@static_parameters
 def eye(
     N: int,  # noqa: N803  (NumPy's name)
     M: int | None = None,  # noqa: N803
@@ -122,6 +128,7 @@ def eye(
     return astype(add(row, k) == column, dtype)
 
 
+@static_parameters
 def identity(n: int, dtype: DTypeLike | None = None, **kwargs: Any) -> Any:
     """The identity matrix.
 
@@ -139,6 +146,7 @@ def identity(n: int, dtype: DTypeLike | None = None, **kwargs: Any) -> Any:
     return eye(n, dtype=float if dtype is None else dtype, **kwargs)
 
 
+@static_parameters
 def tri(
     N: int,  # noqa: N803
     M: int | None = None,  # noqa: N803

@@ -23,6 +23,7 @@ from tracegraph.numpy.shapes import (
     expand_dims,
     reshape,
 )
+from tracegraph.numpy.statics import Static
 
 MOST_JOINED = 1024
 """Arrays that one op joins: its kernel has a pointer parameter for each, and CUDA takes 4095."""
@@ -180,7 +181,7 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Any:
 
 
 @numpy_function
-def tile(A: Any, reps: Any) -> Any:  # noqa: N803  (NumPy's name)
+def tile(A: Any, reps: Static) -> Any:  # noqa: N803  (NumPy's name)
     """The array repeated along each axis.
 
     Shape: each extent times its count; missing counts are 1.
@@ -204,14 +205,14 @@ def tile(A: Any, reps: Any) -> Any:  # noqa: N803  (NumPy's name)
 
 
 @numpy_function
-def repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
+def repeat(a: Any, repeats: Static, axis: int | None = None) -> Any:
     """Each element repeated, a static number of times: one for all, or one for each.
 
     Shape: that of `a` with a longer axis; one axis without `axis`.
     Dtype: that of `a`.
 
     Raises:
-        TracerArrayError: the numbers are traced.
+        StaticArgumentError: the numbers are traced.
         AxisError: the axis is out of range.
         ValueError: there is neither one count nor one for each element.
 
@@ -237,7 +238,7 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
 
 
 @numpy_function
-def pad(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Any:
+def pad(array: Any, pad_width: Static, mode: str = "constant", **kwargs: Any) -> Any:
     """The array with elements added before and after each axis, in NumPy's modes "constant",
     "edge", "wrap", "reflect", "symmetric" and "empty".
 

@@ -12,6 +12,7 @@ import numpy as np
 from tracegraph import errors
 from tracegraph import numpy as functions
 from tracegraph.numpy import ufunc_methods
+from tracegraph.numpy.statics import require_static
 from tracegraph.tracing.tracer import Tracer
 
 _SCATTER = {
@@ -110,8 +111,9 @@ def _applied(
     given = {k: v for k, v in options.items() if not _is_omitted(v)}
     try:
         return function(*args, **given)
-    except TypeError as error:
-        if "unexpected keyword argument" not in str(error):
+    except Exception as error:
+        require_static(label, function, args, given)
+        if not isinstance(error, TypeError) or "unexpected keyword argument" not in str(error):
             raise
         keyword = str(error).rpartition("argument ")[2]
         raise errors.UnsupportedByTracerError(f"argument {keyword} of {label}") from None

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tracegraph.errors import BooleanMaskError
+from tracegraph.errors import BooleanMaskError, TracerIndexError, TracerSliceError
 from tracegraph.ir.types import broadcast_shapes
 from tracegraph.tracing.function_table import FUNCTIONS
 from tracegraph.tracing.operators import ArrayOperators
@@ -212,7 +212,13 @@ class _Builder:
             self._array(entry)
 
     def _slice(self, entry: slice) -> None:
-        start, stop, step = entry.indices(self.shape[self.axis])
+        try:
+            start, stop, step = entry.indices(self.shape[self.axis])
+        except TracerIndexError:
+            for bound in ("start", "stop", "step"):
+                if isinstance(tracer := getattr(entry, bound), Tracer):
+                    raise TracerSliceError(bound, tracer) from None
+            raise
         self.ranges.append((start, step, len(range(start, stop, step))))
         self.layout.append(self.axis)
         self.axis += 1
