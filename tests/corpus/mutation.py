@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+import tracegraph
 from corpus.case import program, whole
 
 
@@ -74,3 +75,48 @@ def writes_into_a_fresh_reduction(x, i):
     z = x.max(axis=1) * 2
     z[i] += x[0, i]
     return y, z
+
+
+@program(whole(3, 4) + 1j * whole(3, 4, seed=1))
+def writes_through_parts_of_complex_numbers(z):
+    y = z.copy()
+    y.imag[1:] = 0
+    y.real *= 2
+    y.T.imag[0] = y.real[:, 1]
+    y.real = y.real[::-1]
+    return y, y.imag.sum()
+
+
+@program(whole(4, 4))
+def diagonals_and_memory_order(x):
+    y = x.copy()
+    across = np.diagonal(y[:, None], axis1=0, axis2=2)
+    flat = y.T.ravel("K")
+    flat[::2] = 7
+    return y, flat, across, y[:, 1:].T.ravel("K")
+
+
+@program(whole(6), 4)
+def a_body_writes_to_its_carry(x, n):
+    def body(i, c):
+        c[i] = c[i + 1] + 7
+        c[::2] += 1
+        return c
+
+    y = x * 2
+    last = tracegraph.fori_loop(0, n, body, y)
+    last[0] = y[0]
+    return last, y, tracegraph.fori_loop(0, n, body, x)
+
+
+@program(whole(6), 1)
+def branches_write_to_their_operands(x, p):
+    def write(y):
+        y[1:4] *= 3
+        return y, y[::-1]
+
+    y = x + 1
+    kept, reverse = tracegraph.cond(p > 0, write, lambda y: (y, y), y)
+    kept[0] = 50
+    y[5] = 60
+    return y, kept, reverse

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tracegraph import errors, tree
+from tracegraph.control.ownership import call_owned, owned
 from tracegraph.control.regions import (
     Traced,
     Tree,
@@ -49,7 +50,9 @@ def cond(
         true_fun: takes the operands and returns a pytree of arrays and scalars.
         false_fun: the same. Traced, both must return one structure with the same shapes and dtypes;
             Python scalars take the dtype of the other result.
-        *operands: pytrees. The functions may also use any array around them.
+        *operands: pytrees. The functions may also use any array around them. A function may write
+            to its operands, which are its own: those given stay as they are, and what it returns
+            shares no memory with them.
         schedule: ``"conditional"``: a node of the graph chooses the branch; ``"predicated"``: the
             kernels of both branches are launched, and those of the branch not taken return at once;
             None: what is estimated to be faster.
@@ -77,7 +80,8 @@ def cond(
     given = flatten_checked(operands, "cond", "operands")
     trace = current_for((pred, *given.leaves))
     if trace is None:
-        return true_fun(*operands) if np.asarray(pred) != 0 else false_fun(*operands)
+        chosen = true_fun if np.asarray(pred) != 0 else false_fun
+        return call_owned(chosen, given.structure, given.leaves)
     return _record(trace, ops.cond, _truth(trace, pred), named, given, hints)
 
 
@@ -93,7 +97,7 @@ def switch(
     Args:
         index: an integer scalar, not a bool.
         branches: functions as `cond` takes them, in a list or tuple; a single one is just called.
-        *operands: pytrees.
+        *operands: pytrees, as in `cond`.
         schedule: as in `cond`.
 
     Raises:
@@ -118,10 +122,9 @@ def switch(
         raise errors.IntegerError("switch", "index", index, type_)
     given = flatten_checked(operands, "switch", "operands")
     trace = current_for((index, *given.leaves))
-    if len(branches) == 1:
-        return branches[0](*operands)
-    if trace is None:
-        return branches[min(max(int(index), 0), len(branches) - 1)](*operands)
+    if trace is None or len(branches) == 1:
+        chosen = branches[0 if trace is not None else min(max(int(index), 0), len(branches) - 1)]
+        return call_owned(chosen, given.structure, given.leaves)
     number = _branch_number(trace, index, len(branches))
     return _record(trace, ops.switch, number, named, given, hints)
 
@@ -168,7 +171,7 @@ def _record(
 
     def traced(function: Function) -> Traced:
         def call(leaves: Sequence[Any]) -> Any:
-            return function(*tree.unflatten(operands.structure, leaves))
+            return function(*tree.unflatten(operands.structure, owned(leaves)))
 
         return trace_tree(call, types, trace, op.name, function)
 

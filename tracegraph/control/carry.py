@@ -9,6 +9,7 @@ import numpy as np
 
 from tracegraph import errors, tree
 from tracegraph.arrays.eager import apply
+from tracegraph.control.ownership import owned
 from tracegraph.control.regions import Traced, Tree, Types, flatten_checked, join
 from tracegraph.ir.op import get
 from tracegraph.ir.record import replace
@@ -25,10 +26,9 @@ def parameter_name(function: Function, position: int = 0) -> str:
     return names[position] if position < len(names) else "carry"
 
 
-def detached(carry: Tree) -> Tree:
-    """The carry with its arrays copied, so that the body may write to them."""
-    leaves = (x.copy() if isinstance(x, np.ndarray) else x for x in carry.leaves)
-    return replace(carry, leaves=tuple(leaves))
+def detached(carry: Tree, kept: Sequence[Any] = ()) -> Tree:
+    """The carry with leaves that are its own, so that the body may write to them; see `owned`."""
+    return replace(carry, leaves=owned(carry.leaves, kept))
 
 
 def advance(construct: str, function: Function, carry: Tree, returned: Any, name: str) -> Tree:
@@ -39,6 +39,7 @@ def advance(construct: str, function: Function, carry: Tree, returned: Any, name
     """
     after = flatten_checked(returned, construct, name, function)
     _check_structure(construct, function, carry.structure, after.structure, name)
+    after = detached(after, carry.leaves)
     if after.types == carry.types:
         return after
     return converted(after, _joined(construct, function, carry, after.types, name))

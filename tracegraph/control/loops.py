@@ -12,6 +12,7 @@ import numpy as np
 from tracegraph import errors, limits, tree
 from tracegraph.arrays.eager import apply
 from tracegraph.control.carry import advance, detached, parameter_name, settled, traced_until_stable
+from tracegraph.control.ownership import owned, read_only
 from tracegraph.control.regions import (
     Traced,
     Tree,
@@ -59,7 +60,8 @@ def while_loop(
     Args:
         cond_fun: takes the carry and returns a boolean scalar. It is tested first: zero iterations
             are possible. It must not print, nor have any other effect.
-        body_fun: takes the carry and returns the next, of the same structure, shapes and dtypes.
+        body_fun: takes the carry and returns the next, of the same structure, shapes and dtypes. It
+            may write to the carry, which is its own: ``c[i] = v``, ``c += 1``.
         init: the first carry, a pytree of arrays and scalars. Python scalars in it take the type
             that the body gives them; an eager loop that ends before it is known, such as one of no
             iterations, traces the body to find it. `init` is never written to.
@@ -215,7 +217,7 @@ class _Loop:
 
         def step(types: Types) -> Traced:
             def call(leaves: Leaves) -> Any:
-                after = self.body(leaves[:split], leaves[split:])
+                after = self.body(owned(leaves[:split]), leaves[split:])
                 flatten_checked(after, self.construct, self.name, self.function)
                 numbers = tuple([apply(get("add"), number, 1) for number in leaves[split:]])
                 if self.steps.counted:
@@ -230,16 +232,21 @@ class _Loop:
 def _run_while(cond_fun: Function, loop: _Loop) -> Any:
     steps, state, done, stable = loop.steps, detached(loop.carry), 0, False
     with steps.watch() as show:
-        while done != steps.limit and _condition(cond_fun, state.unflatten()):
+        while done != steps.limit and _condition(cond_fun, _to_read(state)):
             limits.check()
             before, state = state, loop.advanced(state, ())
             stable = state.types == before.types
             done += 1
             show(done)
-    last = (state if stable else loop.settled(state)).unflatten()
-    if steps.failure is not None and done == steps.limit and _condition(cond_fun, last):
+    last = state if stable else loop.settled(state)
+    if steps.failure is not None and done == steps.limit and _condition(cond_fun, _to_read(last)):
         raise steps.failure.exception()
-    return last
+    return last.unflatten()
+
+
+def _to_read(state: Tree) -> Any:
+    """The carry, for the condition, which must not write to it."""
+    return tree.unflatten(state.structure, read_only(state.leaves))
 
 
 def _condition(cond_fun: Function, carry: Any) -> Any:

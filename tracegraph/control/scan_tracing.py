@@ -13,6 +13,7 @@ from tracegraph import tree
 from tracegraph.arrays.eager import apply
 from tracegraph.control import slices
 from tracegraph.control.carry import traced_until_stable
+from tracegraph.control.ownership import own, owned
 from tracegraph.control.regions import (
     Traced,
     Tree,
@@ -73,7 +74,8 @@ class Body:
             ys = []
             for i in order:
                 carry, y = self.call(carry, tree.map(partial(slices.take, i=i), block))
-                ys.append(y)
+                ys.append(tree.map(own, y))
+                carry = tree.map(own, carry)
             ordered = ys[::-1] if reverse else ys
             return carry, tree.map(lambda *column: slices.stack(column), *ordered)
 
@@ -169,7 +171,7 @@ def _traced(
     def step(types: Types) -> Traced:
         def flat(leaves: Sequence[Any]) -> Any:
             x = tree.unflatten(xs.structure, leaves[count:])
-            after, y = call(tree.unflatten(carry.structure, leaves[:split]), x)
+            after, y = call(tree.unflatten(carry.structure, owned(leaves[:split])), x)
             flatten_checked(after, body.construct, body.name, body.function)
             body.flatten_y(y)
             numbers = tuple(apply(get("add"), n, size) for n in leaves[split:count])

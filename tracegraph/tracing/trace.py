@@ -48,6 +48,9 @@ outermost: set[Trace] = set()
 """The outermost traces in progress in all threads. If it is empty, no thread is tracing."""
 
 
+_PARAMETER = "a parameter of this branch or loop body"
+
+
 class Trace:
     """The recording of one region. `parent` is the trace of the region around it."""
 
@@ -69,7 +72,7 @@ class Trace:
         """A new parameter of the region."""
         value = Value(type_)
         self.params.append(value)
-        return Tracer(self, value, origin or "a parameter of this branch or loop body")
+        return Tracer(self, value, origin or _PARAMETER)
 
     def read(self, x: Any) -> Atom:
         """`x` as an operand here: a value or literal of this region.
@@ -154,6 +157,15 @@ class Trace:
         source = user_source(2)  # two frames of this package: this one and its caller
         self.eqns.append(Eqn(op, tuple(operands), outputs, own, regions, source, hints))
         return tuple([Tracer(self, value) for value in outputs])
+
+    def origin_of(self, atom: Atom) -> str:
+        """Where a value comes from, for messages: a parameter, or the line that computed it."""
+        if self.parent is not None and any(atom is param for param in self.params):
+            return _PARAMETER
+        eqn = next((e for e in self.eqns if any(atom is output for output in e.outputs)), None)
+        if eqn is None or eqn.source is None:
+            return "a local value"
+        return f"computed at {eqn.source}"
 
     def is_current(self, tracer: views.AnyTracer) -> bool:
         """Whether this is the innermost trace.

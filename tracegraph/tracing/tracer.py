@@ -153,10 +153,7 @@ class Tracer(ArrayOperators):
         """Where it comes from, for messages: an argument, or the user's line that computed it."""
         if self.origin is not None:
             return self.origin if isinstance(self.origin, str) else self.origin()
-        eqn = next((e for e in self.owner.eqns if any(o is self._atom for o in e.outputs)), None)
-        if eqn is None or eqn.source is None:
-            return "a local value"
-        return f"computed at {eqn.source}"
+        return self.owner.origin_of(self._atom)
 
     def __repr__(self) -> str:
         how = f"from {self.descent}" if self.origin is not None else self.descent

@@ -39,6 +39,9 @@ class Recorder(Protocol):
     ) -> tuple[AnyTracer, ...]:
         """Append an equation; its results as tracers."""
 
+    def origin_of(self, atom: Atom) -> str:
+        """Where a value comes from, for messages."""
+
     def is_current(self, tracer: AnyTracer) -> bool:
         """Whether this is the innermost trace; raises if the trace of the tracer is over."""
 
