@@ -7,7 +7,7 @@ May import `draft/`, `plan/` and the program (`tracegraph/ir`).
     desugar             Program -> Program: the few control forms that a graph has
     materialize         which values get memory, and which are inlined
     use_analysis        the kernels that would evaluate each value
-    equation_costs      the scalar work of an equation
+    equation_costs, gather_costs    the scalar work of an equation; when to store before a gather
     region_builder      Region -> Block
     elements            one element of a value, as a scalar expression
     control, effects    branches and loops; prints, checks and progress

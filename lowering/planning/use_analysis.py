@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from lowering.plan.target import Costs
 from lowering.planning.equation_costs import COMPUTED, MAPPED, is_free, own_cost
+from lowering.planning.gather_costs import is_gathered_faster
 from tracegraph.ir.control_forms import is_loop, loop_parts
 from tracegraph.ir.op import (
     Control,
@@ -257,7 +258,7 @@ class UseAnalysis:
     def _must_materialize(self, eqn: Eqn, out: Value, sites: Sequence[Site]) -> bool:
         if is_free(eqn):
             return False
-        if self._gathers_cost_more(out, sites):
+        if self._is_gathered_faster(out, sites):
             return True
         if len(sites) > 1:
             if own_cost(eqn) > self.costs.recompute_limit:
@@ -270,32 +271,15 @@ class UseAnalysis:
             return False
         return bool(sites) and sites[0].points >= EXPANSION * out.type.size
 
-    def _gathers_cost_more(self, out: Value, sites: Sequence[Site]) -> bool:
-        """Whether gathering each array that the value is computed from takes longer than
-        materializing the value in order, and gathering that.
-
-        For 2²⁴ random places of three float32 arrays, it took 1,188 µs instead of 347 (H200).
-        """
+    def _is_gathered_faster(self, out: Value, sites: Sequence[Site]) -> bool:
+        """Whether gathers of a value are faster if it is materialized."""
         if not self.cost[out]:
             return False
-        moved = [(site.points, site.run) for site in sites if site.run is not None]
-        if not moved:
+        gathers = [(site.points, site.run) for site in sites if site.run is not None]
+        if not gathers:
             return False
-        costs, type_ = self.costs, out.type
-        arrays = self._arrays_read(out)
-        inlined = sum([costs.reading(array, *places) for array in arrays for places in moved])
-        stored = sum([costs.reading(type_, *places) for places in moved])
-        if costs.calls:  # each array and the op itself is a call on whole arrays
-            element = (len(arrays) + 1) * type_.dtype.itemsize
-            # a roll is gathered in two parts
-            parts = 2 if isinstance(self.producer[out].op.form, Indexed) else 1
-            inlined += element * sum(points for points, _ in moved)
-            inlined += costs.calls * parts * len(arrays)
-            stored += element * type_.size + costs.calls
-        else:
-            stored += 1e6 * costs.kernel / costs.megabyte
-            stored += type_.nbytes + sum(array.nbytes for array in arrays)
-        return inlined >= stored
+        parts = 2 if isinstance(self.producer[out].op.form, Indexed) else 1
+        return is_gathered_faster(out.type, self._arrays_read(out), gathers, parts, self.costs)
 
     def _arrays_read(self, out: Value) -> list[ArrayType]:
         """The arrays from which an inlined value is computed."""
