@@ -15,7 +15,7 @@ import numpy as np
 from tracegraph.arrays.array import Array
 from tracegraph.arrays.device_calls import compiled
 from tracegraph.ir.op import Op
-from tracegraph.ir.types import ArrayType, type_of
+from tracegraph.ir.types import ArrayType, require_plain, type_of
 from tracegraph.tracing.trace import bind, recorder
 
 
@@ -72,5 +72,7 @@ def any_on_device(args: Iterable[Any]) -> bool:
 def as_numpy(x: Any) -> Any:
     """`x` as an argument of NumPy; a weak Array becomes a Python number."""
     if not isinstance(x, Array):
+        if type(x) is not np.ndarray:
+            require_plain(x)
         return x
     return x.item() if x.weak else x.__array__()

@@ -10,7 +10,7 @@ from tracegraph import errors
 from tracegraph.arrays import dlpack
 from tracegraph.arrays.array import Array
 from tracegraph.dtypes import canonical_dtype
-from tracegraph.ir.types import ArrayType, type_of
+from tracegraph.ir.types import ArrayType, require_plain, type_of
 from tracegraph.tracing.tracer import Tracer
 
 LeafKey = tuple[np.dtype[Any], tuple[int, ...], bool]
@@ -51,8 +51,7 @@ def classify(x: Any) -> tuple[LeafKey, Any]:
 def _classify_foreign(x: Any) -> tuple[LeafKey, Any]:
     if isinstance(x, Tracer):
         raise errors.EscapedTracerError(x)
-    if isinstance(x, np.ma.MaskedArray):
-        raise TypeError("is a masked array, whose mask would be lost")
+    require_plain(x, "is")
     if isinstance(x, (np.ndarray, np.generic)):
         data = np.asarray(x)
         data = data.astype(data.dtype.newbyteorder("="), copy=False)

@@ -106,7 +106,8 @@ def type_of(value: Any) -> ArrayType:
     Python ints, floats and complex numbers are weak; a bool is not, as in NumPy.
 
     Raises:
-        TypeError: `value` is neither a number nor an array of a supported dtype.
+        TypeError: `value` is neither a number nor an array of a supported dtype, or it is a matrix
+            or a masked array.
         OverflowError: a Python int beyond 64 bits.
 
     >>> print(type_of(1), type_of(np.float32(1)), type_of(True))
@@ -127,7 +128,29 @@ def type_of(value: Any) -> ArrayType:
     own = getattr(value, "type", None)
     if isinstance(own, ArrayType):  # a tracer's or an Array's
         return own
+    if kind is not np.ndarray:
+        require_plain(value)
     return ArrayType(dtype, shape, bool(getattr(value, "weak", False)))
+
+
+_REFUSED: dict[type, str] = {
+    np.matrix: "a numpy.matrix, whose `*` is a matrix product; pass numpy.asarray(x), and use `@`",
+    np.ma.MaskedArray: (
+        "a masked array, whose mask would be lost; pass x.filled(value), or the data and the mask "
+        "as two arrays"
+    ),
+}
+
+
+def require_plain(value: Any, verb: str = "got") -> None:
+    """Refuse the classes of arrays whose operations are not those of their elements.
+
+    Raises:
+        TypeError: `value` is a matrix or a masked array; the message begins with the verb.
+    """
+    for refused, text in _REFUSED.items():
+        if isinstance(value, refused):
+            raise TypeError(f"{verb} {text}")
 
 
 def _type_of_int(value: int) -> ArrayType:

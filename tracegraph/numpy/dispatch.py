@@ -14,6 +14,7 @@ from tracegraph.arrays.creation import asarray
 from tracegraph.arrays.eager import apply
 from tracegraph.errors.tracebacks import hide_frames
 from tracegraph.ir.op import get
+from tracegraph.ir.types import require_plain
 from tracegraph.numpy.statics import require_static, static_parameters
 from tracegraph.tracing.foreign import is_foreign
 from tracegraph.tracing.operators import ArrayOperators
@@ -92,6 +93,8 @@ def as_array(x: Any, dtype: DTypeLike | None = None) -> Any:
         trace = current_trace()
         x = asarray(x) if trace is None else trace.adopt(x)
     if not isinstance(x, ArrayOperators):
+        if type(x) is not np.ndarray:
+            require_plain(x)
         if not (isinstance(x, (list, tuple)) and is_ours(x)):
             with np.errstate(all="ignore"):
                 return np.asarray(x) if dtype is None else _converted(np.asarray(x), x, dtype)
