@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from tracegraph.tracing.parameters import parameters_of
 from tracegraph.tracing.trace import Trace
 
 Function = Callable[..., Any]
+T = TypeVar("T")
 
 
 def parameter_name(function: Function, position: int = 0) -> str:
@@ -58,19 +59,33 @@ def settled(carry: Tree, trace_body: Callable[[Trace], tuple[Traced, Types]]) ->
     """The last carry of an eager loop, in the types that it would have if traced.
 
     A loop may end before weak types have settled; its body is traced to find the types.
-    `trace_body` returns what `traced_until_stable` does. A body that only plain Python can run,
-    because it branches on values, has no such types: the carry stays as it is.
+    `trace_body` returns what `traced_until_stable` does. A body that only plain Python can run has
+    no such types: the carry stays as it is.
 
     Raises:
-        StructureError, LeafMismatchError: what the body returns is no such carry.
+        ControlFlowError: what the body returns is no such carry.
     """
     if not any(type_.weak for type_ in carry.types):
         return carry
+    found = if_traceable(lambda: trace_body(Trace(None)))
+    return carry if found is None else converted(carry, found[1])
+
+
+def if_traceable(trace: Callable[[], T]) -> T | None:
+    """What tracing a body finds in an eager run; None for a body that only plain Python can run.
+
+    It branches on values, or calls functions that NumPy alone has: whatever they raise on traced
+    values says nothing about the eager run.
+
+    Raises:
+        ControlFlowError: the body does not return what it has to.
+    """
     try:
-        _, types = trace_body(Trace(None))
-    except errors.TracerMisuseError:
-        return carry
-    return converted(carry, types)
+        return trace()
+    except errors.ControlFlowError:
+        raise
+    except Exception:
+        return None
 
 
 def traced_until_stable(

@@ -64,7 +64,8 @@ def while_loop(
             may write to the carry, which is its own: ``c[i] = v``, ``c += 1``.
         init: the first carry, a pytree of arrays and scalars. Python scalars in it take the type
             that the body gives them; an eager loop that ends before it is known, such as one of no
-            iterations, traces the body to find it. `init` is never written to.
+            iterations, traces the body to find it, and leaves them as they are if only plain
+            Python can run the body. `init` is never written to.
         max_steps: how often `body_fun` runs at most.
         on_max_steps: what happens if `cond_fun` still holds then: ``"raise"`` an error where the
             results are waited for, or ``"stop"`` and return the carry as it is.

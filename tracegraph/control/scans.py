@@ -11,9 +11,9 @@ import numpy as np
 from tracegraph import errors, limits, tree
 from tracegraph.arrays.array import Array
 from tracegraph.control import slices
-from tracegraph.control.carry import advance, converted, detached, parameter_name
+from tracegraph.control.carry import advance, converted, detached, if_traceable, parameter_name
 from tracegraph.control.regions import Tree, current_for, flatten_checked, require_callable
-from tracegraph.control.scan_tracing import Body, settled_types, trace_scan
+from tracegraph.control.scan_tracing import Body, SettledTypes, settled_types, trace_scan
 from tracegraph.control.schedules import LoopSchedule, loop_schedule
 from tracegraph.control.steps import Progress, steps_of
 from tracegraph.errors.tracebacks import entry_point
@@ -198,11 +198,10 @@ def _settled(
 ) -> tuple[Tree, list[np.dtype[Any]]]:
     """The last carry and the dtypes of y as tracing finds them: the last iteration changed them.
 
-    A body that only plain Python can run, because it branches on values, has no such types.
+    A body that only plain Python can run has no such types.
     """
-    try:
-        types = settled_types(Trace(None), body, state, xs)
-    except errors.TracerMisuseError:
+    types = if_traceable(lambda: settled_types(Trace(None), body, state, xs))
+    if types is None:
         return state, _meeting(ys)
     return converted(state, types.carry), [type_.dtype for type_ in types.y]
 
@@ -242,11 +241,30 @@ def _require_alike(body: Body, ys: Sequence[Tree]) -> None:
 
 
 def _run_nothing(body: Body, carry: Tree, xs: Tree) -> tuple[Any, Any]:
-    """No iterations: tracing the function finds what it would return."""
-    types = settled_types(Trace(None), body, carry, xs)
+    """No iterations: tracing the function finds what it would return; if only plain Python can run
+    it, a call with zeros does.
+    """
+    types = if_traceable(lambda: settled_types(Trace(None), body, carry, xs))
+    if types is None:
+        types = _types_for_zeros(body, carry, xs)
     wrap: Callable[..., Any] = np.asarray
     if any(isinstance(leaf, Array) for leaf in (*carry.leaves, *xs.leaves)):
         wrap = Array
     ys = [wrap(np.zeros((0, *type_.shape), type_.dtype)) for type_ in types.y]
     last = converted(detached(carry), types.carry)
     return last.unflatten(), tree.unflatten(types.structure, ys)
+
+
+def _types_for_zeros(body: Body, carry: Tree, xs: Tree) -> SettledTypes:
+    """The types that the function returns for the first carry and a slice of zeros."""
+    rows = [np.zeros((1, *type_.shape[1:]), type_.dtype) for type_ in xs.types]
+    given = [
+        Array(row)[0] if isinstance(leaf, Array) else _read_only(row[0])
+        for leaf, row in zip(xs.leaves, rows, strict=True)
+    ]
+    first = detached(carry)
+    with np.errstate(all="ignore"):
+        after, y = body.call(first.unflatten(), tree.unflatten(xs.structure, given))
+    last = advance(body.construct, body.function, carry, after, body.name)
+    found = body.flatten_y(y)
+    return SettledTypes(last.types, found.types, found.structure)

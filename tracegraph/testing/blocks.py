@@ -172,8 +172,7 @@ def fori_loop(scope: Scope) -> Drawn:
 
 def scan(scope: Scope) -> Drawn:
     """A loop over the rows of a value that stacks one result."""
-    # Eagerly, a scan of no rows traces its body, which then sees arrays that it cannot index.
-    i = scope.pick(lambda k: len(k.shape) > 0 and k.shape[0] > 0)
+    i = scope.pick(lambda k: len(k.shape) > 0)
     if i is None:
         return cond(scope)
     carry = _carry(scope)

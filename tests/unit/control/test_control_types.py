@@ -143,3 +143,53 @@ def test_loops_that_count_settle_alike() -> None:
 
     assert [f(n).dtype for n in (0, 0.5, 1)] == [np.float32] * 3
     assert (0, None) not in seen
+
+
+TABLE = np.arange(12.0).reshape(4, 3)
+
+
+def numbered(c: Any) -> Any:
+    """A body that only plain Python can run."""
+    return c[0] + 1, np.sort(c[1])
+
+
+@pytest.mark.parametrize("trips", range(3))
+def test_eager_loops_need_not_be_traceable(trips: int) -> None:
+    """Whatever their bodies raise on traced values; no trips, or too few to settle the types."""
+    init = (0, np.array([2.0, 1.0]))
+    looped = control.while_loop(lambda c: c[0] < trips, numbered, init)
+    counted = control.fori_loop(0, trips, lambda i, c: numbered(c), init)
+    scanned, ys = control.scan(lambda c, x: (numbered(c), float(x)), init, np.ones(trips, "f4"))
+    for count, values in (looped, counted, scanned):
+        assert count == trips
+        np.testing.assert_array_equal(values, np.sort(init[1]) if trips else init[1])
+    np.testing.assert_array_equal(ys, np.ones(trips), strict=True)
+
+
+@pytest.mark.parametrize(
+    ("body", "row"),
+    [
+        (lambda i: TABLE[i], np.zeros(3)),
+        (lambda i: {"y": TABLE[int(i)].tolist()}, {"y": [0.0, 0.0, 0.0]}),
+        (lambda i: (np.median(TABLE, axis=0), int(i)), (np.zeros(3), 0)),
+        (lambda i: np.sort(TABLE[i : i + 1], axis=None), np.zeros(3)),
+    ],
+)
+def test_no_rows_are_mapped_by_what_only_numpy_has(body: Any, row: Any) -> None:
+    found = control.map(body, np.arange(0))
+    for got, one in zip(tree.leaves(found), tree.leaves(row), strict=True):
+        wanted = np.zeros((0, *np.shape(one)), np.asarray(one).dtype)
+        np.testing.assert_array_equal(got, wanted, strict=True)
+    assert tree.flatten(found)[1] == tree.flatten(row)[1]
+
+
+def test_slices_of_zeros_do_not_reach_the_carry() -> None:
+    def body(c: Any, x: Any) -> Any:
+        c += np.sort(x)  # the body's own copy
+        return c, x
+
+    init = np.ones(2)
+    last, ys = control.scan(body, init, np.zeros((0, 2)))
+    np.testing.assert_array_equal(last, np.ones(2))
+    np.testing.assert_array_equal(init, np.ones(2))
+    assert ys.shape == (0, 2)
