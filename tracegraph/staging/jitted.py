@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -56,8 +57,9 @@ class Stats(TypedDict):
 class Jitted(Generic[P, R_co]):
     """A function that is compiled on its first call with each combination of argument types.
 
-    Made by `tracegraph.jit`. Threads may call it concurrently. To type checkers, it has the
-    parameters and the result of the function.
+    Made by `tracegraph.jit`. Threads may call it concurrently. It is copied and pickled as
+    functions are: a copy is the function itself, and a pickle holds its import path. To type
+    checkers, it has the parameters and the result of the function.
     """
 
     def __init__(
@@ -265,8 +267,31 @@ class Jitted(Generic[P, R_co]):
     def __get__(self, instance: object | None, owner: type | None = None) -> Any:
         return self if instance is None else BoundJitted(self, instance)
 
+    def __copy__(self) -> Jitted[P, R_co]:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Jitted[P, R_co]:
+        return self
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """By import path, as functions are pickled. What has none of its own, such as `jit(f)`
+        under another name, is made anew of its function. Programs are built again.
+        """
+        if _imported(self) is self:
+            name: str = self.__qualname__
+            return name
+        return Jitted, (self._fun, self._signature, self._device, self._scratch)
+
     def __repr__(self) -> str:
         return f"<jitted {self._signature.function}>"
+
+
+def _imported(jitted: Jitted[..., Any]) -> Any:
+    """What is found where the function says that it is defined."""
+    found: Any = sys.modules.get(jitted.__module__)
+    for name in getattr(jitted, "__qualname__", "<no name>").split("."):
+        found = getattr(found, name, None)
+    return found
 
 
 _all: ConcurrentWeakSet[Jitted[..., Any]] = ConcurrentWeakSet()
