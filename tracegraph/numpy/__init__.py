@@ -50,7 +50,7 @@ from numpy import (
     uint64,
 )
 
-from tracegraph.numpy import linalg
+from tracegraph.numpy import lib, linalg
 from tracegraph.numpy.axes import (
     matrix_transpose,
     moveaxis,
@@ -93,7 +93,10 @@ from tracegraph.numpy.creation import (
 )
 from tracegraph.numpy.differences import (
     diff,
+    ediff1d,
+    gradient,
     trapezoid,
+    unwrap,
 )
 from tracegraph.numpy.einsum import (
     einsum,
@@ -132,6 +135,9 @@ from tracegraph.numpy.inquiry import (
     shape,
     size,
 )
+from tracegraph.numpy.interpolation import (
+    interp,
+)
 from tracegraph.numpy.joining import (
     append,
     column_stack,
@@ -147,6 +153,8 @@ from tracegraph.numpy.joining import (
     vstack,
 )
 from tracegraph.numpy.nan_reductions import (
+    nancumprod,
+    nancumsum,
     nanmax,
     nanmean,
     nanmin,
@@ -193,6 +201,10 @@ from tracegraph.numpy.shapes import (
     ravel,
     reshape,
     squeeze,
+)
+from tracegraph.numpy.sliding import (
+    convolve,
+    correlate,
 )
 from tracegraph.numpy.splitting import array_split, dsplit, hsplit, split, unstack, vsplit
 from tracegraph.numpy.statistics import (
@@ -369,9 +381,11 @@ __all__ = [
     "concatenate",
     "conj",
     "conjugate",
+    "convolve",
     "copy",
     "copysign",
     "copyto",
+    "correlate",
     "cos",
     "cosh",
     "count_nonzero",
@@ -390,6 +404,7 @@ __all__ = [
     "dsplit",
     "dstack",
     "e",
+    "ediff1d",
     "einsum",
     "empty",
     "empty_like",
@@ -422,6 +437,7 @@ __all__ = [
     "full",
     "full_like",
     "gcd",
+    "gradient",
     "greater",
     "greater_equal",
     "heaviside",
@@ -437,6 +453,7 @@ __all__ = [
     "int16",
     "int32",
     "int64",
+    "interp",
     "invert",
     "isclose",
     "iscomplexobj",
@@ -452,6 +469,7 @@ __all__ = [
     "left_shift",
     "less",
     "less_equal",
+    "lib",
     "linalg",
     "linspace",
     "log",
@@ -479,6 +497,8 @@ __all__ = [
     "multiply",
     "nan",
     "nan_to_num",
+    "nancumprod",
+    "nancumsum",
     "nanmax",
     "nanmean",
     "nanmin",
@@ -556,6 +576,7 @@ __all__ = [
     "uint32",
     "uint64",
     "unstack",
+    "unwrap",
     "var",
     "vdot",
     "vecdot",

@@ -13,7 +13,7 @@ from tracegraph.ir.op import get
 from tracegraph.numpy.dispatch import as_array, numpy_function
 from tracegraph.numpy.docstrings import AVERAGED, SAME, SQUARED, SUMMED, reduction
 from tracegraph.numpy.output import written
-from tracegraph.numpy.reductions import Axis, all, max, min, prod, sum
+from tracegraph.numpy.reductions import Axis, all, cumprod, cumsum, max, min, prod, sum
 from tracegraph.numpy.statistics import mean, var
 from tracegraph.numpy.ufuncs import isnan, less_equal, logical_not, sqrt
 
@@ -122,3 +122,41 @@ def _nan_extreme(of: Callable[..., Any], other: float, a: Any, axis: Axis, keepd
         return result
     none_left = all(isnan(a), axis, keepdims=keepdims)
     return apply(get("where"), none_left, a.dtype.type(np.nan), result)
+
+
+@numpy_function
+def nancumsum(
+    a: Any, axis: int | None = None, dtype: DTypeLike | None = None, out: Any = None
+) -> Any:
+    """Running sums along an axis, of the ravelled array by default, NaNs as zero.
+
+    Shape: that of `a`; one axis without `axis`.
+    Dtype: 64-bit integers for bools and integers, else that of `a`; or `dtype`.
+
+    Raises:
+        AxisError: the axis is out of range.
+        UnsupportedByTracerError: `out` was not made where it is traced.
+
+    >>> tnp.nancumsum([2.0, tnp.nan, 3.0])
+    array([2., 2., 5.])
+    """
+    return cumsum(_without_nans(a, 0), axis, dtype, out)
+
+
+@numpy_function
+def nancumprod(
+    a: Any, axis: int | None = None, dtype: DTypeLike | None = None, out: Any = None
+) -> Any:
+    """Running products along an axis, of the ravelled array by default, NaNs as one.
+
+    Shape: that of `a`; one axis without `axis`.
+    Dtype: 64-bit integers for bools and integers, else that of `a`; or `dtype`.
+
+    Raises:
+        AxisError: the axis is out of range.
+        UnsupportedByTracerError: `out` was not made where it is traced.
+
+    >>> tnp.nancumprod([2.0, tnp.nan, 3.0])
+    array([2., 2., 6.])
+    """
+    return cumprod(_without_nans(a, 1), axis, dtype, out)

@@ -100,7 +100,9 @@ def _counterpart(func: Callable[..., Any]) -> tuple[str, Callable[..., Any] | No
     name = func.__name__
     module = (getattr(func, "__module__", None) or "numpy").partition("numpy")[2].lstrip(".")
     label = ".".join(part for part in ("numpy", module, name) if part)
-    namespace = getattr(functions, module, None) if module else functions
+    namespace: Any = functions
+    for part in module.split(".") if module else ():
+        namespace = getattr(namespace, part, None)
     function = getattr(namespace, name, None)
     return label, None if isinstance(function, ModuleType) else function
 

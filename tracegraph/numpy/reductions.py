@@ -274,6 +274,8 @@ def _running(name: str, a: Any, axis: int | None, dtype: DTypeLike | None, out: 
     a = _folded_in(as_array(a), dtype, out)
     if axis is None:
         a, axis = reshape(a, -1), 0
+    elif a.ndim == 0:
+        a = reshape(a, -1)  # as NumPy does
     return apply(get(name), a, axis=normalize_axis_index(axis, a.ndim))
 
 

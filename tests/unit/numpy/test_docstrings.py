@@ -30,7 +30,11 @@ CANNOT_FAIL = {
 def public_functions() -> dict[str, Function]:
     """Each function of ours once, under the name by which it calls itself."""
     found = {}
-    for prefix, namespace in (("", tnp), ("linalg.", tnp.linalg)):
+    for prefix, namespace in (
+        ("", tnp),
+        ("linalg.", tnp.linalg),
+        ("lib.stride_tricks.", tnp.lib.stride_tricks),
+    ):
         for name in namespace.__all__:
             function = getattr(namespace, name)
             if isinstance(function, FunctionType) and function.__module__.startswith("tracegraph"):
@@ -111,6 +115,7 @@ def of_arrays(namespace: Any) -> SimpleNamespace:
 
 OF_ARRAYS = of_arrays(tnp)
 OF_ARRAYS.linalg = of_arrays(tnp.linalg)
+OF_ARRAYS.lib = SimpleNamespace(stride_tricks=of_arrays(tnp.lib.stride_tricks))
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -1,0 +1,123 @@
+"""Piecewise linear interpolation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tracegraph.arrays.eager import apply
+from tracegraph.ir.op import get
+from tracegraph.numpy.creation import zeros_like
+from tracegraph.numpy.dispatch import as_array, is_ours, numpy_function
+from tracegraph.numpy.elementwise import imag, real, where
+from tracegraph.numpy.generated import arange
+from tracegraph.numpy.joining import concatenate
+from tracegraph.numpy.reductions import sum
+from tracegraph.numpy.selecting import take
+from tracegraph.numpy.shapes import broadcast_to, reshape
+from tracegraph.numpy.ufuncs import (
+    absolute,
+    add,
+    equal,
+    greater,
+    isnan,
+    less,
+    less_equal,
+    logical_and,
+    logical_or,
+    minimum,
+    remainder,
+)
+
+
+@numpy_function
+def interp(
+    x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
+) -> Any:
+    """Values at `x` of the function that is linear between the points `(xp, fp)`.
+
+    `xp` increases, unless a `period` is given. Outside of it the function is `left` and `right`,
+    by default the first and the last value.
+
+    Shape: that of `x`.
+    Dtype: float64, or complex128 for complex `fp`.
+
+    Raises:
+        ValueError: `xp` and `fp` are no vectors of one length, or empty; `period` is zero.
+        TypeError: `x` or `xp` is complex.
+
+    >>> tnp.interp([0.5, 9.0], [0.0, 1.0, 2.0], [10.0, 20.0, 40.0])
+    array([15., 40.])
+    """
+    fp = as_array(fp)
+    dtype = np.dtype(np.complex128 if fp.dtype.kind == "c" else np.float64)
+    x, xp = as_array(x), as_array(xp)
+    if "c" in (x.dtype.kind, xp.dtype.kind):
+        raise TypeError("interp: x and xp must be real, got complex numbers")
+    x, xp, fp = as_array(x, np.float64), as_array(xp, np.float64), as_array(fp, dtype)
+    if xp.ndim != 1 or fp.ndim != 1:
+        raise ValueError(f"interp: xp and fp must be vectors, got {xp.shape} and {fp.shape}")
+    if xp.shape != fp.shape:
+        raise ValueError(
+            f"fp and xp are not of the same length: {fp.shape[0]} and {xp.shape[0]} elements"
+        )
+    if period is not None:
+        if not is_ours((period,)) and period == 0:
+            raise ValueError("period must be a non-zero value")
+        x, xp, fp = _periodic(x, xp, fp, absolute(as_array(period, np.float64)))
+        left = right = None
+    if xp.shape[0] == 0:
+        raise ValueError("array of sample points is empty")
+    ends = (fp[0] if left is None else left, fp[-1] if right is None else right)
+    below, above = (as_array(e, dtype) for e in ends)
+    if dtype.kind == "c":
+        parts = [_interpolated(x, xp, part(fp), part(below), part(above)) for part in (real, imag)]
+        return apply(get("complex"), *parts)
+    return _interpolated(x, xp, fp, below, above)
+
+
+def _periodic(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:
+    """The points within one period, in order, with a neighbour beyond each end."""
+    x, xp = remainder(x, period), remainder(xp, period)
+    rank = _ranks(xp)
+    order = zeros_like(rank).at[rank].set(arange(xp.shape[0]))
+    xp, fp = take(xp, order), take(fp, order)
+    xp = concatenate([xp[-1:] - period, xp, xp[:1] + period])
+    return x, xp, concatenate([fp[-1:], fp, fp[:1]])
+
+
+def _ranks(x: Any) -> Any:
+    """The position of each element once they are sorted: how many are less, or equal and before."""
+    position = arange(x.shape[0])
+    one, other = reshape(x, (-1, 1)), x
+    before = less(position, reshape(position, (-1, 1)))
+    return sum(logical_or(less(other, one), logical_and(equal(other, one), before)), 1)
+
+
+def _interpolated(x: Any, xp: Any, fp: Any, below: Any, above: Any) -> Any:
+    count = xp.shape[0]
+    at = add(_count_up_to(x, xp), -1)
+    here = where(less(at, 0), 0, at)
+    there = minimum(add(here, 1), count - 1)
+    x0, x1, y0, y1 = take(xp, here), take(xp, there), take(fp, here), take(fp, there)
+    slope = (y1 - y0) / (x1 - x0)
+    value = slope * (x - x0) + y0
+    from_right = slope * (x - x1) + y1
+    flat = where(logical_and(isnan(from_right), equal(y0, y1)), y0, from_right)
+    value = where(isnan(value), flat, value)
+    value = where(logical_or(equal(x, x0), equal(at, count - 1)), y0, value)
+    value = where(less(at, 0), below, value)
+    value = where(greater(x, xp[-1]), above, value)
+    return where(isnan(x), x, value)
+
+
+def _count_up_to(x: Any, points: Any) -> Any:
+    """How many of the increasing points are not above x: a binary search without branches."""
+    count = points.shape[0]
+    found = broadcast_to(as_array(0), x.shape)
+    for bit in reversed(range(count.bit_length())):
+        further = add(found, 1 << bit)
+        reached = less_equal(take(points, minimum(further, count) - 1), x)
+        found = where(logical_and(less_equal(further, count), reached), further, found)
+    return found
