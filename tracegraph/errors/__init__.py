@@ -80,6 +80,7 @@ from tracegraph.errors.tracers import (
     TracerMisuseError,
     TracerSliceError,
     TracerWriteError,
+    UnrepresentableError,
     UnsupportedAttributeError,
     UnsupportedByTracerError,
 )
@@ -139,6 +140,7 @@ __all__ = [
     "TracerSliceError",
     "TracerWriteError",
     "UnhashableStaticError",
+    "UnrepresentableError",
     "UnschedulableError",
     "UnsupportedArgumentError",
     "UnsupportedAttributeError",

@@ -211,6 +211,21 @@ class TracerWriteError(TypeError, ValueError):
         )
 
 
+class UnrepresentableError(TypeError, ValueError, OverflowError):
+    """A number was to become an element of a dtype that does not hold it.
+
+    NumPy raises one of the three: TypeError for a complex number, ValueError for NaN, OverflowError
+    for an infinity or a number out of range.
+    """
+
+    def __init__(self, value: str, dtype: object, reason: str) -> None:
+        super().__init__(
+            f"{value} is no element of an array of dtype {dtype}: {reason}; make the array of a "
+            f"dtype that holds it (x.astype(float), x.astype(complex)), or convert the number first"
+            f"{user_line()}"
+        )
+
+
 class InPlaceCastError(TypeError):
     """The result of an in-place operation does not fit the dtype of its target."""
 

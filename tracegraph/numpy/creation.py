@@ -43,6 +43,8 @@ def full(shape: Shape, fill_value: Any, dtype: DTypeLike | None = None, **kwargs
     """
     check_options("full", kwargs)
     extents = extents_of(shape)
+    if not isinstance(fill_value, int):  # NumPy casts all others
+        fill_value = as_array(fill_value)
     value = lifted(as_array(fill_value, dtype))
     if not isinstance(value, ArrayOperators):
         return np.full(extents, value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import wraps
+from reprlib import repr as shortened
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import DTypeLike
 import tracegraph.ops  # noqa: F401  (fills the registry that the functions draw from)
 from tracegraph.arrays.creation import asarray
 from tracegraph.arrays.eager import apply
+from tracegraph.errors import UnrepresentableError
 from tracegraph.errors.tracebacks import hide_frames
 from tracegraph.ir.op import get
 from tracegraph.ir.types import require_plain
@@ -107,13 +109,25 @@ def as_array(x: Any, dtype: DTypeLike | None = None) -> Any:
 
 
 def _converted(array: np.ndarray[Any, Any], given: Any, dtype: DTypeLike) -> np.ndarray[Any, Any]:
-    """A NumPy array in another dtype; a Python int must fit it, as in NumPy's assignment."""
+    """A NumPy array in another dtype: arrays are cast, and numbers assigned, as NumPy does.
+
+    Raises:
+        UnrepresentableError: NaN, an infinity or a large number for integers, or a complex number
+            of Python's for real ones.
+    """
     target = np.dtype(dtype)
-    if isinstance(given, int) and target.kind in "iu":
-        return np.asarray(given, target)
-    if array.dtype.kind == "c" and target.kind not in "cb":
-        array = array.real  # what the conversion does, without its warning
-    return array.astype(target)
+    if isinstance(given, np.ndarray) or (
+        isinstance(given, np.generic) and array.dtype.kind in "cV"
+    ):
+        if array.dtype.kind == "c" and target.kind not in "cb":
+            array = array.real  # what the conversion does, without its warning
+        return array.astype(target)
+    result = np.empty(array.shape, target)
+    try:
+        result[...] = given
+    except (TypeError, ValueError, OverflowError) as error:
+        raise UnrepresentableError(shortened(given), target, str(error)) from None
+    return result
 
 
 def _stacked(values: Any) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 
 from tracegraph import numpy
 from tracegraph.arrays.eager import apply
-from tracegraph.errors import BooleanMaskError
+from tracegraph.errors import BooleanMaskError, UnrepresentableError, value_text
 from tracegraph.ir.op import get
 from tracegraph.numpy.dispatch import as_array, lifted
 from tracegraph.tracing import views
@@ -79,6 +79,7 @@ def setitem(x: Tracer, index: Any, value: Any) -> None:
 
     Raises:
         TracerWriteError: `x` is an argument, captured, or a view of such.
+        UnrepresentableError: a number that the dtype of `x` does not hold.
         IndexError: as `getitem`.
         ValueError: the value does not broadcast to the selected shape.
     """
@@ -130,6 +131,10 @@ def updated(x: Any, index: Any, value: Any, how: str) -> Any:
 
 def _cast(value: Any, x: Any) -> Any:
     """`value` in the dtype of `x`, and traced if `x` is, so that it is broadcast in the graph."""
+    weak_complex = isinstance(value, Tracer) and value.weak and value.dtype.kind == "c"
+    if weak_complex and x.dtype.kind not in "cb":  # a Python number, as `1j` is
+        needed = "a complex number does not become a real one"
+        raise UnrepresentableError(value_text(value), x.dtype, needed)
     value = as_array(value, x.dtype)
     return lifted(value) if isinstance(x, Tracer) else value
 

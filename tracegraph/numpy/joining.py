@@ -262,6 +262,8 @@ def pad(array: Any, pad_width: Static, mode: str = "constant", **kwargs: Any) ->
         if np.ndim(value):
             raise UnsupportedByTracerError("pad with several constant_values", "pad once for each")
         low, high = (tuple(w[k] for w in widths) for k in (0, 1))
+        if type(value) is complex:  # NumPy drops the imaginary part here, unlike in assignments
+            value = np.complex128(value)
         return apply(get("pad"), array, lifted(as_array(value, array.dtype)), low=low, high=high)
     if mode not in ("edge", "wrap", "reflect", "symmetric") or kwargs.pop(
         "reflect_type", 0
