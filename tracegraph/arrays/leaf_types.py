@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tracegraph import errors
 from tracegraph.arrays import dlpack
@@ -58,20 +59,45 @@ def _classify_foreign(x: Any) -> tuple[LeafKey, Any]:
         return (data.dtype, data.shape, False), data
     if isinstance(x, (int, float, complex)):  # a subclass, such as an enumeration
         return classify(_plain_number(x))
-    if hasattr(x, "__cuda_array_interface__"):
-        interface = x.__cuda_array_interface__
-        dtype = np.dtype(interface["typestr"])
-        if dtype.kind != "V" or not hasattr(x, "__dlpack__"):  # the interface has no bfloat16
-            return (dtype, tuple(interface["shape"]), False), x
-    if hasattr(x, "__dlpack__"):
-        host = dlpack.import_host(x)
-        if host is not None:
-            return classify(host)
-        dtype = canonical_dtype(str(x.dtype).rpartition(".")[2])  # `torch.bfloat16`
-        return (dtype, tuple(x.shape), False), x
-    if hasattr(x, "__array__"):
-        return classify(np.asarray(x))
-    raise TypeError(f"is of type {_class_name(x)}")
+    found = _exported(x)
+    if found is None:
+        raise TypeError(f"is of type {_class_name(x)}")
+    return found if isinstance(found, tuple) else classify(found)
+
+
+def _exported(x: Any) -> tuple[LeafKey, Any] | NDArray[Any] | None:
+    """What an object of another library says of its elements, or those on the host; None if it has
+    none of the protocols.
+
+    Raises:
+        TypeError: it has one but refuses, as a tracer of that library does.
+    """
+    try:
+        if hasattr(x, "__cuda_array_interface__"):
+            interface = x.__cuda_array_interface__
+            dtype = np.dtype(interface["typestr"])
+            if dtype.kind != "V" or not hasattr(x, "__dlpack__"):  # there is no bfloat16
+                return (dtype, tuple(interface["shape"]), False), x
+        if hasattr(x, "__dlpack__"):
+            host = dlpack.import_host(x)
+            if host is not None:
+                return host
+            name, shape = str(x.dtype).rpartition(".")[2], tuple(x.shape)  # `torch.bfloat16`
+        elif hasattr(x, "__array__"):
+            return np.asarray(x)
+        else:
+            return None
+    except Exception as error:
+        raise TypeError(
+            f"is of type {_class_name(x)}, which does not give its elements "
+            f"({type(error).__name__}: {_first_line(error)}); pass the array itself: detach it, or "
+            "call the function outside of the other library's transformations"
+        ) from error
+    return (canonical_dtype(name), shape, False), x
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or ["without a message"])[0]
 
 
 def _plain_number(x: int | float | complex) -> int | float | complex:

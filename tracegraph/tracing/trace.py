@@ -91,12 +91,23 @@ class Trace:
         return self._constant(x, type_)
 
     def adopt(self, x: Any) -> Any:
-        """A foreign array as an Array: the same one each time, for its elements are copied."""
+        """A foreign array as an Array: the same one each time, for its elements are copied.
+
+        Raises:
+            TypeError: it does not give its elements, or has a dtype that arrays cannot have.
+        """
         if self.parent is not None:
             return self.parent.adopt(x)
         known = self.adopted.get(id(x))
         if known is None:
-            known = self.adopted[id(x)] = (x, FUNCTIONS["adopted"](x))
+            try:
+                found = FUNCTIONS["adopted"](x)
+            except TypeError as error:
+                text = str(error)
+                if not text.startswith("is "):
+                    raise
+                raise TypeError(f"a value that the traced function captures {text}") from error
+            known = self.adopted[id(x)] = (x, found)
         return known[1]
 
     def _lift(self, owner: views.Recorder, atom: Atom, tracer: Tracer) -> Atom:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import re
 import threading
 from contextvars import copy_context
 from functools import partial
@@ -220,6 +221,60 @@ def test_unsupported_arguments_are_named_by_path(value: Any, facts: str) -> None
         jit(solve)({"v": [1.0, value]})
     assert "solve (test_jit.py:" in str(caught.value)
     assert "static_argnums" in str(caught.value)
+
+
+class Refusing:
+    """An array of another library, one of whose attributes raises."""
+
+    dtype, shape = "lib.float32", (3,)
+
+    def __init__(self, name: str, error: Exception) -> None:
+        self.name, self.error = name, error
+
+    def __getattribute__(self, name: str) -> Any:
+        get = object.__getattribute__
+        if name == get(self, "name"):
+            raise get(self, "error")
+        return get(self, name)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        raise BufferError("Can't export tensors that require gradient")
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+
+class Converting:
+    """An array that has nothing but a conversion, which raises."""
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        raise TypeError("__array__() was called on a traced array\nThe error occurred while …")
+
+
+@pytest.mark.parametrize(
+    ("value", "facts"),
+    [
+        (Refusing("", ValueError()), "BufferError: Can't export tensors that require gradient"),
+        (Refusing("__dlpack_device__", AttributeError("no device")), "AttributeError: no device"),
+        (Refusing("__cuda_array_interface__", RuntimeError("grad")), "RuntimeError: grad"),
+        (Refusing("__dlpack_device__", KeyError()), "KeyError: without a message"),
+        (Converting(), r"TypeError: __array__\(\) was called on a traced array\)"),
+    ],
+)
+def test_arrays_of_others_that_do_not_give_their_elements_are_named(value: Any, facts: str) -> None:
+    @jit
+    def solve(state: Any) -> Any:
+        return state["v"][0]
+
+    with pytest.raises(errors.UnsupportedArgumentError) as caught:
+        solve({"v": [1.0, value]})
+    message = str(caught.value)
+    assert re.search(rf"argument state\['v'\]\[1\] of .*solve \(test_jit.py:.*{facts}", message)
+    assert "outside of the other library's transformations" in message
+    assert type(value).__name__ in message
+    with pytest.raises(TypeError, match=facts):
+        asarray(value)
+    assert float(solve({"v": [1.0, np.ones(3)]})) == 1.0
 
 
 def test_variadic_arguments_are_named() -> None:

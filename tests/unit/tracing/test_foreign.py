@@ -65,3 +65,17 @@ def test_a_foreign_array_of_a_dtype_that_arrays_cannot_have_is_refused():
     foreign.__dlpack_device__ = lambda: (2, 0)
     with pytest.raises(TypeError, match=r"quantized8 is not supported; use one of bool, int8"):
         tracegraph.jit(lambda x: x + foreign, device="host")(TABLE)
+
+
+def test_a_foreign_array_that_refuses_to_give_its_elements_is_named():
+    class Guarded(Foreign):
+        def __dlpack__(self, **options):
+            raise BufferError("it requires a gradient")
+
+    guarded = Guarded(TABLE)
+    facts = r"captures is of type .*Guarded.*BufferError: it requires a gradient.*detach it"
+    with pytest.raises(TypeError, match=facts):
+        tracegraph.jit(lambda x: x + guarded, device="host")(TABLE)
+    with pytest.raises(TypeError, match=facts):
+        tracegraph.jit(lambda x: fori_loop(0, 2, lambda i, c: c * guarded, x), device="host")(TABLE)
+    np.testing.assert_array_equal(tracegraph.jit(np.add, device="host")(TABLE, 1), TABLE + 1)
