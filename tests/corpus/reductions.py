@@ -154,6 +154,7 @@ def folds_of_zeros(x):
         x.prod(axis=()),
         np.trace(x[:1]),
         np.cumsum(x[:, :1], axis=1),
+        *(np.cumsum(x, axis=a) for a in range(x.ndim)),
         np.cumsum(x[:1, :1]),
         np.cumprod(x[:, :1], axis=1),
         np.linalg.norm(x, axis=1, ord=1),
@@ -161,7 +162,11 @@ def folds_of_zeros(x):
 
 
 @program(
-    *(np.full(shape, -0.0, dtype) for shape in ((3, 1), (1, 1), (1, 9)) for dtype in ("f4", "f8"))
+    *(
+        np.full(shape, -0.0, dtype)
+        for shape in ((3, 1), (1, 1), (1, 9), (2, 300))
+        for dtype in ("f4", "f8")
+    )
 )
 def negative_zeros_are_summed(*arrays):
     return [*map(folds_of_zeros, arrays), np.sum(arrays[0].astype("f2"), axis=1)]

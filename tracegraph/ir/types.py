@@ -140,6 +140,7 @@ _REFUSED: dict[type, str] = {
         "as two arrays"
     ),
 }
+_REFUSED_CLASSES = tuple(_REFUSED)
 
 
 def require_plain(value: Any, verb: str = "got") -> None:
@@ -148,9 +149,9 @@ def require_plain(value: Any, verb: str = "got") -> None:
     Raises:
         TypeError: `value` is a matrix or a masked array; the message begins with the verb.
     """
-    for refused, text in _REFUSED.items():
-        if isinstance(value, refused):
-            raise TypeError(f"{verb} {text}")
+    if isinstance(value, _REFUSED_CLASSES):
+        text = next(text for refused, text in _REFUSED.items() if isinstance(value, refused))
+        raise TypeError(f"{verb} {text}")
 
 
 def _type_of_int(value: int) -> ArrayType:
