@@ -33,6 +33,7 @@ from tracegraph.ir.types import ArrayType
 from tracegraph.limits import time_limit
 from tracegraph.memory import memory_stats, reset
 from tracegraph.numpy import methods as _methods  # noqa: F401 - what operators call
+from tracegraph.numpy.windows import dynamic_slice, dynamic_update_slice
 from tracegraph.staging.jit import jit, make_program
 from tracegraph.streams import Stream, stream
 from tracegraph.tree import register_dataclass
@@ -46,6 +47,8 @@ __all__ = [
     "asarray",
     "cond",
     "debug",
+    "dynamic_slice",
+    "dynamic_update_slice",
     "errors",
     "fori_loop",
     "from_dlpack",

@@ -7,8 +7,10 @@ lists what is public: nothing but re-exports. May import `ir/`, `ops/`, `tracing
     ufuncs, elementwise                        one result element from one of each operand
     reductions, nan_reductions, statistics     over axes
     shapes, axes, flips, splitting             views: another shape, order, direction, parts; roll
-    joining, selecting, differences            joined, repeated and chosen elements; neighbours
-    finding                                    positions of true elements
+    joining, repeating, editing                joined and repeated arrays; insert, delete, blocks
+    selecting, choosing, differences           elements at indices, diagonals, by case; neighbours
+    finding, counting, grids                   positions of true elements; counts; coordinates
+    placing, windows                           writes to an array; windows at traced positions
     contractions, einsum, linalg               products that sum over axes
     creation, generated, inquiry, comparing    new arrays; types; whole arrays compared
     indexing                                   x[i], x[i] = v, x.at[i].set(v)
@@ -34,6 +36,7 @@ from numpy import (
     float32,
     float64,
     iinfo,
+    index_exp,
     inf,
     int8,
     int16,
@@ -41,9 +44,12 @@ from numpy import (
     int64,
     isdtype,
     issubdtype,
+    mgrid,
     nan,
     newaxis,
+    ogrid,
     pi,
+    s_,
     uint8,
     uint16,
     uint32,
@@ -58,6 +64,11 @@ from tracegraph.numpy.axes import (
     rollaxis,
     swapaxes,
     transpose,
+)
+from tracegraph.numpy.choosing import (
+    choose,
+    piecewise,
+    select,
 )
 from tracegraph.numpy.comparing import (
     allclose,
@@ -75,6 +86,9 @@ from tracegraph.numpy.contractions import (
     vdot,
     vecdot,
     vecmat,
+)
+from tracegraph.numpy.counting import (
+    bincount,
 )
 from tracegraph.numpy.creation import (
     array,
@@ -97,6 +111,11 @@ from tracegraph.numpy.differences import (
     gradient,
     trapezoid,
     unwrap,
+)
+from tracegraph.numpy.editing import (
+    block,
+    delete,
+    insert,
 )
 from tracegraph.numpy.einsum import (
     einsum,
@@ -127,6 +146,13 @@ from tracegraph.numpy.finding import (
 )
 from tracegraph.numpy.flips import flip, fliplr, flipud, roll, rot90
 from tracegraph.numpy.generated import arange, eye, identity, linspace, tri
+from tracegraph.numpy.grids import (
+    c_,
+    ix_,
+    r_,
+    ravel_multi_index,
+    unravel_index,
+)
 from tracegraph.numpy.inquiry import (
     iscomplexobj,
     isrealobj,
@@ -147,9 +173,7 @@ from tracegraph.numpy.joining import (
     hstack,
     meshgrid,
     pad,
-    repeat,
     stack,
-    tile,
     vstack,
 )
 from tracegraph.numpy.nan_reductions import (
@@ -162,6 +186,14 @@ from tracegraph.numpy.nan_reductions import (
     nanstd,
     nansum,
     nanvar,
+)
+from tracegraph.numpy.placing import (
+    copyto,
+    fill_diagonal,
+    place,
+    put,
+    put_along_axis,
+    putmask,
 )
 from tracegraph.numpy.reductions import (
     all,
@@ -179,12 +211,15 @@ from tracegraph.numpy.reductions import (
     ptp,
     sum,
 )
+from tracegraph.numpy.repeating import (
+    repeat,
+    resize,
+    tile,
+)
 from tracegraph.numpy.selecting import (
-    copyto,
     diag,
     diagflat,
     diagonal,
-    select,
     take,
     take_along_axis,
     trace,
@@ -358,6 +393,7 @@ __all__ = [
     "atleast_2d",
     "atleast_3d",
     "average",
+    "bincount",
     "bitwise_and",
     "bitwise_count",
     "bitwise_invert",
@@ -366,11 +402,14 @@ __all__ = [
     "bitwise_or",
     "bitwise_right_shift",
     "bitwise_xor",
+    "block",
     "bool",
     "broadcast_arrays",
     "broadcast_to",
+    "c_",
     "cbrt",
     "ceil",
+    "choose",
     "clip",
     "column_stack",
     "complex64",
@@ -394,6 +433,7 @@ __all__ = [
     "cumsum",
     "deg2rad",
     "degrees",
+    "delete",
     "diag",
     "diagflat",
     "diagonal",
@@ -418,6 +458,7 @@ __all__ = [
     "extract",
     "eye",
     "fabs",
+    "fill_diagonal",
     "finfo",
     "fix",
     "flatnonzero",
@@ -447,8 +488,10 @@ __all__ = [
     "identity",
     "iinfo",
     "imag",
+    "index_exp",
     "inf",
     "inner",
+    "insert",
     "int8",
     "int16",
     "int32",
@@ -463,6 +506,7 @@ __all__ = [
     "isnan",
     "isrealobj",
     "issubdtype",
+    "ix_",
     "kron",
     "lcm",
     "ldexp",
@@ -489,6 +533,7 @@ __all__ = [
     "maximum",
     "mean",
     "meshgrid",
+    "mgrid",
     "min",
     "minimum",
     "mod",
@@ -512,25 +557,34 @@ __all__ = [
     "nextafter",
     "nonzero",
     "not_equal",
+    "ogrid",
     "ones",
     "ones_like",
     "outer",
     "pad",
     "permute_dims",
     "pi",
+    "piecewise",
+    "place",
     "positive",
     "pow",
     "power",
     "prod",
     "ptp",
+    "put",
+    "put_along_axis",
+    "putmask",
+    "r_",
     "rad2deg",
     "radians",
     "ravel",
+    "ravel_multi_index",
     "real",
     "reciprocal",
     "remainder",
     "repeat",
     "reshape",
+    "resize",
     "result_type",
     "right_shift",
     "rint",
@@ -539,6 +593,7 @@ __all__ = [
     "rot90",
     "round",
     "round_",
+    "s_",
     "select",
     "shape",
     "sign",
@@ -575,6 +630,7 @@ __all__ = [
     "uint16",
     "uint32",
     "uint64",
+    "unravel_index",
     "unstack",
     "unwrap",
     "var",

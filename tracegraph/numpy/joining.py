@@ -181,63 +181,6 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Any:
 
 
 @numpy_function
-def tile(A: Any, reps: Static) -> Any:  # noqa: N803  (NumPy's name)
-    """The array repeated along each axis.
-
-    Shape: each extent times its count; missing counts are 1.
-    Dtype: that of `A`.
-
-    Raises:
-        ValueError: a count is negative.
-
-    >>> tnp.tile([1, 2], 2)
-    array([1, 2, 1, 2])
-    """
-    a = as_array(A)
-    counts = (int(reps),) if np.ndim(reps) == 0 else tuple(int(n) for n in reps)
-    rank = max(a.ndim, len(counts))
-    counts = (1,) * (rank - len(counts)) + counts
-    extents = (1,) * (rank - a.ndim) + a.shape
-    spread = [n for pair in zip(counts, extents, strict=True) for n in pair]
-    a = reshape(a, tuple(n for extent in extents for n in (1, extent)))
-    total = tuple(c * n for c, n in zip(counts, extents, strict=True))
-    return copied(reshape(broadcast_to(a, tuple(spread)), total))
-
-
-@numpy_function
-def repeat(a: Any, repeats: Static, axis: int | None = None) -> Any:
-    """Each element repeated, a static number of times: one for all, or one for each.
-
-    Shape: that of `a` with a longer axis; one axis without `axis`.
-    Dtype: that of `a`.
-
-    Raises:
-        StaticArgumentError: the numbers are traced.
-        AxisError: the axis is out of range.
-        ValueError: there is neither one count nor one for each element.
-
-    >>> tnp.repeat([1, 2], [2, 1])
-    array([1, 1, 2])
-    """
-    a = as_array(a)
-    if axis is None:
-        a, axis = reshape(a, -1), 0
-    axis = normalize_axis_index(axis, a.ndim)
-    counts = np.asarray(repeats)
-    if counts.size == 1:
-        count = int(counts.reshape(()))
-        spread = (*a.shape[: axis + 1], count, *a.shape[axis + 1 :])
-        total = (*a.shape[:axis], a.shape[axis] * count, *a.shape[axis + 1 :])
-        return copied(reshape(broadcast_to(expand_dims(a, axis + 1), spread), total))
-    if counts.shape != (a.shape[axis],):
-        raise ValueError(
-            f"repeats of shape {counts.shape} must have one count for each of the {a.shape[axis]} "
-            "elements of the axis"
-        )
-    return a[(*(slice(None),) * axis, np.repeat(np.arange(a.shape[axis]), counts))]
-
-
-@numpy_function
 def pad(array: Any, pad_width: Static, mode: str = "constant", **kwargs: Any) -> Any:
     """The array with elements added before and after each axis, in NumPy's modes "constant",
     "edge", "wrap", "reflect", "symmetric" and "empty".

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,11 +9,9 @@ from numpy.lib.array_utils import normalize_axis_index
 from numpy.typing import DTypeLike
 
 from tracegraph.arrays.eager import apply
-from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.ir.op import get
-from tracegraph.ir.types import result_type, type_of
 from tracegraph.numpy.axes import moveaxis
-from tracegraph.numpy.dispatch import as_array, is_python_number, lifted, numpy_function
+from tracegraph.numpy.dispatch import as_array, lifted, numpy_function
 from tracegraph.numpy.elementwise import clip, where
 from tracegraph.numpy.generated import eye, tri
 from tracegraph.numpy.joining import pad as padded
@@ -86,31 +83,6 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Any:
     axis = normalize_axis_index(axis, arr.ndim)
     mesh = list(np.ogrid[tuple(slice(n) for n in arr.shape)])
     return arr[tuple(indices if k == axis else along for k, along in enumerate(mesh))]
-
-
-@numpy_function
-def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
-    """The first of several choices whose condition holds, by element.
-
-    Shape: that to which conditions and choices broadcast.
-    Dtype: the common one of the choices and `default`.
-
-    Raises:
-        ValueError: the lists differ in length, or the shapes do not broadcast.
-
-    >>> tnp.select([np.array([True, False])], [np.array([1, 2])], default=-1)
-    array([ 1, -1])
-    """
-    if len(condlist) != len(choicelist) or not condlist:
-        raise ValueError(
-            f"select needs as many choices as conditions, got {len(condlist)} and {len(choicelist)}"
-        )
-    choices = [v if is_python_number(v) else as_array(v) for v in (*choicelist, default)]
-    dtype = result_type(*map(type_of, choices))
-    *choices, result = (as_array(v, dtype) for v in choices)
-    for condition, choice in zip(reversed(condlist), reversed(choices), strict=True):
-        result = where(condition, choice, result)
-    return result
 
 
 @numpy_function
@@ -265,32 +237,3 @@ def _triangle(m: Any) -> tuple[int, int]:
     if m.ndim == 0:
         raise TypeError("a triangle needs at least one axis, got a scalar")
     return (m.shape[-2], m.shape[-1]) if m.ndim != 1 else (m.size, m.size)
-
-
-@numpy_function
-def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
-    """Write `src`, where the mask is true, to `dst`, an array made in the traced function.
-
-    Returns nothing; `src` is broadcast to the shape of `dst`, and cast to its dtype.
-
-    Raises:
-        TypeError: the dtypes differ in kind, and `casting` is not "unsafe".
-        ValueError: `src` does not broadcast to the shape of `dst`.
-        TracerWriteError: `dst` is an argument of the traced function.
-        UnsupportedByTracerError: `dst` is an Array, which is immutable.
-
-    >>> def doubled(x):
-    ...     y = tnp.zeros(2)
-    ...     tnp.copyto(y, x + x)
-    ...     return y
-    >>> np.asarray(tracegraph.jit(doubled)(np.array([1.0, 2.0])))
-    array([2., 4.])
-    """
-    from tracegraph.numpy.elementwise import where as choose
-
-    if not hasattr(dst, "assign"):
-        raise UnsupportedByTracerError(
-            f"numpy.copyto to {type(dst).__name__}", "make it with tracegraph.numpy.zeros"
-        )
-    source = as_array(src, dst.dtype) if casting == "unsafe" else src
-    dst.assign(source if where is True else choose(where, source, dst), "copyto")

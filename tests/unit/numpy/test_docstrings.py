@@ -18,7 +18,10 @@ import tracegraph.numpy as tnp
 Function = Callable[..., Any]
 
 # what is answered from types alone, or writes to its argument
-NO_ARRAY = {"copyto", "iscomplexobj", "isrealobj", "ndim", "result_type", "shape", "size"}
+NO_ARRAY = {
+    "copyto", "fill_diagonal", "iscomplexobj", "isrealobj", "ndim", "place", "put",
+    "put_along_axis", "putmask", "result_type", "shape", "size",
+}  # fmt: skip
 
 # total functions of any array
 CANNOT_FAIL = {

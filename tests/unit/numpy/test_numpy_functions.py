@@ -359,7 +359,8 @@ def test_expressions_equal_numpys(expression: str) -> None:
 
 
 def test_every_function_stands_in_a_table() -> None:
-    tested = functions_in([*TABLES, *local_cases.TABLES]) | {"copyto"}
+    placing = {"copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask"}
+    tested = functions_in([*TABLES, *local_cases.TABLES]) | placing  # those have test_placing.py
     public = {
         name
         for name in tnp.__all__

@@ -43,7 +43,7 @@ CASES: list[tuple[Callable[[Any, Any], Any], str]] = [
     (lambda x, n: np.stack([x, x], axis=n), "axis of numpy.stack"),
     (lambda x, n: np.split(x, n), "indices_or_sections of numpy.split"),
     (lambda x, n: np.take(x, [0], axis=n), "axis of numpy.take"),
-    (lambda x, n: np.repeat(x, n), "repeats of numpy.repeat"),
+    (lambda x, n: tnp.repeat(x, n, total_repeat_length=n), "total_repeat_length of numpy.repeat"),
     (lambda x, n: np.tile(x, n), "reps of numpy.tile"),
     (lambda x, n: np.pad(x, ((n, 0), (0, 0))), "pad_width of numpy.pad"),
     (lambda x, n: np.diff(x, n), "n of numpy.diff"),

@@ -1,0 +1,201 @@
+"""Functions that find, choose and rearrange elements: under jit on the host, and in loops."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import selecting_cases
+from numpy_agreement import assert_close
+
+import tracegraph
+import tracegraph.numpy as tnp
+from tracegraph import errors, tree
+
+RANDOM = np.random.default_rng(1)
+
+ARGUMENTS: dict[str, Any] = {
+    "x": RANDOM.normal(size=(3, 4)),
+    "y": RANDOM.normal(size=(4, 2)).astype(np.float32),
+    "v": RANDOM.normal(size=4),
+    "w": RANDOM.normal(size=3).astype(np.float32),
+    "z": RANDOM.normal(size=(2, 3, 4)),
+    "s": np.float32(1.5),
+    "n": 2,
+    "i": RANDOM.integers(-9, 9, (3, 4)).astype(np.int8),
+    "b": RANDOM.integers(0, 2, (3, 4)).astype(bool),
+    "c": (RANDOM.normal(size=(3, 4)) + 1j * RANDOM.normal(size=(3, 4))).astype(np.complex64),
+    "h": RANDOM.normal(size=(3, 4)).astype(np.float16),
+    "e": np.zeros((0, 3)),
+}
+
+
+def in_a_loop(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function in the body of a loop, whose second step gives the result."""
+
+    def run(*args: Any) -> Any:
+        first = tree.map(tnp.zeros_like, function(*args))
+        return tracegraph.fori_loop(0, 2, lambda k, _: function(*args), first)
+
+    return run
+
+
+@pytest.mark.parametrize("expression", selecting_cases.TABLES)
+def test_expressions_equal_numpys(expression: str) -> None:
+    used = {k: v for k, v in ARGUMENTS.items() if re.search(rf"\b{k}\b", expression)}
+    code = compile(expression, expression, "eval")
+
+    def function(*values: Any) -> Any:
+        return eval(code, {"xp": tnp, "np": np, **dict(zip(used, values, strict=True))})
+
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        expected = tree.leaves(eval(code, {"xp": np, "np": np, **used}))
+        for run in (function, in_a_loop(function)):
+            results = tree.leaves(tracegraph.jit(run, device="host")(*used.values()))
+            for got, wanted in zip(
+                map(np.asarray, results), map(np.asarray, expected), strict=True
+            ):
+                assert (got.dtype, got.shape) == (wanted.dtype, wanted.shape)
+                assert_close(got, wanted)
+
+
+def jitted(function: Callable[..., Any], *args: Any) -> Any:
+    return tree.map(np.asarray, tracegraph.jit(function, device="host")(*args))
+
+
+def test_repeats_may_be_traced_with_a_total_length() -> None:
+    x = np.arange(12.0).reshape(3, 4)
+    for counts in ([1, 2, 3], [0, 5, 0], [0, 0, 0], [4, 0, 0]):
+        whole = np.repeat(x, counts, axis=0)
+        for length in (0, 1, len(whole), len(whole) + 3):
+            last = whole[-1:] if sum(counts) else x[-1:]  # the last fills what is missing
+            last = x[-1:] if length > len(whole) else last
+            missing = np.repeat(last, max(length - len(whole), 0), axis=0)
+            wanted = np.concatenate([whole[:length], missing])
+
+            def repeated(x: Any, n: Any, length: int = length) -> Any:
+                return tnp.repeat(x, n, 0, total_repeat_length=length)
+
+            got = jitted(repeated, x, np.array(counts, np.int32))
+            np.testing.assert_array_equal(got, wanted)
+            np.testing.assert_array_equal(repeated(x, counts), wanted)
+    scalar = jitted(lambda x, n: tnp.repeat(x, n, total_repeat_length=6), x[0, :2], 3)
+    np.testing.assert_array_equal(scalar, [0, 0, 0, 1, 1, 1])
+
+
+def test_traced_repeats_need_a_total_length() -> None:
+    with pytest.raises(errors.ShapeDependentError, match="total_repeat_length=n"):
+        jitted(np.repeat, np.arange(3), np.array([1, 2, 3]))
+    with pytest.raises(ValueError, match="one count for each of the 3"):
+        jitted(lambda x, n: tnp.repeat(x, n, total_repeat_length=4), np.arange(3), np.arange(2))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int32", "int64"])
+def test_counts_of_integers(dtype: str) -> None:
+    x = (np.arange(40) % 7).astype(dtype)
+    weights = np.arange(40.0, dtype=np.float32)
+    for given in (None, weights):
+        wanted = np.bincount(x, given, 8)
+        got = jitted(lambda x, w: np.bincount(x, w, minlength=8), x, given)
+        assert got.dtype == wanted.dtype
+        np.testing.assert_array_equal(got, wanted)
+        limited = jitted(lambda x, w: tnp.bincount(x, w, length=3), x, given)
+        np.testing.assert_array_equal(limited, wanted[:3])
+        np.testing.assert_array_equal(tnp.bincount(x, given, length=3), wanted[:3])
+        np.testing.assert_array_equal(
+            np.asarray(tnp.bincount(tracegraph.asarray(x))), np.bincount(x)
+        )
+
+
+def test_integers_outside_of_the_length_are_not_counted() -> None:
+    got = jitted(lambda x: np.bincount(x, minlength=3), np.array([0, 5, -1, 2, 3, -3]))
+    np.testing.assert_array_equal(got, [1, 0, 1])
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda x: np.bincount(x), errors.ShapeDependentError, "length=n"),
+        (lambda x: np.bincount(x * 1.0, minlength=3), TypeError, "float64"),
+        (lambda x: np.bincount(x[None], minlength=3), ValueError, "one axis"),
+        (lambda x: np.bincount(x, x[:2], minlength=3), ValueError, "same length"),
+        (lambda x: np.bincount(x, minlength=-1), ValueError, "not be negative"),
+        (lambda x: np.bincount(x, x * 1j, minlength=3), TypeError, "complex128"),
+        (lambda x: np.choose(x * 1.0, [x, x]), TypeError, "float64"),
+        (lambda x: np.choose([0, 5], [x[:2], x[:2]]), ValueError, "invalid entry"),
+        (lambda x: np.choose(x, []), ValueError, "at least one"),
+        (lambda x: np.choose(x, [x], mode="other"), ValueError, "other"),
+        (lambda x: np.choose(x, [x, x[:2]]), ValueError, "shapes"),
+        (lambda x: np.piecewise(x, [x > 0], [1, 2, 3]), ValueError, "functions are expected"),
+        (lambda x: np.piecewise(x, [x[:2] > 0], [1]), IndexError, "boolean index"),
+        (lambda x: np.insert(x, x, 1), errors.StaticArgumentError, "numpy.insert"),
+        (lambda x: np.insert(x, 9, 1), IndexError, "out of bounds"),
+        (lambda x: np.insert(x, [1, 9], 1), IndexError, "out of bounds"),
+        (lambda x: np.insert(x, [1, 2], [1, 2, 3]), ValueError, "broadcast"),
+        (lambda x: np.delete(x, x), errors.StaticArgumentError, "numpy.delete"),
+        (lambda x: np.delete(x, 9), IndexError, "out of bounds"),
+        (lambda x: np.resize(x, -1), ValueError, "non-negative"),
+        (lambda x: np.block([[x], x]), ValueError, "mismatched"),
+        (lambda x: np.block([[x], []]), ValueError, "empty"),
+        (lambda x: np.block((x, x)), TypeError, "tuple"),
+        (lambda x: (*np.unravel_index([9], (2, 3)), x), ValueError, "out of bounds"),
+        (lambda x: np.unravel_index(x * 1.0, (2, 3)), TypeError, "float64"),
+        (lambda x: np.unravel_index(x, (2, 3), "X"), ValueError, "order"),
+        (lambda x: np.ravel_multi_index((x, [7, 7, 7]), (2, 3)), ValueError, "invalid entry"),
+        (lambda x: np.ravel_multi_index((x, x), (2, 3, 4)), ValueError, "one array"),
+        (lambda x: np.ravel_multi_index((x, x * 0.5), (2, 3)), TypeError, "float64"),
+        (lambda x: np.ix_(x > 1), errors.ShapeDependentError, "flatnonzero"),
+        (lambda x: np.ix_(x[None]), ValueError, "one axis"),
+        (lambda x: np.roll(x[None], x, (0, 1)), ValueError, "broadcast"),
+        (lambda x: tnp.r_["q", x], ValueError, "special directive"),
+        (lambda x: tnp.r_["r", x], errors.UnsupportedByTracerError, "matrix"),
+        (lambda x: tnp.r_[0 : x[0]], errors.TracerIndexError, "numpy.arange"),
+    ],
+)
+def test_errors(call: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=re.escape(message)):
+        jitted(call, np.array([0, 1, 2]))
+
+
+def test_traced_indices_out_of_range_are_limited() -> None:
+    x = np.array([-7, 1, 99])
+    np.testing.assert_array_equal(
+        jitted(lambda x: np.unravel_index(x, (2, 3)), x), [[0, 0, 1], [0, 1, 2]]
+    )
+    np.testing.assert_array_equal(
+        jitted(lambda x: np.ravel_multi_index((x, x), (2, 3)), x), [0, 4, 5]
+    )
+    np.testing.assert_array_equal(jitted(lambda x: np.choose(x, [10, 20]), x), [10, 20, 20])
+
+
+def test_builders_without_traced_values_are_numpys() -> None:
+    assert type(tnp.r_[1, 2]) is np.ndarray
+    np.testing.assert_array_equal(tnp.c_[np.arange(2), np.arange(2)], np.c_[0:2, 0:2])
+    np.testing.assert_array_equal(np.asarray(tnp.r_[tracegraph.asarray([1, 2]), 3]), [1, 2, 3])
+    assert tnp.mgrid is np.mgrid
+    assert tnp.s_[1:2] == slice(1, 2)
+
+
+def test_functions_of_arrays_are_eager() -> None:
+    x = tracegraph.asarray(np.arange(6).reshape(2, 3))
+    given = np.asarray(x)
+    for function in (
+        lambda xp, x: xp.choose(x % 2, [x, -x]),
+        lambda xp, x: xp.insert(x, 1, 9, axis=1),
+        lambda xp, x: xp.delete(x, 1, axis=1),
+        lambda xp, x: xp.resize(x, (4, 4)),
+        lambda xp, x: xp.block([[x], [x]]),
+        lambda xp, x: xp.unravel_index(x, (2, 3))[1],
+        lambda xp, x: xp.ravel_multi_index((x % 2, x % 3), (2, 3)),
+        lambda xp, x: xp.piecewise(x, [x > 2], [lambda v: -v, 7]),
+        lambda xp, x: xp.bincount(xp.ravel(x) % 3),
+        lambda xp, x: xp.ix_(x[0], x[1])[0],
+    ):
+        got = function(tnp, x)
+        assert isinstance(got, tracegraph.Array)
+        np.testing.assert_array_equal(np.asarray(got), function(np, given))

@@ -1,0 +1,272 @@
+"""Functions that write to their first argument, an array made in the traced function."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
+
+from tracegraph.arrays.eager import apply
+from tracegraph.errors import UnsupportedByTracerError
+from tracegraph.ir.op import get
+from tracegraph.numpy.dispatch import CAST, as_array, is_python_number, lifted, numpy_function
+from tracegraph.numpy.elementwise import clip
+from tracegraph.numpy.elementwise import where as choose
+from tracegraph.numpy.shapes import reshape
+from tracegraph.numpy.ufuncs import not_equal, remainder, subtract
+from tracegraph.tracing.operators import ArrayOperators
+from tracegraph.tracing.tracer import Tracer
+from tracegraph.tracing.views import check_writable
+
+
+def check_local(name: str, target: Any) -> None:
+    """Require a traced array that may be written to.
+
+    Raises:
+        TracerWriteError: an argument of the traced function.
+        UnsupportedByTracerError: no traced array.
+    """
+    if not isinstance(target, Tracer):
+        raise UnsupportedByTracerError(
+            f"numpy.{name} to {type(target).__module__}.{type(target).__name__}",
+            "make the array in the traced function with tracegraph.numpy.zeros or numpy.zeros_like",
+        )
+    check_writable(target)
+
+
+@numpy_function
+def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
+    """Write `src`, where the mask is true, to `dst`, an array made in the traced function.
+
+    Returns nothing; `src` is broadcast to the shape of `dst`, and cast to its dtype.
+
+    Raises:
+        TypeError: the dtypes differ in kind, and `casting` is not "unsafe".
+        ValueError: `src` does not broadcast to the shape of `dst`.
+        TracerWriteError: `dst` is an argument of the traced function.
+        UnsupportedByTracerError: `dst` is an Array, which is immutable.
+
+    >>> def doubled(x):
+    ...     y = tnp.zeros(2)
+    ...     tnp.copyto(y, x + x)
+    ...     return y
+    >>> np.asarray(tracegraph.jit(doubled)(np.array([1.0, 2.0])))
+    array([2., 4.])
+    """
+    check_local("copyto", dst)
+    source = as_array(src, dst.dtype) if casting == "unsafe" else src
+    dst.assign(source if where is True else choose(where, source, dst), "copyto")
+
+
+@numpy_function
+def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
+    """Write values at positions in the ravelled array, the values repeated as often as needed.
+
+    Returns nothing. Values are cast to the dtype of `a`; where a position is named twice, the last
+    value stays. Static positions must be in range. Traced ones out of range write nothing; with
+    mode "wrap" they are taken modulo the size, with "clip" limited to the range.
+
+    Raises:
+        IndexError: a static position is out of range.
+        TracerWriteError: `a` is an argument of the traced function.
+        UnsupportedByTracerError: `a` is an Array, which is immutable, or was not made where it is
+            traced.
+
+    >>> def ends(x):
+    ...     y = tnp.zeros(4)
+    ...     tnp.put(y, [0, -1], x)
+    ...     return y
+    >>> np.asarray(tracegraph.jit(ends)(np.array([1.0, 2.0])))
+    array([1., 0., 0., 2.])
+    """
+    check_local("put", a)
+    where = as_array(ind, np.int64)
+    where = reshape(where, (where.size,))
+    values = _cycled(v, a.dtype, where.size)
+    if values is None or where.size == 0:
+        return
+    if a.size == 0:
+        raise IndexError("cannot replace elements of an empty array")
+    if mode == "wrap":
+        where = remainder(where, a.size)
+    elif mode == "clip":
+        where = clip(where, 0, a.size - 1)
+    elif mode != "raise":
+        raise ValueError(f'mode must be "raise", "wrap" or "clip", got {mode!r}')
+    a.assign(reshape(reshape(a, (a.size,)).at[where].set(values), a.shape), "put")
+
+
+@numpy_function
+def putmask(a: Any, mask: Any, values: Any) -> None:
+    """Write values where a mask is true: those at the same places in the ravelled arrays.
+
+    Returns nothing. Values are cast to the dtype of `a`, and repeated up to its size.
+
+    Raises:
+        TypeError: the dtype of an array of values does not convert by "safe".
+        ValueError: the mask has another size.
+        TracerWriteError: `a` is an argument of the traced function.
+        UnsupportedByTracerError: `a` is an Array, which is immutable, or was not made where it is
+            traced.
+
+    >>> def limited(x):
+    ...     y = x.copy()
+    ...     tnp.putmask(y, x > 2, [10, 20])
+    ...     return y
+    >>> np.asarray(tracegraph.jit(limited)(np.array([1, 2, 3, 4])))
+    array([ 1,  2, 10, 20])
+    """
+    check_local("putmask", a)
+    mask = _mask_of("putmask", mask, a)
+    values = _cycled(_safe("putmask", values, a.dtype), a.dtype, a.size)
+    if values is not None:
+        a.assign(choose(mask, reshape(values, a.shape) if values.ndim else values, a), "putmask")
+
+
+@numpy_function
+def place(arr: Any, mask: Any, vals: Any) -> None:
+    """Write values where a mask is true: the k-th value at the k-th true element.
+
+    Returns nothing. Values are cast to the dtype of `arr`, and repeated as often as needed.
+
+    Raises:
+        TypeError: the dtype of an array of values does not convert by "safe".
+        ValueError: the mask has another size, or there are no values.
+        TracerWriteError: `arr` is an argument of the traced function.
+        UnsupportedByTracerError: `arr` is an Array, which is immutable, or was not made where it
+            is traced.
+
+    >>> def limited(x):
+    ...     y = x.copy()
+    ...     tnp.place(y, x > 2, [10, 20])
+    ...     return y
+    >>> np.asarray(tracegraph.jit(limited)(np.array([3, 2, 1, 4])))
+    array([10,  2,  1, 20])
+    """
+    check_local("place", arr)
+    mask = _mask_of("place", mask, arr)
+    values = as_array(_safe("place", vals, arr.dtype), arr.dtype)
+    values = reshape(values, (values.size,))
+    if values.size == 0:
+        if isinstance(mask, Tracer) or mask.any():
+            raise ValueError("cannot place values from an empty array")
+        return
+    if arr.size == 0:
+        return
+    flat = apply(CAST, reshape(lifted(mask), (arr.size,)), dtype=np.dtype(np.int64))
+    order = remainder(subtract(apply(get("cumsum"), flat, axis=0), 1), values.size)
+    arr.assign(choose(mask, reshape(lifted(values)[order], arr.shape), arr), "place")
+
+
+@numpy_function
+def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> None:
+    """Write values at indices along an axis, for each position of the other axes.
+
+    Returns nothing. Values are broadcast to the shape of the indices, and cast to the dtype of
+    `arr`. Without an axis, indices are positions in the ravelled array. Traced indices out of
+    range write nothing.
+
+    Raises:
+        ValueError: `indices` has another number of axes, or the values do not broadcast.
+        AxisError: the axis is out of range.
+        IndexError: a static index is out of range.
+        TracerWriteError: `arr` is an argument of the traced function.
+        UnsupportedByTracerError: `arr` is an Array, which is immutable, or was not made where it
+            is traced.
+
+    >>> def marked(x):
+    ...     y = tnp.zeros_like(x)
+    ...     tnp.put_along_axis(y, tnp.argmax(x, 1, keepdims=True), 1, axis=1)
+    ...     return y
+    >>> np.asarray(tracegraph.jit(marked)(np.array([[3, 7, 5], [8, 2, 1]])))
+    array([[0, 1, 0],
+           [1, 0, 0]])
+    """
+    check_local("put_along_axis", arr)
+    indices = as_array(indices)
+    if axis is None:
+        target, axis = reshape(arr, (arr.size,)), 0
+    else:
+        target, axis = arr, normalize_axis_index(axis, arr.ndim)
+    if indices.ndim != target.ndim:
+        raise ValueError(
+            f"indices of shape {indices.shape} and arr of shape {target.shape} must have the same "
+            "number of dimensions"
+        )
+    mesh = list(np.ogrid[tuple(slice(n) for n in target.shape)])
+    at = tuple(indices if k == axis else along for k, along in enumerate(mesh))
+    arr.assign(reshape(target.at[at].set(values), arr.shape), "put_along_axis")
+
+
+@numpy_function
+def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
+    """Write a value, or values one after another, to the main diagonal.
+
+    Returns nothing. Values are cast to the dtype of `a`, and repeated as often as needed. With
+    `wrap`, the diagonal of a tall matrix starts again below its last column.
+
+    Raises:
+        ValueError: there are fewer than two axes, or more than two of different extents.
+        TracerWriteError: `a` is an argument of the traced function.
+        UnsupportedByTracerError: `a` is an Array, which is immutable, or was not made where it is
+            traced.
+
+    >>> def without_diagonal(x):
+    ...     y = x.copy()
+    ...     tnp.fill_diagonal(y, 0)
+    ...     return y
+    >>> np.asarray(tracegraph.jit(without_diagonal)(np.array([[1, 2], [3, 4]])))
+    array([[0, 2],
+           [3, 0]])
+    """
+    check_local("fill_diagonal", a)
+    if a.ndim < 2:
+        raise ValueError(f"array must be at least 2-d, got shape {a.shape}")
+    end = None
+    if a.ndim == 2:
+        step = a.shape[1] + 1
+        end = None if wrap else a.shape[1] * a.shape[1]
+    elif len(set(a.shape)) > 1:
+        raise ValueError(f"All dimensions of input must be of equal length, got shape {a.shape}")
+    else:
+        step = 1 + int(np.cumprod(a.shape[:-1]).sum())
+    places = slice(None, end, step)
+    values = _cycled(val, a.dtype, len(range(a.size)[places]))
+    if values is not None:
+        flat = reshape(a, (a.size,)).at[places].set(values)
+        a.assign(reshape(flat, a.shape), "fill_diagonal")
+
+
+def _safe(name: str, values: Any, dtype: np.dtype[Any]) -> Any:
+    """The values themselves; as in NumPy, those of an array must keep their values."""
+    is_array = isinstance(values, (np.ndarray, ArrayOperators)) and not is_python_number(values)
+    if is_array and not np.can_cast(values.dtype, dtype, "safe"):
+        raise TypeError(
+            f"numpy.{name}: values of {values.dtype} do not convert to {dtype} by the rule 'safe'; "
+            f"use values.astype({str(dtype)!r})"
+        )
+    return values
+
+
+def _cycled(values: Any, dtype: np.dtype[Any], count: int) -> Any:
+    """So many values, one after another and from the start again; None if there are none."""
+    values = as_array(values, dtype)
+    flat = reshape(values, (values.size,))
+    if flat.size == 0:
+        return None
+    if flat.size >= count:
+        return flat[:count]
+    return flat[0] if flat.size == 1 else lifted(flat)[np.arange(count) % flat.size]
+
+
+def _mask_of(name: str, mask: Any, target: Any) -> Any:
+    """A mask as booleans in the shape of the target."""
+    mask = as_array(mask)
+    if mask.size != target.size:
+        raise ValueError(
+            f"{name}: mask and data must be the same size, got shapes {mask.shape} and "
+            f"{target.shape}"
+        )
+    mask = reshape(mask, target.shape)
+    return mask if mask.dtype == np.bool_ else not_equal(mask, mask.dtype.type(0))
