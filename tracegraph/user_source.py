@@ -125,4 +125,22 @@ def user_source(own: int = 1) -> Source | None:
     return _source(code.co_filename, installed.f_lineno, code.co_name)
 
 
+def user_frame() -> tuple[FrameType | None, bool]:
+    """The innermost frame of the user's own code, within what is traced.
+
+    And whether it calls an installed package.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    calls_package = False
+    while frame is not None:
+        kind = kinds[frame.f_code.co_filename]
+        if kind is _USER:
+            return frame, calls_package
+        calls_package |= kind is _INSTALLED
+        if kind is _OWN and frame.f_code in _entries:
+            break
+        frame = frame.f_back
+    return None, calls_package
+
+
 _source = lru_cache(maxsize=4096)(Source)

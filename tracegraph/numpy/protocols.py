@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from types import ModuleType
@@ -50,9 +51,20 @@ def array_ufunc(
     if method in _METHODS:
         return _applied(f"numpy.{name}", partial(_METHODS[method], ufunc), inputs, options)
     if function is None or method != "__call__":
-        what = f"numpy.{name}" if method == "__call__" else f"numpy.{name}.{method}"
+        label = ufunc_label(ufunc)
+        what = label if method == "__call__" else f"{label}.{method}"
         raise errors.UnsupportedByTracerError(what)
     return _applied(f"numpy.{name}", function, inputs, options)
+
+
+def ufunc_label(ufunc: np.ufunc) -> str:
+    """The full name of a ufunc, which does not know its module: NumPy's, or another library's."""
+    name = ufunc.__name__
+    if getattr(np, name, None) is ufunc:
+        return f"numpy.{name}"
+    modules = [m for m, module in list(sys.modules.items()) if vars(module).get(name) is ufunc]
+    public = [m for m in modules if not any(part.startswith("_") for part in m.split("."))]
+    return ".".join((*sorted(public, key=len)[:1], name))
 
 
 _METHODS: Mapping[str, Callable[..., Any]] = {

@@ -11,6 +11,7 @@ from tracegraph import errors
 from tracegraph.ir.program import Atom
 from tracegraph.ir.types import ArrayType, result_type, type_of
 from tracegraph.tracing import views
+from tracegraph.tracing.conversions import conversion
 from tracegraph.tracing.function_table import FUNCTIONS
 from tracegraph.tracing.operators import ArrayOperators
 
@@ -31,9 +32,18 @@ def _in_place(name: str, function: str | None = None) -> Callable[[Tracer, Any],
     return method
 
 
-def _misuse(error: MisuseError) -> Callable[..., NoReturn]:
+def _misuse(error: MisuseError, operation: str | None = None) -> Callable[..., NoReturn]:
     def method(self: Tracer, *args: Any, **kwargs: Any) -> NoReturn:
-        raise error(self)
+        raise error(self, operation)
+
+    return method
+
+
+def _converted(error: MisuseError) -> Callable[..., NoReturn]:
+    """A method that Python or NumPy calls for elements: the user's expression says what for."""
+
+    def method(self: Tracer, *args: Any, **kwargs: Any) -> NoReturn:
+        raise error(self, *(conversion() or ()))
 
     return method
 
@@ -188,7 +198,7 @@ class Tracer(ArrayOperators):
         return self.shape[0]
 
     def __index__(self) -> NoReturn:
-        self.owner.index_error = errors.TracerIndexError(self)
+        self.owner.index_error = errors.TracerIndexError(self, *(conversion(is_size=True) or ()))
         raise self.owner.index_error
 
     def __iter__(self) -> Iterator[Any]:
@@ -248,12 +258,12 @@ class Tracer(ArrayOperators):
         raise errors.UnsupportedByTracerError("ndarray.sort")
 
     __bool__ = _misuse(errors.TracerBoolError)
-    __int__ = _misuse(errors.TracerIntegerError)
+    __int__ = _converted(errors.TracerIntegerError)
     __trunc__ = _misuse(errors.TracerIntegerError)
     __hash__ = _misuse(errors.TracerHashError)  # type: ignore[assignment]
-    __float__ = _misuse(errors.TracerFloatError)
-    __complex__ = _misuse(errors.TracerComplexError)
-    __array__ = _misuse(errors.TracerArrayError)
-    item = _misuse(errors.TracerItemError)
-    tolist = _misuse(errors.TracerItemError)
-    tobytes = _misuse(errors.TracerItemError)
+    __float__ = _converted(errors.TracerFloatError)
+    __complex__ = _converted(errors.TracerComplexError)
+    __array__ = _converted(errors.TracerArrayError)
+    item = _misuse(errors.TracerItemError, ".item()")
+    tolist = _misuse(errors.TracerItemError, ".tolist()")
+    tobytes = _misuse(errors.TracerItemError, ".tobytes()")

@@ -1,0 +1,179 @@
+"""Conversions of traced values: what the user's line does that needs elements, and what to write.
+
+NumPy and Python ask a value for its elements without saying what for. The expression of the user's
+frame that is being evaluated says it: `np.float32(x)`, `table[k]`, `array[i] = x`.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import dis
+import linecache
+import sys
+from itertools import islice
+from types import FrameType, ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tracegraph.tracing.function_table import FUNCTIONS
+from tracegraph.user_source import Kind, kinds, user_frame
+
+LONGEST = 60
+"""Characters of an expression that is quoted; of a longer one, only what is called or indexed."""
+
+_GRIDS = (np.mgrid, np.ogrid)
+_STATIC = "make it static with jit(..., static_argnums=...)"
+_OUTSIDE = "compute it from the functions of tracegraph.numpy, or outside"
+
+
+class Conversion(NamedTuple):
+    """An expression that needs elements, as a message names it, and what to write instead."""
+
+    operation: str
+    instead: str
+
+
+def conversion(is_size: bool = False) -> Conversion | None:
+    """The user's expression that is being evaluated, if it is one with an advice of its own.
+
+    `is_size`: the value is asked for as an index or a size.
+    """
+    frame, calls_package = user_frame()
+    node = None if frame is None else _node(frame)
+    if frame is None or node is None:
+        return None
+    if isinstance(node, ast.Call):
+        if calls_package:
+            return _of_package(node)
+        return _of_call(node, frame, is_size)
+    if isinstance(node, ast.Subscript):
+        return _of_index(node, frame)
+    return None
+
+
+def _node(frame: FrameType) -> ast.AST | None:
+    """The innermost expression of the instruction that a frame is at; None without its source."""
+    code = frame.f_code
+    positions = next(islice(code.co_positions(), frame.f_lasti // 2, None), None)
+    if positions is None or None in positions:
+        return None
+    first, last, start, end = positions
+    assert first is not None and last is not None  # noqa: PT018
+    lines = [s.encode() for s in linecache.getlines(code.co_filename, frame.f_globals)]
+    lines = lines[first - 1 : last]
+    if not lines:
+        return None
+    lines[-1] = lines[-1][:end]
+    lines[0] = lines[0][start:]
+    try:
+        return ast.parse(b"(" + b"".join(lines) + b")", mode="eval").body
+    except SyntaxError:  # the file has changed since
+        return None
+
+
+def _of_package(node: ast.Call) -> Conversion:
+    name = ast.unparse(node.func)
+    return Conversion(
+        _quoted(node, f"{name}(...)"),
+        f"{name} works on the elements of NumPy arrays; write it with numpy's functions, or return "
+        "its arguments from the traced function, and call it then",
+    )
+
+
+def _of_call(node: ast.Call, frame: FrameType, is_size: bool) -> Conversion | None:
+    called, name = _value(node.func, frame), ast.unparse(node.func)
+    text = _quoted(node, f"{name}(...)")
+    if called is range:
+        return Conversion(
+            text, f"use tracegraph.fori_loop instead of `for i in {text}`, or {_STATIC}"
+        )
+    if isinstance(called, type) and issubclass(called, (np.generic, int, float, complex)):
+        argument = ast.unparse(node.args[0]) if node.args else "x"
+        argument = argument if argument.isidentifier() else "x"
+        known_as = called.__name__
+        dtype = f"numpy.{known_as}" if issubclass(called, np.generic) else known_as
+        return Conversion(text, f"write {argument}.astype({dtype}), or {_STATIC}")
+    module = getattr(called, "__module__", None) or ""
+    if module.partition(".")[0] == "numpy" and called is not None:
+        own = getattr(called, "__name__", "")
+        if is_size or called is np.arange:
+            what = "what decides its size" if node.args[1:] or node.keywords else "it"
+            return Conversion(text, _STATIC.replace("it", what, 1))
+        if own not in FUNCTIONS:
+            return Conversion(text, _OUTSIDE)
+        more = ", or numpy.stack to put values side by side" if own in ("array", "asarray") else ""
+        return Conversion(text, f"write tracegraph.numpy.{own}, with the same arguments{more}")
+    if module.partition(".")[0] == "math":
+        return Conversion(text, f"write numpy.{getattr(called, '__name__', '')}, or {_STATIC}")
+    if _is_installed(module):
+        return _of_package(node)
+    return None
+
+
+def _of_index(node: ast.Subscript, frame: FrameType) -> Conversion | None:
+    indexed, name = _value(node.value, frame), ast.unparse(node.value)
+    if _is_store(frame):
+        zeros = "tracegraph.numpy.zeros(shape) or numpy.zeros_like(traced, shape=shape)"
+        if isinstance(indexed, list):
+            zeros = f"{zeros}, or append traced values to a list"
+        return Conversion(
+            f"the assignment {_quoted(node, f'{name}[...]')} = ...",
+            f"the array is NumPy's own; make it with {zeros} instead",
+        )
+    text = _quoted(node, f"{name}[...]")
+    if indexed is np.r_ or indexed is np.c_:
+        return Conversion(
+            text, "write numpy.concatenate for numpy.r_, and numpy.column_stack for numpy.c_"
+        )
+    if any(indexed is grid for grid in _GRIDS):
+        return Conversion(text, f"{_STATIC}, or compute with numpy.arange of a static size")
+    index = ast.unparse(node.slice)
+    if isinstance(indexed, np.ndarray):
+        instead = f"write tracegraph.numpy.asarray({name})[{index}]"
+    elif isinstance(indexed, (list, tuple)):
+        instead = (
+            f"of numbers, or of arrays alike, write tracegraph.numpy.asarray({name})[{index}]; of "
+            f"functions, use tracegraph.switch; or {_STATIC}"
+        )
+    else:
+        return None
+    if any(isinstance(part, ast.Slice) for part in ast.walk(node.slice)):
+        instead = (
+            f"a slice at a traced start is tracegraph.numpy.asarray({name})[start + "
+            f"numpy.arange(size)], with a static size; or {_STATIC}"
+        )
+    return Conversion(text, instead)
+
+
+def _value(node: ast.expr, frame: FrameType) -> Any:
+    """What a name, or an attribute of a module, refers to; None for anything else.
+
+    Nothing of the user's own runs for it. A display of a list or tuple is one without elements.
+    """
+    if isinstance(node, ast.Name):
+        for names in (frame.f_locals, frame.f_globals, vars(builtins)):
+            if node.id in names:
+                return names[node.id]
+    if isinstance(node, ast.Attribute):
+        owner = _value(node.value, frame)
+        if isinstance(owner, (ModuleType, np.dtype)) or node.attr == "dtype":
+            return getattr(owner, node.attr, None)
+    if isinstance(node, (ast.Tuple, ast.List)):
+        return ()
+    return None
+
+
+def _is_store(frame: FrameType) -> bool:
+    return dis.opname[frame.f_code.co_code[frame.f_lasti]] == "STORE_SUBSCR"
+
+
+def _is_installed(module: str) -> bool:
+    file = getattr(sys.modules.get(module), "__file__", None)
+    return file is not None and kinds[file] is Kind.INSTALLED
+
+
+def _quoted(node: ast.AST, short: str) -> str:
+    text = ast.unparse(node)
+    return text if len(text) <= LONGEST else short
