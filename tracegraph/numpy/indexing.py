@@ -166,22 +166,62 @@ def _batch_first(value: Any, selection: Selection) -> Any:
 
 
 def _masked(x: Any, entries: list[Any], mask: Any, value: Any, how: str) -> Any:
-    """`x` changed where a traced mask, which must be the whole index, is true."""
-    others = [e for e in entries if e is not mask and e is not Ellipsis]
-    leading = entries[0] is mask
-    trailing_axes = x.ndim - mask.ndim
-    fits = value.ndim <= trailing_axes or all(
-        n == 1 for n in value.shape[: value.ndim - trailing_axes]
-    )
-    if others or not leading or trailing_axes < 0 or not fits:
-        raise BooleanMaskError(
-            mask,
-            "assignment of one value for each true element of a boolean mask, or a mixed index,",
-        )
-    if mask.shape != x.shape[: mask.ndim]:
+    """`x` changed where a traced mask is true: a `where` of the region that the rest selects."""
+    at = next(k for k, e in enumerate(entries) if e is mask)
+    before, rest = entries[:at], [*entries[:at], *entries[at + 1 :]]
+    inner = (*before, *(slice(None),) * mask.ndim, *entries[at + 1 :])
+    if not all(_is_basic(e) for e in rest):
+        raise _refused(mask)
+    region = getitem(x, inner)
+    leading = sum(e is None or isinstance(e, slice) for e in before)
+    if any(e is Ellipsis for e in before):
+        leading += x.ndim - mask.ndim - sum(e is not None and e is not Ellipsis for e in rest)
+    covered = region.shape[leading : leading + mask.ndim]
+    if mask.shape != covered:
         raise IndexError(
-            f"boolean index of shape {mask.shape} did not match indexed array of shape {x.shape}"
+            f"boolean index of shape {mask.shape} did not match the {mask.ndim} axes of shape "
+            f"{covered} of the indexed array of shape {x.shape}"
         )
-    value = _fitted(value, x.shape[mask.ndim :])
-    condition = numpy.reshape(mask, mask.shape + (1,) * trailing_axes)
-    return numpy.where(condition, value if how == "set" else getattr(numpy, how)(x, value), x)
+    trailing = region.ndim - leading - mask.ndim
+    condition = numpy.reshape(mask, mask.shape + (1,) * trailing)
+    value = _for_any_count(value, mask, leading, trailing, is_first=_is_moved(entries, at))
+    value = _fitted(value, region.shape)
+    changed = value if how == "set" else getattr(numpy, how)(region, value)
+    chosen = numpy.where(condition, changed, region)
+    return updated(x, inner, chosen, "set")
+
+
+def _is_basic(entry: Any) -> bool:
+    """Whether an entry beside a mask is an integer, a slice, None or an ellipsis."""
+    return not is_mask(entry) and not (hasattr(entry, "ndim") and entry.ndim > 0)
+
+
+def _is_moved(entries: list[Any], at: int) -> bool:
+    """Whether NumPy puts the mask's axis first: an integer that is not adjacent selects with it."""
+    advanced = [
+        k
+        for k, e in enumerate(entries)
+        if k == at or not (e is None or e is Ellipsis or isinstance(e, slice))
+    ]
+    return advanced[-1] - advanced[0] + 1 != len(advanced)
+
+
+def _for_any_count(value: Any, mask: Any, leading: int, trailing: int, *, is_first: bool) -> Any:
+    """A value that fits any number of true elements, with the mask's axes for the one of these."""
+    while value.ndim > leading + 1 + trailing and value.shape[0] == 1:
+        value = numpy.reshape(value, value.shape[1:])
+    if value.ndim <= trailing:
+        return value
+    place = value.ndim - 1 - trailing
+    if is_first or value.shape[place] != 1:
+        raise _refused(mask)
+    shape = (*value.shape[:place], *(1,) * mask.ndim, *value.shape[place + 1 :])
+    return numpy.reshape(value, shape)
+
+
+def _refused(mask: Any) -> BooleanMaskError:
+    return BooleanMaskError(
+        mask,
+        "assignment of one value for each true element of a boolean mask, or at a mask beside "
+        "index arrays,",
+    )

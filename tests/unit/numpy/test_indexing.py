@@ -224,7 +224,9 @@ def test_traced_masks_write_where_the_shape_is_known() -> None:
         lambda x: x[x > 1],
         lambda x: x[0, x[0] > 1],
         lambda x: x.at[x > 1].set(np.arange(3.0)),
-        lambda x: x.at[0, x[0] > 1].set(1),
+        lambda x: x.at[[0, 1], x[0] > 1].set(1),
+        lambda x: x.at[:, x[0, :, 0] > 1].set(np.ones((3, 2, 5))),
+        lambda x: x.at[0, :, x[0, 0] > 1].set(np.ones((1, 4))),
     ],
 )
 def test_traced_masks_whose_count_matters_are_refused(call: Any) -> None:
@@ -232,6 +234,48 @@ def test_traced_masks_whose_count_matters_are_refused(call: Any) -> None:
         trace(call, X)
     assert isinstance(caught.value, TypeError)
     assert isinstance(caught.value, IndexError)
+
+
+@pytest.mark.parametrize(
+    ("index", "value"),
+    [
+        (lambda m: s_[0, m[0]], 7),
+        (lambda m: s_[:, m[0, :, 0]], 7),
+        (lambda m: s_[:, m[0, :, 0]], np.arange(5.0)),
+        (lambda m: s_[:, m[0, :, 0]], np.arange(3.0).reshape(3, 1, 1)),
+        (lambda m: s_[1:, m[0]], np.arange(2.0)[:, None]),
+        (lambda m: s_[..., m[0, 0]], 7),
+        (lambda m: s_[..., m[0]], np.arange(3.0)[:, None]),
+        (lambda m: s_[0, ..., m[0, 0]], 7),
+        (lambda m: s_[0, :, m[0, 0]], 7),
+        (lambda m: s_[-1, 1, m[0, 0]], 7),
+        (lambda m: s_[m[:, 0, 0], 1], np.arange(5.0)),
+        (lambda m: s_[m[:, :, 0], ::-2], np.arange(3.0)),
+        (lambda m: s_[m[:, 0, 0], :, 2], 7),
+        (lambda m: s_[None, m], 7),
+        (lambda m: s_[m, ...], 7),
+        (lambda m: s_[::2, m[0, :, 0], 1:3], np.arange(2.0)),
+        (lambda m: s_[m[0, 0, 0]], 7),
+    ],
+)
+def test_traced_masks_beside_integers_and_slices(index: Any, value: Any) -> None:
+    def f(x: Any, m: Any) -> Any:
+        y = x.copy()
+        y[index(m)] = value
+        return y
+
+    assert_traced_equals_eager(f, X, X % 3 == 0)
+    added = trace(lambda x, m: x.at[index(m)].add(value), X, X % 3 == 0)
+    wanted = X.copy()
+    wanted[index(X % 3 == 0)] += value
+    np.testing.assert_array_equal(interpret.run(added, X, X % 3 == 0)[0], wanted)
+
+
+def test_masks_must_have_the_shape_of_what_they_cover() -> None:
+    with pytest.raises(IndexError, match="did not match"):
+        trace(lambda x: x.at[:, x[:, 0, 0] > 1].set(0), X)
+    with pytest.raises(IndexError, match="too many indices"):
+        trace(lambda x: x.at[0, x > 1].set(0), X)
 
 
 def test_at_divides_raises_to_powers_and_applies() -> None:
