@@ -5,7 +5,9 @@ that create arrays make traced ones. This is also the array API namespace of our
 lists what is public: nothing but re-exports. May import `ir/`, `ops/`, `tracing/` and `arrays/`.
 
     ufuncs, elementwise                        one result element from one of each operand
-    reductions, nan_reductions, statistics     over axes
+    special_values, bits, polynomials          i0 and infinities; packed bits; coefficients
+    reductions, nan_reductions                 over axes
+    statistics, covariance                     means, variances, correlations
     shapes, axes, flips, splitting             views: another shape, order, direction, parts; roll
     joining, repeating, editing                joined and repeated arrays; insert, delete, blocks
     selecting, choosing, differences           elements at indices, diagonals, by case; neighbours
@@ -65,6 +67,10 @@ from tracegraph.numpy.axes import (
     swapaxes,
     transpose,
 )
+from tracegraph.numpy.bits import (
+    packbits,
+    unpackbits,
+)
 from tracegraph.numpy.choosing import (
     choose,
     piecewise,
@@ -89,6 +95,10 @@ from tracegraph.numpy.contractions import (
 )
 from tracegraph.numpy.counting import (
     bincount,
+)
+from tracegraph.numpy.covariance import (
+    corrcoef,
+    cov,
 )
 from tracegraph.numpy.creation import (
     array,
@@ -195,6 +205,15 @@ from tracegraph.numpy.placing import (
     put_along_axis,
     putmask,
 )
+from tracegraph.numpy.polynomials import (
+    polyadd,
+    polyder,
+    polyint,
+    polymul,
+    polysub,
+    polyval,
+    vander,
+)
 from tracegraph.numpy.reductions import (
     all,
     amax,
@@ -240,6 +259,12 @@ from tracegraph.numpy.shapes import (
 from tracegraph.numpy.sliding import (
     convolve,
     correlate,
+)
+from tracegraph.numpy.special_values import (
+    i0,
+    isneginf,
+    isposinf,
+    real_if_close,
 )
 from tracegraph.numpy.splitting import array_split, dsplit, hsplit, split, unstack, vsplit
 from tracegraph.numpy.statistics import (
@@ -424,10 +449,12 @@ __all__ = [
     "copy",
     "copysign",
     "copyto",
+    "corrcoef",
     "correlate",
     "cos",
     "cosh",
     "count_nonzero",
+    "cov",
     "cross",
     "cumprod",
     "cumsum",
@@ -485,6 +512,7 @@ __all__ = [
     "hsplit",
     "hstack",
     "hypot",
+    "i0",
     "identity",
     "iinfo",
     "imag",
@@ -504,6 +532,8 @@ __all__ = [
     "isfinite",
     "isinf",
     "isnan",
+    "isneginf",
+    "isposinf",
     "isrealobj",
     "issubdtype",
     "ix_",
@@ -561,11 +591,18 @@ __all__ = [
     "ones",
     "ones_like",
     "outer",
+    "packbits",
     "pad",
     "permute_dims",
     "pi",
     "piecewise",
     "place",
+    "polyadd",
+    "polyder",
+    "polyint",
+    "polymul",
+    "polysub",
+    "polyval",
     "positive",
     "pow",
     "power",
@@ -580,6 +617,7 @@ __all__ = [
     "ravel",
     "ravel_multi_index",
     "real",
+    "real_if_close",
     "reciprocal",
     "remainder",
     "repeat",
@@ -630,9 +668,11 @@ __all__ = [
     "uint16",
     "uint32",
     "uint64",
+    "unpackbits",
     "unravel_index",
     "unstack",
     "unwrap",
+    "vander",
     "var",
     "vdot",
     "vecdot",

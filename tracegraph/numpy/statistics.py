@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike
 
 from tracegraph.ir.types import result_type, type_of
 from tracegraph.numpy.axes import transpose
-from tracegraph.numpy.dispatch import as_array, numpy_function
+from tracegraph.numpy.dispatch import as_array, copied, lifted, numpy_function
 from tracegraph.numpy.docstrings import AVERAGED, SQUARED, reduction
 from tracegraph.numpy.elementwise import real
 from tracegraph.numpy.output import written
@@ -73,16 +73,21 @@ def var(
     keepdims: bool = False,
     *,
     where: Any = True,
+    mean: Any = None,
     correction: float | None = None,
 ) -> Any:
     """Variances over axes: mean squared distances from the mean, with divisor `n - ddof`.
 
-    `correction` is another name of `ddof`.
+    `correction` is another name of `ddof`. `mean` is the mean, with the axes kept, if it is known.
     """
+    if correction is not None and ddof != 0:
+        raise ValueError("ddof and correction can't be provided simultaneously.")
     a = as_array(a)
     within = np.dtype(np.float64) if dtype is None and a.dtype.kind in "biu" else dtype
-    center = sum(a, axis, within, None, True, None, where)
-    center = _divided(center, _count(a, axis, True, where), center.dtype)
+    center = mean
+    if center is None:
+        total = sum(a, axis, within, None, True, None, where)
+        center = _divided(total, _count(a, axis, True, where), total.dtype)
     distance = subtract(a, center)
     complex_ = distance.dtype.kind == "c"
     squares = real(multiply(distance, conjugate(distance))) if complex_ else square(distance)
@@ -105,16 +110,29 @@ def std(
     keepdims: bool = False,
     *,
     where: Any = True,
+    mean: Any = None,
     correction: float | None = None,
 ) -> Any:
     """Standard deviations over axes: roots of `var`."""
-    result = sqrt(var(a, axis, dtype, None, ddof, keepdims, where=where, correction=correction))
+    result = var(
+        a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction
+    )
+    result = sqrt(result)
     return written("std", result, out, True)
 
 
 @numpy_function
-def average(a: Any, axis: Axis = None, weights: Any = None, *, keepdims: bool = False) -> Any:
+def average(
+    a: Any,
+    axis: Axis = None,
+    weights: Any = None,
+    returned: bool = False,
+    *,
+    keepdims: bool = False,
+) -> Any:
     """Weighted means over axes; `weights` has the shape of `a`, or that of the axes.
+
+    With `returned`, the sums of the weights are a second result, of the same shape and dtype.
 
     Weights that sum to zero are no error: they give NaNs and infinities.
 
@@ -131,14 +149,20 @@ def average(a: Any, axis: Axis = None, weights: Any = None, *, keepdims: bool = 
     np.float64(2.0)
     """
     if weights is None:
-        return mean(a, axis, keepdims=keepdims)
+        result = mean(a, axis, keepdims=keepdims)
+        if not returned:
+            return result
+        count = result.dtype.type(as_array(a).size / result.size)
+        return result, copied(broadcast_to(lifted(count), result.shape))
     a, weights = as_array(a), as_array(weights)
     dtype = result_type(type_of(a), type_of(weights))
     if a.dtype.kind in "biu":
         dtype = np.result_type(dtype, np.float64)
     weights = as_array(_along(weights, a, axis), dtype)
     scale = sum(weights, axis, keepdims=keepdims)
-    return divide(sum(multiply(as_array(a, dtype), weights), axis, keepdims=keepdims), scale)
+    total = sum(multiply(as_array(a, dtype), weights), axis, keepdims=keepdims)
+    result = divide(total, scale)
+    return (result, copied(broadcast_to(scale, result.shape))) if returned else result
 
 
 def _along(weights: Any, a: Any, axis: Axis) -> Any:

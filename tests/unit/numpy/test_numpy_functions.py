@@ -10,6 +10,7 @@ from types import FunctionType
 from typing import Any
 
 import local_cases
+import number_cases
 import numpy as np
 import pytest
 import selecting_cases
@@ -360,7 +361,9 @@ def test_expressions_equal_numpys(expression: str) -> None:
 
 def test_every_function_stands_in_a_table() -> None:
     placing = {"copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask"}
-    tested = functions_in([*TABLES, *local_cases.TABLES]) | placing  # those have test_placing.py
+    tested = (
+        functions_in([*TABLES, *local_cases.TABLES, *number_cases.TABLES]) | placing
+    )  # those have test_placing.py
     public = {
         name
         for name in tnp.__all__
