@@ -120,3 +120,12 @@ def branches_write_to_their_operands(x, p):
     kept[0] = 50
     y[5] = 60
     return y, kept, reverse
+
+
+@program(whole(6, dtype="f4"), whole(6))
+def bits_read_and_written(x, y):
+    z = y.copy()
+    bits = z.view(np.int64)
+    bits[::2] ^= np.int64(-(2**63))
+    guess = (0x5F3759DF - ((x + 10).view(np.int32) >> 1)).view(np.float32)
+    return z, bits, guess

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tracegraph import numpy
 from tracegraph.arrays.creation import asarray
-from tracegraph.numpy import array_protocols, indexing, protocols, ufuncs
+from tracegraph.numpy import array_protocols, elementwise, indexing, protocols, ufuncs
 from tracegraph.tracing.function_table import FUNCTIONS
 
 FUNCTIONS.update({name: value for name, value in vars(numpy).items() if callable(value)})
@@ -12,6 +12,7 @@ FUNCTIONS.update(
     getitem=indexing.getitem,
     setitem=indexing.setitem,
     updated=indexing.updated,
+    viewed=elementwise.viewed,
     raised=ufuncs.raised,
     namespace=lambda: numpy,
     adopted=asarray,

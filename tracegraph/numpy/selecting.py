@@ -100,8 +100,8 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     array([1, 4])
     """
     found = writable_diagonal(as_array(a), offset, axis1, axis2)
-    if isinstance(found, Tracer) and found.view is not None:
-        found.view.read_only = "a diagonal, which is read-only"
+    if isinstance(found, Tracer) and found.alias is not None:
+        found.alias.read_only = "a diagonal, which is read-only"
     return found
 
 
@@ -115,7 +115,7 @@ def writable_diagonal(a: Any, offset: int, axis1: int, axis2: int) -> Any:
     row, column = (0, offset) if offset >= 0 else (-offset, 0)
     count = max(min(rows - row, columns - column), 0)
     flat = reshape(a, (*a.shape[:-2], rows * columns))
-    if isinstance(flat, Tracer) and flat.view is None:  # the axes are not one: two indices
+    if isinstance(flat, Tracer) and flat.alias is None:  # the axes are not one: two indices
         return _gathered_diagonal(source, (axis1, row), (axis2, column), count=count)
     start = row * columns + column if count else 0
     stop = start + (count - 1) * (columns + 1) + 1 if count else 0

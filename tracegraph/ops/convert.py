@@ -66,6 +66,46 @@ cast = register(
 )
 
 
+# bits
+
+
+def has_bits(dtype: DType) -> bool:
+    """Whether elements of a dtype are the bits of a number of another: 16-bit floats are not."""
+    return dtype.kind in "iu" or (dtype.kind == "f" and dtype.itemsize > 2)
+
+
+def _bits_type(x: ArrayType, *, dtype: DType) -> ArrayType:
+    if not (has_bits(x.dtype) and has_bits(dtype) and x.dtype.itemsize == dtype.itemsize):
+        raise TypeError(f"bits takes integers or floats of one size, got {listed([x])} as {dtype}")
+    return ArrayType(dtype, x.shape)
+
+
+def _bits_reference(x: Any, *, dtype: DType) -> NDArray:
+    return np.asarray(x).view(dtype)
+
+
+def _bits_samples() -> list[Sample]:
+    dtypes = [dtype for dtype in SHORT_NAMES if has_bits(dtype)]
+    return [
+        Sample((tricky(source),), {"dtype": target})
+        for source in dtypes
+        for target in dtypes
+        if source.itemsize == target.itemsize
+    ]
+
+
+bits = register(
+    Op(
+        "bits",
+        "The bits of x as elements of another dtype of the same size.",
+        _bits_type,
+        _bits_reference,
+        Elementwise(texts(iuf="tg_bits<{T}>({0})"), 0),
+        _bits_samples,
+    )
+)
+
+
 # where and clip
 
 

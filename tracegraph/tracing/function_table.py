@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
-"""Besides NumPy's names: ``getitem``, ``setitem`` and ``updated`` (indexing); ``raised`` (the
-operator `**`); ``namespace`` (the module); ``adopted`` (foreign arrays); ``ufunc_of_tracers``,
-``function_of_tracers``, ``ufunc_of_arrays`` and ``function_of_arrays`` (NumPy's protocols);
-``jit``."""
+"""Besides NumPy's names: ``getitem``, ``setitem`` and ``updated`` (indexing); ``viewed``;
+``raised`` (the operator `**`); ``namespace`` (the module); ``adopted`` (foreign arrays);
+``ufunc_of_tracers``, ``function_of_tracers``, ``ufunc_of_arrays`` and ``function_of_arrays``
+(NumPy's protocols); ``jit``."""

@@ -208,6 +208,15 @@ class ArrayOperators:
         """The elements at which a condition holds: `tracegraph.numpy.compress(condition, x)`."""
         return FUNCTIONS["compress"](condition, self, axis, **options)
 
+    def view(self, dtype: DTypeLike | None = None) -> Any:
+        """The array itself, or its bits as elements of another dtype of the same size.
+
+        Raises:
+            UnsupportedByTracerError: traced, the dtypes are not integers or floats of one size of
+                at least 32 bits; integers may be smaller.
+        """
+        return FUNCTIONS["viewed"](self, dtype)
+
     def copy(self, order: str = "C") -> Any:
         """A new array with the same elements."""
         return FUNCTIONS["copy"](self, order=order)

@@ -61,7 +61,7 @@ class Tracer(ArrayOperators):
             function is called only when a message needs the text.
     """
 
-    __slots__ = ("__weakref__", "_atom", "origin", "owner", "view")
+    __slots__ = ("__weakref__", "_atom", "alias", "origin", "owner")
 
     __array_priority__ = 1000.0  # for old-style array classes without __array_ufunc__
 
@@ -71,18 +71,18 @@ class Tracer(ArrayOperators):
         self.owner = owner
         self._atom = atom
         self.origin = origin
-        self.view: views.View | None = None
+        self.alias: views.View | None = None
 
     @property
     def atom(self) -> Atom:
         """Its value now."""
-        return self._atom if self.view is None else views.current(self)
+        return self._atom if self.alias is None else views.current(self)
 
     def follow(self, base: Atom) -> Atom:
         """The value of a view whose base has the value `base`: derived again if that is new."""
-        if self.view is not None and self.view.seen is not base:
-            self._atom = views.derived(self, self.view)
-            self.view.seen = base
+        if self.alias is not None and self.alias.seen is not base:
+            self._atom = views.derived(self, self.alias)
+            self.alias.seen = base
         return self._atom
 
     def set_atom(self, atom: Atom) -> None:

@@ -49,7 +49,7 @@ class Recorder(Protocol):
 class AnyTracer(TracerLike, Protocol):
     """A tracer, as far as views know it."""
 
-    view: View | None
+    alias: View | None
     owner: Recorder
 
     @property
@@ -98,12 +98,12 @@ def strides_of(tracer: AnyTracer) -> Strides:
 
     They decide whether a reshape of a view is a view again.
     """
-    view = tracer.view
+    view = tracer.alias
     if view is None:
         return row_major_strides(tracer.shape)
     if view.strides is None:
         unknown = [view]
-        while (below := unknown[-1].base.view) is not None and below.strides is None:
+        while (below := unknown[-1].base.alias) is not None and below.strides is None:
             unknown.append(below)
         for each in reversed(unknown):  # bases first: each needs its base's
             each.strides = _STRIDES[each.op.name](each.base, **each.attrs)
@@ -118,20 +118,20 @@ def attach(result: _T, base: AnyTracer, strides: Strides | None = None) -> _T:
     """
     eqn = result.owner.eqns[-1]
     view = View(base, eqn.op, eqn.operands[1:], eqn.attrs, base.atom, strides)
-    if base.view is not None and eqn.op.name == "reshape":  # that of a view may be a copy
+    if base.alias is not None and eqn.op.name == "reshape":  # that of a view may be a copy
         view.strides = _reshaped(base.shape, strides_of(base), result.shape)
         if view.strides is None:
             return result
     if eqn.op.name == "broadcast_to":
         view.read_only = "a broadcast view, several elements of which are one"
-    result.view = view
+    result.alias = view
     return result
 
 
 def current(tracer: AnyTracer) -> Atom:
     """The value of a view now. Bases first: views of views may be deeper than Python's stack."""
     chain = [tracer]
-    while (view := chain[-1].view) is not None:
+    while (view := chain[-1].alias) is not None:
         chain.append(view.base)
     atom = chain.pop().atom
     for each in reversed(chain):
@@ -148,15 +148,15 @@ def derived(tracer: AnyTracer, view: View) -> Atom:
 
 def root_of(tracer: AnyTracer) -> AnyTracer:
     """The tracer that a chain of views starts from."""
-    while tracer.view is not None:
-        tracer = tracer.view.base
+    while tracer.alias is not None:
+        tracer = tracer.alias.base
     return tracer
 
 
 def is_same_view(x: AnyTracer, y: AnyTracer) -> bool:
     """Whether two tracers select the same elements of the same base."""
-    while x is not y and x.view is not None and y.view is not None:
-        a, b = x.view, y.view
+    while x is not y and x.alias is not None and y.alias is not None:
+        a, b = x.alias, y.alias
         same_indices = len(a.indices) == len(b.indices) and all(map(is_, a.indices, b.indices))
         if a.op is not b.op or a.attrs != b.attrs or not same_indices:
             return False
@@ -196,10 +196,10 @@ def check_writable(tracer: AnyTracer) -> None:
         EscapedTracerError: its trace is over.
     """
     root = tracer
-    while root.view is not None:
-        if root.view.read_only is not None:
-            raise TracerWriteError(tracer, root.view.read_only)
-        root = root.view.base
+    while root.alias is not None:
+        if root.alias.read_only is not None:
+            raise TracerWriteError(tracer, root.alias.read_only)
+        root = root.alias.base
     part = "" if root is tracer else "a view of "
     if not root.owner.is_current(root):
         raise TracerWriteError(tracer, f"{part}a value captured from outside this branch or loop")
@@ -210,7 +210,7 @@ def check_writable(tracer: AnyTracer) -> None:
 def store(tracer: AnyTracer, atom: Atom) -> None:
     """Write `atom`, of the same type, to a tracer and through it to its bases."""
     views: list[tuple[AnyTracer, View, Atom]] = []
-    while (view := tracer.view) is not None:
+    while (view := tracer.alias) is not None:
         views.append((tracer, view, atom))
         atom = _PUT[view.op.name](view, atom)
         tracer = view.base
@@ -256,6 +256,10 @@ def _put_imag(view: View, atom: Atom) -> Atom:
     return _record(view, "complex", [_record(view, "real", [view.base.atom]), atom])
 
 
+def _put_bits(view: View, atom: Atom) -> Atom:
+    return _record(view, "bits", [atom], dtype=view.base.atom.type.dtype)
+
+
 _PUT: Mapping[str, Callable[[View, Atom], Atom]] = {
     "reshape": _put_reshape,
     "transpose": _put_transpose,
@@ -263,6 +267,7 @@ _PUT: Mapping[str, Callable[[View, Atom], Atom]] = {
     "gather": _put_gather,
     "real": _put_real,
     "imag": _put_imag,
+    "bits": _put_bits,
 }
 
 
@@ -295,6 +300,10 @@ def _broadcast_strides(base: AnyTracer, shape: tuple[int, ...]) -> Strides:
     return np.broadcast_to(as_strided(one, base.shape, strides_of(base)), shape).strides
 
 
+def _bits_strides(base: AnyTracer, dtype: np.dtype[Any]) -> Strides:
+    return strides_of(base)
+
+
 def _part_strides(base: AnyTracer) -> Strides:
     """Strides of a part of complex numbers, in elements of half their size."""
     return tuple(2 * s for s in strides_of(base))
@@ -312,4 +321,5 @@ _STRIDES: Mapping[str, Callable[..., Strides]] = {
     "gather": _gather_strides,
     "real": _part_strides,
     "imag": _part_strides,
+    "bits": _bits_strides,
 }

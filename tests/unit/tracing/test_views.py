@@ -51,7 +51,8 @@ EXPRESSIONS = """
     np.meshgrid(y[0], y[:, 0], sparse=True, copy=False)[1]
     y.astype(y.dtype) | y.astype(y.dtype, copy=False) | np.astype(y, y.dtype, copy=False)
     np.copy(y) | y ** 1 | np.atleast_3d(y) | np.atleast_1d(y) | np.moveaxis(y, 0, 1)
-    np.rollaxis(y, 1) | y.mT | np.unstack(y)[1] | np.rot90(y, 4) | np.rot90(y, 2) | np.rot90(y, 3)
+    np.rollaxis(y, 1) | y.mT | np.unstack(y)[1] | y.view() | y.T.view(y.dtype)
+    np.rot90(y, 4) | np.rot90(y, 2) | np.rot90(y, 3)
     np.array_split(y, 2, 1)[1] | np.hsplit(y, [1])[1]
 """
 NAMES = [name.strip() for name in EXPRESSIONS.replace("\n", "|").split("|") if name.strip()]
@@ -220,3 +221,42 @@ def test_ascontiguousarray_copies_what_is_not_row_major() -> None:
     np.testing.assert_array_equal(same, [[5, 5, 5]])
     np.testing.assert_array_equal(other, ARRAYS["float64"].T)
     assert scalar.shape == (1,)
+
+
+BITS = [("f8", "i8"), ("i4", "f4"), ("f4", "u4"), ("u1", "i1")]
+
+
+@pytest.mark.parametrize(("source", "target"), BITS)
+def test_bits_are_read_and_written_as_another_dtype(source: str, target: str) -> None:
+    def f(x: Any) -> Any:
+        y = x.copy()
+        bits = y.view(target)
+        first = bits + 0
+        y[0] = 3
+        bits[1:] = bits[0]
+        rows = y.reshape(2, 2).T.view(np.dtype(target))
+        rows[1, 0] -= 1
+        bits.view(source)[3] = 7
+        return first, y, bits, rows, x.view(target)[::-1]
+
+    x = np.array([1, 0, 100, 5]).astype(source)
+    assert_traced_equals_eager(f, x)
+    found = tracegraph.jit(f, device="host")(x)
+    for got, wanted in zip(found, f(x), strict=True):
+        np.testing.assert_array_equal(np.asarray(got), wanted)
+
+
+def test_bits_of_arrays_of_the_package() -> None:
+    x = tracegraph.asarray(np.array([1.0, np.nan]))
+    np.testing.assert_array_equal(x.view("u8"), np.array([1.0, np.nan]).view("u8"))
+    np.testing.assert_array_equal(x.view(np.complex128), [complex(1, np.nan)])
+    assert x.view() is x
+
+
+@pytest.mark.parametrize("dtype", ["i4", "c16", "f2", "?", "u1"])
+def test_views_of_another_size_say_what_to_use(dtype: str) -> None:
+    with pytest.raises(
+        errors.UnsupportedByTracerError, match="takes integers and floats of one size"
+    ) as caught:
+        trace(lambda x: x.view(dtype), np.arange(3.0))
+    assert "test_views.py" in str(caught.value)
