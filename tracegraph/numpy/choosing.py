@@ -131,8 +131,9 @@ def piecewise(
     array([2., 7.])
     """
     x = _ours(as_array(x))
-    if x.ndim and np.ndim(condlist[0]) == 0:
-        condlist = [condlist]
+    listed = isinstance(condlist, (list, tuple))
+    if (not listed and np.ndim(condlist) == 0) or (x.ndim and np.ndim(condlist[0]) == 0):
+        condlist = [condlist]  # one condition stands for a list of one
     conditions = [_boolean(as_array(c)) for c in condlist]
     if len(funclist) not in (len(conditions), len(conditions) + 1):
         raise ValueError(

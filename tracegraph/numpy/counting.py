@@ -62,8 +62,8 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
 def _check(x: Any, weights: Any) -> None:
     if x.ndim != 1:
         raise ValueError(f"bincount needs an array with one axis, got shape {x.shape}")
-    if x.dtype.kind not in "biu" or x.dtype == np.uint64:
-        raise TypeError(f"bincount needs integers that fit into int64, got {x.dtype}")
+    if x.dtype.kind not in "biu":
+        raise TypeError(f"bincount needs integers, got {x.dtype}")
     if weights is None:
         return
     weights = as_array(weights)

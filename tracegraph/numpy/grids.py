@@ -107,7 +107,7 @@ def _fastest_first(rank: int, order: str) -> list[int]:
 
 def _integers(name: str, values: Any) -> Any:
     values = as_array(values)
-    if values.dtype.kind not in "iu":
+    if values.dtype.kind not in "biu":
         raise TypeError(f"{name} needs integers, got {values.dtype}")
     return as_array(values, np.int64)
 

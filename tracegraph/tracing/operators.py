@@ -161,6 +161,7 @@ class ArrayOperators:
     any = _like_function("any")
     argmax = _like_function("argmax")
     argmin = _like_function("argmin")
+    choose = _like_function("choose")
     clip = _like_function("clip")
     cumprod = _like_function("cumprod")
     cumsum = _like_function("cumsum")

@@ -253,6 +253,10 @@ class Tracer(ArrayOperators):
         """Assign one value to all elements."""
         self[...] = value
 
+    def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
+        """Assign values at positions in the ravelled array: `numpy.put`."""
+        FUNCTIONS["put"](self, indices, values, mode)
+
     def sort(self, *args: Any, **kwargs: Any) -> NoReturn:
         """Not supported."""
         raise errors.UnsupportedByTracerError("ndarray.sort")

@@ -31,6 +31,7 @@ CASES: dict[str, Write] = {
     "put clip": lambda y, v, i, m: np.put(y, i * 7, v, mode="clip"),
     "put one": lambda y, v, i, m: np.put(y, i, v[0]),
     "put nothing": lambda y, v, i, m: (np.put(y, [], v), np.put(y, i, [])),
+    "put as a method": lambda y, v, i, m: y.put([0, 5], v),
     "put in a view": lambda y, v, i, m: np.put(y[1:, ::2], i % 4, v),
     "put in a transposed view": lambda y, v, i, m: np.put(y.T, i, v),
     "putmask": lambda y, v, i, m: np.putmask(y, m, v),
