@@ -143,4 +143,12 @@ def user_frame() -> tuple[FrameType | None, bool]:
     return None, calls_package
 
 
+def is_traced() -> bool:
+    """Whether a traced function is among the callers."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code not in _entries:
+        frame = frame.f_back
+    return frame is not None
+
+
 _source = lru_cache(maxsize=4096)(Source)

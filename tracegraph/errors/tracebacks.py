@@ -13,13 +13,15 @@ from types import TracebackType
 from typing import ParamSpec, TypeVar
 
 from tracegraph.errors.programs import VerificationError
-from tracegraph.user_source import Kind, kinds
+from tracegraph.user_source import Kind, Source, is_traced, kinds, user_source
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 _FAULTS = (VerificationError, AssertionError, KeyError, NameError, NotImplementedError)
 """What this package raises only by a mistake of its own. Whoever reports it needs all frames."""
+
+_WITHOUT_LINE = (TypeError, ValueError, LookupError, ArithmeticError)
 
 
 def entry_point(function: Callable[P, R]) -> Callable[P, R]:
@@ -53,29 +55,57 @@ def hide_frames(error: BaseException) -> None:
         if shown is None or id(shown) in seen:
             continue
         seen.add(id(shown))
-        shown.__traceback__ = _without_own(shown.__traceback__, isinstance(shown, _FAULTS))
+        frames, ends_inside = _visible(shown.__traceback__)
+        if ends_inside and isinstance(shown, _FAULTS):
+            continue
+        if ends_inside and isinstance(shown, _WITHOUT_LINE):
+            _add_line(shown, frames)
+        shown.__traceback__ = _linked(frames)
         rest += (shown.__cause__, shown.__context__)
         if isinstance(shown, BaseExceptionGroup):
             rest += shown.exceptions
 
 
-def _without_own(traceback: TracebackType | None, may_be_fault: bool) -> TracebackType | None:
-    """A traceback without this package's frames, and those of libraries that these call.
+def _visible(traceback: TracebackType | None) -> tuple[list[TracebackType], bool]:
+    """The steps that are not of this package, nor of libraries that it calls.
 
-    One whose last frames are such is left alone if it may be a fault of this package.
+    And whether the last step is such.
     """
     kept: list[TracebackType] = []
-    hidden, step = False, traceback
-    while step is not None:
-        kind = kinds[step.tb_frame.f_code.co_filename]
+    hidden = False
+    while traceback is not None:
+        kind = kinds[traceback.tb_frame.f_code.co_filename]
         if kind is not Kind.SUPPORT:  # NumPy and Python's library belong to whose code calls them
             hidden = kind is Kind.OWN
         if not hidden:
-            kept.append(step)
-        step = step.tb_next
-    if hidden and may_be_fault:
-        return traceback
+            kept.append(traceback)
+        traceback = traceback.tb_next
+    return kept, hidden
+
+
+def _linked(steps: list[TracebackType]) -> TracebackType | None:
     result = None
-    for step in reversed(kept):
+    for step in reversed(steps):
         result = TracebackType(result, step.tb_frame, step.tb_lasti, step.tb_lineno)
     return result
+
+
+def _add_line(error: BaseException, frames: list[TracebackType]) -> None:
+    """Name the user's line in what is raised while tracing, as the errors of this package do.
+
+    The line is that of a frame that the error has passed, or of one that is still running.
+    """
+    if any("\n  at " in f"\n{text}" for text in (str(error), *getattr(error, "__notes__", ()))):
+        return
+    users = [f for f in frames if kinds[f.tb_frame.f_code.co_filename] is Kind.USER]
+    source = user_source() if is_traced() else None
+    if users:
+        code = users[-1].tb_frame.f_code
+        source = Source(code.co_filename, users[-1].tb_lineno, code.co_name)
+    if source is None:
+        return
+    line = f"  at {source}, in {source.function}"
+    if len(error.args) == 1 and type(error.args[0]) is str and str(error) == error.args[0]:
+        error.args = (f"{error.args[0]}\n{line}",)
+    else:
+        error.add_note(line)

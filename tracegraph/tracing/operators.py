@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import DTypeLike
 
+from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.errors.tracebacks import hide_frames
+from tracegraph.ir.types import type_of
 from tracegraph.tracing.function_table import FUNCTIONS
 from tracegraph.tracing.updates import At
 
@@ -107,7 +109,7 @@ class ArrayOperators:
     __truediv__, __rtruediv__ = _binary("divide"), _reflected("divide")
     __floordiv__, __rfloordiv__ = _binary("floor_divide"), _reflected("floor_divide")
     __mod__, __rmod__ = _binary("remainder"), _reflected("remainder")
-    __pow__, __rpow__ = _binary("raised"), _reflected("power")
+    __rpow__ = _reflected("power")
     __matmul__, __rmatmul__ = _binary("matmul"), _reflected("matmul")
     __and__, __rand__ = _binary("bitwise_and"), _reflected("bitwise_and")
     __or__, __ror__ = _binary("bitwise_or"), _reflected("bitwise_or")
@@ -131,6 +133,13 @@ class ArrayOperators:
         if not _is_operand(other):
             return NotImplemented
         return other // self, other % self
+
+    def __pow__(self, other: Any, modulus: Any = None) -> Any:
+        if modulus is not None:
+            raise UnsupportedByTracerError(
+                "pow() with three arguments", "write x**n % modulus, or a loop of products"
+            )
+        return _power(self, other)
 
     def __getitem__(self, index: Any) -> Any:
         try:
@@ -197,9 +206,23 @@ class ArrayOperators:
         """The array with its last two axes swapped."""
         return FUNCTIONS["swapaxes"](self, -2, -1)
 
-    def astype(self, dtype: DTypeLike, *, copy: bool = True) -> Any:
-        """The array converted to another dtype, as NumPy converts with casting="unsafe"."""
+    def astype(
+        self,
+        dtype: DTypeLike,
+        order: Literal["K", "A", "C"] = "K",
+        casting: Literal["no", "equiv", "safe", "same_kind", "unsafe"] = "unsafe",
+        subok: bool = True,
+        copy: bool = True,
+    ) -> Any:
+        """The array converted to another dtype, if `casting` allows it; row-major."""
         try:
+            if order not in ("K", "A", "C"):
+                raise UnsupportedByTracerError(f"order={order!r} of ndarray.astype")
+            target, own = np.dtype(dtype), type_of(self).dtype
+            if casting != "unsafe" and not np.can_cast(own, target, casting):
+                raise TypeError(
+                    f"cannot cast from {own} to {target} according to the rule {casting!r}"
+                )
             return FUNCTIONS["astype"](self, dtype, copy=copy)
         except BaseException as error:
             hide_frames(error)
@@ -222,14 +245,16 @@ class ArrayOperators:
         """A new array with the same elements."""
         return FUNCTIONS["copy"](self, order=order)
 
-    def flatten(self) -> Any:
-        """A new one-dimensional array of the elements in row-major order."""
-        return FUNCTIONS["copy"](FUNCTIONS["ravel"](self))
+    def flatten(self, order: str = "C") -> Any:
+        """A new one-dimensional array of the elements, in an order of `tracegraph.numpy.ravel`."""
+        return FUNCTIONS["copy"](FUNCTIONS["ravel"](self, order))
 
-    def reshape(self, *shape: int | Sequence[int]) -> Any:
+    def reshape(
+        self, *shape: int | Sequence[int], order: str = "C", copy: bool | None = None
+    ) -> Any:
         """The same elements in another shape; one extent may be -1."""
         try:
-            return FUNCTIONS["reshape"](self, _as_tuple(shape))
+            return FUNCTIONS["reshape"](self, _as_tuple(shape), order, copy=copy)
         except BaseException as error:
             hide_frames(error)
             raise
@@ -242,6 +267,8 @@ class ArrayOperators:
             hide_frames(error)
             raise
 
+
+_power = _binary("raised")
 
 _OPERANDS = (ArrayOperators, bool, int, float, complex)
 """Classes of operands that are taken as they are."""

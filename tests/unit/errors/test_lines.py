@@ -1,0 +1,73 @@
+"""Errors of shapes, axes and indices carry the user's line, as those of this package do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracegraph
+
+X = np.arange(12.0).reshape(3, 4)
+
+CASES: list[tuple[Callable[[Any], Any], type[Exception]]] = [
+    (lambda x: x @ x, ValueError),
+    (lambda x: np.matmul(x, x), ValueError),
+    (lambda x: x + np.ones(7), ValueError),
+    (lambda x: np.add(x, np.ones(7)), ValueError),
+    (lambda x: np.where(x > 0, x, np.ones(7)), ValueError),
+    (lambda x: np.concatenate([x, x[0]]), ValueError),
+    (lambda x: np.einsum("ij,jk", x, x), ValueError),
+    (lambda x: x.reshape(5), ValueError),
+    (lambda x: x.at[0].set(np.ones(7)), ValueError),
+    (lambda x: x[10], IndexError),
+    (lambda x: x[0, 10], IndexError),
+    (lambda x: x[0, 0, 0], IndexError),
+    (lambda x: x[1.5], IndexError),
+    (lambda x: x.sum(axis=9), np.exceptions.AxisError),
+    (lambda x: np.expand_dims(x, 9), np.exceptions.AxisError),
+    (lambda x: x.sum(foo=1), TypeError),
+    (lambda x: x.reshape(12, order="F"), TypeError),
+    (lambda x: x.astype(np.int32, casting="safe"), TypeError),
+    (lambda x: x.astype(np.int32, order="F"), TypeError),
+    (lambda x: pow(x, 2, 5), TypeError),
+    (lambda x: tracegraph.cond(x[0, 0] > 0, lambda y: y.reshape(5), lambda y: y, x), ValueError),
+    (lambda x: tracegraph.map(lambda y: y.reshape(5), x), ValueError),
+]
+
+
+@pytest.mark.parametrize(("function", "kind"), CASES)
+def test_the_line_is_named_once(function: Callable[[Any], Any], kind: type[Exception]) -> None:
+    with pytest.raises(kind) as caught:
+        tracegraph.jit(function, device="host")(X)
+    text = "\n".join((str(caught.value), *getattr(caught.value, "__notes__", ())))
+    line = function.__code__.co_firstlineno
+    assert re.findall(r"\n  at (.*), in <lambda>", text) == [f"test_lines.py:{line}"]
+
+
+def test_errors_of_the_user_and_of_eager_calls_stay_as_they_are() -> None:
+    def fails(x: Any) -> Any:
+        raise ValueError("mine")
+
+    with pytest.raises(ValueError, match=r"^mine$"):
+        tracegraph.jit(fails, device="host")(X)
+    with pytest.raises(ValueError, match=r"equal or 1$|broadcast") as caught:
+        tracegraph.asarray(X) + np.ones(7)
+    assert "test_lines" not in str(caught.value)
+
+
+def test_keywords_of_ndarray() -> None:
+    def f(x: Any) -> Any:
+        return (
+            x.flatten("C"), x.T.flatten(order="C"), x.reshape(4, 3, order="C"),
+            x.reshape((2, 6), copy=True), x.astype(np.float32, casting="same_kind"),
+            x.astype(np.int32, "K", "unsafe", True, True), x.astype(np.float64, casting="no"),
+            pow(x, 2), pow(x, 2, None),
+        )  # fmt: skip
+
+    for got, wanted in zip(tracegraph.jit(f, device="host")(X), f(X), strict=True):
+        assert got.dtype == wanted.dtype
+        np.testing.assert_array_equal(got, wanted)
