@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
+from tracegraph.arrays.eager import apply
 from tracegraph.errors import UnsupportedByTracerError
+from tracegraph.ir.op import get
 from tracegraph.ir.types import result_type, type_of
 from tracegraph.numpy.axes import moveaxis
 from tracegraph.numpy.dispatch import as_array, is_ours, numpy_function
@@ -19,6 +21,8 @@ from tracegraph.numpy.reductions import sum
 from tracegraph.numpy.selecting import take
 from tracegraph.numpy.shapes import reshape
 from tracegraph.numpy.ufuncs import add, conjugate, greater_equal, less, logical_and, multiply
+from tracegraph.tracing import views
+from tracegraph.tracing.tracer import Tracer
 
 SHORT = 32
 """Kernels of at most this many elements are added up term by term; the terms fuse."""
@@ -34,7 +38,7 @@ def sliding_window_view(
     subok: bool = False,
     writeable: bool = False,
 ) -> Any:
-    """The windows of a shape in an array, as new last axes. A traced one is a copy.
+    """The windows of a shape in an array, as new last axes; a read-only view.
 
     Shape: extents along windowed axes less by the window's less 1, then that of the window.
     Dtype: that of `x`.
@@ -71,9 +75,20 @@ def sliding_window_view(
         count = x.shape[k] - size + 1
         if count < 1:
             raise ValueError("window shape cannot be larger than input array shape")
-        windows = add(reshape(arange(count), (-1, 1)), arange(size))
-        x = moveaxis(take(x, windows, k), k + 1, -1)
+        x = moveaxis(_windows(x, k, count, size), (0, 1), (k, -1))
+    if axes and isinstance(x, Tracer) and x.alias is not None:
+        x.alias.read_only = "a view of overlapping windows, which is read-only"
     return x
+
+
+def _windows(x: Any, axis: int, count: int, size: int) -> Any:
+    """The windows along an axis, as two new first axes in its place."""
+    starts_and_steps = add(reshape(arange(count), (-1, 1)), arange(size))
+    found = apply(get("gather"), x, starts_and_steps, dims=(axis,))
+    if not isinstance(x, Tracer):
+        return found
+    strides = views.strides_of(x)
+    return views.attach(found, x, (strides[axis],) * 2 + strides[:axis] + strides[axis + 1 :])
 
 
 @numpy_function

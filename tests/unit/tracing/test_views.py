@@ -51,7 +51,8 @@ EXPRESSIONS = """
     np.meshgrid(y[0], y[:, 0], sparse=True, copy=False)[1]
     y.astype(y.dtype) | y.astype(y.dtype, copy=False) | np.astype(y, y.dtype, copy=False)
     np.copy(y) | y ** 1 | np.atleast_3d(y) | np.atleast_1d(y) | np.moveaxis(y, 0, 1)
-    np.rollaxis(y, 1) | y.mT | np.unstack(y)[1] | y.view() | y.T.view(y.dtype)
+    np.rollaxis(y, 1) | y.mT | np.unstack(y)[1] | np.lib.stride_tricks.sliding_window_view(y, 2, 1)
+    np.lib.stride_tricks.sliding_window_view(y.T, (2, 2))[0] | y.view() | y.T.view(y.dtype)
     np.rot90(y, 4) | np.rot90(y, 2) | np.rot90(y, 3)
     np.array_split(y, 2, 1)[1] | np.hsplit(y, [1])[1]
 """
