@@ -55,8 +55,9 @@ class TracerIndexError(TracerMisuseError):
     operation = "operator.index(), on behalf of `range`, a shape, or an index,"
     instead = (
         "use tracegraph.fori_loop instead of `for i in range(n)`; index with it only traced arrays "
-        "(tracegraph.numpy.asarray(table)[i]), with x[start + numpy.arange(size)] for a slice at a "
-        "traced start, or tracegraph.switch to choose from a list; make a size static with "
+        "(tracegraph.numpy.asarray(table)[i]), with x[start + numpy.arange(size)] or "
+        "tracegraph.dynamic_slice(x, (start,), (size,)) for a slice at a traced start, or "
+        "tracegraph.switch to choose from a list; make a size static with "
         "jit(..., static_argnums=...)"
     )
 
@@ -161,7 +162,8 @@ class BooleanMaskError(TracerMisuseError, IndexError):
     operation = "indexing with a boolean mask"
     instead = (
         "use numpy.where(mask, x, other) to keep the shape, numpy.sum(x, where=mask) to reduce, "
-        "and x[mask] = value with a value that does not depend on the number of true elements"
+        "tracegraph.numpy.extract(mask, x, size=n) for the first n elements, and x[mask] = value "
+        "with a value that does not depend on the number of true elements"
     )
 
 
