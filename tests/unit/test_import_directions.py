@@ -44,7 +44,7 @@ TRACEGRAPH: Table = {
     "passes": {"ir"},
     "tracing": {"ir", "errors", "user_source"},
     "arrays": {"tracing", "ir", "tree", "errors", "dtypes", "devices"},
-    "numpy": {"arrays", "tracing", "ops", "ir", "tree", "errors", "dtypes"},
+    "numpy": {"control", "arrays", "tracing", "ops", "ir", "tree", "errors", "dtypes"},
     "control": {
         *("arrays", "tracing", "ops", "ir", "tree", "errors"),
         *("limits", "progress", "dtypes", "user_source"),

@@ -2,7 +2,8 @@
 
 Without a tracer or Array among the arguments, a function is NumPy's own. While tracing, functions
 that create arrays make traced ones. This is also the array API namespace of our arrays. This file
-lists what is public: nothing but re-exports. May import `ir/`, `ops/`, `tracing/` and `arrays/`.
+lists what is public: nothing but re-exports. May import `ir/`, `ops/`, `tracing/`,
+`arrays/` and `control/`.
 
     ufuncs, elementwise                        one result element from one of each operand
     special_values, bits, polynomials          i0 and infinities; packed bits; coefficients
@@ -16,6 +17,7 @@ lists what is public: nothing but re-exports. May import `ir/`, `ops/`, `tracing
     contractions, einsum, linalg               products that sum over axes
     creation, generated, inquiry, comparing    new arrays; types; whole arrays compared
     indexing                                   x[i], x[i] = v, x.at[i].set(v)
+    mapping                                    functions of one slice, or of one element
     ufunc_methods                              np.add.reduce(x), np.maximum.accumulate(x)
     protocols, array_protocols, methods        how NumPy's calls and the methods of arrays get here
     dispatch, output, docstrings               what the functions share
@@ -185,6 +187,10 @@ from tracegraph.numpy.joining import (
     pad,
     stack,
     vstack,
+)
+from tracegraph.numpy.mapping import (
+    apply_along_axis,
+    vectorize,
 )
 from tracegraph.numpy.nan_reductions import (
     nancumprod,
@@ -390,6 +396,7 @@ __all__ = [
     "angle",
     "any",
     "append",
+    "apply_along_axis",
     "arange",
     "arccos",
     "arccosh",
@@ -677,6 +684,7 @@ __all__ = [
     "vdot",
     "vecdot",
     "vecmat",
+    "vectorize",
     "vsplit",
     "vstack",
     "where",
