@@ -8,24 +8,25 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
+from tracegraph import control
 from tracegraph.arrays.eager import apply
 from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.ir.op import get
 from tracegraph.ir.types import result_type, type_of
 from tracegraph.numpy.axes import moveaxis
-from tracegraph.numpy.dispatch import as_array, is_ours, numpy_function
+from tracegraph.numpy.dispatch import as_array, is_ours, lifted, numpy_function
 from tracegraph.numpy.elementwise import where
 from tracegraph.numpy.generated import arange
 from tracegraph.numpy.joining import pad
 from tracegraph.numpy.reductions import sum
 from tracegraph.numpy.selecting import take
-from tracegraph.numpy.shapes import reshape
+from tracegraph.numpy.shapes import broadcast_to, reshape
 from tracegraph.numpy.ufuncs import add, conjugate, greater_equal, less, logical_and, multiply
 from tracegraph.tracing import views
 from tracegraph.tracing.tracer import Tracer
 
 SHORT = 32
-"""Kernels of at most this many elements are added up term by term; the terms fuse."""
+"""The terms that are added up at once: they fuse. Vectors that are longer take a loop."""
 
 _MODES = {"valid": "valid", "same": "same", "full": "full", 0: "valid", 1: "same", 2: "full"}
 
@@ -159,10 +160,7 @@ def _correlated(name: str, a: Any, v: Any, mode: Any) -> Any:
     if m <= SHORT:
         result = _term_by_term(a, v, start, count)
     else:
-        position = add(reshape(arange(start, start + count), (-1, 1)), arange(m))
-        inside = logical_and(greater_equal(position, 0), less(position, n))
-        products = multiply(take(a, position, mode="clip"), v)
-        result = sum(where(inside, products, as_array(0, a.dtype)), 1, dtype=a.dtype)
+        result = _chunk_by_chunk(a, v, start, count)
     return as_array(result, dtype)
 
 
@@ -176,3 +174,20 @@ def _term_by_term(a: Any, v: Any, start: int, count: int) -> Any:
             term = pad(term, (left, right))
         total = term if total is None else add(total, term)
     return total
+
+
+def _chunk_by_chunk(a: Any, v: Any, start: int, count: int) -> Any:
+    """A loop over `SHORT` terms at a time, so that memory is a multiple of the result alone."""
+    n, m = a.shape[0], v.shape[0]
+    none = as_array(0, a.dtype)
+
+    def added(k: Any, total: Any) -> Any:
+        terms = add(multiply(k, SHORT), arange(SHORT))
+        positions = add(reshape(arange(start, start + count), (-1, 1)), terms)
+        inside = logical_and(greater_equal(positions, 0), less(positions, n))
+        inside = logical_and(inside, less(terms, m))
+        products = multiply(take(a, positions, mode="clip"), take(v, terms, mode="clip"))
+        return add(total, sum(where(inside, products, none), 1, dtype=a.dtype))
+
+    nothing = broadcast_to(lifted(none), (count,))
+    return control.fori_loop(0, -(-m // SHORT), added, nothing)
