@@ -173,7 +173,12 @@ def _record(
         def call(leaves: Sequence[Any]) -> Any:
             return function(*tree.unflatten(operands.structure, owned(leaves)))
 
-        return trace_tree(call, types, trace, op.name, function)
+        try:
+            return trace_tree(call, types, trace, op.name, function)
+        except errors.EndlessTraceError:
+            raise
+        except RecursionError:
+            raise errors.EndlessTraceError(op.name, function) from None
 
     branches = [traced(function) for function in named.values()]
     results = _joined(op.name, named, branches)

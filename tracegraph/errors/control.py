@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 from optree import PyTreeSpec
 
 from tracegraph.errors.wording import (
@@ -27,14 +29,37 @@ class ControlFlowError(TypeError):
         super().__init__("\n  ".join(lines) + user_line())
 
 
+_ORDER = {
+    "cond": "cond(pred, true_fun, false_fun, *operands)",
+    "switch": "switch(index, branches, *operands)",
+    "while_loop": "while_loop(cond_fun, body_fun, init)",
+    "fori_loop": "fori_loop(lower, upper, body_fun, init)",
+    "scan": "scan(f, init, xs)",
+    "map": "map(f, xs)",
+}
+
+
 class NotCallableError(ControlFlowError):
     """Something else stands where a function is needed."""
 
     def __init__(self, construct: str, parameter: str, value: object) -> None:
+        order = f"the order is {_ORDER[construct]}"
+        if construct in ("cond", "switch"):
+            order += "; wrap a value as `lambda *_: value`"
+        super().__init__(
+            construct, f"{parameter} must be a function, not {value_text(value)}; {order}"
+        )
+
+
+class EndlessTraceError(ControlFlowError, RecursionError):
+    """Tracing a branch exceeds Python's recursion limit."""
+
+    def __init__(self, construct: str, function: Callable[..., Any]) -> None:
         super().__init__(
             construct,
-            f"{parameter} must be a function, not {value_text(value)}; wrap a value as `lambda *_: "
-            "value`",
+            f"tracing {function_text(function)} exceeds Python's recursion limit; every branch is "
+            "traced, whatever the predicate is, so that a function that calls itself in one is "
+            "traced without end: repeat by tracegraph.while_loop instead",
         )
 
 
@@ -175,7 +200,9 @@ class LeafMismatchError(ControlFlowError):
         details = []
         for path, labelled in rows:
             types = ", ".join(f"{label} {type_}" for label, type_ in labelled)
-            details.append(f"{path}: {types}; {_type_advice([type_ for _, type_ in labelled])}")
+            is_carry = labelled[0][0] == "given"
+            advice = _type_advice([type_ for _, type_ in labelled], is_carry)
+            details.append(f"{path}: {types}; {advice}")
         if any(type_.weak for _, labelled in rows for _, type_ in labelled):
             details.append("~ marks a Python number, whose dtype bends to that of an array")
         super().__init__(construct, problem, *functions, *details)
@@ -276,8 +303,17 @@ def _structure_text(structure: PyTreeSpec) -> str:
     return text.rpartition(")")[0].removesuffix(", namespace='tracegraph'")
 
 
-def _type_advice(types: Sequence[TypeLike]) -> str:
+def _type_advice(types: Sequence[TypeLike], is_carry: bool) -> str:
     if len({t.shape for t in types}) > 1:
         return "make the shapes equal, for example with numpy.broadcast_to"
-    strong = next(t for t in types if not t.weak)
-    return f"cast one, for example with .astype(numpy.{strong.dtype})"
+    strong = [t.dtype for t in types if not t.weak]
+    try:
+        joined = functools.reduce(np.promote_types, strong)
+    except TypeError:  # NumPy knows no common dtype for bfloat16 and integers
+        joined = strong[0]
+    first = types[0].dtype
+    if is_carry and joined != first and joined.kind != first.kind:
+        return f"start with {joined}, for example with .astype(numpy.{joined})"
+    if is_carry:  # by a cast of the result it stays as it is, and loses no more than digits
+        return f"cast one, for example with .astype(numpy.{first if first in strong else joined})"
+    return f"cast one, for example with .astype(numpy.{joined})"

@@ -164,6 +164,11 @@ class Signature:
             except TypeError as error:
                 path = self.paths(structure)[i]
                 raise errors.UnsupportedArgumentError(self.function, path, str(error)) from None
+            except OverflowError as error:
+                path = self.paths(structure)[i]
+                raise OverflowError(
+                    f"argument {path} of {self.function}: {error}; pass a float, or an array"
+                ) from None
             keys.append(key)
             leaves.append(value)
         return Call(CallKey(structure, tuple(keys), static), passed, leaves)

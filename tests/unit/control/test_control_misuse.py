@@ -250,7 +250,7 @@ MISUSE: dict[str, tuple[Callable[[], Any], type[Exception], list[str]]] = {
         errors.LeafMismatchError,
         [
             "body.position: given f64[3], returned f64[1]; make the shapes equal",
-            "body.mass: given f64[3], returned c128[3]; cast one",
+            "body.mass: given f64[3], returned c128[3]; start with complex128",
             f"<lambda> ({HERE}",
         ],
     ),
@@ -479,7 +479,7 @@ TRACED_ONLY: dict[str, tuple[Callable[[Any], Any], type[Exception], list[str]]] 
         errors.LeafMismatchError,
         [
             "result: branches[0] i64[], branches[1] ~i64[], branches[2] f32[]",
-            ".astype(numpy.int64)",
+            ".astype(numpy.float64)",
         ],
     ),
     "structures of branches": (
