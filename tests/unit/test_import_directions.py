@@ -42,9 +42,9 @@ TRACEGRAPH: Table = {
     "ir": {"errors", "progress", "dtypes", "user_source"},
     "ops": {"ir", "limits", "progress", "dtypes"},
     "passes": {"ir"},
-    "tracing": {"ir", "errors", "user_source"},
+    "tracing": {"ir", "errors", "user_source", "devices"},
     "arrays": {"tracing", "ir", "tree", "errors", "dtypes", "devices"},
-    "numpy": {"control", "arrays", "tracing", "ops", "ir", "tree", "errors", "dtypes"},
+    "numpy": {"control", "arrays", "tracing", "ops", "ir", "tree", "errors", "dtypes", "devices"},
     "control": {
         *("arrays", "tracing", "ops", "ir", "tree", "errors"),
         *("limits", "progress", "dtypes", "user_source"),

@@ -17,7 +17,13 @@ from tracegraph.tracing.tracer import Tracer
 
 
 @entry_point
-def asarray(x: Any, dtype: DTypeLike | None = None, *, device: str | None = None) -> Any:
+def asarray(
+    x: Any,
+    dtype: DTypeLike | None = None,
+    *,
+    device: str | None = None,
+    copy: bool | None = None,
+) -> Any:
     """An Array of the elements of `x`.
 
     Args:
@@ -26,37 +32,52 @@ def asarray(x: Any, dtype: DTypeLike | None = None, *, device: str | None = None
         dtype: the dtype to convert to, as NumPy converts with casting="unsafe".
         device: ``"host"``, ``"cuda"`` or ``"cuda:1"``; without it, the elements stay where they
             are.
+        copy: False if an Array is to be returned as it is. Arrays are immutable, so they are
+            never copied in vain; other arrays always are.
 
     Raises:
         TypeError: not an array or a number, or of a dtype that arrays cannot have.
-        ValueError: there is no such device.
+        ValueError: there is no such device, or `copy` is False and a copy is needed.
 
     >>> asarray([1, 2], "float32")
     Array([1., 2.], dtype=float32)
     """
     if isinstance(x, Tracer):
-        return x if dtype is None else x.astype(dtype)
-    array = _as_array(x)
-    if dtype is not None and canonical_dtype(dtype) != array.dtype:
-        array = array.astype(dtype)
-    return array if device is None else array.to_device(device)
+        array: Any = x if dtype is None else x.astype(dtype, copy=False)
+    else:
+        array = _as_array(x)
+        if dtype is not None and canonical_dtype(dtype) != array.dtype:
+            array = array.astype(dtype)
+    if device is not None:
+        array = array.to_device(device)
+    if copy is False and array is not x:
+        raise ValueError(
+            f"copy=False, but an Array of dtype {array.dtype} on {array.device} can only be made "
+            f"of this {type(x).__qualname__} by a copy; pass copy=None"
+        )
+    return array
 
 
 @entry_point
-def from_dlpack(x: Any) -> Any:
+def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = None) -> Any:
     """An Array of the elements of any object with ``__dlpack__``, where those are.
 
-    The elements are copied, since the exporter may go on writing to them.
+    The elements are copied, since the exporter may go on writing to them; those of an Array are
+    not. `device` and `copy` are those of `tracegraph.asarray`.
+
+    Shape: that of `x`.
+    Dtype: that of `x`.
 
     Raises:
         TypeError: no DLPack exporter, or a dtype that arrays cannot have.
+        ValueError: there is no such device, or `copy` is False and a copy is needed.
 
-    >>> from_dlpack(np.arange(3.0))
+    >>> tracegraph.from_dlpack(np.arange(3.0))
     Array([0., 1., 2.], dtype=float64)
     """
     if not hasattr(x, "__dlpack__"):
         raise TypeError(f"from_dlpack takes an object with __dlpack__, got {type(x).__qualname__}")
-    return asarray(x)
+    return asarray(x, device=device, copy=copy)
 
 
 def _as_array(x: Any) -> Array:

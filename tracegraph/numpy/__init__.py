@@ -16,6 +16,7 @@ lists what is public: nothing but re-exports. May import `ir/`, `ops/`, `tracing
     placing, windows                           writes to an array; windows at traced positions
     contractions, einsum, linalg               products that sum over axes
     creation, generated, inquiry, comparing    new arrays; types; whole arrays compared
+    cumulative, unique, namespace_info         what the array API standard adds
     indexing                                   x[i], x[i] = v, x.at[i].set(v)
     mapping                                    functions of one slice, or of one element
     ufunc_methods                              np.add.reduce(x), np.maximum.accumulate(x)
@@ -60,6 +61,7 @@ from numpy import (
     uint64,
 )
 
+from tracegraph.arrays.creation import from_dlpack
 from tracegraph.numpy import lib, linalg
 from tracegraph.numpy.axes import (
     matrix_transpose,
@@ -117,6 +119,7 @@ from tracegraph.numpy.creation import (
     zeros,
     zeros_like,
 )
+from tracegraph.numpy.cumulative import cumulative_prod, cumulative_sum
 from tracegraph.numpy.differences import (
     diff,
     ediff1d,
@@ -166,6 +169,7 @@ from tracegraph.numpy.grids import (
     unravel_index,
 )
 from tracegraph.numpy.inquiry import (
+    can_cast,
     iscomplexobj,
     isrealobj,
     ndim,
@@ -192,6 +196,7 @@ from tracegraph.numpy.mapping import (
     apply_along_axis,
     vectorize,
 )
+from tracegraph.numpy.namespace_info import __array_api_version__, __array_namespace_info__
 from tracegraph.numpy.nan_reductions import (
     nancumprod,
     nancumsum,
@@ -382,8 +387,11 @@ from tracegraph.numpy.ufuncs import (
     true_divide,
     trunc,
 )
+from tracegraph.numpy.unique import unique_all, unique_counts, unique_inverse, unique_values
 
 __all__ = [
+    "__array_api_version__",
+    "__array_namespace_info__",
     "abs",
     "absolute",
     "acos",
@@ -439,6 +447,7 @@ __all__ = [
     "broadcast_arrays",
     "broadcast_to",
     "c_",
+    "can_cast",
     "cbrt",
     "ceil",
     "choose",
@@ -465,6 +474,8 @@ __all__ = [
     "cross",
     "cumprod",
     "cumsum",
+    "cumulative_prod",
+    "cumulative_sum",
     "deg2rad",
     "degrees",
     "delete",
@@ -509,6 +520,7 @@ __all__ = [
     "fmin",
     "fmod",
     "frexp",
+    "from_dlpack",
     "full",
     "full_like",
     "gcd",
@@ -675,6 +687,10 @@ __all__ = [
     "uint16",
     "uint32",
     "uint64",
+    "unique_all",
+    "unique_counts",
+    "unique_inverse",
+    "unique_values",
     "unpackbits",
     "unravel_index",
     "unstack",

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from tracegraph.arrays.array import Array
+from tracegraph.arrays.creation import asarray as placed_array
 from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.ir.op import get
 from tracegraph.numpy.dispatch import as_array, copied, lifted
@@ -27,8 +29,17 @@ def iota(size: int, dtype: DTypeLike) -> Any:
 
 
 @static_parameters
-def full(shape: Shape, fill_value: Any, dtype: DTypeLike | None = None, **kwargs: Any) -> Any:
+def full(
+    shape: Shape,
+    fill_value: Any,
+    dtype: DTypeLike | None = None,
+    *,
+    device: str | None = None,
+    **kwargs: Any,
+) -> Any:
     """An array of one value, broadcast to the shape.
+
+    With `device`, an Array there; this holds for all functions that make arrays.
 
     Shape: `shape`.
     Dtype: that of `fill_value`, or `dtype`.
@@ -47,15 +58,28 @@ def full(shape: Shape, fill_value: Any, dtype: DTypeLike | None = None, **kwargs
         fill_value = as_array(fill_value)
     value = lifted(as_array(fill_value, dtype))
     if not isinstance(value, ArrayOperators):
-        return np.full(extents, value)
-    return copied(broadcast_to(value, extents))
+        return placed(np.full(extents, value), device)
+    return placed(copied(broadcast_to(value, extents)), device)
+
+
+def placed(array: Any, device: str | None) -> Any:
+    """A new array on a device: NumPy's own on its device "cpu", an Array on others.
+
+    Raises:
+        UnsupportedByTracerError: while tracing, another device than that of the program.
+        ValueError: there is no such device.
+    """
+    if device is None:
+        return array
+    if device == "cpu":
+        return array if isinstance(array, Tracer) else np.asarray(array)
+    return placed_array(array, device=device)
 
 
 def check_options(name: str, kwargs: dict[str, Any]) -> None:
     """Accept NumPy's other keywords with their default values only."""
     defaults = {
         "order": ("C", "K", "A"),
-        "device": (None, "cpu"),
         "like": (None,),
         "subok": (True, False),
     }
@@ -141,6 +165,8 @@ def full_like(
     array([7, 7])
     """
     a = as_array(a)
+    if isinstance(a, Array) and current_trace() is None and kwargs.get("device") is None:
+        kwargs["device"] = a.device
     extents = a.shape if shape is None else shape
     return full(extents, fill_value, a.dtype if dtype is None else dtype, **kwargs)
 
@@ -206,9 +232,16 @@ def empty_like(
 
 
 def asarray(
-    a: Any, dtype: DTypeLike | None = None, *, copy: bool | None = None, **kwargs: Any
+    a: Any,
+    dtype: DTypeLike | None = None,
+    *,
+    copy: bool | None = None,
+    device: str | None = None,
+    **kwargs: Any,
 ) -> Any:
     """`a` as an array. While tracing, a NumPy array becomes a constant of the program.
+
+    With `device`, an Array there. With `copy=False`, `a` itself, or memory that it shares.
 
     Nested lists may hold traced values.
 
@@ -218,13 +251,31 @@ def asarray(
     Raises:
         TypeError: the dtype is not supported while tracing.
         UnsupportedByTracerError: an option of NumPy that is not supported, as `order="F"`.
+        ValueError: `copy` is False and a copy is needed.
 
     >>> tnp.asarray([1, 2], float)
     array([1., 2.])
     """
     check_options("asarray", kwargs)
-    result = lifted(as_array(a, dtype))
+    result = as_array(a, dtype)
+    if copy is False:
+        _check_shared(result, a, device)
+    result = placed(lifted(result), device)
     return copied(result) if copy else result
+
+
+def _check_shared(result: Any, a: Any, device: str | None) -> None:
+    """Raise an error if `result` is a copy of `a`, or will be one on the device."""
+    if isinstance(result, np.ndarray):
+        moved = device not in (None, "cpu") and current_trace() is None
+        if not moved and (result is a or np.may_share_memory(result, np.asarray(a))):
+            return
+    elif result is a and (device is None or device == a.device):
+        return
+    raise ValueError(
+        f"numpy.asarray: copy=False, but an array of dtype {result.dtype} can only be made of this "
+        f"{type(a).__qualname__} by a copy; pass copy=None"
+    )
 
 
 def array(a: Any, dtype: DTypeLike | None = None, *, copy: bool = True, **kwargs: Any) -> Any:

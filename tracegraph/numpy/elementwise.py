@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from tracegraph.arrays.array import Array
+from tracegraph.arrays.creation import asarray
 from tracegraph.arrays.eager import apply
 from tracegraph.dtypes import bfloat16
 from tracegraph.errors import UnsupportedByTracerError
@@ -83,16 +84,17 @@ def complex_(re: Any, im: Any) -> Any:
     return apply(_COMPLEX, re, im)
 
 
-def astype(x: Any, dtype: DTypeLike, /, *, copy: bool = True) -> Any:
+def astype(x: Any, dtype: DTypeLike, /, *, copy: bool = True, device: str | None = None) -> Any:
     """`x` in another dtype, converted as NumPy does with casting="unsafe".
 
-    With `copy=False`, `x` itself if it has that dtype.
+    With `copy=False`, `x` itself if it has that dtype. With `device`, an Array there.
 
     Shape: that of `x`.
     Dtype: `dtype`.
 
     Raises:
         TypeError: there is no such dtype.
+        ValueError: there is no such device.
 
     >>> tnp.astype(np.array([1.7, -1.7]), int)
     array([ 1, -1])
@@ -100,8 +102,10 @@ def astype(x: Any, dtype: DTypeLike, /, *, copy: bool = True) -> Any:
     target = np.dtype(dtype)
     if isinstance(x, ArrayOperators):
         found = as_array(x, target)
-        return copied(found) if copy and found is x else found
-    return as_array(np.array(x) if copy else x, target)
+        found = copied(found) if copy and found is x else found
+        return found if device is None else found.to_device(device)
+    result = as_array(np.array(x) if copy else x, target)
+    return result if device in (None, "cpu") else asarray(result, device=device)
 
 
 def viewed(x: Any, dtype: DTypeLike | None = None) -> Any:

@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike
 from tracegraph.errors import TracerIndexError
 from tracegraph.ir.types import result_type, type_of
 from tracegraph.numpy.axes import moveaxis
-from tracegraph.numpy.creation import check_options, iota
+from tracegraph.numpy.creation import check_options, iota, placed
 from tracegraph.numpy.dispatch import as_array, copied, is_ours, lifted
 from tracegraph.numpy.elementwise import astype
 from tracegraph.numpy.shapes import extents_of, reshape
@@ -21,7 +21,13 @@ from tracegraph.tracing.trace import current_trace
 
 @static_parameters
 def arange(
-    *args: Static, step: Static = None, dtype: DTypeLike | None = None, **kwargs: Any
+    start: Static = None,
+    stop: Static = None,
+    step: Static = None,
+    dtype: DTypeLike | None = None,
+    *,
+    device: str | None = None,
+    **kwargs: Any,
 ) -> Any:
     """Evenly spaced values between static bounds: `arange(stop)`, `arange(start, stop, step)`.
 
@@ -30,31 +36,28 @@ def arange(
 
     Raises:
         TracerIndexError: a bound is traced.
-        TypeError: there is no bound, or more than three.
+        TypeError: there is no bound.
         UnsupportedByTracerError: an option of NumPy that is not supported, as `order="F"`.
 
     >>> tnp.arange(1, 7, 2)
     array([1, 3, 5])
     """
     check_options("arange", kwargs)
-    start, stop, by = _bounds(args, step)
-    if is_ours((start, stop, by)):
-        raise TracerIndexError(next(v for v in (start, stop, by) if is_ours((v,))), "numpy.arange")
-    values = np.arange(start, stop, by, dtype=dtype)
+    if stop is None:
+        start, stop = None, start
+    if stop is None:
+        raise TypeError("arange needs a bound: arange(stop), or arange(start, stop, step)")
+    bounds = [0 if start is None else start, stop, 1 if step is None else step]
+    if is_ours(bounds):
+        raise TracerIndexError(next(v for v in bounds if is_ours((v,))), "numpy.arange")
+    values = np.arange(*bounds, dtype=dtype)
     if current_trace() is None or values.dtype.kind not in "iu" or values.size < 2:
-        return copied(lifted(values))
+        return placed(copied(lifted(values)), device)
     first, second = values[:2]
     result = iota(values.size, values.dtype)
     if second - first != 1:
         result = multiply(result, second - first)
-    return add(result, first) if first != 0 else result
-
-
-def _bounds(args: tuple[Any, ...], step: Any) -> tuple[Any, Any, Any]:
-    if not 1 <= len(args) <= 3:
-        raise TypeError(f"arange takes one to three bounds, got {len(args)}")
-    start, stop = (0, args[0]) if len(args) == 1 else args[:2]
-    return start, stop, args[2] if len(args) == 3 else 1 if step is None else step
+    return placed(add(result, first) if first != 0 else result, device)
 
 
 @static_parameters
@@ -66,6 +69,8 @@ def linspace(
     retstep: bool = False,
     dtype: DTypeLike | None = None,
     axis: int = 0,
+    *,
+    device: str | None = None,
 ) -> Any:
     """`num` evenly spaced values from `start` to `stop`, which may be traced, along a new axis.
 
@@ -81,7 +86,7 @@ def linspace(
     """
     if not is_ours((start, stop)):
         found, width = np.linspace(start, stop, num, endpoint, retstep=True, dtype=dtype, axis=axis)
-        result = copied(lifted(found))
+        result = placed(copied(lifted(found)), device)
         return (result, width) if retstep else result
     intervals = num - 1 if endpoint else num
     inexact = result_type(type_of(start), type_of(stop), type_of(1.0))
@@ -96,6 +101,7 @@ def linspace(
     if dtype is not None and np.dtype(dtype).kind in "iu":
         result = floor(result)
     result = astype(moveaxis(result, 0, axis), result.dtype if dtype is None else dtype)
+    result = placed(result, device)
     return (result, step) if retstep else result
 
 
@@ -105,6 +111,8 @@ def eye(
     M: int | None = None,  # noqa: N803
     k: int = 0,
     dtype: DTypeLike = float,
+    *,
+    device: str | None = None,
     **kwargs: Any,
 ) -> Any:
     """Ones on the k-th diagonal, zeros elsewhere.
@@ -123,9 +131,9 @@ def eye(
     check_options("eye", kwargs)
     rows, columns = extents_of((N, N if M is None else M))
     if current_trace() is None:
-        return np.eye(rows, columns, k, dtype)
+        return placed(np.eye(rows, columns, k, dtype), device)
     row, column = iota(rows, np.int64).reshape(rows, 1), iota(columns, np.int64)
-    return astype(add(row, k) == column, dtype)
+    return placed(astype(add(row, k) == column, dtype), device)
 
 
 @static_parameters

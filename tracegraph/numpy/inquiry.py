@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from tracegraph.ir.types import result_type as common_dtype
 from tracegraph.ir.types import type_of
 from tracegraph.numpy.dispatch import as_array, numpy_function
 from tracegraph.tracing.operators import ArrayOperators
+
+Casting = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
 
 
 @numpy_function
@@ -61,6 +64,19 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
         for x in arrays_and_dtypes
     ]
     return common_dtype(*types) if len(types) > 1 else types[0].dtype
+
+
+def can_cast(from_: Any, to: DTypeLike, casting: Casting = "safe") -> bool:
+    """Whether one dtype, or that of an array, converts to another without loss of values.
+
+    Raises:
+        TypeError: `from_` is a Python number, or there is no such dtype.
+
+    >>> tnp.can_cast(np.int32, np.float32)
+    False
+    """
+    own = isinstance(from_, ArrayOperators)
+    return np.can_cast(from_.dtype if own else from_, to, casting)
 
 
 def _sample(x: Any) -> Any:

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from types import ModuleType
+
 from tracegraph import numpy
 from tracegraph.arrays.creation import asarray
 from tracegraph.numpy import array_protocols, elementwise, indexing, protocols, ufuncs
+from tracegraph.numpy.namespace_info import check_version
 from tracegraph.tracing.function_table import FUNCTIONS
+
+
+def namespace_of(api_version: str | None) -> ModuleType:
+    """The namespace of arrays, if it follows this version of the array API standard."""
+    check_version(api_version)
+    return numpy
+
 
 FUNCTIONS.update({name: value for name, value in vars(numpy).items() if callable(value)})
 FUNCTIONS.update(
@@ -14,7 +24,7 @@ FUNCTIONS.update(
     updated=indexing.updated,
     viewed=elementwise.viewed,
     raised=ufuncs.raised,
-    namespace=lambda: numpy,
+    namespace=namespace_of,
     adopted=asarray,
     ufunc_of_tracers=protocols.array_ufunc,
     function_of_tracers=protocols.array_function,

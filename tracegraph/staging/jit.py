@@ -8,6 +8,7 @@ from typing import Any, ParamSpec, TypeVar, overload
 
 from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.program import Program
+from tracegraph.staging.compiler import default_device
 from tracegraph.staging.jitted import Jitted, trace_call
 from tracegraph.staging.scratch import Scratch, checked
 from tracegraph.staging.signature import Signature
@@ -111,3 +112,4 @@ def make_program(fun: Callable[..., Any]) -> Callable[..., Program]:
 
 
 FUNCTIONS["jit"] = jit
+FUNCTIONS["default_device"] = default_device

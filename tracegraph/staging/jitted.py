@@ -354,7 +354,7 @@ def trace_call(
         return signature.paths(key.structure)[number]
 
     name = getattr(fun, "__name__", type(fun).__name__)
-    program = trace_program(flat, signature.types(key), name, path)
+    program = trace_program(flat, signature.types(key), name, path, device)
     return Traced(program, key, out_structure[0], signature, device, scratch, compiler)
 
 

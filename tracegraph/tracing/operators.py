@@ -149,7 +149,12 @@ class ArrayOperators:
             raise
 
     def __array_namespace__(self, *, api_version: str | None = None) -> ModuleType:
-        namespace: ModuleType = FUNCTIONS["namespace"]()
+        """`tracegraph.numpy`, which follows the array API standard in its 2024.12 version.
+
+        Raises:
+            ValueError: another version than that and earlier ones was asked for.
+        """
+        namespace: ModuleType = FUNCTIONS["namespace"](api_version)
         return namespace
 
     @property

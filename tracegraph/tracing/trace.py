@@ -52,10 +52,14 @@ _PARAMETER = "a parameter of this branch or loop body"
 
 
 class Trace:
-    """The recording of one region. `parent` is the trace of the region around it."""
+    """The recording of one region. `parent` is the trace of the region around it.
 
-    def __init__(self, parent: Trace | None) -> None:
+    `device` is where the program is to run. It is unknown, and "host", where only types are sought.
+    """
+
+    def __init__(self, parent: Trace | None, device: str = "host") -> None:
         self.parent = parent
+        self.device: str = device if parent is None else parent.device
         self.params: list[Value] = []
         self.eqns: list[Eqn] = []
         self.captures: dict[Value, Value] = {}  # of the parent's region -> parameter here
@@ -312,12 +316,13 @@ def trace_program(
     types: Sequence[ArrayType],
     name: str,
     path: Callable[[int], str] = str,
+    device: str = "host",
 ) -> Program:
-    """Trace `fun(*tracers)`, which returns a flat sequence, as a whole program.
+    """Trace `fun(*tracers)`, which returns a flat sequence, as a whole program for a device.
 
     `path` names an input in error messages (`state['v'][1]`), by its number.
     """
-    trace = Trace(None)
+    trace = Trace(None, device)
 
     def argument(number: int) -> str:
         return f"argument {path(number)}"

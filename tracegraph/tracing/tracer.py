@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tracegraph import errors
+from tracegraph.devices import canonical_device
 from tracegraph.ir.program import Atom
 from tracegraph.ir.types import ArrayType, result_type, type_of
 from tracegraph.tracing import views
@@ -150,6 +151,27 @@ class Tracer(ArrayOperators):
     def itemsize(self) -> int:
         """Bytes of one element."""
         return self.dtype.itemsize
+
+    @property
+    def device(self) -> str:
+        """Where the program that is being traced will run, and all of its arrays will be."""
+        return self.owner.device
+
+    def to_device(self, device: str, /, *, stream: None = None) -> Tracer:
+        """The value itself: all arrays of a program are on its device. `stream` must be None.
+
+        Raises:
+            UnsupportedByTracerError: another device.
+            ValueError: a stream was given.
+        """
+        if stream is not None:
+            raise ValueError("to_device orders its copy itself; pass stream=None")
+        if canonical_device(device) != self.device:
+            raise errors.UnsupportedByTracerError(
+                f"device {device!r} in a program that runs on {self.device!r}",
+                "pass x.device, or move arrays before the call",
+            )
+        return self
 
     @property
     def read_only(self) -> str | None:

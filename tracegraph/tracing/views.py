@@ -29,6 +29,7 @@ class Recorder(Protocol):
     """A trace, as far as its tracers know it."""
 
     eqns: list[Eqn]
+    device: str
     index_error: TracerIndexError | None
 
     def read(self, x: Any) -> Atom:

@@ -19,7 +19,7 @@ Function = Callable[..., Any]
 
 # what is answered from types alone, or writes to its argument
 NO_ARRAY = {
-    "copyto", "fill_diagonal", "iscomplexobj", "isrealobj", "ndim", "place", "put",
+    "can_cast", "copyto", "fill_diagonal", "iscomplexobj", "isrealobj", "ndim", "place", "put",
     "put_along_axis", "putmask", "result_type", "shape", "size",
 }  # fmt: skip
 
@@ -98,6 +98,8 @@ def numpys(x: Any) -> Any:
     if isinstance(x, tracegraph.Array):
         x = np.asarray(x)
         return x if x.ndim else x.item() if x.dtype == np.bool_ else x[()]
+    if isinstance(x, tuple) and hasattr(x, "_fields"):
+        return type(x)(*map(numpys, x))
     return type(x)(map(numpys, x)) if isinstance(x, (list, tuple)) else x
 
 

@@ -54,7 +54,7 @@ CASES: list[tuple[Callable[[Any, Any], Any], str]] = [
     (lambda x, n: np.ones_like(x, shape=n), "shape of numpy.ones_like"),
     (lambda x, n: tnp.zeros((n, 2)), "shape of numpy.zeros"),
     (lambda x, n: tnp.full(n, 3), "shape of numpy.full"),
-    (lambda x, n: tnp.arange(0, n), "2 of numpy.arange"),
+    (lambda x, n: tnp.arange(0, n), "stop of numpy.arange"),
     (lambda x, n: tnp.linspace(x[0], 1, n), "num of numpy.linspace"),
     (lambda x, n: tnp.eye(n), "N of numpy.eye"),
     (lambda x, n: tnp.nonzero(x, size=n), "size of numpy.nonzero"),
