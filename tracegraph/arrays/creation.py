@@ -75,7 +75,7 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
     >>> tracegraph.from_dlpack(np.arange(3.0))
     Array([0., 1., 2.], dtype=float64)
     """
-    if not hasattr(x, "__dlpack__"):
+    if not isinstance(x, Tracer) and not hasattr(x, "__dlpack__"):
         raise TypeError(f"from_dlpack takes an object with __dlpack__, got {type(x).__qualname__}")
     return asarray(x, device=device, copy=copy)
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from tracegraph.arrays.array import Array
 from tracegraph.errors import TracerIndexError
 from tracegraph.ir.types import result_type, type_of
 from tracegraph.numpy.axes import moveaxis
@@ -17,6 +18,7 @@ from tracegraph.numpy.shapes import extents_of, reshape
 from tracegraph.numpy.statics import Static, static_parameters
 from tracegraph.numpy.ufuncs import add, divide, floor, multiply, subtract
 from tracegraph.tracing.trace import current_trace
+from tracegraph.tracing.tracer import Tracer
 
 
 @static_parameters
@@ -48,8 +50,11 @@ def arange(
     if stop is None:
         raise TypeError("arange needs a bound: arange(stop), or arange(start, stop, step)")
     bounds = [0 if start is None else start, stop, 1 if step is None else step]
-    if is_ours(bounds):
-        raise TracerIndexError(next(v for v in bounds if is_ours((v,))), "numpy.arange")
+    for number, bound in enumerate(bounds):
+        if isinstance(bound, Tracer):
+            raise TracerIndexError(bound, "numpy.arange")
+        if isinstance(bound, Array):
+            bounds[number] = bound.item() if bound.weak else np.asarray(bound)[()]
     values = np.arange(*bounds, dtype=dtype)
     if current_trace() is None or values.dtype.kind not in "iu" or values.size < 2:
         return placed(copied(lifted(values)), device)

@@ -248,6 +248,24 @@ def test_a_program_has_one_device() -> None:
     agree(same(np.ones(3)), np.ones(3))
 
 
+@pytest.mark.parametrize(
+    "make", [lambda: tnp.zeros(3, device=3), lambda: tracegraph.asarray(X).to_device(None)]
+)
+def test_a_device_is_a_string(make: Callable[[], Any]) -> None:
+    with pytest.raises(TypeError, match='a device is a string such as "host"'):
+        make()
+
+
+def test_bounds_of_arange_may_be_arrays_that_are_not_traced() -> None:
+    for bound in (np.int32(4), np.float32(2.5)):
+        agree(tnp.arange(tracegraph.asarray(bound)), np.arange(bound))
+        agree(tnp.arange(tracegraph.asarray(bound), 9, step=2), np.arange(bound, 9, 2))
+
+
+def test_traced_values_pass_from_dlpack() -> None:
+    agree(tracegraph.jit(lambda x: tnp.from_dlpack(x, device=x.device, copy=False) + 1)(X), X + 1)
+
+
 def test_arange_needs_a_bound() -> None:
     with pytest.raises(TypeError, match="needs a bound"):
         tnp.arange()
