@@ -112,12 +112,13 @@ def user_source(own: int = 1) -> Source | None:
     while frame is not None:
         code = frame.f_code
         kind = kinds[code.co_filename]
-        if kind is _USER:
+        if kind is _OWN:  # first: most frames are
+            if installed is not None and code in _entries:
+                break
+        elif kind is _USER:
             return _source(code.co_filename, frame.f_lineno, code.co_name)
-        if kind is _INSTALLED and installed is None:
+        elif kind is _INSTALLED and installed is None:
             installed = frame
-        elif kind is _OWN and installed is not None and code in _entries:
-            break
         frame = frame.f_back
     if installed is None:
         return None
