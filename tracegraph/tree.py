@@ -12,6 +12,7 @@ import dataclasses
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, TypeVar
 
+import numpy as np
 import optree
 
 from tracegraph import errors
@@ -138,15 +139,16 @@ def register_dataclass(cls: type[_T]) -> type[_T]:
     children = tuple(f.name for f in fields if not f.metadata.get("static"))
     static = tuple(f.name for f in fields if f.metadata.get("static"))
 
-    def to_children(instance: Any) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[str, ...]]:
+    def to_children(instance: Any) -> tuple[tuple[Any, ...], Hashable, tuple[str, ...]]:
         values = tuple(getattr(instance, name) for name in static)
         for name, value in zip(static, values, strict=True):
             _require_hashable(cls, name, value)
-        return tuple(getattr(instance, name) for name in children), values, children
+        of_instance = (values, kind_of(values)) if values else ((), ())
+        return tuple(getattr(instance, name) for name in children), of_instance, children
 
-    def from_children(static_values: Any, child_values: Any) -> Any:
-        instance = object.__new__(cls)
-        for name, value in zip((*static, *children), (*static_values, *child_values), strict=True):
+    def from_children(of_instance: Any, child_values: Any) -> Any:
+        instance, values = object.__new__(cls), of_instance[0]
+        for name, value in zip((*static, *children), (*values, *child_values), strict=True):
             object.__setattr__(instance, name, value)  # a frozen dataclass refuses setattr
         return instance
 
@@ -158,6 +160,33 @@ def register_dataclass(cls: type[_T]) -> type[_T]:
         namespace=NAMESPACE,
     )
     return cls
+
+
+_SIMPLE = frozenset({int, str, bool, type(None)})
+
+
+def kind_of(static: Any) -> Any:
+    """What tells a static value from others that are equal to it: the types in it, signs of zeros.
+
+    >>> kind_of((1, 2.0)) == kind_of((True, 2.0)), kind_of(0.0) == kind_of(-0.0)
+    (False, False)
+    """
+    kind = type(static)
+    if kind in _SIMPLE:
+        return kind
+    if isinstance(static, tuple):
+        return kind, tuple([kind_of(x) for x in static])
+    if isinstance(static, frozenset):
+        return kind, frozenset([(x, kind_of(x)) for x in static])
+    if isinstance(static, slice):
+        return kind, kind_of((static.start, static.stop, static.step))
+    if isinstance(static, (complex, np.complexfloating)):
+        return kind, kind_of((static.real, static.imag))
+    if isinstance(static, (float, np.floating)):
+        return kind, str(static) if static == 0 else ""
+    if dataclasses.is_dataclass(static) and not isinstance(static, type):
+        return kind, tuple([kind_of(getattr(static, f.name)) for f in dataclasses.fields(static)])
+    return kind
 
 
 def _require_hashable(cls: type, name: str, value: Any) -> None:

@@ -28,11 +28,11 @@ Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 class StaticValue(NamedTuple):
     """A static argument: its position or keyword and its value.
 
-    It includes the class, as 1, 1.0 and True are equal but trace differently.
+    It includes the types in it, as 1, 1.0 and True are equal but trace differently.
     """
 
     where: int | str
-    kind: type
+    kind: Hashable
     value: Hashable
 
 
@@ -189,7 +189,11 @@ class Signature:
                 raise errors.UnhashableStaticError(what, value) from None
         traced_args = tuple(None if i in self.static else x for i, x in enumerate(args))
         traced_kwargs = {name: x for name, x in kwargs.items() if name not in self.static}
-        return traced_args, traced_kwargs, tuple(StaticValue(w, type(v), v) for w, v in static)
+        return (
+            traced_args,
+            traced_kwargs,
+            tuple([StaticValue(w, tree.kind_of(v), v) for w, v in static]),
+        )
 
     def rebuild(self, key: CallKey, leaves: Iterable[Any]) -> Arguments:
         """The arguments of a call with other leaves."""
