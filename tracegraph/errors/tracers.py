@@ -50,9 +50,9 @@ class TracerIntegerError(TracerMisuseError):
 
 
 class TracerIndexError(TracerMisuseError):
-    """A traced value as the argument of `range`, as a shape, or as an index of a list."""
+    """A traced value as the argument of `range`, a shape, an index or a repetition of a list."""
 
-    operation = "operator.index(), on behalf of `range`, a shape, or an index,"
+    operation = "operator.index(), on behalf of `range`, a shape, an index, or `[x] * n`,"
     instead = (
         "use tracegraph.fori_loop instead of `for i in range(n)`; index with it only traced arrays "
         "(tracegraph.numpy.asarray(table)[i]), with x[start + numpy.arange(size)] or "

@@ -32,18 +32,16 @@ def _is_operand(x: Any) -> bool:
     return isinstance(x, (list, tuple)) or (hasattr(x, "dtype") and hasattr(x, "shape"))
 
 
-def _as_operand(x: Any) -> Any:
-    return np.asarray(x) if isinstance(x, (list, tuple)) else x
+def _binary(name: str, converting: str = "operand") -> _Method:
+    """`converting` is the method that makes an operand of what is none yet."""
 
-
-def _binary(name: str) -> _Method:
     def method(self: Any, other: Any) -> Any:
         try:
             if isinstance(other, _OPERANDS):
                 return FUNCTIONS[name](self, other)
             if not _is_operand(other):
                 return NotImplemented
-            return FUNCTIONS[name](self, _as_operand(other))
+            return FUNCTIONS[name](self, getattr(self, converting)(other))
         except BaseException as error:
             hide_frames(error)
             raise
@@ -51,12 +49,12 @@ def _binary(name: str) -> _Method:
     return method
 
 
-def _reflected(name: str) -> _Method:
+def _reflected(name: str, converting: str = "operand") -> _Method:
     def method(self: Any, other: Any) -> Any:
         try:
             if not _is_operand(other):
                 return NotImplemented
-            return FUNCTIONS[name](_as_operand(other), self)
+            return FUNCTIONS[name](getattr(self, converting)(other), self)
         except BaseException as error:
             hide_frames(error)
             raise
@@ -100,12 +98,18 @@ class ArrayOperators:
 
     __slots__ = ()
 
+    def operand(self, x: Any) -> Any:
+        """The other operand of an operator: a list or tuple as an array."""
+        return np.asarray(x) if isinstance(x, (list, tuple)) else x
+
+    factor = operand
+
     # `==` is elementwise, so there is no hash that would agree with it.
     __hash__: ClassVar[None] = None  # type: ignore[assignment]
 
     __add__, __radd__ = _binary("add"), _reflected("add")
     __sub__, __rsub__ = _binary("subtract"), _reflected("subtract")
-    __mul__, __rmul__ = _binary("multiply"), _reflected("multiply")
+    __mul__, __rmul__ = _binary("multiply", "factor"), _reflected("multiply", "factor")
     __truediv__, __rtruediv__ = _binary("divide"), _reflected("divide")
     __floordiv__, __rfloordiv__ = _binary("floor_divide"), _reflected("floor_divide")
     __mod__, __rmod__ = _binary("remainder"), _reflected("remainder")

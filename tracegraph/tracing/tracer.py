@@ -219,6 +219,16 @@ class Tracer(ArrayOperators):
             raise TypeError(f"len() of a traced value of type {self.type}, which has no axes")
         return self.shape[0]
 
+    def factor(self, x: Any) -> Any:
+        """The other factor of `*`, as an array. An int would repeat a list, but must be known.
+
+        Raises:
+            TracerIndexError: a list or tuple times a traced int.
+        """
+        if isinstance(x, (list, tuple)) and self.ndim == 0 and self.dtype.kind in "biu":
+            self.__index__()
+        return self.operand(x)
+
     def __index__(self) -> NoReturn:
         self.owner.index_error = errors.TracerIndexError(self, *(conversion(is_size=True) or ()))
         raise self.owner.index_error

@@ -14,7 +14,7 @@ import pytest
 from traced import trace
 
 import tracegraph.numpy as tnp
-from tracegraph import errors
+from tracegraph import errors, jit
 from tracegraph.ir.types import ArrayType
 from tracegraph.tracing.trace import trace_program
 
@@ -178,3 +178,16 @@ def test_an_index_error_that_numpy_dropped_does_not_take_the_place_of_others() -
 def test_length_of_a_scalar() -> None:
     with pytest.raises(TypeError, match="no axes"):
         trace(len, SCALAR)
+
+
+@pytest.mark.parametrize("n", [3, np.int64(3), np.uint8(2)])
+@pytest.mark.parametrize("fun", [lambda n: [1] * n, lambda n: n * (1, 2), lambda n: [] * (n + 1)])
+def test_a_list_is_not_repeated_a_traced_number_of_times(fun: Any, n: Any) -> None:
+    with pytest.raises(errors.TracerIndexError, match=r"\[x\] \* n"):
+        jit(fun, device="host")(n)
+
+
+def test_a_list_times_an_array_or_a_float_is_an_array() -> None:
+    double = jit(lambda x: [1, 2] * x, device="host")
+    np.testing.assert_array_equal(double(np.array([3, 4])), [3, 8])
+    np.testing.assert_array_equal(double(2.5), [2.5, 5.0])
