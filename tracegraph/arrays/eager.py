@@ -36,10 +36,19 @@ def run(op: Op, args: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
         return op.reference(*args, **attrs)
     if any_on_device(args):
         return _on_device(op, tuple(attrs.items()))(*args)
-    results = op.reference(*(as_numpy(a) for a in args), **attrs)
+    results = op.reference(*_operands(op, args, attrs), **attrs)
     if isinstance(results, tuple):
         return tuple(Array(np.asarray(r)) for r in results)
     return Array(np.asarray(results), weak=_is_weak(op, args, attrs))
+
+
+def _operands(op: Op, args: Sequence[Any], attrs: Mapping[str, Any]) -> Sequence[Any]:
+    """The arguments as NumPy takes them. It does not know how Python ints of 64 bits meet."""
+    values = [as_numpy(a) for a in args]
+    if op.promote is None or not all(type(v) is int for v in values):
+        return values
+    dtypes = op.promote(*map(type_of, values), **attrs)
+    return [np.asarray(v, d)[()] for v, d in zip(values, dtypes, strict=True)]
 
 
 @lru_cache(maxsize=4096)

@@ -13,7 +13,7 @@ from tracegraph.control.ownership import owned
 from tracegraph.control.regions import Traced, Tree, Types, flatten_checked, join
 from tracegraph.ir.op import get
 from tracegraph.ir.record import replace
-from tracegraph.ir.types import ArrayType
+from tracegraph.ir.types import ArrayType, mixes_signs
 from tracegraph.tracing.parameters import parameters_of
 from tracegraph.tracing.trace import Trace
 
@@ -88,6 +88,34 @@ def if_traceable(trace: Callable[[], T]) -> T | None:
         return None
 
 
+def require_whole(
+    construct: str,
+    function: Function,
+    before: Tree,
+    after: Tree,
+    name: str,
+    types_of: Callable[[], Types],
+) -> None:
+    """Check Python ints that have outgrown int64 in an iteration of an eager loop.
+
+    They may if the traced loop carries uint64, which the types of its carry, by `types_of`, tell.
+
+    Raises:
+        IntegerRangeError: it carries int64.
+    """
+    pairs = list(zip(before.types, after.types, strict=True))
+    if not any(was != now and mixes_signs((was, now)) for was, now in pairs):
+        return
+    traced = if_traceable(types_of)
+    if traced is None:
+        return
+    for i, (leaf, type_, (_, now)) in enumerate(zip(after.leaves, traced, pairs, strict=True)):
+        if mixes_signs((now, type_)) and leaf >= 2**63:
+            path = tree.paths(before.structure, name)[i]
+            what = f"{construct}: {path}, as {errors.function_text(function)} returns it,"
+            raise errors.IntegerRangeError(leaf, type_.dtype, what)
+
+
 def traced_until_stable(
     construct: str,
     trace_body: Callable[[Types], Traced],
@@ -115,8 +143,12 @@ def traced_until_stable(
 
 
 def _converted(leaf: Any, type_: ArrayType) -> Any:
-    if type_.weak:
-        return np.asarray(leaf, type_.dtype).item()
+    if type_.weak or (type(leaf) is int and type_.dtype.kind in "iu"):
+        try:
+            exact = np.asarray(leaf, type_.dtype)
+        except OverflowError:
+            raise errors.IntegerRangeError(leaf, type_.dtype) from None
+        return exact.item() if type_.weak else exact[()]
     result = apply(get("cast"), leaf, dtype=type_.dtype)
     return result[()] if isinstance(result, np.ndarray) else result
 

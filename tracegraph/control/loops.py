@@ -11,7 +11,14 @@ import numpy as np
 
 from tracegraph import errors, limits, tree
 from tracegraph.arrays.eager import apply
-from tracegraph.control.carry import advance, detached, parameter_name, settled, traced_until_stable
+from tracegraph.control.carry import (
+    advance,
+    detached,
+    parameter_name,
+    require_whole,
+    settled,
+    traced_until_stable,
+)
 from tracegraph.control.ownership import owned, read_only
 from tracegraph.control.regions import (
     Traced,
@@ -201,8 +208,15 @@ class _Loop:
 
     def advanced(self, state: Tree, counters: Leaves) -> Tree:
         """The carry after one iteration."""
-        after = self.body(state.leaves, counters)
-        return advance(self.construct, self.function, state, after, self.name)
+        returned = self.body(state.leaves, counters)
+        after = advance(self.construct, self.function, state, returned, self.name)
+        if after.types != state.types:
+            of_body = replace(self, carry=state, steps=Steps())
+            require_whole(
+                *(self.construct, self.function, state, after, self.name),
+                lambda: of_body.traced(Trace(None))[1],
+            )
+        return after
 
     def settled(self, state: Tree) -> Tree:
         """The last carry, in the types that it would have if traced."""
@@ -281,7 +295,10 @@ def _counter_type(lower: Any, upper: Any) -> ArrayType:
 
 
 def _require_range(bounds: tuple[Any, Any], type_: ArrayType) -> None:
-    """Check that Python ints fit the counter's type, or i64 where promotion gives f64."""
+    """Check that Python ints fit the counter's type, or i64 where promotion gives f64.
+
+    Two Python ints have a type of both: u64 if one needs it.
+    """
     whole = type_ if type_.dtype.kind in "iu" else type_of(0)
     least, most = _range_of(whole.dtype)
     for parameter, value in zip(("lower", "upper"), bounds, strict=True):

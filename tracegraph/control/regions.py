@@ -192,7 +192,12 @@ def cast_results(region: Region, types: Sequence[ArrayType]) -> Region:
             return atom
         if isinstance(atom, Literal):
             return Literal.of(atom.value.item(), needed)
-        op, attrs = get("cast"), {"dtype": needed.dtype}
+        if atom.type.weak and atom.type.dtype.kind in "iu" and needed.dtype.kind in "iu":
+            atom = cast(atom, {"dtype": needed.dtype, "weak": True})  # a Python int must fit
+        return cast(atom, {"dtype": needed.dtype})
+
+    def cast(atom: Atom, attrs: Mapping[str, Any]) -> Value:
+        op = get("cast")
         (type_,) = op.result_types([atom.type], attrs)
         eqns.append(Eqn(op, (atom,), (Value(type_),), attrs, source=user_source()))
         return eqns[-1].outputs[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,15 @@ import numpy as np
 from tracegraph import errors, limits, tree
 from tracegraph.arrays.array import Array
 from tracegraph.control import slices
-from tracegraph.control.carry import advance, converted, detached, if_traceable, parameter_name
-from tracegraph.control.regions import Tree, current_for, flatten_checked, require_callable
+from tracegraph.control.carry import (
+    advance,
+    converted,
+    detached,
+    if_traceable,
+    parameter_name,
+    require_whole,
+)
+from tracegraph.control.regions import Tree, Types, current_for, flatten_checked, require_callable
 from tracegraph.control.scan_tracing import Body, SettledTypes, settled_types, trace_scan
 from tracegraph.control.schedules import LoopSchedule, loop_schedule
 from tracegraph.control.steps import Progress, steps_of
@@ -181,6 +189,8 @@ def _run(body: Body, carry: Tree, xs: Tree, count: int, reverse: bool) -> tuple[
             state = advance(body.construct, body.function, state, after, body.name)
             if state.types != before.types:
                 unsettled = done
+                types = partial(_carry_types, body, before, xs)
+                require_whole(body.construct, body.function, before, state, body.name, types)
             show(done)
     _require_alike(body, ys)
     if unsettled == count:
@@ -191,6 +201,10 @@ def _run(body: Body, carry: Tree, xs: Tree, count: int, reverse: bool) -> tuple[
     columns = zip(*(y.leaves for y in ordered), strict=True)
     stacked = [slices.stack(*leaf) for leaf in zip(columns, dtypes, strict=True)]
     return state.unflatten(), tree.unflatten(ys[0].structure, stacked)
+
+
+def _carry_types(body: Body, state: Tree, xs: Tree) -> Types:
+    return settled_types(Trace(None), body, state, xs).carry
 
 
 def _settled(

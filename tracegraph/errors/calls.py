@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from tracegraph.errors.wording import user_line
+from tracegraph.user_source import Source
+
 
 class UnhashableStaticError(TypeError):
     """A static argument or field cannot be part of a cache key."""
@@ -25,6 +28,29 @@ class UnsupportedArgumentError(TypeError):
             "static_argnums or static_argnames, or register its class with "
             "tracegraph.register_dataclass"
         )
+
+
+class IntegerRangeError(OverflowError):
+    """A Python int does not fit the dtype that it meets, or 64 bits where there is none.
+
+    `what` names it where its value alone does not. `source` is the line where it meets the dtype,
+    by default the user's line.
+    """
+
+    def __init__(
+        self, value: int, dtype: object = None, what: str = "", source: Source | None = None
+    ) -> None:
+        shown = str(value) if value.bit_length() <= 128 else f"of {value.bit_length()} bits"
+        given = f"{what} is the Python int {shown}, which" if what else f"the Python int {shown}"
+        if dtype is None:
+            problem = "does not fit 64 bits; use a float"
+        else:
+            problem = (
+                f"does not fit {dtype}, the dtype that it meets; convert that to a wider dtype "
+                "with .astype, or use a NumPy number instead of the int"
+            )
+        where = user_line() if source is None else f"\n  at {source}, in {source.function}"
+        super().__init__(f"{given} {problem}{where}")
 
 
 class UnsupportedResultError(TypeError):

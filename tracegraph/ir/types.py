@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from tracegraph.dtypes import BOOL, canonical_dtype, type_text
+from tracegraph.errors import IntegerRangeError
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +109,7 @@ def type_of(value: Any) -> ArrayType:
     Raises:
         TypeError: `value` is neither a number nor an array of a supported dtype, or it is a matrix
             or a masked array.
-        OverflowError: a Python int beyond 64 bits.
+        IntegerRangeError: a Python int beyond 64 bits.
 
     >>> print(type_of(1), type_of(np.float32(1)), type_of(True))
     ~i64[] f32[] bool[]
@@ -159,7 +160,7 @@ def _type_of_int(value: int) -> ArrayType:
         return _INT
     if 0 <= value < 2**64:
         return _UNSIGNED
-    raise OverflowError(f"the Python int {value} does not fit 64 bits")
+    raise IntegerRangeError(value)
 
 
 def promotion_token(type_: ArrayType) -> Any:
@@ -171,12 +172,19 @@ def promotion_token(type_: ArrayType) -> Any:
 def result_type(*types: ArrayType) -> np.dtype[Any]:
     """The common dtype of these types, by NumPy 2's promotion.
 
+    Python ints stay integers: one that needs uint64 makes the others uint64, too.
+
     Raises:
         TypeError: NumPy has no common dtype for them (bfloat16 with float16).
     """
     if all(t.weak for t in types):
-        return np.result_type(*(t.dtype for t in types))
+        return _UNSIGNED.dtype if mixes_signs(types) else np.result_type(*(t.dtype for t in types))
     return np.add.resolve_dtypes((*_fold(types), None))[2] if len(types) == 2 else _many(types)
+
+
+def mixes_signs(types: Sequence[ArrayType]) -> bool:
+    """Whether these are Python ints of int64 and of uint64, for which NumPy takes float64."""
+    return set(types) == {_INT, _UNSIGNED}
 
 
 def _fold(types: Sequence[ArrayType]) -> list[Any]:

@@ -10,7 +10,7 @@ import numpy as np
 from tracegraph.arrays.creation import asarray
 from tracegraph.ir.types import broadcast_shapes, result_type, type_of
 from tracegraph.numpy.creation import zeros_like
-from tracegraph.numpy.dispatch import as_array, is_python_number, lifted, numpy_function
+from tracegraph.numpy.dispatch import as_array, is_python_number, lifted, numpy_function, unchecked
 from tracegraph.numpy.elementwise import clip, where
 from tracegraph.numpy.output import written
 from tracegraph.numpy.shapes import broadcast_to, reshape
@@ -38,7 +38,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
         )
     choices = [v if is_python_number(v) else as_array(v) for v in (*choicelist, default)]
     dtype = result_type(*map(type_of, choices))
-    *choices, result = (as_array(v, dtype) for v in choices)
+    *choices, result = (unchecked(v, dtype) for v in choices)
     for condition, choice in zip(reversed(condlist), reversed(choices), strict=True):
         result = where(condition, choice, result)
     return result

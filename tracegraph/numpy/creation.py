@@ -11,7 +11,7 @@ from tracegraph.arrays.array import Array
 from tracegraph.arrays.creation import asarray as placed_array
 from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.ir.op import get
-from tracegraph.numpy.dispatch import as_array, copied, lifted
+from tracegraph.numpy.dispatch import as_array, copied, is_python_number, lifted
 from tracegraph.numpy.shapes import Shape, broadcast_to, extents_of
 from tracegraph.numpy.statics import static_parameters
 from tracegraph.tracing.operators import ArrayOperators
@@ -54,7 +54,9 @@ def full(
     """
     check_options("full", kwargs)
     extents = extents_of(shape)
-    if not isinstance(fill_value, int):  # NumPy casts all others
+    traced = is_python_number(fill_value) and isinstance(fill_value, ArrayOperators)
+    whole = fill_value.dtype.kind in "iu" if traced else isinstance(fill_value, int)
+    if not whole:  # Python ints must fit; NumPy casts all others
         fill_value = as_array(fill_value)
     value = lifted(as_array(fill_value, dtype))
     if not isinstance(value, ArrayOperators):

@@ -105,7 +105,16 @@ def as_array(x: Any, dtype: DTypeLike | None = None) -> Any:
     if dtype is None:
         return apply(CAST, own, dtype=own.dtype) if own.weak else own
     target = np.dtype(dtype)
+    if own.weak and target.kind in "iu" and own.dtype.kind in "iu" and target != own.dtype:
+        own = apply(CAST, own, dtype=target, weak=True)  # whose range is checked at the call
     return own if target == own.dtype and not own.weak else apply(CAST, own, dtype=target)
+
+
+def unchecked(x: Any, dtype: DTypeLike) -> Any:
+    """`x` as an array of another dtype; integers wrap, as NumPy converts with casting="unsafe"."""
+    if isinstance(x, ArrayOperators) and is_python_number(x):
+        return apply(CAST, x, dtype=np.dtype(dtype))
+    return as_array(as_array(x), dtype)
 
 
 def _converted(array: np.ndarray[Any, Any], given: Any, dtype: DTypeLike) -> np.ndarray[Any, Any]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import sys
+from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
@@ -21,6 +24,7 @@ from tracegraph.numpy.dispatch import (
     is_python_number,
     numpy_function,
     sized_function,
+    unchecked,
 )
 from tracegraph.numpy.finding import positions_where
 from tracegraph.numpy.output import written
@@ -101,7 +105,7 @@ def astype(x: Any, dtype: DTypeLike, /, *, copy: bool = True, device: str | None
     """
     target = np.dtype(dtype)
     if isinstance(x, ArrayOperators):
-        found = as_array(x, target)
+        found = unchecked(x, target)
         found = copied(found) if copy and found is x else found
         return found if device is None else found.to_device(device)
     result = as_array(np.array(x) if copy else x, target)
@@ -220,7 +224,21 @@ def where(
     if condition.dtype != np.bool_:
         condition = not_equal(condition, condition.dtype.type(0))
     x, y = (as_array(v) if isinstance(v, (list, tuple)) else v for v in (x, y))
-    return apply(get("where"), condition, x, y)
+    return apply(get("where"), condition, _wrapped(x, y), _wrapped(y, x))
+
+
+def _wrapped(x: Any, other: Any) -> Any:
+    """A choice of `where`: a Python int wraps to the integer dtype of an array, as in NumPy."""
+    if not is_python_number(x) or is_python_number(other):
+        return x
+    dtype = type_of(other).dtype
+    if dtype.kind not in "iu" or _is_huge(x) or type_of(x).dtype.kind not in "iu":
+        return x
+    return unchecked(x, dtype)
+
+
+def _is_huge(x: Any) -> bool:
+    return type(x) is int and not -(2**63) <= x < 2**64
 
 
 @numpy_function
@@ -241,6 +259,8 @@ def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **bounds
     if bounds:
         raise UnsupportedByTracerError(f"numpy.clip with {', '.join(bounds)}")
     a = as_array(a)
+    if a.dtype.kind in "iu":
+        low, high = _bound(low, a.dtype, max), _bound(high, a.dtype, min)
     if low is not None and high is not None:
         result = apply(get("clip"), a, low, high)
     elif low is not None:
@@ -248,6 +268,26 @@ def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **bounds
     else:
         result = copied(a) if high is None else minimum(a, high)
     return written("clip", result, out, True)
+
+
+def _bound(bound: Any, dtype: Any, inner: Callable[[int, int], int]) -> Any:
+    """A limit of `clip`: None for a Python int that limits nothing, past the dtype's own limits.
+
+    `inner` is the function that finds the stronger one of two such limits. A traced int is limited
+    to the dtype.
+    """
+    if bound is None or not is_python_number(bound):
+        return bound
+    limits = np.iinfo(dtype)
+    own = int(limits.min if inner is max else limits.max)
+    if type(bound) is int:
+        return None if inner(bound, own) == own else bound
+    given = type_of(bound).dtype
+    if given.kind not in "iu" or given == dtype:
+        return bound
+    held = np.iinfo(given)
+    low, high = max(int(limits.min), int(held.min)), min(int(limits.max), int(held.max))
+    return unchecked(minimum(maximum(bound, low), high), dtype)
 
 
 @numpy_function
@@ -283,7 +323,8 @@ def _rounded(a: Any, decimals: int) -> Any:
         return astype(_rounded(as_array(a, np.float64), decimals), a.dtype)
     if decimals == 0:
         return rint(a)
-    ten = 10.0 ** (decimals if decimals > 0 else -decimals)
+    places = abs(decimals)
+    ten = 10.0**places if places <= sys.float_info.max_10_exp else math.inf
     if decimals > 0:
         return divide(rint(multiply(a, ten)), ten)
     return multiply(rint(divide(a, ten)), ten)
@@ -320,7 +361,7 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
     array([ True, False])
     """
     a, b = (v if is_python_number(v) else as_array(v) for v in (a, b))
-    if type_of(b).dtype.kind in "biu":
+    if type(b) is int or type_of(b).dtype.kind in "biu":
         b = b * 1.0
     near = less_equal(absolute(subtract(a, b)), add(atol, multiply(rtol, absolute(b))))
     close = logical_or(logical_and(near, isfinite(b)), equal(a, b))

@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from tracegraph.arrays.array import Array
+from tracegraph.arrays.eager import apply
 from tracegraph.errors import TracerIndexError
+from tracegraph.ir.op import get
 from tracegraph.ir.types import result_type, type_of
 from tracegraph.numpy.axes import moveaxis
 from tracegraph.numpy.creation import check_options, iota, placed
@@ -16,7 +18,7 @@ from tracegraph.numpy.dispatch import as_array, copied, is_ours, lifted
 from tracegraph.numpy.elementwise import astype
 from tracegraph.numpy.shapes import extents_of, reshape
 from tracegraph.numpy.statics import Static, static_parameters
-from tracegraph.numpy.ufuncs import add, divide, floor, multiply, subtract
+from tracegraph.numpy.ufuncs import add, divide, equal, floor, less_equal, multiply, subtract
 from tracegraph.tracing.trace import current_trace
 from tracegraph.tracing.tracer import Tracer
 
@@ -100,7 +102,12 @@ def linspace(
     step = divide(spread, intervals) if intervals > 0 else np.nan
     rank = len(np.broadcast_shapes(start.shape, stop.shape))
     positions = reshape(iota(num, inexact), (num,) + (1,) * rank)
-    result = add(multiply(positions, step if intervals > 0 else spread), start)
+    if intervals > 0:
+        exact = multiply(divide(positions, intervals), spread)  # where the step underflows to 0
+        result = apply(get("where"), equal(step, 0), exact, multiply(positions, step))
+    else:
+        result = multiply(positions, spread)
+    result = add(result, start)
     if endpoint and num > 1:
         result = result.at[-1].set(stop)
     if dtype is not None and np.dtype(dtype).kind in "iu":
@@ -135,10 +142,21 @@ def eye(
     """
     check_options("eye", kwargs)
     rows, columns = extents_of((N, N if M is None else M))
+    k = nearest_diagonal(k, rows, columns)
     if current_trace() is None:
         return placed(np.eye(rows, columns, k, dtype), device)
+    return placed(astype(equal(diagonals(rows, columns), k), dtype), device)
+
+
+def diagonals(rows: int, columns: int) -> Any:
+    """For each element of a matrix, the number of its diagonal, as `k` counts them."""
     row, column = iota(rows, np.int64).reshape(rows, 1), iota(columns, np.int64)
-    return placed(astype(add(row, k) == column, dtype), device)
+    return subtract(column, row)
+
+
+def nearest_diagonal(k: Any, rows: int, columns: int) -> Any:
+    """`k`, or if it is static and outside of the matrix, the diagonal just outside of it."""
+    return max(-rows, min(int(k), columns)) if isinstance(k, (int, np.integer)) else k
 
 
 @static_parameters
@@ -179,7 +197,7 @@ def tri(
            [1, 1, 0]])
     """
     rows, columns = extents_of((N, N if M is None else M))
+    k = nearest_diagonal(k, rows, columns)
     if current_trace() is None:
         return np.tri(rows, columns, k, dtype)
-    row, column = iota(rows, np.int64).reshape(rows, 1), iota(columns, np.int64)
-    return astype(add(row, k) >= column, dtype)
+    return astype(less_equal(diagonals(rows, columns), k), dtype)

@@ -14,7 +14,7 @@ from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.ir.op import get
 from tracegraph.ir.types import result_type, type_of
 from tracegraph.numpy.axes import moveaxis
-from tracegraph.numpy.dispatch import as_array, copied, lifted, numpy_function
+from tracegraph.numpy.dispatch import as_array, copied, lifted, numpy_function, unchecked
 from tracegraph.numpy.shapes import (
     atleast_1d,
     atleast_2d,
@@ -207,7 +207,7 @@ def pad(array: Any, pad_width: Static, mode: str = "constant", **kwargs: Any) ->
         low, high = (tuple(w[k] for w in widths) for k in (0, 1))
         if type(value) is complex:  # NumPy drops the imaginary part here, unlike in assignments
             value = np.complex128(value)
-        return apply(get("pad"), array, lifted(as_array(value, array.dtype)), low=low, high=high)
+        return apply(get("pad"), array, lifted(unchecked(value, array.dtype)), low=low, high=high)
     if mode not in ("edge", "wrap", "reflect", "symmetric") or kwargs.pop(
         "reflect_type", 0
     ) not in (

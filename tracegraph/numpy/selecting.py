@@ -13,11 +13,11 @@ from tracegraph.ir.op import get
 from tracegraph.numpy.axes import moveaxis
 from tracegraph.numpy.dispatch import as_array, lifted, numpy_function
 from tracegraph.numpy.elementwise import clip, where
-from tracegraph.numpy.generated import eye, tri
+from tracegraph.numpy.generated import diagonals, eye, nearest_diagonal, tri
 from tracegraph.numpy.joining import pad as padded
 from tracegraph.numpy.reductions import sum
 from tracegraph.numpy.shapes import reshape
-from tracegraph.numpy.ufuncs import remainder
+from tracegraph.numpy.ufuncs import less, remainder
 from tracegraph.tracing import views
 from tracegraph.tracing.tracer import Tracer
 
@@ -229,7 +229,9 @@ def triu(m: Any, k: int = 0) -> Any:
            [0, 4]])
     """
     m = as_array(m)
-    return where(tri(*_triangle(m), k - 1, bool), m.dtype.type(0), m)
+    rows, columns = _triangle(m)
+    below = less(diagonals(rows, columns), nearest_diagonal(k, rows, columns))
+    return where(below, m.dtype.type(0), m)
 
 
 def _triangle(m: Any) -> tuple[int, int]:

@@ -6,6 +6,7 @@ function. `where` needs `out`, whose elements stay where the mask is false.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
@@ -72,7 +73,12 @@ def _comparison(name: str, call: str, result: str) -> Function:
 
 
 def _unbent(x: Any, other: Any) -> Any:
-    """An operand of a comparison: a Python int that the other's dtype does not hold has 64 bits."""
+    """An operand of a comparison: a Python int that the other's dtype does not hold has 64 bits.
+
+    Beyond 64 bits it is an infinity, beside integers.
+    """
+    if type(x) is int and not -(2**63) <= x < 2**64:
+        return math.copysign(math.inf, x) if type_of(other).dtype.kind in "biu" else x
     if not is_python_number(x) or is_python_number(other):
         return x
     own, dtype = type_of(x).dtype, type_of(other).dtype

@@ -10,7 +10,7 @@ from numpy._core import umath
 
 from tracegraph.dtypes import BOOL, SHORT_NAMES, bfloat16
 from tracegraph.ir.op import Elementwise, Op, Sample, register
-from tracegraph.ir.types import PYTHON_SCALARS, ArrayType, broadcast_shapes
+from tracegraph.ir.types import PYTHON_SCALARS, ArrayType, broadcast_shapes, mixes_signs
 from tracegraph.ops.elementwise import listed, resolve, texts, ufunc_op
 from tracegraph.ops.tricky import NDArray, grid, tricky
 
@@ -110,6 +110,8 @@ bits = register(
 
 
 def _where_dtypes(condition: ArrayType, x: ArrayType, y: ArrayType) -> tuple[DType, DType, DType]:
+    if mixes_signs((x, y)):
+        return BOOL, *(np.dtype(np.uint64),) * 2
     tokens = [PYTHON_SCALARS[t.dtype.kind]() if t.weak else t.dtype for t in (x, y)]
     try:
         dtype = np.result_type(*tokens)

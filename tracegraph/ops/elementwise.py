@@ -10,7 +10,7 @@ import numpy as np
 
 from tracegraph.dtypes import SHORT_NAMES
 from tracegraph.ir.op import Elementwise, Op, Sample, register
-from tracegraph.ir.types import ArrayType, broadcast_shapes, promotion_token, type_of
+from tracegraph.ir.types import ArrayType, broadcast_shapes, mixes_signs, promotion_token, type_of
 from tracegraph.ops.tricky import NDArray, grid, tricky
 
 Select = Callable[[np.dtype[Any], NDArray], tuple[NDArray, ...]]
@@ -91,6 +91,8 @@ def resolve(
     # For Python scalars alone, dtypes: promotion tokens would select the loops over objects.
     weak = all(t.weak for t in types)
     try:
+        if weak and mixes_signs(types):
+            return _resolve_ints(ufunc, tuple(t.dtype for t in types))
         return _resolve(ufunc, tuple(t.dtype if weak else promotion_token(t) for t in types))
     except TypeError:
         raise TypeError(
@@ -98,6 +100,20 @@ def resolve(
             "cast to a dtype that it takes: "
             + ", ".join(SHORT_NAMES[d] for d in native_dtypes(ufunc))
         ) from None
+
+
+@cache
+def _resolve_ints(ufunc: np.ufunc, dtypes: tuple[np.dtype[Any], ...]) -> tuple[np.dtype[Any], ...]:
+    """As `_resolve`, for Python ints of int64 and of uint64: where NumPy takes floats, uint64."""
+    unsigned = (np.dtype(np.uint64),) * len(dtypes)
+    try:
+        mixed = _resolve(ufunc, dtypes)
+    except TypeError:
+        return _resolve(ufunc, unsigned)
+    if mixed[0].kind != "f":  # a comparison takes both as they are
+        return mixed
+    exact = _resolve(ufunc, unsigned)
+    return exact if exact[0].kind == "u" else mixed
 
 
 @cache

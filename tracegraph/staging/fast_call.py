@@ -16,6 +16,7 @@ import numpy as np
 from tracegraph.arrays.array import PLACED_SCOPE, Array
 from tracegraph.errors import ClosedError, OutOfMemoryError
 from tracegraph.generated import define
+from tracegraph.ir.argument_ranges import INT64
 from tracegraph.staging.argument_layout import Container, Keys, Unpacking, layout_of
 from tracegraph.staging.executable_cache import CachedExecutable, ticks
 from tracegraph.staging.results import Form
@@ -74,10 +75,14 @@ def make_fast_call(
         return _long_call(key, cached, recover) if flat else None
     if None in layouts:
         return None
-    classes = tuple(x if isinstance(x, type) else type(a) for a, x in zip(passed, key, strict=True))
+    ranges = {each.position: each.values for each in compiled.ranges}
+    kinds = tuple(
+        ranges.get(i, INT64) if x is int else x if isinstance(x, type) else type(passed[i])
+        for i, x in enumerate(key)
+    )
     results = compiled.results
     form = None if compiled.donated or not results.form.written_out else results.form
-    factory = _factory(*layouts, classes, form)
+    factory = _factory(*layouts, kinds, form)
     call: FastCall = factory(keys, key, cached, recover, results.kinds, results.unflatten)
     return call
 
@@ -90,6 +95,7 @@ def _long_call(
         compiled = cached.compiled
         if kwargs or found is None or found[0] != key or compiled is None:
             return MISS
+        compiled.require_ranges(found[1])
         cached.used = next(ticks)
         try:
             return compiled.run_leaves(args, found[1])
@@ -103,7 +109,7 @@ _TESTS = {
     np.ndarray: "type({x}) is ndarray and ({x}.dtype is d{i} or {x}.dtype == d{i})"
     " and {x}.shape == s{i}",
     Array: "type({x}) is Array and ({x}.placement is d{i} or {x}.placement == d{i})",
-    int: f"type({{x}}) is int and {-(2**63)} <= {{x}} < {2**63}",
+    range: "type({x}) is int and {low} <= {x} < {end}",
     float: "type({x}) is float",
     bool: "type({x}) is bool",
     complex: "type({x}) is complex",
@@ -112,19 +118,22 @@ _TESTS = {
 
 @lru_cache(1024)
 def _factory(
-    arguments: Container, keywords: Container, classes: tuple[type, ...], form: Form | None
+    arguments: Container, keywords: Container, kinds: tuple[type | range, ...], form: Form | None
 ) -> Callable[..., FastCall]:
     """A function (keys, key, cached, recover, kinds, unflatten) -> fast call.
 
-    For arguments of this layout, with leaves of these classes. With a form, the results are made in
-    the generated text, too.
+    For arguments of this layout, with leaves of these classes, or Python ints of these ranges. With
+    a form, the results are made in the generated text, too.
     """
     unpacking = Unpacking()
     unpacking.call(arguments, keywords)
     setup, tests, leaves = unpacking.setup, ["True"], []
-    for i, (name, kind) in enumerate(zip(unpacking.leaves, classes, strict=True)):
+    for i, (name, kind) in enumerate(zip(unpacking.leaves, kinds, strict=True)):
         setup.append(f"d{i}, s{i} = key[{i}]" if kind is np.ndarray else f"d{i} = key[{i}]")
-        tests.append(_TESTS[kind].format(x=name, i=i))
+        if isinstance(kind, range):
+            tests.append(_TESTS[range].format(x=name, low=kind.start, end=kind.stop))
+        else:
+            tests.append(_TESTS[kind].format(x=name, i=i))
         leaves.append(f"{name}.memory" if kind is Array else name)
     passed = f"[{', '.join(leaves)}]"
     run = f"return compiled.run_leaves([{', '.join(unpacking.leaves)}], {passed})"

@@ -146,6 +146,7 @@ class Signature:
         Raises:
             UnhashableStaticError: a static value cannot be hashed.
             UnsupportedArgumentError: a leaf is not an array or a number.
+            IntegerRangeError: a leaf is a Python int beyond 64 bits.
         """
         static: tuple[StaticValue, ...] = ()
         if self.static:
@@ -164,11 +165,9 @@ class Signature:
             except TypeError as error:
                 path = self.paths(structure)[i]
                 raise errors.UnsupportedArgumentError(self.function, path, str(error)) from None
-            except OverflowError as error:
-                path = self.paths(structure)[i]
-                raise OverflowError(
-                    f"argument {path} of {self.function}: {error}; pass a float, or an array"
-                ) from None
+            except OverflowError:
+                what = f"argument {self.paths(structure)[i]} of {self.function}"
+                raise errors.IntegerRangeError(leaf, what=what) from None
             keys.append(key)
             leaves.append(value)
         return Call(CallKey(structure, tuple(keys), static), passed, leaves)

@@ -17,6 +17,7 @@ import numpy as np
 from tracegraph import errors, tree
 from tracegraph.arrays.array import Array
 from tracegraph.errors.tracebacks import entry_point, hide_frames
+from tracegraph.ir.argument_ranges import ArgumentRange, argument_ranges
 from tracegraph.ir.program import Program
 from tracegraph.ir.types import ArrayType
 from tracegraph.staging import gc_pause
@@ -132,6 +133,8 @@ class Compiled:
     results: Results = field(repr=False)
     assemble: Assemble = field(repr=False)
     """Makes the function's result of what the executable returns."""
+    ranges: tuple[ArgumentRange, ...] = field(repr=False)
+    """Ranges of the Python ints among the arguments, where they are narrower than 64 bits."""
 
     @classmethod
     def of(cls, lowered: Lowered, executable: Executable) -> Compiled:
@@ -147,6 +150,7 @@ class Compiled:
             traced.signature.donated_leaves(traced.key.structure),
             results,
             assembler(results),
+            argument_ranges(traced.program),
         )
 
     @property
@@ -205,6 +209,7 @@ class Compiled:
 
         Raises:
             ArgumentTypesError: the types differ; the message lists how.
+            IntegerRangeError: a Python int does not fit the dtype that it meets.
             OutOfMemoryError: the device has not enough memory.
         """
         try:
@@ -240,9 +245,11 @@ host; compile it for device="cuda"
         Raises:
             ExportError: there is no such graph, or its launches need the host, as prints do.
             ArgumentTypesError: the types are not those it was compiled for.
+            IntegerRangeError: a Python int does not fit the dtype that it meets.
             OutOfMemoryError: the device has not enough memory.
         """
         call = self._fitting(args, kwargs)
+        self.require_ranges(call.leaves)
         try:
             exported = self.executable.export_graph(call.leaves)
         except errors.OutOfMemoryError as error:
@@ -259,9 +266,28 @@ host; compile it for device="cuda"
         return call
 
     def run(self, call: Call) -> Any:
-        """Run a call whose key is known to fit."""
+        """Run a call whose key is known to fit.
+
+        Raises:
+            IntegerRangeError: a Python int does not fit the dtype that it meets.
+        """
+        self.require_ranges(call.leaves)
         on_host = self.lowered.traced.device == "host"
         return self.run_leaves(call.passed, self._host_leaves(call) if on_host else call.leaves)
+
+    def require_ranges(self, leaves: Sequence[Any]) -> None:
+        """Check that the Python ints among the arguments fit the dtypes that they meet.
+
+        Raises:
+            IntegerRangeError: one does not.
+        """
+        for each in self.ranges:
+            value = leaves[each.position]
+            if type(value) is int and value not in each.values:
+                traced = self.lowered.traced
+                path = traced.signature.paths(traced.key.structure)[each.position]
+                what = f"argument {path} of {traced.signature.function}"
+                raise errors.IntegerRangeError(value, each.dtype, what, each.source)
 
     def run_leaves(self, passed: Sequence[Any], leaves: list[Any]) -> Any:
         """Run with these leaves, as they were passed and as the executable takes them."""

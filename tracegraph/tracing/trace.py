@@ -262,7 +262,10 @@ def bind(trace: Trace, op: Op, args: Sequence[Any], attrs: Mapping[str, Any]) ->
 
     The equation keeps `attrs`: the caller gives the dict away.
     """
-    atoms = tuple(map(trace.read, args))
+    try:
+        atoms = tuple(map(trace.read, args))
+    except OverflowError:
+        atoms = tuple(map(trace.read, _without_huge_ints(op, args, attrs)))
     dtypes, types = op.application(tuple(map(_type, atoms)), attrs)
     if dtypes:
         atoms = tuple([cast(trace, a, d) for a, d in zip(atoms, dtypes, strict=True)])
@@ -280,13 +283,46 @@ def bind(trace: Trace, op: Op, args: Sequence[Any], attrs: Mapping[str, Any]) ->
 _type = attrgetter("type")
 
 
+def _without_huge_ints(op: Op, args: Sequence[Any], attrs: Mapping[str, Any]) -> list[Any]:
+    """The arguments with Python ints beyond 64 bits as floats, where the op casts them to floats.
+
+    Raises:
+        IntegerRangeError: the op takes such an int as an integer.
+    """
+    huge = [type(x) is int and not -(2**63) <= x < 2**64 for x in args]
+    types = [type_of(0 if h else x) for x, h in zip(args, huge, strict=True)]
+    dtypes = [t.dtype for t in types] if op.promote is None else op.promote(*types, **attrs)
+    found = list(args)
+    for i, dtype in enumerate(dtypes):
+        if not huge[i]:
+            continue
+        if dtype.kind in "iub":
+            raise errors.IntegerRangeError(found[i])
+        try:
+            found[i] = float(found[i])
+        except OverflowError:
+            raise errors.IntegerRangeError(found[i], dtype) from None
+    return found
+
+
 def cast(trace: Trace, atom: Atom, dtype: np.dtype[Any]) -> Atom:
-    """An operand cast to another dtype, and as weak as before; a literal is converted now."""
+    """An operand cast to another dtype, and as weak as before; a literal is converted now.
+
+    Raises:
+        IntegerRangeError: the literal is a Python int that does not fit the dtype.
+    """
     if atom.type.dtype == dtype:
         return atom
     if isinstance(atom, Literal):
         value = atom.value.item() if atom.type.weak else atom.value
-        return Literal.of(value, scalar_type(dtype, atom.type.weak))
+        type_ = scalar_type(dtype, atom.type.weak)
+        try:
+            if dtype.kind in "fcV":
+                with np.errstate(over="ignore"):
+                    return Literal.of(value, type_)
+            return Literal.of(value, type_)
+        except OverflowError:
+            raise errors.IntegerRangeError(value, dtype) from None
     attrs = {"dtype": dtype, "weak": True} if atom.type.weak else {"dtype": dtype}
     (tracer,) = trace.record(get("cast"), [atom], attrs)
     return tracer.atom
