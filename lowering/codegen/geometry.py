@@ -174,7 +174,7 @@ def scan_geometry(nest: ScanNest, threads: int) -> ScanGeometry:
 def scatter_geometry(steps: int, points: int, threads: int) -> ScatterGeometry:
     """Geometry of updates: `steps` of them in order, at each of `points` independent points.
 
-    An index costs little beside an update, which waits for memory. So many threads evaluate all
+    An index costs little beside an update, which waits for memory. Several threads evaluate all
     indices of a point, and each updates the targets that it owns.
     """
     owners = 1

@@ -60,7 +60,7 @@ BLOCK_COLUMNS = 32
 
 
 def adds_uncoalesced(rows: RowNest, first: Nest, second: Nest, policy: FusionPolicy) -> bool:
-    """Whether fusion adds so many uncoalesced accesses that separate kernels are faster."""
+    """Whether the uncoalesced accesses that fusion adds make separate kernels faster."""
     if prod((*rows.space, *rows.loop)) < MIN_UNCOALESCED_POINTS:
         return False
     nbytes = _uncoalesced_bytes(rows)

@@ -250,7 +250,7 @@ def _safe(name: str, values: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def _cycled(values: Any, dtype: np.dtype[Any], count: int) -> Any:
-    """So many values, one after another and from the start again; None if there are none."""
+    """Values repeated to a number of elements, from the first on; None if there are none."""
     values = as_array(values, dtype)
     flat = reshape(values, (values.size,))
     if flat.size == 0:
