@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeGuard
 
 from lowering.plan.buffer import Buffer
 from lowering.plan.construct import Construct, Path
@@ -88,6 +88,11 @@ class LoopStage:
 
 
 Stage = KernelStage | NodeStage | BranchStage | LoopStage
+
+
+def is_written_out(stage: Stage) -> TypeGuard[LoopStage]:
+    """Whether a stage is a loop without a node: its steps stand in the graph one by one."""
+    return isinstance(stage, LoopStage) and stage.construct.copies == 0
 
 
 @dataclass(slots=True, eq=False)

@@ -10,7 +10,16 @@ from itertools import count
 from lowering.draft.arena_layout import ArenaLayout
 from lowering.draft.dependences import edges
 from lowering.draft.draft import Draft
-from lowering.draft.stage import Block, BranchStage, Copy, KernelStage, LoopStage, NodeStage, Stage
+from lowering.draft.stage import (
+    Block,
+    BranchStage,
+    Copy,
+    KernelStage,
+    LoopStage,
+    NodeStage,
+    Stage,
+    is_written_out,
+)
 from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
 from lowering.plan.graph_composition import chain, composed
 from lowering.plan.kernel import Kernel, Nest
@@ -60,7 +69,7 @@ class _Assembler:
 
     def graph(self, block: Block) -> Graph:
         order = self.edges(block)
-        if any(map(_is_written_out, block.stages)):
+        if any(map(is_written_out, block.stages)):
             return composed([self.part(stage, None) for stage in block.stages], order)
         return Graph(tuple([self.node(stage, None) for stage in block.stages]), order)
 
@@ -70,7 +79,7 @@ class _Assembler:
 
     def part(self, stage: Stage, name: str | None) -> Graph:
         """The graph of a stage: one node, or those of all steps of a loop."""
-        if isinstance(stage, LoopStage) and _is_written_out(stage):
+        if is_written_out(stage):
             return self.body(stage)
         return Graph((self.node(stage, name),), frozenset())
 
@@ -129,10 +138,6 @@ class _Assembler:
 
 
 _EMPTY = Graph((), frozenset())
-
-
-def _is_written_out(stage: Stage) -> bool:
-    return isinstance(stage, LoopStage) and stage.construct.copies == 0
 
 
 def _first_ops(nests: Iterable[Nest]) -> list[str]:

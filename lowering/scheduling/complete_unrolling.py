@@ -14,18 +14,11 @@ from lowering.plan.target import Costs
 from lowering.planning.equation_costs import is_free
 from lowering.scheduling.overrides import Choices, declared
 from tracegraph.ir import op as ops
+from tracegraph.ir.control_forms import loop_parts, split
 from tracegraph.ir.program import Atom, Eqn, Literal, Program, Region, Value, has_regions, walk
 from tracegraph.ir.record import replace
 from tracegraph.passes import optimize
-from tracegraph.passes.rewrite import (
-    Defs,
-    Replacement,
-    Rule,
-    by_name,
-    map_atoms,
-    rewrite,
-    substitute,
-)
+from tracegraph.passes.rewrite import Defs, Replacement, Rule, by_name, inlined, rewrite
 
 SHORT = 8
 """Steps of a loop that is unrolled completely, unless the user asks for it."""
@@ -94,40 +87,32 @@ def _tagged(body: Region, part: Part) -> Region:
 
 
 def _while_steps(eqn: Eqn, body: Region, steps: int) -> Replacement:
-    carry = eqn.attrs["carry"]
-    state, captures = eqn.operands[:carry], eqn.operands[carry:]
+    parts = loop_parts(eqn)
+    state = parts.init
     eqns: list[Eqn] = []
     for _ in range(steps):
-        state = _copied(body, (*state, *captures), eqns)
-    return Replacement(tuple(state), tuple(eqns))
+        step = inlined(body, (*state, *parts.captures))
+        eqns += step.eqns
+        state = step.atoms
+    return Replacement(state, tuple(eqns))
 
 
 def _scan_steps(eqn: Eqn, body: Region, steps: int) -> Replacement:
-    carry, count = eqn.attrs["carry"], eqn.attrs["xs"]
-    state, xs = eqn.operands[:carry], eqn.operands[carry : carry + count]
-    captures = eqn.operands[carry + count :]
+    parts = loop_parts(eqn)
+    state = parts.init
     eqns: list[Eqn] = []
     rows: list[Sequence[Atom]] = []
     for at in range(steps):
         at = steps - 1 - at if eqn.attrs["reverse"] else at
-        slices = [_row(x, at, eqn, eqns) for x in xs]
-        results = _copied(body, (*state, *slices, *captures), eqns)
-        state = results[:carry]
-        rows.append(results[carry:])
+        slices = [_row(x, at, eqn, eqns) for x in parts.xs]
+        step = inlined(body, (*state, *slices, *parts.captures))
+        eqns += step.eqns
+        state, row = split(step.atoms, len(state))
+        rows.append(row)
     if eqn.attrs["reverse"]:
         rows.reverse()
     stacked = [_stacked(column, eqn, eqns) for column in zip(*rows, strict=True)]
     return Replacement((*state, *stacked), tuple(eqns))
-
-
-def _copied(body: Region, atoms: Sequence[Atom], eqns: list[Eqn]) -> tuple[Atom, ...]:
-    """Append a copy of a region's equations, on atoms for its parameters; its results."""
-    env: dict[Value, Atom] = dict(zip(body.params, atoms, strict=True))
-    for eqn in body.eqns:
-        outputs = tuple([Value(value.type) for value in eqn.outputs])
-        eqns.append(replace(substitute(eqn, env), outputs=outputs))
-        env.update(zip(eqn.outputs, outputs, strict=True))
-    return tuple(map_atoms(body.results, env))
 
 
 def _row(x: Atom, at: int, origin: Eqn, eqns: list[Eqn]) -> Value:

@@ -33,6 +33,7 @@ from lowering.draft.stage import (
     Stage,
     WrittenOut,
     blocks,
+    is_written_out,
 )
 from lowering.plan.buffer import Buffer
 from lowering.plan.construct import Inlined, Part
@@ -158,11 +159,11 @@ def _reserved(stage: LoopStage, context: Context) -> UnrolledBody:
 
 def write_out_steps(block: Block) -> None:
     """Replace each loop that is to have no node by all of its steps."""
-    if not any(_is_written_out(stage) for stage in block.stages):
+    if not any(is_written_out(stage) for stage in block.stages):
         return
     stages: list[Stage] = []
     for stage in block.stages:
-        if isinstance(stage, LoopStage) and _is_written_out(stage):
+        if is_written_out(stage):
             count = stage.construct.steps
             assert count is not None
             copies = copies_of(rotation_in(stage, False), stage.condition, False, count)
@@ -171,10 +172,6 @@ def write_out_steps(block: Block) -> None:
         else:
             stages.append(stage)
     block.stages = stages
-
-
-def _is_written_out(stage: Stage) -> bool:
-    return isinstance(stage, LoopStage) and stage.construct.copies == 0
 
 
 def part_of(stage: LoopStage) -> Part:

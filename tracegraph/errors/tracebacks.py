@@ -19,7 +19,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _FAULTS = (VerificationError, AssertionError, KeyError, NameError, NotImplementedError)
-"""What this package raises only by a mistake of its own. Whoever reports it needs all frames."""
+"""Only a bug of this package raises these. Their tracebacks keep all frames, for the report."""
 
 _WITHOUT_LINE = (TypeError, ValueError, LookupError, ArithmeticError)
 

@@ -5,17 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tracegraph.ir.control_forms import branch_parts, loop_parts
-from tracegraph.ir.program import Atom, Eqn, Literal, Program, Region, Value
-from tracegraph.ir.record import replace
-from tracegraph.passes.rewrite import (
-    Defs,
-    Replacement,
-    Rule,
-    by_name,
-    map_atoms,
-    rewrite,
-    substitute,
-)
+from tracegraph.ir.program import Atom, Eqn, Literal, Program, Region
+from tracegraph.passes.rewrite import Defs, Replacement, Rule, by_name, inlined, rewrite
 
 
 def inline(program: Program, settled: set[Region] | None = None) -> Program:
@@ -30,7 +21,7 @@ def _cond(eqn: Eqn, defs: Defs) -> Replacement | None:
     parts = branch_parts(eqn)
     if not isinstance(parts.selector, Literal):
         return None
-    return _inlined(parts.branches[0 if parts.selector.value else 1], parts.captures)
+    return _selected(parts.branches[0 if parts.selector.value else 1], parts.captures)
 
 
 def _switch(eqn: Eqn, defs: Defs) -> Replacement | None:
@@ -38,7 +29,7 @@ def _switch(eqn: Eqn, defs: Defs) -> Replacement | None:
     if not isinstance(parts.selector, Literal):
         return None
     index = min(max(int(parts.selector.value), 0), len(parts.branches) - 1)
-    return _inlined(parts.branches[index], parts.captures)
+    return _selected(parts.branches[index], parts.captures)
 
 
 def _while_loop(eqn: Eqn, defs: Defs) -> Replacement | None:
@@ -47,17 +38,11 @@ def _while_loop(eqn: Eqn, defs: Defs) -> Replacement | None:
     return None
 
 
-def _inlined(region: Region, atoms: Sequence[Atom]) -> Replacement | None:
-    """A copy of the region's equations, with `atoms` for its parameters and new values."""
-    if [p.type for p in region.params] != [a.type for a in atoms]:
+def _selected(branch: Region, captures: Sequence[Atom]) -> Replacement | None:
+    """The equations of the branch, unless it takes other types than the captures have."""
+    if [p.type for p in branch.params] != [a.type for a in captures]:
         return None
-    env: dict[Value, Atom] = dict(zip(region.params, atoms, strict=True))
-    eqns = []
-    for eqn in region.eqns:
-        outputs = tuple(Value(value.type) for value in eqn.outputs)
-        eqns.append(replace(substitute(eqn, env), outputs=outputs))
-        env.update(zip(eqn.outputs, outputs, strict=True))
-    return Replacement(tuple(map_atoms(region.results, env)), tuple(eqns))
+    return inlined(branch, captures)
 
 
 _RULES: dict[str, Rule] = {"cond": _cond, "switch": _switch, "while_loop": _while_loop}

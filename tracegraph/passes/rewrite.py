@@ -98,6 +98,17 @@ def map_atoms(atoms: Sequence[Atom], env: Mapping[Value, Atom]) -> list[Atom]:
     return [env.get(a, a) if isinstance(a, Value) else a for a in atoms]
 
 
+def inlined(region: Region, atoms: Sequence[Atom]) -> Replacement:
+    """A copy of the region's equations, with `atoms` for its parameters and new values."""
+    env: dict[Value, Atom] = dict(zip(region.params, atoms, strict=True))
+    eqns = []
+    for eqn in region.eqns:
+        outputs = tuple([Value(value.type) for value in eqn.outputs])
+        eqns.append(replace(substitute(eqn, env), outputs=outputs))
+        env.update(zip(eqn.outputs, outputs, strict=True))
+    return Replacement(tuple(map_atoms(region.results, env)), tuple(eqns))
+
+
 def _rewrite_region(region: Region, walk: _Walk) -> Region:
     if region in walk.settled or (walk.only_regions and not has_regions(region)):
         return region
