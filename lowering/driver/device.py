@@ -73,7 +73,7 @@ class CudaDriver:
         self.stream = int(self._stream_handle)
         self.capture_lock = CaptureLock()
         self._libraries: dict[Callable[[int], Library], Library] = {}
-        self._user_objects = UserObjects()
+        self._user_objects = UserObjects(self.activate)
         self._stop_stream: Any = None
         self._one: PinnedAllocation | None = None
 

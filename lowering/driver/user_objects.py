@@ -4,17 +4,20 @@ A user object lives until the last graph, executable and launch with a reference
 the driver calls its destructor, on a thread that must neither call CUDA nor run Python. So the
 destructor is ``sem_post`` of the C library: it posts a semaphore, and the next look at that, on a
 Python thread, releases the owners. For a graph that was not given away that is at once, since the
-driver calls the destructor when the graph is destroyed.
+driver calls the destructor when the graph is destroyed. While others live, a thread of our own
+looks now and then, so that their owners go without a further call of this package.
 """
 
 from __future__ import annotations
 
+import _thread
 import ctypes
 import sys
+import time
 import weakref
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any
 
@@ -28,6 +31,9 @@ _NO_SYNC = driver.CUuserObject_flags.CU_USER_OBJECT_NO_DESTRUCTOR_SYNC
 
 _SEMAPHORE_BYTES = 64
 """More than a ``sem_t`` has in any C library."""
+
+LOOK_SECONDS = 0.1
+"""Between two looks at the graphs that were given away: what they kept is free that soon."""
 
 
 class TiedGraph:
@@ -75,12 +81,17 @@ class UserObjects:
 
     Semaphores are reused and never freed: the driver may call a destructor after Python has ended.
 
+    Args:
+        activate: called once in the thread that looks, before it releases anything.
+
     Raises:
         RuntimeError: the system has no POSIX semaphores.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, activate: Callable[[], object] = lambda: None) -> None:
         _libc()  # raises where there is none
+        self._activate = activate
+        self._watched = False  # whether a thread looks
         self._owners: dict[int, Any] = {}
         self._left: deque[int] = deque()  # of graphs that Python has dropped, round robin
         self._unused: list[int] = []
@@ -108,6 +119,22 @@ class UserObjects:
         held.clear()
         driver.cuUserObjectRelease(user_object, 1)
         self._look(semaphore)
+        if self._left and not self._watched:
+            self._watched = True
+            # Not by `threading`, which takes locks: a garbage collection may have called this.
+            with suppress(RuntimeError):  # no thread starts any more when the process ends
+                _thread.start_new_thread(self._watch, ())
+
+    def _watch(self) -> None:
+        """Look at the graphs that were given away, until none is left."""
+        self._activate()
+        while self._watched:
+            time.sleep(LOOK_SECONDS)
+            self.release()
+            if not self._left:
+                self._watched = False
+                # One that was left between the two lines found a thread and started none.
+                self._watched = bool(self._left)
 
     def release(self, most: int = sys.maxsize) -> None:
         """Release the owners of graphs that are gone. Any thread may call it, at any point.

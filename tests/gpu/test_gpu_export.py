@@ -274,3 +274,18 @@ if sys.argv[1] == "dropped":
 @pytest.mark.parametrize("how", ["live", "dropped"])
 def test_a_process_with_an_exported_graph_in_flight_ends_cleanly(how):
     assert end_of(LEAVES_A_GRAPH, how) == (0, "", "")
+
+
+def test_owners_of_a_graph_that_is_gone_are_released_without_a_further_call():
+    x, table = on_device(np.ones(N)), np.arange(float(N))
+    exported = compiled_for(lambda x: x * table, x).export_graph(x)
+    executable, owner = exported.definition.instantiate(), weakref.ref(x.memory)
+    del exported, x
+    gc.collect()
+    assert owner() is not None
+    executable.close()
+    del executable
+    deadline = time.monotonic() + WAIT_SECONDS
+    while owner() is not None and time.monotonic() < deadline:
+        time.sleep(0.01)  # nothing here builds, allocates or looks at the memory
+    assert owner() is None

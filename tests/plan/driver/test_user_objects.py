@@ -79,9 +79,26 @@ class Driver:
 
 @pytest.fixture
 def driver(monkeypatch):
+    """Only the tests look at semaphores, unless one shortens the time between two looks."""
     fake = Driver()
     monkeypatch.setattr(user_objects, "driver", fake)
+    started = SimpleNamespace(start_new_thread=lambda function, args: None)
+    monkeypatch.setattr(user_objects, "_thread", started)
     return fake
+
+
+@pytest.fixture
+def watchers(driver, monkeypatch):
+    """The threads that look, without a pause."""
+    threads = []
+
+    def start(function, args):
+        threads.append(threading.Thread(target=function, args=args, daemon=True))
+        threads[-1].start()
+
+    monkeypatch.setattr(user_objects, "_thread", SimpleNamespace(start_new_thread=start))
+    monkeypatch.setattr(user_objects, "LOOK_SECONDS", 0)
+    return threads
 
 
 @pytest.fixture
@@ -260,6 +277,41 @@ def test_threads_may_look_at_a_semaphore_that_is_used_again_meanwhile(driver, ti
     objects.release()
     assert not failures
     assert not alive(second)
+
+
+def test_a_thread_releases_the_owners_of_graphs_that_were_given_away(driver, tie, watchers):
+    """Also those of graphs that are given away later: there is one thread as long as any lives."""
+    activated = []
+    objects = UserObjects(lambda: activated.append(threading.current_thread()))
+    made = [tie(objects, name) for name in range(3)]
+    owners = [owner for _, owner in made]
+    for name in range(3):
+        driver.copy(name, ("copy", name))
+    for name in range(3):
+        made[name] = None
+    assert len(watchers) == 1
+    assert all(map(alive, owners))
+    for name in range(3):
+        driver.destroy_graph(("copy", name))
+    watchers[0].join(10)
+    assert not watchers[0].is_alive()
+    assert not any(map(alive, owners))
+    assert activated == watchers
+
+    graph, owner = tie(objects, "later")
+    driver.copy("later", "its copy")
+    del graph
+    assert len(watchers) == 2, "the first thread has ended"
+    driver.destroy_graph("its copy")
+    watchers[1].join(10)
+    assert not alive(owner)
+
+
+def test_no_thread_looks_where_no_graph_was_given_away(driver, tie, watchers):
+    graph, owner = tie(UserObjects(), "graph")
+    del graph
+    assert not alive(owner)
+    assert not watchers
 
 
 def test_windows_is_told_why_there_is_no_cuda_backend(monkeypatch):
