@@ -241,6 +241,9 @@ class Driver(Protocol):
     def create_stream(self) -> Any:
         """A new stream, an object with ``__cuda_stream__``, destroyed when it is collected."""
 
+    def is_capturing(self, stream: int) -> bool:
+        """Whether the stream with this handle is being captured; a capture stays as it is."""
+
     def foreign(self, array: object) -> ForeignArray | None:
         """The device memory behind DLPack or ``__cuda_array_interface__``, ordered after its
         producer; None if `array` has neither, or is in host memory.

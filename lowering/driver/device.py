@@ -34,7 +34,7 @@ from lowering.cuda.interface import (
     ThreadState,
 )
 from lowering.driver.checks import SUCCESS, by_core, check, scarce
-from lowering.driver.graphs import captured, depend, is_known, parameter_cells
+from lowering.driver.graphs import captured, depend, is_capturing, is_known, parameter_cells
 from lowering.driver.handles import (
     CudaEvent,
     CudaExecutableGraph,
@@ -209,6 +209,10 @@ class CudaDriver:
     def synchronize(self) -> None:
         """Wait for the launch stream."""
         by_core(self._stream.sync)
+
+    def is_capturing(self, stream: int) -> bool:
+        """By the driver's call, which is allowed in captures of any mode."""
+        return is_capturing(driver.CUstream(stream))
 
     def foreign(self, array: object) -> ForeignArray | None:
         """View another library's array; the launch stream waits for its producer's."""

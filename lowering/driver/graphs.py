@@ -66,7 +66,7 @@ def captured(
 ) -> tuple[tuple[Any, ...], tuple[str, ...]]:
     """Capture what `issue` does on a stream: the last nodes, and the kinds of all."""
     before = _nodes(graph)
-    if _is_capturing(stream):
+    if is_capturing(stream):
         raise NestedCaptureError
     try:
         check(
@@ -84,7 +84,7 @@ def captured(
         info = check("cuStreamGetCaptureInfo", driver.cuStreamGetCaptureInfo(stream))
         tails = tuple(info[3])
     except BaseException:
-        if _is_capturing(stream):
+        if is_capturing(stream):
             driver.cuStreamEndCapture(stream)
         raise
     check("cuStreamEndCapture", driver.cuStreamEndCapture(stream))
@@ -92,9 +92,12 @@ def captured(
     return tails, tuple(_kind(node) for node in added)
 
 
-def _is_capturing(stream: Any) -> bool:
-    """Whether a capture is open, valid or failed."""
-    status = check("cuStreamIsCapturing", driver.cuStreamIsCapturing(stream))
+def is_capturing(stream: Any) -> bool:
+    """Whether a capture is open, valid or failed: of the legacy stream, on any blocking stream."""
+    answer = driver.cuStreamIsCapturing(stream)
+    if answer[0] == driver.CUresult.CUDA_ERROR_STREAM_CAPTURE_IMPLICIT:
+        return True
+    status = check("cuStreamIsCapturing", answer)
     return bool(status != driver.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE)
 
 

@@ -61,6 +61,7 @@ class RecordingDriver:
     hand or because a stop flag is raised. `flags` are the addresses of those that are up.
 
     `streams` has a driver for each stream, which share one log; each is busy by itself.
+    `captured_streams` are the handles of those that other code captures.
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class RecordingDriver:
         self.busy = False
         self.streams: list[RecordingDriver] = [self]
         self.flags: set[int] = set()
+        self.captured_streams: set[int] = set()
         self._logging = threading.RLock()
         self._waits: list[RecordedEvent] = []
         self.live_memory: ConcurrentWeakSet[RecordedMemory | RecordedHostMemory] = (
@@ -202,6 +204,10 @@ class RecordingDriver:
         position = self._log("record")
         before = tuple(event for event in self._waits if not event())
         return RecordedEvent(position, self, self.busy, before)
+
+    def is_capturing(self, stream: int) -> bool:
+        """Whether the stream is among `captured_streams`."""
+        return stream in self.captured_streams
 
     def foreign(self, array: object) -> ForeignArray | None:
         """What `__cuda_array_interface__` says, believed."""

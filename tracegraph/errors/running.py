@@ -74,6 +74,21 @@ class ExportError(RuntimeError):
         super().__init__(f"{name!r} cannot be exported as a CUDA graph: {why}")
 
 
+class StreamCaptureError(RuntimeError):
+    """A function was called on a stream that other code is capturing.
+
+    A captured launch would be repeated with memory that by then belongs to later calls.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"{name!r} was called on a stream that is being captured, or with an array from one: "
+            "the memory of a call belongs to others after it, so it cannot become part of a "
+            "captured graph; call it outside of the capture, or export it before, "
+            "graph = compiled.export_graph(*args), and embed graph.definition"
+        )
+
+
 class UpdateError(RuntimeError):
     """The driver refused to give a node of an executable a new address or value.
 

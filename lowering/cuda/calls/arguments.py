@@ -25,6 +25,7 @@ from lowering.cuda.interface import ForeignArray, Launch
 from lowering.cuda.memory.pool import CudaBuffer, PooledMemory
 from lowering.cuda.streams.in_flight import InFlightLaunch, later
 from lowering.cuda.streams.stream_state import StreamState
+from tracegraph.errors import StreamCaptureError
 from tracegraph.ir.types import ArrayType
 
 NUMBERS = frozenset({bool, int, float, complex})
@@ -49,23 +50,35 @@ class Bound:
 
 
 class Input:
-    """An input of a Plan.
+    """An input of a Plan, which is the one of a `function`.
 
     A small one has a slot at a fixed address, and words among the `values` that are passed.
     """
 
-    __slots__ = ("_cell", "_cell_words", "_values", "address", "device", "last", "slot", "type")
+    __slots__ = (
+        "_cell",
+        "_cell_words",
+        "_values",
+        "address",
+        "device",
+        "function",
+        "last",
+        "slot",
+        "type",
+    )
 
     def __init__(
         self,
         type_: ArrayType,
         device: OpenDevice,
+        function: str,
         address: int | None = None,
         slot: ValueSlot | None = None,
         values: Values | None = None,
     ) -> None:
         self.type = type_
         self.device = device
+        self.function = function
         self.slot = slot
         if slot is None or address is None or values is None:
             return
@@ -123,8 +136,11 @@ def bind(argument: Any, wanted: Input, bound: Bound) -> int:
         bound.pending = later(bound.pending, pending)
         return argument.pointer
     if not isinstance(argument, np.ndarray | np.generic | bool | int | float | complex):
-        foreign = bound.stream.driver.foreign(argument)
+        driver = bound.stream.driver
+        foreign = driver.foreign(argument)
         if foreign is not None:
+            if driver.is_capturing(driver.stream):  # since it waits for the producer's stream
+                raise StreamCaptureError(wanted.function)
             return _bind_foreign(foreign, type_, device, bound)
     array = host_array(argument, type_)
     if wanted.slot is not None:

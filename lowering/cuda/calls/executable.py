@@ -20,11 +20,11 @@ from lowering.cuda.streams.stream_state import StreamState
 from lowering.plan.explain import bytes_held
 from lowering.plan.owners import SlotReport
 from lowering.plan.plan import Plan
-from tracegraph.errors import ClosedError
+from tracegraph.errors import ClosedError, StreamCaptureError
 from tracegraph.locks import held, held_if_free
 from tracegraph.staging.donated import Donated
 from tracegraph.staging.exported import ExportedGraph
-from tracegraph.streams import current_stream
+from tracegraph.streams import Chosen, current_stream
 
 _COUNTS = ("launches", "updates", "bytes_copied")
 
@@ -42,6 +42,7 @@ class CudaExecutable:
     def __init__(self, plan: Plan, device: OpenDevice) -> None:
         device.driver.activate()
         self._device = device
+        _require_no_capture(device, plan.name)
         compiled = CompiledPlan.compile(plan, device)
         self.plan, self.features = compiled.plan, compiled.features
         self._code_bytes, self._parameter_bytes = compiled.code_bytes, compiled.parameter_bytes
@@ -67,6 +68,7 @@ class CudaExecutable:
             ClosedError: the executable is closed.
             OutOfMemoryError: the device has not enough memory for the results.
             ValueError: the current stream, or an argument, is on another device.
+            StreamCaptureError: other code captures the current stream, or that of an argument.
         """
         self._check(arguments)
         return self.launch(arguments, donated)
@@ -98,7 +100,7 @@ class CudaExecutable:
                 check_type(argument.type.dtype, argument.type.shape, wanted)
 
     def _launch(self, arguments: Sequence[Any], donated: Donated | None = None) -> list[CudaBuffer]:
-        chosen = current_stream()
+        chosen = _require_no_capture(self._device, self.plan.name)
         stream = self._device.default_stream if chosen is None else self._device.streams.of(chosen)
         call = self._calls.get(stream) or self._open(stream)
         try:
@@ -201,6 +203,20 @@ class CudaExecutable:
         self.launch = closed_call(self.plan.name)
         for graph in self._graphs.values():
             graph.close()
+
+
+def _require_no_capture(device: OpenDevice, name: str) -> Chosen | None:
+    """The chosen stream, which nobody captures.
+
+    Before anything is done there: allocations and looks at events would end the capture.
+
+    Raises:
+        StreamCaptureError: it is being captured.
+    """
+    chosen = current_stream()
+    if chosen is not None and device.driver.is_capturing(chosen.handle):
+        raise StreamCaptureError(name)
+    return chosen
 
 
 def _stream_graph(compiled: CompiledPlan, stream: StreamState) -> StreamGraph:

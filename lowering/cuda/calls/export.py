@@ -100,7 +100,7 @@ def _operands(
 ) -> tuple[dict[Buffer, Operand], list[CudaBuffer]]:
     """Where the graph has its inputs and outputs, and the results in order."""
     plan = compiled.plan
-    inputs = [Input(interned(b.type.strong()), compiled.device) for b in plan.inputs]
+    inputs = [Input(interned(b.type.strong()), compiled.device, plan.name) for b in plan.inputs]
     aliases = tuple(plan.aliases.items())
     arguments, found, _ = writable(arguments, aliases, inputs, stream, None)
     bound = found or Bound(stream)

@@ -107,7 +107,14 @@ class StreamGraph:
         fixed, buffers = placement.addresses, (*plan.inputs, *compiled.fresh)
         loaded = Values([] if emitted.load is None else emitted.load.values)
         self.inputs = [
-            Input(interned(b.type.strong()), self._device, fixed.get(b), values.get(b), loaded)
+            Input(
+                interned(b.type.strong()),
+                self._device,
+                plan.name,
+                fixed.get(b),
+                values.get(b),
+                loaded,
+            )
             for b in plan.inputs
         ]
         self.outputs = [(t, size, stream.pool.list_of(size)) for t, size in compiled.results]

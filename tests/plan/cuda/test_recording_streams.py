@@ -19,7 +19,7 @@ from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import Kernel, PrintedArray, PrintNest
 from lowering.plan.nodes import KernelNode
 from lowering.testing.recording_driver import RecordedEvent, RecordingBackend, RecordingDriver
-from tracegraph.errors import StoppedError, TimeLimitError
+from tracegraph.errors import StoppedError, StreamCaptureError, TimeLimitError
 from tracegraph.ir.effects import PrintFormat
 from tracegraph.ir.scalar import const
 from tracegraph.staging.donated import Donated
@@ -321,3 +321,72 @@ def test_memory_of_a_forgotten_stream():
     gc.collect()
     bench.device.heap.trim()
     assert unordered(bench.driver) is None
+
+
+# Captures by other code
+
+
+class Foreign:
+    """An array of another library, whose stream the stream of a call has to wait for."""
+
+    __cuda_array_interface__ = {  # noqa: RUF012
+        "typestr": "<f8",
+        "shape": VECTOR.shape,
+        "data": (1 << 40, False),
+        "version": 3,
+    }
+
+
+class CapturedForeignDriver(RecordingDriver):
+    """Its streams are drawn into the capture of the library that an array comes from."""
+
+    def foreign(self, array):
+        found = super().foreign(array)
+        if found is not None:
+            self.captured_streams.add(self.stream)
+        return found
+
+
+def test_a_call_on_a_captured_stream_raises_and_does_nothing():
+    backend = RecordingBackend()
+    executable = backend.compile(diamond())
+    driver = backend.device.driver
+    arguments = [backend.device.pool.buffer(b.type.strong()) for b in executable.plan.inputs]
+    with tracegraph.stream(77):
+        executable(arguments)
+        driver.captured_streams.add(77)
+        before = len(driver.calls)
+        for call in (executable, executable.launch):
+            with pytest.raises(StreamCaptureError, match="is being captured"):
+                call(arguments)
+        with pytest.raises(StreamCaptureError, match=repr(executable.plan.name)):
+            backend.compile(diamond())
+        assert len(driver.calls) == before
+        driver.captured_streams.clear()
+        executable(arguments)
+    assert executable.stats()["launches"] == 2
+
+
+def test_a_stream_that_is_captured_at_its_first_call_is_not_opened():
+    backend = RecordingBackend()
+    executable = backend.compile(diamond())
+    arguments = [backend.device.pool.buffer(b.type.strong()) for b in executable.plan.inputs]
+    backend.device.driver.captured_streams.add(77)
+    before, streams = len(backend.device.driver.calls), len(backend.device.streams)
+    with tracegraph.stream(77), pytest.raises(StreamCaptureError):
+        executable(arguments)
+    assert len(backend.device.driver.calls) == before
+    assert len(backend.device.streams) == streams
+    executable(arguments)  # other streams are not captured
+
+
+def test_an_argument_that_comes_with_a_capture_is_refused_before_it_is_used():
+    driver = CapturedForeignDriver()
+    backend = RecordingBackend(driver)
+    executable = backend.compile(diamond())
+    foreign = [Foreign() for _ in executable.plan.inputs]
+    before = len(driver.calls)
+    with pytest.raises(StreamCaptureError, match="with an array from one"):
+        executable(foreign)
+    assert [call.operation for call in driver.calls[before:]] == ["foreign"]
+    assert executable.stats()["launches"] == 0
