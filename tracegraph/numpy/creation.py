@@ -9,15 +9,18 @@ from numpy.typing import DTypeLike
 
 from tracegraph.arrays.array import Array
 from tracegraph.arrays.creation import asarray as placed_array
+from tracegraph.arrays.eager import apply
 from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.ir.op import get
 from tracegraph.numpy.dispatch import as_array, copied, is_python_number, lifted
-from tracegraph.numpy.shapes import Shape, broadcast_to, extents_of
+from tracegraph.numpy.shapes import Shape, broadcast_to, extents_of, is_in_columns, order_of
 from tracegraph.numpy.statics import static_parameters
 from tracegraph.tracing.operators import ArrayOperators
 from tracegraph.tracing.trace import bind, current_trace
 from tracegraph.tracing.tracer import Tracer
-from tracegraph.tracing.views import is_row_major
+from tracegraph.tracing.views import is_row_major, memory_order
+
+_TRANSPOSE = get("transpose")
 
 
 def iota(size: int, dtype: DTypeLike) -> Any:
@@ -327,10 +330,25 @@ def ascontiguousarray(a: Any, dtype: DTypeLike | None = None, **kwargs: Any) -> 
 def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
     """A new array with the same elements.
 
+    `order` says how a traced one is laid out, which `ravel("K")` and views of it show: "C" by rows,
+    "F" by columns, "A" by columns if `a` is column-major, "K" as `a` is.
+
     Shape: that of `a`.
     Dtype: that of `a`.
+
+    Raises:
+        ValueError: `order` is none of these.
 
     >>> tnp.copy([1, 2])
     array([1, 2])
     """
-    return copied(lifted(as_array(a)))
+    order, a = order_of(order), lifted(as_array(a))
+    axes = tuple(range(a.ndim))
+    if order == "K" and isinstance(a, Tracer):
+        axes = memory_order(a)
+    elif is_in_columns(a, order) and a.ndim > 1:
+        axes = axes[::-1]
+    if axes == tuple(range(a.ndim)):
+        return copied(a)
+    laid_out = copied(apply(_TRANSPOSE, a, axes=axes))
+    return apply(_TRANSPOSE, laid_out, axes=tuple(map(axes.index, range(a.ndim))))

@@ -12,7 +12,7 @@ import numpy as np
 
 from tracegraph import errors
 from tracegraph import numpy as functions
-from tracegraph.numpy import ufunc_methods
+from tracegraph.numpy import segments, ufunc_methods
 from tracegraph.numpy.statics import require_static
 from tracegraph.tracing.tracer import Tracer
 
@@ -70,6 +70,7 @@ def ufunc_label(ufunc: np.ufunc) -> str:
 _METHODS: Mapping[str, Callable[..., Any]] = {
     "reduce": ufunc_methods.reduce,
     "accumulate": ufunc_methods.accumulate,
+    "reduceat": segments.reduceat,
     "outer": ufunc_methods.outer,
 }
 

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from tracegraph.arrays.eager import apply
-from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.ir.op import get
 from tracegraph.ir.types import broadcast_shapes
 from tracegraph.numpy.dispatch import as_array, copied, numpy_function
@@ -37,37 +36,51 @@ def extents_of(shape: Shape) -> tuple[int, ...]:
     return (index(shape),)
 
 
-def _row_major_only(name: str, order: str | None) -> None:
-    if order not in ("C", "K", "A", None):
-        raise UnsupportedByTracerError(
-            f"order={order!r} of numpy.{name}",
-            "traced arrays are row-major; transpose before and after",
-        )
+def order_of(order: str | None) -> str:
+    """An order of elements as NumPy spells it: C, F, A or K.
+
+    Raises:
+        ValueError: it is none of these.
+    """
+    known = "C" if order is None else order.upper()
+    if known not in ("C", "F", "A", "K"):
+        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
+    return known
+
+
+def is_in_columns(a: Any, order: str) -> bool:
+    """Whether an order, as `order_of` gives it, is column-major for this array."""
+    return order == "F" or (order == "A" and isinstance(a, Tracer) and is_column_major(a))
 
 
 def _reversed(a: Any) -> Any:
-    return apply(_TRANSPOSE, a, axes=tuple(range(a.ndim))[::-1])
+    return apply(_TRANSPOSE, a, axes=tuple(range(a.ndim))[::-1]) if a.ndim > 1 else a
 
 
 @numpy_function
 def reshape(a: Any, /, shape: Shape, order: str = "C", *, copy: bool | None = None) -> Any:
     """The same elements, in row-major order, under another shape; one extent may be -1.
 
+    With `order="F"`, elements are read and placed in column-major order; with `order="A"`, they are
+    if the array is column-major: a transposed view of a traced array, which is row-major.
+
     Shape: `shape`; -1 is what is left.
     Dtype: that of `a`.
 
     Raises:
-        ValueError: the number of elements differs.
+        ValueError: the number of elements differs; `order` is "K"; or `copy` is false, and the
+            elements are not next to each other.
         TracerIndexError: an extent is traced.
-        UnsupportedByTracerError: another `order` than row-major.
 
     >>> tnp.reshape([1, 2, 3, 4], (2, -1))
     array([[1, 2],
            [3, 4]])
     """
-    _row_major_only("reshape", order)
+    order = order_of(order)
+    if order == "K":
+        raise ValueError("order 'K' is not permitted for reshaping")
     a = as_array(a)
-    if order == "A" and isinstance(a, Tracer) and is_column_major(a):
+    if is_in_columns(a, order):
         return _reversed(reshape(_reversed(a), extents_of(shape)[::-1], copy=copy))
     if type(shape) is tuple and shape == a.shape:
         return copied(a) if copy else a
@@ -79,6 +92,8 @@ def reshape(a: Any, /, shape: Shape, order: str = "C", *, copy: bool | None = No
     if min(known, default=0) < 0 or prod(known) != a.size:
         raise ValueError(f"cannot reshape array of shape {a.shape} into shape {shape}")
     result = a if tuple(known) == a.shape else apply(_RESHAPE, a, shape=tuple(known))
+    if copy is False and isinstance(result, Tracer) and result is not a and result.alias is None:
+        raise ValueError("Unable to avoid creating a copy while creating an array as requested.")
     return copied(result) if copy else result
 
 
@@ -86,25 +101,24 @@ def reshape(a: Any, /, shape: Shape, order: str = "C", *, copy: bool | None = No
 def ravel(a: Any, order: str = "C") -> Any:
     """The elements in one axis: a view of a row-major array, else a copy.
 
-    With `order="K"`, they are in the order of memory; with `order="A"`, they are in column-major
-    order if the array is column-major: a transposed view of a traced array, which is row-major.
+    With `order="F"`, they are in column-major order; with `order="A"`, they are if the array is
+    column-major: a transposed view of a traced array, which is row-major. With `order="K"`, they
+    are in the order of memory.
 
     Shape: one axis.
     Dtype: that of `a`.
 
     Raises:
-        UnsupportedByTracerError: another `order` than row-major.
+        ValueError: `order` is none of these.
 
     >>> tnp.ravel([[1, 2], [3, 4]])
     array([1, 2, 3, 4])
     """
-    _row_major_only("ravel", order)
-    a = as_array(a)
-    if isinstance(a, Tracer):
-        if order == "K":
-            a = apply(_TRANSPOSE, a, axes=memory_order(a))
-        elif order == "A" and is_column_major(a):
-            a = _reversed(a)
+    order, a = order_of(order), as_array(a)
+    if order == "K" and isinstance(a, Tracer):
+        a = apply(_TRANSPOSE, a, axes=memory_order(a))
+    elif is_in_columns(a, order):
+        a = _reversed(a)
     result = reshape(a, (a.size,))
     return copied(result) if isinstance(a, Tracer) and not is_row_major(a) else result
 

@@ -23,7 +23,7 @@ from tracegraph.numpy.reductions import Axis, folded, kept, masked, reduced_axes
 
 COMBINERS = {c.name: c for c in vars(combiners).values() if isinstance(c, Combiner)}
 
-_REDUCTIONS = {
+REDUCTIONS = {
     "add": "sum",
     "multiply": "prod",
     "minimum": "min",
@@ -33,7 +33,7 @@ _REDUCTIONS = {
 }
 _SCANS = {"add": "cumsum", "multiply": "cumprod"}
 
-_OF_MAGNITUDES = {"gcd", "lcm", "hypot"}
+OF_MAGNITUDES = {"gcd", "lcm", "hypot"}
 """Ufuncs that lose the sign of an operand also where the other is their identity."""
 
 
@@ -53,9 +53,9 @@ def reduce(
         ValueError: there is neither an element nor an identity to begin with.
         TypeError: the ufunc does not combine values of this dtype.
     """
-    combiner = _combiner(ufunc, "reduce")
+    combiner = combiner_of(ufunc, "reduce")
     name = combiner.name
-    a = _in_fold_dtype(ufunc, as_array(array), dtype, out)
+    a = in_fold_dtype(ufunc, as_array(array), dtype, out)
     axes = () if a.ndim == 0 and axis in (0, -1) else reduced_axes(a, axis)
     alone = initial is None or (initial is np._NoValue and ufunc.identity is None)
     if where is not True and alone:
@@ -70,7 +70,7 @@ def reduce(
         raise ValueError(
             "reduction operation 'lcm' is not reorderable, so at most one axis may be specified"
         )
-    if name in _OF_MAGNITUDES and not (count == 1 and alone):
+    if name in OF_MAGNITUDES and not (count == 1 and alone):
         a = functions.absolute(a)
     a = masked(a, where, combiner.identity(a.dtype))
     rest = tuple([n for k, n in enumerate(a.shape) if k not in axes])
@@ -80,7 +80,7 @@ def reduce(
     elif count == 1:
         result = kept(copied(functions.reshape(a, rest)), a.shape, axes, keepdims)
     else:
-        result = folded(_REDUCTIONS.get(name, f"{name}_reduce"), a, axes, keepdims)
+        result = folded(REDUCTIONS.get(name, f"{name}_reduce"), a, axes, keepdims)
     if initial is not None and initial is not np._NoValue:
         initial = as_array(initial, result.dtype)
         folded_on = getattr(functions, name)(initial, result)
@@ -108,16 +108,16 @@ def accumulate(
     Raises:
         TypeError: there is no axis, or the ufunc does not combine values of this dtype.
     """
-    name = _combiner(ufunc, "accumulate").name
+    name = combiner_of(ufunc, "accumulate").name
     array = as_array(array)
     if axis is None and array.ndim > 1:
         raise ValueError("accumulate does not allow multiple axes")
-    a = _in_fold_dtype(ufunc, array, dtype, out)
+    a = in_fold_dtype(ufunc, array, dtype, out)
     if a.ndim == 0:
         raise TypeError("cannot accumulate on a scalar")
     axis = normalize_axis_index(0 if axis is None else axis, a.ndim)
     op = get(_SCANS.get(name, f"{name}_accumulate"))
-    if name in _OF_MAGNITUDES:
+    if name in OF_MAGNITUDES:
         first = functions.arange(a.shape[axis]) == 0
         first = functions.reshape(first, (-1,) + (1,) * (a.ndim - axis - 1))
         result = choose(first, a, apply(op, functions.absolute(a), axis=axis))
@@ -139,7 +139,12 @@ def outer(ufunc: np.ufunc, a: Any, b: Any, /, **options: Any) -> Any:
     return function(functions.reshape(a, a.shape + (1,) * b.ndim), b, **options)
 
 
-def _combiner(ufunc: np.ufunc, method: str) -> Combiner:
+def combiner_of(ufunc: np.ufunc, method: str) -> Combiner:
+    """The function that a method of a ufunc folds with.
+
+    Raises:
+        UnsupportedByTracerError: the ufunc is not associative.
+    """
     combiner = COMBINERS.get(ufunc.__name__)
     if combiner is None:
         raise UnsupportedByTracerError(
@@ -149,7 +154,7 @@ def _combiner(ufunc: np.ufunc, method: str) -> Combiner:
     return combiner
 
 
-def _in_fold_dtype(ufunc: np.ufunc, a: Any, dtype: DTypeLike | None, out: Any) -> Any:
+def in_fold_dtype(ufunc: np.ufunc, a: Any, dtype: DTypeLike | None, out: Any) -> Any:
     """An array in the dtype in which it is folded: that given, or that of `out`, or NumPy's."""
     target = target_of(out)
     if dtype is None and target is not None:

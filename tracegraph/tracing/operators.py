@@ -218,21 +218,25 @@ class ArrayOperators:
     def astype(
         self,
         dtype: DTypeLike,
-        order: Literal["K", "A", "C"] = "K",
+        order: Literal["K", "A", "C", "F"] = "K",
         casting: Literal["no", "equiv", "safe", "same_kind", "unsafe"] = "unsafe",
         subok: bool = True,
         copy: bool = True,
     ) -> Any:
-        """The array converted to another dtype, if `casting` allows it; row-major."""
+        """The array converted to another dtype, if `casting` allows it.
+
+        It is laid out by rows, or with `order="F"` by columns.
+        """
         try:
-            if order not in ("K", "A", "C"):
-                raise UnsupportedByTracerError(f"order={order!r} of ndarray.astype")
+            if order not in ("K", "A", "C", "F"):
+                raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
             target, own = np.dtype(dtype), type_of(self).dtype
             if casting != "unsafe" and not np.can_cast(own, target, casting):
                 raise TypeError(
                     f"cannot cast from {own} to {target} according to the rule {casting!r}"
                 )
-            return FUNCTIONS["astype"](self, dtype, copy=copy)
+            converted = FUNCTIONS["astype"](self, dtype, copy=copy)
+            return FUNCTIONS["copy"](converted, order="F") if order == "F" else converted
         except BaseException as error:
             hide_frames(error)
             raise
@@ -251,7 +255,7 @@ class ArrayOperators:
         return FUNCTIONS["viewed"](self, dtype)
 
     def copy(self, order: str = "C") -> Any:
-        """A new array with the same elements."""
+        """A new array with the same elements, laid out as `tracegraph.numpy.copy` has it."""
         return FUNCTIONS["copy"](self, order=order)
 
     def flatten(self, order: str = "C") -> Any:

@@ -55,6 +55,19 @@ EXPRESSIONS = """
     np.lib.stride_tricks.sliding_window_view(y.T, (2, 2))[0] | y.view() | y.T.view(y.dtype)
     np.rot90(y, 4) | np.rot90(y, 2) | np.rot90(y, 3)
     np.array_split(y, 2, 1)[1] | np.hsplit(y, [1])[1]
+    y.ravel("F") | y.T.ravel("F") | y[:, ::2].ravel("F") | y[0].ravel("F") | y.flatten("F")
+    y.reshape(3, 2, order="F") | y.reshape(-1, order="F") | y.T.reshape(6, 1, order="F")
+    y.T.reshape(-1, 2, order="F") | np.reshape(y, (1, 3, -1), "f") | y.reshape(2, 3, order="F")
+    y.reshape(3, 2, order="F").reshape(-1, order="F") | y.T.reshape(6, order="F", copy=True)
+    y.T.flatten("K") | y.T.flatten("A") | y[:, ::-1].T.flatten("K") | y.reshape(6, copy=False)
+    np.copy(y.T).ravel("K") | np.copy(y.T, "C").ravel("K") | np.copy(y, "F").ravel("K")
+    y.copy("F").ravel("A") | y.T.copy().ravel("K") | y.T.copy("K").ravel("K")
+    y.T.copy("A").ravel("K") | y[:, ::2].T.copy("A").ravel("K") | y[:, ::-1].copy("K").ravel("K")
+    np.copy(y.T).T.reshape(-1) | y.copy("F").T.reshape(-1) | y.copy("F") | np.copy(y.T)
+    y.copy("F").reshape(-1, order="F") | y[None].swapaxes(0, 2).copy("K").ravel("K")
+    np.copy(np.broadcast_to(y[0], (2, 3))).ravel("K") | np.broadcast_to(y, (2, 2, 3)).copy("F")
+    np.broadcast_to(y[:, :1], (2, 3)).copy("K").ravel("K")
+    y.astype(np.complex128, order="F").ravel("K") | y.astype(y.dtype, order="F", copy=False)
 """
 NAMES = [name.strip() for name in EXPRESSIONS.replace("\n", "|").split("|") if name.strip()]
 VIEWS: dict[str, View] = {name: eval(f"lambda y: {name}") for name in NAMES}
