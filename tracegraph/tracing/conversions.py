@@ -9,8 +9,11 @@ from __future__ import annotations
 import ast
 import builtins
 import dis
+import inspect
 import linecache
 import sys
+import textwrap
+import tokenize
 from itertools import islice
 from types import FrameType, ModuleType
 from typing import Any, NamedTuple
@@ -24,6 +27,9 @@ LONGEST = 60
 """Characters of an expression that is quoted; of a longer one, only what is called or indexed."""
 
 _GRIDS = (np.mgrid, np.ogrid)
+_CREATIONS = (
+    "arange", "array", "empty", "eye", "full", "identity", "linspace", "ones", "tri", "zeros",
+)  # fmt: skip
 _STATIC = "make it static with jit(..., static_argnums=...)"
 _OUTSIDE = "compute it from the functions of tracegraph.numpy, or outside"
 
@@ -115,6 +121,15 @@ def _of_call(node: ast.Call, frame: FrameType, is_size: bool) -> Conversion | No
 def _of_index(node: ast.Subscript, frame: FrameType) -> Conversion | None:
     indexed, name = _value(node.value, frame), ast.unparse(node.value)
     if _is_store(frame):
+        made = _creation(node.value, frame)
+        if made is not None:
+            own = f"tracegraph.numpy.{ast.unparse(made.func).rpartition('.')[2]}"
+            advised = _quoted(ast.Call(ast.Name(own), made.args, made.keywords), f"{own}(...)")
+            return Conversion(
+                f"the assignment {_quoted(node, f'{name}[...]')} = ...",
+                f"the array is NumPy's own; write {name} = {advised} instead of {name} = "
+                f"{_quoted(made, f'{ast.unparse(made.func)}(...)')} in line {made.lineno}",
+            )
         zeros = "tracegraph.numpy.zeros(shape) or numpy.zeros_like(traced, shape=shape)"
         if isinstance(indexed, list):
             zeros = f"{zeros}, or append traced values to a list"
@@ -145,6 +160,31 @@ def _of_index(node: ast.Subscript, frame: FrameType) -> Conversion | None:
             f"numpy.arange(size)], with a static size; or {_STATIC}"
         )
     return Conversion(text, instead)
+
+
+def _creation(node: ast.expr, frame: FrameType) -> ast.Call | None:
+    """The call of NumPy that made the array in a local variable, as its function's source shows."""
+    code = frame.f_code
+    lines = linecache.getlines(code.co_filename, frame.f_globals)[code.co_firstlineno - 1 :]
+    if not isinstance(node, ast.Name) or not lines:
+        return None
+    try:
+        tree = ast.parse(textwrap.dedent("".join(inspect.getblock(lines))))
+    except (SyntaxError, tokenize.TokenError):  # a lambda in a longer expression, or a changed file
+        return None
+    ast.increment_lineno(tree, code.co_firstlineno - 1)
+    found = None
+    for each in ast.walk(tree):
+        if not isinstance(each, ast.Assign) or each.lineno > frame.f_lineno:
+            continue
+        named = any(isinstance(t, ast.Name) and t.id == node.id for t in each.targets)
+        if named and (found is None or each.lineno > found.lineno):
+            found = each
+    if found is None or not isinstance(found.value, ast.Call):
+        return None
+    called = _value(found.value.func, frame)
+    is_numpys = called in [getattr(np, each) for each in _CREATIONS]
+    return found.value if is_numpys else None
 
 
 def _value(node: ast.expr, frame: FrameType) -> Any:

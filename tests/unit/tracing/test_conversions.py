@@ -29,6 +29,32 @@ def assigns_rows(x: Any, n: Any) -> Any:
     return out
 
 
+def assigns_at_a_traced_place(x: Any, n: Any) -> Any:
+    out = np.ones((3, 4), dtype=int)
+    if out.size:
+        out = np.full((3, 4), 1.5)  # the last one before the line counts
+    out[n] = 1
+    out = [np.zeros(7)]
+    return out[0]
+
+
+def assigns_to_what_a_library_made(x: Any, n: Any) -> Any:
+    out = np.random.default_rng(0).random(3)
+    out[0] = x[0, 0]
+    return out
+
+
+def assigns_to_an_argument(x: Any, n: Any, out: Any = TABLE) -> Any:
+    out[0] = x[0, 0]
+    return out
+
+
+def assigns_a_long_creation(x: Any, n: Any) -> Any:
+    out = np.zeros((len([1, 2, 3]) + len([1, 2, 3]) + len([1, 2, 3]) + len([1, 2, 3]), 1))
+    out[0] = x[0, 0]
+    return out
+
+
 def long_line(x: Any, n: Any) -> Any:
     return np.array(
         [x[0, 0] + 1, x[0, 0] + 2, x[0, 0] + 3, x[0, 0] + 4],
@@ -73,14 +99,40 @@ CASES: list[tuple[Callable[[Any, Any], Any], str, str]] = [
     (lambda x, n: [1, 2][n], "[1, 2][n]", "tracegraph.switch"),
     (lambda x, n: np.random.normal(x), "np.random.normal(x)", "outside"),
     (of_package, "pytest.approx(x)", "works on the elements of NumPy arrays"),
-    (assigns, "the assignment out[0] = ...", "tracegraph.numpy.zeros(shape)"),
-    (assigns_rows, "the assignment out[:, 1:3] = ...", "tracegraph.numpy.zeros(shape)"),
+    (
+        assigns,
+        "the assignment out[0] = ...",
+        "write out = tracegraph.numpy.zeros(3) instead of out = np.zeros(3) in line 21",
+    ),
+    (
+        assigns_rows,
+        "the assignment out[:, 1:3] = ...",
+        "write out = tracegraph.numpy.zeros((3, 4)) instead of out = np.zeros((3, 4)) in line 27",
+    ),
+    (
+        assigns_at_a_traced_place,
+        "the assignment out[n] = ...",
+        "write out = tracegraph.numpy.full((3, 4), 1.5) instead of out = np.full((3, 4), 1.5)",
+    ),
+    (
+        assigns_to_what_a_library_made,
+        "the assignment out[0] = ...",
+        "tracegraph.numpy.zeros(shape)",
+    ),
+    (assigns_to_an_argument, "the assignment out[0] = ...", "tracegraph.numpy.zeros(shape)"),
+    (
+        assigns_a_long_creation,
+        "the assignment out[0] = ...",
+        "write out = tracegraph.numpy.zeros(...) instead of out = np.zeros(...)",
+    ),
     (long_line, "np.array(...)", "tracegraph.numpy.array"),
     (several_on_one_line, "np.float32(n)", "n.astype(numpy.float32)"),
 ]
 
+IDS = [f"{quoted} in {function.__name__}" for function, quoted, _ in CASES]
 
-@pytest.mark.parametrize(("function", "quoted", "advice"), CASES, ids=[c[1] for c in CASES])
+
+@pytest.mark.parametrize(("function", "quoted", "advice"), CASES, ids=IDS)
 def test_the_expression_is_quoted_with_its_advice(
     function: Callable[[Any, Any], Any], quoted: str, advice: str
 ) -> None:
@@ -131,3 +183,33 @@ def test_ufuncs_of_other_libraries_keep_their_name() -> None:
         function = getattr(special, name)
         with pytest.raises(errors.UnsupportedByTracerError, match=rf"^scipy\.special\.{name} is"):
             tracegraph.jit(lambda x, function=function: function(x), device="host")(X)
+
+
+def adds_in_place(out: Any, x: Any) -> None:
+    out += x
+
+
+WRITES: dict[str, Callable[[Any, Any], Any]] = {
+    "+=": adds_in_place,
+    "add.at": lambda out, x: np.add.at(out, [0, 0], x[:2]),
+    "out=": lambda out, x: np.multiply(x, 2, out=out),
+    "sum(out=)": lambda out, x: np.sum(x, keepdims=True, out=out[:1]),
+    "copyto": lambda out, x: np.copyto(out, x),
+    "reduceat(out=)": lambda out, x: np.add.reduceat(x, [0, 1, 2], out=out),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_other_writes_to_numpys_arrays_say_what_to_make_instead(name: str) -> None:
+    def f(x: Any, make: Callable[[int], Any]) -> Any:
+        out = make(3)
+        WRITES[name](out, x)
+        return out
+
+    x = np.arange(1.0, 4)
+    with pytest.raises(errors.UnsupportedByTracerError) as caught:
+        tracegraph.jit(f, device="host", static_argnums=1)(x, np.zeros)
+    assert "tracegraph.numpy.zeros or numpy.zeros_like" in str(caught.value)
+    assert "at test_conversions.py:" in str(caught.value)
+    found = tracegraph.jit(f, device="host", static_argnums=1)(x, tracegraph.numpy.zeros)
+    np.testing.assert_array_equal(np.asarray(found), f(x, np.zeros))
