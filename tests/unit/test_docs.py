@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy_page
 import pytest
 
 import tracegraph
@@ -117,6 +118,12 @@ def test_the_page_about_numpy_lists_every_function() -> None:
     linalg = names[names.index("linalg") + 1 :]
     assert sorted(linalg) == sorted(tnp.linalg.__all__)
     assert sorted(names[: names.index("linalg")]) == sorted(functions)
+
+
+@pytest.mark.skipif(not np.__version__.startswith("2.4."), reason="other NumPys have others")
+def test_the_page_of_numpys_functions_is_that_of_the_code() -> None:
+    """`python tests/numpy_page.py` writes it."""
+    assert numpy_page.PAGE.read_text("utf-8") == numpy_page.page()
 
 
 def test_the_page_about_numpy_lists_every_method() -> None:
