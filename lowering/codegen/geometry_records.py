@@ -113,12 +113,13 @@ class ScanGeometry:
 @dataclass(frozen=True, slots=True)
 class ScatterGeometry:
     """`owners` threads, a power of two, for each independent point. All evaluate the targets of all
-    updates, and each makes those whose target it owns.
+    updates, and each makes those whose target it owns. With `atomic`, a thread for each update.
     """
 
     threads: int
     owners: int
     blocks: int
+    atomic: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The text of a ScatterNest: updates that may collide run in order, the others in parallel."""
+"""The text of a ScatterNest: updates that may collide are atomic, or run in order."""
 
 from __future__ import annotations
 
@@ -20,12 +20,16 @@ from lowering.codegen.expressions import (
 from lowering.codegen.flatten import POINT, STEP, Flattener, linear_axis
 from lowering.codegen.geometry_records import MapGeometry, ScatterGeometry
 from lowering.codegen.maps.maps import each_point
+from lowering.codegen.preamble import c_type
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.kernel import ScatterNest, Store
 
 
 def write_scatter(writer: SourceWriter, nest: ScatterNest, geometry: ScatterGeometry) -> None:
     """Write the nest; `block` and `thread` are declared, and the block is the nest's own."""
+    if geometry.atomic:
+        _write_atomic(writer, nest, geometry)
+        return
     axes = list(enumerate(nest.space))
     sequential, parallel = axes[: nest.repeats], axes[nest.repeats :]
     flat = Flattener({STEP: sequential, POINT: parallel})
@@ -52,6 +56,40 @@ def write_scatter(writer: SourceWriter, nest: ScatterNest, geometry: ScatterGeom
                 _update(writer, nest, store)
             else:
                 _update_owned(writer, nest, store, geometry.owners)
+
+
+def _write_atomic(writer: SourceWriter, nest: ScatterNest, geometry: ScatterGeometry) -> None:
+    """Write one atomic update for each thread."""
+    store = Flattener({POINT: list(enumerate(nest.space))}).store(nest.store)
+    combiner = nest.combiner
+    if combiner is None or combiner.name not in _ATOMIC:
+        raise TypeError(f"{nest.combiner} is no atomic operation; those are {list(_ATOMIC)}")
+    points = MapGeometry(geometry.threads, 1, geometry.blocks)
+    with each_point(writer, prod(nest.space), points):
+        writer.bind(linear_axis(POINT, nest.space), "point")
+        if store.guard is None:
+            _update_atomically(writer, store, _ATOMIC[combiner.name])
+            return
+        compute(writer, [store.guard])
+        with writer.block(f"if ({value(writer, store.guard)})"):
+            _update_atomically(writer, store, _ATOMIC[combiner.name])
+
+
+def _update_atomically(writer: SourceWriter, store: Store, function: str) -> None:
+    (position,) = store.indices
+    compute(writer, [position, store.value])
+    place = f"{writer.pointers[store.buffer]} + {index(writer, position)}"
+    update = f"{c_type(store.value.dtype)}({value(writer, store.value)})"
+    writer.line(f"{function}({place}, {update});")
+
+
+_ATOMIC = {
+    "add": "tg_atomic_add",
+    "multiply": "tg_atomic_multiply",
+    "minimum": "tg_atomic_minimum",
+    "maximum": "tg_atomic_maximum",
+}
+"""The device functions that combine atomically, by the name of the combiner."""
 
 
 def _update_owned(writer: SourceWriter, nest: ScatterNest, store: Store, owners: int) -> None:
