@@ -59,28 +59,40 @@ def write_scatter(writer: SourceWriter, nest: ScatterNest, geometry: ScatterGeom
 
 
 def _write_atomic(writer: SourceWriter, nest: ScatterNest, geometry: ScatterGeometry) -> None:
-    """Write one atomic update for each thread."""
-    store = Flattener({POINT: list(enumerate(nest.space))}).store(nest.store)
+    """Write the atomic updates of each thread."""
     combiner = nest.combiner
     if combiner is None or combiner.name not in _ATOMIC:
-        raise TypeError(f"{nest.combiner} is no atomic operation; those are {list(_ATOMIC)}")
-    points = MapGeometry(geometry.threads, 1, geometry.blocks)
-    with each_point(writer, prod(nest.space), points):
+        raise TypeError(f"{combiner} is no atomic operation; those are {list(_ATOMIC)}")
+    store = Flattener({POINT: list(enumerate(nest.space))}).store(nest.store)
+    target, function = writer.pointers[store.buffer], _ATOMIC[combiner.name]
+    if not geometry.shared_bytes:
+        _write_updates(writer, nest, geometry, store, f"{function}({target}")
+        return
+    kind, places = c_type(store.value.dtype), prod(store.buffer.type.shape)
+    each_place = f"for (int place = thread; place < {places}; place += {geometry.threads})"
+    writer.line(f"{kind}* const sums = ({kind}*)shared;")
+    writer.line(f"{each_place} sums[place] = tg_empty_sum<{kind}>();")
+    writer.line("__syncthreads();")
+    _write_updates(writer, nest, geometry, store, f"{function}(sums")
+    writer.line("__syncthreads();")
+    writer.line(f"{each_place} tg_add_sum({target} + place, sums[place]);")
+
+
+def _write_updates(
+    writer: SourceWriter, nest: ScatterNest, geometry: ScatterGeometry, store: Store, call: str
+) -> None:
+    """Write the updates; `call` begins the call that makes one, up to the base of the target."""
+    points = MapGeometry(geometry.threads, geometry.points, geometry.blocks)
+    with each_point(writer, prod(nest.space), points, unroll=False):
         writer.bind(linear_axis(POINT, nest.space), "point")
-        if store.guard is None:
-            _update_atomically(writer, store, _ATOMIC[combiner.name])
-            return
-        compute(writer, [store.guard])
-        with writer.block(f"if ({value(writer, store.guard)})"):
-            _update_atomically(writer, store, _ATOMIC[combiner.name])
-
-
-def _update_atomically(writer: SourceWriter, store: Store, function: str) -> None:
-    (position,) = store.indices
-    compute(writer, [position, store.value])
-    place = f"{writer.pointers[store.buffer]} + {index(writer, position)}"
-    update = f"{c_type(store.value.dtype)}({value(writer, store.value)})"
-    writer.line(f"{function}({place}, {update});")
+        guards = [] if store.guard is None else [store.guard]
+        compute(writer, guards)
+        test = "".join(f"if ({value(writer, guard)})" for guard in guards)
+        with writer.block(test):
+            (position,) = store.indices
+            compute(writer, [position, store.value])
+            update = f"{c_type(store.value.dtype)}({value(writer, store.value)})"
+            writer.line(f"{call} + {index(writer, position)}, {update});")
 
 
 _ATOMIC = {

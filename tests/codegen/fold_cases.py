@@ -266,6 +266,37 @@ def _atomic_scatters() -> None:
         kernel_case(name, (nest,), given, {x: expected}, tolerance)
 
 
+def _folded_scatters() -> None:
+    """Many updates of few elements, in shared memory first; some are out of range."""
+    count = 300_000
+    rows = np.random.default_rng(9).integers(-1, 6, count, np.int8)
+    hit = (rows >= 0) & (rows < 5)
+    for dtype in ("int32", "uint64", "float32", "float64", "complex64", "complex128"):
+        x, at, updates = buffer(dtype, 5), buffer("int8", count), buffer(dtype, count)
+        (i,) = axes(count)
+        row = as_index(load(at, i))
+        place = store(x, (row,), load(updates, i), both(row >= 0, row < 5))
+        given = {x: values(dtype, 5), at: rows, updates: values(dtype, count, seed=2)}
+        expected = given[x].copy()
+        np.add.at(expected, rows[hit], given[updates][hit])
+        nest = ScatterNest((count,), 1, ADD, place, any_order=True)
+        tolerance = {"float32": 1e-4, "complex64": 1e-4, "float64": 1e-12, "complex128": 1e-12}
+        name = f"folded_scatter_{dtype}"
+        kernel_case(name, (nest,), given, {x: expected}, tolerance.get(dtype, 0.0))
+
+
+@case
+def folded_sums_keep_the_signs_of_zeros() -> Case:
+    x, at, updates = buffer("float64", 3), buffer("int8", 300_000), buffer("float64", 300_000)
+    (i,) = axes(300_000)
+    place = store(x, (as_index(load(at, i)),), load(updates, i))
+    nest = ScatterNest((300_000,), 1, ADD, place, any_order=True)
+    rows = np.arange(300_000) % 2
+    zeros = np.where(rows == 0, -0.0, 0.0)
+    given = {x: np.array([-0.0, -0.0, -0.0]), at: rows, updates: zeros}
+    return Case(node("signs", nest), given, {x: np.array([-0.0, 0.0, -0.0])})
+
+
 @case
 def atomic_updates_beside_a_map() -> Case:
     x, y, at = buffer("int8", 7), buffer("int8", 9), buffer("int64", 30)
@@ -360,3 +391,4 @@ _arg_reductions()
 _scans()
 _scatters()
 _atomic_scatters()
+_folded_scatters()

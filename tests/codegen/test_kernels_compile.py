@@ -20,7 +20,11 @@ def test_all_cases_compile(arch: str) -> None:
     unit = unit_source(plan(*(case.node for case in CASES.values())))
     if arch == "sm_80":
         clustered = {code.cluster: node for node, code in unit.kernels.items() if code.cluster > 1}
-        atomic = [case.node for name, case in CASES.items() if name.startswith("atomic_scatter")]
+        atomic = [
+            case.node
+            for name, case in CASES.items()
+            if name.startswith(("atomic_scatter", "folded"))
+        ]
         assert atomic
         unit = unit_source(plan(*clustered.values(), *atomic))
     options = core.ProgramOptions(arch=arch, std="c++17", fma=False)

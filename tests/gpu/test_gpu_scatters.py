@@ -98,6 +98,18 @@ def test_updates_of_rows(method, dtype):
     assert_expected(found, expected_of(method, x, i, v))
 
 
+@pytest.mark.parametrize("places", [1, 8, 2048])
+@pytest.mark.parametrize("dtype", ["int32", "uint64", "float32", "float64", *COMPLEX])
+def test_many_sums_of_few_elements(dtype, places):
+    """Enough updates that blocks fold them in shared memory first."""
+    random = np.random.default_rng(8)
+    count = 1 << 22
+    i = random.integers(0, places + 1, count)  # the last is out of range
+    x, v = (numbers(dtype, n, random, "add") for n in (places, count))
+    found = tracegraph.jit(updated("add"), device="cuda")(x, i, v)
+    assert_expected(found, expected_of("add", x, i, v))
+
+
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 @pytest.mark.parametrize("method", ["min", "max"])
 def test_extremes_of_nan_and_zeros_have_the_same_bits_in_each_run(method, dtype):

@@ -68,6 +68,23 @@ template <class T> __device__ void tg_atomic_add(T* place, T x) {
   }
 }
 
+// Sums of a block begin with -0, which changes no number that it is added to, not even the sign of a zero.
+template <class T> __device__ T tg_empty_sum() {
+  if constexpr (tg_kind_of<T> == TG_COMPLEX) return T(-0.0f, -0.0f);
+  else if constexpr (tg_kind_of<T> == TG_FLOAT) return (T)-0.0f;
+  else return 0;
+}
+
+// Adds the sum of a block, if any update has changed it.
+template <class T> __device__ void tg_add_sum(T* place, T sum) {
+  if constexpr (tg_kind_of<T> == TG_COMPLEX) {
+    tg_add_sum(&place->re, sum.re);
+    tg_add_sum(&place->im, sum.im);
+  } else if (tg_bits<tg_word<T>>(sum) != tg_bits<tg_word<T>>(tg_empty_sum<T>())) {
+    tg_atomic_add(place, sum);
+  }
+}
+
 template <class T> __device__ void tg_atomic_multiply(T* place, T x) {
   if constexpr (tg_kind_of<T> == TG_BOOL) {
     tg_swap(place, [=](T old) { return old && x; });

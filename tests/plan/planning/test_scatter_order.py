@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tracegraph
-from lowering.codegen.geometry import MAX_SWAPS, scatter_geometry
+from lowering.codegen.geometry import MAX_FOLDED, MAX_SWAPS, scatter_geometry
 from lowering.plan.kernel import ScatterNest
 from lowering.plan.nodes import KernelNode, walk
 from tracegraph import ArrayType
@@ -96,3 +96,23 @@ def test_many_swaps_of_few_elements_are_made_in_order(method, dtype, swapped):
     assert scatter_geometry(few, 256).atomic
     many = scatter_of(method, dtype, places=2, indices=(2 * MAX_SWAPS + 1,))
     assert scatter_geometry(many, 256).atomic == (not swapped)
+
+
+@pytest.mark.parametrize(
+    ("method", "dtype", "places", "updates", "folds"),
+    [
+        ("add", "float64", 8, 1 << 20, True),
+        ("add", "complex128", MAX_FOLDED, 1 << 22, True),
+        ("add", "float64", MAX_FOLDED + 1, 1 << 22, False),
+        ("add", "float64", 8, 1 << 16, False),  # too few for as many blocks
+        ("add", "float16", 8, 1 << 20, False),
+        ("max", "float64", 8, 1 << 20, False),
+    ],
+)
+def test_sums_of_few_elements_are_folded_in_shared_memory(method, dtype, places, updates, folds):
+    nest = scatter_of(method, dtype, places=places, indices=(updates,))
+    geometry = scatter_geometry(nest, 256)
+    assert geometry.atomic
+    size = places * np.dtype(dtype).itemsize
+    assert geometry.shared_bytes == (size if folds else 0)
+    assert geometry.blocks * geometry.threads * geometry.points >= updates
