@@ -82,7 +82,7 @@ each round trip to the L2 cache, so more would take longer than updates in order
 
 MAX_FOLDED = 2048
 """Elements of a target up to which blocks fold sums in shared memory, 32 KiB of complex128. By
-atomics in global memory alone, 2**20 float64 take 470 us to 8 places and 18 to 100,000 (H100)."""
+atomics in global memory alone, 1 M float64 take 470 us to 8 places and 18 to 100,000 (H100)."""
 
 FOLDED_UPDATES = 16
 """Updates that a block folds for each of its threads, and for each element that it adds at the end.
