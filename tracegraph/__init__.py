@@ -22,13 +22,14 @@ The packages, in the order of their imports:
     arrays            the Array class, eager ops           staging      jit: compile and launch
 
 Below them are single files without imports of the package (`dtypes`, `user_source`, `locks`, …);
-`limits`, `progress`, `streams`, `memory` and `debug` are features of one file each.
+`limits`, `determinism`, `progress`, `streams`, `memory` and `debug` are features of one file each.
 """
 
 from tracegraph import debug, errors, memory, numpy, tree
 from tracegraph.arrays.array import Array
 from tracegraph.arrays.creation import asarray, from_dlpack
 from tracegraph.control import cond, fori_loop, map, scan, switch, while_loop
+from tracegraph.determinism import deterministic
 from tracegraph.ir.types import ArrayType
 from tracegraph.limits import time_limit
 from tracegraph.memory import memory_stats, reset
@@ -47,6 +48,7 @@ __all__ = [
     "asarray",
     "cond",
     "debug",
+    "deterministic",
     "dynamic_slice",
     "dynamic_update_slice",
     "errors",

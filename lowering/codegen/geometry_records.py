@@ -113,12 +113,16 @@ class ScanGeometry:
 @dataclass(frozen=True, slots=True)
 class ScatterGeometry:
     """`owners` threads, a power of two, for each independent point. All evaluate the targets of all
-    updates, and each makes those whose target it owns.
+    updates, and each makes those whose target it owns. With `atomic`, `points` updates for each
+    thread; with `shared_bytes`, each block folds its own in shared memory first.
     """
 
     threads: int
     owners: int
     blocks: int
+    atomic: bool = False
+    points: int = 1
+    shared_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

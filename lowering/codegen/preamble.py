@@ -54,6 +54,7 @@ _PARTS = (
     "complex.cuh",
     "cluster.cuh",
     "partials.cuh",
+    "atomics.cuh",
     "dependents.cuh",
     "prefetch.cuh",
 )

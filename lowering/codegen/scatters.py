@@ -1,4 +1,4 @@
-"""The text of a ScatterNest: updates that may collide run in order, the others in parallel."""
+"""The text of a ScatterNest: updates that may collide are atomic, or run in order."""
 
 from __future__ import annotations
 
@@ -20,12 +20,16 @@ from lowering.codegen.expressions import (
 from lowering.codegen.flatten import POINT, STEP, Flattener, linear_axis
 from lowering.codegen.geometry_records import MapGeometry, ScatterGeometry
 from lowering.codegen.maps.maps import each_point
+from lowering.codegen.preamble import c_type
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.kernel import ScatterNest, Store
 
 
 def write_scatter(writer: SourceWriter, nest: ScatterNest, geometry: ScatterGeometry) -> None:
     """Write the nest; `block` and `thread` are declared, and the block is the nest's own."""
+    if geometry.atomic:
+        _write_atomic(writer, nest, geometry)
+        return
     axes = list(enumerate(nest.space))
     sequential, parallel = axes[: nest.repeats], axes[nest.repeats :]
     flat = Flattener({STEP: sequential, POINT: parallel})
@@ -52,6 +56,52 @@ def write_scatter(writer: SourceWriter, nest: ScatterNest, geometry: ScatterGeom
                 _update(writer, nest, store)
             else:
                 _update_owned(writer, nest, store, geometry.owners)
+
+
+def _write_atomic(writer: SourceWriter, nest: ScatterNest, geometry: ScatterGeometry) -> None:
+    """Write the atomic updates of each thread."""
+    combiner = nest.combiner
+    if combiner is None or combiner.name not in _ATOMIC:
+        raise TypeError(f"{combiner} is no atomic operation; those are {list(_ATOMIC)}")
+    store = Flattener({POINT: list(enumerate(nest.space))}).store(nest.store)
+    target, function = writer.pointers[store.buffer], _ATOMIC[combiner.name]
+    if not geometry.shared_bytes:
+        _write_updates(writer, nest, geometry, store, f"{function}({target}")
+        return
+    kind, places = c_type(store.value.dtype), prod(store.buffer.type.shape)
+    each_place = f"for (int place = thread; place < {places}; place += {geometry.threads})"
+    writer.line(f"{kind}* const sums = ({kind}*)shared;")
+    writer.line(f"{each_place} sums[place] = tg_empty_sum<{kind}>();")
+    writer.line("__syncthreads();")
+    _write_updates(writer, nest, geometry, store, f"{function}(sums")
+    writer.line("__syncthreads();")
+    writer.line(f"{each_place} tg_add_sum({target} + place, sums[place]);")
+
+
+def _write_updates(
+    writer: SourceWriter, nest: ScatterNest, geometry: ScatterGeometry, store: Store, call: str
+) -> None:
+    """Write the updates; `call` begins the call that makes one, up to the base of the target."""
+    points = MapGeometry(geometry.threads, geometry.points, geometry.blocks)
+    with each_point(writer, prod(nest.space), points, unroll=False):
+        writer.bind(linear_axis(POINT, nest.space), "point")
+        guards = [] if store.guard is None else [store.guard]
+        compute(writer, guards)
+        test = "".join(f"if ({value(writer, guard)})" for guard in guards)
+        with writer.block(test):
+            (position,) = store.indices
+            compute(writer, [position, store.value])
+            update = f"{c_type(store.value.dtype)}({value(writer, store.value)})"
+            writer.line(f"{call} + {index(writer, position)}, {update});")
+
+
+_ATOMIC = {
+    "add": "tg_atomic_add",
+    "multiply": "tg_atomic_multiply",
+    "minimum": "tg_atomic_minimum",
+    "maximum": "tg_atomic_maximum",
+}
+"""The device functions that combine atomically, by the name of the combiner."""
 
 
 def _update_owned(writer: SourceWriter, nest: ScatterNest, store: Store, owners: int) -> None:

@@ -153,7 +153,7 @@ def kernel_text(
     sharing = [
         s
         for s in geometries
-        if isinstance(s, (TileGeometry, RowGeometry, ScanGeometry, PrintGeometry))
+        if isinstance(s, (TileGeometry, RowGeometry, ScanGeometry, ScatterGeometry, PrintGeometry))
     ]
     shared = max((s.shared_bytes for s in sharing), default=0)
 

@@ -213,7 +213,7 @@ def _is_alternative(first: Nest, second: Nest) -> bool:
 
 
 def _is_serial(nest: Nest) -> bool:
-    return isinstance(nest, ScatterNest) and nest.repeats > 0
+    return isinstance(nest, ScatterNest) and nest.repeats > 0 and not nest.any_order
 
 
 def _small(nest: Nest) -> bool:

@@ -172,8 +172,8 @@ class ScanNest(Analyzed):
 class ScatterNest(Analyzed):
     """Scatter: at every point, target = combine(target, value), or target = value without one.
 
-    The first `repeats` axes may hit an element twice, and run sequentially. The others are
-    independent.
+    The first `repeats` axes may hit an element twice. They run sequentially, or, with `any_order`,
+    in parallel with atomic updates. The others are independent.
     """
 
     space: tuple[int, ...]
@@ -181,6 +181,7 @@ class ScatterNest(Analyzed):
     combiner: Combiner | None
     store: Store
     predicates: tuple[Predicate, ...] = ()
+    any_order: bool = False
 
 
 @record

@@ -113,9 +113,10 @@ def _nest_kind(nest: Nest) -> str:
             return f"rows {space} over {_extents(loop)}"
         case ScanNest(axis=axis, combiner=combiner):
             return f"scan {space} along i{axis} by {combiner.name}"
-        case ScatterNest(repeats=repeats, combiner=combiner):
+        case ScatterNest(repeats=repeats, combiner=combiner, any_order=any_order):
             by = "" if combiner is None else f" by {combiner.name}"
-            return f"scatter {space}{by}" + (f", {repeats} axes in order" if repeats else "")
+            order = "in any order" if any_order else "in order"
+            return f"scatter {space}{by}" + (f", {repeats} axes {order}" if repeats else "")
 
 
 def _extents(shape: Sequence[int]) -> str:

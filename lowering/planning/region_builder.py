@@ -26,6 +26,7 @@ from lowering.plan.kernel import (
 from lowering.plan.nest_analysis import loads
 from lowering.planning.elements import Binding, Captured, Elements
 from lowering.planning.materialize import choose_materialized, materialize_all
+from lowering.planning.scatter_order import in_any_order
 from tracegraph.ir.op import (
     Combiner,
     Control,
@@ -223,7 +224,11 @@ class RegionBuilder:
         target, guard = form.target(index, operands, out.type, **eqn.attrs)
         repeats = form.repeats(eqn.attrs, tuple(a.type for a in eqn.operands))
         store = Store(buffer, target, value, guard)
-        self.emit(ScatterNest(updates.type.shape, repeats, form.combiner, store))
+        any_order = repeats > 0 and in_any_order(
+            form.combiner, out.type.dtype, bool(eqn.hints.in_order)
+        )
+        nest = ScatterNest(updates.type.shape, repeats, form.combiner, store, any_order=any_order)
+        self.emit(nest)
         self.bindings[out] = buffer
 
     # -- for planning rules ------------------------------------------------------------------------

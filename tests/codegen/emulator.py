@@ -53,14 +53,25 @@ unsigned conditions[1024];
 static void cudaGraphSetConditional(unsigned long long handle, unsigned value) {
   conditions[handle] = value;
 }
-static unsigned atomicAdd(unsigned* address, unsigned value) {
-  unsigned old = *address;
+template <class T> static T atomicAdd(T* address, T value) {
+  T old = *address;
   *address += value;
   return old;
 }
-static unsigned long long atomicAdd(unsigned long long* address, unsigned long long value) {
-  unsigned long long old = *address;
-  *address += value;
+template <class T> static T tg_current(const T* place) { return *place; }
+template <class T> static T atomicMin(T* address, T value) {
+  T old = *address;
+  *address = value < old ? value : old;
+  return old;
+}
+template <class T> static T atomicMax(T* address, T value) {
+  T old = *address;
+  *address = value > old ? value : old;
+  return old;
+}
+template <class T> static T atomicCAS(T* address, T expected, T value) {
+  T old = *address;
+  if (old == expected) *address = value;
   return old;
 }
 static void tg_store_word(unsigned long long* place, unsigned long long word) { *place = word; }

@@ -239,6 +239,103 @@ def _scatters() -> None:
         kernel_case(name, (nest,), given, {x: expected})
 
 
+ATOMIC_DTYPES = (
+    *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+    *("float16", "bfloat16", "float32", "float64"),
+)
+
+
+def _atomic_scatters() -> None:
+    """Rows that collide, in any order; some are out of range."""
+    combined = [(c, d) for c in (ADD, MULTIPLY, MINIMUM, MAXIMUM) for d in ATOMIC_DTYPES]
+    for combiner, dtype in [*combined, (ADD, "complex64"), (ADD, "complex128")]:
+        x, at = buffer(dtype, 50, 3), buffer("int16", 200)
+        updates = buffer(dtype, 200, 3)
+        i, j = axes(200, 3)
+        row = as_index(load(at, i))
+        inside = both(row >= 0, row < 50)
+        place = store(x, (row, j), load(updates, i, j), inside)
+        rows = np.random.default_rng(3).integers(-5, 55, 200, np.int16)
+        given = {x: values(dtype, 50, 3), at: rows, updates: values(dtype, 200, 3, seed=2)}
+        expected, hit = given[x].copy(), (rows >= 0) & (rows < 50)
+        combiner.ufunc.at(expected, rows[hit], given[updates][hit])
+        nest = ScatterNest((200, 3), 1, combiner, place, any_order=True)
+        rounded = given[x].dtype.kind in "fcV" and combiner in (ADD, MULTIPLY)
+        tolerance = {"float16": 4e-3, "bfloat16": 3e-2}.get(dtype, 1e-6) if rounded else 0.0
+        name = f"atomic_scatter_{combiner.name}_{dtype}"
+        kernel_case(name, (nest,), given, {x: expected}, tolerance)
+
+
+def _folded_scatters() -> None:
+    """Many updates of few elements, in shared memory first; some are out of range."""
+    count = 300_000
+    rows = np.random.default_rng(9).integers(-1, 6, count, np.int8)
+    hit = (rows >= 0) & (rows < 5)
+    for dtype in ("int32", "uint64", "float32", "float64", "complex64", "complex128"):
+        x, at, updates = buffer(dtype, 5), buffer("int8", count), buffer(dtype, count)
+        (i,) = axes(count)
+        row = as_index(load(at, i))
+        place = store(x, (row,), load(updates, i), both(row >= 0, row < 5))
+        given = {x: values(dtype, 5), at: rows, updates: values(dtype, count, seed=2)}
+        expected = given[x].copy()
+        np.add.at(expected, rows[hit], given[updates][hit])
+        nest = ScatterNest((count,), 1, ADD, place, any_order=True)
+        tolerance = {"float32": 1e-4, "complex64": 1e-4, "float64": 1e-12, "complex128": 1e-12}
+        name = f"folded_scatter_{dtype}"
+        kernel_case(name, (nest,), given, {x: expected}, tolerance.get(dtype, 0.0))
+
+
+@case
+def folded_sums_keep_the_signs_of_zeros() -> Case:
+    x, at, updates = buffer("float64", 3), buffer("int8", 300_000), buffer("float64", 300_000)
+    (i,) = axes(300_000)
+    place = store(x, (as_index(load(at, i)),), load(updates, i))
+    nest = ScatterNest((300_000,), 1, ADD, place, any_order=True)
+    rows = np.arange(300_000) % 2
+    zeros = np.where(rows == 0, -0.0, 0.0)
+    given = {x: np.array([-0.0, -0.0, -0.0]), at: rows, updates: zeros}
+    return Case(node("signs", nest), given, {x: np.array([-0.0, 0.0, -0.0])})
+
+
+@case
+def atomic_updates_beside_a_map() -> Case:
+    x, y, at = buffer("int8", 7), buffer("int8", 9), buffer("int64", 30)
+    (i,) = axes(30)
+    (j,) = axes(9)
+    one = const(1, np.dtype(np.int8))
+    count = ScatterNest((30,), 1, ADD, store(x, (as_index(load(at, i)),), one), any_order=True)
+    nests = (MapNest((9,), (store(y, (j,), one),)), count)
+    rows = np.random.default_rng(6).integers(0, 7, 30)
+    expected = np.bincount(rows, minlength=7).astype(np.int8)
+    given = {x: np.zeros(7), at: rows}
+    return Case(node("beside", *nests), given, {x: expected, y: np.ones(9)})
+
+
+@case
+def extremes_of_zeros_and_nan_do_not_depend_on_the_order() -> Case:
+    x, at, updates = buffer("float32", 4), buffer("int32", 8), buffer("float32", 8)
+    (i,) = axes(8)
+    place = store(x, (as_index(load(at, i)),), load(updates, i))
+    nest = ScatterNest((8,), 1, MINIMUM, place, any_order=True)
+    given = {
+        x: np.array([0.0, -0.0, 5.0, np.nan]),
+        at: np.array([0, 0, 1, 1, 2, 2, 3, 3]),
+        updates: np.array([-0.0, 0.0, 0.0, -0.0, np.nan, 1.0, 2.0, -np.inf]),
+    }
+    expected = np.array([-0.0, -0.0, np.nan, np.nan], np.float32)
+    return Case(node("zeros", nest), given, {x: expected})
+
+
+@case
+def products_of_one_element_are_made_in_order() -> Case:
+    x, updates = buffer("float64", 1), buffer("float64", 600)
+    (i,) = axes(600)
+    nest = ScatterNest((600,), 1, MULTIPLY, store(x, (const(0),), load(updates, i)), any_order=True)
+    factors = np.random.default_rng(8).uniform(0.9, 1.1, 600)
+    product = np.multiply.reduce(factors, keepdims=True)
+    return Case(node("product", nest), {x: np.ones(1), updates: factors}, {x: product}, 1e-12)
+
+
 @case
 def histogram_by_many_owners() -> Case:
     counts, x = buffer("float32", 50), buffer("uint8", 4000)
@@ -293,3 +390,5 @@ _exact_reductions()
 _arg_reductions()
 _scans()
 _scatters()
+_atomic_scatters()
+_folded_scatters()

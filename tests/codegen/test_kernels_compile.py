@@ -16,11 +16,17 @@ core = pytest.importorskip("cuda.core")
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
 def test_all_cases_compile(arch: str) -> None:
-    """For sm_80, one of each size of clusters: their text is another there."""
+    """For sm_80, atomics and one of each size of clusters: their text is another there."""
     unit = unit_source(plan(*(case.node for case in CASES.values())))
     if arch == "sm_80":
         clustered = {code.cluster: node for node, code in unit.kernels.items() if code.cluster > 1}
-        unit = unit_source(plan(*clustered.values()))
+        atomic = [
+            case.node
+            for name, case in CASES.items()
+            if name.startswith(("atomic_scatter", "folded"))
+        ]
+        assert atomic
+        unit = unit_source(plan(*clustered.values(), *atomic))
     options = core.ProgramOptions(arch=arch, std="c++17", fma=False)
     cubin = core.Program(unit.source, "c++", options).compile("cubin")
     names = {code.name.encode() for code in unit.kernels.values()}

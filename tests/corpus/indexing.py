@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+import tracegraph
 from corpus.case import program, whole
 
 
@@ -34,6 +35,29 @@ def duplicates_count_once_in_place(x, i, v):
     y = x.copy()
     y[i] += v
     return y
+
+
+@program(whole(8), np.array([1, 3, 1, -1, 1, 9]), whole(6, seed=1))
+def combining_duplicates_between_readers(x, i, v):
+    before = x * 2
+    added = x.copy()
+    np.add.at(added, i[:5], v[:5])
+    least = added.copy()
+    np.minimum.at(least, i[:5], added[i[:5]] - v[:5])
+    return before + added[::-1], least * 2 + added, before
+
+
+@program(whole(8), np.array([1, 3, 1, -1, 1]), whole(5, seed=1, dtype=np.int8))
+def combining_duplicates_in_a_loop(x, i, v):
+    def step(k, carry):
+        total, narrow = carry
+        np.add.at(total, (i + k) % 8, v * total[i])
+        np.maximum.at(total, i, v)
+        np.multiply.at(narrow, i, v)
+        return total, narrow
+
+    start = x.copy(), np.ones_like(v, shape=8)
+    return tracegraph.fori_loop(0, 5, step, start)
 
 
 @program(whole(5, 3), np.array([[4, 0], [0, 4]]), whole(2, 2, 3, seed=1))

@@ -27,7 +27,10 @@ EXCEPTIONS: Mapping[tuple[str, str], str] = {
 }
 """Imports against the direction, each with the reason for it."""
 
-GROUND = {"user_source", "dtypes", "devices", "generated", "locks", "version", "weak_set"}
+GROUND = {
+    *("user_source", "dtypes", "devices", "generated", "locks", "version", "weak_set"),
+    "determinism",
+}
 """Parts of tracegraph that import no other."""
 
 Table = Mapping[str, Set[str]]
@@ -42,7 +45,7 @@ TRACEGRAPH: Table = {
     "ir": {"errors", "progress", "dtypes", "user_source"},
     "ops": {"ir", "limits", "progress", "dtypes"},
     "passes": {"ir"},
-    "tracing": {"ir", "errors", "user_source", "devices"},
+    "tracing": {"ir", "errors", "user_source", "devices", "determinism"},
     "arrays": {"tracing", "ir", "tree", "errors", "dtypes", "devices"},
     "numpy": {"control", "arrays", "tracing", "ops", "ir", "tree", "errors", "dtypes", "devices"},
     "control": {
@@ -55,7 +58,7 @@ TRACEGRAPH: Table = {
     "memory": {"staging", "devices"},
     "tracegraph": {
         *("arrays", "control", "debug", "errors", "ir", "limits", "memory", "numpy", "staging"),
-        *("streams", "tree", "version"),
+        *("streams", "tree", "version", "determinism"),
     },
     "testing": {"tracegraph", "debug", "tree"},
 }

@@ -27,7 +27,7 @@ def branch_schedule(construct: str, schedule: str | None) -> Hints:
         ScheduleError: there is no such schedule.
 
     >>> branch_schedule("cond", "predicated")
-    Hints(schedule='predicated', unroll=None, construct=None)
+    Hints(schedule='predicated', unroll=None, construct=None, in_order=None)
     """
     return Hints(_checked(construct, schedule, get_args(BranchSchedule)))
 
@@ -39,9 +39,9 @@ def loop_schedule(construct: str, schedule: str | None, unroll: Any = None) -> H
         ScheduleError: there is no such schedule, or `unroll` does not fit it.
 
     >>> loop_schedule("while_loop", None, 4)
-    Hints(schedule='unrolled', unroll=4, construct=None)
+    Hints(schedule='unrolled', unroll=4, construct=None, in_order=None)
     >>> loop_schedule("fori_loop", None, 1)
-    Hints(schedule='conditional', unroll=None, construct='fori_loop')
+    Hints(schedule='conditional', unroll=None, construct='fori_loop', in_order=None)
     """
     named = construct if construct in _RECORDED_OTHERWISE else None
     schedule = _checked(construct, schedule, get_args(LoopSchedule))

@@ -69,15 +69,17 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class Hints:
-    """What a user asks of the lowering of a branch or loop. The results do not depend on it.
+    """What a user asks of the lowering of an equation. Only rounding may depend on it.
 
     `schedule` and `unroll` pin how the graph carries it out. `construct` is the function that the
     user called, where the op has another name: a fori_loop is recorded as a while_loop.
+    `in_order`: a scatter combines floats in the order of the updates.
     """
 
     schedule: str | None = None
     unroll: int | None = None
     construct: str | None = None
+    in_order: bool | None = None
 
     def given(self) -> dict[str, Any]:
         """The hints that are given, by name."""
@@ -87,13 +89,16 @@ class Hints:
 
 NO_HINTS = Hints()
 
+IN_ORDER = Hints(in_order=True)
+
 
 @record
 class Eqn:
     """One application of an op.
 
     `attrs` are part of what is computed; their values are hashable: ints, strings, dtypes, tuples.
-    `hints` are not. Equations that differ in hints alone compute the same.
+    `hints` are not. Equations that differ in hints alone compute
+    the same, but for rounding.
     """
 
     op: Op

@@ -12,8 +12,8 @@ from tracegraph.passes.rewrite import Defs, Replacement, Rule, rewrite
 def cse(program: Program) -> Program:
     """The program in which each region applies an op once to the same operands and attributes.
 
-    Equations with regions are kept, and so are effects. Hints do not take part: only equations with
-    regions have them.
+    Equations with regions are kept, and so are effects. Of the hints, only the order of a scatter
+    takes part: the others are of equations with regions.
     """
     return rewrite(program, new_cse_rule)
 
@@ -27,7 +27,7 @@ def new_cse_rule() -> Rule:
             return None
         operands = [_key(a) if isinstance(a, Literal) else a for a in eqn.operands]
         attrs = frozenset(eqn.attrs.items()) if eqn.attrs else None
-        key = (eqn.op, attrs, *operands)
+        key = (eqn.op, attrs, eqn.hints.in_order, *operands)
         first = seen.setdefault(key, eqn)
         return None if first is eqn else Replacement(first.outputs)
 

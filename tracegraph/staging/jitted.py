@@ -9,10 +9,11 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, Concatenate, Generic, ParamSpec, TypedDict, TypeVar, overload
+from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, TypedDict, TypeVar, overload
 
 from tracegraph import ops as _ops  # noqa: F401 - registers the op records
 from tracegraph import tree
+from tracegraph.determinism import is_deterministic, process
 from tracegraph.devices import canonical_device
 from tracegraph.errors import ClosedError, OutOfMemoryError
 from tracegraph.errors.tracebacks import entry_point, hide_frames
@@ -30,6 +31,14 @@ P = ParamSpec("P")
 Q = ParamSpec("Q")
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
+
+
+class BuildKey(NamedTuple):
+    """What an executable is built for."""
+
+    call: CallKey
+    device: str
+    deterministic: bool
 
 
 class Stats(TypedDict):
@@ -70,8 +79,9 @@ class Jitted(Generic[P, R_co]):
         self._signature = signature
         self._device = None if device is None else canonical_device(device)
         self._scratch = scratch
-        self._executables: dict[tuple[CallKey, str], CachedExecutable] = {}
-        # The fast-call cache: by direct key, and a few without one. The last one comes first.
+        self._executables: dict[BuildKey, CachedExecutable] = {}
+        # The fast-call cache: by direct key, and a few without one. The last one comes first. Calls
+        # in `deterministic` blocks have none.
         self._fast_calls: dict[DirectKey, FastCall] = {}
         self._nested_calls: deque[FastCall] = deque(maxlen=MOST_NESTED)
         self._last_call: FastCall = no_fast_call
@@ -87,6 +97,8 @@ class Jitted(Generic[P, R_co]):
         try:
             if outermost and innermost.trace is not None:
                 return self._fun(*args, **kwargs)
+            if process.entered and is_deterministic():
+                return self._run_bound(args, kwargs, None, True)
             result: R_co = self._last_call(args, kwargs)
             if result is not MISS:
                 return result
@@ -101,6 +113,8 @@ class Jitted(Generic[P, R_co]):
         return self._run(args, kwargs)
 
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R_co:
+        if is_deterministic():
+            return self._run_bound(args, kwargs, None, True)
         direct = direct_call(args) if not kwargs else None
         key = None if direct is None else direct[0]
         del direct  # its leaves would count as further owners of what is donated
@@ -109,20 +123,31 @@ class Jitted(Generic[P, R_co]):
             if result is not MISS:
                 self._last_call = fast_call
                 return result
+        return self._run_bound(args, kwargs, key, False)
+
+    def _run_bound(
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        key: DirectKey | None,
+        deterministic: bool,
+    ) -> R_co:
+        """Run the executable for all types. Calls outside `deterministic` keep a fast call."""
         call = self._signature.bind(args, kwargs)
         device = self._device or _device_of(call)
+        build = BuildKey(call.key, device, deterministic)
         while True:
-            cached = self._executables.get((call.key, device)) or self._build(call.key, device)
-            compiled = cached.compiled or self._rebuild(cached, call.key, device)
+            cached = self._executables.get(build) or self._build(build)
+            compiled = cached.compiled or self._rebuild(cached, build)
             if compiled is None:
                 continue
             cached.used = next(ticks)
-            if not call.key.static and compiled.accepts(call):
+            if not deterministic and not call.key.static and compiled.accepts(call):
                 function = self._signature.function
                 made = make_fast_call(args, kwargs, call.passed, cached, compiled, function)
                 self._remember(made, key)
             try:
-                result = compiled.run(call)
+                result: R_co = compiled.run(call)
             except ClosedError:
                 if not cached.lost(compiled):
                     raise
@@ -149,22 +174,22 @@ class Jitted(Generic[P, R_co]):
             self._fast_calls[key] = fast_call
         self._last_call = fast_call
 
-    def _build(self, key: CallKey, device: str) -> CachedExecutable:
+    def _build(self, key: BuildKey) -> CachedExecutable:
         with self._lock:
-            cached = self._executables.get((key, device))
+            cached = self._executables.get(key)
             if cached is None:  # else another thread has built it meanwhile
-                lowered = self._trace(key, device).lower()
+                lowered = self._trace(key.call, key.device).lower()
                 cached = CachedExecutable(self._compile(lowered))
                 if self._executables:
-                    self._retraces.append(self._changes(key, device))
-                self._executables[key, device] = cached
+                    self._retraces.append(self._changes(key))
+                self._executables[key] = cached
                 keep_within_budget(cached)
             return cached
 
-    def _rebuild(self, cached: CachedExecutable, key: CallKey, device: str) -> Compiled | None:
+    def _rebuild(self, cached: CachedExecutable, key: BuildKey) -> Compiled | None:
         """Build an evicted executable again; None if a reset has removed it meanwhile."""
         with self._lock:
-            if self._executables.get((key, device)) is not cached:
+            if self._executables.get(key) is not cached:
                 return None
             compiled = cached.compiled
             if compiled is None:
@@ -209,12 +234,14 @@ class Jitted(Generic[P, R_co]):
                 self._past[name] += count
             self._evictions += cached.evictions
 
-    def _changes(self, key: CallKey, device: str) -> str:
-        """What differs from the types of the last build."""
-        last_key, last_device = next(reversed(self._executables))
-        if last_key == key:
-            return f"device: {last_device} -> {device}"
-        return self._signature.differences(last_key, key)
+    def _changes(self, key: BuildKey) -> str:
+        """What differs from the last build."""
+        last = next(reversed(self._executables))
+        if last.call != key.call:
+            return self._signature.differences(last.call, key.call)
+        if last.device != key.device:
+            return f"device: {last.device} -> {key.device}"
+        return f"deterministic: {last.deterministic} -> {key.deterministic}"
 
     def _trace(self, key: CallKey, device: str) -> Traced:
         with self._lock:

@@ -15,9 +15,11 @@ from typing import Any
 import numpy as np
 
 from tracegraph import errors
+from tracegraph.determinism import is_deterministic
 from tracegraph.ir.effects import TOKEN
-from tracegraph.ir.op import Op, get
+from tracegraph.ir.op import Op, Scatter, get
 from tracegraph.ir.program import (
+    IN_ORDER,
     NO_ATTRS,
     NO_HINTS,
     Atom,
@@ -169,6 +171,8 @@ class Trace:
         types = op.result_types([a.type for a in operands], attrs, regions)
         outputs = tuple([Value(t) for t in types])
         own = dict(attrs) if attrs else NO_ATTRS
+        if is_deterministic():
+            hints = _in_order(op, hints)
         source = user_source(2)  # two frames of this package: this one and its caller
         self.eqns.append(Eqn(op, tuple(operands), outputs, own, regions, source, hints))
         return tuple([Tracer(self, value) for value in outputs])
@@ -271,7 +275,8 @@ def bind(trace: Trace, op: Op, args: Sequence[Any], attrs: Mapping[str, Any]) ->
         atoms = tuple([cast(trace, a, d) for a, d in zip(atoms, dtypes, strict=True)])
     outputs = tuple(map(Value, types))
     source = user_source(3)  # this package's: this frame, `eager.apply`, and its caller
-    trace.eqns.append(Eqn(op, atoms, outputs, attrs or NO_ATTRS, (), source))
+    hints = _in_order(op, NO_HINTS) if is_deterministic() else NO_HINTS
+    trace.eqns.append(Eqn(op, atoms, outputs, attrs or NO_ATTRS, (), source, hints))
     if len(outputs) != 1:
         return tuple([Tracer(trace, value) for value in outputs])
     result = Tracer(trace, outputs[0])
@@ -369,3 +374,9 @@ def trace_program(
         region = trace.close((*results, *token))
     constants = tuple([np.ndarray(t.shape, t.dtype, data) for t, data in trace.constants])
     return Program(name, region, constants, effects=bool(token))
+
+
+def _in_order(op: Op, hints: Hints) -> Hints:
+    """The hints of an equation in a `deterministic` block."""
+    combines = isinstance(op.form, Scatter) and op.form.combiner is not None
+    return IN_ORDER if combines else hints

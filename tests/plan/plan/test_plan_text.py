@@ -102,6 +102,7 @@ def test_kernel_with_every_kind_of_nest():
             ScanNest((4, 6), 1, ADD, Store(A, (I, J), X_IJ)),
             ScatterNest((4, 6), 0, None, Store(A, (I, J), X_IJ)),
             ScatterNest((4, 6), 1, ADD, Store(A, (I, J), X_IJ)),
+            ScatterNest((4, 6), 1, ADD, Store(A, (I, J), X_IJ), any_order=True),
         ),
     )
     assert (
@@ -123,6 +124,8 @@ kernel all_0
   scatter [4, 6]
     scratch[0][i0, i1] = input[0][i0, i1]
   scatter [4, 6] by add, 1 axes in order
+    scratch[0][i0, i1] = input[0][i0, i1]
+  scatter [4, 6] by add, 1 axes in any order
     scratch[0][i0, i1] = input[0][i0, i1]"""
     )
 

@@ -1,0 +1,118 @@
+"""Which scatters run in parallel: by combiner, dtype, and whether a block asks for an order."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tracegraph
+from lowering.codegen.geometry import MAX_FOLDED, MAX_SWAPS, scatter_geometry
+from lowering.plan.kernel import ScatterNest
+from lowering.plan.nodes import KernelNode, walk
+from tracegraph import ArrayType
+from tracegraph.dtypes import bfloat16
+
+COUNT = 1000
+METHODS = ("add", "multiply", "min", "max")
+REAL = ("bool", "int8", "uint16", "int32", "uint64", "float16", bfloat16, "float32", "float64")
+FLOATS = ("float16", bfloat16, "float32", "float64", "complex64")
+
+
+def scatter_of(method, dtype, places=100, deterministic=False, indices=(COUNT,)):
+    """The one scatter of `x.at[i].method(v)`."""
+
+    def update(x, i, v):
+        return getattr(x.at[i], method)(v)
+
+    types = (
+        ArrayType(dtype, (places,)),
+        ArrayType(np.int64, indices),
+        ArrayType(dtype, indices),
+    )
+    jitted = tracegraph.jit(update, device="cuda")
+    if deterministic:
+        with tracegraph.deterministic():
+            plan = jitted.lower(*types).plan
+    else:
+        plan = jitted.lower(*types).plan
+    kernels = [node.kernel for node in walk(plan.graph) if isinstance(node, KernelNode)]
+    (found,) = [n for k in kernels for n in k.nests if isinstance(n, ScatterNest)]
+    return found
+
+
+@pytest.mark.parametrize("dtype", REAL, ids=str)
+@pytest.mark.parametrize("method", METHODS)
+def test_real_updates_are_in_any_order(method, dtype):
+    nest = scatter_of(method, dtype)
+    assert nest.any_order
+    geometry = scatter_geometry(nest, 256)
+    assert (geometry.atomic, geometry.blocks) == (True, 4)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_of_complex_updates_sums_are(method):
+    assert scatter_of(method, "complex64").any_order == (method == "add")
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("method", ["add", "multiply"])
+def test_deterministic_sums_and_products_of_floats_are_in_order(method, dtype):
+    nest = scatter_of(method, dtype, deterministic=True)
+    assert (nest.repeats, nest.any_order) == (1, False)
+    assert not scatter_geometry(nest, 256).atomic
+
+
+@pytest.mark.parametrize(
+    ("method", "dtype"), [("add", "int32"), ("multiply", "int8"), ("min", "float32")]
+)
+def test_what_no_order_changes_is_deterministic_in_parallel(method, dtype):
+    assert scatter_of(method, dtype, deterministic=True).any_order
+
+
+def test_replacing_is_in_order():
+    nest = scatter_of("set", "float32")
+    assert (nest.repeats, nest.any_order) == (1, False)
+
+
+def test_a_single_update_needs_no_atomics():
+    nest = scatter_of("add", "float32", indices=())
+    assert (nest.repeats, nest.any_order) == (0, False)
+
+
+@pytest.mark.parametrize(
+    ("method", "dtype", "swapped"),
+    [
+        ("multiply", "float64", True),
+        ("add", "int16", True),
+        ("add", bfloat16, True),
+        ("add", "float16", False),
+        ("add", "float32", False),
+        ("max", "float32", False),
+        ("add", "bool", False),
+    ],
+)
+def test_many_swaps_of_few_elements_are_made_in_order(method, dtype, swapped):
+    few = scatter_of(method, dtype, places=2, indices=(2 * MAX_SWAPS,))
+    assert scatter_geometry(few, 256).atomic
+    many = scatter_of(method, dtype, places=2, indices=(2 * MAX_SWAPS + 1,))
+    assert scatter_geometry(many, 256).atomic == (not swapped)
+
+
+@pytest.mark.parametrize(
+    ("method", "dtype", "places", "updates", "folds"),
+    [
+        ("add", "float64", 8, 1 << 20, True),
+        ("add", "complex128", MAX_FOLDED, 1 << 22, True),
+        ("add", "float64", MAX_FOLDED + 1, 1 << 22, False),
+        ("add", "float64", 8, 1 << 16, False),  # too few for as many blocks
+        ("add", "float16", 8, 1 << 20, False),
+        ("max", "float64", 8, 1 << 20, False),
+    ],
+)
+def test_sums_of_few_elements_are_folded_in_shared_memory(method, dtype, places, updates, folds):
+    nest = scatter_of(method, dtype, places=places, indices=(updates,))
+    geometry = scatter_geometry(nest, 256)
+    assert geometry.atomic
+    size = places * np.dtype(dtype).itemsize
+    assert geometry.shared_bytes == (size if folds else 0)
+    assert geometry.blocks * geometry.threads * geometry.points >= updates
