@@ -64,7 +64,7 @@ def is_thin(left: ArrayType, right: ArrayType, policy: ContractionPolicy) -> boo
 
 
 def _sum_of_products(eqn: Eqn) -> Replacement:
-    """Sums over k of x[…, m, 1, k] * y[…, 1, n, k]; for bools, any of conjunctions.
+    """The sums over k of x[…, m, 1, k] * y[…, 1, n, k]; for bools, any of conjunctions.
 
     float16 and bfloat16 are multiplied and summed in float32 and rounded once, as in libraries.
     """
@@ -77,16 +77,16 @@ def _sum_of_products(eqn: Eqn) -> Replacement:
     wide = np.dtype(np.float32) if is_half(dtype) else dtype
     multiply, fold = ("logical_and", "any") if wide.kind == "b" else ("multiply", "sum")
 
-    swapped = (*range(rank), rank + 1, rank)
-    columns = emit("transpose", right, axes=swapped)
-    x = emit.cast(emit("reshape", left, shape=(*batch, m, 1, k)), wide)
-    y = emit.cast(emit("reshape", columns, shape=(*batch, 1, n, k)), wide)
-    product = emit(multiply, x, y)
-    if k == 1:  # an outer product: nothing to fold
-        result = emit("reshape", product, shape=out.type.shape)
-    else:
-        result = emit(fold, product, axes=(rank + 2,))
-    result = emit.cast(result, dtype)
+    # axes of one element would keep the sum from being fused with what has no such axes
+    rows, columns = ((extent,) if extent != 1 else () for extent in (m, n))
+    ones = (1,) * len(columns)
+    turned = emit("transpose", right, axes=(*range(rank), rank + 1, rank))
+    x = emit.cast(emit("reshape", left, shape=(*batch, *rows, *ones, k)), wide)
+    y = emit.cast(emit("reshape", turned, shape=(*batch, *(1 for _ in rows), *columns, k)), wide)
+    result = emit(multiply, x, y)
+    if k != 1:  # else an outer product: nothing to fold
+        result = emit(fold, result, axes=(len(result.type.shape) - 1,))
+    result = emit("reshape", emit.cast(result, dtype), shape=out.type.shape)
     return Replacement((result,), tuple(emit.eqns))
 
 
