@@ -1,6 +1,7 @@
 """Program -> Plan, by a list of passes.
 
-    Program ── unroll, desugar ─▶ Program                   short loops written out; few forms
+    Program ── expand_contractions ─▶ Program               thin products as sums
+            ── unroll, desugar ─▶ Program                   short loops written out; few forms
             ── build ─▶ Draft                               nests of stored values, in blocks
             ── schedule, drop_copies, fuse, place_carries   on each block, from the inside out
             ── donate, stage_inputs, drop_dead_stores, prepare_unrolling, assign_memory
@@ -25,10 +26,12 @@ from lowering.fusion.fuse import fuse
 from lowering.plan.plan import Plan
 from lowering.plan.target import Target
 from lowering.planning.assemble import assemble
+from lowering.planning.contractions import expand_contractions
 from lowering.planning.desugar import desugar
 from lowering.planning.region_builder import build
 from lowering.planning.rules import RULES
 from lowering.scheduling.complete_unrolling import unroll
+from lowering.scheduling.overrides import declared
 from lowering.scheduling.schedule import schedule
 from lowering.scheduling.unrolling import prepare_unrolling
 from tracegraph.ir.program import Program
@@ -75,6 +78,7 @@ def lower(
         ValueError: there is no such device.
     """
     target = target_of(device) if isinstance(device, str) else device
+    program = expand_contractions(program, target.contractions, declared().products)
     program = desugar(unroll(program, target.costs))
     draft = build(program, Context(target, RULES, fusion), donated)
     _finish(draft.block, draft.context)

@@ -43,7 +43,7 @@ def unscheduled(stage: Lowered) -> Plan:
 def scheduled(stage: Lowered, chosen: Choices) -> Plan:
     """The program of a stage as for a GPU, its loops and branches run in the ways chosen."""
     donated = stage.traced.signature.donated_leaves(stage.traced.key.structure)
-    with choices.override(chosen.branches, chosen.loops, chosen.unroll):
+    with choices.override(chosen.branches, chosen.loops, chosen.unroll, chosen.products):
         return lower(stage.traced.optimized, CUDA, donated)
 
 

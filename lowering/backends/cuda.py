@@ -6,7 +6,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from lowering.plan.plan import Plan
-from lowering.plan.target import Costs, Target
+from lowering.plan.target import ContractionPolicy, Costs, Target
 
 if TYPE_CHECKING:
     from lowering.cuda.calls.executable import CudaExecutable
@@ -30,7 +30,13 @@ TARGET = Target(
         recompute_limit=1,
         gather_penalty=((128 << 10, 0), (24 << 20, 40), (inf, 112)),
         calls=0,
-    )
+    ),
+    contractions=ContractionPolicy(
+        reuse=4,
+        small_extent=16,
+        small_products=32**3,
+        most_products=1 << 22,
+    ),
 )
 """Fitted to medians on one H200 (driver 580.159, CUDA 13.0), in µs.
 
@@ -43,6 +49,10 @@ TARGET = Target(
 - An update: 0.4 on the CPU.
 - A billion operations of a matrix product: 19 to 26 in float32, 16 to 19 in float64, 1 to 7 in
   float16.
+- A library call costs 5 to 8 µs besides its work: it copies operands and result. Nests read a
+  matrix at memory bandwidth, and both factors of each product from a cache. The bounds of
+  contractions are estimates from that: 2²² products are about a microsecond.
+  `tests.bench.contractions` times both forms.
 - A million random accesses of 4 to 32 bytes: 9.5 in arrays of 1 to 16 MB, 27 of 64 to 256 MB.
 """
 

@@ -88,9 +88,31 @@ class FusionPolicy:
 
 
 @dataclass(frozen=True, slots=True)
+class ContractionPolicy:
+    """When a matrix product is a reduction nest although the library has it; by default, never.
+
+    Of m by n sums of k products, a nest is made if the matrices have at most `reuse` products for
+    each of their elements, or else if the product is small.
+
+    Args:
+        reuse: products per element of the three matrices. A matrix and a vector have less than 1;
+            if the least of m, n and k is 4, it is less than 4.
+        small_extent: the k of a small product, at most.
+        small_products: or its m * n * k, at most.
+        most_products: m * n * k of all small products of a batch, at most.
+    """
+
+    reuse: float = 0
+    small_extent: int = 0
+    small_products: int = 0
+    most_products: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Target:
     """The devices of one backend, as planning sees them."""
 
     costs: Costs
     limits: Limits = field(default_factory=Limits)
     fusion: FusionPolicy = field(default_factory=FusionPolicy)
+    contractions: ContractionPolicy = field(default_factory=ContractionPolicy)

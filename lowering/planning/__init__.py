@@ -5,6 +5,7 @@ conditionals with a block for each body. The edges of the Plan are those of the 
 May import `draft/`, `plan/` and the program (`tracegraph/ir`).
 
     desugar             Program -> Program: the few control forms that a graph has
+    contractions        Program -> Program: thin matrix products as sums of products
     materialize         which values get memory, and which are inlined
     use_analysis        the kernels that would evaluate each value
     equation_costs, gather_costs    the scalar work of an equation; when to store before a gather
@@ -12,6 +13,6 @@ May import `draft/`, `plan/` and the program (`tracegraph/ir`).
     elements            one element of a value, as a scalar expression
     control, effects    branches and loops; prints, checks and progress
     rules               by name, what plans an op that is not made of scalar expressions
-    matmul, library_operands    matrix products; arrays as libraries take them
+    matmul, library_operands    the other matrix products; arrays as libraries take them
     assemble            draft -> Plan
 """

@@ -1,26 +1,20 @@
-"""Matrix products: a library call if the library has the dtype, else a reduction."""
+"""Matrix products as library calls; `contractions` has replaced the others by sums."""
 
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from lowering.draft.stage import NodeStage
-from lowering.plan.buffer import Buffer
-from lowering.plan.kernel import Accumulator, space_index
 from lowering.plan.library_call import StridedArray
 from lowering.plan.matrix_product import MatrixOperand, MatrixProduct
 from lowering.plan.nodes import LibraryNode
 from lowering.planning.library_operands import operand
 from lowering.planning.region_builder import RegionBuilder
-from tracegraph.dtypes import bfloat16, is_half
-from tracegraph.ir import op
-from tracegraph.ir.combiners import ADD, LOGICAL_OR
-from tracegraph.ir.program import Atom, Eqn
-from tracegraph.ir.scalar import Expr
-from tracegraph.ir.scalar_values import Accumulated, apply
+from tracegraph.dtypes import bfloat16
+from tracegraph.ir.program import Eqn
+from tracegraph.ir.types import ArrayType
 
 LIBRARY_DTYPES = frozenset(
     {bfloat16, *map(np.dtype, (np.float16, np.float32, np.float64, np.complex64, np.complex128))}
@@ -31,24 +25,21 @@ LIBRARY_MAX = 2**31 - 1
 serially: a product of two vectors of 2³¹ bfloat16 took 82 s, and its sum stopped at 2²⁴ (H200)."""
 
 
+def library_takes(left: ArrayType, right: ArrayType) -> bool:
+    """Whether the library has the product, for its dtype and extents, and it computes anything."""
+    *batch, m, k = left.shape
+    n = right.shape[-1]
+    extents = (*left.shape, *right.shape)
+    is_counted = k > 0 and 0 not in (*batch, m, n) and max(extents) <= LIBRARY_MAX
+    return left.dtype in LIBRARY_DTYPES and is_counted
+
+
 def matrix_product(builder: RegionBuilder, eqn: Eqn) -> None:
-    """Emit left @ right for (batch…, m, k) by (batch…, k, n)."""
+    """Emit left @ right for (batch…, m, k) by (batch…, k, n), which `library_takes`."""
     left, right = eqn.operands
     target = builder.result(eqn)
     *_, m, k = left.type.shape
     n = right.type.shape[-1]
-    extents = (*left.type.shape, *right.type.shape)
-    if target.type.dtype in LIBRARY_DTYPES and k > 0 and max(extents) <= LIBRARY_MAX:
-        if target.type.size:
-            _library(builder, left, right, target, (m, n, k))
-    else:
-        _reduction(builder, left, right, target, k)
-
-
-def _library(
-    builder: RegionBuilder, left: Atom, right: Atom, target: Buffer, sizes: tuple[int, int, int]
-) -> None:
-    m, n, k = sizes
     batch = target.type.size // (m * n)
     out = MatrixOperand(target, 0, m * n, n, 1)
     x, y = operand(builder, left, _matrix), operand(builder, right, _matrix)
@@ -93,26 +84,3 @@ def _batch_stride(extents: tuple[int, ...], strides: tuple[int, ...]) -> int | N
         if outer != inner * inner_extent:
             return None
     return axes[-1][1]
-
-
-def _reduction(builder: RegionBuilder, left: Atom, right: Atom, target: Buffer, k: int) -> None:
-    """Sums of products (for bools: any of conjunctions), as a kernel.
-
-    float16 and bfloat16 are multiplied and summed in float32, as in libraries.
-    """
-    space = target.type.shape
-    *batch, row, column = space_index(space)
-    (inner,) = space_index((k,), first=len(space))
-    x = builder.element(left, (*batch, row, inner), None)
-    y = builder.element(right, (*batch, inner, column), None)
-    wide = np.dtype(np.float32) if is_half(target.type.dtype) else target.type.dtype
-    boolean = wide.kind == "b"
-    factors = (_cast(x, wide), _cast(y, wide))
-    product = apply(op.get("logical_and" if boolean else "multiply"), factors, wide, {})
-    accumulator = Accumulator(LOGICAL_OR if boolean else ADD, product)
-    value = _cast(Accumulated.make(0, wide), target.type.dtype)
-    builder.emit_reduction(space, k, accumulator, value, target)
-
-
-def _cast(x: Expr, dtype: np.dtype[Any]) -> Expr:
-    return x if x.dtype == dtype else apply(op.get("cast"), (x,), dtype, {"dtype": dtype})

@@ -1,4 +1,5 @@
-"""Schedules chosen for all loops and branches that the user has not pinned one for.
+"""Schedules chosen for all loops and branches that the user has not pinned one for, and the form of
+matrix products.
 
 They are used wherever they are possible. Set by `override`, for tests, or in the environment:
 ``TRACEGRAPH_SCHEDULES="predicated-branches,unrolled-loops=4"``.
@@ -14,21 +15,26 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from lowering.planning.contractions import ProductForm
 from tracegraph.control.schedules import BranchSchedule, LoopSchedule
 
 VARIABLE = "TRACEGRAPH_SCHEDULES"
-_WORDS = "conditional-branches, predicated-branches, conditional-loops, unrolled-loops[=STEPS]"
+_WORDS = (
+    "conditional-branches, predicated-branches, conditional-loops, unrolled-loops[=STEPS], "
+    "library-products, nest-products"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """The schedules of branches and loops, None for what the cost model says; and how many steps
-    an iteration makes.
+    """The schedules of branches and loops, and the form of matrix products, None for what the cost
+    model says; and how many steps an iteration makes.
     """
 
     branches: BranchSchedule | None = None
     loops: LoopSchedule | None = None
     unroll: int | None = None
+    products: ProductForm | None = None
 
 
 _overridden: ContextVar[Choices | None] = ContextVar("overridden", default=None)
@@ -39,14 +45,17 @@ def override(
     branches: BranchSchedule | None = None,
     loops: LoopSchedule | None = None,
     unroll: int | None = None,
+    products: ProductForm | None = None,
 ) -> Iterator[None]:
-    """Within the context, use these schedules, whatever the environment variable says.
+    """Within the context, use these schedules and this form of matrix products.
+
+    The environment variable does not count then.
 
     >>> with override(loops="unrolled", unroll=3):
     ...     declared()
-    Choices(branches=None, loops='unrolled', unroll=3)
+    Choices(branches=None, loops='unrolled', unroll=3, products=None)
     """
-    token = _overridden.set(Choices(branches, loops, unroll))
+    token = _overridden.set(Choices(branches, loops, unroll, products))
     try:
         yield
     finally:
@@ -86,4 +95,8 @@ def _with(choices: Choices, word: str) -> Choices:
             return replace(choices, branches="conditional")
         case "predicated-branches":
             return replace(choices, branches="predicated")
+        case "library-products":
+            return replace(choices, products="library")
+        case "nest-products":
+            return replace(choices, products="nests")
     raise ValueError(f"{VARIABLE} has {word!r}; it takes a list, separated by commas, of {_WORDS}")

@@ -99,7 +99,7 @@ def test_a_product_inside_a_loop_body():
         return fori_loop(0, n, lambda i, x: (a @ x) / np.sqrt(np.sum(x * x)), x)
 
     rng = np.random.default_rng(0)
-    a, x = rng.standard_normal((50, 50)), rng.standard_normal((50, 3))
+    a, x = rng.standard_normal((50, 50)), rng.standard_normal((50, 40))
     expected = x
     for _ in range(6):
         expected = (a @ expected) / np.sqrt(np.sum(expected * expected))
@@ -113,7 +113,7 @@ def test_products_in_both_branches_and_beside_them():
         return cond(p, lambda x, y: x @ y, lambda x, y: y @ x, x, y) + x @ x
 
     rng = np.random.default_rng(0)
-    x, y = rng.standard_normal((32, 32)), rng.standard_normal((32, 32))
+    x, y = rng.standard_normal((64, 64)), rng.standard_normal((64, 64))
     np.testing.assert_allclose(np.asarray(run(True, x, y)), x @ y + x @ x, rtol=1e-9, atol=1e-10)
     np.testing.assert_allclose(np.asarray(run(False, x, y)), y @ x + x @ x, rtol=1e-9, atol=1e-10)
 

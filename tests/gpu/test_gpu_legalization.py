@@ -141,7 +141,7 @@ def test_a_product_in_a_loop_that_the_host_drives() -> None:
         return tracegraph.fori_loop(0, n, lambda i, x: (a @ x) % 7, x)
 
     rng = np.random.default_rng(0)
-    a, x = (rng.integers(0, 5, (32, 32)).astype("f8") for _ in range(2))
+    a, x = (rng.integers(0, 5, (64, 64)).astype("f8") for _ in range(2))
     with override(conditional_nodes=False):
         compiled = tracegraph.jit(iterate, device="cuda").lower(a, x, 4).compile()
     assert any(node.bodies for node in compiled.plan.graph.nodes)

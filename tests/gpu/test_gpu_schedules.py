@@ -231,7 +231,7 @@ def test_products_past_the_end_change_nothing() -> None:
         return fori_loop(0, n, lambda i, x: (a @ x) % 7, x, unroll=4)
 
     rng = np.random.default_rng(0)
-    a, x = (rng.integers(0, 5, (32, 32)).astype("f8") for _ in range(2))
+    a, x = (rng.integers(0, 5, (64, 64)).astype("f8") for _ in range(2))
     expected = x
     for n in range(9):
         np.testing.assert_array_equal(np.asarray(iterate(a, x, n)), expected)

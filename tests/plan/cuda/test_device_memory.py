@@ -180,7 +180,7 @@ def test_what_is_held_is_told_by_purpose(device):
 def test_the_workspace_of_a_library_is_scratch(device, scratch):
     device.driver.memory = 1 << 30
     f = tracegraph.jit(lambda x: (x @ x) @ x, device="cuda", scratch=scratch)
-    lowered = f.lower(tracegraph.ArrayType(np.float32, (16, 16)))
+    lowered = f.lower(tracegraph.ArrayType(np.float32, (64, 64)))
     compiled = lowered.compile()
     needed = compiled.memory
     assert needed["scratch"] == lowered.memory["scratch"] + WORKSPACE_BYTES

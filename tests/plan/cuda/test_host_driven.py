@@ -187,9 +187,9 @@ def test_a_traced_program_of_every_construct() -> None:
 
         return tracegraph.fori_loop(0, n, body, x)
 
-    plan = tracegraph.jit(everything, device="cuda").lower(np.ones((8, 8)), 3).plan
+    plan = tracegraph.jit(everything, device="cuda").lower(np.ones((64, 64)), 3).plan
     executable, driver = driven(plan, [1, 0, 1, 1, 1, 2, 0])
-    (result,) = executable([np.ones((8, 8)), 3])
+    (result,) = executable([np.ones((64, 64)), 3])
     assert result.type == plan.out_types[0].strong()
     assert driver.script == []
 

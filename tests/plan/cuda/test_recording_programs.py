@@ -64,7 +64,7 @@ def choose(x, n):
     [(power, "host"), (collatz, "host"), (iterate, "cuda"), (choose, "cuda")],
 )
 def test_a_program(fun, device):
-    x = np.ones((9, 9))
+    x = np.ones((64, 64))
     plan = tracegraph.jit(fun, device=device).lower(x, 3).plan
     driver = RecordingDriver()
     executable = RecordingBackend(driver).compile(plan)

@@ -238,7 +238,7 @@ def test_products_past_the_end_do_not_write_where_a_carry_is() -> None:
     def run(x: Any, n: Any) -> Any:
         return fori_loop(0, n, lambda i, c: c @ c, x, unroll=2)
 
-    square = ArrayType("float64", (4, 4))
+    square = ArrayType("float64", (64, 64))
     body = body_of(plan_of(run, square, NUMBER))
     made = {b for node in body.nodes if isinstance(node, LibraryNode) for b in node.writes}
     assert len(made) == 1
@@ -275,11 +275,8 @@ def agree(found: Any, wanted: Any) -> None:
 @pytest.mark.parametrize("unroll", [2, 3, 4])
 @pytest.mark.parametrize("function", PROGRAMS)
 def test_results_are_those_of_the_eager_run(function: Any, unroll: int) -> None:
-    run = on_host(Choices(loops="unrolled", unroll=unroll))
-    lacking = on_host(
-        Choices(loops="unrolled", unroll=unroll),
-        Features(body_updates=False),
-    )
+    choices = Choices(loops="unrolled", unroll=unroll, products="library")
+    run, lacking = on_host(choices), on_host(choices, Features(body_updates=False))
     for n in (0, 1, 2, 3, 9, 10, 11) if unroll < 4 else (3, 4, 8):
         wanted = function(X, np.int64(n))
         agree(run(function, X, np.int64(n)), wanted)

@@ -362,13 +362,13 @@ def test_copies_that_each_call_gives_new_addresses_are_fewer() -> None:
     ],
 )
 def test_what_cannot_be_predicated_or_unrolled_is_told(function: Any, why: str) -> None:
-    matrix = ArrayType("float64", (4, 4))
+    matrix = ArrayType("float64", (64, 64))
     plan = scheduled(stage_of(function, matrix), FORCED["both"])
     assert rows(plan)[0][-1] == why
 
 
 def test_a_product_is_made_past_the_end_only_where_nothing_sees_it() -> None:
-    matrix = ArrayType("float64", (4, 4))
+    matrix = ArrayType("float64", (64, 64))
 
     def kept(x: Any, n: Any) -> Any:
         return fori_loop(0, n, product, x)
@@ -390,17 +390,19 @@ def test_a_product_of_an_inner_loop_that_has_no_node_may_leave_the_outer_one() -
 
         return fori_loop(0, n, outer, (x, x))
 
-    x = np.arange(16.0).reshape(4, 4) % 5
+    x = np.arange(4096.0).reshape(64, 64) % 5
     for n in range(5):
         wanted = run(x, n)
         found = on_host(FORCED["unrolled"])(run, x, np.int64(n))
         np.testing.assert_array_equal(found[0], wanted[0])
-    bare_inner = scheduled(stage_of(run, ArrayType("float64", (4, 4)), NUMBER), FORCED["unrolled"])
+    bare_inner = scheduled(
+        stage_of(run, ArrayType("float64", (64, 64)), NUMBER), FORCED["unrolled"]
+    )
     assert [row[1] for row in rows(bare_inner)] == ["WHILE node", "unrolled"]
 
 
 def test_a_product_that_leaves_is_copied_where_no_step_is_past_the_end() -> None:
-    matrix = ArrayType("float64", (4, 4))
+    matrix = ArrayType("float64", (64, 64))
 
     def run(x: Any) -> Any:
         return fori_loop(0, 6, lambda i, c: (c[1] @ c[1], c[1] + 1), (x, x))
@@ -478,7 +480,7 @@ def pinned_remainder(p: Any, x: Any) -> Any:
 def test_a_pin_that_is_impossible_is_an_error_with_the_line(function: Any, message: str) -> None:
     line = function.__code__.co_firstlineno + 1
     with pytest.raises(errors.UnschedulableError) as raised:
-        plan_of(function, FLAG, ArrayType("float64", (4, 4)))
+        plan_of(function, FLAG, ArrayType("float64", (64, 64)))
     assert str(raised.value).startswith(message)
     assert f"test_schedule.py:{line}, in {function.__name__}" in str(raised.value)
 
@@ -508,6 +510,9 @@ def test_schedules_set_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> No
         assert choices.declared() == Choices(None, "conditional", None)
     monkeypatch.setenv(choices.VARIABLE, "unrolled-loops,conditional-branches,conditional-loops")
     assert choices.declared() == Choices("conditional", "conditional", None)
+    for word, form in (("library-products", "library"), ("nest-products", "nests")):
+        monkeypatch.setenv(choices.VARIABLE, word)
+        assert choices.declared() == Choices(products=form)
     for wrong in ("unrolled-loops=0", "predicated", "unrolled-loops=x"):
         monkeypatch.setenv(choices.VARIABLE, wrong)
         with pytest.raises(ValueError, match=rf"TRACEGRAPH_SCHEDULES has '{wrong}'; it takes"):
@@ -533,7 +538,7 @@ def test_legalization_keeps_predicates() -> None:
         x = fori_loop(0, n, lambda i, y: choose(p, y) + x, x)
         return cond(p, lambda x: x @ x, lambda x: x + 1, x)
 
-    plan = plan_of(run, FLAG, NUMBER, ArrayType("float64", (4, 4)))
+    plan = plan_of(run, FLAG, NUMBER, ArrayType("float64", (64, 64)))
     fitted = legalize(plan, Features(body_updates=False))
 
     def guards(plan: Plan) -> list[int]:

@@ -1,0 +1,113 @@
+"""Contraction lowering: matrix products that are no library calls become sums of products.
+
+    matmul x y   ──▶   sum (multiply x y) over k        one reduction nest, the product in registers
+
+The operands broadcast as views: an element of `x` is read at (m, k) and one of `y` at (k, n), in
+place, whatever their strides. What computes an operand and what uses the result can be fused with
+the sum, and nothing keeps its loop or branch from being predicated or unrolled.
+
+A library call costs two copies of operands, one of the result, and a launch that is not fused with
+anything. Its kernels keep tiles of both operands in registers, and so read each element few times.
+A nest reads both factors of each product from a cache. It is faster where a product has no reuse
+(dot products, a matrix and a vector) or little work; see `ContractionPolicy`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+from typing import Any, Literal
+
+import numpy as np
+
+from lowering.plan.target import ContractionPolicy
+from lowering.planning.matmul import library_takes
+from tracegraph.dtypes import is_half
+from tracegraph.ir import op as ops
+from tracegraph.ir.program import Atom, Eqn, Program, Value, walk
+from tracegraph.ir.types import ArrayType
+from tracegraph.passes.rewrite import Defs, Replacement, by_name, rewrite
+
+ProductForm = Literal["library", "nests"]
+"""Matrix products as library calls, where the library has them, or all as reduction nests."""
+
+
+def expand_contractions(
+    program: Program, policy: ContractionPolicy, forced: ProductForm | None = None
+) -> Program:
+    """The program with sums of products for all `matmul` that are not to be library calls.
+
+    The policy decides, unless a form is `forced`.
+    """
+    if not any(eqn.op.name == "matmul" for eqn in walk(program.body)):
+        return program
+
+    def expand(eqn: Eqn, _: Defs) -> Replacement | None:
+        left, right = (atom.type for atom in eqn.operands)
+        if not library_takes(left, right):
+            return _sum_of_products(eqn)
+        if forced is None:
+            return _sum_of_products(eqn) if is_thin(left, right, policy) else None
+        return _sum_of_products(eqn) if forced == "nests" else None
+
+    return rewrite(program, lambda: by_name({"matmul": expand}))
+
+
+def is_thin(left: ArrayType, right: ArrayType, policy: ContractionPolicy) -> bool:
+    """Whether (batch…, m, k) by (batch…, k, n) is faster as a reduction nest."""
+    (*batch, m, k), n = left.shape, right.shape[-1]
+    products = m * n * k
+    if products <= policy.reuse * (m * k + k * n + m * n):
+        return True
+    is_small = k <= policy.small_extent or products <= policy.small_products
+    return is_small and prod(batch) * products <= policy.most_products
+
+
+def _sum_of_products(eqn: Eqn) -> Replacement:
+    """The sums over k of x[…, m, 1, k] * y[…, 1, n, k]; for bools, any of conjunctions.
+
+    float16 and bfloat16 are multiplied and summed in float32 and rounded once, as in libraries.
+    """
+    left, right = eqn.operands
+    (out,) = eqn.outputs
+    *batch, m, k = left.type.shape
+    n, dtype = right.type.shape[-1], out.type.dtype
+    rank = len(batch)
+    emit = _Emitter(eqn)
+    wide = np.dtype(np.float32) if is_half(dtype) else dtype
+    multiply, fold = ("logical_and", "any") if wide.kind == "b" else ("multiply", "sum")
+
+    # axes of one element would keep the sum from being fused with what has no such axes
+    rows, columns = ((extent,) if extent != 1 else () for extent in (m, n))
+    ones = (1,) * len(columns)
+    turned = emit("transpose", right, axes=(*range(rank), rank + 1, rank))
+    x = emit.cast(emit("reshape", left, shape=(*batch, *rows, *ones, k)), wide)
+    y = emit.cast(emit("reshape", turned, shape=(*batch, *(1 for _ in rows), *columns, k)), wide)
+    result = emit(multiply, x, y)
+    if k != 1:  # else an outer product: nothing to fold
+        result = emit(fold, result, axes=(len(result.type.shape) - 1,))
+    result = emit("reshape", emit.cast(result, dtype), shape=out.type.shape)
+    return Replacement((result,), tuple(emit.eqns))
+
+
+class _Emitter:
+    """Equations under construction, with the user's line of the equation that they replace."""
+
+    def __init__(self, origin: Eqn) -> None:
+        self.origin = origin
+        self.eqns: list[Eqn] = []
+
+    def __call__(self, name: str, *operands: Atom, **attrs: Any) -> Value:
+        """The result of an op on these operands."""
+        return self._emit(name, operands, attrs)
+
+    def cast(self, x: Value, dtype: np.dtype[Any]) -> Value:
+        """The value in a dtype, itself if it has that."""
+        return x if x.type.dtype == dtype else self._emit("cast", (x,), {"dtype": dtype})
+
+    def _emit(self, name: str, operands: tuple[Atom, ...], attrs: Mapping[str, Any]) -> Value:
+        op = ops.get(name)
+        (type_,) = op.result_types([a.type for a in operands], attrs)
+        out = Value(type_)
+        self.eqns.append(Eqn(op, operands, (out,), attrs, source=self.origin.source))
+        return out
