@@ -1,4 +1,4 @@
-"""Compiles the corpus into the cache of kernels: most of a run of this folder is NVRTC's time.
+"""Compiles what this folder runs into the cache of kernels: most of a run is NVRTC's time.
 
 Usage: python compile_ahead.py ARCH PART PARTS. Each of several processes compiles one part.
 """
@@ -7,14 +7,19 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 sys.path.append(str(Path(__file__).parents[1]))
+sys.path.append(str(Path(__file__).parents[1] / "codegen"))
 
-from corpus import CASES, Case
+import contraction_cases
+import test_gpu_alignment as alignment
+import test_gpu_scatters as scatters
+from corpus import CASES
 from forced import BRANCHING, FORCED
 
 import tracegraph
@@ -22,24 +27,36 @@ from lowering.cuda.compile import cubin
 from lowering.scheduling import overrides
 from lowering.scheduling.overrides import Choices
 
+FREE = Choices()
 
-def jobs() -> Iterator[tuple[Case, Choices, dict[str, Any]]]:
-    """Each program as it is, with donated arguments, and in the forced ways."""
+
+def sources() -> Iterator[Callable[[], str]]:
+    """Each unit's source when it is asked for, the largest units first."""
+    for unit in alignment.UNITS.values():
+        yield lambda unit=unit: alignment.unit_of(*unit).source
     for name, case in CASES.items():
-        yield case, Choices(), {}
-        yield case, Choices(), {"donate_argnums": range(len(case.arguments))}
+        yield partial(source, case.function, case.arguments)
+        donated = range(len(case.arguments))
+        yield partial(source, case.function, case.arguments, donate_argnums=donated)
         for chosen in FORCED.values() if name in BRANCHING else ():
-            yield case, chosen, {}
+            yield partial(source, case.function, case.arguments, chosen)
+    for method in scatters.UFUNCS:
+        for dtype in scatters.ELEMENTS:
+            program, given = scatters.updates(method, dtype)
+            yield partial(source, program, (given,))
+    for name, (function, _) in contraction_cases.CASES.items():
+        for dtype in contraction_cases.DTYPES:
+            yield partial(source, function, contraction_cases.operands(name, dtype))
 
 
-def source(case: Case, chosen: Choices, options: dict[str, Any]) -> str:
+def source(function: Any, arguments: Any, chosen: Choices = FREE, **options: Any) -> str:
     """The unit of a program."""
     with overrides.override(chosen.branches, chosen.loops, chosen.unroll):
-        return tracegraph.jit(case.function, device="cuda", **options).lower(*case.arguments).source
+        return tracegraph.jit(function, device="cuda", **options).lower(*arguments).source
 
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")  # NumPy's, about constants
     arch, part, parts = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    for job in islice(jobs(), part, None, parts):
-        cubin(source(*job), arch)
+    for text in islice(sources(), part, None, parts):
+        cubin(text(), arch)

@@ -36,7 +36,7 @@ def compiled_ahead(request):
         return
     from lowering.cuda.device import open_device
 
-    parts = min(os.cpu_count() or 1, 8)
+    parts = min(os.cpu_count() or 1, 16)
     script, arch = str(FOLDER / "compile_ahead.py"), open_device(0).driver.arch
     commands = [[sys.executable, script, arch, str(part), str(parts)] for part in range(parts)]
     processes = [subprocess.Popen(command) for command in commands]

@@ -53,8 +53,8 @@ class Kernels:
         return {buffer: memory.get(buffer) for buffer in places}
 
 
-def kernels_of(names, vectors):
-    """Kernels whose threads have as many vectors of a map each, however small it is."""
+def unit_of(names, vectors):
+    """A unit of kernels whose threads have as many vectors of a map each, however small it is."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(records, "LARGE_ROWS", 2)
         patch.setattr(records, "MANY_THREADS", 2)
@@ -62,17 +62,20 @@ def kernels_of(names, vectors):
         patch.setattr(transpose_tiles, "MIN_POINTS", 1)
         patch.setattr(transpose_tiles, "LARGE_POINTS", 1)
         patch.setattr(transpose_tiles, "LARGEST_POINTS", 1)
-        return Kernels(unit_source(plan(*(CASES[name].node for name in names))))
+        return unit_source(plan(*(CASES[name].node for name in names)))
+
+
+UNITS = {"all": (CASES, 2), "maps": (MAP_CASES, 1)}
 
 
 @pytest.fixture(scope="module")
 def kernels():
-    return kernels_of(CASES, 2)
+    return Kernels(unit_of(*UNITS["all"]))
 
 
 @pytest.fixture(scope="module")
 def maps_of_one_vector():
-    return kernels_of(MAP_CASES, 1)
+    return Kernels(unit_of(*UNITS["maps"]))
 
 
 SHIFTS = pytest.mark.parametrize(

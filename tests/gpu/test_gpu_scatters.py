@@ -76,16 +76,25 @@ def assert_expected(found, expected):
         assert (np.abs(found.astype(result.dtype) - result) <= bound).all()
 
 
-@pytest.mark.parametrize("places", PLACES)
-@pytest.mark.parametrize("dtype", ["bool", *INTEGERS, *FLOATS, *COMPLEX], ids=str)
-@pytest.mark.parametrize("method", UFUNCS)
-def test_updates_of_elements(method, dtype, places):
-    size, make = PLACES[places]
+def updates(method, dtype):
+    """The update in each of PLACES as one program, and its arguments: [(x, i, v), …]."""
     random = np.random.default_rng(1)
-    i = make(random)
-    x, v = (numbers(dtype, n, random, method) for n in (size, COUNT))
-    found = tracegraph.jit(updated(method), device="cuda")(x, i, v)
-    assert_expected(found, expected_of(method, x, i, v))
+    given = [
+        (numbers(dtype, n, random, method), make(random), numbers(dtype, COUNT, random, method))
+        for n, make in PLACES.values()
+    ]
+    return lambda each: [updated(method)(*one) for one in each], given
+
+
+ELEMENTS = ["bool", *INTEGERS, *FLOATS, *COMPLEX]
+
+
+@pytest.mark.parametrize("dtype", ELEMENTS, ids=str)
+@pytest.mark.parametrize("method", UFUNCS)
+def test_updates_of_elements(method, dtype):
+    program, given = updates(method, dtype)
+    for found, one in zip(tracegraph.jit(program, device="cuda")(given), given, strict=True):
+        assert_expected(found, expected_of(method, *one))
 
 
 @pytest.mark.parametrize("dtype", ["int16", "int32", "float16", "float32", "complex128"])

@@ -485,12 +485,12 @@ def test_library_operands_are_read_in_place_through_views_of_scratch():
         h = np.tanh(x * 2.0)
         return h.T @ w
 
-    plan = plan_of(product, ArrayType(F64, (60, 40)), ArrayType(F64, (60, 30)), device="cuda")
+    plan = plan_of(product, ArrayType(F64, (90, 80)), ArrayType(F64, (90, 70)), device="cuda")
     (node,) = [n for n in plan.graph.nodes if isinstance(n, LibraryNode)]
     call = node.call
     assert isinstance(call, MatrixProduct)
-    assert (call.m, call.n, call.k) == (40, 30, 60)
-    assert (call.left.row_stride, call.left.column_stride) == (1, 40)
+    assert (call.m, call.n, call.k) == (80, 70, 90)
+    assert (call.left.row_stride, call.left.column_stride) == (1, 80)
     assert {b.buffer.space for b in (call.left, call.right)} == {"scratch"}
 
 
