@@ -41,8 +41,9 @@ def assert_everywhere(array, expected):
     """`array` is flat; `expected` gives elements from positions. Looked at are both ends, and where
     positions no longer fit into 31 bits.
     """
+    host = np.asarray(array)
     for start in (0, 2**31 - WINDOW // 2, array.size - WINDOW):
-        found = np.asarray(array[start : start + WINDOW])
+        found = host[start : start + WINDOW]
         positions = np.arange(start, start + len(found))
         np.testing.assert_array_equal(found, expected(positions).astype(array.dtype))
 
