@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from wide_integers import wide_integers
 
 from tracegraph import fori_loop
 from tracegraph.dtypes import bfloat16
@@ -66,9 +67,7 @@ def operands(name: str, dtype: np.dtype[Any]) -> list[np.ndarray[Any, Any]]:
     if dtype.kind == "b":
         return [rng.random(shape) < 0.1 for shape in shapes]
     if dtype.kind in "iu":
-        limits = np.iinfo(dtype)
-        given = (rng.integers(limits.min, limits.max, s, dtype, endpoint=True) for s in shapes)
-        return list(given)
+        return [wide_integers(rng, dtype, shape) for shape in shapes]
     found = [rng.standard_normal(shape) for shape in shapes]
     if dtype.kind == "c":
         found = [x + 1j * rng.standard_normal(x.shape) for x in found]

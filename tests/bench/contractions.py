@@ -8,10 +8,8 @@ that little of the call is counted; and the form that is chosen. The `Contractio
 
 from __future__ import annotations
 
-import statistics
 import sys
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +19,8 @@ from lowering.backends.cuda import TARGET
 from lowering.planning.contractions import ProductForm, is_thin
 from lowering.scheduling.overrides import override
 from tracegraph.ir.types import ArrayType
+
+from .measure import medians
 
 STEPS = 256
 """Products of a call."""
@@ -44,18 +44,6 @@ SHAPES = [
 """m, k, n and the products of a batch."""
 
 
-def _median(run: Any) -> float:
-    """Microseconds of a run, the last call waited for in each."""
-    run()
-    times: list[float] = []
-    end = time.perf_counter() + SECONDS
-    while time.perf_counter() < end:
-        start = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times) * 1e6
-
-
 def _chain(x: Any, y: Any, out: Any) -> Any:
     """Products one after the other: an element of each is used before the next."""
 
@@ -68,12 +56,12 @@ def _chain(x: Any, y: Any, out: Any) -> Any:
     return tracegraph.fori_loop(0, STEPS, step, (x, out), schedule="unrolled", unroll=8)
 
 
-def _products(form: ProductForm, types: Sequence[ArrayType]) -> float:
-    """Microseconds of a step with one product in this form."""
+def _products(form: ProductForm, types: Sequence[ArrayType]) -> Callable[[], Any]:
+    """Runs the chain with its products in this form."""
     with override(products=form):
         compiled = tracegraph.jit(_chain, device="cuda").lower(*types).compile()
     given = [tracegraph.asarray(np.ones(t.shape, t.dtype), device="cuda") for t in types]
-    return _median(lambda: compiled(*given)[1].synchronize()) / STEPS
+    return lambda: compiled(*given)[1]
 
 
 def main(dtypes: Sequence[str]) -> None:
@@ -83,7 +71,9 @@ def main(dtypes: Sequence[str]) -> None:
         for m, k, n, batch in SHAPES:
             shapes = (batch, m, k), (batch, k, n), (batch, m, n)
             types = [ArrayType(dtype, shape) for shape in shapes]
-            call, nest = _products("library", types), _products("nests", types)
+            runs = [_products("library", types), _products("nests", types)]
+            times = medians(runs, tracegraph.Array.synchronize, SECONDS)
+            call, nest = (microseconds / STEPS for microseconds in times)
             chosen = "nest" if is_thin(*types[:2], TARGET.contractions) else "library"
             slower = "  <- slower" if (chosen == "nest") != (nest <= call) else ""
             sizes = f"{batch:6} {m:5} {k:9} {n:7}"

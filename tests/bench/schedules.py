@@ -7,8 +7,6 @@ chosen.
 
 from __future__ import annotations
 
-import statistics
-import time
 from typing import Any
 
 import numpy as np
@@ -16,20 +14,10 @@ import numpy as np
 import tracegraph
 from lowering.plan.explain import explain
 
+from .measure import medians
+
 STEPS = 2000
 SECONDS = 0.3
-
-
-def _median(run: Any) -> float:
-    """Microseconds of a run, the last call waited for in each."""
-    run()
-    times: list[float] = []
-    end = time.perf_counter() + SECONDS
-    while time.perf_counter() < end:
-        start = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times) * 1e6
 
 
 def _work(x: Any, kernels: int, sign: int) -> Any:
@@ -48,7 +36,8 @@ def _branch(kernels: int, size: int, schedule: str | None) -> tuple[float, str]:
     x = tracegraph.asarray(np.zeros(size, np.float32), device="cuda")
     flag = tracegraph.asarray(np.array(True), device="cuda")
     chosen = explain(run.lower(flag, x).plan).splitlines()[-1].split()[3]
-    return _median(lambda: run(flag, x).synchronize()), chosen
+    (median,) = medians([lambda: run(flag, x)], tracegraph.Array.synchronize, SECONDS)
+    return median, chosen
 
 
 def _loop(kernels: int, unroll: int | None) -> tuple[float, str]:
@@ -61,7 +50,8 @@ def _loop(kernels: int, unroll: int | None) -> tuple[float, str]:
     x = tracegraph.asarray(np.zeros(256, np.float32), device="cuda")
     n = tracegraph.asarray(np.array(STEPS), device="cuda")
     chosen = explain(run.lower(x, n).plan).splitlines()[-1].split()
-    return _median(lambda: run(x, n).synchronize()) / STEPS, " ".join(chosen[3:5])
+    (median,) = medians([lambda: run(x, n)], tracegraph.Array.synchronize, SECONDS)
+    return median / STEPS, " ".join(chosen[3:5])
 
 
 def main() -> None:

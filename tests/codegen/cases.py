@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from kernels import node
+from wide_integers import wide_integers
 
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import Nest
@@ -51,8 +52,7 @@ def values(dtype: Any, *shape: int, seed: int = 0) -> np.ndarray[Any, Any]:
     if dtype.kind == "b":
         return random.random(shape) < 0.5
     if dtype.kind in "iu":
-        limits = np.iinfo(dtype)
-        return random.integers(limits.min, limits.max, shape, dtype, endpoint=True)
+        return wide_integers(random, dtype, shape)
     if dtype.kind == "c":
         return (random.normal(size=shape) + 1j * random.normal(size=shape)).astype(dtype)
     return random.normal(size=shape).astype(dtype)

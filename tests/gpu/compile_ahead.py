@@ -42,11 +42,22 @@ def sources() -> Iterator[Callable[[], str]]:
             yield partial(source, case.function, case.arguments, chosen)
     for method in scatters.UFUNCS:
         for dtype in scatters.ELEMENTS:
-            program, given = scatters.updates(method, dtype)
-            yield partial(source, program, (given,))
-    for name, (function, _) in contraction_cases.CASES.items():
+            yield partial(source_of_updates, method, dtype)
+    for name in contraction_cases.CASES:
         for dtype in contraction_cases.DTYPES:
-            yield partial(source, function, contraction_cases.operands(name, dtype))
+            yield partial(source_of_contraction, name, dtype)
+
+
+def source_of_updates(method: str, dtype: Any) -> str:
+    """The unit of updates that collide."""
+    program, given = scatters.updates(method, dtype)
+    return source(program, (given,))
+
+
+def source_of_contraction(name: str, dtype: Any) -> str:
+    """The unit of a case of contractions."""
+    function, _ = contraction_cases.CASES[name]
+    return source(function, contraction_cases.operands(name, dtype))
 
 
 def source(function: Any, arguments: Any, chosen: Choices = FREE, **options: Any) -> str:

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from wide_integers import wide_integers
 
 import tracegraph
 from tracegraph.dtypes import bfloat16
@@ -31,8 +32,7 @@ def numbers(dtype, shape, random, method):
     if dtype.kind == "b":
         return random.random(shape) < 0.5
     if dtype.kind in "iu":
-        limits = np.iinfo(dtype)
-        return random.integers(limits.min, limits.max, shape, dtype, endpoint=True)
+        return wide_integers(random, dtype, shape)
     if method == "multiply":
         return np.where(random.random(shape) < 0.001, 1.25, 1.0).astype(dtype)
     if dtype.kind == "c":
