@@ -14,7 +14,6 @@ A nest reads both factors of each product from a cache. It is faster where a pro
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import prod
 from typing import Any, Literal
 
@@ -23,8 +22,7 @@ import numpy as np
 from lowering.plan.target import ContractionPolicy
 from lowering.planning.matmul import library_takes
 from tracegraph.dtypes import is_half
-from tracegraph.ir import op as ops
-from tracegraph.ir.program import Atom, Eqn, Program, Value, walk
+from tracegraph.ir.program import Atom, Eqn, Program, Value, application, walk
 from tracegraph.ir.types import ArrayType
 from tracegraph.passes.rewrite import Defs, Replacement, by_name, rewrite
 
@@ -44,11 +42,8 @@ def expand_contractions(
 
     def expand(eqn: Eqn, _: Defs) -> Replacement | None:
         left, right = (atom.type for atom in eqn.operands)
-        if not library_takes(left, right):
-            return _sum_of_products(eqn)
-        if forced is None:
-            return _sum_of_products(eqn) if is_thin(left, right, policy) else None
-        return _sum_of_products(eqn) if forced == "nests" else None
+        thin = is_thin(left, right, policy) if forced is None else forced == "nests"
+        return _sum_of_products(eqn) if thin or not library_takes(left, right) else None
 
     return rewrite(program, lambda: by_name({"matmul": expand}))
 
@@ -73,7 +68,15 @@ def _sum_of_products(eqn: Eqn) -> Replacement:
     *batch, m, k = left.type.shape
     n, dtype = right.type.shape[-1], out.type.dtype
     rank = len(batch)
-    emit = _Emitter(eqn)
+    eqns: list[Eqn] = []
+
+    def emit(name: str, *operands: Atom, **attrs: Any) -> Value:
+        eqns.append(application(name, operands, attrs, eqn.source))
+        return eqns[-1].outputs[0]
+
+    def cast(x: Value, dtype: np.dtype[Any]) -> Value:
+        return x if x.type.dtype == dtype else emit("cast", x, dtype=dtype)
+
     wide = np.dtype(np.float32) if is_half(dtype) else dtype
     multiply, fold = ("logical_and", "any") if wide.kind == "b" else ("multiply", "sum")
 
@@ -81,33 +84,10 @@ def _sum_of_products(eqn: Eqn) -> Replacement:
     rows, columns = ((extent,) if extent != 1 else () for extent in (m, n))
     ones = (1,) * len(columns)
     turned = emit("transpose", right, axes=(*range(rank), rank + 1, rank))
-    x = emit.cast(emit("reshape", left, shape=(*batch, *rows, *ones, k)), wide)
-    y = emit.cast(emit("reshape", turned, shape=(*batch, *(1 for _ in rows), *columns, k)), wide)
+    x = cast(emit("reshape", left, shape=(*batch, *rows, *ones, k)), wide)
+    y = cast(emit("reshape", turned, shape=(*batch, *(1 for _ in rows), *columns, k)), wide)
     result = emit(multiply, x, y)
     if k != 1:  # else an outer product: nothing to fold
         result = emit(fold, result, axes=(len(result.type.shape) - 1,))
-    result = emit("reshape", emit.cast(result, dtype), shape=out.type.shape)
-    return Replacement((result,), tuple(emit.eqns))
-
-
-class _Emitter:
-    """Equations under construction, with the user's line of the equation that they replace."""
-
-    def __init__(self, origin: Eqn) -> None:
-        self.origin = origin
-        self.eqns: list[Eqn] = []
-
-    def __call__(self, name: str, *operands: Atom, **attrs: Any) -> Value:
-        """The result of an op on these operands."""
-        return self._emit(name, operands, attrs)
-
-    def cast(self, x: Value, dtype: np.dtype[Any]) -> Value:
-        """The value in a dtype, itself if it has that."""
-        return x if x.type.dtype == dtype else self._emit("cast", (x,), {"dtype": dtype})
-
-    def _emit(self, name: str, operands: tuple[Atom, ...], attrs: Mapping[str, Any]) -> Value:
-        op = ops.get(name)
-        (type_,) = op.result_types([a.type for a in operands], attrs)
-        out = Value(type_)
-        self.eqns.append(Eqn(op, operands, (out,), attrs, source=self.origin.source))
-        return out
+    result = emit("reshape", cast(result, dtype), shape=out.type.shape)
+    return Replacement((result,), tuple(eqns))

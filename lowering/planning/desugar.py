@@ -19,10 +19,18 @@ from typing import Any
 import numpy as np
 
 from tracegraph.dtypes import BOOL
-from tracegraph.ir import op as ops
 from tracegraph.ir.control_forms import branch_parts, is_loop, loop_counts, loop_parts, split
 from tracegraph.ir.op import Control, Op
-from tracegraph.ir.program import Atom, Eqn, Literal, Program, Region, Value, has_regions
+from tracegraph.ir.program import (
+    Atom,
+    Eqn,
+    Literal,
+    Program,
+    Region,
+    Value,
+    application,
+    has_regions,
+)
 from tracegraph.ir.record import replace
 from tracegraph.ir.types import ArrayType
 
@@ -131,11 +139,8 @@ class _Builder:
         self, name: str, *operands: Atom, origin: Eqn, attrs: Mapping[str, Any] | None = None
     ) -> Value:
         """Append an application of a registered op, with the user's line of `origin`."""
-        op = ops.get(name)
-        (type_,) = op.result_types([a.type for a in operands], attrs or {})
-        out = Value(type_)
-        self.eqns.append(Eqn(op, operands, (out,), attrs or {}, (), origin.source))
-        return out
+        self.eqns.append(application(name, operands, attrs or {}, origin.source))
+        return self.eqns[-1].outputs[0]
 
     def inline(self, region: Region, operands: Sequence[Atom]) -> tuple[Atom, ...]:
         """Append a region's equations on given operands; its results."""

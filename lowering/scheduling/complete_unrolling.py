@@ -13,9 +13,18 @@ from lowering.plan.construct import Construct, Inlined, Part
 from lowering.plan.target import Costs
 from lowering.planning.equation_costs import is_free
 from lowering.scheduling.overrides import Choices, declared
-from tracegraph.ir import op as ops
 from tracegraph.ir.control_forms import loop_parts, split
-from tracegraph.ir.program import Atom, Eqn, Literal, Program, Region, Value, has_regions, walk
+from tracegraph.ir.program import (
+    Atom,
+    Eqn,
+    Literal,
+    Program,
+    Region,
+    Value,
+    application,
+    has_regions,
+    walk,
+)
 from tracegraph.ir.record import replace
 from tracegraph.passes import optimize
 from tracegraph.passes.rewrite import Defs, Replacement, Rule, by_name, inlined, rewrite
@@ -139,8 +148,5 @@ def _stacked(rows: Sequence[Atom], origin: Eqn, eqns: list[Eqn]) -> Value:
 def _emit(
     name: str, operands: tuple[Atom, ...], attrs: Mapping[str, object], origin: Eqn, eqns: list[Eqn]
 ) -> Value:
-    op = ops.get(name)
-    (type_,) = op.result_types([a.type for a in operands], attrs)
-    out = Value(type_)
-    eqns.append(Eqn(op, operands, (out,), attrs, source=origin.source))
-    return out
+    eqns.append(application(name, operands, attrs, origin.source))
+    return eqns[-1].outputs[0]

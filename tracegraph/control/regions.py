@@ -13,8 +13,7 @@ from typing import Any
 
 from tracegraph import errors, tree
 from tracegraph.ir.effects import TOKEN
-from tracegraph.ir.op import get
-from tracegraph.ir.program import Atom, Eqn, Literal, Region, Value
+from tracegraph.ir.program import Atom, Eqn, Literal, Region, Value, application
 from tracegraph.ir.record import record, replace
 from tracegraph.ir.types import ArrayType, result_type, type_of
 from tracegraph.tracing.parameters import takes
@@ -197,9 +196,7 @@ def cast_results(region: Region, types: Sequence[ArrayType]) -> Region:
         return cast(atom, {"dtype": needed.dtype})
 
     def cast(atom: Atom, attrs: Mapping[str, Any]) -> Value:
-        op = get("cast")
-        (type_,) = op.result_types([atom.type], attrs)
-        eqns.append(Eqn(op, (atom,), (Value(type_),), attrs, source=user_source()))
+        eqns.append(application("cast", (atom,), attrs, user_source()))
         return eqns[-1].outputs[0]
 
     results = tuple([converted(a, t) for a, t in zip(region.results, types, strict=True)])

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from tracegraph.ir.op import Op
+from tracegraph.ir.op import Op, get
 from tracegraph.ir.record import record
 from tracegraph.ir.types import ArrayType, scalar_type
 from tracegraph.user_source import Source
@@ -97,8 +97,7 @@ class Eqn:
     """One application of an op.
 
     `attrs` are part of what is computed; their values are hashable: ints, strings, dtypes, tuples.
-    `hints` are not. Equations that differ in hints alone compute
-    the same, but for rounding.
+    `hints` are not. Equations that differ in hints alone compute the same, but for rounding.
     """
 
     op: Op
@@ -108,6 +107,15 @@ class Eqn:
     regions: tuple[Region, ...] = ()
     source: Source | None = None
     hints: Hints = NO_HINTS
+
+
+def application(
+    name: str, operands: tuple[Atom, ...], attrs: Mapping[str, Any], source: Source | None
+) -> Eqn:
+    """The equation of a registered op with one result and no regions."""
+    op = get(name)
+    (type_,) = op.result_types([a.type for a in operands], attrs)
+    return Eqn(op, operands, (Value(type_),), attrs, source=source)
 
 
 @record

@@ -97,11 +97,10 @@ class Jitted(Generic[P, R_co]):
         try:
             if outermost and innermost.trace is not None:
                 return self._fun(*args, **kwargs)
-            if process.entered and is_deterministic():
-                return self._run_bound(args, kwargs, None, True)
-            result: R_co = self._last_call(args, kwargs)
-            if result is not MISS:
-                return result
+            if not (process.entered and is_deterministic()):
+                result: R_co = self._last_call(args, kwargs)
+                if result is not MISS:
+                    return result
             return self._run(args, kwargs)
         except BaseException as error:
             hide_frames(error)
@@ -113,26 +112,15 @@ class Jitted(Generic[P, R_co]):
         return self._run(args, kwargs)
 
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R_co:
-        if is_deterministic():
-            return self._run_bound(args, kwargs, None, True)
-        direct = direct_call(args) if not kwargs else None
+        deterministic = is_deterministic()
+        direct = None if kwargs or deterministic else direct_call(args)
         key = None if direct is None else direct[0]
         del direct  # its leaves would count as further owners of what is donated
-        for fast_call in self._candidates(key):
+        for fast_call in () if deterministic else self._candidates(key):
             result: R_co = fast_call(args, kwargs)
             if result is not MISS:
                 self._last_call = fast_call
                 return result
-        return self._run_bound(args, kwargs, key, False)
-
-    def _run_bound(
-        self,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        key: DirectKey | None,
-        deterministic: bool,
-    ) -> R_co:
-        """Run the executable for all types. Calls outside `deterministic` keep a fast call."""
         call = self._signature.bind(args, kwargs)
         device = self._device or _device_of(call)
         build = BuildKey(call.key, device, deterministic)
@@ -147,7 +135,7 @@ class Jitted(Generic[P, R_co]):
                 made = make_fast_call(args, kwargs, call.passed, cached, compiled, function)
                 self._remember(made, key)
             try:
-                result: R_co = compiled.run(call)
+                result = compiled.run(call)
             except ClosedError:
                 if not cached.lost(compiled):
                     raise
