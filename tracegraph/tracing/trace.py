@@ -35,7 +35,7 @@ from tracegraph.tracing import views
 from tracegraph.tracing.foreign import is_foreign
 from tracegraph.tracing.function_table import FUNCTIONS
 from tracegraph.tracing.tracer import Tracer
-from tracegraph.user_source import calls_traced, user_source
+from tracegraph.user_source import Source, calls_traced, user_source
 
 
 class _Innermost(threading.local):
@@ -73,6 +73,8 @@ class Trace:
         self.first_token: Value | None = None
         self.last_token: Tracer | None = None
         self.index_error: errors.TracerIndexError | None = None  # the last one raised
+        # the line of the equations that a transform derives from another; None: the user's frame
+        self.source: Source | None = None
 
     def param(self, type_: ArrayType, origin: str | Callable[[], str] | None = None) -> Tracer:
         """A new parameter of the region."""
@@ -173,7 +175,7 @@ class Trace:
         own = dict(attrs) if attrs else NO_ATTRS
         if is_deterministic():
             hints = _in_order(op, hints)
-        source = user_source(2)  # two frames of this package: this one and its caller
+        source = self.source or user_source(2)  # this frame and its caller are this package's
         self.eqns.append(Eqn(op, tuple(operands), outputs, own, regions, source, hints))
         return tuple([Tracer(self, value) for value in outputs])
 
@@ -274,7 +276,8 @@ def bind(trace: Trace, op: Op, args: Sequence[Any], attrs: Mapping[str, Any]) ->
     if dtypes:
         atoms = tuple([cast(trace, a, d) for a, d in zip(atoms, dtypes, strict=True)])
     outputs = tuple(map(Value, types))
-    source = user_source(3)  # this package's: this frame, `eager.apply`, and its caller
+    # this package's frames: this one, `eager.apply`, and its caller
+    source = trace.source or user_source(3)
     hints = _in_order(op, NO_HINTS) if is_deterministic() else NO_HINTS
     trace.eqns.append(Eqn(op, atoms, outputs, attrs or NO_ATTRS, (), source, hints))
     if len(outputs) != 1:
