@@ -31,6 +31,7 @@ FORCED = {
     "predicated": Choices(branches="predicated", loops="conditional"),
     "unrolled": Choices(branches="conditional", loops="unrolled", unroll=3),
     "both": Choices(branches="predicated", loops="unrolled", unroll=3),
+    "one_kernel": Choices(branches="conditional", loops="one_kernel"),
     "as_estimated": Choices(),
 }
 

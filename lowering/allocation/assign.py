@@ -58,6 +58,8 @@ class _LivenessAnalysis:
             self.lives[buffer] = Life(start, end, path, block, list(range(len(block.stages))))
         for position, stage in enumerate(block.stages):
             here = (*path, (block, position))
+            if isinstance(stage, LoopStage) and stage.entry is not None:
+                self._access(stage.entry, here)
             if inside := blocks(stage):
                 for inner in inside:
                     self._collect(inner, here)

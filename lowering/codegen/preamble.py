@@ -57,6 +57,7 @@ _PARTS = (
     "atomics.cuh",
     "dependents.cuh",
     "prefetch.cuh",
+    "persistent.cuh",
 )
 
 

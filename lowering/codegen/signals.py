@@ -17,13 +17,26 @@ from lowering.plan.kernel import Publish, Require, SetCondition, Signal, Store
 
 STOPPED = "stopped"
 
+STOP_WATCH = "stop_watch"
+"""The stop flag in a persistent kernel, whose steps are too short for a load each."""
 
-def signal_parameters(signals: Iterable[Signal], loops: Set[int]) -> Iterator[Parameter]:
-    """The parameters of signals. `loops` are the conditions of while nodes."""
+
+def word(condition: int) -> str:
+    """The pointer to a condition whose node is a stage of the kernel."""
+    return f"word{condition}"
+
+
+def signal_parameters(
+    signals: Iterable[Signal], loops: Set[int], words: Set[int] = frozenset()
+) -> Iterator[Parameter]:
+    """The parameters of signals. `loops` are the conditions of while nodes; those in `words` have
+    their nodes in the kernel.
+    """
     for signal in signals:
         match signal:
             case SetCondition(condition=condition):
-                yield ConditionHandle(condition)
+                if condition not in words:
+                    yield ConditionHandle(condition)
                 if condition in loops:
                     yield StopFlag()
             case Publish(monitor=monitor):
@@ -34,7 +47,8 @@ def signal_parameters(signals: Iterable[Signal], loops: Set[int]) -> Iterator[Pa
 
 def write_stop_check(writer: SourceWriter, signals: Iterable[Signal]) -> None:
     """Load the stop flag if a signal needs it: first, to overlap the load with other work."""
-    if any(isinstance(s, SetCondition) and s.condition in writer.loops for s in signals):
+    conditions = [s.condition for s in signals if isinstance(s, SetCondition)]
+    if any(c in writer.loops and c not in writer.words for c in conditions):
         writer.line(f"const tg_u32 {STOPPED} = *{writer.names[StopFlag()]};")
 
 
@@ -53,6 +67,11 @@ def _write_signal(writer: SourceWriter, signal: Signal) -> None:
     match signal:
         case SetCondition(condition=condition):
             number = cast("tg_u32", text)
+            if condition in writer.words:
+                if condition in writer.loops:
+                    number = f"{STOP_WATCH}.look({writer.names[StopFlag()]}) ? 0u : {number}"
+                writer.line(f"*{word(condition)} = {number};")
+                return
             if condition in writer.loops:
                 number = f"{STOPPED} ? 0u : {number}"
             handle = writer.names[ConditionHandle(condition)]
@@ -60,5 +79,5 @@ def _write_signal(writer: SourceWriter, signal: Signal) -> None:
         case Publish(monitor=monitor):
             writer.line(f"*{writer.names[StepCount(monitor)]} = {cast('tg_i64', text)};")
         case Require(failure=failure):
-            word = writer.names[FailureWord()]
-            writer.line(f"if (!({text}) && *{word} == 0) *{word} = {failure + 1};")
+            failures = writer.names[FailureWord()]
+            writer.line(f"if (!({text}) && *{failures} == 0) *{failures} = {failure + 1};")

@@ -17,11 +17,16 @@ class SourceWriter:
     """
 
     def __init__(
-        self, pointers: Mapping[Buffer, str], names: Mapping[Parameter, str], loops: Set[int]
+        self,
+        pointers: Mapping[Buffer, str],
+        names: Mapping[Parameter, str],
+        loops: Set[int],
+        words: Set[int] = frozenset(),
     ) -> None:
         self.pointers = pointers
         self.names = names  # of parameters that are not buffers
         self.loops = loops  # the conditions of while nodes
+        self.words = words  # the conditions whose nodes are stages of the kernel
         self._lines: list[str] = []
         self._depth = 1
         self._scopes: list[dict[Expr, str]] = [{}]

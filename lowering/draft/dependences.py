@@ -78,8 +78,10 @@ def accesses_around(stage: Stage, inside: Sequence[Accesses]) -> Accesses:
             return AccessSets(stage_reads(stage), stage_writes(stage))
         case BranchStage(condition=c):
             own = frozenset({("condition", c)})
-        case LoopStage(condition=c):
+        case LoopStage(condition=c, entry=None):
             own = frozenset({("condition", c), PROGRESS})
+        case LoopStage(entry=entry):
+            own = frozenset({entry, PROGRESS})
     reads, writes = [each.reads for each in inside], [each.writes for each in inside]
     return AccessSets(own.union(*reads), _NOTHING.union(*writes))
 

@@ -18,6 +18,7 @@ from lowering.plan.kernel import Nest
 from lowering.plan.nest_analysis import nest_reads, nest_writes
 from lowering.plan.nest_rewriting import rename_in_nest
 from lowering.plan.nodes import Node
+from lowering.plan.persistent_kernel import Scope
 from tracegraph.user_source import Source
 
 _NO_BUFFERS: frozenset[Buffer] = frozenset()
@@ -77,7 +78,11 @@ class Unrolled(Protocol):
 
 @dataclass(slots=True, eq=False)
 class LoopStage:
-    """A loop. If it is unrolled, `unrolled` makes the copies of its body."""
+    """A loop. If it is unrolled, `unrolled` makes the copies of its body.
+
+    A loop in one kernel, or inside of one, has the flag `entry`: whether it is entered. The
+    outermost one has the `scope` of the kernel.
+    """
 
     condition: int
     body: Block
@@ -85,6 +90,8 @@ class LoopStage:
     sources: tuple[Source, ...] = ()
     within: tuple[Path, ...] = ()
     unrolled: Unrolled | None = None
+    entry: Buffer | None = None
+    scope: Scope | None = None
 
 
 Stage = KernelStage | NodeStage | BranchStage | LoopStage
@@ -130,12 +137,15 @@ def stage_reads(stage: Stage) -> frozenset[Buffer]:
     """Buffers that a stage reads, bodies included."""
     if type(stage) is KernelStage and len(stage.nests) == 1:  # most are
         return nest_reads(stage.nests[0])
+    own = _NO_BUFFERS
     match stage:
         case KernelStage(nests=nests):
             return _NO_BUFFERS.union(*map(nest_reads, nests))
         case NodeStage(node=node):
             return node.reads
-    return _NO_BUFFERS.union(*[stage_reads(s) for b in blocks(stage) for s in b.stages])
+        case LoopStage(entry=Buffer() as entry):
+            own = frozenset((entry,))
+    return own.union(*[stage_reads(s) for b in blocks(stage) for s in b.stages])
 
 
 def stage_writes(stage: Stage) -> frozenset[Buffer]:
@@ -181,5 +191,7 @@ def rename_in_stage(stage: Stage, names: Mapping[Buffer, Buffer]) -> None:
         case NodeStage():
             stage.node = stage.node.with_buffers(names)
         case _:
+            if isinstance(stage, LoopStage) and stage.entry is not None:
+                stage.entry = names.get(stage.entry, stage.entry)
             for inner in blocks(stage):
                 rename(inner, names)

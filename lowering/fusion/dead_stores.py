@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 
 from lowering.draft.draft import Draft
-from lowering.draft.stage import Block, KernelStage, blocks, stage_reads, walk, without_empty
+from lowering.draft.stage import (
+    Block,
+    KernelStage,
+    LoopStage,
+    blocks,
+    stage_reads,
+    walk,
+    without_empty,
+)
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import MapNest, Nest, Pass, PrintNest, ReduceNest, RowNest, Store
 from lowering.plan.nest_analysis import nest_reads, nest_stores, nest_writes
@@ -23,6 +31,8 @@ def drop_dead_stores(draft: Draft) -> None:
                 _count(readers, nest_reads(nest))
                 for buffer in nest_writes(nest):
                     writers.setdefault(buffer, []).append(stage)
+        elif isinstance(stage, LoopStage) and stage.entry is not None:
+            _count(readers, (stage.entry,))
         elif not blocks(stage):
             _count(readers, stage_reads(stage))
     dead = [b for b in writers if b.space == "scratch" and b not in readers]

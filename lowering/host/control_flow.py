@@ -19,6 +19,7 @@ from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
 from lowering.plan.kernel import Predicate
 from lowering.plan.library_call import StridedArray
 from lowering.plan.nodes import Graph, KernelNode, LibraryNode, MemcpyNode, Node
+from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
 
 
@@ -87,11 +88,19 @@ class GraphWriter:
 
     def write_while(self, node: WhileNode) -> None:
         """Write a loop."""
+        if node.entry is not None:
+            flag = _element(node.entry)
+            entered = self._frame.number(flag, self._frame.name(flag))
+            self._source.line(f"{condition(node.condition)} = {entered}")
         self._frame.enter_loop()
         with self._source.body(f"while {condition(node.condition)}:", self._conditions):
             self._source.line("if check_time is not None: check_time()")
             self.write(node.body)
         self._frame.leave_loop()
+
+    def write_persistent(self, node: PersistentKernelNode) -> None:
+        """Write the stages of a kernel."""
+        self.write(node.graph)
 
     def call(self, function: Callable[..., object], *views: View) -> None:
         """Write the call of a function of arrays."""
@@ -124,6 +133,7 @@ WRITERS: dict[type[Node], Callable[[GraphWriter, Any], None]] = {
     IfElseNode: GraphWriter.write_if_else,
     SwitchNode: GraphWriter.write_switch,
     WhileNode: GraphWriter.write_while,
+    PersistentKernelNode: GraphWriter.write_persistent,
 }
 """What writes the lines of each class of nodes."""
 

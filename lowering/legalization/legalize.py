@@ -18,19 +18,19 @@ from __future__ import annotations
 from lowering.legalization.features import Feature, Features
 from lowering.legalization.pointer_table import bound_in_bodies, with_pointer_table
 from lowering.plan.conditional_nodes import ConditionalNode
-from lowering.plan.nodes import Graph, KernelNode, Node, walk
+from lowering.plan.nodes import Graph, Node, launched
 from lowering.plan.plan import Plan
 from tracegraph.ir.record import replace
 
 
 def needed_features(plan: Plan) -> tuple[Feature, ...]:
     """The features that a Plan uses, conditional nodes first."""
-    nodes = tuple(walk(plan.graph))
+    nodes = tuple(launched(plan.graph))
     uses: dict[Feature, bool] = {
-        "conditional_nodes": any(node.bodies for node in nodes),
+        "conditional_nodes": any(isinstance(node, ConditionalNode) for node in nodes),
         "body_updates": bool(bound_in_bodies(plan)) and not plan.indirect,
         "memory_nodes": plan.per_launch,
-        "programmatic_edges": any(isinstance(node, KernelNode) for node in nodes),
+        "programmatic_edges": any(node.is_kernel for node in nodes),
     }
     return tuple(feature for feature, used in uses.items() if used)
 

@@ -11,14 +11,14 @@ from dataclasses import replace
 
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import Kernel, MapNest, Store, space_index
-from lowering.plan.nodes import Graph, KernelNode, MemcpyNode, Node, walk
+from lowering.plan.nodes import Graph, KernelNode, MemcpyNode, Node, body_graphs, walk
 from lowering.plan.plan import Plan
 from tracegraph.ir.scalar_values import Load
 
 
 def bound_in_bodies(plan: Plan) -> tuple[Buffer, ...]:
     """The inputs and outputs that bodies access, in order."""
-    graphs = [body for node in plan.graph.nodes for body in node.bodies]
+    graphs = [body for node in plan.graph.nodes for body in body_graphs(node)]
     inside = {buffer for body in graphs for node in walk(body) for buffer in node.accessed_buffers}
     return tuple(b for b in dict.fromkeys((*plan.inputs, *plan.outputs)) if b in inside)
 
@@ -32,7 +32,7 @@ def with_pointer_table(plan: Plan) -> Plan:
 
 def _with_copies(node: Node, indirect: Set[Buffer]) -> Node:
     """The node; copies in its bodies become kernels where an address is in the table."""
-    if not node.bodies:
+    if not body_graphs(node):
         return node
     return node.with_bodies(
         [

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import ClassVar, Literal, Self
 
 from lowering.plan.construct import Construct, Path
-from lowering.plan.nodes import Graph, Node
+from lowering.plan.buffer import Buffer
+from lowering.plan.nodes import Graph, Names, Node
 from tracegraph.ir.record import record, replace
 from tracegraph.user_source import Source
 
@@ -89,7 +90,10 @@ class SwitchNode(ConditionalNode):
 
 @record
 class WhileNode(ConditionalNode):
-    """Runs the body as long as the condition is non-zero."""
+    """Runs the body as long as the condition is non-zero.
+
+    Inside of a kernel, the condition may be that of the flag `entry` at first.
+    """
 
     kind: ClassVar[ConditionalKind] = "while"
 
@@ -98,10 +102,24 @@ class WhileNode(ConditionalNode):
     sources: tuple[Source, ...] = ()
     construct: Construct | None = None
     within: tuple[Path, ...] = ()
+    entry: Buffer | None = None
 
     @property
     def noun(self) -> str:
         return "a loop"
+
+    @property
+    def reads(self) -> frozenset[Buffer]:
+        return frozenset() if self.entry is None else frozenset((self.entry,))
+
+    @property
+    def text(self) -> str:
+        entered = "" if self.entry is None else f", at first {self.entry}"
+        return f"while condition[{self.condition}]{entered}"
+
+    def with_buffers(self, names: Names) -> Self:
+        entry = self.entry
+        return replace(self, entry=None if entry is None else names.get(entry, entry))
 
     @property
     def bodies(self) -> tuple[Graph, ...]:

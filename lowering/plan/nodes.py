@@ -3,6 +3,7 @@
     Graph := Node* + edges
     Node  := KernelNode | MemcpyNode | LibraryNode
            | IfElseNode | SwitchNode | WhileNode      each with body Graphs; conditional_nodes
+           | PersistentKernelNode                     a kernel whose stages are a Graph
 
 The order of nodes in a graph is a topological order. Only the two executors, which run a Plan on
 the host and emit it as a CUDA graph, distinguish all classes of nodes. Passes that rewrite kernels
@@ -50,6 +51,9 @@ class Node:
 
     kind: ClassVar[str]
     """Names the class in reports: ``"kernel"``, ``"while"``."""
+
+    is_kernel: ClassVar[bool] = False
+    """Whether it is one kernel launch, whatever it has inside."""
 
     sources: tuple[Source, ...]
     """The user's lines that it comes from."""
@@ -130,6 +134,7 @@ class KernelNode(Node):
     """One kernel launch."""
 
     kind: ClassVar[str] = "kernel"
+    is_kernel: ClassVar[bool] = True
 
     kernel: Kernel
     sources: tuple[Source, ...] = ()
@@ -284,3 +289,16 @@ def walk(graph: Graph) -> Iterator[Node]:
         yield node
         for body in node.bodies:
             yield from walk(body)
+
+
+def launched(graph: Graph) -> Iterator[Node]:
+    """Every node of a graph and of the bodies inside, but for the stages of kernels."""
+    for node in graph.nodes:
+        yield node
+        for body in body_graphs(node):
+            yield from launched(body)
+
+
+def body_graphs(node: Node) -> tuple[Graph, ...]:
+    """The bodies of a node that are graphs of their own."""
+    return () if node.is_kernel else node.bodies

@@ -25,6 +25,7 @@ from lowering.plan.graph_composition import chain, composed
 from lowering.plan.kernel import Kernel, Nest
 from lowering.plan.nest_analysis import nest_expressions
 from lowering.plan.nodes import Graph, KernelNode, Node
+from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
 from tracegraph.ir.record import replace
 from tracegraph.ir.scalar_values import Apply
@@ -118,7 +119,13 @@ class _Assembler:
                 return SwitchNode(condition, graphs, sources, stage.construct, stage.within)
             case LoopStage(condition=condition, sources=sources):
                 inner = self.body(stage)
-                return WhileNode(condition, inner, sources, stage.construct, stage.within)
+                known = (sources, stage.construct, stage.within, stage.entry)
+                loop = WhileNode(condition, inner, *known)
+                if stage.scope is None:
+                    return loop
+                name = "_".join((self.name, f"k{next(self.numbers)}", stage.construct.name))
+                only = Graph((loop,), frozenset())
+                return PersistentKernelNode(name, only, stage.scope, sources, stage.within)
 
     def kernel(self, nests: tuple[Nest, ...], name: str | None) -> Kernel:
         """The kernel of these nests. Copies of a body share it if their nests are the same."""

@@ -1,8 +1,8 @@
-"""Schedules of loops: a WHILE node with one step in an iteration, or unrolled."""
+"""Schedules of loops: a WHILE node with one step in an iteration, or unrolled, or one kernel."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
@@ -20,11 +20,14 @@ from lowering.plan.buffer import Buffer
 from lowering.plan.construct import Construct
 from lowering.plan.rounding import ceil_div
 from lowering.plan.target import Costs
+from lowering.scheduling import one_kernel
 from lowering.scheduling.buffer_rotation import Rotation
 from lowering.scheduling.cost_model import Leaf, bound, skipped, work
 from lowering.scheduling.records import Estimate, Schedule
 from lowering.scheduling.unrolling import Copies, copies_of, rotation_in
+from tracegraph.dtypes import BOOL
 from tracegraph.ir.record import replace
+from tracegraph.ir.types import ArrayType, scalar_type
 
 TYPICAL_STEPS = 50
 """The steps that a loop is taken to make if they depend on data."""
@@ -40,12 +43,14 @@ PRODUCT_LEAVES = "a product leaves its body"
 class Loop:
     """A loop in its block.
 
-    `moving` are the buffers whose addresses differ from call to call.
+    `moving` are the buffers whose addresses differ from call to call. `new_flag` makes a buffer of the
+    block.
     """
 
     stage: LoopStage
     costs: Costs
     moving: frozenset[Buffer]
+    new_flag: Callable[[ArrayType], Buffer]
     _copies: dict[tuple[int, bool], Copies] = field(default_factory=dict)
     _rotations: dict[bool, Rotation] = field(default_factory=dict)
 
@@ -221,7 +226,27 @@ def _as_unrolled(loop: Loop, _: Estimate, construct: Construct) -> list[Stage]:
     return [loop.stage]
 
 
+# -- one kernel
+
+
+def _one_kernel_obstacle(loop: Loop, _: int | None) -> str | None:
+    return one_kernel.obstacle(loop.stage.body)
+
+
+def _time_in_one_kernel(loop: Loop, _: int | None) -> Estimate:
+    return Estimate(inf)
+
+
+def _as_one_kernel(loop: Loop, _: Estimate, construct: Construct) -> list[Stage]:
+    stage = loop.stage
+    one_kernel.absorb(stage.body)
+    stage.construct, stage.scope = construct, one_kernel.scope_of(stage.body)
+    stage.entry = loop.new_flag(scalar_type(BOOL))
+    return [stage]
+
+
 LOOP_SCHEDULES: tuple[Schedule[Loop], ...] = (
     Schedule("conditional", _no_obstacle, _time_of_node, _as_node),
     Schedule("unrolled", _unrolling_obstacle, _time_of_unrolled, _as_unrolled),
+    Schedule(one_kernel.SCHEDULE, _one_kernel_obstacle, _time_in_one_kernel, _as_one_kernel),
 )

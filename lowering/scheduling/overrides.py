@@ -21,7 +21,7 @@ from tracegraph.control.schedules import BranchSchedule, LoopSchedule
 VARIABLE = "TRACEGRAPH_SCHEDULES"
 _WORDS = (
     "conditional-branches, predicated-branches, conditional-loops, unrolled-loops[=STEPS], "
-    "library-products, nest-products"
+    "one-kernel-loops, library-products, nest-products"
 )
 
 
@@ -91,6 +91,8 @@ def _with(choices: Choices, word: str) -> Choices:
     match word:
         case "conditional-loops":
             return replace(choices, loops="conditional")
+        case "one-kernel-loops":
+            return replace(choices, loops="one_kernel")
         case "conditional-branches":
             return replace(choices, branches="conditional")
         case "predicated-branches":

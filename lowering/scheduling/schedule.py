@@ -75,12 +75,19 @@ class _Scheduling:
         if asked is None:
             return [stage]
         write_out_steps(stage.body)
-        loop = Loop(stage, self._context.costs, self._moving)
+        loop = Loop(stage, self._context.costs, self._moving, self._new_flag)
         chosen, estimate, construct = _choose(loop, LOOP_SCHEDULES, asked, stage, LEAST_GAIN)
         stages = chosen.apply(loop, estimate, construct)
-        if construct.copies == 0:
+        if construct.copies == 0 or stage.entry is not None:
             self._dropped.add(stage.condition)
+        if stage.entry is not None:
+            self._flags[stage.condition] = stage.entry
         return stages
+
+    def _new_flag(self, type_: ArrayType) -> Buffer:
+        flag = self._context.buffer("scratch", type_)
+        self._block.owned.add(flag)
+        return flag
 
     def _branch(self, stage: BranchStage) -> list[Stage]:
         asked = self._asked(stage.construct, self._choices.branches, None)
@@ -88,8 +95,7 @@ class _Scheduling:
             return [stage]
 
         def new_flag(type_: ArrayType) -> Buffer:
-            flag = self._flags[stage.condition] = self._context.buffer("scratch", type_)
-            self._block.owned.add(flag)
+            flag = self._flags[stage.condition] = self._new_flag(type_)
             return flag
 
         for block in stage.branches:

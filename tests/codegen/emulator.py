@@ -42,7 +42,7 @@ using namespace std;
 #define __restrict__ __restrict
 
 struct index3 { unsigned x, y, z; };
-static index3 threadIdx, blockIdx;
+static index3 threadIdx, blockIdx, gridDim;
 static const int MOST_BLOCKS = 8, MOST_THREADS = 1024, MOST = MOST_BLOCKS * MOST_THREADS;
 alignas(256) static unsigned char memories[MOST_BLOCKS][48 << 10];  // shared, of each block
 static int current, block_size;  // the fiber that runs: a thread of the cluster
@@ -86,6 +86,7 @@ static void tg_load_word(
   b = place[1];
 }
 static void __threadfence_system() {}
+static unsigned tg_clock() { return 0; }
 
 static ucontext_t scheduler, fibers[MOST];
 static char* stacks[MOST];
@@ -101,6 +102,10 @@ static void __syncthreads() {
   swapcontext(&fibers[current], &scheduler);
 }
 static void __syncwarp() { __syncthreads(); }
+static void tg_grid_barrier(unsigned long long*) {
+  at_cluster_barrier[current] = true;
+  swapcontext(&fibers[current], &scheduler);
+}
 static void tg_cluster_arrive() {}
 static void tg_cluster_wait() {
   at_cluster_barrier[current] = true;

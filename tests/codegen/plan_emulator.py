@@ -25,6 +25,7 @@ from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
 from lowering.plan.library_call import StridedArray
 from lowering.plan.nodes import Graph, KernelNode, LibraryNode, MemcpyNode, Node, walk
 from lowering.plan.owners import SlotTable
+from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
 from lowering.testing.recording_driver import RecordingDriver
 from tracegraph import tree
@@ -146,7 +147,7 @@ class _Run:
 
     def node(self, node: Node) -> None:
         match node:
-            case KernelNode():
+            case KernelNode() | PersistentKernelNode():
                 blocks = list(range(self.emulator.code(node).grid[0]))
                 if self.order is not None:
                     self.order.shuffle(blocks)

@@ -45,14 +45,15 @@ BATCH = 10
 """Programs that are compiled together; shrinking would compile each candidate."""
 
 
-BOTH = partial(scheduled, chosen=FORCED["both"])
+WAYS = ("both", "one_kernel")
+"""Schedules as estimated are those of `test_corpus_emulated`."""
 
 
-@pytest.fixture(scope="module")
-def plans(tmp_path_factory: pytest.TempPathFactory) -> EmulatedPlans:
-    """Schedules as estimated are those of `test_corpus_emulated`."""
+@pytest.fixture(scope="module", params=WAYS)
+def plans(request: Any, tmp_path_factory: pytest.TempPathFactory) -> EmulatedPlans:
     named = {name: (CASES[name].function, CASES[name].arguments) for name in BRANCHING}
-    return EmulatedPlans(named, tmp_path_factory.mktemp("both"), BOTH)
+    planned = partial(scheduled, chosen=FORCED[request.param])
+    return EmulatedPlans(named, tmp_path_factory.mktemp(request.param), planned)
 
 
 @pytest.mark.parametrize("name", BRANCHING)
@@ -63,12 +64,13 @@ def test_corpus_programs_give_what_numpy_gives(name: str, plans: EmulatedPlans) 
     assert_case_agrees(CASES[name], run)
 
 
+@pytest.mark.parametrize("way", WAYS)
 @settings(max_examples=2, phases=[Phase.generate])
 @given(batch=st.lists(programs(), min_size=BATCH, max_size=BATCH))
-def test_random_programs_give_what_numpy_gives(batch: list[Any]) -> None:
+def test_random_programs_give_what_numpy_gives(way: str, batch: list[Any]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         named = {str(n): (p.function, p.arguments) for n, p in enumerate(batch)}
-        plans = EmulatedPlans(named, Path(folder), BOTH)
+        plans = EmulatedPlans(named, Path(folder), partial(scheduled, chosen=FORCED[way]))
         for name, program in enumerate(batch):
 
             def run(function: Any, *arguments: Any) -> Any:
@@ -77,12 +79,13 @@ def test_random_programs_give_what_numpy_gives(batch: list[Any]) -> None:
             assert_traced_equals_eager(program.function, *program.arguments, run=run)
 
 
+@pytest.mark.parametrize("way", WAYS)
 @settings(max_examples=2, phases=[Phase.generate])
 @given(batch=st.lists(st.tuples(nests(), st.integers(0, 7)), min_size=BATCH, max_size=BATCH))
-def test_prints_and_failures_are_those_of_the_eager_run(batch: list[Any]) -> None:
+def test_prints_and_failures_are_those_of_the_eager_run(way: str, batch: list[Any]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         named = {str(n): (function, (np.int64(x),)) for n, (function, x) in enumerate(batch)}
-        plans = EmulatedPlans(named, Path(folder), BOTH)
+        plans = EmulatedPlans(named, Path(folder), partial(scheduled, chosen=FORCED[way]))
         for name, (function, x) in enumerate(batch):
 
             def run(function: Any, x: Any) -> Any:

@@ -3,6 +3,7 @@
 conditional  a node of the graph decides: IF, SWITCH or WHILE
 predicated   the kernels of all branches are launched; those of branches not taken return
 unrolled     one iteration of the node makes several steps; those past the end return
+one_kernel   one kernel makes all steps, with barriers where steps of its threads meet
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from tracegraph import errors
 from tracegraph.ir.program import Hints
 
 BranchSchedule = Literal["conditional", "predicated"]
-LoopSchedule = Literal["conditional", "unrolled"]
+LoopSchedule = Literal["conditional", "unrolled", "one_kernel"]
 
 _RECORDED_OTHERWISE = ("fori_loop", "map")
 """Loops that are recorded as an op of another name."""
@@ -53,10 +54,10 @@ def loop_schedule(construct: str, schedule: str | None, unroll: Any = None) -> H
         factor = 0
     if isinstance(unroll, bool) or factor < 1:
         raise errors.ScheduleError(construct, "unroll", "None or an int of at least 1", unroll)
-    if schedule == "conditional" and factor > 1:
-        raise errors.ScheduleError(construct, "unroll", "1 where schedule='conditional'", unroll)
+    if schedule in ("conditional", "one_kernel") and factor > 1:
+        raise errors.ScheduleError(construct, "unroll", f"1 where {schedule=}", unroll)
     if factor == 1:
-        return Hints("conditional", None, named)
+        return Hints(schedule or "conditional", None, named)
     return Hints("unrolled", factor, named)
 
 

@@ -18,7 +18,7 @@ from lowering.legalization.features import Features, probed
 from lowering.legalization.legalize import legalize, needed_features
 from lowering.plan.buffer import Buffer
 from lowering.plan.conditional_nodes import WhileNode
-from lowering.plan.nodes import walk
+from lowering.plan.nodes import launched
 from lowering.plan.plan import Plan
 from tracegraph.ir.types import ArrayType
 
@@ -64,7 +64,7 @@ class CompiledPlan:
     def loops(self) -> bool:
         """Whether its graphs have WHILE nodes."""
         return self.features.conditional_nodes and any(
-            isinstance(node, WhileNode) for node in walk(self.plan.graph)
+            isinstance(node, WhileNode) for node in launched(self.plan.graph)
         )
 
     @property
@@ -86,7 +86,7 @@ class CompiledPlan:
 def small_inputs(plan: Plan, unit: Unit) -> dict[Buffer, ValueSlot]:
     """The inputs that may be passed by value, among those that some kernel reads."""
     read = {buffer for code in unit.kernels.values() for buffer in code.buffers}
-    others = (node for node in walk(plan.graph) if node not in unit.kernels)
+    others = (node for node in launched(plan.graph) if node not in unit.kernels)
     read = read.union(*(node.reads for node in others))
     # what outputs are written over is in device memory in any case
     return value_slots([b for b in plan.inputs if b in read and b not in plan.outputs])
@@ -94,7 +94,7 @@ def small_inputs(plan: Plan, unit: Unit) -> dict[Buffer, ValueSlot]:
 
 def plan_source(plan: Plan, unit: Unit) -> str:
     """All CUDA C++ that a Plan needs, as one unit."""
-    kinds = dict.fromkeys(type(node) for node in walk(plan.graph))
+    kinds = dict.fromkeys(type(node) for node in launched(plan.graph))
     parts = (
         unit.source,
         load_source(list(small_inputs(plan, unit).values())),

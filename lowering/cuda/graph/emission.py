@@ -16,7 +16,7 @@ from lowering.cuda.graph.placement import Placement
 from lowering.cuda.graph.small_inputs import ValueSlot
 from lowering.cuda.interface import Driver, KernelNodeHandle, Launch
 from lowering.plan.buffer import Buffer
-from lowering.plan.nodes import KernelNode, Node
+from lowering.plan.nodes import Node
 from lowering.plan.owners import NodeSlots
 
 Users = Mapping[Buffer, list[tuple[KernelNodeHandle, int]]]
@@ -130,7 +130,7 @@ class Emission:
 
     def used(self, node: Node) -> frozenset[Buffer | TableEntry]:
         """The buffers that a node and its bodies access, and entries of the table."""
-        if isinstance(node, KernelNode):
+        if node.is_kernel:
             parameters = self.unit.kernels[node].parameters
             return frozenset(p for p in parameters if isinstance(p, Buffer | TableEntry))
         inside = [self.used(inner) for body in node.bodies for inner in body.nodes]

@@ -32,7 +32,16 @@ from lowering.cuda.graph.small_inputs import ValueSlot
 from lowering.cuda.interface import KernelNodeHandle, Launch
 from lowering.plan.buffer import Buffer
 from lowering.plan.conditional_nodes import ConditionalNode, IfElseNode, SwitchNode, WhileNode
-from lowering.plan.nodes import Graph, KernelNode, LibraryNode, MemcpyNode, Node, walk
+from lowering.plan.nodes import (
+    Graph,
+    KernelNode,
+    LibraryNode,
+    MemcpyNode,
+    Node,
+    body_graphs,
+    launched,
+)
+from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
 from lowering.plan.rounding import ceil_div
 
@@ -118,7 +127,7 @@ def _emit_graph(emission: Emission, graph: Any, source: Graph, top: bool) -> lis
 
 
 def _add_kernel(
-    emission: Emission, graph: Any, node: KernelNode, before: Before
+    emission: Emission, graph: Any, node: KernelNode | PersistentKernelNode, before: Before
 ) -> tuple[Any, ...]:
     code = emission.unit.kernels[node]
     kernel = emission.driver.kernel(emission.module, code.name)
@@ -207,6 +216,7 @@ class Emitter:
 
 EMITTERS: dict[type[Node], Emitter] = {
     KernelNode: Emitter(_add_kernel, is_kernel=True),
+    PersistentKernelNode: Emitter(_add_kernel, is_kernel=True),
     MemcpyNode: Emitter(_add_copy, COPY_SOURCE, is_kernel=True),
     # all library work shares one workspace
     LibraryNode: Emitter(_add_library, one_at_a_time=True),
@@ -231,5 +241,5 @@ def _having(graph: Graph, kind: type[Node]) -> list[int]:
         position
         for position, node in enumerate(graph.nodes)
         if isinstance(node, kind)
-        or any(isinstance(inner, kind) for body in node.bodies for inner in walk(body))
+        or any(isinstance(inner, kind) for body in body_graphs(node) for inner in launched(body))
     ]

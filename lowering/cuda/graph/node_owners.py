@@ -19,7 +19,7 @@ from lowering.cuda.effects.print_ring import ring_bytes
 from lowering.cuda.graph.pointer_table import table_bytes
 from lowering.cuda.interface import HostAllocation
 from lowering.plan.buffer import Buffer
-from lowering.plan.nodes import LibraryNode, Node
+from lowering.plan.nodes import LibraryNode, Node, body_graphs
 from lowering.plan.owners import NodeSlots, Slot
 from lowering.plan.plan import Plan
 from tracegraph.errors.wording import function_text
@@ -63,7 +63,7 @@ class NodeOwners:
     def table(self, name: str, nbytes: int) -> NodeSlots:
         """The slots of a kernel that writes addresses, which nodes in bodies read."""
         slots = (Slot("module", self.code_bytes), Slot("pointer table", nbytes))
-        inside = [node for node in self.plan.graph.nodes if node.bodies]
+        inside = [node for node in self.plan.graph.nodes if body_graphs(node)]
         return NodeSlots("kernel", name, lines_of([s for n in inside for s in n.sources]), slots)
 
     def library(self, node: LibraryNode, workspace_bytes: int) -> NodeSlots:

@@ -9,7 +9,7 @@ from lowering.cuda.graph.emission import NOTHING, Cell, Emission, Root
 from lowering.cuda.graph.pointer_table import TABLE_KERNEL, part_words, parts, table_bytes
 from lowering.cuda.graph.small_inputs import LOAD_KERNEL, parameter_count, slots_bytes
 from lowering.cuda.interface import KernelNodeHandle, Launch
-from lowering.plan.nodes import walk
+from lowering.plan.nodes import body_graphs, launched
 from lowering.plan.plan import Plan
 
 
@@ -21,8 +21,8 @@ def add_load(emission: Emission, graph: Any) -> KernelNodeHandle:
     cells = [Cell(emission.placement.values_address, True), *[Cell(0)] * words]
     readers = [
         node
-        for node in walk(emission.owners.plan.graph)
-        if not node.bodies and not emission.values.keys().isdisjoint(emission.used(node))
+        for node in launched(emission.owners.plan.graph)
+        if not body_graphs(node) and not emission.values.keys().isdisjoint(emission.used(node))
     ]
     slots = emission.owners.load(LOAD_KERNEL, slots_bytes(small), readers)
     launch = Launch(kernel, (1, 1, 1), (1, 1, 1))

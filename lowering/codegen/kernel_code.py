@@ -1,0 +1,82 @@
+"""Kernel code: how a kernel is launched, and the declarations of its parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from lowering.codegen.parameters import (
+    ConditionHandle,
+    FailureWord,
+    Parameter,
+    PrintRing,
+    PrintSite,
+    StepCount,
+    StopFlag,
+    TableEntry,
+    Workspace,
+)
+from lowering.codegen.preamble import c_type
+from lowering.plan.buffer import Buffer, overlap
+
+
+@dataclass(frozen=True, slots=True)
+class KernelCode:
+    """How a kernel node is launched: the function's name, its parameters and geometry."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared_bytes: int
+    cluster: int = 1
+    """Blocks of a thread block cluster, on devices that have them."""
+
+    @property
+    def buffers(self) -> set[Buffer]:
+        """The buffers that the kernel accesses, by a parameter or through the pointer table."""
+        by_table = {p.buffer for p in self.parameters if isinstance(p, TableEntry)}
+        return by_table | {p for p in self.parameters if isinstance(p, Buffer)}
+
+    @property
+    def workspace_bytes(self) -> int:
+        """Bytes of workspace that the node needs, 0 if none."""
+        return sum(p.nbytes for p in self.parameters if isinstance(p, Workspace))
+
+
+NAME = "KERNEL_NAME"
+"""Placeholder for the function's name, so that texts can be compared."""
+
+
+SPELLING: Mapping[type, tuple[str, str]] = {
+    ConditionHandle: ("tg_u64", "condition"),
+    StopFlag: ("const volatile tg_u32*", "stop"),
+    FailureWord: ("volatile tg_u64*", "failure"),
+    StepCount: ("volatile tg_i64*", "steps"),
+    PrintRing: ("volatile tg_ring*", "ring"),
+    PrintSite: ("tg_u64", "site"),
+}
+"""The C++ type of each kind of parameter, and the prefix of its names."""
+
+
+def named(parameters: tuple[Parameter, ...]) -> dict[Parameter, str]:
+    """The C++ names of parameters that are not buffers, numbered within their kind."""
+    names: dict[Parameter, str] = {}
+    for parameter in parameters:
+        number = sum(type(other) is type(parameter) for other in names)
+        names[parameter] = f"{SPELLING[type(parameter)][1]}{number}"
+    return names
+
+
+def pointer(
+    buffer: Buffer, name: str, written: Collection[Buffer], offsets: Mapping[Buffer, int]
+) -> str:
+    """The declaration of a pointer. Loads through `const __restrict__` use the read-only cache."""
+    kind = c_type(buffer.type.dtype)
+    if buffer in written:
+        return f"{kind}* {name}"
+    if any(overlap(buffer, other, offsets) for other in written):
+        return f"const {kind}* {name}"
+    return f"const {kind}* __restrict__ {name}"
+
+

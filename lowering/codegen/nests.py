@@ -1,0 +1,89 @@
+"""Nests of any kind: their buffers, their parameters, and their text for one block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Set
+
+from lowering.codegen.constants import constant
+from lowering.codegen.geometry_records import (
+    LaunchGeometry,
+    MapGeometry,
+    PrintGeometry,
+    RowGeometry,
+    ScanGeometry,
+    ScatterGeometry,
+    TileGeometry,
+)
+from lowering.codegen.maps.maps import write_map
+from lowering.codegen.maps.tiles import write_tiles
+from lowering.codegen.nest_kinds import CanonicalNest
+from lowering.codegen.parameters import Parameter, PrintRing
+from lowering.codegen.prints import print_site, write_print
+from lowering.codegen.rows.reductions import write_reduction
+from lowering.codegen.rows.rows import write_rows
+from lowering.codegen.scans.scans import write_scan
+from lowering.codegen.scatters import write_scatter
+from lowering.codegen.signals import signal_parameters
+from lowering.codegen.source_writer import SourceWriter
+from lowering.plan.buffer import Buffer
+from lowering.plan.kernel import MapNest, PrintNest, RowNest, ScanNest, ScatterNest
+from lowering.plan.nest_analysis import nest_loads, nest_signals, nest_stores
+from tracegraph.ir.scalar import const
+
+
+def write_nest(
+    writer: SourceWriter,
+    nest: CanonicalNest,
+    geometry: LaunchGeometry,
+    workspace: str,
+    leave: str = "return",
+) -> None:
+    """Write a nest; `block` and `thread` are declared, and the block is the nest's own.
+
+    A block that has nothing to do leaves by the statement `leave`.
+    """
+    if nest.predicates:
+        # | and not ||: no load waits for another. All threads of a block take the same branch.
+        tests = (
+            f"(*{writer.pointers[p.flag]} != {constant(const(p.value, p.flag.type.dtype))})"
+            for p in nest.predicates
+        )
+        writer.line(f"if ({' | '.join(tests)}) {leave};")
+    match nest, geometry:
+        case MapNest(), MapGeometry():
+            write_map(writer, nest, geometry)
+        case MapNest(), TileGeometry():
+            write_tiles(writer, nest, geometry)
+        case ScatterNest(), ScatterGeometry():
+            write_scatter(writer, nest, geometry)
+        case RowNest(passes=(_,)), RowGeometry():
+            write_reduction(writer, nest, geometry, f"({workspace})")
+        case RowNest(), RowGeometry():
+            write_rows(writer, nest, geometry)
+        case ScanNest(), ScanGeometry():
+            write_scan(writer, nest, geometry, f"({workspace})")
+        case PrintNest(), PrintGeometry():
+            write_print(writer, nest, geometry)
+
+
+def nest_parameters(
+    nest: CanonicalNest, loops: Set[int], words: Set[int] = frozenset()
+) -> Iterator[Parameter]:
+    """The parameters of a nest besides buffers and workspace."""
+    yield from signal_parameters(nest_signals(nest), loops, words)
+    if isinstance(nest, PrintNest):
+        yield PrintRing()
+        yield print_site(nest)
+
+
+def buffers_of(nests: Iterable[CanonicalNest]) -> tuple[list[Buffer], list[Buffer]]:
+    """The buffers that a kernel reads, and those that it writes, in order of first use."""
+    read: dict[Buffer, None] = {}
+    written: dict[Buffer, None] = {}
+    for nest in nests:
+        read.update((predicate.flag, None) for predicate in nest.predicates)
+        read.update((load.buffer, None) for load in nest_loads(nest))
+        written.update((store.buffer, None) for store in nest_stores(nest))
+    return list(read), list(written)
+
+

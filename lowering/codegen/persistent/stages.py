@@ -1,0 +1,177 @@
+"""Stages: the nodes of a persistent kernel as statements, with barriers where they are needed.
+
+A stage that depends on others waits for a barrier behind them. Each step of a loop ends with a
+barrier, behind which all threads read the condition. It has two words, which take turns: the next
+step may write one while slow threads still read the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from lowering.codegen.geometry_records import LaunchGeometry, RowGeometry, ScanGeometry
+from lowering.codegen.nest_kinds import CanonicalNest
+from lowering.codegen.nests import write_nest
+from lowering.codegen.persistent.stage_geometry import stage_geometry
+from lowering.codegen.signals import word
+from lowering.codegen.source_writer import SourceWriter
+from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
+from lowering.plan.nodes import Graph, KernelNode, MemcpyNode, Node
+from lowering.plan.persistent_kernel import Scope
+from lowering.plan.rounding import ceil_div
+
+WORDS = 3
+"""Words of a condition: two that take turns in the steps of a loop, and one for its entry. Branches
+use that alone."""
+
+MAX_UNROLLED = 16
+"""Points of a nest that one thread writes out, so that arrays that they index become registers."""
+
+
+@dataclass
+class StageWriter:
+    """Writes the nodes of the graphs of one kernel.
+
+    `nests` has the canonical nests of each kernel node, `workspaces` the text of the workspace of
+    nests that need one.
+    """
+
+    writer: SourceWriter
+    scope: Scope
+    nests: Mapping[KernelNode, tuple[CanonicalNest, ...]]
+    workspaces: Mapping[CanonicalNest, str]
+    slots: Mapping[int, int]
+    """The number of each condition."""
+    _waiting: set[Node] = field(default_factory=set)
+    """The nodes that no barrier separates from what is written next."""
+    _shares: bool = False
+    """Whether they use the shared memory of stages."""
+
+    def graph(self, graph: Graph) -> None:
+        """Write the nodes of a graph: those at the same depth of dependences together."""
+        before: dict[Node, list[Node]] = {node: [] for node in graph.nodes}
+        depth: dict[Node, int] = {}
+        for i, j in graph.edges:
+            before[graph.nodes[j]].append(graph.nodes[i])
+        for node in graph.nodes:
+            depth[node] = 1 + max((depth[each] for each in before[node]), default=0)
+        for node in sorted(graph.nodes, key=depth.__getitem__):  # stable
+            if not self._waiting.isdisjoint(before[node]):
+                self.barrier()
+            _WRITERS[type(node)](self, node)
+            self._waiting.add(node)
+
+    def barrier(self) -> None:
+        """Let all threads wait for all."""
+        if self.scope.blocks > 1:
+            self.writer.line("tg_grid_barrier(arrived);")
+        elif self.scope.threads > 1:
+            self.writer.line(_BLOCK_BARRIER)
+        self._waiting.clear()
+        self._shares = False
+
+    def write_kernel(self, node: KernelNode) -> None:
+        """Write the nests of a kernel."""
+        for nest in self.nests[node]:
+            geometry = stage_geometry(nest, self.scope)
+            if geometry.blocks:
+                self._write_nest(nest, geometry)
+
+    def _write_nest(self, nest: CanonicalNest, geometry: LaunchGeometry) -> None:
+        writer, scope = self.writer, self.scope
+        shares = scope.threads > 1 and bool(getattr(geometry, "shared_bytes", 0))
+        if shares and self._shares:
+            writer.line(_BLOCK_BARRIER)
+        if scope.threads == 1 and geometry.blocks <= MAX_UNROLLED:
+            writer.line("#pragma unroll")
+        first, step = ("int(blockIdx.x)", scope.blocks) if scope.blocks > 1 else ("0", 1)
+        workspace = self.workspaces.get(nest, "nullptr")
+        with writer.block(f"for (int block = {first}; block < {geometry.blocks}; block += {step})"):
+            write_nest(writer, nest, geometry, workspace, "continue")
+            if shares and geometry.blocks > scope.blocks:
+                writer.line(_BLOCK_BARRIER)
+        self._shares |= shares
+
+    def write_copy(self, node: MemcpyNode) -> None:
+        """Write the copy of a buffer's elements, or of its bytes."""
+        writer, scope = self.writer, self.scope
+        target, source = (writer.pointers[b] for b in (node.target, node.source_buffer))
+        first = "thread" if scope.blocks == 1 else f"int(blockIdx.x) * {scope.threads} + thread"
+        size, threads = node.target.type.size, scope.blocks * scope.threads
+        if node.target.type.dtype != node.source_buffer.type.dtype:
+            size = node.target.type.nbytes
+            target, source = f"((unsigned char*){target})", f"((const unsigned char*){source})"
+        writer.line(f"for (int i = {first}; i < {size}; i += {threads}) {target}[i] = {source}[i];")
+
+    def write_if_else(self, node: IfElseNode) -> None:
+        """Write two branches."""
+        self._branches(f"if (*{word(node.condition)})", node.then)
+        self._branches("else", node.otherwise)
+
+    def write_switch(self, node: SwitchNode) -> None:
+        """Write branches by number; the condition is in range."""
+        for number, branch in enumerate(node.branches):
+            test = f"if (*{word(node.condition)} == {number}u)"
+            self._branches(test if number == 0 else f"else {test}", branch)
+
+    def _branches(self, head: str, graph: Graph) -> None:
+        waiting, shares = set(self._waiting), self._shares
+        with self.writer.block(head):
+            self.graph(graph)
+        self._waiting |= waiting
+        self._shares |= shares
+
+    def write_while(self, node: WhileNode) -> None:
+        """Write a loop."""
+        writer, name = self.writer, word(node.condition)
+        entry = name if node.entry is None else writer.pointers[node.entry]
+        turn, go = f"turn{node.condition}", f"go{node.condition}"
+        writer.line(f"bool {go} = *{entry} != 0;")
+        with writer.block(f"for (int {turn} = 0; {go}; {turn} ^= 1)"):
+            if self.scope.threads > 1:
+                place = f"words + {WORDS * self.slots[node.condition]} + {turn}"
+                writer.line(f"{_WORD}* const {name} = {place};")
+            self.graph(node.body)
+            self.barrier()
+            writer.line(f"{go} = *{name} != 0;")
+
+
+_BLOCK_BARRIER = "__syncthreads();"
+_WORD = "volatile tg_u32"
+
+_WRITERS: dict[type[Node], Callable[[StageWriter, Node], None]] = {
+    KernelNode: StageWriter.write_kernel,
+    MemcpyNode: StageWriter.write_copy,
+    IfElseNode: StageWriter.write_if_else,
+    SwitchNode: StageWriter.write_switch,
+    WhileNode: StageWriter.write_while,
+}
+"""What writes each class of nodes that may be a stage."""
+
+
+def declare_words(
+    writer: SourceWriter, slots: Mapping[int, int], scope: Scope, memory: str
+) -> None:
+    """Declare the words of conditions, and a pointer to that of the entry for each."""
+    if not slots:
+        return
+    if scope.threads > 1:
+        writer.line(f"{_WORD}* const words = reinterpret_cast<{_WORD}*>({memory});")
+    for condition, slot in slots.items():
+        if scope.threads > 1:
+            place = f"words + {WORDS * slot + WORDS - 1}"
+            writer.line(f"{_WORD}* const {word(condition)} = {place};")
+        else:
+            writer.line(f"tg_u32 state_of_{word(condition)} = 0;")
+            writer.line(f"tg_u32* const {word(condition)} = &state_of_{word(condition)};")
+
+
+def words_bytes(slots: Mapping[int, int]) -> int:
+    """Bytes of the words of conditions, a multiple of 16."""
+    return ceil_div(len(slots) * WORDS * 4, 16) * 16
+
+
+def workspace_bytes(geometry: LaunchGeometry) -> int:
+    """Bytes of the workspace of a nest."""
+    return geometry.workspace_bytes if isinstance(geometry, (RowGeometry, ScanGeometry)) else 0

@@ -1,0 +1,94 @@
+"""Storage of a persistent kernel: small buffers in registers or shared memory.
+
+One thread keeps its state in arrays of its own, which become registers; a block keeps it in shared
+memory. What other kernels access as well is copied there first, and back at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence, Set
+from dataclasses import dataclass
+
+from lowering.codegen.preamble import c_type
+from lowering.codegen.source_writer import SourceWriter
+from lowering.plan.buffer import Buffer
+from lowering.plan.hardware import VECTOR_BYTES
+from lowering.plan.persistent_kernel import Scope
+from lowering.plan.rounding import round_up
+
+THREAD_BYTES = 2048
+"""Bytes of one buffer that a thread keeps. What exceeds its registers is in the L1 cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """The buffers that a kernel keeps for itself.
+
+    `placed` has the offset of each in shared memory, from `begin` to `end`, for a block; `loaded`
+    are those with a value before the kernel, `saved` those with one after it.
+    """
+
+    placed: dict[Buffer, int]
+    begin: int
+    end: int
+    loaded: tuple[Buffer, ...]
+    saved: tuple[Buffer, ...]
+
+
+def place_storage(
+    read: Sequence[Buffer],
+    written: Set[Buffer],
+    outside: Set[Buffer],
+    scope: Scope,
+    begin: int,
+    end: int,
+) -> Storage:
+    """Choose what to keep, the smallest buffers first: what the kernel writes and reads again.
+
+    A block has shared memory from `begin` to `end`. `outside` are the buffers that other kernels
+    or the caller access.
+    """
+    placed: dict[Buffer, int] = {}
+    at = begin
+    if scope.blocks == 1:
+        state = [buffer for buffer in read if buffer in written and buffer.type.nbytes]
+        for buffer in sorted(state, key=lambda b: b.type.nbytes):  # stable
+            size = round_up(buffer.type.nbytes, VECTOR_BYTES)
+            if scope.threads == 1 and size <= THREAD_BYTES:
+                placed[buffer] = 0
+            elif scope.threads > 1 and at + size <= end:
+                placed[buffer], at = at, at + size
+    shared = tuple(b for b in placed if b in outside or b.space != "scratch")
+    return Storage(placed, begin, at, shared, shared)
+
+
+def declare_storage(writer: SourceWriter, storage: Storage, scope: Scope) -> None:
+    """Declare what is kept, and load it; the buffer's own address has the name `in_memory`."""
+    for buffer, offset in storage.placed.items():
+        kind, name = c_type(buffer.type.dtype), writer.pointers[buffer]
+        if scope.threads == 1:
+            writer.line(f"__align__({VECTOR_BYTES}) {kind} {name}[{buffer.type.size}];")
+        else:
+            writer.line(f"{kind}* const {name} = reinterpret_cast<{kind}*>(shared + {offset});")
+    _copy(writer, storage.loaded, scope, lambda name: (name, in_memory(name)))
+
+
+def save_storage(writer: SourceWriter, storage: Storage, scope: Scope) -> None:
+    """Store what others read, after the last barrier."""
+    _copy(writer, storage.saved, scope, lambda name: (in_memory(name), name))
+
+
+def in_memory(name: str) -> str:
+    """The name of the address, in global memory, of a buffer that is kept."""
+    return f"memory_{name}"
+
+
+def _copy(writer: SourceWriter, buffers: Iterable[Buffer], scope: Scope, ends) -> None:
+    for buffer in buffers:
+        target, source = ends(writer.pointers[buffer])
+        size, threads = buffer.type.size, scope.threads
+        first = "0" if threads == 1 else "thread"
+        if threads == 1:
+            writer.line("#pragma unroll")
+        head = f"for (int i = {first}; i < {size}; i += {threads})"
+        writer.line(f"{head} {target}[i] = {source}[i];")

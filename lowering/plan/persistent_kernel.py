@@ -1,0 +1,76 @@
+"""Persistent kernels: one launch that runs a whole graph, its loops and branches included.
+
+Nodes inside are stages of the kernel, with barriers between those that depend on each other. They
+are no nodes of the CUDA graph: `launched` does not visit them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from lowering.plan.construct import Path
+from lowering.plan.nodes import Graph, Node, walk
+from lowering.plan.weight import Weight
+from tracegraph.ir.record import record, replace
+from tracegraph.user_source import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The threads that run a persistent kernel, and synchronise between its stages."""
+
+    blocks: int
+    threads: int
+
+    def __str__(self) -> str:
+        if self.blocks > 1:
+            return f"{self.blocks} blocks of {self.threads} threads"
+        return "1 thread" if self.threads == 1 else f"{self.threads} threads"
+
+
+@record
+class PersistentKernelNode(Node):
+    """One kernel launch that runs the nodes of a graph."""
+
+    kind: ClassVar[str] = "persistent"
+    is_kernel: ClassVar[bool] = True
+
+    kernel_name: str
+    graph: Graph
+    scope: Scope
+    sources: tuple[Source, ...] = ()
+    within: tuple[Path, ...] = ()
+
+    @property
+    def noun(self) -> str:
+        return "a loop in one kernel"
+
+    @property
+    def bodies(self) -> tuple[Graph, ...]:
+        return (self.graph,)
+
+    @property
+    def body_labels(self) -> tuple[str, ...]:
+        return ("stages",)
+
+    @property
+    def weight(self) -> Weight:
+        return Weight()
+
+    @property
+    def name(self) -> str:
+        return self.kernel_name
+
+    @property
+    def title(self) -> str:
+        return f"kernel {self.kernel_name}, {self.scope}"
+
+    def with_bodies(self, graphs: Sequence[Graph]) -> Self:
+        return replace(self, graph=graphs[0])
+
+
+def accessed_inside(node: PersistentKernelNode) -> frozenset:
+    """The buffers that the stages of a kernel access."""
+    return frozenset().union(*[inner.accessed_buffers for inner in walk(node.graph)])
