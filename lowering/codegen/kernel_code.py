@@ -31,6 +31,8 @@ class KernelCode:
     shared_bytes: int
     cluster: int = 1
     """Blocks of a thread block cluster, on devices that have them."""
+    cooperative: bool = False
+    """Whether its blocks wait for each other, and any number of them does."""
 
     @property
     def buffers(self) -> set[Buffer]:

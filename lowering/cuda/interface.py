@@ -107,12 +107,21 @@ class TiedGraph(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What a kernel launch runs: the function, blocks, threads of a block, dynamic shared bytes."""
+    """What a kernel launch runs: the function, blocks, threads of a block, dynamic shared bytes.
+
+    With `cooperative`, all blocks are resident at the same time.
+    """
 
     kernel: Any
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     shared_bytes: int = 0
+    cooperative: bool = False
+
+
+def has_clusters(arch: str) -> bool:
+    """Whether devices of an architecture, such as ``"sm_90"``, have thread block clusters."""
+    return int(arch.removeprefix("sm_")) >= 90
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +184,7 @@ class Driver(Protocol):
 
     ordinal: int
     arch: str
+    multiprocessors: int
     stream: int
     capture_lock: CaptureLock
     thread: ThreadState

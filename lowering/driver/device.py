@@ -34,7 +34,14 @@ from lowering.cuda.interface import (
     ThreadState,
 )
 from lowering.driver.checks import SUCCESS, by_core, check, scarce
-from lowering.driver.graphs import captured, depend, is_capturing, is_known, parameter_cells
+from lowering.driver.graphs import (
+    captured,
+    depend,
+    is_capturing,
+    is_known,
+    parameter_cells,
+    require_cooperation,
+)
 from lowering.driver.handles import (
     CudaEvent,
     CudaExecutableGraph,
@@ -63,6 +70,7 @@ class CudaDriver:
         self._device = Device(ordinal)
         self.thread: ThreadState = Thread(ordinal)
         self.arch = f"sm_{self._device.arch}"
+        self.multiprocessors = int(self._device.properties.multiprocessor_count)
         self._context = check("cuCtxGetCurrent", driver.cuCtxGetCurrent())
         self._handle = check("cuDeviceGet", driver.cuDeviceGet(ordinal))
         self._stream = self.create_stream()
@@ -292,6 +300,8 @@ class CudaDriver:
                 graph.handle, list(dependencies) or None, len(dependencies), params
             ),
         )
+        if launch.cooperative:
+            require_cooperation(node)
         depend(graph, node, pdl, pdl=True)
         return KernelNode(node, cells, addresses, params)
 

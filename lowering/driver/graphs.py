@@ -51,6 +51,16 @@ def _programmatic() -> Any:
     return edge
 
 
+def require_cooperation(node: Any) -> None:
+    """Have all blocks of a kernel node resident at the same time."""
+    value = driver.CUkernelNodeAttrValue()
+    value.cooperative = 1
+    kind = driver.CUkernelNodeAttrID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
+    check(
+        "cuGraphKernelNodeSetAttribute", driver.cuGraphKernelNodeSetAttribute(node, kind, value)
+    )
+
+
 def parameter_cells(
     values: Sequence[int],
 ) -> tuple[ctypes.Array[ctypes.c_uint64], ctypes.Array[ctypes.c_void_p]]:

@@ -72,6 +72,7 @@ class RecordingDriver:
     ) -> None:
         self.ordinal = 0
         self.arch = "sm_90"
+        self.multiprocessors = 132
         self.stream = 1
         self.owner: Any = None
         self.calls: list[Call] = []

@@ -26,6 +26,8 @@ from lowering.plan.nodes import KernelNode
 COMPILER = shutil.which("g++")
 MARGIN = 64  # bytes on each side of a buffer that no kernel may touch
 FILL = 0xA5
+MOST_BLOCKS = 8
+"""Blocks that run at the same time: those of a cluster, or some of a cooperative launch."""
 
 SHIM = r"""
 #include <cmath>
@@ -189,6 +191,7 @@ extern "C" int launch(void (*wrapper)(void**), void** arguments, const unsigned*
                       int count, int blocks, int threads) {
   task = wrapper;
   task_arguments = arguments;
+  gridDim = {(unsigned)(count * blocks), 1, 1};
   for (int i = 0; i < count; ++i)
     if (run_cluster(clusters[i] * blocks, blocks, threads)) return 1;
   return 0;
@@ -329,15 +332,18 @@ class Emulator:
         """Launch a node."""
         code = self.code(node)
         arguments = [self._argument(node, p, memory) for p in code.parameters]
-        clusters = range(code.grid[0] // code.cluster)
+        together = min(code.grid[0], MOST_BLOCKS) if code.cooperative else code.cluster
+        clusters = range(1 if code.cooperative else code.grid[0] // code.cluster)
         if order is not None:
             clusters = dict.fromkeys(block // code.cluster for block in order)
+            if code.cooperative:
+                clusters = range(1)
         failed = self._library.launch(
             ctypes.cast(getattr(self._library, f"run_{code.name}"), ctypes.c_void_p),
             (ctypes.c_void_p * len(arguments))(*arguments),
             (ctypes.c_uint * len(clusters))(*clusters),
             len(clusters),
-            code.cluster,
+            together,
             code.block[0],
         )
         if failed:

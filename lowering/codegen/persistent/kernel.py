@@ -109,11 +109,14 @@ def persistent_text(
         stages.barrier()
         save_storage(writer, storage, scope)
 
-    head = f'extern "C" __global__ void __launch_bounds__({scope.threads})'
+    cluster = scope.blocks if scope.clustered else 1
+    attribute = f"TG_CLUSTER({cluster}) " if cluster > 1 else ""
+    head = f'extern "C" __global__ void {attribute}__launch_bounds__({scope.threads})'
     begin = "  tg_wait_for_primaries();\n"
     text = f"{head}\n{NAME}({', '.join(declared)}) {{\n{begin}{writer.text}}}\n"
     grid, block = (scope.blocks, 1, 1), (scope.threads, 1, 1)
-    return text, KernelCode(NAME, tuple(parameters), grid, block, shared)
+    together = scope.blocks > 1
+    return text, KernelCode(NAME, tuple(parameters), grid, block, shared, cluster, together)
 
 
 def _accessed(inside, geometries) -> tuple[list[Buffer], list[Buffer]]:

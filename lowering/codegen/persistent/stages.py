@@ -47,6 +47,8 @@ class StageWriter:
     """The nodes that no barrier separates from what is written next."""
     _shares: bool = False
     """Whether they use the shared memory of stages."""
+    _blocks: int = 0
+    """Their virtual blocks."""
 
     def graph(self, graph: Graph) -> None:
         """Write the nodes of a graph: those at the same depth of dependences together."""
@@ -65,11 +67,13 @@ class StageWriter:
     def barrier(self) -> None:
         """Let all threads wait for all."""
         if self.scope.blocks > 1:
-            self.writer.line("tg_grid_barrier(arrived);")
+            scope = "cluster" if self.scope.clustered else "grid"
+            self.writer.line(f"tg_{scope}_barrier(arrived);")
         elif self.scope.threads > 1:
             self.writer.line(_BLOCK_BARRIER)
         self._waiting.clear()
         self._shares = False
+        self._blocks = 0
 
     def write_kernel(self, node: KernelNode) -> None:
         """Write the nests of a kernel."""
@@ -85,7 +89,10 @@ class StageWriter:
             writer.line(_BLOCK_BARRIER)
         if scope.threads == 1 and geometry.blocks <= MAX_UNROLLED:
             writer.line("#pragma unroll")
-        first, step = ("int(blockIdx.x)", scope.blocks) if scope.blocks > 1 else ("0", 1)
+        first, step = "0", "1"
+        if scope.blocks > 1:
+            first, step = f"tg_first_block({self._blocks})", "int(gridDim.x)"
+            self._blocks += geometry.blocks
         workspace = self.workspaces.get(nest, "nullptr")
         with writer.block(f"for (int block = {first}; block < {geometry.blocks}; block += {step})"):
             write_nest(writer, nest, geometry, workspace, "continue")
@@ -97,8 +104,10 @@ class StageWriter:
         """Write the copy of a buffer's elements, or of its bytes."""
         writer, scope = self.writer, self.scope
         target, source = (writer.pointers[b] for b in (node.target, node.source_buffer))
-        first = "thread" if scope.blocks == 1 else f"int(blockIdx.x) * {scope.threads} + thread"
-        size, threads = node.target.type.size, scope.blocks * scope.threads
+        first, threads = "thread", f"{scope.threads}"
+        if scope.blocks > 1:
+            first, threads = f"int(blockIdx.x) * {threads} + thread", f"int(gridDim.x) * {threads}"
+        size = node.target.type.size
         if node.target.type.dtype != node.source_buffer.type.dtype:
             size = node.target.type.nbytes
             target, source = f"((unsigned char*){target})", f"((const unsigned char*){source})"

@@ -29,7 +29,7 @@ from lowering.cuda.graph.placement import Placement
 from lowering.cuda.graph.pointer_table import entries
 from lowering.cuda.graph.roots import add_load, add_table
 from lowering.cuda.graph.small_inputs import ValueSlot
-from lowering.cuda.interface import KernelNodeHandle, Launch
+from lowering.cuda.interface import KernelNodeHandle, Launch, has_clusters
 from lowering.plan.buffer import Buffer
 from lowering.plan.conditional_nodes import ConditionalNode, IfElseNode, SwitchNode, WhileNode
 from lowering.plan.nodes import (
@@ -131,7 +131,12 @@ def _add_kernel(
 ) -> tuple[Any, ...]:
     code = emission.unit.kernels[node]
     kernel = emission.driver.kernel(emission.module, code.name)
-    launch = Launch(kernel, code.grid, code.block, code.shared_bytes)
+    grid, cooperative = code.grid, code.cooperative
+    if cooperative and code.cluster > 1 and has_clusters(emission.driver.arch):
+        cooperative = False  # all blocks of a cluster are resident
+    if cooperative:
+        grid = (min(grid[0], emission.driver.multiprocessors), 1, 1)
+    launch = Launch(kernel, grid, code.block, code.shared_bytes, cooperative)
     cells = [emission.cell(node, parameter) for parameter in code.parameters]
     slots = emission.owners.kernel(code.name, node, code.parameters)
     return (emission.add_kernel(graph, before, launch, cells, slots).node,)
