@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import fields
 from random import Random
 from typing import Any
 
@@ -14,6 +16,7 @@ from lowering.host.executable import HostExecutable
 from lowering.legalization.features import Features
 from lowering.legalization.legalize import legalize
 from lowering.lower import lower
+from lowering.plan.persistent_kernel import Scope
 from lowering.plan.plan import Plan
 from lowering.scheduling import overrides as choices
 from lowering.scheduling.overrides import Choices
@@ -32,6 +35,8 @@ FORCED = {
     "unrolled": Choices(branches="conditional", loops="unrolled", unroll=3),
     "both": Choices(branches="predicated", loops="unrolled", unroll=3),
     "one_kernel": Choices(branches="conditional", loops="one_kernel"),
+    "cluster": Choices("conditional", "one_kernel", scope=Scope(4, 64, clustered=True)),
+    "grid": Choices("conditional", "one_kernel", scope=Scope(8, 32)),
     "as_estimated": Choices(),
 }
 
@@ -44,8 +49,13 @@ def unscheduled(stage: Lowered) -> Plan:
 def scheduled(stage: Lowered, chosen: Choices) -> Plan:
     """The program of a stage as for a GPU, its loops and branches run in the ways chosen."""
     donated = stage.traced.signature.donated_leaves(stage.traced.key.structure)
-    with choices.override(chosen.branches, chosen.loops, chosen.unroll, chosen.products):
+    with using(chosen):
         return lower(stage.traced.optimized, CUDA, donated)
+
+
+def using(chosen: Choices) -> AbstractContextManager[None]:
+    """Within the context, loops and branches run in the ways chosen."""
+    return choices.override(**{each.name: getattr(chosen, each.name) for each in fields(chosen)})
 
 
 def on_host(chosen: Choices, features: Features | None = None) -> Callable[..., Any]:

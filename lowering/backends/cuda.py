@@ -6,7 +6,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from lowering.plan.plan import Plan
-from lowering.plan.target import ContractionPolicy, Costs, Target
+from lowering.plan.target import ContractionPolicy, Costs, PersistentCosts, Target
 
 if TYPE_CHECKING:
     from lowering.cuda.calls.executable import CudaExecutable
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 TARGET = Target(
     Costs(
         kernel=0.7,
+        fold=0.6,
         kernel_in_branch=0.9,
         check=0.08,
         branch=7.7,
@@ -36,6 +37,21 @@ TARGET = Target(
         small_extent=8,
         small_products=48**3,
         most_products=1 << 22,
+    ),
+    persistent=PersistentCosts(
+        step=0.13,
+        stage=0.1,
+        fold=0.35,
+        thread_operation=0.0023,
+        operations=60,
+        collision=0.03,
+        near_megabyte=15,
+        far_megabyte=40,
+        near_bytes=192 << 10,
+        cluster_barrier=1.0,
+        grid_barrier=1.6,
+        cluster=8,
+        grid=128,
     ),
 )
 """Fitted to medians on one H200 (driver 580.159, CUDA 13.0), in µs.

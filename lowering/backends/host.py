@@ -14,6 +14,7 @@ from tracegraph.weak_set import ConcurrentWeakSet
 TARGET = Target(
     Costs(
         kernel=1.0,
+        fold=0.0,
         kernel_in_branch=1.0,
         check=0.1,
         branch=0.0,

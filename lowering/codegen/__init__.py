@@ -6,6 +6,9 @@ here needs a GPU or a compiler. It may import `lowering.plan`, `lowering.plan.ha
 analyses of `lowering.fusion`, and `tracegraph.ir`.
 
     translation_unit   Plan -> Unit: kernels, their parameters and their ranges of blocks
+    kernel_code        how a kernel is launched, and the declarations of its parameters
+    nests              nests of any kind, for one block
+    persistent         one folder for kernels that run whole graphs, loops included
     geometry           nest -> launch geometry; geometry_records holds the records
     source_writer      C++ statements in nested blocks
     expressions        scalar expressions -> statements; constants -> literals
@@ -16,8 +19,9 @@ analyses of `lowering.fusion`, and `tracegraph.ir`.
     device             the CUDA C++ that every unit begins with; preamble joins its files
 """
 
+from lowering.codegen.kernel_code import KernelCode
 from lowering.codegen.parameters import ConditionHandle, Parameter, TableEntry, Workspace
-from lowering.codegen.translation_unit import KernelCode, Unit, unit_source
+from lowering.codegen.translation_unit import Unit, unit_source
 
 __all__ = [
     "ConditionHandle",

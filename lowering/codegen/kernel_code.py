@@ -80,5 +80,3 @@ def pointer(
     if any(overlap(buffer, other, offsets) for other in written):
         return f"const {kind}* {name}"
     return f"const {kind}* __restrict__ {name}"
-
-

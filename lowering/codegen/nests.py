@@ -85,5 +85,3 @@ def buffers_of(nests: Iterable[CanonicalNest]) -> tuple[list[Buffer], list[Buffe
         read.update((load.buffer, None) for load in nest_loads(nest))
         written.update((store.buffer, None) for store in nest_stores(nest))
     return list(read), list(written)
-
-

@@ -69,7 +69,9 @@ def _write_signal(writer: SourceWriter, signal: Signal) -> None:
             number = cast("tg_u32", text)
             if condition in writer.words:
                 if condition in writer.loops:
-                    number = f"{STOP_WATCH}.look({writer.names[StopFlag()]}) ? 0u : {number}"
+                    number = (
+                        f"{STOP_WATCH}.look({writer.names[StopFlag()]}, tg_clock()) ? 0u : {number}"
+                    )
                 writer.line(f"*{word(condition)} = {number};")
                 return
             if condition in writer.loops:

@@ -83,6 +83,7 @@ A chain of kernels of 8 blocks takes 0.67 us each with the trigger and 0.72 with
 larger grids each block pays for the trigger, and the dependent kernel occupies their slots.
 """
 
+
 def kernel_text(
     kernel: Kernel,
     offsets: Mapping[Buffer, int],

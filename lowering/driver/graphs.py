@@ -56,9 +56,7 @@ def require_cooperation(node: Any) -> None:
     value = driver.CUkernelNodeAttrValue()
     value.cooperative = 1
     kind = driver.CUkernelNodeAttrID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
-    check(
-        "cuGraphKernelNodeSetAttribute", driver.cuGraphKernelNodeSetAttribute(node, kind, value)
-    )
+    check("cuGraphKernelNodeSetAttribute", driver.cuGraphKernelNodeSetAttribute(node, kind, value))
 
 
 def parameter_cells(

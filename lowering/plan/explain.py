@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from lowering.plan.construct import Construct, Inlined, Path
-from lowering.plan.nodes import Graph, Node, walk
+from lowering.plan.nodes import Graph, Node, body_graphs, launched, walk
+from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
 from tracegraph.user_source import Source, lines_of
 
@@ -38,8 +39,8 @@ def explain(plan: Plan) -> str:
     donated arguments, and about scratch that each launch was to allocate, follow.
     """
     rows = [_COLUMNS, *_rows(_placed(plan.graph), 0)]
-    nodes = tuple(walk(plan.graph))
-    conditional = sum(1 for node in nodes if node.bodies)
+    nodes = tuple(launched(plan.graph))
+    conditional = sum(1 for node in nodes if body_graphs(node))
     title = f"{plan.name}: {len(nodes)} nodes, {conditional} of them conditional"
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
@@ -78,6 +79,8 @@ def _rows(placed: Sequence[_Placed], depth: int) -> Iterator[tuple[str, ...]]:
         if path and path[0].inlined not in seen:
             seen.add(path[0].inlined)
             yield from _inlined_rows(path[0].inlined, placed, depth)
+        elif not path and isinstance(node, PersistentKernelNode):
+            yield from _rows_inside(node, depth)
         elif not path and node.bodies:
             known = node.construct or Construct("-", why="-")
             counts = [sum(1 for _ in walk(body)) for body in node.bodies]
@@ -85,6 +88,14 @@ def _rows(placed: Sequence[_Placed], depth: int) -> Iterator[tuple[str, ...]]:
             yield _row(known, schedule, node.kind == "while", node.sources, counts, depth)
             for body in node.bodies:
                 yield from _rows(_placed(body), depth + 1)
+
+
+def _rows_inside(node: PersistentKernelNode, depth: int) -> Iterator[tuple[str, ...]]:
+    """The rows of what runs inside of a kernel; the first says by which threads."""
+    first, *others = _rows(_placed(node.graph), depth)
+    lines, construct, steps, schedule, *rest = first
+    yield (lines, construct, steps, f"{schedule}, {node.scope}", *rest)
+    yield from others
 
 
 def _inlined_rows(
@@ -103,6 +114,8 @@ def _inlined_rows(
 
 def _schedule(known: Construct, kind: str) -> str:
     """The schedule of a loop or branch that has a node of some kind."""
+    if known.schedule == "one_kernel":
+        return "one kernel"
     if known.schedule == "conditional":
         return "host-driven" if known.host_driven else kind
     name = known.schedule if known.copies == 1 else f"{known.schedule} x{known.copies}"

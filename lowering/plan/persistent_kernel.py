@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from lowering.plan.construct import Path
-from lowering.plan.nodes import Graph, Node, walk
-from lowering.plan.weight import Weight
+from lowering.plan.nodes import Graph, Node
 from tracegraph.ir.record import record, replace
 from tracegraph.user_source import Source
 
@@ -62,10 +61,6 @@ class PersistentKernelNode(Node):
         return ("stages",)
 
     @property
-    def weight(self) -> Weight:
-        return Weight()
-
-    @property
     def name(self) -> str:
         return self.kernel_name
 
@@ -75,8 +70,3 @@ class PersistentKernelNode(Node):
 
     def with_bodies(self, graphs: Sequence[Graph]) -> Self:
         return replace(self, graph=graphs[0])
-
-
-def accessed_inside(node: PersistentKernelNode) -> frozenset:
-    """The buffers that the stages of a kernel access."""
-    return frozenset().union(*[inner.accessed_buffers for inner in walk(node.graph)])

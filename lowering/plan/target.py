@@ -17,6 +17,7 @@ class Costs:
 
     Args:
         kernel: a further kernel in a chain, with little to do.
+        fold: what a reduction adds to it.
         kernel_in_branch: the same in the branch of a node.
         check: what reading its flags adds to a kernel.
         branch: an IF, IF-ELSE or SWITCH node, besides what it runs. Entering a WHILE node is taken
@@ -37,6 +38,7 @@ class Costs:
     """
 
     kernel: float
+    fold: float
     kernel_in_branch: float
     check: float
     branch: float
@@ -109,10 +111,49 @@ class ContractionPolicy:
 
 
 @dataclass(frozen=True, slots=True)
+class PersistentCosts:
+    """Costs of what runs inside of a persistent kernel, in µs.
+
+    Args:
+        step: a step of a loop, besides its stages.
+        stage: a stage of one block, its barrier included.
+        fold: what a reduction adds to a stage.
+        thread_operation: an operation of one thread, which waits for the one before.
+        operations: a million operations of one multiprocessor. An operation is a unit of
+            `Elementwise.cost`.
+        collision: an update that waits for another of the same element.
+        near_megabyte, far_megabyte: access to a megabyte by one multiprocessor, where all data fits
+            in `near_bytes` of its cache, and where it does not.
+        cluster_barrier, grid_barrier: a barrier of several blocks, with the round trip of what they
+            exchange through memory.
+        cluster: the most blocks of a cluster.
+        grid: the most blocks of a grid.
+    """
+
+    step: float
+    stage: float
+    fold: float
+    thread_operation: float
+    operations: float
+    collision: float
+    near_megabyte: float
+    far_megabyte: float
+    near_bytes: int
+    cluster_barrier: float
+    grid_barrier: float
+    cluster: int
+    grid: int
+
+
+@dataclass(frozen=True, slots=True)
 class Target:
-    """The devices of one backend, as planning sees them."""
+    """The devices of one backend, as planning sees them.
+
+    Where `persistent` is None, a loop is one kernel only if the user asks for it.
+    """
 
     costs: Costs
     limits: Limits = field(default_factory=Limits)
     fusion: FusionPolicy = field(default_factory=FusionPolicy)
     contractions: ContractionPolicy = field(default_factory=ContractionPolicy)
+    persistent: PersistentCosts | None = None

@@ -119,13 +119,13 @@ class _Assembler:
                 return SwitchNode(condition, graphs, sources, stage.construct, stage.within)
             case LoopStage(condition=condition, sources=sources):
                 inner = self.body(stage)
-                known = (sources, stage.construct, stage.within, stage.entry)
-                loop = WhileNode(condition, inner, *known)
+                within, construct = stage.within, stage.construct
+                loop = WhileNode(condition, inner, sources, construct, within, stage.entry)
                 if stage.scope is None:
                     return loop
-                name = "_".join((self.name, f"k{next(self.numbers)}", stage.construct.name))
+                own_name = "_".join((self.name, f"k{next(self.numbers)}", construct.name))
                 only = Graph((loop,), frozenset())
-                return PersistentKernelNode(name, only, stage.scope, sources, stage.within)
+                return PersistentKernelNode(own_name, only, stage.scope, sources, within)
 
     def kernel(self, nests: tuple[Nest, ...], name: str | None) -> Kernel:
         """The kernel of these nests. Copies of a body share it if their nests are the same."""

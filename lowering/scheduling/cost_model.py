@@ -6,6 +6,8 @@ from collections.abc import Iterable, Set
 
 from lowering.draft.stage import KernelStage, NodeStage, stage_reads, stage_writes
 from lowering.plan.buffer import Buffer
+from lowering.plan.construct import Construct
+from lowering.plan.kernel import Nest, ReduceNest, RowNest, ScanNest
 from lowering.plan.target import Costs
 from lowering.plan.weight import Weight, weight_of
 
@@ -15,6 +17,18 @@ Leaf = KernelStage | NodeStage
 
 POINTS_PER_BLOCK = 512
 
+TYPICAL_STEPS = 50
+"""The steps that a loop is taken to make if they depend on data."""
+
+
+def steps_of(known: Construct) -> int:
+    """The steps of a loop, estimated where they depend on data."""
+    if known.steps is not None:
+        return known.steps
+    if known.max_steps is not None:
+        return max(min(TYPICAL_STEPS, known.max_steps), 1)
+    return TYPICAL_STEPS
+
 
 def work(costs: Costs, stages: Iterable[Leaf]) -> float:
     """The time of stages for what they do, besides a node each: memory traffic and products."""
@@ -22,7 +36,14 @@ def work(costs: Costs, stages: Iterable[Leaf]) -> float:
     for stage in stages:
         weight = _weight(stage)
         total += costs.megabyte * weight.nbytes / 1e6 + costs.gigaflop * weight.operations / 1e9
+        if isinstance(stage, KernelStage) and any(map(is_fold, stage.nests)):
+            total += costs.fold
     return total
+
+
+def is_fold(nest: Nest) -> bool:
+    """Whether the threads of a nest combine what they have."""
+    return isinstance(nest, (ReduceNest, RowNest, ScanNest))
 
 
 def skipped(costs: Costs, stages: Iterable[Leaf]) -> float:

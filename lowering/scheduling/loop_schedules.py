@@ -18,19 +18,18 @@ from lowering.draft.stage import (
 )
 from lowering.plan.buffer import Buffer
 from lowering.plan.construct import Construct
+from lowering.plan.persistent_kernel import Scope
 from lowering.plan.rounding import ceil_div
-from lowering.plan.target import Costs
+from lowering.plan.target import Costs, PersistentCosts
 from lowering.scheduling import one_kernel
 from lowering.scheduling.buffer_rotation import Rotation
-from lowering.scheduling.cost_model import Leaf, bound, skipped, work
+from lowering.scheduling.cost_model import Leaf, bound, skipped, steps_of, work
+from lowering.scheduling.persistent_time import fastest
 from lowering.scheduling.records import Estimate, Schedule
 from lowering.scheduling.unrolling import Copies, copies_of, rotation_in
 from tracegraph.dtypes import BOOL
 from tracegraph.ir.record import replace
 from tracegraph.ir.types import ArrayType, scalar_type
-
-TYPICAL_STEPS = 50
-"""The steps that a loop is taken to make if they depend on data."""
 
 MOST_NODES = 32
 """Nodes that unrolling may make of a body: each costs about 3 µs when the graph is built."""
@@ -43,14 +42,16 @@ PRODUCT_LEAVES = "a product leaves its body"
 class Loop:
     """A loop in its block.
 
-    `moving` are the buffers whose addresses differ from call to call. `new_flag` makes a buffer of the
-    block.
+    `moving` are the buffers whose addresses differ from call to call. `new_flag` makes a buffer of
+    the block. `scope` is what a kernel is to have, if that is set for all.
     """
 
     stage: LoopStage
     costs: Costs
     moving: frozenset[Buffer]
     new_flag: Callable[[ArrayType], Buffer]
+    persistent: PersistentCosts | None
+    scope: Scope | None = None
     _copies: dict[tuple[int, bool], Copies] = field(default_factory=dict)
     _rotations: dict[bool, Rotation] = field(default_factory=dict)
 
@@ -71,7 +72,7 @@ class Loop:
 
     def gain(self, time: float) -> str:
         """Why it has another schedule, which saves some µs in all."""
-        return f"saves about {time / max(_steps(self), 1):.1f} µs a step"
+        return f"saves about {time / max(steps_of(self.construct), 1):.1f} µs a step"
 
     @cached_property
     def calls_leave(self) -> bool:
@@ -104,22 +105,12 @@ def _no_obstacle(loop: Loop, _: int | None) -> None:
 def _time_of_node(loop: Loop, _: int | None) -> Estimate:
     costs = loop.costs
     step = costs.loop_iteration + _Weights(loop)[tuple(loop.body)].run
-    return Estimate(costs.branch + _steps(loop) * step)
+    return Estimate(costs.branch + steps_of(loop.construct) * step)
 
 
 def _as_node(loop: Loop, _: Estimate, construct: Construct) -> list[Stage]:
     loop.stage.construct = construct
     return [loop.stage]
-
-
-def _steps(loop: Loop) -> int:
-    """The steps of a loop, estimated where they depend on data."""
-    known = loop.construct
-    if known.steps is not None:
-        return known.steps
-    if known.max_steps is not None:
-        return max(min(TYPICAL_STEPS, known.max_steps), 1)
-    return TYPICAL_STEPS
 
 
 # -- unrolled
@@ -205,7 +196,7 @@ class _Weights(dict[tuple[Stage, ...], _Weight]):
 
 def _time(loop: Loop, weigh: _Weights, factor: int) -> float:
     """A whole loop, of which an iteration makes `factor` steps."""
-    costs, steps, known = loop.costs, _steps(loop), loop.construct.steps is not None
+    costs, steps, known = loop.costs, steps_of(loop.construct), loop.construct.steps is not None
     count = steps if known and steps <= factor else factor
     skipping = not known or (steps > factor and steps % factor != 0)
     copies = loop.copies(count, skipping)
@@ -234,13 +225,16 @@ def _one_kernel_obstacle(loop: Loop, _: int | None) -> str | None:
 
 
 def _time_in_one_kernel(loop: Loop, _: int | None) -> Estimate:
-    return Estimate(inf)
+    if loop.persistent is None or loop.scope is not None:
+        return Estimate(inf, scope=loop.scope or Scope(1, 1))
+    step, scope = fastest(loop.stage.body, loop.persistent)
+    return Estimate(loop.costs.kernel + steps_of(loop.construct) * step, scope=scope)
 
 
-def _as_one_kernel(loop: Loop, _: Estimate, construct: Construct) -> list[Stage]:
+def _as_one_kernel(loop: Loop, estimate: Estimate, construct: Construct) -> list[Stage]:
     stage = loop.stage
     one_kernel.absorb(stage.body)
-    stage.construct, stage.scope = construct, one_kernel.scope_of(stage.body)
+    stage.construct, stage.scope = construct, estimate.scope
     stage.entry = loop.new_flag(scalar_type(BOOL))
     return [stage]
 

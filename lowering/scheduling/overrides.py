@@ -15,6 +15,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from lowering.plan.persistent_kernel import Scope
 from lowering.planning.contractions import ProductForm
 from tracegraph.control.schedules import BranchSchedule, LoopSchedule
 
@@ -28,13 +29,14 @@ _WORDS = (
 @dataclass(frozen=True, slots=True)
 class Choices:
     """The schedules of branches and loops, and the form of matrix products, None for what the cost
-    model says; and how many steps an iteration makes.
+    model says; how many steps an iteration makes; and the threads of loops in one kernel.
     """
 
     branches: BranchSchedule | None = None
     loops: LoopSchedule | None = None
     unroll: int | None = None
     products: ProductForm | None = None
+    scope: Scope | None = None
 
 
 _overridden: ContextVar[Choices | None] = ContextVar("overridden", default=None)
@@ -46,6 +48,7 @@ def override(
     loops: LoopSchedule | None = None,
     unroll: int | None = None,
     products: ProductForm | None = None,
+    scope: Scope | None = None,
 ) -> Iterator[None]:
     """Within the context, use these schedules and this form of matrix products.
 
@@ -53,9 +56,9 @@ def override(
 
     >>> with override(loops="unrolled", unroll=3):
     ...     declared()
-    Choices(branches=None, loops='unrolled', unroll=3, products=None)
+    Choices(branches=None, loops='unrolled', unroll=3, products=None, scope=None)
     """
-    token = _overridden.set(Choices(branches, loops, unroll, products))
+    token = _overridden.set(Choices(branches, loops, unroll, products, scope))
     try:
         yield
     finally:

@@ -14,6 +14,7 @@ from typing import Generic, Protocol, TypeVar
 
 from lowering.draft.stage import Stage
 from lowering.plan.construct import Construct
+from lowering.plan.persistent_kernel import Scope
 from lowering.plan.target import Costs
 
 
@@ -40,12 +41,14 @@ class Estimate:
     """What a schedule would take.
 
     `time` is in µs, for the whole loop or branch. `steps` are those of one iteration of a loop; 0
-    if no loop is left. If `counted`, no iteration makes a step past the end.
+    if no loop is left. If `counted`, no iteration makes a step past the end. A loop in one kernel
+    has its `scope`.
     """
 
     time: float
     steps: int = 1
     counted: bool = False
+    scope: Scope | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,7 +75,8 @@ class _Scheduling:
         if asked is None:
             return [stage]
         write_out_steps(stage.body)
-        loop = Loop(stage, self._context.costs, self._moving, self._new_flag)
+        target, scope = self._context.target, self._choices.scope
+        loop = Loop(stage, target.costs, self._moving, self._new_flag, target.persistent, scope)
         chosen, estimate, construct = _choose(loop, LOOP_SCHEDULES, asked, stage, LEAST_GAIN)
         stages = chosen.apply(loop, estimate, construct)
         if construct.copies == 0 or stage.entry is not None:

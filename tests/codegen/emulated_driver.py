@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from emulator import ARGUMENT, FILL, SHIM, for_host, host_library, kernel_wrapper
+from emulator import ARGUMENT, FILL, MOST_BLOCKS, SHIM, for_host, host_library, kernel_wrapper
 
 from lowering.cuda.interface import Launch
 from lowering.testing.recording_driver import (
@@ -28,8 +28,8 @@ STORED_SHIM = SHIM.replace("conditions[handle] = value;", "*(unsigned*)handle = 
 """Conditions are stored at the address that is their handle."""
 
 GRID = """
-extern "C" index3 gridDim, blockDim;
-index3 gridDim, blockDim;
+extern "C" index3 blockDim;
+index3 blockDim;
 struct uint4 { unsigned x, y, z, w; };
 """
 
@@ -108,15 +108,16 @@ class EmulatedDriver(RecordingDriver):
     def _run(self, launch: Launch, values: Sequence[int]) -> None:
         module, name = launch.kernel
         library = module.library = module.library or self._compiled(module)
-        for variable, extents in (("gridDim", launch.grid), ("blockDim", launch.block)):
-            (ctypes.c_uint * 3).in_dll(library, variable)[:] = extents
-        blocks = launch.grid[0]
+        (ctypes.c_uint * 3).in_dll(library, "blockDim")[:] = launch.block
+        blocks, together = launch.grid[0], 1
+        if launch.cooperative:
+            blocks, together = 1, min(blocks, MOST_BLOCKS)
         failed = library.launch(
             ctypes.cast(getattr(library, f"run_{name}"), ctypes.c_void_p),
             (ctypes.c_void_p * len(values))(*values),
             (ctypes.c_uint * blocks)(*range(blocks)),
             blocks,
-            1,
+            together,
             launch.block[0],
         )
         assert not failed, f"some threads of {name} wait at a barrier for others that have ended"

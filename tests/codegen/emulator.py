@@ -88,7 +88,10 @@ static void tg_load_word(
   b = place[1];
 }
 static void __threadfence_system() {}
-static unsigned tg_clock() { return 0; }
+static unsigned tg_clock() {  // a look at the stop flag every time
+  static unsigned now;
+  return now += 1 << 20;
+}
 
 static ucontext_t scheduler, fibers[MOST];
 static char* stacks[MOST];

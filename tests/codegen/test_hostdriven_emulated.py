@@ -10,7 +10,7 @@ import pytest
 from corpus import CASES
 from emulated_driver import EmulatedDriver
 from emulator import COMPILER
-from forced import FORCED, scheduled
+from forced import FORCED, scheduled, unscheduled
 from running import assert_case_agrees, lowered
 
 import lowering
@@ -77,7 +77,7 @@ def test_other_arguments_update_the_graphs_of_bodies(tmp_path: Path) -> None:
 
 def test_a_loop_that_the_time_limit_stopped_runs_again(tmp_path: Path) -> None:
     x = np.arange(100.0)
-    executable = compiled(lowered(powers, x, 3, device="cuda").plan, tmp_path)
+    executable = compiled(unscheduled(lowered(powers, x, 3, device="cuda")), tmp_path)
     executable([x, 3])
     with pytest.raises(TimeLimitError), time_limit(0.05):
         executable([x, 10**9])

@@ -45,7 +45,7 @@ BATCH = 10
 """Programs that are compiled together; shrinking would compile each candidate."""
 
 
-WAYS = ("both", "one_kernel")
+WAYS = ("both", "one_kernel", "cluster", "grid")
 """Schedules as estimated are those of `test_corpus_emulated`."""
 
 

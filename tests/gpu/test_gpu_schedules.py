@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from corpus import CASES
-from forced import BRANCHING, FORCED
+from forced import BRANCHING, FORCED, using
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from printing import Step, nests, outcome, printed
@@ -19,7 +19,6 @@ from running import assert_case_agrees, eager
 import tracegraph
 from lowering.legalization.features import override
 from lowering.plan.nodes import KernelNode, walk
-from lowering.scheduling import overrides as choices
 from tracegraph import cond, debug, fori_loop, switch, while_loop
 from tracegraph.errors import StepLimitError, StoppedError, TimeLimitError
 from tracegraph.testing import RandomProgram, assert_traced_equals_eager, programs
@@ -30,7 +29,7 @@ def forced(way: str) -> Any:
     chosen = FORCED[way]
 
     def run(function: Any, *arguments: Any) -> Any:
-        with choices.override(chosen.branches, chosen.loops, chosen.unroll):
+        with using(chosen):
             jitted = tracegraph.jit(function, device="cuda")
             results = [jitted(*arguments) for _ in range(2)]
             leaves = [list(map(np.asarray, tracegraph.tree.leaves(result))) for result in results]
@@ -45,7 +44,7 @@ def once(way: str) -> Any:
     chosen = FORCED[way]
 
     def run(function: Any, *arguments: Any) -> Any:
-        with choices.override(chosen.branches, chosen.loops, chosen.unroll):
+        with using(chosen):
             result = tracegraph.jit(function, device="cuda")(*arguments)
             tracegraph.tree.map(np.asarray, result)
         return result
@@ -250,7 +249,7 @@ def test_the_host_drives_what_is_scheduled(way: str) -> None:
     x, chosen = np.ones(500), FORCED[way]
     with (
         override(conditional_nodes=False),
-        choices.override(chosen.branches, chosen.loops, chosen.unroll),
+        using(chosen),
     ):
         compiled = tracegraph.jit(run, device="cuda").lower(x, 3).compile()
     assert sum(bool(node.bodies) for node in walk(compiled.plan.graph)) == 1

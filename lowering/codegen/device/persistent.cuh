@@ -20,27 +20,23 @@ __device__ inline tg_u32 tg_clock() { return (tg_u32)clock(); }
 #endif
 
 // The same for blocks that are one cluster, where the device has clusters.
-__device__ inline void tg_cluster_barrier(tg_u64* arrived) {
 #ifdef TG_CLUSTERS
-  tg_cluster_arrive();
-  tg_cluster_wait();
+#define TG_CLUSTER_BARRIER(arrived) tg_cluster_arrive(), tg_cluster_wait()
 #else
-  tg_grid_barrier(arrived);
+#define TG_CLUSTER_BARRIER(arrived) tg_grid_barrier(arrived)
 #endif
-}
 
-// The first virtual block of this block, where those of a nest follow `before` others.
-__device__ inline int tg_first_block(int before) {
-  const int own = (int)blockIdx.x - before % (int)gridDim.x;
-  return own < 0 ? own + (int)gridDim.x : own;
+// The first virtual block of a block, where those of a nest follow `before` others.
+__device__ inline int tg_first_block(int block, int blocks, int before) {
+  const int own = block - before % blocks;
+  return own < 0 ? own + blocks : own;
 }
 
 // The stop flag as one thread sees it. A load takes as long as a short step of a loop, so that it looks
 // at it once in 16384 cycles, about 10 us, and remembers that it was set.
 struct tg_stop_watch {
   tg_u32 looked, stopped;
-  __device__ tg_u32 look(const volatile tg_u32* flag) {
-    const tg_u32 now = tg_clock();
+  __device__ tg_u32 look(const volatile tg_u32* flag, tg_u32 now) {
     if (now - looked > 16384u) {
       looked = now;
       stopped = *flag;

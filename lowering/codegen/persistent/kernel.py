@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Iterable, Set
 
 from lowering.codegen.kernel_code import NAME, SPELLING, KernelCode, named, pointer
 from lowering.codegen.nest_kinds import CanonicalNest, canonical
@@ -27,7 +27,7 @@ from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.buffer import Buffer
 from lowering.plan.conditional_nodes import ConditionalNode, WhileNode
 from lowering.plan.hardware import ALIGNMENT, SHARED_BYTES, VECTOR_BYTES
-from lowering.plan.nodes import KernelNode, walk
+from lowering.plan.nodes import KernelNode, Node, walk
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
 from lowering.plan.rounding import round_up
@@ -119,9 +119,11 @@ def persistent_text(
     return text, KernelCode(NAME, tuple(parameters), grid, block, shared, cluster, together)
 
 
-def _accessed(inside, geometries) -> tuple[list[Buffer], list[Buffer]]:
+def _accessed(
+    inside: Iterable[Node], nests: Iterable[CanonicalNest]
+) -> tuple[list[Buffer], list[Buffer]]:
     """The buffers that the stages read, and those that they write, in order of first use."""
-    read, written = (dict.fromkeys(found) for found in buffers_of(geometries))
+    read, written = (dict.fromkeys(found) for found in buffers_of(nests))
     for node in inside:
         if isinstance(node, KernelNode):
             continue

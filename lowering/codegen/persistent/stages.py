@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from lowering.codegen.geometry_records import LaunchGeometry, RowGeometry, ScanGeometry
 from lowering.codegen.nest_kinds import CanonicalNest
@@ -67,8 +68,8 @@ class StageWriter:
     def barrier(self) -> None:
         """Let all threads wait for all."""
         if self.scope.blocks > 1:
-            scope = "cluster" if self.scope.clustered else "grid"
-            self.writer.line(f"tg_{scope}_barrier(arrived);")
+            name = "TG_CLUSTER_BARRIER" if self.scope.clustered else "tg_grid_barrier"
+            self.writer.line(f"{name}(arrived);")
         elif self.scope.threads > 1:
             self.writer.line(_BLOCK_BARRIER)
         self._waiting.clear()
@@ -91,7 +92,8 @@ class StageWriter:
             writer.line("#pragma unroll")
         first, step = "0", "1"
         if scope.blocks > 1:
-            first, step = f"tg_first_block({self._blocks})", "int(gridDim.x)"
+            step = "int(gridDim.x)"
+            first = f"tg_first_block(int(blockIdx.x), {step}, {self._blocks})"
             self._blocks += geometry.blocks
         workspace = self.workspaces.get(nest, "nullptr")
         with writer.block(f"for (int block = {first}; block < {geometry.blocks}; block += {step})"):
@@ -149,7 +151,7 @@ class StageWriter:
 _BLOCK_BARRIER = "__syncthreads();"
 _WORD = "volatile tg_u32"
 
-_WRITERS: dict[type[Node], Callable[[StageWriter, Node], None]] = {
+_WRITERS: dict[type[Node], Callable[[StageWriter, Any], None]] = {
     KernelNode: StageWriter.write_kernel,
     MemcpyNode: StageWriter.write_copy,
     IfElseNode: StageWriter.write_if_else,

@@ -6,7 +6,7 @@ memory. What other kernels access as well is copied there first, and back at the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from lowering.codegen.preamble import c_type
@@ -70,12 +70,16 @@ def declare_storage(writer: SourceWriter, storage: Storage, scope: Scope) -> Non
             writer.line(f"__align__({VECTOR_BYTES}) {kind} {name}[{buffer.type.size}];")
         else:
             writer.line(f"{kind}* const {name} = reinterpret_cast<{kind}*>(shared + {offset});")
-    _copy(writer, storage.loaded, scope, lambda name: (name, in_memory(name)))
+    for buffer in storage.loaded:
+        name = writer.pointers[buffer]
+        _copy(writer, buffer, scope, name, in_memory(name))
 
 
 def save_storage(writer: SourceWriter, storage: Storage, scope: Scope) -> None:
     """Store what others read, after the last barrier."""
-    _copy(writer, storage.saved, scope, lambda name: (in_memory(name), name))
+    for buffer in storage.saved:
+        name = writer.pointers[buffer]
+        _copy(writer, buffer, scope, in_memory(name), name)
 
 
 def in_memory(name: str) -> str:
@@ -83,12 +87,10 @@ def in_memory(name: str) -> str:
     return f"memory_{name}"
 
 
-def _copy(writer: SourceWriter, buffers: Iterable[Buffer], scope: Scope, ends) -> None:
-    for buffer in buffers:
-        target, source = ends(writer.pointers[buffer])
-        size, threads = buffer.type.size, scope.threads
-        first = "0" if threads == 1 else "thread"
-        if threads == 1:
-            writer.line("#pragma unroll")
-        head = f"for (int i = {first}; i < {size}; i += {threads})"
-        writer.line(f"{head} {target}[i] = {source}[i];")
+def _copy(writer: SourceWriter, buffer: Buffer, scope: Scope, target: str, source: str) -> None:
+    size, first = buffer.type.size, "thread"
+    if scope.threads == 1:
+        first = "0"
+        writer.line("#pragma unroll")
+    head = f"for (int i = {first}; i < {size}; i += {scope.threads})"
+    writer.line(f"{head} {target}[i] = {source}[i];")

@@ -69,7 +69,7 @@ class StreamGraph:
         self._loops = compiled.loops
         self._prints = bool(compiled.plan.prints)
         self._exclusive = [device.printing] if self._prints else []
-        self._exclusive += [device.looping] if self._loops else []
+        self._exclusive += [device.looping] if compiled.while_nodes else []
         self._host_driven = not compiled.features.conditional_nodes
         self._build(compiled)
         # Whether nothing has to be noted after a launch: stream order is enough.

@@ -19,6 +19,7 @@ from lowering.legalization.legalize import legalize, needed_features
 from lowering.plan.buffer import Buffer
 from lowering.plan.conditional_nodes import WhileNode
 from lowering.plan.nodes import launched
+from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
 from tracegraph.ir.types import ArrayType
 
@@ -62,6 +63,12 @@ class CompiledPlan:
 
     @property
     def loops(self) -> bool:
+        """Whether a launch may run for any time: it has loops that the host does not drive."""
+        nodes = tuple(launched(self.plan.graph))
+        return self.while_nodes or any(isinstance(n, PersistentKernelNode) for n in nodes)
+
+    @property
+    def while_nodes(self) -> bool:
         """Whether its graphs have WHILE nodes."""
         return self.features.conditional_nodes and any(
             isinstance(node, WhileNode) for node in launched(self.plan.graph)

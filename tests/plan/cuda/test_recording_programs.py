@@ -11,6 +11,7 @@ import tracegraph
 from lowering.cuda.graph.emit import one_by_one
 from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
 from lowering.plan.nodes import KernelNode, LibraryNode, MemcpyNode
+from lowering.scheduling import overrides as choices
 from lowering.testing.recording_driver import RecordingBackend, RecordingDriver
 
 KINDS = {
@@ -159,7 +160,8 @@ def loops_side_by_side(x, n):
 
 
 def test_while_nodes_follow_one_another():
-    plan = tracegraph.jit(loops_side_by_side, device="cuda").lower(np.ones(8), 5).plan
+    with choices.override(loops="conditional"):
+        plan = tracegraph.jit(loops_side_by_side, device="cuda").lower(np.ones(8), 5).plan
     driver = RecordingDriver()
     RecordingBackend(driver).compile(plan)
     nodes = driver.graphs[0].nodes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,10 @@ import pytest
 from forced import FORCED, on_host, scheduled
 
 import tracegraph
+from lowering.backends.cuda import TARGET as CUDA
 from lowering.legalization.features import Features
 from lowering.legalization.legalize import legalize, needed_features
+from lowering.lower import lower
 from lowering.plan.conditional_nodes import WhileNode
 from lowering.plan.explain import explain
 from lowering.plan.kernel import SetCondition
@@ -32,6 +35,11 @@ FLAG = ArrayType("bool")
 def plan_of(function: Any, *types: Any, device: str = "cuda") -> Plan:
     plan: Plan = tracegraph.jit(function, device=device).lower(*types).plan
     return plan
+
+
+def plan_of_nodes(function: Any, *types: Any) -> Plan:
+    """The plan where no loop is one kernel."""
+    return lower(stage_of(function, *types).traced.optimized, replace(CUDA, persistent=None))
 
 
 def stage_of(function: Any, *types: Any) -> Any:
@@ -144,7 +152,7 @@ def test_a_number_of_steps_that_divides_needs_no_flags() -> None:
 
 
 def test_a_loop_of_few_steps_has_no_node_and_sets_no_condition() -> None:
-    plan = plan_of(lambda x: fori_loop(0, 16, lambda i, c: np.cumsum(c), x), VECTOR)
+    plan = plan_of_nodes(lambda x: fori_loop(0, 16, lambda i, c: np.cumsum(c), x), VECTOR)
     assert [row[:3] for row in rows(plan)] == [["fori_loop", "unrolled", "16"]]
     assert all(isinstance(node, KernelNode) for node in plan.graph.nodes)
     assert plan.graph.edges == {(i, i + 1) for i in range(len(plan.graph.nodes) - 1)}
@@ -287,7 +295,7 @@ def test_nodes_do_not_grow_with_the_number_of_steps() -> None:
 
 def test_a_known_number_of_steps_is_divided_if_it_can_be() -> None:
     def schedule_of(n: int) -> str:
-        plan = plan_of(lambda x: fori_loop(0, n, lambda i, c: c * 2, x), VECTOR)
+        plan = plan_of_nodes(lambda x: fori_loop(0, n, lambda i, c: c * 2, x), VECTOR)
         return rows(plan)[0][1]
 
     assert schedule_of(7) == "unrolled"
@@ -317,7 +325,7 @@ def test_long_bodies_are_copied_less() -> None:
                 x = np.cumsum(x)
             return x
 
-        plan = plan_of(lambda x: while_loop(lambda x: x[0] < 9.0, body, x), VECTOR)
+        plan = plan_of_nodes(lambda x: while_loop(lambda x: x[0] < 9.0, body, x), VECTOR)
         (loop,) = [node for node in plan.graph.nodes if isinstance(node, WhileNode)]
         assert len(loop.body.nodes) <= 32
         schedule = rows(plan)[0][1]
@@ -339,7 +347,7 @@ def test_copies_that_each_call_gives_new_addresses_are_fewer() -> None:
             step = (lambda c: c * y) if captured else (lambda c: c * 2)
             return while_loop(lambda c: c[0] < 9.0, step, x, max_steps=8, on_max_steps="stop")
 
-        return int(rows(plan_of(run, VECTOR, VECTOR))[0][1].removeprefix("unrolled x"))
+        return int(rows(plan_of_nodes(run, VECTOR, VECTOR))[0][1].removeprefix("unrolled x"))
 
     assert 1 < factor(captured=True) < factor(captured=False)
 

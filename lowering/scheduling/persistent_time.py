@@ -1,0 +1,160 @@
+"""Estimates of the time that stages take inside of a persistent kernel, by its scope."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import inf, prod
+from statistics import fmean
+
+from lowering.draft.stage import (
+    Block,
+    BranchStage,
+    KernelStage,
+    LoopStage,
+    NodeStage,
+    Stage,
+    stage_reads,
+    stage_writes,
+    walk,
+)
+from lowering.plan.buffer import Buffer
+from lowering.plan.hardware import MAX_BLOCK_THREADS, WARP
+from lowering.plan.kernel import Nest, PrintNest, ReduceNest, RowNest, ScatterNest
+from lowering.plan.nest_analysis import nest_expressions, nest_loads
+from lowering.plan.persistent_kernel import Scope
+from lowering.plan.rounding import ceil_div, power_of_two
+from lowering.plan.target import PersistentCosts
+from lowering.plan.weight import weight_of
+from lowering.scheduling.cost_model import is_fold, steps_of
+from tracegraph.ir.op import Elementwise
+from tracegraph.ir.scalar_values import Apply
+
+OVERLAPPED = 2
+"""Points whose operations one thread overlaps."""
+
+MOST_OF_A_THREAD = 256
+"""Points of a nest up to which one thread may be faster than many."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What a nest does: points, operations and loads of each, bytes."""
+
+    points: int
+    operations: int
+    loads: int
+    nbytes: int
+    folds: bool
+    collisions: float = 0
+    """Updates of each element of the target of a scatter, on average."""
+
+
+def fastest(body: Block, costs: PersistentCosts) -> tuple[float, Scope]:
+    """The time of a step of a loop in the scope that takes the least, and that scope."""
+    works = {nest: _work(nest) for nest in _nests(body)}
+    nbytes = sum(buffer.type.nbytes for buffer in _buffers(body))
+    options = _scopes([work.points for work in works.values()], costs)
+    timed = [(_Estimate(costs, scope, works, nbytes).body(body), scope) for scope in options]
+    return min(timed, key=lambda each: each[0])
+
+
+def _scopes(points: Sequence[int], costs: PersistentCosts) -> Iterator[Scope]:
+    widest = max(points, default=1)
+    if widest <= MOST_OF_A_THREAD:
+        yield Scope(1, 1)
+    threads = min(max(power_of_two(widest), WARP), MAX_BLOCK_THREADS)
+    yield Scope(1, threads)
+    if widest > MAX_BLOCK_THREADS:
+        yield Scope(costs.cluster, MAX_BLOCK_THREADS // 2, clustered=True)
+        yield Scope(costs.grid // 2, MAX_BLOCK_THREADS // 4)
+        yield Scope(costs.grid, MAX_BLOCK_THREADS // 2)
+
+
+@dataclass(frozen=True, slots=True)
+class _Estimate:
+    costs: PersistentCosts
+    scope: Scope
+    works: dict[Nest, _Work]
+    nbytes: int
+
+    def body(self, block: Block) -> float:
+        """One step of a loop with this body."""
+        return self.costs.step + self.stages(block.stages)
+
+    def stages(self, stages: Sequence[Stage]) -> float:
+        """Stages that run one after the other."""
+        return sum(map(self.stage, stages))
+
+    def stage(self, stage: Stage) -> float:
+        """One stage, with the barrier behind it."""
+        match stage:
+            case LoopStage(body=body, construct=construct):
+                return steps_of(construct) * self.body(body)
+            case BranchStage(branches=branches):
+                return self.costs.stage + fmean(self.stages(b.stages) for b in branches)
+            case NodeStage():
+                return inf if stage.node.kind != "copy" else self._barrier()
+            case KernelStage(nests=nests):
+                if any(isinstance(nest, PrintNest) for nest in nests):
+                    return inf  # the host reads prints while the device is between kernels
+                folds = any(self.works[nest].folds for nest in nests) and self.scope.threads > 1
+                own = self.costs.fold if folds else 0.0
+                return self._barrier() + own + sum(self._nest(self.works[n]) for n in nests)
+
+    def _barrier(self) -> float:
+        if self.scope.threads == 1:
+            return 0.0
+        if self.scope.blocks == 1:
+            return self.costs.stage
+        return self.costs.cluster_barrier if self.scope.clustered else self.costs.grid_barrier
+
+    def _nest(self, work: _Work) -> float:
+        costs, scope = self.costs, self.scope
+        together = OVERLAPPED if scope.threads == 1 else scope.blocks * scope.threads
+        rounds = ceil_div(work.points, together)
+        waiting = rounds * (work.operations + work.loads + 1) * costs.thread_operation
+        if scope.threads == 1:
+            return waiting
+        blocks = min(scope.blocks, ceil_div(work.points, scope.threads))
+        near = self.nbytes <= costs.near_bytes and scope.blocks == 1
+        megabyte = costs.near_megabyte if near else costs.far_megabyte
+        busy = max(
+            costs.operations * work.points * work.operations / 1e6, megabyte * work.nbytes / 1e6
+        )
+        return max(waiting, busy / max(blocks, 1), costs.collision * work.collisions)
+
+
+def _work(nest: Nest) -> _Work:
+    if isinstance(nest, PrintNest):
+        points = sum(prod(a.shape) for a in nest.arguments)
+        return _Work(points, 1, len(nest.arguments), 0, False)
+    loop = nest.loop if isinstance(nest, (ReduceNest, RowNest)) else ()
+    points = prod(nest.space) * prod(loop)
+    operations = sum(
+        expr.op.form.cost
+        for expr in nest_expressions(nest)
+        if isinstance(expr, Apply) and isinstance(expr.op.form, Elementwise)
+    )
+    folds = is_fold(nest)
+    if folds:
+        operations += 1
+    collisions = 0.0
+    if isinstance(nest, ScatterNest) and nest.repeats:
+        collisions = points / max(nest.store.buffer.type.size, 1)
+    nbytes = weight_of([nest]).nbytes
+    return _Work(points, operations, len(nest_loads(nest)), nbytes, folds, collisions)
+
+
+def _nests(body: Block) -> Iterator[Nest]:
+    for stage in walk(body):
+        if isinstance(stage, KernelStage):
+            yield from stage.nests
+
+
+def _buffers(body: Block) -> set[Buffer]:
+    found: set[Buffer] = set()
+    for stage in walk(body):
+        if isinstance(stage, KernelStage):
+            found |= stage_reads(stage) | stage_writes(stage)
+    return found
