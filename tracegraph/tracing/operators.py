@@ -19,6 +19,7 @@ from tracegraph.errors.tracebacks import hide_frames
 from tracegraph.ir.types import type_of
 from tracegraph.tracing.function_table import FUNCTIONS
 from tracegraph.tracing.updates import At
+from tracegraph.tracing.views import order_of
 
 _Method = Callable[..., Any]
 
@@ -218,7 +219,7 @@ class ArrayOperators:
     def astype(
         self,
         dtype: DTypeLike,
-        order: Literal["K", "A", "C", "F"] = "K",
+        order: str = "K",
         casting: Literal["no", "equiv", "safe", "same_kind", "unsafe"] = "unsafe",
         subok: bool = True,
         copy: bool = True,
@@ -228,15 +229,14 @@ class ArrayOperators:
         It is laid out by rows, or with `order="F"` by columns.
         """
         try:
-            if order not in ("K", "A", "C", "F"):
-                raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
+            known_order = order_of(order, "K")
             target, own = np.dtype(dtype), type_of(self).dtype
             if casting != "unsafe" and not np.can_cast(own, target, casting):
                 raise TypeError(
                     f"cannot cast from {own} to {target} according to the rule {casting!r}"
                 )
             converted = FUNCTIONS["astype"](self, dtype, copy=copy)
-            return FUNCTIONS["copy"](converted, order="F") if order == "F" else converted
+            return FUNCTIONS["copy"](converted, order="F") if known_order == "F" else converted
         except BaseException as error:
             hide_frames(error)
             raise
@@ -256,7 +256,7 @@ class ArrayOperators:
 
     def copy(self, order: str = "C") -> Any:
         """A new array with the same elements, laid out as `tracegraph.numpy.copy` has it."""
-        return FUNCTIONS["copy"](self, order=order)
+        return FUNCTIONS["copy"](self, order=order_of(order))
 
     def flatten(self, order: str = "C") -> Any:
         """A new one-dimensional array of the elements, in an order of `tracegraph.numpy.ravel`."""
