@@ -56,12 +56,14 @@ from tracegraph.errors.running import (
     ClosedError,
     DeviceLostError,
     ExportError,
+    IndexRangeError,
     OutOfMemoryError,
     StepLimitError,
     StoppedError,
     StreamCaptureError,
     TimeLimitError,
     UpdateError,
+    index_range_text,
     step_limit_text,
 )
 from tracegraph.errors.tracers import (
@@ -107,6 +109,7 @@ __all__ = [
     "ExportError",
     "ImmutableArrayError",
     "InPlaceCastError",
+    "IndexRangeError",
     "IntegerError",
     "IntegerRangeError",
     "LeafMismatchError",
@@ -155,6 +158,7 @@ __all__ = [
     "UpdateError",
     "VerificationError",
     "function_text",
+    "index_range_text",
     "step_limit_text",
     "value_text",
 ]
