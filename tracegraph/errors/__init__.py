@@ -42,6 +42,7 @@ from tracegraph.errors.control import (
     StepLimitOptionError,
     StructureError,
     UnschedulableError,
+    no_slices_text,
 )
 from tracegraph.errors.pickling import by_content
 from tracegraph.errors.prints import (
@@ -159,6 +160,7 @@ __all__ = [
     "VerificationError",
     "function_text",
     "index_range_text",
+    "no_slices_text",
     "step_limit_text",
     "value_text",
 ]

@@ -15,6 +15,7 @@ from tracegraph.numpy.elementwise import clip
 from tracegraph.numpy.elementwise import where as choose
 from tracegraph.numpy.shapes import reshape
 from tracegraph.numpy.ufuncs import not_equal, remainder, subtract
+from tracegraph.tracing.conversions import written_array_advice
 from tracegraph.tracing.operators import ArrayOperators
 from tracegraph.tracing.tracer import Tracer
 from tracegraph.tracing.views import check_writable
@@ -30,7 +31,7 @@ def check_local(name: str, target: Any) -> None:
     if not isinstance(target, Tracer):
         raise UnsupportedByTracerError(
             f"numpy.{name} to {type(target).__module__}.{type(target).__name__}",
-            "make the array in the traced function with tracegraph.numpy.zeros or numpy.zeros_like",
+            written_array_advice(target),
         )
     check_writable(target)
 

@@ -14,6 +14,7 @@ from tracegraph import errors
 from tracegraph import numpy as functions
 from tracegraph.numpy import segments, ufunc_methods
 from tracegraph.numpy.statics import require_static
+from tracegraph.tracing.conversions import written_array_advice
 from tracegraph.tracing.tracer import Tracer
 
 _SCATTER = {
@@ -99,8 +100,7 @@ def _ufunc_at(name: str, target: Any, index: Any, *values: Any) -> None:
         )
     if not isinstance(target, Tracer):
         raise errors.UnsupportedByTracerError(
-            f"numpy.{name}.at on {type(target).__name__}",
-            "make the array in the traced function with tracegraph.numpy.zeros or numpy.zeros_like",
+            f"numpy.{name}.at on {type(target).__name__}", written_array_advice(target)
         )
     update = getattr(target.at[index], _SCATTER[name])
     target.assign(update(values[0]), name)
