@@ -152,8 +152,10 @@ def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Any, ...]:
 
 
 @numpy_function
-def expand_dims(a: Any, axis: Shape) -> Any:
+def expand_dims(a: Any, axis: Shape = 0) -> Any:
     """New axes of extent 1, at these positions of the result.
+
+    That an axis need not be given is from the array API standard; NumPy arrays need one.
 
     Shape: that of `a` with new extents of 1.
     Dtype: that of `a`.
