@@ -31,18 +31,9 @@ _SHAPE_DEPENDENT = frozenset({
 })  # fmt: skip
 
 _INSTEAD = {
-    "numpy.apply_over_axes": "reduce over a tuple of axes with keepdims=True",
-    "numpy.array_equiv": "write numpy.all(x == y)",
-    "numpy.diag_indices_from": "write numpy.diag_indices(len(x), x.ndim)",
-    "numpy.digitize": "count the edges, numpy.sum(edges <= x[..., None], axis=-1)",
-    "numpy.iscomplex": "write numpy.imag(x) != 0",
-    "numpy.isin": "write numpy.any(x[..., None] == values, axis=-1)",
-    "numpy.isreal": "write numpy.imag(x) == 0",
-    "numpy.linalg.multi_dot": "write a @ b @ c",
-    "numpy.nanargmax": "write numpy.argmax(numpy.where(numpy.isnan(x), -numpy.inf, x))",
-    "numpy.nanargmin": "write numpy.argmin(numpy.where(numpy.isnan(x), numpy.inf, x))",
-    "numpy.tril_indices_from": "write numpy.tril_indices(*x.shape[:1], m=x.shape[1])",
-    "numpy.triu_indices_from": "write numpy.triu_indices(*x.shape[:1], m=x.shape[1])",
+    "numpy.fft.fftshift": "write numpy.roll(x, [n // 2 for n in x.shape], range(x.ndim))",
+    "numpy.fft.ifftshift": "write numpy.roll(x, [-(n // 2) for n in x.shape], range(x.ndim))",
+    "numpy.min_scalar_type": "write x.dtype, which it is for an array with axes",
 }
 """What to write for a function that is missing, by its full name, where it is a line."""
 

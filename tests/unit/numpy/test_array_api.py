@@ -33,7 +33,6 @@ __setitem__ __sub__ __truediv__ __xor__ to_device dtype device mT ndim shape siz
 LEFT_OUT = {
     "sort": "sorting is not traced yet",
     "argsort": "sorting is not traced yet",
-    "searchsorted": "sorting is not traced yet",
 }
 """Functions of the standard that the namespace lacks, each with the reason."""
 

@@ -70,6 +70,9 @@ expand_dims(i) | expand_dims(i, axis=1) | expand_dims(i, axis=-1) | expand_dims(
 flip(i) | flip(i, axis=0) | flip(m, axis=(0, -1)) | flip(o)
 moveaxis(m, 0, -1) | moveaxis(m, (0, 1), (1, 2)) | moveaxis(m, 1, 1)
 permute_dims(i, (1, 0)) | permute_dims(m, (2, 0, 1)) | permute_dims(o, ())
+searchsorted(m[0, 0], d) | searchsorted(v[:1], i, side="right")
+searchsorted(v, v, sorter=w[:3] * 0)
+searchsorted(u[0, :1], s) | searchsorted(f[0, :2] * 0, n) | searchsorted(v[:0], i)
 repeat(v, 2) | repeat(i, 2, axis=1) | repeat(i, 2) | repeat(v, 0) | repeat(i, 3, axis=-2)
 reshape(i, (3, 2)) | reshape(i, (-1,)) | reshape(m, (4, -1), copy=True) | reshape(o, (1, 1))
 reshape(e, (0,))
@@ -205,7 +208,8 @@ arange(5) asarray(i) empty((0,)) empty_like(e) eye(3) from_dlpack(i) full(3, 7) 
 linspace(0., 1., 5) meshgrid(v, w) ones(3) ones_like(i) tril(i) triu(i) zeros(3) zeros_like(i)
 astype(i, xp.float32) clip(i) take(v, w) take_along_axis(i, i * 0) tensordot(i, i) vecdot(i, i)
 concat((i, i)) expand_dims(i) flip(i) repeat(v, 2) reshape(i, (3, 2)) roll(i, 1) stack((i, i))
-unstack(i) argmax(i) argmin(i) count_nonzero(i) cumulative_prod(v) cumulative_sum(v) max(i) mean(d)
+unstack(i) argmax(i) argmin(i) searchsorted(v[:1], i) count_nonzero(i) cumulative_prod(v)
+cumulative_sum(v) max(i) mean(d)
 min(i) prod(i) std(d) sum(i) var(d) all(i) any(i) diff(i)
 """
 
@@ -236,7 +240,8 @@ def test_every_default_is_tested() -> None:
 
 
 WRONG = """
-matmul(i, i) | matmul(o, i) | matmul(v, w) | vecdot(v, w) | tensordot(i, v, axes=2)
+searchsorted(i, v) | searchsorted(v, i, side="middle") | matmul(i, i) | matmul(o, i)
+matmul(v, w) | vecdot(v, w) | tensordot(i, v, axes=2)
 tensordot(i, i, axes=([0], [1])) | broadcast_to(v, (2,)) | broadcast_to(i, (3, 2))
 broadcast_arrays(v, w)
 concat((i, v)) | concat((i, m)) | concat((i, i), axis=2) | concat([]) | stack([]) | stack((v, w))
