@@ -1,4 +1,4 @@
-"""Expressions of histograms, searches, membership and indices, as NumPy has them.
+"""Expressions of histograms, searches, membership, indices and joins, as NumPy has them.
 
 `x` is a matrix and `f` a vector of float64 with ties, `g` of float32, `i` of int64, `u` of uint8,
 `b` of bool, `c` of complex64, `p` holds NaNs and infinities, `e` is empty, `s` a scalar; `k` are
@@ -219,6 +219,42 @@ PRODUCTS = [
     "xp.apply_over_axes(np.sum, x, 2)",
     "xp.apply_over_axes(lambda a, axis: a.sum(), x, 0)",
 ]
+JOINS = [
+    "xp.concatenate([f, g], dtype=np.float32)",
+    "xp.concatenate([f, g], dtype=int)",
+    "xp.concatenate([f, g], dtype=int, casting='unsafe')",
+    "xp.concatenate([f, g], dtype=np.float32, casting='safe')",
+    "xp.concatenate([i, u], casting='no')",
+    "xp.concatenate([i, i + 300], dtype=np.uint8, casting='unsafe')",
+    "xp.concatenate([g, g], casting='no')",
+    "xp.concatenate([i, f], dtype=complex, casting='safe')",
+    "xp.concatenate([z, f], dtype=float)",
+    "xp.concatenate([x, x], None, dtype=np.float32)",
+    "xp.stack([f, i], 1, dtype=np.float32)",
+    "xp.stack([f, i], dtype=int)",
+    "xp.stack([f, i], dtype=int, casting='unsafe')",
+    "xp.hstack([f, g], dtype=np.float32)",
+    "xp.hstack([f, g], dtype=int)",
+    "xp.hstack([f, g], dtype=int, casting='unsafe')",
+    "xp.vstack([f, i], dtype=int)",
+    "xp.vstack([f, i], dtype=int, casting='unsafe')",
+]
+OUTPUTS = [
+    f"(lambda y: (xp.{call}, y))(xp.zeros_like(f, shape={shape}))"
+    for call, shape in (
+        ("concatenate([f, g], out=y)", 26),
+        ("concatenate([f, g], 0, y)", 26),
+        ("concatenate([x, x], axis=1, out=y)", (3, 10)),
+        ("concatenate([f, z], out=y)", 26),
+        ("concatenate([f, z], out=y, casting='unsafe').real", 26),
+        ("concatenate([f, g], out=y)", 25),
+        ("concatenate([f, g], out=y, dtype=float)", 26),
+        ("stack([f, i], out=y)", (2, 13)),
+        ("stack([f, i], 1, y)", (13, 2)),
+        ("stack([f, i], out=y)", (13, 2)),
+    )
+]
 TABLES = [
+    *JOINS,
     *SEARCHES, *HISTOGRAMS, *MEMBERS, *PARTS, *SKIPPING, *INDICES, *SPACINGS, *PRODUCTS,
 ]  # fmt: skip

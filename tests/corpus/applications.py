@@ -166,3 +166,12 @@ def quadrature_and_interpolation(y):
     slope = np.gradient(y, x)
     middle = np.interp((x[1:] + x[:-1]) / 2, x, y)
     return area, slope, middle, np.convolve(y, np.array([0.25, 0.5, 0.25]), "same")
+
+
+@program(normal(40), np.linspace(-2, 2, 9), positive(40, seed=1), ulps=64)
+def binned(x, edges, weights):
+    counts, _ = np.histogram(x, edges)
+    weighed, bounds = np.histogram(x, 5, weights=weights)
+    joint, *_ = np.histogram2d(x, weights, 3)
+    inside = np.isin(np.digitize(x, edges[::-1]), [2, 3, 5])
+    return counts, weighed, bounds, joint, inside, np.searchsorted(edges, x, "right")

@@ -18,7 +18,7 @@ from tracegraph import errors, tree
 ARGUMENTS = binning_cases.ARGUMENTS
 
 
-@pytest.mark.parametrize("expression", binning_cases.TABLES)
+@pytest.mark.parametrize("expression", [*binning_cases.TABLES, *binning_cases.OUTPUTS])
 def test_expressions_equal_numpys(expression: str) -> None:
     assert_jitted_equals_numpy(expression, ARGUMENTS)
 
