@@ -17,6 +17,7 @@ from numpy.typing import DTypeLike
 from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.errors.tracebacks import hide_frames
 from tracegraph.ir.types import type_of
+from tracegraph.tracing.flat import Flat
 from tracegraph.tracing.function_table import FUNCTIONS
 from tracegraph.tracing.updates import At
 from tracegraph.tracing.views import order_of
@@ -172,6 +173,15 @@ class ArrayOperators:
         """
         return At(self)
 
+    @property
+    def flat(self) -> Flat:
+        """The elements in row-major order, as one axis."""
+        return Flat(self)
+
+    @flat.setter
+    def flat(self, values: Any) -> None:
+        self.flat[:] = values
+
     T = property(_unary("transpose"), doc="The array with its axes reversed.")
     real = property(_unary("real"), doc="The real part.")
     imag = property(_unary("imag"), doc="The imaginary part.")
@@ -193,6 +203,7 @@ class ArrayOperators:
     prod = _like_function("prod")
     ravel = _like_function("ravel")
     repeat = _like_function("repeat")
+    searchsorted = _like_function("searchsorted")
     round = __round__ = _like_function("round")
     squeeze = _like_function("squeeze")
     std = _like_function("std")
