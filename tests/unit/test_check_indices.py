@@ -87,6 +87,15 @@ OF_MANY: dict[str, Access] = {
 }
 """Accesses at four integers."""
 
+FROM_ZERO: dict[str, Access] = {
+    "choose": lambda x, i: np.choose(i, [x, x + 1, x + 2]),
+    "choose rows": lambda x, i: np.choose(i, x),
+    "ravel_multi_index": lambda x, i: np.ravel_multi_index((i, i), x.shape) + 0 * x[0, 0],
+    "unravel_index": lambda x, i: np.unravel_index(i, (3,))[0] + 0 * x[0, 0],
+    "reduceat": lambda x, i: np.add.reduceat(x, i, axis=0),
+}
+"""Functions of numbers below three, for which negative ones are out of range."""
+
 RAVELLED: dict[str, Access] = {
     "put": put,
     "take": lambda x, i: np.take(x, i),
@@ -127,6 +136,20 @@ def test_one_of_many_raises(name: str, indices: list[int]) -> None:
         function(X, at)
     with pytest.raises(errors.IndexRangeError, match=r"i64.*axis 0 with size 3"):
         checked(function, X, at)
+
+
+@pytest.mark.parametrize("indices", [[0, 1, 2, 0], [0, 1, 2, 3], [0, 1, -1, 2]])
+@pytest.mark.parametrize("name", FROM_ZERO)
+def test_numbers_that_do_not_count_from_the_end(name: str, indices: list[int]) -> None:
+    function, at = FROM_ZERO[name], np.array(indices)
+    try:
+        expected = function(X, at)
+    except (IndexError, ValueError):
+        with pytest.raises(errors.IndexRangeError, match="limited to it"):
+            checked(function, X, at)
+        tracegraph.jit(function, device="host")(X, at)
+    else:
+        np.testing.assert_array_equal(checked(function, X, at), expected)
 
 
 @pytest.mark.parametrize("name", RAVELLED)

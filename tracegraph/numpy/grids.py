@@ -12,7 +12,6 @@ from tracegraph.errors import ShapeDependentError, UnsupportedByTracerError
 from tracegraph.ir.types import result_type, type_of
 from tracegraph.numpy.axes import transpose
 from tracegraph.numpy.dispatch import as_array, is_ours, is_python_number, numpy_function
-from tracegraph.numpy.elementwise import clip
 from tracegraph.numpy.generated import arange, linspace
 from tracegraph.numpy.index_modes import checked
 from tracegraph.numpy.joining import concatenate
@@ -39,9 +38,7 @@ def unravel_index(indices: Any, shape: Shape, order: str = "C") -> tuple[Any, ..
     """
     extents = extents_of(shape)
     indices = _integers("unravel_index", indices)
-    if not isinstance(indices, Tracer):
-        np.unravel_index(np.asarray(indices), extents)  # raises where one is out of range
-    rest = clip(indices, 0, max(prod(extents) - 1, 0))
+    rest = checked(indices, prod(extents), "raise", "indices")
     axes = _fastest_first(len(extents), order)
     found: dict[int, Any] = {}
     for axis in axes[:-1]:

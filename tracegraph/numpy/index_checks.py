@@ -18,10 +18,13 @@ from tracegraph.tracing.tracer import Tracer
 from tracegraph.user_source import user_source
 
 
-def require_in_range(arrays: Mapping[int, Any], shape: tuple[int, ...], unchecked: str) -> None:
+def require_in_range(
+    arrays: Mapping[int, Any], shape: tuple[int, ...], unchecked: str, *, from_end: bool = True
+) -> None:
     """Record that the traced ones of these indices into axes must be in range.
 
-    Does nothing outside of a `check_indices` block. `unchecked` says what happens there.
+    Does nothing outside of a `check_indices` block. `unchecked` says what happens there. Negative
+    indices count `from_end`, or are out of range.
 
     Raises:
         EffectInConditionError: it is in the condition of a loop.
@@ -37,13 +40,15 @@ def require_in_range(arrays: Mapping[int, Any], shape: tuple[int, ...], unchecke
         )
         message = index_range_text(index, axis, shape[axis], unchecked)
         failure = Failure("IndexRangeError", message, user_source())
-        trace.perform(get("require"), [_is_in_range(index, shape[axis])], {"failure": failure})
+        first = -shape[axis] if from_end else 0
+        is_in_range = _is_in_range(index, first, shape[axis])
+        trace.perform(get("require"), [is_in_range], {"failure": failure})
 
 
-def _is_in_range(index: Tracer, extent: int) -> Any:
+def _is_in_range(index: Tracer, first: int, end: int) -> Any:
     wide: Any = np.uint64 if index.dtype.kind == "u" else np.int64
     index = as_array(index, wide)
-    inside = ufuncs.less(index, wide(extent))
+    inside = ufuncs.less(index, wide(end))
     if index.dtype.kind == "i":
-        inside = ufuncs.logical_and(inside, ufuncs.greater_equal(index, wide(-extent)))
+        inside = ufuncs.logical_and(inside, ufuncs.greater_equal(index, wide(first)))
     return inside if index.ndim == 0 else inside.all()

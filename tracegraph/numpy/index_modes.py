@@ -8,6 +8,7 @@ import numpy as np
 
 from tracegraph.numpy.dispatch import as_array
 from tracegraph.numpy.elementwise import clip
+from tracegraph.numpy.index_checks import require_in_range
 from tracegraph.numpy.ufuncs import remainder
 from tracegraph.tracing.tracer import Tracer
 
@@ -57,7 +58,9 @@ def checked(numbers: Any, extent: int, mode: str, what: str) -> Any:
     Raises:
         ValueError: the mode is unknown, or a static number is out of range. Messages name `what`.
     """
-    if mode == "raise" and not isinstance(numbers, Tracer):
+    if mode == "raise" and isinstance(numbers, Tracer):
+        require_in_range({0: numbers}, (extent,), "numbers are limited to it", from_end=False)
+    elif mode == "raise":
         known = np.asarray(numbers)
         if np.any((known < 0) | (known >= extent)):
             raise ValueError(f"invalid entry in {what}: numbers must be 0 to {extent - 1}")
