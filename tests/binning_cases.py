@@ -114,6 +114,12 @@ HISTOGRAMS = [
 MEMBERS = [
     *(f"xp.isin({v}, [0.25, 1, -9])" for v in ("f", "i", "x", "p", "e", "s", "g")),
     "xp.isin(i, u)",
+    "xp.isin(u, np.arange(0, 300, 7))",
+    "xp.isin(i, [])",
+    "xp.isin(f, np.array([[0.25, np.nan], [1, 0.25]]))",
+    "xp.isin(b, [True])",
+    "xp.isin(c, [1 + 2j, np.nan, 0])",
+    "xp.isin(f, [0.25, 1.5], invert=True)",
     "xp.isin(f, k, invert=True)",
     "xp.isin(x, e)",
     "xp.isin(p, [np.nan, np.inf])",

@@ -87,7 +87,6 @@ from tracegraph.numpy.comparing import (
     allclose,
     array_equal,
     array_equiv,
-    isin,
 )
 from tracegraph.numpy.contractions import (
     cross,
@@ -271,6 +270,7 @@ from tracegraph.numpy.repeating import (
 )
 from tracegraph.numpy.searching import (
     digitize,
+    isin,
     searchsorted,
 )
 from tracegraph.numpy.selecting import (

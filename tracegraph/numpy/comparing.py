@@ -1,4 +1,4 @@
-"""Comparisons of whole arrays, and membership: allclose, array_equal, array_equiv, isin."""
+"""Comparisons of whole arrays: allclose, array_equal, array_equiv."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from typing import Any
 from tracegraph.ir.types import broadcast_shapes
 from tracegraph.numpy.dispatch import as_array, numpy_function
 from tracegraph.numpy.elementwise import isclose
-from tracegraph.numpy.reductions import all, any
-from tracegraph.numpy.shapes import reshape
-from tracegraph.numpy.ufuncs import equal, isnan, logical_and, logical_not
+from tracegraph.numpy.reductions import all
+from tracegraph.numpy.ufuncs import equal, isnan, logical_and
 
 
 @numpy_function
@@ -63,33 +62,3 @@ def array_equiv(a1: Any, a2: Any) -> Any:
     except ValueError:
         return False
     return all(equal(a1, a2))
-
-
-@numpy_function
-def isin(
-    element: Any,
-    test_elements: Any,
-    assume_unique: bool = False,
-    invert: bool = False,
-    *,
-    kind: str | None = None,
-) -> Any:
-    """Whether each element is one of the test elements; with `invert`, whether it is none.
-
-    Each is compared with each: that takes time in proportion to the product of their numbers.
-    `assume_unique` and `kind` choose among NumPy's ways, and change nothing here.
-
-    Shape: that of `element`.
-    Dtype: bool.
-
-    Raises:
-        ValueError: `kind` is unknown.
-
-    >>> tnp.isin([1, 2, 3], [3, 1])
-    array([ True, False,  True])
-    """
-    if kind not in (None, "sort", "table"):
-        raise ValueError(f"Invalid kind: {kind!r}. Please use None, 'sort' or 'table'.")
-    element, test_elements = as_array(element), as_array(test_elements)
-    found = any(equal(reshape(element, (*element.shape, 1)), reshape(test_elements, (-1,))), -1)
-    return logical_not(found) if invert else found

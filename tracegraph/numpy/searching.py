@@ -1,4 +1,4 @@
-"""Binary search: positions in sorted arrays, and the bins that elements are in."""
+"""Binary search: positions in sorted arrays, bins of elements, and membership."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from typing import Any, Literal
 import numpy as np
 
 from tracegraph.ir.types import result_type, type_of
+from tracegraph.numpy.creation import zeros
 from tracegraph.numpy.dispatch import as_array, is_python_number, lifted, numpy_function
 from tracegraph.numpy.elementwise import imag, real, where
 from tracegraph.numpy.flips import flip
+from tracegraph.numpy.reductions import any
 from tracegraph.numpy.selecting import take
-from tracegraph.numpy.shapes import broadcast_to
+from tracegraph.numpy.shapes import broadcast_to, reshape
 from tracegraph.numpy.ufuncs import (
     add,
     equal,
@@ -21,6 +23,7 @@ from tracegraph.numpy.ufuncs import (
     less,
     less_equal,
     logical_and,
+    logical_not,
     logical_or,
     minimum,
     subtract,
@@ -139,3 +142,48 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Any:
     falling = greater(bins[0], bins[-1])
     found = searchsorted(where(falling, flip(bins), bins), x, side)
     return where(falling, subtract(count, found), found)
+
+
+@numpy_function
+def isin(
+    element: Any,
+    test_elements: Any,
+    assume_unique: bool = False,
+    invert: bool = False,
+    *,
+    kind: str | None = None,
+) -> Any:
+    """Whether each element is one of the test elements; with `invert`, whether it is none.
+
+    Static test elements are sorted, and searched. With traced ones each element is compared, which
+    takes time in proportion to the product of both numbers. `assume_unique` and `kind` choose among
+    NumPy's ways, and change nothing here.
+
+    Shape: that of `element`.
+    Dtype: bool.
+
+    Raises:
+        ValueError: `kind` is unknown.
+
+    >>> tnp.isin([1, 2, 3], [3, 1])
+    array([ True, False,  True])
+    """
+    if kind not in (None, "sort", "table"):
+        raise ValueError(f"Invalid kind: {kind!r}. Please use None, 'sort' or 'table'.")
+    element, test_elements = as_array(element), as_array(test_elements)
+    dtype = result_type(type_of(element), type_of(test_elements))
+    element, values = as_array(element, dtype), reshape(as_array(test_elements, dtype), (-1,))
+    if isinstance(values, Tracer):
+        found = any(equal(reshape(element, (*element.shape, 1)), values), -1)
+    else:
+        found = _is_among(lifted(element), np.unique(np.asarray(values)))
+    return logical_not(found) if invert else found
+
+
+def _is_among(x: Any, values: np.ndarray[Any, Any]) -> Any:
+    """Whether each element of x is one of the values, which are in order."""
+    if values.size == 0:
+        return zeros(x.shape, np.bool_)
+    points = lifted(values)
+    at = minimum(count_before(points, x, "left"), values.size - 1)
+    return equal(take(points, at), x)
