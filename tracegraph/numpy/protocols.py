@@ -24,6 +24,15 @@ _SCATTER = {
     "minimum": "min",
     "maximum": "max",
 }
+"""The methods of `x.at[index]` that combine as `ufunc.at` does."""
+
+_SCATTER_OF_BOOLS = {
+    "logical_or": "max",
+    "logical_and": "min",
+    "bitwise_or": "max",
+    "bitwise_and": "min",
+}
+"""The same for arrays of booleans alone."""
 
 _SHAPE_DEPENDENT = frozenset({
     "intersect1d", "setdiff1d", "setxor1d", "trim_zeros", "union1d", "unique", "unique_all",
@@ -85,15 +94,19 @@ _METHODS: Mapping[str, Callable[..., Any]] = {
 
 def _ufunc_at(name: str, target: Any, index: Any, *values: Any) -> None:
     """`ufunc.at`: combine in place, an element as often as the index names it."""
-    if name not in _SCATTER or len(values) != 1:
+    is_of_bools = getattr(target, "dtype", None) == np.bool_
+    methods = {**_SCATTER, **_SCATTER_OF_BOOLS} if is_of_bools else _SCATTER
+    if name not in methods or len(values) != 1:
         raise errors.UnsupportedByTracerError(
-            f"numpy.{name}.at", "use add, subtract, multiply, minimum or maximum"
+            f"numpy.{name}.at",
+            "use add, subtract, multiply, minimum or maximum; of booleans, logical_or or "
+            "logical_and, too",
         )
     if not isinstance(target, Tracer):
         raise errors.UnsupportedByTracerError(
             f"numpy.{name}.at on {type(target).__name__}", written_array_advice(target)
         )
-    update = getattr(target.at[index], _SCATTER[name])
+    update = getattr(target.at[index], methods[name])
     target.assign(update(values[0]), name)
 
 
