@@ -38,11 +38,9 @@ def logspace(
     array([  1.,  10., 100.])
     """
     if np.ndim(base):
-        start, stop, base = map(as_array, (start, stop, base))
-        rank = np.max([start.ndim, stop.ndim, base.ndim])
-        start, stop, base = (
-            reshape(x, (1,) * int(rank - x.ndim) + x.shape) for x in (start, stop, base)
-        )
+        given = [as_array(x) for x in (start, stop, base)]
+        rank = max(x.ndim for x in given)
+        start, stop, base = (reshape(x, (1,) * (rank - x.ndim) + x.shape) for x in given)
         base = expand_dims(base, axis)
     found = power(base, linspace(start, stop, num, endpoint, axis=axis))
     return found if dtype is None else as_array(found, dtype)

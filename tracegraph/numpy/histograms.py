@@ -192,7 +192,7 @@ def _columns(sample: Any) -> list[Any]:
         sample = transpose(stack([reshape(as_array(column), (-1,)) for column in sample]))
     sample = as_array(sample)
     if sample.ndim == 2:
-        return [sample[:, k] for k in np.arange(sample.shape[1])]
+        return [sample[:, k] for k in range(sample.shape[1])]
     return [reshape(sample, (-1,))]
 
 
@@ -206,14 +206,13 @@ def _edges(a: Any, bins: Any, range: Range) -> Any:
         if edges.ndim != 1:
             raise ValueError("`bins` must be 1d, when an array")
         return edges
-    known = np.empty(0, a.dtype)
     bins = index(bins) if isinstance(bins, Tracer) else bins  # raises, as it decides a shape
-    if not _is_number(bins) or a.size == 0 or (not isinstance(a, Tracer) and range is None):
-        whole = np.asarray(a) if not isinstance(a, Tracer) else known
-        return np.histogram_bin_edges(whole, bins, range)
-    if range is not None and not is_ours(range):
-        return np.histogram_bin_edges(known, bins, range)
-    np.histogram_bin_edges(known, bins)  # raises for a wrong number of bins
+    known = a if isinstance(a, np.ndarray) else np.empty(0, a.dtype)
+    is_given = range is not None and not is_ours(range)
+    edges = np.histogram_bin_edges(known, bins, range if is_given else None)  # raises for bad ones
+    is_found = range is None and known.size == a.size
+    if is_given or is_found or not _is_number(bins):
+        return edges
     dtype = np.dtype(np.float64) if a.dtype.kind in "iu" else a.dtype
     if range is not None:
         dtype = result_type(*map(type_of, range), type_of(a))
