@@ -11,17 +11,13 @@ import numpy as np
 import pytest
 from array_api_cases import (
     ALL,
-    COMPLEX,
-    FACTS,
-    INTEGERS,
-    INTEGRAL,
-    REAL,
-    Special,
+    SPECIAL,
+    arguments_of,
+    assert_special,
     domains,
     promoted,
     result_dtype,
-    special,
-)  # fmt: skip
+)
 from array_api_signatures import OF_ONE, OF_TWO
 
 import tracegraph
@@ -90,55 +86,13 @@ def test_the_dtypes_of_functions_of_two(name: str) -> None:
             np.testing.assert_allclose(np.asarray(found), reference(*pair), rtol=2e-6)
 
 
-def assert_special(name: str, dtype: str, cases: Sequence[Special], exact: bool) -> None:
-    columns = zip(*(case.arguments for case in cases), strict=True)
-    arrays = [np.array(column, dtype) for column in columns]
-    for found in ways(getattr(tnp, name), *arrays):
-        for case, value in zip(cases, np.asarray(found), strict=True):
-            wanted = np.asarray(case.result, value.dtype)
-            message = f"{name}{case.arguments} gave {value}, not {wanted}"
-            parts = [(value, wanted)]
-            if value.dtype.kind == "c":
-                parts = [(value.real, wanted.real), (value.imag, wanted.imag)]
-            for got, part in parts:
-                if case.signed:
-                    same_sign = np.isnan(part) or np.signbit(got) == np.signbit(part)
-                    assert same_sign, message
-                got, part = np.abs(got), np.abs(part)
-                tolerance = 0 if exact else 4 * np.finfo(value.dtype).eps
-                np.testing.assert_allclose(got, part, rtol=tolerance, err_msg=message)
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("name", special(REAL))
-def test_special_cases_of_reals(name: str, dtype: str) -> None:
-    assert_special(name, dtype, special(REAL)[name], exact=False)
-
-
-@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
-@pytest.mark.parametrize("name", special(COMPLEX))
-def test_special_cases_of_complex_numbers(name: str, dtype: str) -> None:
-    assert_special(name, dtype, special(COMPLEX)[name], exact=False)
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("name", special(FACTS))
-def test_special_cases_of_comparisons(name: str, dtype: str) -> None:
-    cases = special(FACTS)[name]
-    arrays = [np.array(column, dtype) for column in zip(*(c.arguments for c in cases), strict=True)]
-    for found in ways(getattr(tnp, name), *arrays):
-        assert np.asarray(found).tolist() == [case.result for case in cases]
-
-
-@pytest.mark.parametrize("dtype", [name for name in INTEGRAL if name.startswith("int")])
-@pytest.mark.parametrize("name", special(INTEGERS))
-def test_integers(name: str, dtype: str) -> None:
-    cases = special(INTEGERS)[name]
-    arrays = [np.array(column, dtype) for column in zip(*(c.arguments for c in cases), strict=True)]
-    for found in ways(getattr(tnp, name), *arrays):
-        np.testing.assert_array_equal(
-            np.asarray(found), np.array([c.result for c in cases], dtype), strict=True
-        )
+@pytest.mark.parametrize(
+    ("dtype", "name"), [(dtype, name) for dtype, cases in SPECIAL.items() for name in cases]
+)
+def test_special_cases(dtype: str, name: str) -> None:
+    cases = SPECIAL[dtype][name]
+    for found in ways(getattr(tnp, name), *arguments_of(cases, dtype)):
+        assert_special(name, cases, np.asarray(found))
 
 
 OUTSIDE = """
