@@ -22,17 +22,17 @@ The packages, in the order of their imports:
     arrays            the Array class, eager ops           staging      jit: compile and launch
 
 Below them are single files without imports of the package (`dtypes`, `user_source`, `locks`, …);
-`limits`, `determinism`, `progress`, `streams`, `memory` and `debug` are features of one file each.
+`limits`, `modes`, `progress`, `streams`, `memory` and `debug` are features of one file each.
 """
 
 from tracegraph import debug, errors, memory, numpy, tree
 from tracegraph.arrays.array import Array
 from tracegraph.arrays.creation import asarray, from_dlpack
 from tracegraph.control import cond, fori_loop, map, scan, switch, while_loop
-from tracegraph.determinism import deterministic
 from tracegraph.ir.types import ArrayType
 from tracegraph.limits import time_limit
 from tracegraph.memory import memory_stats, reset
+from tracegraph.modes import check_indices, deterministic
 from tracegraph.numpy import methods as _methods  # noqa: F401 - what operators call
 from tracegraph.numpy.windows import dynamic_slice, dynamic_update_slice
 from tracegraph.staging.jit import jit, make_program
@@ -46,6 +46,7 @@ __all__ = [
     "Stream",
     "__version__",
     "asarray",
+    "check_indices",
     "cond",
     "debug",
     "deterministic",

@@ -4,6 +4,7 @@ They are written with plain NumPy and tracegraph's control flow. Each module add
 """
 
 from corpus import (
+    applications,
     casts,
     contractions,
     elementwise,
@@ -14,13 +15,16 @@ from corpus import (
     nesting,
     reductions,
     shapes,
+    stencils,
     structures,
+    triangular,
 )
 from corpus.case import CASES, Case
 
 __all__ = [
     "CASES",
     "Case",
+    "applications",
     "casts",
     "contractions",
     "elementwise",
@@ -31,5 +35,7 @@ __all__ = [
     "nesting",
     "reductions",
     "shapes",
+    "stencils",
     "structures",
+    "triangular",
 ]

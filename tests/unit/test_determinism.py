@@ -9,7 +9,7 @@ import pytest
 from traced import trace
 
 import tracegraph
-from tracegraph.determinism import is_deterministic
+from tracegraph.modes import is_deterministic
 from tracegraph.passes import optimize
 
 BINS = np.array([0, 1, 1, 3])

@@ -29,7 +29,7 @@ EXCEPTIONS: Mapping[tuple[str, str], str] = {
 
 GROUND = {
     *("user_source", "dtypes", "devices", "generated", "locks", "version", "weak_set"),
-    "determinism",
+    "modes",
 }
 """Parts of tracegraph that import no other."""
 
@@ -45,9 +45,12 @@ TRACEGRAPH: Table = {
     "ir": {"errors", "progress", "dtypes", "user_source"},
     "ops": {"ir", "limits", "progress", "dtypes"},
     "passes": {"ir"},
-    "tracing": {"ir", "errors", "user_source", "devices", "determinism"},
+    "tracing": {"ir", "errors", "user_source", "devices", "modes"},
     "arrays": {"tracing", "ir", "tree", "errors", "dtypes", "devices"},
-    "numpy": {"control", "arrays", "tracing", "ops", "ir", "tree", "errors", "dtypes", "devices"},
+    "numpy": {
+        *("control", "arrays", "tracing", "ops", "ir", "tree", "errors"),
+        *("dtypes", "devices", "modes", "user_source"),
+    },
     "control": {
         *("arrays", "tracing", "ops", "ir", "tree", "errors"),
         *("limits", "progress", "dtypes", "user_source"),
@@ -58,7 +61,7 @@ TRACEGRAPH: Table = {
     "memory": {"staging", "devices"},
     "tracegraph": {
         *("arrays", "control", "debug", "errors", "ir", "limits", "memory", "numpy", "staging"),
-        *("streams", "tree", "version", "determinism"),
+        *("streams", "tree", "version", "modes"),
     },
     "testing": {"tracegraph", "debug", "tree"},
 }

@@ -277,8 +277,12 @@ def _types_for_zeros(body: Body, carry: Tree, xs: Tree) -> SettledTypes:
         for leaf, row in zip(xs.leaves, rows, strict=True)
     ]
     first = detached(carry)
-    with np.errstate(all="ignore"):
-        after, y = body.call(first.unflatten(), tree.unflatten(xs.structure, given))
+    try:
+        with np.errstate(all="ignore"):
+            after, y = body.call(first.unflatten(), tree.unflatten(xs.structure, given))
+    except Exception as error:
+        error.add_note(errors.no_slices_text(body.construct, body.function))
+        raise
     last = advance(body.construct, body.function, carry, after, body.name)
     found = body.flatten_y(y)
     return SettledTypes(last.types, found.types, found.structure)

@@ -42,6 +42,7 @@ from tracegraph.errors.control import (
     StepLimitOptionError,
     StructureError,
     UnschedulableError,
+    no_slices_text,
 )
 from tracegraph.errors.pickling import by_content
 from tracegraph.errors.prints import (
@@ -56,12 +57,14 @@ from tracegraph.errors.running import (
     ClosedError,
     DeviceLostError,
     ExportError,
+    IndexRangeError,
     OutOfMemoryError,
     StepLimitError,
     StoppedError,
     StreamCaptureError,
     TimeLimitError,
     UpdateError,
+    index_range_text,
     step_limit_text,
 )
 from tracegraph.errors.tracers import (
@@ -107,6 +110,7 @@ __all__ = [
     "ExportError",
     "ImmutableArrayError",
     "InPlaceCastError",
+    "IndexRangeError",
     "IntegerError",
     "IntegerRangeError",
     "LeafMismatchError",
@@ -155,6 +159,8 @@ __all__ = [
     "UpdateError",
     "VerificationError",
     "function_text",
+    "index_range_text",
+    "no_slices_text",
     "step_limit_text",
     "value_text",
 ]

@@ -229,6 +229,15 @@ class ScanLengthError(ValueError):
         super().__init__("\n  ".join(lines) + user_line())
 
 
+def no_slices_text(construct: str, function: Callable[..., Any]) -> str:
+    """The note of an error of a function that was called for no slice, to find its types."""
+    return (
+        f"{construct}: there are no slices; {function_text(function)} cannot be traced, so it was "
+        "called with zeros to find the types of its results: write it so that it can be traced, or "
+        "leave out the loop where there are no slices"
+    )
+
+
 class StaticLengthError(ControlFlowError):
     """A number that must be known when the function is traced is a traced value."""
 

@@ -5,11 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tracegraph.errors.wording import function_text, user_line
+from tracegraph.errors.wording import function_text, user_line, value_text
 
 
 class StepLimitError(RuntimeError):
     """A loop had not ended after the `max_steps` that it was given."""
+
+
+class IndexRangeError(IndexError):
+    """A traced index was out of range, in a program of a `tracegraph.check_indices` block."""
+
+
+def index_range_text(index: object, axis: int, extent: int, unchecked: str) -> str:
+    """What an `IndexRangeError` says. Without the check, the access is `unchecked`."""
+    return (
+        f"an index, {value_text(index)}, is out of bounds for axis {axis} with size {extent}; "
+        f"without tracegraph.check_indices, such {unchecked}{user_line()}"
+    )
 
 
 def step_limit_text(condition: Callable[..., Any], body: Callable[..., Any], limit: int) -> str:

@@ -12,10 +12,13 @@ lists what is public: nothing but re-exports. May import `ir/`, `ops/`, `tracing
     shapes, axes, flips, splitting             views: another shape, order, direction, parts; roll
     joining, repeating, editing                joined and repeated arrays; insert, delete, blocks
     selecting, choosing, differences           elements at indices, diagonals, by case; neighbours
+    searching, histograms                      positions in sorted arrays; elements in bins
     finding, counting, grids                   positions of true elements; counts; coordinates
     placing, windows                           writes to an array; windows at traced positions
-    contractions, einsum, linalg               products that sum over axes
-    creation, generated, inquiry, comparing    new arrays; types; whole arrays compared
+    index_modes, index_checks                  indices out of range
+    contractions, einsum, chains, linalg       products that sum over axes
+    creation, generated, geometric             new arrays
+    inquiry, comparing                         types; whole arrays compared, membership
     cumulative, unique, namespace_info         what the array API standard adds
     indexing                                   x[i], x[i] = v, x.at[i].set(v)
     mapping                                    functions of one slice, or of one element
@@ -83,6 +86,7 @@ from tracegraph.numpy.choosing import (
 from tracegraph.numpy.comparing import (
     allclose,
     array_equal,
+    array_equiv,
 )
 from tracegraph.numpy.contractions import (
     cross,
@@ -134,6 +138,7 @@ from tracegraph.numpy.editing import (
 )
 from tracegraph.numpy.einsum import (
     einsum,
+    einsum_path,
 )
 from tracegraph.numpy.elementwise import (
     angle,
@@ -161,6 +166,10 @@ from tracegraph.numpy.finding import (
 )
 from tracegraph.numpy.flips import flip, fliplr, flipud, roll, rot90
 from tracegraph.numpy.generated import arange, eye, identity, linspace, tri
+from tracegraph.numpy.geometric import (
+    geomspace,
+    logspace,
+)
 from tracegraph.numpy.grids import (
     c_,
     ix_,
@@ -168,14 +177,24 @@ from tracegraph.numpy.grids import (
     ravel_multi_index,
     unravel_index,
 )
+from tracegraph.numpy.histograms import (
+    histogram,
+    histogram2d,
+    histogram_bin_edges,
+    histogramdd,
+)
 from tracegraph.numpy.inquiry import (
     can_cast,
+    common_type,
+    diag_indices_from,
     iscomplexobj,
     isrealobj,
     ndim,
     result_type,
     shape,
     size,
+    tril_indices_from,
+    triu_indices_from,
 )
 from tracegraph.numpy.interpolation import (
     interp,
@@ -194,10 +213,13 @@ from tracegraph.numpy.joining import (
 )
 from tracegraph.numpy.mapping import (
     apply_along_axis,
+    apply_over_axes,
     vectorize,
 )
 from tracegraph.numpy.namespace_info import __array_api_version__, __array_namespace_info__
 from tracegraph.numpy.nan_reductions import (
+    nanargmax,
+    nanargmin,
     nancumprod,
     nancumsum,
     nanmax,
@@ -246,6 +268,11 @@ from tracegraph.numpy.repeating import (
     resize,
     tile,
 )
+from tracegraph.numpy.searching import (
+    digitize,
+    isin,
+    searchsorted,
+)
 from tracegraph.numpy.selecting import (
     diag,
     diagflat,
@@ -273,8 +300,10 @@ from tracegraph.numpy.sliding import (
 )
 from tracegraph.numpy.special_values import (
     i0,
+    iscomplex,
     isneginf,
     isposinf,
+    isreal,
     real_if_close,
 )
 from tracegraph.numpy.splitting import array_split, dsplit, hsplit, split, unstack, vsplit
@@ -405,6 +434,7 @@ __all__ = [
     "any",
     "append",
     "apply_along_axis",
+    "apply_over_axes",
     "arange",
     "arccos",
     "arccosh",
@@ -419,6 +449,7 @@ __all__ = [
     "around",
     "array",
     "array_equal",
+    "array_equiv",
     "array_split",
     "asanyarray",
     "asarray",
@@ -453,6 +484,7 @@ __all__ = [
     "choose",
     "clip",
     "column_stack",
+    "common_type",
     "complex64",
     "complex128",
     "complex_",
@@ -480,9 +512,11 @@ __all__ = [
     "degrees",
     "delete",
     "diag",
+    "diag_indices_from",
     "diagflat",
     "diagonal",
     "diff",
+    "digitize",
     "divide",
     "divmod",
     "dot",
@@ -491,6 +525,7 @@ __all__ = [
     "e",
     "ediff1d",
     "einsum",
+    "einsum_path",
     "empty",
     "empty_like",
     "equal",
@@ -524,10 +559,15 @@ __all__ = [
     "full",
     "full_like",
     "gcd",
+    "geomspace",
     "gradient",
     "greater",
     "greater_equal",
     "heaviside",
+    "histogram",
+    "histogram2d",
+    "histogram_bin_edges",
+    "histogramdd",
     "hsplit",
     "hstack",
     "hypot",
@@ -546,13 +586,16 @@ __all__ = [
     "interp",
     "invert",
     "isclose",
+    "iscomplex",
     "iscomplexobj",
     "isdtype",
     "isfinite",
+    "isin",
     "isinf",
     "isnan",
     "isneginf",
     "isposinf",
+    "isreal",
     "isrealobj",
     "issubdtype",
     "ix_",
@@ -575,6 +618,7 @@ __all__ = [
     "logical_not",
     "logical_or",
     "logical_xor",
+    "logspace",
     "matmul",
     "matrix_transpose",
     "matvec",
@@ -591,6 +635,8 @@ __all__ = [
     "multiply",
     "nan",
     "nan_to_num",
+    "nanargmax",
+    "nanargmin",
     "nancumprod",
     "nancumsum",
     "nanmax",
@@ -651,6 +697,7 @@ __all__ = [
     "round",
     "round_",
     "s_",
+    "searchsorted",
     "select",
     "shape",
     "sign",
@@ -680,7 +727,9 @@ __all__ = [
     "trapezoid",
     "tri",
     "tril",
+    "tril_indices_from",
     "triu",
+    "triu_indices_from",
     "true_divide",
     "trunc",
     "uint8",

@@ -11,10 +11,11 @@ from tracegraph.arrays.creation import asarray
 from tracegraph.ir.types import broadcast_shapes, result_type, type_of
 from tracegraph.numpy.creation import zeros_like
 from tracegraph.numpy.dispatch import as_array, is_python_number, lifted, numpy_function, unchecked
-from tracegraph.numpy.elementwise import clip, where
+from tracegraph.numpy.elementwise import where
+from tracegraph.numpy.index_modes import checked
 from tracegraph.numpy.output import written
 from tracegraph.numpy.shapes import broadcast_to, reshape
-from tracegraph.numpy.ufuncs import less_equal, logical_not, logical_or, not_equal, remainder
+from tracegraph.numpy.ufuncs import less_equal, logical_not, logical_or, not_equal
 from tracegraph.tracing.operators import ArrayOperators
 from tracegraph.tracing.tracer import Tracer
 
@@ -70,7 +71,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     count = len(rows)
     if count == 0:
         raise ValueError("choose needs at least one choice, got none")
-    which = _in_range(as_array(a, np.int64), count, mode)
+    which = checked(as_array(a, np.int64), count, mode, "choice array")
     if one_array:
         result = _of_rows(which, rows)
     else:
@@ -82,18 +83,6 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
         shape = broadcast_shapes(which.shape, result.shape)
         result = broadcast_to(lifted(result), shape)
     return written("choose", result, out, True)
-
-
-def _in_range(which: Any, count: int, mode: str) -> Any:
-    if mode == "wrap":
-        return remainder(which, count)
-    if mode not in ("raise", "clip"):
-        raise ValueError(f'mode must be "raise", "wrap" or "clip", got {mode!r}')
-    if mode == "raise" and not isinstance(which, Tracer):
-        known = np.asarray(which)
-        if np.any((known < 0) | (known >= count)):
-            raise ValueError(f"invalid entry in choice array: numbers must be 0 to {count - 1}")
-    return clip(which, 0, count - 1)
 
 
 def _of_rows(which: Any, rows: Any) -> Any:

@@ -1,9 +1,10 @@
-"""Comparisons of whole arrays: allclose, array_equal."""
+"""Comparisons of whole arrays: allclose, array_equal, array_equiv."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from tracegraph.ir.types import broadcast_shapes
 from tracegraph.numpy.dispatch import as_array, numpy_function
 from tracegraph.numpy.elementwise import isclose
 from tracegraph.numpy.reductions import all
@@ -43,3 +44,21 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     if equal_nan:
         same = same | logical_and(isnan(a1), isnan(a2))
     return all(same)
+
+
+@numpy_function
+def array_equiv(a1: Any, a2: Any) -> Any:
+    """Whether two arrays have the same elements once they are broadcast.
+
+    Shape: scalar.
+    Dtype: bool.
+
+    >>> tnp.array_equiv([1, 2], [[1, 2], [1, 2]])
+    True
+    """
+    a1, a2 = as_array(a1), as_array(a2)
+    try:
+        broadcast_shapes(a1.shape, a2.shape)
+    except ValueError:
+        return False
+    return all(equal(a1, a2))

@@ -13,12 +13,12 @@ from tracegraph.arrays.eager import apply
 from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.ir.op import get
 from tracegraph.numpy.dispatch import as_array, copied, is_python_number, lifted
-from tracegraph.numpy.shapes import Shape, broadcast_to, extents_of, is_in_columns, order_of
+from tracegraph.numpy.shapes import Shape, broadcast_to, extents_of, is_in_columns
 from tracegraph.numpy.statics import static_parameters
 from tracegraph.tracing.operators import ArrayOperators
 from tracegraph.tracing.trace import bind, current_trace
 from tracegraph.tracing.tracer import Tracer
-from tracegraph.tracing.views import is_row_major, memory_order
+from tracegraph.tracing.views import is_row_major, memory_order, order_of
 
 _TRANSPOSE = get("transpose")
 
@@ -342,7 +342,7 @@ def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
     >>> tnp.copy([1, 2])
     array([1, 2])
     """
-    order, a = order_of(order), lifted(as_array(a))
+    order, a = order_of(order, "K"), lifted(as_array(a))
     axes = tuple(range(a.ndim))
     if order == "K" and isinstance(a, Tracer):
         axes = memory_order(a)

@@ -26,14 +26,12 @@ from tracegraph.numpy.ufuncs import (
     subtract,
 )
 
-_OMITTED: Any = object()
-
 
 @numpy_function
-def diff(
-    a: Any, n: int = 1, axis: int = -1, prepend: Any = _OMITTED, append: Any = _OMITTED
-) -> Any:
+def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
     """Differences of neighbours along an axis, n times.
+
+    `prepend` and `append` are values, or arrays, to put before and after; None stands for none.
 
     Shape: that of `a`, the extent of the axis less by `n`.
     Dtype: that of `a`.
@@ -52,7 +50,7 @@ def diff(
         raise ValueError("diff requires input that is at least one dimensional")
     axis = normalize_axis_index(axis, a.ndim)
     ends = [_end(e, a.shape, axis) for e in (prepend, append)]
-    if prepend is not _OMITTED or append is not _OMITTED:
+    if prepend is not None or append is not None:
         a = concatenate([part for part in (ends[0], a, ends[1]) if part is not None], axis)
     before = (slice(None),) * axis
     combine = not_equal if a.dtype == np.bool_ else subtract
@@ -62,7 +60,7 @@ def diff(
 
 
 def _end(part: Any, shape: tuple[int, ...], axis: int) -> Any:
-    if part is _OMITTED:
+    if part is None:
         return None
     part = as_array(part)
     if part.ndim:

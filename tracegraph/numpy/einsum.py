@@ -14,6 +14,8 @@ from math import prod
 from string import ascii_letters
 from typing import Any
 
+import numpy as np
+
 from tracegraph.arrays.eager import apply
 from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.ir.op import get
@@ -24,6 +26,7 @@ from tracegraph.numpy.output import written
 from tracegraph.numpy.selecting import writable_diagonal
 from tracegraph.numpy.shapes import reshape
 from tracegraph.numpy.ufuncs import multiply
+from tracegraph.tracing.operators import ArrayOperators
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,29 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any
         result = _product(result, factor, needed)
     array = transpose(result.array, tuple(result.labels.index(c) for c in output))
     return written("einsum", array, out, True)
+
+
+@numpy_function
+def einsum_path(
+    *operands: Any, optimize: Any = "greedy", einsum_call: bool = False
+) -> tuple[list[Any], Any]:
+    """The order of the products of an einsum, and a text on it: by the shapes alone.
+
+    Raises:
+        ValueError: the subscripts do not fit the arrays.
+
+    >>> tnp.einsum_path("ij,jk->ik", np.eye(2), np.eye(2))[0]
+    ['einsum_path', (0, 1)]
+    """
+    find: Any = np.einsum_path
+    shapes = [_like(x) if isinstance(x, ArrayOperators) else x for x in operands]
+    found: tuple[list[Any], Any] = find(*shapes, optimize=optimize, einsum_call=einsum_call)
+    return found
+
+
+def _like(x: Any) -> Any:
+    """An array of NumPy of the same dtype and shape."""
+    return np.broadcast_to(np.zeros((), x.dtype), x.shape)
 
 
 def _as_text(operands: Sequence[Any]) -> tuple[str, list[Any]]:

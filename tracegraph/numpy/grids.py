@@ -12,8 +12,8 @@ from tracegraph.errors import ShapeDependentError, UnsupportedByTracerError
 from tracegraph.ir.types import result_type, type_of
 from tracegraph.numpy.axes import transpose
 from tracegraph.numpy.dispatch import as_array, is_ours, is_python_number, numpy_function
-from tracegraph.numpy.elementwise import clip
 from tracegraph.numpy.generated import arange, linspace
+from tracegraph.numpy.index_modes import checked
 from tracegraph.numpy.joining import concatenate
 from tracegraph.numpy.shapes import Shape, extents_of, reshape
 from tracegraph.numpy.ufuncs import add, floor_divide, multiply, remainder
@@ -38,9 +38,7 @@ def unravel_index(indices: Any, shape: Shape, order: str = "C") -> tuple[Any, ..
     """
     extents = extents_of(shape)
     indices = _integers("unravel_index", indices)
-    if not isinstance(indices, Tracer):
-        np.unravel_index(np.asarray(indices), extents)  # raises where one is out of range
-    rest = clip(indices, 0, max(prod(extents) - 1, 0))
+    rest = checked(indices, prod(extents), "raise", "indices")
     axes = _fastest_first(len(extents), order)
     found: dict[int, Any] = {}
     for axis in axes[:-1]:
@@ -81,22 +79,9 @@ def ravel_multi_index(
         )
     result: Any = None
     for axis in reversed(_fastest_first(len(extents), order)):
-        along = _limited(coordinates[axis], extents[axis], modes[axis])
+        along = checked(coordinates[axis], extents[axis], modes[axis], "coordinates array")
         result = along if result is None else add(multiply(result, extents[axis]), along)
     return result
-
-
-def _limited(coordinate: Any, extent: int, mode: str) -> Any:
-    """Coordinates along an axis, within its extent."""
-    if mode == "wrap":
-        return remainder(coordinate, extent)
-    if mode not in ("raise", "clip"):
-        raise ValueError(f'mode must be "raise", "wrap" or "clip", got {mode!r}')
-    if mode == "raise" and not isinstance(coordinate, Tracer):
-        known = np.asarray(coordinate)
-        if np.any((known < 0) | (known >= extent)):
-            raise ValueError(f"invalid entry in coordinates array: an axis has extent {extent}")
-    return clip(coordinate, 0, max(extent - 1, 0))
 
 
 def _fastest_first(rank: int, order: str) -> list[int]:

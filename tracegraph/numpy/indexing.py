@@ -15,6 +15,7 @@ from tracegraph.arrays.eager import apply
 from tracegraph.errors import BooleanMaskError, UnrepresentableError, value_text
 from tracegraph.ir.op import get
 from tracegraph.numpy.dispatch import as_array, lifted
+from tracegraph.numpy.index_checks import require_in_range
 from tracegraph.tracing import views
 from tracegraph.tracing.selection import BATCH, NEW_AXIS, Selection, entries_of, is_mask, parse
 from tracegraph.tracing.tracer import Tracer
@@ -46,6 +47,7 @@ def getitem(x: Any, index: Any) -> Any:
 
 def _gather(x: Any, selection: Selection) -> Any:
     """Elements of the sliced array, the batch axes in place, the new axes still missing."""
+    require_in_range(selection.arrays, x.shape, "reads are clamped to it")
     y = apply(get("gather"), x, *_batched(x, selection), dims=selection.dims)
     if not selection.gathers and isinstance(x, Tracer):
         views.attach(y, x)  # all are integers: basic indexing, which makes a view
@@ -117,6 +119,7 @@ def updated(x: Any, index: Any, value: Any, how: str) -> Any:
     value = _batch_first(value, selection)
     if not selection.arrays and selection.is_whole(x.shape):
         return value if how == "set" else getattr(numpy, how)(x, value)
+    require_in_range(selection.arrays, x.shape, "writes are dropped")
     rest = selection.rest
     return apply(
         get(f"scatter_{how}"),

@@ -1,4 +1,4 @@
-"""Shapes and dtypes of arrays, as plain Python values: they are known while tracing."""
+"""Shapes and dtypes of arrays, and what follows from them: they are known while tracing."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from tracegraph.ir.types import type_of
 from tracegraph.numpy.dispatch import as_array, numpy_function
 from tracegraph.tracing.operators import ArrayOperators
 
+NDArray = np.ndarray[Any, Any]
 Casting = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
 
 
@@ -102,3 +103,55 @@ def isrealobj(x: Any) -> bool:
     False
     """
     return not iscomplexobj(x)
+
+
+@numpy_function
+def common_type(*arrays: Any) -> type:
+    """The class of the floating-point or complex scalars that all arrays convert to.
+
+    Raises:
+        TypeError: an array does not hold numbers.
+
+    >>> tnp.common_type(np.float32([1]), np.int64([2])).__name__
+    'float64'
+    """
+    return np.common_type(*(np.empty(0, as_array(a).dtype) for a in arrays))
+
+
+@numpy_function
+def diag_indices_from(arr: Any) -> tuple[NDArray, ...]:
+    """The indices of the main diagonal of an array, as NumPy arrays, one for each axis.
+
+    Raises:
+        ValueError: there are fewer than two axes, or their extents differ.
+
+    >>> tnp.diag_indices_from(np.eye(2))
+    (array([0, 1]), array([0, 1]))
+    """
+    return np.diag_indices_from(np.broadcast_to(0, as_array(arr).shape))
+
+
+@numpy_function
+def tril_indices_from(arr: Any, k: int = 0) -> tuple[NDArray, NDArray]:
+    """The indices of a matrix on and below its k-th diagonal, as NumPy arrays.
+
+    Raises:
+        ValueError: there are not two axes.
+
+    >>> tnp.tril_indices_from(np.eye(2))
+    (array([0, 1, 1]), array([0, 0, 1]))
+    """
+    return np.tril_indices_from(np.broadcast_to(0, as_array(arr).shape), k)
+
+
+@numpy_function
+def triu_indices_from(arr: Any, k: int = 0) -> tuple[NDArray, NDArray]:
+    """The indices of a matrix on and above its k-th diagonal, as NumPy arrays.
+
+    Raises:
+        ValueError: there are not two axes.
+
+    >>> tnp.triu_indices_from(np.eye(2))
+    (array([0, 0, 1]), array([0, 1, 1]))
+    """
+    return np.triu_indices_from(np.broadcast_to(0, as_array(arr).shape), k)

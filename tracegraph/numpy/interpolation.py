@@ -14,8 +14,9 @@ from tracegraph.numpy.elementwise import imag, real, where
 from tracegraph.numpy.generated import arange
 from tracegraph.numpy.joining import concatenate
 from tracegraph.numpy.reductions import sum
+from tracegraph.numpy.searching import count_before
 from tracegraph.numpy.selecting import take
-from tracegraph.numpy.shapes import broadcast_to, reshape
+from tracegraph.numpy.shapes import reshape
 from tracegraph.numpy.ufuncs import (
     absolute,
     add,
@@ -23,7 +24,6 @@ from tracegraph.numpy.ufuncs import (
     greater,
     isnan,
     less,
-    less_equal,
     logical_and,
     logical_or,
     minimum,
@@ -97,7 +97,7 @@ def _ranks(x: Any) -> Any:
 
 def _interpolated(x: Any, xp: Any, fp: Any, below: Any, above: Any) -> Any:
     count = xp.shape[0]
-    at = add(_count_up_to(x, xp), -1)
+    at = add(count_before(xp, x, "right"), -1)
     here = where(less(at, 0), 0, at)
     there = minimum(add(here, 1), count - 1)
     x0, x1, y0, y1 = take(xp, here), take(xp, there), take(fp, here), take(fp, there)
@@ -110,14 +110,3 @@ def _interpolated(x: Any, xp: Any, fp: Any, below: Any, above: Any) -> Any:
     value = where(less(at, 0), below, value)
     value = where(greater(x, xp[-1]), above, value)
     return where(isnan(x), x, value)
-
-
-def _count_up_to(x: Any, points: Any) -> Any:
-    """How many of the increasing points are not above x: a binary search without branches."""
-    count = points.shape[0]
-    found = broadcast_to(as_array(0), x.shape)
-    for bit in reversed(range(count.bit_length())):
-        further = add(found, 1 << bit)
-        reached = less_equal(take(points, minimum(further, count) - 1), x)
-        found = where(logical_and(less_equal(further, count), reached), further, found)
-    return found

@@ -15,6 +15,8 @@ from tracegraph.ir.op import get
 from tracegraph.ir.types import result_type, type_of
 from tracegraph.numpy.axes import moveaxis
 from tracegraph.numpy.dispatch import as_array, copied, lifted, numpy_function, unchecked
+from tracegraph.numpy.inquiry import Casting
+from tracegraph.numpy.output import written
 from tracegraph.numpy.shapes import (
     atleast_1d,
     atleast_2d,
@@ -34,12 +36,35 @@ def _row_of(arrays: Any) -> list[Any]:
     return [as_array(a) for a in arrays]
 
 
-def _joined(arrays: Sequence[Any], axis: int, dtype: DTypeLike | None) -> Any:
+def _joined(
+    name: str,
+    arrays: Sequence[Any],
+    axis: int,
+    out: Any,
+    dtype: DTypeLike | None,
+    casting: Casting,
+) -> Any:
+    """Arrays joined along an axis, in another dtype if `casting` allows it, or written to `out`."""
     if not arrays:
         raise ValueError("need at least one array to join")
+    if out is not None and dtype is not None:
+        raise TypeError(f"{name}() only takes `out` or `dtype` as an argument, but both were given")
     common = result_type(*map(type_of, arrays)) if len(arrays) > 1 else arrays[0].dtype
-    target = common if dtype is None else np.dtype(dtype)
-    op, parts = get("concatenate"), [as_array(a, target) for a in arrays]
+    target = np.dtype(dtype if dtype is not None else common if out is None else out.dtype)
+    for array in arrays if target != common or casting != "same_kind" else ():
+        if not np.can_cast(array.dtype, target, casting):
+            raise TypeError(
+                f"Cannot cast array data from {array.dtype} to {target} according to the rule "
+                f"{casting!r}"
+            )
+    result = _concatenated([unchecked(a, target) for a in arrays], axis)
+    if out is not None and out.shape != result.shape:
+        raise ValueError(f"Output array is the wrong shape: {out.shape}, not {result.shape}")
+    return written(name, result, out, True)
+
+
+def _concatenated(parts: list[Any], axis: int) -> Any:
+    op = get("concatenate")
     while len(parts) > MOST_JOINED:
         starts = range(0, len(parts), MOST_JOINED)
         parts = [apply(op, *parts[start : start + MOST_JOINED], axis=axis) for start in starts]
@@ -47,40 +72,59 @@ def _joined(arrays: Sequence[Any], axis: int, dtype: DTypeLike | None) -> Any:
 
 
 @numpy_function
-def concatenate(arrays: Any, /, axis: int | None = 0, *, dtype: DTypeLike | None = None) -> Any:
+def concatenate(
+    arrays: Any,
+    /,
+    axis: int | None = 0,
+    out: Any = None,
+    *,
+    dtype: DTypeLike | None = None,
+    casting: Casting = "same_kind",
+) -> Any:
     """Arrays joined along an existing axis; with `axis=None`, ravelled first.
 
     Shape: that of the arrays, the extents of the axis added.
     Dtype: the common one of the arrays, or `dtype`.
 
     Raises:
-        ValueError: other extents differ, or an array has no axes.
+        ValueError: other extents differ, an array has no axes, or `out` has another shape.
         AxisError: the axis is out of range.
+        TypeError: a dtype does not convert by `casting`, or there are both `dtype` and `out`.
 
     >>> tnp.concatenate([[1, 2], [3.5]])
     array([1. , 2. , 3.5])
     """
     parts = _row_of(arrays)
     if axis is None:
-        return _joined([reshape(a, -1) for a in parts], 0, dtype)
+        flat = [reshape(a, -1) for a in parts]
+        return _joined("concatenate", flat, 0, out, dtype, casting)
     if any(a.ndim == 0 for a in parts):
         raise ValueError("zero-dimensional arrays cannot be concatenated; use stack")
-    return _joined(parts, normalize_axis_index(axis, parts[0].ndim), dtype)
+    axis = normalize_axis_index(axis, parts[0].ndim)
+    return _joined("concatenate", parts, axis, out, dtype, casting)
 
 
 concat = concatenate
 
 
 @numpy_function
-def stack(arrays: Any, axis: int = 0, *, dtype: DTypeLike | None = None) -> Any:
+def stack(
+    arrays: Any,
+    axis: int = 0,
+    out: Any = None,
+    *,
+    dtype: DTypeLike | None = None,
+    casting: Casting = "same_kind",
+) -> Any:
     """Arrays of one shape joined along a new axis.
 
     Shape: that of the arrays, with a new axis as long as there are arrays.
     Dtype: the common one of the arrays, or `dtype`.
 
     Raises:
-        ValueError: the shapes differ.
+        ValueError: the shapes differ, or `out` has another shape.
         AxisError: the axis is out of range.
+        TypeError: a dtype does not convert by `casting`, or there are both `dtype` and `out`.
 
     >>> tnp.stack([[1, 2], [3, 4]], axis=1)
     array([[1, 3],
@@ -91,11 +135,11 @@ def stack(arrays: Any, axis: int = 0, *, dtype: DTypeLike | None = None) -> Any:
         listed = ", ".join(str(a.shape) for a in parts)
         raise ValueError(f"all input arrays must have the same shape, got {listed}")
     axis = normalize_axis_index(axis, parts[0].ndim + 1)
-    return _joined([expand_dims(a, axis) for a in parts], axis, dtype)
+    return _joined("stack", [expand_dims(a, axis) for a in parts], axis, out, dtype, casting)
 
 
 @numpy_function
-def hstack(tup: Any, *, dtype: DTypeLike | None = None) -> Any:
+def hstack(tup: Any, *, dtype: DTypeLike | None = None, casting: Casting = "same_kind") -> Any:
     """Arrays joined along the second axis, or the first if they have one.
 
     Shape: that of the arrays, the extents of one axis added.
@@ -103,16 +147,17 @@ def hstack(tup: Any, *, dtype: DTypeLike | None = None) -> Any:
 
     Raises:
         ValueError: other extents differ, or there are no arrays.
+        TypeError: a dtype does not convert by `casting`.
 
     >>> tnp.hstack([[1, 2], [3]])
     array([1, 2, 3])
     """
     parts = [atleast_1d(a) for a in tup]
-    return concatenate(parts, 0 if parts[0].ndim == 1 else 1, dtype=dtype)
+    return concatenate(parts, 0 if parts[0].ndim == 1 else 1, dtype=dtype, casting=casting)
 
 
 @numpy_function
-def vstack(tup: Any, *, dtype: DTypeLike | None = None) -> Any:
+def vstack(tup: Any, *, dtype: DTypeLike | None = None, casting: Casting = "same_kind") -> Any:
     """Arrays, or rows, joined along the first axis.
 
     Shape: (rows, …): vectors are rows of one matrix.
@@ -120,12 +165,13 @@ def vstack(tup: Any, *, dtype: DTypeLike | None = None) -> Any:
 
     Raises:
         ValueError: other extents differ, or there are no arrays.
+        TypeError: a dtype does not convert by `casting`.
 
     >>> tnp.vstack([[1, 2], [3, 4]])
     array([[1, 2],
            [3, 4]])
     """
-    return concatenate([atleast_2d(a) for a in tup], 0, dtype=dtype)
+    return concatenate([atleast_2d(a) for a in tup], 0, dtype=dtype, casting=casting)
 
 
 @numpy_function

@@ -12,6 +12,7 @@ from numpy.typing import DTypeLike
 from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.numpy import selecting
 from tracegraph.numpy.axes import matrix_transpose
+from tracegraph.numpy.chains import multi_dot
 from tracegraph.numpy.contractions import cross, matmul, outer, tensordot, vecdot
 from tracegraph.numpy.dispatch import as_array, numpy_function
 from tracegraph.numpy.elementwise import astype
@@ -29,6 +30,7 @@ __all__ = [
     "matrix_norm",
     "matrix_power",
     "matrix_transpose",
+    "multi_dot",
     "norm",
     "outer",
     "tensordot",

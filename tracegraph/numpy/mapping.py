@@ -57,6 +57,32 @@ def apply_along_axis(func1d: Function, axis: int, arr: Any, *args: Any, **kwargs
     return transpose(found, order)
 
 
+@numpy_function
+def apply_over_axes(func: Function, a: Any, axes: int | Sequence[int]) -> Any:
+    """`func(a, axis)` for one axis after the other; an axis that it removes stays with extent 1.
+
+    Shape: that of `a`, the axes with the extents that `func` leaves.
+    Dtype: that of the results.
+
+    Raises:
+        AxisError: an axis is out of range.
+        ValueError: `func` changes the number of axes by more than one.
+
+    >>> tnp.apply_over_axes(np.sum, np.array([[1, 2], [3, 4]]), [0, 1])
+    array([[10]])
+    """
+    a = as_array(a)
+    for given in (axes,) if isinstance(axes, int) else axes:
+        axis = normalize_axis_index(given, a.ndim)
+        found = as_array(func(a, axis))
+        if found.ndim == a.ndim - 1:
+            found = reshape(found, (*found.shape[:axis], 1, *found.shape[axis:]))
+        if found.ndim != a.ndim:
+            raise ValueError("function is not returning an array of the correct shape")
+        a = found
+    return a
+
+
 def vectorize(
     pyfunc: Function,
     otypes: str | Iterable[Any] | None = None,

@@ -13,9 +13,21 @@ from tracegraph.ir.op import get
 from tracegraph.numpy.dispatch import as_array, numpy_function
 from tracegraph.numpy.docstrings import AVERAGED, SAME, SQUARED, SUMMED, reduction
 from tracegraph.numpy.output import written
-from tracegraph.numpy.reductions import Axis, all, cumprod, cumsum, max, min, prod, sum
+from tracegraph.numpy.reductions import (
+    Axis,
+    all,
+    argmax,
+    argmin,
+    cumprod,
+    cumsum,
+    max,
+    min,
+    prod,
+    sum,
+)
 from tracegraph.numpy.statistics import mean, var
-from tracegraph.numpy.ufuncs import isnan, less_equal, logical_not, sqrt
+from tracegraph.numpy.ufuncs import isnan, less_equal, logical_and, logical_not, sqrt
+from tracegraph.tracing.tracer import Tracer
 
 
 def _without_nans(a: Any, other: float) -> Any:
@@ -23,8 +35,10 @@ def _without_nans(a: Any, other: float) -> Any:
     return a if a.dtype.kind in "biu" else apply(get("where"), isnan(a), a.dtype.type(other), a)
 
 
-def _no_nan(a: Any) -> Any:
-    return logical_not(isnan(as_array(a)))
+def _no_nan(a: Any, where: Any = True) -> Any:
+    """Which elements are taken: those that are not NaN, under a mask if there is one."""
+    kept = logical_not(isnan(as_array(a)))
+    return kept if where is True else logical_and(kept, where)
 
 
 @numpy_function
@@ -35,9 +49,11 @@ def nansum(
     dtype: DTypeLike | None = None,
     out: Any = None,
     keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
 ) -> Any:
     """Sums over axes, NaNs counting as zero."""
-    return sum(_without_nans(a, 0), axis, dtype, out, keepdims)
+    return sum(_without_nans(a, 0), axis, dtype, out, keepdims, initial, where)
 
 
 @numpy_function
@@ -48,9 +64,11 @@ def nanprod(
     dtype: DTypeLike | None = None,
     out: Any = None,
     keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
 ) -> Any:
     """Products over axes, NaNs counting as one."""
-    return prod(_without_nans(a, 1), axis, dtype, out, keepdims)
+    return prod(_without_nans(a, 1), axis, dtype, out, keepdims, initial, where)
 
 
 @numpy_function
@@ -61,9 +79,11 @@ def nanmean(
     dtype: DTypeLike | None = None,
     out: Any = None,
     keepdims: bool = False,
+    *,
+    where: Any = True,
 ) -> Any:
     """Means over axes of the elements that are not NaN; NaN if there are none."""
-    return mean(a, axis, dtype, out, keepdims, where=_no_nan(a))
+    return mean(a, axis, dtype, out, keepdims, where=_no_nan(a, where))
 
 
 @numpy_function
@@ -75,14 +95,20 @@ def nanvar(
     out: Any = None,
     ddof: float = 0,
     keepdims: bool = False,
+    *,
+    where: Any = True,
+    mean: Any = None,
+    correction: float | None = None,
 ) -> Any:
     """Variances over axes of the elements that are not NaN; NaN where these are `ddof` or fewer."""
     a = as_array(a)
+    options = {"mean": mean, "correction": correction}
     if a.dtype.kind in "biu":
-        return var(a, axis, dtype, out, ddof, keepdims)
-    mask = _no_nan(a)
-    result = var(a, axis, dtype, None, ddof, keepdims, where=mask)
-    too_few = less_equal(sum(mask, axis, keepdims=keepdims), ddof)
+        return var(a, axis, dtype, out, ddof, keepdims, where=where, **options)
+    mask = _no_nan(a, where)
+    result = var(a, axis, dtype, None, ddof, keepdims, where=mask, **options)
+    removed = ddof if correction is None else correction
+    too_few = less_equal(sum(mask, axis, keepdims=keepdims), removed)
     result = apply(get("where"), too_few, result.dtype.type(np.nan), result)
     return written("nanvar", result, out, True)
 
@@ -96,32 +122,110 @@ def nanstd(
     out: Any = None,
     ddof: float = 0,
     keepdims: bool = False,
+    *,
+    where: Any = True,
+    mean: Any = None,
+    correction: float | None = None,
 ) -> Any:
     """Standard deviations over axes of the elements that are not NaN."""
-    return written("nanstd", sqrt(nanvar(a, axis, dtype, None, ddof, keepdims)), out, True)
+    options = {"where": where, "mean": mean, "correction": correction}
+    result = sqrt(nanvar(a, axis, dtype, None, ddof, keepdims, **options))
+    return written("nanstd", result, out, True)
 
 
 @numpy_function
 @reduction(SAME, "[[1.0, tnp.nan], [3.0, 4.0]], axis=1", "array([1., 3.])", "no elements.")
-def nanmin(a: Any, axis: Axis = None, out: Any = None, keepdims: bool = False) -> Any:
+def nanmin(
+    a: Any,
+    axis: Axis = None,
+    out: Any = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
+) -> Any:
     """The least elements that are not NaN; NaN if there are none."""
-    return written("nanmin", _nan_extreme(min, np.inf, a, axis, keepdims), out, True)
+    result = _nan_extreme(min, np.inf, a, axis, keepdims, initial, where)
+    return written("nanmin", result, out, True)
 
 
 @numpy_function
 @reduction(SAME, "[[1.0, tnp.nan], [3.0, 4.0]], axis=1", "array([1., 4.])", "no elements.")
-def nanmax(a: Any, axis: Axis = None, out: Any = None, keepdims: bool = False) -> Any:
+def nanmax(
+    a: Any,
+    axis: Axis = None,
+    out: Any = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
+) -> Any:
     """The greatest elements that are not NaN; NaN if there are none."""
-    return written("nanmax", _nan_extreme(max, -np.inf, a, axis, keepdims), out, True)
+    result = _nan_extreme(max, -np.inf, a, axis, keepdims, initial, where)
+    return written("nanmax", result, out, True)
 
 
-def _nan_extreme(of: Callable[..., Any], other: float, a: Any, axis: Axis, keepdims: bool) -> Any:
+def _nan_extreme(
+    of: Callable[..., Any],
+    other: float,
+    a: Any,
+    axis: Axis,
+    keepdims: bool,
+    initial: Any,
+    where: Any,
+) -> Any:
     a = as_array(a)
-    result = of(_without_nans(a, other), axis, keepdims=keepdims)
+    first = initial if initial is None or a.dtype.kind in "biu" else _without_nans(initial, other)
+    result = of(_without_nans(a, other), axis, None, keepdims, first, where)
     if a.dtype.kind in "biu":
         return result
-    none_left = all(isnan(a), axis, keepdims=keepdims)
+    none_left = all(isnan(a), axis, keepdims=keepdims, where=where)
+    if initial is not None:
+        none_left = logical_and(none_left, isnan(initial))
     return apply(get("where"), none_left, a.dtype.type(np.nan), result)
+
+
+@numpy_function
+def nanargmin(a: Any, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> Any:
+    """The position of the least element that is not NaN, of the ravelled array by default.
+
+    Where there are NaNs alone, NumPy raises; a traced position is 0 there.
+
+    Shape: that of `a` without the axis; with `keepdims`, it stays with extent 1.
+    Dtype: int64.
+
+    Raises:
+        AxisError: the axis is out of range.
+        ValueError: there are no elements, or in an array that is not traced, NaNs alone.
+
+    >>> tnp.nanargmin([[tnp.nan, 3.0], [4.0, 2.0]], 1)
+    array([1, 1])
+    """
+    _require_a_number(a, axis)
+    return argmin(_without_nans(a, np.inf), axis, out, keepdims=keepdims)
+
+
+@numpy_function
+def nanargmax(a: Any, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> Any:
+    """The position of the greatest element that is not NaN, of the ravelled array by default.
+
+    Where there are NaNs alone, NumPy raises; a traced position is 0 there.
+
+    Shape: that of `a` without the axis; with `keepdims`, it stays with extent 1.
+    Dtype: int64.
+
+    Raises:
+        AxisError: the axis is out of range.
+        ValueError: there are no elements, or in an array that is not traced, NaNs alone.
+
+    >>> tnp.nanargmax([[tnp.nan, 3.0], [4.0, 2.0]], 1)
+    array([1, 0])
+    """
+    _require_a_number(a, axis)
+    return argmax(_without_nans(a, -np.inf), axis, out, keepdims=keepdims)
+
+
+def _require_a_number(a: Any, axis: int | None) -> None:
+    if not isinstance(a, Tracer) and np.size(a):
+        np.nanargmin(np.asarray(a), axis)  # raises where NaNs are alone
 
 
 @numpy_function

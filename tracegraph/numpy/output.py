@@ -7,6 +7,7 @@ from typing import Any
 from tracegraph.arrays.eager import apply
 from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.ir.op import get
+from tracegraph.tracing.conversions import written_array_advice
 from tracegraph.tracing.tracer import Tracer
 
 
@@ -28,8 +29,7 @@ def written(name: str, result: Any, out: Any, where: Any) -> Any:
     if not isinstance(target, Tracer):
         raise UnsupportedByTracerError(
             f"out= of numpy.{name} with {type(target).__module__}.{type(target).__name__}",
-            "make the output in the traced function with tracegraph.numpy.zeros or "
-            "numpy.zeros_like",
+            written_array_advice(target),
         )
     target.assign(result if where is True else apply(get("where"), where, result, target), name)
     return target

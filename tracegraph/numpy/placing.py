@@ -11,10 +11,11 @@ from tracegraph.arrays.eager import apply
 from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.ir.op import get
 from tracegraph.numpy.dispatch import CAST, as_array, is_python_number, lifted, numpy_function
-from tracegraph.numpy.elementwise import clip
 from tracegraph.numpy.elementwise import where as choose
+from tracegraph.numpy.index_modes import limited, require_integers
 from tracegraph.numpy.shapes import reshape
 from tracegraph.numpy.ufuncs import not_equal, remainder, subtract
+from tracegraph.tracing.conversions import written_array_advice
 from tracegraph.tracing.operators import ArrayOperators
 from tracegraph.tracing.tracer import Tracer
 from tracegraph.tracing.views import check_writable
@@ -30,7 +31,7 @@ def check_local(name: str, target: Any) -> None:
     if not isinstance(target, Tracer):
         raise UnsupportedByTracerError(
             f"numpy.{name} to {type(target).__module__}.{type(target).__name__}",
-            "make the array in the traced function with tracegraph.numpy.zeros or numpy.zeros_like",
+            written_array_advice(target),
         )
     check_writable(target)
 
@@ -69,6 +70,7 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
 
     Raises:
         IndexError: a static position is out of range.
+        TypeError: the positions are an array whose dtype does not convert to int64 by "safe".
         TracerWriteError: `a` is an argument of the traced function.
         UnsupportedByTracerError: `a` is an Array, which is immutable, or was not made where it is
             traced.
@@ -81,19 +83,14 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     array([1., 0., 0., 2.])
     """
     check_local("put", a)
-    where = as_array(ind, np.int64)
+    where = as_array(_safe("put", ind, np.dtype(np.int64)), np.int64)
     where = reshape(where, (where.size,))
     values = _cycled(v, a.dtype, where.size)
     if values is None or where.size == 0:
         return
     if a.size == 0:
         raise IndexError("cannot replace elements of an empty array")
-    if mode == "wrap":
-        where = remainder(where, a.size)
-    elif mode == "clip":
-        where = clip(where, 0, a.size - 1)
-    elif mode != "raise":
-        raise ValueError(f'mode must be "raise", "wrap" or "clip", got {mode!r}')
+    where = limited(where, a.size, mode)
     a.assign(reshape(reshape(a, (a.size,)).at[where].set(values), a.shape), "put")
 
 
@@ -170,7 +167,7 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> Non
     Raises:
         ValueError: `indices` has another number of axes, or the values do not broadcast.
         AxisError: the axis is out of range.
-        IndexError: a static index is out of range.
+        IndexError: a static index is out of range, or they are not integers.
         TracerWriteError: `arr` is an argument of the traced function.
         UnsupportedByTracerError: `arr` is an Array, which is immutable, or was not made where it
             is traced.
@@ -185,6 +182,7 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> Non
     """
     check_local("put_along_axis", arr)
     indices = as_array(indices)
+    require_integers(indices)
     if axis is None:
         target, axis = reshape(arr, (arr.size,)), 0
     else:

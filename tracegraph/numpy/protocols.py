@@ -14,6 +14,7 @@ from tracegraph import errors
 from tracegraph import numpy as functions
 from tracegraph.numpy import segments, ufunc_methods
 from tracegraph.numpy.statics import require_static
+from tracegraph.tracing.conversions import written_array_advice
 from tracegraph.tracing.tracer import Tracer
 
 _SCATTER = {
@@ -23,6 +24,15 @@ _SCATTER = {
     "minimum": "min",
     "maximum": "max",
 }
+"""The methods of `x.at[index]` that combine as `ufunc.at` does."""
+
+_SCATTER_OF_BOOLS = {
+    "logical_or": "max",
+    "logical_and": "min",
+    "bitwise_or": "max",
+    "bitwise_and": "min",
+}
+"""The same for arrays of booleans alone."""
 
 _SHAPE_DEPENDENT = frozenset({
     "intersect1d", "setdiff1d", "setxor1d", "trim_zeros", "union1d", "unique", "unique_all",
@@ -30,18 +40,9 @@ _SHAPE_DEPENDENT = frozenset({
 })  # fmt: skip
 
 _INSTEAD = {
-    "numpy.apply_over_axes": "reduce over a tuple of axes with keepdims=True",
-    "numpy.array_equiv": "write numpy.all(x == y)",
-    "numpy.diag_indices_from": "write numpy.diag_indices(len(x), x.ndim)",
-    "numpy.digitize": "count the edges, numpy.sum(edges <= x[..., None], axis=-1)",
-    "numpy.iscomplex": "write numpy.imag(x) != 0",
-    "numpy.isin": "write numpy.any(x[..., None] == values, axis=-1)",
-    "numpy.isreal": "write numpy.imag(x) == 0",
-    "numpy.linalg.multi_dot": "write a @ b @ c",
-    "numpy.nanargmax": "write numpy.argmax(numpy.where(numpy.isnan(x), -numpy.inf, x))",
-    "numpy.nanargmin": "write numpy.argmin(numpy.where(numpy.isnan(x), numpy.inf, x))",
-    "numpy.tril_indices_from": "write numpy.tril_indices(*x.shape[:1], m=x.shape[1])",
-    "numpy.triu_indices_from": "write numpy.triu_indices(*x.shape[:1], m=x.shape[1])",
+    "numpy.fft.fftshift": "write numpy.roll(x, [n // 2 for n in x.shape], range(x.ndim))",
+    "numpy.fft.ifftshift": "write numpy.roll(x, [-(n // 2) for n in x.shape], range(x.ndim))",
+    "numpy.min_scalar_type": "write x.dtype, which it is for an array with axes",
 }
 """What to write for a function that is missing, by its full name, where it is a line."""
 
@@ -93,16 +94,19 @@ _METHODS: Mapping[str, Callable[..., Any]] = {
 
 def _ufunc_at(name: str, target: Any, index: Any, *values: Any) -> None:
     """`ufunc.at`: combine in place, an element as often as the index names it."""
-    if name not in _SCATTER or len(values) != 1:
+    is_of_bools = getattr(target, "dtype", None) == np.bool_
+    methods = {**_SCATTER, **_SCATTER_OF_BOOLS} if is_of_bools else _SCATTER
+    if name not in methods or len(values) != 1:
         raise errors.UnsupportedByTracerError(
-            f"numpy.{name}.at", "use add, subtract, multiply, minimum or maximum"
+            f"numpy.{name}.at",
+            "use add, subtract, multiply, minimum or maximum; of booleans, logical_or or "
+            "logical_and, too",
         )
     if not isinstance(target, Tracer):
         raise errors.UnsupportedByTracerError(
-            f"numpy.{name}.at on {type(target).__name__}",
-            "make the array in the traced function with tracegraph.numpy.zeros or numpy.zeros_like",
+            f"numpy.{name}.at on {type(target).__name__}", written_array_advice(target)
         )
-    update = getattr(target.at[index], _SCATTER[name])
+    update = getattr(target.at[index], methods[name])
     target.assign(update(values[0]), name)
 
 

@@ -14,6 +14,7 @@ from numpy.typing import DTypeLike
 from tracegraph import numpy as functions
 from tracegraph.numpy.dispatch import as_array, lifted
 from tracegraph.numpy.elementwise import where as choose
+from tracegraph.numpy.index_checks import require_in_range
 from tracegraph.numpy.output import written
 from tracegraph.numpy.reductions import folded, masked
 from tracegraph.numpy.ufunc_methods import OF_MAGNITUDES, REDUCTIONS, combiner_of, in_fold_dtype
@@ -61,6 +62,7 @@ def reduceat(
     if size == 0 and starts.shape[0]:
         raise IndexError(f"index 0 out-of-bounds in {label} [0, 0)")
     if traced:
+        require_in_range({0: starts}, (size,), "starts are limited to it", from_end=False)
         starts = functions.clip(as_array(starts, np.int64), 0, max(size - 1, 0))
         ends = functions.append(starts[1:], size)[: starts.shape[0]]
         result = _folded(combiner, a, starts, functions.maximum(ends - starts, 1), size)

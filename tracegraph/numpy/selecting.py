@@ -12,12 +12,13 @@ from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
 from tracegraph.numpy.axes import moveaxis
 from tracegraph.numpy.dispatch import as_array, lifted, numpy_function
-from tracegraph.numpy.elementwise import clip, where
+from tracegraph.numpy.elementwise import where
 from tracegraph.numpy.generated import diagonals, eye, nearest_diagonal, tri
+from tracegraph.numpy.index_modes import integer_indices, limited, require_integers
 from tracegraph.numpy.joining import pad as padded
 from tracegraph.numpy.reductions import sum
 from tracegraph.numpy.shapes import reshape
-from tracegraph.numpy.ufuncs import less, remainder
+from tracegraph.numpy.ufuncs import less
 from tracegraph.tracing import views
 from tracegraph.tracing.tracer import Tracer
 
@@ -37,18 +38,17 @@ def take(
     Raises:
         AxisError: the axis is out of range.
         IndexError: a static index is out of range.
+        TypeError: the indices are an array of another dtype than integers or booleans.
+        ValueError: the mode is unknown.
 
     >>> tnp.take([5, 6, 7], [2, 0])
     array([7, 5])
     """
-    a, indices = lifted(as_array(a)), as_array(indices)
+    a, indices = lifted(as_array(a)), integer_indices(indices)
     if axis is None:
         a, axis = reshape(a, -1), 0
     axis = normalize_axis_index(axis, a.ndim)
-    if mode == "wrap":
-        indices = remainder(indices, a.shape[axis])
-    elif mode == "clip":
-        indices = clip(indices, 0, a.shape[axis] - 1)
+    indices = limited(indices, a.shape[axis], mode)
     result = a[(*(slice(None),) * axis, indices)]
     if out is None:
         return result
@@ -66,13 +66,14 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Any:
     Raises:
         ValueError: `indices` has another number of axes.
         AxisError: the axis is out of range.
-        IndexError: a static index is out of range.
+        IndexError: a static index is out of range, or they are not integers.
 
     >>> tnp.take_along_axis(np.array([[5, 6], [7, 8]]), np.array([[1], [0]]), axis=1)
     array([[6],
            [7]])
     """
     arr, indices = lifted(as_array(arr)), as_array(indices)
+    require_integers(indices)
     if axis is None:
         arr, axis = reshape(arr, -1), 0
     if indices.ndim != arr.ndim:

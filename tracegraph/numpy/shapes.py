@@ -18,7 +18,7 @@ from tracegraph.ir.op import get
 from tracegraph.ir.types import broadcast_shapes
 from tracegraph.numpy.dispatch import as_array, copied, numpy_function
 from tracegraph.tracing.tracer import Tracer
-from tracegraph.tracing.views import is_column_major, is_row_major, memory_order
+from tracegraph.tracing.views import is_column_major, is_row_major, memory_order, order_of
 
 _RESHAPE, _TRANSPOSE, _BROADCAST = map(get, ("reshape", "transpose", "broadcast_to"))
 
@@ -34,18 +34,6 @@ def extents_of(shape: Shape) -> tuple[int, ...]:
     if isinstance(shape, (tuple, Sequence, np.ndarray)):  # tuple first: the common case, and faster
         return tuple(map(index, shape))
     return (index(shape),)
-
-
-def order_of(order: str | None) -> str:
-    """An order of elements as NumPy spells it: C, F, A or K.
-
-    Raises:
-        ValueError: it is none of these.
-    """
-    known = "C" if order is None else order.upper()
-    if known not in ("C", "F", "A", "K"):
-        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
-    return known
 
 
 def is_in_columns(a: Any, order: str) -> bool:
@@ -164,8 +152,10 @@ def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Any, ...]:
 
 
 @numpy_function
-def expand_dims(a: Any, axis: Shape) -> Any:
+def expand_dims(a: Any, axis: Shape = 0) -> Any:
     """New axes of extent 1, at these positions of the result.
+
+    That an axis need not be given is from the array API standard; NumPy arrays need one.
 
     Shape: that of `a` with new extents of 1.
     Dtype: that of `a`.

@@ -1,4 +1,4 @@
-"""Signs of infinities, negligible imaginary parts, and the Bessel function of order 0."""
+"""Signs of infinities, imaginary parts of zero, and the Bessel function of order 0."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from tracegraph.numpy.reductions import all
 from tracegraph.numpy.ufuncs import (
     absolute,
     divide,
+    equal,
     exp,
     isinf,
     less,
@@ -21,10 +22,37 @@ from tracegraph.numpy.ufuncs import (
     logical_and,
     logical_not,
     multiply,
+    not_equal,
     signbit,
     sqrt,
 )
 from tracegraph.tracing.tracer import Tracer
+
+
+@numpy_function
+def isreal(x: Any) -> Any:
+    """Which elements have an imaginary part of zero.
+
+    Shape: that of `x`.
+    Dtype: bool.
+
+    >>> tnp.isreal([1.0, 2j])
+    array([ True, False])
+    """
+    return equal(imag(as_array(x)), 0)
+
+
+@numpy_function
+def iscomplex(x: Any) -> Any:
+    """Which elements have an imaginary part other than zero.
+
+    Shape: that of `x`.
+    Dtype: bool.
+
+    >>> tnp.iscomplex([1.0, 2j])
+    array([False,  True])
+    """
+    return not_equal(imag(as_array(x)), 0)
 
 
 @numpy_function

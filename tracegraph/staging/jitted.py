@@ -13,10 +13,10 @@ from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, TypedDict, 
 
 from tracegraph import ops as _ops  # noqa: F401 - registers the op records
 from tracegraph import tree
-from tracegraph.determinism import is_deterministic, process
 from tracegraph.devices import canonical_device
 from tracegraph.errors import ClosedError, OutOfMemoryError
 from tracegraph.errors.tracebacks import entry_point, hide_frames
+from tracegraph.modes import PLAIN, Modes, current_modes, process
 from tracegraph.staging.compiler import compiler, default_device
 from tracegraph.staging.executable_cache import COUNTS, CachedExecutable, ticks
 from tracegraph.staging.fast_call import MISS, MOST_NESTED, FastCall, make_fast_call, no_fast_call
@@ -38,7 +38,7 @@ class BuildKey(NamedTuple):
 
     call: CallKey
     device: str
-    deterministic: bool
+    modes: Modes
 
 
 class Stats(TypedDict):
@@ -81,7 +81,7 @@ class Jitted(Generic[P, R_co]):
         self._scratch = scratch
         self._executables: dict[BuildKey, CachedExecutable] = {}
         # The fast-call cache: by direct key, and a few without one. The last one comes first. Calls
-        # in `deterministic` blocks have none.
+        # in blocks of other modes have none.
         self._fast_calls: dict[DirectKey, FastCall] = {}
         self._nested_calls: deque[FastCall] = deque(maxlen=MOST_NESTED)
         self._last_call: FastCall = no_fast_call
@@ -97,7 +97,7 @@ class Jitted(Generic[P, R_co]):
         try:
             if outermost and innermost.trace is not None:
                 return self._fun(*args, **kwargs)
-            if not (process.entered and is_deterministic()):
+            if not process.entered or current_modes() == PLAIN:
                 result: R_co = self._last_call(args, kwargs)
                 if result is not MISS:
                     return result
@@ -112,25 +112,26 @@ class Jitted(Generic[P, R_co]):
         return self._run(args, kwargs)
 
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R_co:
-        deterministic = is_deterministic()
-        direct = None if kwargs or deterministic else direct_call(args)
+        modes = current_modes()
+        plain = modes == PLAIN
+        direct = direct_call(args) if plain and not kwargs else None
         key = None if direct is None else direct[0]
         del direct  # its leaves would count as further owners of what is donated
-        for fast_call in () if deterministic else self._candidates(key):
+        for fast_call in self._candidates(key) if plain else ():
             result: R_co = fast_call(args, kwargs)
             if result is not MISS:
                 self._last_call = fast_call
                 return result
         call = self._signature.bind(args, kwargs)
         device = self._device or _device_of(call)
-        build = BuildKey(call.key, device, deterministic)
+        build = BuildKey(call.key, device, modes)
         while True:
             cached = self._executables.get(build) or self._build(build)
             compiled = cached.compiled or self._rebuild(cached, build)
             if compiled is None:
                 continue
             cached.used = next(ticks)
-            if not deterministic and not call.key.static and compiled.accepts(call):
+            if plain and not call.key.static and compiled.accepts(call):
                 function = self._signature.function
                 made = make_fast_call(args, kwargs, call.passed, cached, compiled, function)
                 self._remember(made, key)
@@ -229,7 +230,8 @@ class Jitted(Generic[P, R_co]):
             return self._signature.differences(last.call, key.call)
         if last.device != key.device:
             return f"device: {last.device} -> {key.device}"
-        return f"deterministic: {last.deterministic} -> {key.deterministic}"
+        changes = zip(Modes._fields, last.modes, key.modes, strict=True)
+        return ", ".join(f"{name}: {old} -> {new}" for name, old, new in changes if old != new)
 
     def _trace(self, key: CallKey, device: str) -> Traced:
         with self._lock:

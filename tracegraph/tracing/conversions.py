@@ -121,14 +121,12 @@ def _of_call(node: ast.Call, frame: FrameType, is_size: bool) -> Conversion | No
 def _of_index(node: ast.Subscript, frame: FrameType) -> Conversion | None:
     indexed, name = _value(node.value, frame), ast.unparse(node.value)
     if _is_store(frame):
-        made = _creation(node.value, frame)
+        variable = _viewed(node.value)
+        made = _creation(variable, frame)
         if made is not None:
-            own = f"tracegraph.numpy.{ast.unparse(made.func).rpartition('.')[2]}"
-            advised = _quoted(ast.Call(ast.Name(own), made.args, made.keywords), f"{own}(...)")
             return Conversion(
                 f"the assignment {_quoted(node, f'{name}[...]')} = ...",
-                f"the array is NumPy's own; write {name} = {advised} instead of {name} = "
-                f"{_quoted(made, f'{ast.unparse(made.func)}(...)')} in line {made.lineno}",
+                _made_here(ast.unparse(variable), made),
             )
         zeros = "tracegraph.numpy.zeros(shape) or numpy.zeros_like(traced, shape=shape)"
         if isinstance(indexed, list):
@@ -160,6 +158,47 @@ def _of_index(node: ast.Subscript, frame: FrameType) -> Conversion | None:
             f"numpy.arange(size)], with a static size; or {_STATIC}"
         )
     return Conversion(text, instead)
+
+
+def written_array_advice(array: Any) -> str:
+    """What to write instead of an array that NumPy made, which traced values are written to."""
+    frame, _ = user_frame()
+    if frame is not None:
+        for name, value in frame.f_locals.items():
+            if isinstance(value, np.ndarray) and _owner(value) is _owner(array):
+                made = _creation(ast.Name(name), frame)
+                if made is not None:
+                    return _made_here(name, made)
+    return "make the array in the traced function with tracegraph.numpy.zeros or numpy.zeros_like"
+
+
+def _owner(array: Any) -> Any:
+    """The array whose memory a view shows; another array itself."""
+    base = getattr(array, "base", None)
+    return array if base is None else base
+
+
+def _made_here(name: str, made: ast.Call) -> str:
+    """The advice for an array in a local variable that a call of NumPy made."""
+    own = f"tracegraph.numpy.{ast.unparse(made.func).rpartition('.')[2]}"
+    advised = _quoted(ast.Call(ast.Name(own), made.args, made.keywords), f"{own}(...)")
+    given = _quoted(made, f"{ast.unparse(made.func)}(...)")
+    return (
+        f"the array is NumPy's own; write {name} = {advised} instead of {name} = {given} in line "
+        f"{made.lineno}"
+    )
+
+
+def _viewed(node: ast.expr) -> ast.expr:
+    """The variable whose part or view an expression is: y of `y.T`, `y[1:]`, `y.ravel()`."""
+    while not isinstance(node, ast.Name):
+        if isinstance(node, ast.Call):
+            node = node.func
+        elif isinstance(node, (ast.Attribute, ast.Subscript)):
+            node = node.value
+        else:
+            break
+    return node
 
 
 def _creation(node: ast.expr, frame: FrameType) -> ast.Call | None:

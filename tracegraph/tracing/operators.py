@@ -17,8 +17,10 @@ from numpy.typing import DTypeLike
 from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.errors.tracebacks import hide_frames
 from tracegraph.ir.types import type_of
+from tracegraph.tracing.flat import Flat
 from tracegraph.tracing.function_table import FUNCTIONS
 from tracegraph.tracing.updates import At
+from tracegraph.tracing.views import order_of
 
 _Method = Callable[..., Any]
 
@@ -171,6 +173,15 @@ class ArrayOperators:
         """
         return At(self)
 
+    @property
+    def flat(self) -> Flat:
+        """The elements in row-major order, as one axis."""
+        return Flat(self)
+
+    @flat.setter
+    def flat(self, values: Any) -> None:
+        self.flat[:] = values
+
     T = property(_unary("transpose"), doc="The array with its axes reversed.")
     real = property(_unary("real"), doc="The real part.")
     imag = property(_unary("imag"), doc="The imaginary part.")
@@ -192,6 +203,7 @@ class ArrayOperators:
     prod = _like_function("prod")
     ravel = _like_function("ravel")
     repeat = _like_function("repeat")
+    searchsorted = _like_function("searchsorted")
     round = __round__ = _like_function("round")
     squeeze = _like_function("squeeze")
     std = _like_function("std")
@@ -218,7 +230,7 @@ class ArrayOperators:
     def astype(
         self,
         dtype: DTypeLike,
-        order: Literal["K", "A", "C", "F"] = "K",
+        order: str = "K",
         casting: Literal["no", "equiv", "safe", "same_kind", "unsafe"] = "unsafe",
         subok: bool = True,
         copy: bool = True,
@@ -228,15 +240,14 @@ class ArrayOperators:
         It is laid out by rows, or with `order="F"` by columns.
         """
         try:
-            if order not in ("K", "A", "C", "F"):
-                raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
+            known_order = order_of(order, "K")
             target, own = np.dtype(dtype), type_of(self).dtype
             if casting != "unsafe" and not np.can_cast(own, target, casting):
                 raise TypeError(
                     f"cannot cast from {own} to {target} according to the rule {casting!r}"
                 )
             converted = FUNCTIONS["astype"](self, dtype, copy=copy)
-            return FUNCTIONS["copy"](converted, order="F") if order == "F" else converted
+            return FUNCTIONS["copy"](converted, order="F") if known_order == "F" else converted
         except BaseException as error:
             hide_frames(error)
             raise
@@ -256,7 +267,7 @@ class ArrayOperators:
 
     def copy(self, order: str = "C") -> Any:
         """A new array with the same elements, laid out as `tracegraph.numpy.copy` has it."""
-        return FUNCTIONS["copy"](self, order=order)
+        return FUNCTIONS["copy"](self, order=order_of(order))
 
     def flatten(self, order: str = "C") -> Any:
         """A new one-dimensional array of the elements, in an order of `tracegraph.numpy.ravel`."""

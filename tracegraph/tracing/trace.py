@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from tracegraph import errors
-from tracegraph.determinism import is_deterministic
 from tracegraph.ir.effects import TOKEN
 from tracegraph.ir.op import Op, Scatter, get
 from tracegraph.ir.program import (
@@ -31,6 +30,7 @@ from tracegraph.ir.program import (
     Value,
 )
 from tracegraph.ir.types import ArrayType, scalar_type, type_of
+from tracegraph.modes import is_deterministic
 from tracegraph.tracing import views
 from tracegraph.tracing.foreign import is_foreign
 from tracegraph.tracing.function_table import FUNCTIONS

@@ -182,6 +182,23 @@ def _is_packed(shape: tuple[int, ...], strides: Strides) -> bool:
     return 0 in shape or all(n == 1 or own == wanted for n, own, wanted in packed)
 
 
+def order_of(order: str | None, default: str = "C") -> str:
+    """An order of elements as NumPy spells it, in upper or lower case: C, F, A or K.
+
+    Raises:
+        TypeError: it is no string, nor None for the default.
+        ValueError: it is none of these.
+    """
+    if order is None:
+        return default
+    if not isinstance(order, str):
+        raise TypeError(f"order must be str, not {type(order).__name__}")
+    known = order.upper()
+    if known not in ("C", "F", "A", "K"):
+        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
+    return known
+
+
 def memory_order(tracer: AnyTracer) -> tuple[int, ...]:
     """The axes by falling strides."""
     strides = strides_of(tracer)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -181,6 +183,25 @@ def test_no_rows_are_mapped_by_what_only_numpy_has(body: Any, row: Any) -> None:
         wanted = np.zeros((0, *np.shape(one)), np.asarray(one).dtype)
         np.testing.assert_array_equal(got, wanted, strict=True)
     assert tree.flatten(found)[1] == tree.flatten(row)[1]
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (lambda i: TABLE[:0][i], IndexError),
+        (lambda i: math.log(i), ValueError),
+        (lambda i: 1 / float(i), ZeroDivisionError),
+        (lambda i: {3: 1.0}[int(i)], KeyError),
+    ],
+)
+def test_what_fails_for_zeros_says_why_it_was_called(body: Any, kind: type[Exception]) -> None:
+    for looped in (control.map, lambda f, xs: control.scan(lambda c, x: (c, f(x)), 0, xs)):
+        with pytest.raises(kind) as caught:
+            looped(body, np.arange(0))
+        (note,) = (n for n in caught.value.__notes__ if "there are no slices" in n)
+        assert re.match(r"(map|scan): .*<lambda> \(test_control_types\.py:\d+\) cannot be", note)
+    ran = control.map(lambda i: (i, TABLE[i]), np.arange(0))
+    assert ran[1].shape == (0, 3)
 
 
 def test_slices_of_zeros_do_not_reach_the_carry() -> None:

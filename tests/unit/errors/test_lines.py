@@ -35,6 +35,8 @@ CASES: list[tuple[Callable[[Any], Any], type[Exception]]] = [
     (lambda x: x.T.reshape(12, copy=False), ValueError),
     (lambda x: x.astype(np.int32, casting="safe"), TypeError),
     (lambda x: x.astype(np.int32, order="X"), ValueError),
+    (lambda x: x.astype(np.int32, order=1), TypeError),
+    (lambda x: x.ravel(1), TypeError),
     (lambda x: pow(x, 2, 5), TypeError),
     (lambda x: tracegraph.cond(x[0, 0] > 0, lambda y: y.reshape(5), lambda y: y, x), ValueError),
     (lambda x: tracegraph.map(lambda y: y.reshape(5), x), ValueError),

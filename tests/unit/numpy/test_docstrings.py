@@ -19,14 +19,16 @@ Function = Callable[..., Any]
 
 # what is answered from types alone, or writes to its argument
 NO_ARRAY = {
-    "can_cast", "copyto", "fill_diagonal", "iscomplexobj", "isrealobj", "ndim", "place", "put",
-    "put_along_axis", "putmask", "result_type", "shape", "size",
+    "can_cast", "common_type", "copyto", "diag_indices_from", "einsum_path", "fill_diagonal",
+    "iscomplexobj", "isrealobj", "ndim", "place", "put", "put_along_axis", "putmask", "result_type",
+    "shape", "size", "tril_indices_from", "triu_indices_from",
 }  # fmt: skip
 
 # total functions of any array
 CANNOT_FAIL = {
-    "angle", "array_equal", "atleast_1d", "atleast_2d", "atleast_3d", "diagflat", "imag",
-    "iscomplexobj", "isrealobj", "kron", "ndim", "real", "shape", "sinc",
+    "angle", "array_equal", "array_equiv", "atleast_1d", "atleast_2d", "atleast_3d", "diagflat",
+    "imag", "iscomplex", "iscomplexobj", "isreal", "isrealobj", "kron", "ndim", "real", "shape",
+    "sinc",
 }  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import integer_array_indices
 from traced import assert_traced_equals_eager, trace
 
+import tracegraph
 import tracegraph.numpy as tnp
 from tracegraph import errors
 from tracegraph.ir import interpret
@@ -297,3 +298,20 @@ def test_numpy_arrays_take_traced_indices_as_tracegraph_arrays() -> None:
     program = trace(lambda i: (tnp.asarray(table)[i], tnp.take(table, i)), np.array([2, 0]))
     for got in interpret.run(program, np.array([2, 0])):
         np.testing.assert_array_equal(got, [30, 10])
+
+
+@pytest.mark.parametrize("name", ["logical_or", "logical_and", "bitwise_or", "bitwise_and"])
+@pytest.mark.parametrize("values", [True, False, np.array([True, False, False]), [0, 1, 1]])
+def test_booleans_are_combined_at_indices(name: str, values: Any) -> None:
+    ufunc: np.ufunc = getattr(np, name)
+
+    def f(x: Any, i: Any) -> Any:
+        y = x.copy()
+        ufunc.at(y, i, np.asarray(values, bool))
+        return y
+
+    x, i = np.array([True, False, True, False]), np.array([0, 3, 3])
+    found = tracegraph.jit(f, device="host")(x, i)
+    np.testing.assert_array_equal(np.asarray(found), f(x, i), strict=True)
+    with pytest.raises(errors.UnsupportedByTracerError, match=rf"{name}\.at.* of booleans"):
+        tracegraph.jit(f, device="host")(x.astype(int), i)

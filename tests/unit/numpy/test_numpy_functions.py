@@ -9,6 +9,7 @@ from __future__ import annotations
 from types import FunctionType
 from typing import Any
 
+import binning_cases
 import local_cases
 import number_cases
 import numpy as np
@@ -363,9 +364,10 @@ def test_every_function_stands_in_a_table() -> None:
     mapping = {"apply_along_axis", "vectorize"}  # and these have test_numpy_mapping.py
     placing = {"copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask"}
     standard = {"can_cast", "cumulative_prod", "cumulative_sum", "from_dlpack"}
+    dtypes = {"common_type", "einsum_path"}  # these have test_numpy_binning.py
     standard |= {"unique_all", "unique_counts", "unique_inverse", "unique_values"}
-    elsewhere = placing | mapping | standard  # the last have test_array_api.py
-    tables = [*TABLES, *local_cases.TABLES, *number_cases.TABLES]
+    elsewhere = placing | mapping | dtypes | standard  # the last have test_array_api.py
+    tables = [*TABLES, *local_cases.TABLES, *number_cases.TABLES, *binning_cases.TABLES]
     tested = functions_in(tables) | elsewhere
     public = {
         name
@@ -431,7 +433,7 @@ def test_copyto_writes_in_place() -> None:
     assert_traced_equals_eager(f, np.arange(4.0))
 
 
-@pytest.mark.parametrize("name", ["sort", "linalg.svd", "median", "fft.fft", "histogram"])
+@pytest.mark.parametrize("name", ["sort", "linalg.svd", "median", "fft.fft", "roots"])
 def test_what_numpy_has_and_we_lack_is_named(name: str) -> None:
     function: Any = np
     for part in name.split("."):

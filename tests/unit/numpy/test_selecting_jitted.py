@@ -199,3 +199,53 @@ def test_functions_of_arrays_are_eager() -> None:
         got = function(tnp, x)
         assert isinstance(got, tracegraph.Array)
         np.testing.assert_array_equal(np.asarray(got), function(np, given))
+
+
+MASK = np.array([True, False, True])
+V = np.array([5, 6, 7])
+
+
+def put_along(x: Any, i: Any) -> Any:
+    y = x.copy()
+    np.put_along_axis(y, i, 4, 0)
+    return y
+
+
+def put(x: Any, i: Any) -> Any:
+    y = x.copy()
+    np.put(y, i, 4)
+    return y
+
+
+INDEXED: dict[str, Callable[[Any, Any], Any]] = {
+    "take": np.take,
+    "take wrapped": lambda x, i: np.take(x, i, mode="wrap"),
+    "take clipped": lambda x, i: np.take(x, i, mode="clip"),
+    "take in an unknown mode": lambda x, i: np.take(x, i, mode="nearest"),
+    "take_along_axis": lambda x, i: np.take_along_axis(x, i, 0),
+    "put": put,
+    "put_along_axis": put_along,
+}
+
+
+@pytest.mark.parametrize("name", INDEXED)
+@pytest.mark.parametrize(
+    "indices", [MASK, MASK.astype(np.float32), MASK.astype(np.uint64), np.int8([-1, 0, 2])]
+)
+@pytest.mark.parametrize("static", [True, False])
+def test_indices_of_any_dtype(name: str, indices: Any, static: bool) -> None:
+    """Booleans are numbers here, no masks; what NumPy does not take raises, too."""
+    function = INDEXED[name]
+    if static:
+        traced = tracegraph.jit(lambda x: function(x, indices), device="host")
+        arguments: tuple[Any, ...] = (V,)
+    else:
+        traced, arguments = tracegraph.jit(function, device="host"), (V, indices)
+    try:
+        expected = function(V, indices)
+    except (TypeError, IndexError, ValueError) as error:
+        with pytest.raises((type(error), TypeError)) as caught:  # a bad dtype is found first
+            traced(*arguments)
+        assert str(caught.value)
+    else:
+        np.testing.assert_array_equal(np.asarray(traced(*arguments)), expected, strict=True)

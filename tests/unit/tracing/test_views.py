@@ -68,6 +68,10 @@ EXPRESSIONS = """
     np.copy(np.broadcast_to(y[0], (2, 3))).ravel("K") | np.broadcast_to(y, (2, 2, 3)).copy("F")
     np.broadcast_to(y[:, :1], (2, 3)).copy("K").ravel("K")
     y.astype(np.complex128, order="F").ravel("K") | y.astype(y.dtype, order="F", copy=False)
+    y.astype(int, order="f").ravel("k") | y.astype(int, order="c").ravel("K")
+    y.T.copy("c").ravel("K") | y.astype(int, order=None) | y.T.copy(None).ravel("K")
+    np.copy(y.T, None).ravel("K") | y.T.ravel(None)
+    y.reshape(3, 2, order=None) | y.copy("f").ravel("a")
 """
 NAMES = [name.strip() for name in EXPRESSIONS.replace("\n", "|").split("|") if name.strip()]
 VIEWS: dict[str, View] = {name: eval(f"lambda y: {name}") for name in NAMES}

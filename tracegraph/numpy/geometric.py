@@ -1,0 +1,86 @@
+"""Values that are evenly spaced on a logarithmic scale."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from tracegraph.ir.types import result_type, type_of
+from tracegraph.numpy.axes import moveaxis
+from tracegraph.numpy.dispatch import as_array, is_ours, lifted, numpy_function
+from tracegraph.numpy.generated import linspace
+from tracegraph.numpy.shapes import broadcast_arrays, expand_dims, reshape
+from tracegraph.numpy.ufuncs import divide, log10, multiply, power, sign
+
+
+@numpy_function
+def logspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    base: Any = 10.0,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+) -> Any:
+    """`base` to the power of `num` evenly spaced values from `start` to `stop`, on a new axis.
+
+    Shape: that to which the bounds and the base broadcast, with a new axis of `num`.
+    Dtype: floating point or complex, or `dtype`.
+
+    Raises:
+        AxisError: the axis is out of range.
+        ValueError: the shapes do not broadcast.
+
+    >>> tnp.logspace(0.0, 2.0, 3)
+    array([  1.,  10., 100.])
+    """
+    if np.ndim(base):
+        given = [as_array(x) for x in (start, stop, base)]
+        rank = max(x.ndim for x in given)
+        start, stop, base = (reshape(x, (1,) * (rank - x.ndim) + x.shape) for x in given)
+        base = expand_dims(base, axis)
+    found = power(base, linspace(start, stop, num, endpoint, axis=axis))
+    return found if dtype is None else as_array(found, dtype)
+
+
+@numpy_function
+def geomspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+) -> Any:
+    """`num` values from `start` to `stop`, each the same multiple of the one before.
+
+    Shape: that to which the bounds broadcast, with a new axis of `num`.
+    Dtype: floating point or complex, or `dtype`.
+
+    Raises:
+        AxisError: the axis is out of range.
+        ValueError: a static bound is zero, or the shapes do not broadcast.
+
+    >>> tnp.geomspace(1.0, 100.0, 3)
+    array([  1.,  10., 100.])
+    """
+    for bound in (start, stop):
+        if not is_ours((bound,)) and np.any(np.equal(bound, 0)):
+            raise ValueError("Geometric sequence cannot include zero")
+    within = result_type(type_of(start), type_of(stop), type_of(float(num)))
+    if dtype is not None:
+        within = np.result_type(within, np.dtype(dtype))
+    start, stop = broadcast_arrays(as_array(start, within), as_array(stop, within))
+    direction = sign(start)
+    start, stop = divide(start, direction), divide(stop, direction)
+    found = lifted(logspace(log10(start), log10(stop), num, endpoint, dtype=within))
+    if num > 0:
+        found = found.at[0].set(start)
+    if num > 1 and endpoint:
+        found = found.at[-1].set(stop)
+    found = multiply(found, direction)
+    found = moveaxis(found, 0, axis) if axis else found
+    return as_array(found, within if dtype is None else dtype)
