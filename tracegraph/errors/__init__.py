@@ -4,7 +4,7 @@ A message says what was got, what is required, what to change, and the user's li
 and texts come in from the caller: nothing here looks into programs. All classes are imported
 from here, and name this module. May import `dtypes` and `user_source`.
 
-    calls, control, tracers, prints    misuse by the user
+    calls, control, tracers, prints, transforms    misuse by the user
     running, programs                  programs that had to end; programs that are not well formed
     wording, pickling                  how values and places are named; errors of other processes
     tracebacks                         which frames users see
@@ -87,19 +87,34 @@ from tracegraph.errors.tracers import (
     UnsupportedAttributeError,
     UnsupportedByTracerError,
 )
+from tracegraph.errors.transforms import (
+    ArgumentNumberError,
+    CustomRuleError,
+    DerivativeError,
+    DifferentiatedTypeError,
+    NonlinearError,
+    ReverseLoopError,
+    ScalarResultError,
+    TangentMismatchError,
+    TransformError,
+)
 from tracegraph.errors.wording import (
     function_text,
     value_text,
 )
 
 __all__ = [
+    "ArgumentNumberError",
     "ArgumentTypesError",
     "BooleanMaskError",
     "BoundRangeError",
     "ClosedError",
     "ConditionError",
     "ControlFlowError",
+    "CustomRuleError",
+    "DerivativeError",
     "DeviceLostError",
+    "DifferentiatedTypeError",
     "DonatedArrayError",
     "EffectInConditionError",
     "EndlessTraceError",
@@ -112,6 +127,7 @@ __all__ = [
     "LeafMismatchError",
     "LeafTypeError",
     "NoBranchesError",
+    "NonlinearError",
     "NotCallableError",
     "OutOfMemoryError",
     "ParametersError",
@@ -120,6 +136,8 @@ __all__ = [
     "PrintFormatError",
     "ProgressError",
     "ResultTypeError",
+    "ReverseLoopError",
+    "ScalarResultError",
     "ScanBodyError",
     "ScanLengthError",
     "ScheduleError",
@@ -131,6 +149,7 @@ __all__ = [
     "StoppedError",
     "StreamCaptureError",
     "StructureError",
+    "TangentMismatchError",
     "TimeLimitError",
     "TracerArrayError",
     "TracerBoolError",
@@ -145,6 +164,7 @@ __all__ = [
     "TracerMisuseError",
     "TracerSliceError",
     "TracerWriteError",
+    "TransformError",
     "UnhashableStaticError",
     "UnrepresentableError",
     "UnschedulableError",

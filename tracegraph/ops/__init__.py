@@ -10,6 +10,8 @@ and what the references of loops and effects need (`limits`, `progress`).
     index, scatter     reading and writing at indices that are data
     reduce, folds, linalg   reductions and scans; matrix products
     control, effects   branches and loops; prints, checks, progress
+    derivatives        what only derivatives tell from the identity
+    fold_derivatives, scatter_derivatives, cotangents   rules of derivatives, and what they share
     checks, sampling, tricky   what type rules require; arrays and edge cases for samples
 """
 
@@ -20,6 +22,7 @@ from tracegraph.ops import (
     comparison,
     control,
     convert,
+    derivatives,
     effects,
     floating,
     folds,
@@ -38,6 +41,7 @@ __all__ = [
     "comparison",
     "control",
     "convert",
+    "derivatives",
     "effects",
     "floating",
     "folds",

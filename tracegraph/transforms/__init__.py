@@ -1,0 +1,17 @@
+"""Function transforms: derivatives as passes over regions.
+
+A transform traces a function into a closed region, and records the equations that it derives from
+the region's in the trace around it. May import `control/` and what that may import, and `passes/`.
+
+    emit             records equations of rules
+    activity         which results of a region depend on which parameters
+    linearize        a region -> its results, and the linear equations of their tangents
+    transpose        linear equations -> those of cotangents, backwards
+    branches, loops  both for ops with regions
+    residuals        what a loop keeps of each step, and what is computed again
+    calls            functions over trees -> regions; results
+    evaluate         runs a program equation by equation, without compiling it
+    forward          jvp, linearize
+    reverse          vjp, grad, value_and_grad, linear_transpose
+    jacobians        jacfwd, jacrev, hessian
+"""
