@@ -51,7 +51,7 @@ def with_tangents(
     def record(trace: Trace, params: list[Tracer]) -> Sequence[Any]:
         given = iter(params[count:])
         tangents = [next(given) if flag else None for flag in active]
-        outs, found = Linearizer(trace, trace).run(region, params[:count], tangents)
+        outs, found = Linearizer(trace, trace).run(region, params[:count], tangents, live)
         wanted = [t for t, flag in zip(found, live, strict=True) if flag]
         live_types = [t for t, flag in zip(region.result_types, live, strict=True) if flag]
         return [*outs, *dense(trace, live_types, wanted)]
@@ -110,7 +110,7 @@ def take_apart(
         linear.param(p.type.strong()) if flag else None
         for p, flag in zip(region.params, active, strict=True)
     ]
-    outs, found = Linearizer(primal, linear).run(region, params, tangents)
+    outs, found = Linearizer(primal, linear).run(region, params, tangents, live)
     wanted = [t for t, flag in zip(found, live, strict=True) if flag]
     types = [t for t, flag in zip(region.result_types, live, strict=True) if flag]
     with Active(linear):

@@ -51,17 +51,18 @@ class Traced:
         return self.region.result_types[: len(self.result.leaves)]
 
     def run(
-        self, trace: Trace, linear: Trace, leaves: Leaves, tangents: Tangents
+        self, trace: Trace, linear: Trace, leaves: Leaves, tangents: Tangents, count: int
     ) -> tuple[list[Tracer], list[Tracer | None]]:
-        """Record the function and its tangents; the leaves of its result, and theirs."""
+        """Record the function; the leaves of its result, and the tangents of the first `count`."""
         args = [*leaves, *(Tracer(trace, atom) for atom in self.captures)]
         if self.effects:
             args.append(Tracer(trace, trace.token()))
         given = [*tangents, *[None] * (len(args) - len(tangents))]
-        outs, found = Linearizer(trace, linear).run(self.region, args, given)
+        wanted = [i < count for i in range(len(self.region.results))]
+        outs, found = Linearizer(trace, linear).run(self.region, args, given, wanted)
         if self.effects:
             trace.last_token = outs.pop()
-        return outs, found[: len(outs)]
+        return outs, found[:count]
 
 
 def trace_function(
@@ -139,8 +140,7 @@ def linearized(
         linear.param(p.type.strong()) if flag else None
         for p, flag in zip(traced.region.params, active, strict=False)
     ]
-    outs, found = traced.run(trace, linear, leaves, tangents)
-    found = found[:count]
+    outs, found = traced.run(trace, linear, leaves, tangents, count)
     with Active(linear):
         region = linear.close([t for t in found if t is not None])
     residuals = tuple(Tracer(trace, atom) for atom in linear.captures)

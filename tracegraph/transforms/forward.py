@@ -74,10 +74,10 @@ def jvp(
         directions: list[Any] = [None] * call.count
         for i, t in zip(places, leaves[call.count :], strict=True):
             directions[i] = plain(trace, t)
-        outs, found = traced.run(trace, trace, values, directions)
         out, aux = _split(traced.result.structure, has_aux)
-        parts[:] = [out, aux, len(outs)]
         count = out.num_leaves
+        outs, found = traced.run(trace, trace, values, directions, count)
+        parts[:] = [out, aux, len(outs)]
         return [*outs, *_dense(trace, traced.types[:count], found)]
 
     leaves = [*call.leaves, *(given[i] for i in places)]

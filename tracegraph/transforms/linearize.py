@@ -49,6 +49,7 @@ class Linearizer:
     linear: Trace
     values: dict[Value, Tracer] = field(default_factory=dict)
     tangents: dict[Value, Tracer] = field(default_factory=dict)
+    relevant: set[Atom] = field(default_factory=set)
 
     @property
     def is_forward(self) -> bool:
@@ -56,9 +57,14 @@ class Linearizer:
         return self.linear is self.primal
 
     def run(
-        self, region: Region, args: Sequence[Any], tangents: Tangents
+        self,
+        region: Region,
+        args: Sequence[Any],
+        tangents: Tangents,
+        wanted: Sequence[bool] | None = None,
     ) -> tuple[list[Tracer], list[Tracer | None]]:
-        """The results of the region and their tangents."""
+        """The results of the region and their tangents; only those of the `wanted`, if given."""
+        self.relevant = _relevant(region, wanted) if any(t is not None for t in tangents) else set()
         self.values.update(
             (p, plain(self.primal, x)) for p, x in zip(region.params, args, strict=True)
         )
@@ -71,7 +77,8 @@ class Linearizer:
                 self.primal.source = self.linear.source = eqn.source
                 self._add(eqn)
         self.primal.source, self.linear.source = before
-        return [self.value(a) for a in region.results], [self.tangent(a) for a in region.results]
+        outs = [self.value(a) for a in region.results]
+        return outs, [self.tangent(a) if a in self.relevant else None for a in region.results]
 
     def value(self, atom: Atom) -> Tracer:
         """What an atom of the region stands for."""
@@ -91,7 +98,7 @@ class Linearizer:
         ts = [self.tangent(a) for a in eqn.operands]
         outs: Sequence[Any]
         found: Sequence[Any]
-        if all(t is None for t in ts):
+        if all(t is None for t in ts) or self.relevant.isdisjoint(eqn.outputs):
             outs, found = self.copied(eqn, xs), ()
         elif isinstance(eqn.op.derivative, Structural):
             outs, found = STRUCTURAL[eqn.op.name](self, eqn, xs, ts)
@@ -156,6 +163,16 @@ class Linearizer:
         if coefficient.dtype == t.dtype:
             return coefficient
         return Emit(self.primal).cast(coefficient, dtype=t.dtype)
+
+
+def _relevant(region: Region, wanted: Sequence[bool] | None) -> set[Atom]:
+    """The values that a wanted result may depend on smoothly: no other needs a tangent."""
+    results = region.results
+    found: set[Atom] = {a for i, a in enumerate(results) if wanted is None or wanted[i]}
+    for eqn in reversed(region.eqns):
+        if not isinstance(eqn.op.derivative, Constant) and not found.isdisjoint(eqn.outputs):
+            found.update(eqn.operands)
+    return found
 
 
 def linear_tangent(

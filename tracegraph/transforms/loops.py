@@ -94,7 +94,7 @@ def _rule(self: Linearizer, eqn: Eqn, xs: Sequence[Tracer], ts: Tangents) -> Res
     if eqn.attrs.get("max_steps") is not None:
         return _apart_counted(self, loop, xs, ts)
     construct = eqn.hints.construct or "while_loop"
-    carried = [t for t in (a.type for a in loop.parts.init) if t != TOKEN]
+    carried = [a.type.strong() for a in loop.parts.init if a.type != TOKEN]
     kept = sum(p.type.nbytes for p in loop.parts.body.params[: len(loop.parts.init)])
     raise errors.ReverseLoopError(construct, carried, kept, eqn.source)
 
@@ -312,10 +312,9 @@ def _with_row(f: Emit, stack: Any, value: Any, at: Any) -> Any:
 def _transpose_scan(
     self: Transposer, eqn: Eqn, flags: Sequence[bool], cts: Cotangents
 ) -> Cotangents:
+    """All its carries are tangents: one that no parameter reaches begins with zeros."""
     parts, body = loop_parts(eqn), eqn.regions[-1]
     count, moving = len(parts.init), len(parts.init) + len(parts.xs)
-    if not all(flags[:count]) and any(cts[:count]):
-        raise errors.NonlinearError(eqn.op.name, eqn.source)
     linear = [True] * count + list(flags[count:])
     fixed = [i for i in range(moving, len(flags)) if flags[i]]
     slices = [i for i in range(count, moving) if flags[i]]
