@@ -39,6 +39,7 @@ from tracegraph.numpy.windows import dynamic_slice, dynamic_update_slice
 from tracegraph.staging.jit import jit, make_program
 from tracegraph.streams import Stream, stream
 from tracegraph.transforms.forward import jvp, linearize, stop_gradient
+from tracegraph.transforms.jacobians import hessian, jacfwd, jacrev
 from tracegraph.transforms.linear import linear_transpose
 from tracegraph.transforms.reverse import grad, value_and_grad, vjp
 from tracegraph.tree import register_dataclass
@@ -59,6 +60,9 @@ __all__ = [
     "fori_loop",
     "from_dlpack",
     "grad",
+    "hessian",
+    "jacfwd",
+    "jacrev",
     "jit",
     "jvp",
     "linear_transpose",

@@ -8,10 +8,12 @@ the region's in the trace around it. May import `control/` and what that may imp
     linearize        a region -> its results, and the linear equations of their tangents
     transpose        linear equations -> those of cotangents, backwards
     branches, loops  both for ops with regions
-    residuals        what a loop keeps of each step, and what is computed again
+    bodies           their regions: with tangents, or taken apart into function and linear part
+    residuals        what a body keeps for its derivative, and what is computed again
     calls            functions over trees -> regions; results
     evaluate         runs a program equation by equation, without compiling it
     forward          jvp, linearize
-    reverse          vjp, grad, value_and_grad, linear_transpose
+    reverse          vjp, grad, value_and_grad
+    linear           linear_transpose
     jacobians        jacfwd, jacrev, hessian
 """

@@ -17,7 +17,7 @@ from tracegraph.ir.types import ArrayType
 from tracegraph.tracing.trace import Trace
 from tracegraph.tracing.tracer import Tracer
 from tracegraph.transforms import linearize, transpose
-from tracegraph.transforms.activity import Known, active_results
+from tracegraph.transforms.activity import Activity
 from tracegraph.transforms.bodies import Parts, dense, region_of, take_apart, with_tangents
 from tracegraph.transforms.linearize import Linearizer, Tangents
 from tracegraph.transforms.transpose import Cotangents, Transposer
@@ -27,8 +27,8 @@ def _rule(
     self: Linearizer, eqn: Eqn, xs: Sequence[Tracer], ts: Tangents
 ) -> tuple[Sequence[Any], Sequence[Any]]:
     active = [t is not None for t in ts[1:]]
-    known: Known = {}
-    columns = [active_results(branch, active, known) for branch in branch_parts(eqn).branches]
+    activity = Activity()
+    columns = [activity.results(branch, active) for branch in branch_parts(eqn).branches]
     live = [any(column) for column in zip(*columns, strict=True)]
     if not any(live):
         return self.copied(eqn, xs), ()

@@ -17,7 +17,7 @@ from tracegraph.ir.program import Atom, Eqn
 from tracegraph.ir.types import ArrayType, type_of
 from tracegraph.tracing.trace import Active, Trace
 from tracegraph.tracing.tracer import Tracer
-from tracegraph.transforms.activity import is_inexact
+from tracegraph.transforms.activity import Activity, is_inexact
 from tracegraph.transforms.calls import LinearMap, Traced, matched, staged, trace_function
 from tracegraph.transforms.emit import Emit
 from tracegraph.transforms.linearize import Linearizer
@@ -71,6 +71,10 @@ def linear_transpose(fun: Function, *types: Any) -> Function:
     return transposed
 
 
+_PIECEWISE = frozenset({"remainder", "fmod", "nextafter"})
+"""Ops that are not linear, though their derivative is constant between jumps."""
+
+
 def transposed_call(
     trace: Trace, traced: Traced, types: Sequence[ArrayType], cotangents: Sequence[Any]
 ) -> list[Any]:
@@ -102,15 +106,17 @@ class _Linear(Linearizer):
     """The pass over a linear function. `dependent` are the values that depend on its arguments."""
 
     dependent: set[Atom] = field(default_factory=set)
+    dependence: Activity = field(default_factory=lambda: Activity(smooth=False))
 
     def _add(self, eqn: Eqn) -> None:
         before, start = len(self.linear.captures), len(self.primal.eqns)
         active = [self.tangent(a) is not None for a in eqn.operands]
         Linearizer._add(self, eqn)
         for added in self.primal.eqns[start:]:
-            if not self.dependent.isdisjoint(added.operands):
-                self.dependent.update(added.outputs)
+            flags = [atom in self.dependent for atom in added.operands]
+            found = self.dependence.outputs(added, flags)
+            self.dependent.update(v for v, f in zip(added.outputs, found, strict=True) if f)
         kept = list(self.linear.captures)[before:]
-        stepped = isinstance(eqn.op.derivative, Constant) and eqn.op.name != "stop_gradient"
+        stepped = isinstance(eqn.op.derivative, Constant) or eqn.op.name in _PIECEWISE
         if not self.dependent.isdisjoint(kept) or (any(active) and stepped):
             raise errors.NonlinearError(eqn.op.name, eqn.source)

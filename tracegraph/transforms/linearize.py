@@ -104,7 +104,7 @@ class Linearizer:
             outs, found = STRUCTURAL[eqn.op.name](self, eqn, xs, ts)
         else:
             outs = self.copied(eqn, xs)
-            found = (self._tangent_of(eqn, outs[0], xs, ts),)
+            found = (self._tangent_of(eqn, outs[0], list(map(_strong, xs)), ts),)
         self.values.update(zip(eqn.outputs, outs, strict=True))
         self.tangents.update(
             (v, t) for v, t in zip(eqn.outputs, found, strict=False) if t is not None
@@ -163,6 +163,14 @@ class Linearizer:
         if coefficient.dtype == t.dtype:
             return coefficient
         return Emit(self.primal).cast(coefficient, dtype=t.dtype)
+
+
+def _strong(x: Tracer) -> Tracer:
+    """A literal as rules compute with it: of its own dtype, which does not give way to others."""
+    atom = x.atom
+    if isinstance(atom, Literal) and atom.type.weak:
+        return Tracer(x.owner, Literal(atom.value, atom.type.strong()))
+    return x
 
 
 def _relevant(region: Region, wanted: Sequence[bool] | None) -> set[Atom]:

@@ -27,7 +27,7 @@ from tracegraph.ir.types import ArrayType
 from tracegraph.tracing.trace import Trace
 from tracegraph.tracing.tracer import Tracer
 from tracegraph.transforms import linearize, transpose
-from tracegraph.transforms.activity import active_carry, active_results
+from tracegraph.transforms.activity import Activity
 from tracegraph.transforms.bodies import Parts, dense, region_of, take_apart, with_tangents
 from tracegraph.transforms.emit import Emit
 from tracegraph.transforms.linearize import Linearizer, Tangents
@@ -52,9 +52,10 @@ class _Loop:
 
     @staticmethod
     def of(eqn: Eqn, ts: Tangents) -> _Loop:
-        active = tuple(active_carry(eqn, [t is not None for t in ts]))
+        activity = Activity()
+        active = tuple(activity.operands(eqn, [t is not None for t in ts]))
         parts = loop_parts(eqn)
-        results = active_results(eqn.regions[-1], active)
+        results = activity.results(eqn.regions[-1], active)
         count = len(parts.init)
         return _Loop(eqn, parts, active, (*active[:count], *results[count:]))
 
