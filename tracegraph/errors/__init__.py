@@ -100,6 +100,7 @@ from tracegraph.errors.transforms import (
 )
 from tracegraph.errors.wording import (
     function_text,
+    structure_text,
     value_text,
 )
 
@@ -176,6 +177,7 @@ __all__ = [
     "VerificationError",
     "function_text",
     "step_limit_text",
+    "structure_text",
     "value_text",
 ]
 

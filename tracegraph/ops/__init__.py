@@ -10,7 +10,7 @@ and what the references of loops and effects need (`limits`, `progress`).
     index, scatter     reading and writing at indices that are data
     reduce, folds, linalg   reductions and scans; matrix products
     control, effects   branches and loops; prints, checks, progress
-    derivatives        what only derivatives tell from the identity
+    calls, derivatives functions with derivative rules; stop_gradient
     fold_derivatives, scatter_derivatives, cotangents   rules of derivatives, and what they share
     checks, sampling, tricky   what type rules require; arrays and edge cases for samples
 """
@@ -19,6 +19,7 @@ from tracegraph.ops import (
     arithmetic,
     arrange,
     bitwise,
+    calls,
     comparison,
     control,
     convert,
@@ -38,6 +39,7 @@ __all__ = [
     "arithmetic",
     "arrange",
     "bitwise",
+    "calls",
     "comparison",
     "control",
     "convert",

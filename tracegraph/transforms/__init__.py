@@ -10,6 +10,9 @@ the region's in the trace around it. May import `control/` and what that may imp
     branches, loops  both for ops with regions
     bodies           their regions: with tangents, or taken apart into function and linear part
     residuals        what a body keeps for its derivative, and what is computed again
+    reverse_loops    loops of linear parts backwards
+    functions        functions with rules: their arguments, and the regions of one equation
+    custom, checkpoint, implicit   custom_jvp, custom_vjp; checkpoint; custom_linear_solve, _root
     calls            functions over trees -> regions; results
     evaluate         runs a program equation by equation, without compiling it
     forward          jvp, linearize
