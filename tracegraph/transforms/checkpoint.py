@@ -16,12 +16,12 @@ from tracegraph.ir.effects import TOKEN
 from tracegraph.ir.op import get
 from tracegraph.ir.program import Eqn, Region
 from tracegraph.ir.record import replace
-from tracegraph.tracing.trace import Trace, current_trace
+from tracegraph.tracing.trace import Active, Trace, current_trace
 from tracegraph.tracing.tracer import Tracer
 from tracegraph.transforms import linearize, transpose
 from tracegraph.transforms.activity import Activity
 from tracegraph.transforms.bodies import dense, region_of, with_tangents
-from tracegraph.transforms.functions import Arguments, Regions, without_effects
+from tracegraph.transforms.functions import Arguments, Regions, run_region, without_effects
 from tracegraph.transforms.linearize import Linearizer, Results, Tangents
 from tracegraph.transforms.residuals import used_params
 from tracegraph.transforms.transpose import Cotangents, Transposer
@@ -64,18 +64,43 @@ def _rule(self: Linearizer, eqn: Eqn, xs: Sequence[Tracer], ts: Tangents) -> Res
     if not any(live):
         return self.copied(eqn, xs), ()
     given = [t for t in ts if t is not None]
-    both = with_tangents(self.primal, region, active, live)
     count = len(eqn.outputs)
     if self.is_forward:
+        both = with_tangents(self.primal, region, active, live)
         atoms = [self.primal.read(x) for x in (*xs, *given)]
         outs = self.primal.record(eqn.op, atoms, eqn.attrs, (both,))
         return outs[:count], _spread(outs[count:], live)
     own = self.copied(eqn, xs)
-    region, kept = _used(self.linear, replace(both, results=both.results[count:]))
+    region, kept = _used(self.linear, _repeated(self.linear, region, active, live))
     operands = [*xs, *given]
     atoms = [self.linear.read(operands[i]) for i in kept]
     found = self.linear.record(get("checkpoint"), atoms, eqn.attrs, (region,))
     return own, _spread(found, live)
+
+
+def _repeated(
+    parent: Trace, region: Region, active: Sequence[bool], live: Sequence[bool]
+) -> Region:
+    """The function again and the linear part: (params…, tangents…) -> tangents of live results."""
+    count = len(region.params)
+    types = [p.type for p in region.params]
+    types += [p.type.strong() for p, flag in zip(region.params, active, strict=True) if flag]
+    live_types = [t for t, flag in zip(region.result_types, live, strict=True) if flag]
+
+    def record(trace: Trace, params: list[Tracer]) -> Sequence[Any]:
+        linear = Trace(trace)
+        tangents = [
+            linear.param(p.type.strong()) if flag else None
+            for p, flag in zip(region.params, active, strict=True)
+        ]
+        _, found = Linearizer(trace, linear).run(region, params[:count], tangents, live)
+        wanted = [t for t, flag in zip(found, live, strict=True) if flag]
+        with Active(linear):
+            closed = linear.close(dense(linear, live_types, wanted))
+        residuals = [Tracer(trace, atom) for atom in linear.captures]
+        return run_region(trace, closed, [*params[count:], *residuals])
+
+    return region_of(parent, types, record)
 
 
 def _spread(found: Sequence[Any], live: Sequence[bool]) -> list[Any]:
