@@ -19,7 +19,8 @@ The packages, in the order of their imports:
     errors, tree      error classes; pytrees               passes       Program -> Program
     ir, ops           programs; op records                 numpy        NumPy's functions for arrays
     tracing           Python calls -> equations            control      cond, while_loop, scan, …
-    arrays            the Array class, eager ops           staging      jit: compile and launch
+    arrays            the Array class, eager ops           transforms   grad, jvp, …
+    staging           jit: compile and launch
 
 Below them are single files without imports of the package (`dtypes`, `user_source`, `locks`, …);
 `limits`, `modes`, `progress`, `streams`, `memory` and `debug` are features of one file each.
@@ -37,6 +38,13 @@ from tracegraph.numpy import methods as _methods  # noqa: F401 - what operators 
 from tracegraph.numpy.windows import dynamic_slice, dynamic_update_slice
 from tracegraph.staging.jit import jit, make_program
 from tracegraph.streams import Stream, stream
+from tracegraph.transforms.checkpoint import checkpoint
+from tracegraph.transforms.custom import custom_jvp, custom_vjp
+from tracegraph.transforms.forward import jvp, linearize, stop_gradient
+from tracegraph.transforms.implicit import custom_linear_solve, custom_root
+from tracegraph.transforms.jacobians import hessian, jacfwd, jacrev
+from tracegraph.transforms.linear import linear_transpose
+from tracegraph.transforms.reverse import grad, value_and_grad, vjp
 from tracegraph.tree import register_dataclass
 from tracegraph.version import __version__
 
@@ -47,7 +55,12 @@ __all__ = [
     "__version__",
     "asarray",
     "check_indices",
+    "checkpoint",
     "cond",
+    "custom_jvp",
+    "custom_linear_solve",
+    "custom_root",
+    "custom_vjp",
     "debug",
     "deterministic",
     "dynamic_slice",
@@ -55,7 +68,14 @@ __all__ = [
     "errors",
     "fori_loop",
     "from_dlpack",
+    "grad",
+    "hessian",
+    "jacfwd",
+    "jacrev",
     "jit",
+    "jvp",
+    "linear_transpose",
+    "linearize",
     "make_program",
     "map",
     "memory",
@@ -64,10 +84,13 @@ __all__ = [
     "register_dataclass",
     "reset",
     "scan",
+    "stop_gradient",
     "stream",
     "switch",
     "time_limit",
     "tree",
+    "value_and_grad",
+    "vjp",
     "while_loop",
 ]
 

@@ -55,13 +55,17 @@ TRACEGRAPH: Table = {
         *("arrays", "tracing", "ops", "ir", "tree", "errors"),
         *("limits", "progress", "dtypes", "user_source"),
     },
+    "transforms": {
+        *("control", "arrays", "tracing", "passes", "ops", "ir", "tree", "errors"),
+        *("limits", "dtypes", "user_source"),
+    },
     "debug": {"control", "ir", "errors", "user_source"},
     "staging": {"arrays", "tracing", "passes", "ops", "ir", "tree", "errors", *GROUND},
     "streams": {"staging", "devices"},
     "memory": {"staging", "devices"},
     "tracegraph": {
         *("arrays", "control", "debug", "errors", "ir", "limits", "memory", "numpy", "staging"),
-        *("streams", "tree", "version", "modes"),
+        *("streams", "transforms", "tree", "version", "modes"),
     },
     "testing": {"tracegraph", "debug", "tree"},
 }

@@ -4,7 +4,7 @@ A message says what was got, what is required, what to change, and the user's li
 and texts come in from the caller: nothing here looks into programs. All classes are imported
 from here, and name this module. May import `dtypes` and `user_source`.
 
-    calls, control, tracers, prints    misuse by the user
+    calls, control, tracers, prints, transforms    misuse by the user
     running, programs                  programs that had to end; programs that are not well formed
     wording, pickling                  how values and places are named; errors of other processes
     tracebacks                         which frames users see
@@ -90,19 +90,35 @@ from tracegraph.errors.tracers import (
     UnsupportedAttributeError,
     UnsupportedByTracerError,
 )
+from tracegraph.errors.transforms import (
+    ArgumentNumberError,
+    CustomRuleError,
+    DerivativeError,
+    DifferentiatedTypeError,
+    NonlinearError,
+    ReverseLoopError,
+    ScalarResultError,
+    TangentMismatchError,
+    TransformError,
+)
 from tracegraph.errors.wording import (
     function_text,
+    structure_text,
     value_text,
 )
 
 __all__ = [
+    "ArgumentNumberError",
     "ArgumentTypesError",
     "BooleanMaskError",
     "BoundRangeError",
     "ClosedError",
     "ConditionError",
     "ControlFlowError",
+    "CustomRuleError",
+    "DerivativeError",
     "DeviceLostError",
+    "DifferentiatedTypeError",
     "DonatedArrayError",
     "EffectInConditionError",
     "EndlessTraceError",
@@ -116,6 +132,7 @@ __all__ = [
     "LeafMismatchError",
     "LeafTypeError",
     "NoBranchesError",
+    "NonlinearError",
     "NotCallableError",
     "OutOfMemoryError",
     "ParametersError",
@@ -124,6 +141,8 @@ __all__ = [
     "PrintFormatError",
     "ProgressError",
     "ResultTypeError",
+    "ReverseLoopError",
+    "ScalarResultError",
     "ScanBodyError",
     "ScanLengthError",
     "ScheduleError",
@@ -135,6 +154,7 @@ __all__ = [
     "StoppedError",
     "StreamCaptureError",
     "StructureError",
+    "TangentMismatchError",
     "TimeLimitError",
     "TracerArrayError",
     "TracerBoolError",
@@ -149,6 +169,7 @@ __all__ = [
     "TracerMisuseError",
     "TracerSliceError",
     "TracerWriteError",
+    "TransformError",
     "UnhashableStaticError",
     "UnrepresentableError",
     "UnschedulableError",
@@ -162,6 +183,7 @@ __all__ = [
     "index_range_text",
     "no_slices_text",
     "step_limit_text",
+    "structure_text",
     "value_text",
 ]
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 import numpy as np
+from optree import PyTreeSpec
 
 from tracegraph.dtypes import type_text
 from tracegraph.user_source import user_source
@@ -76,3 +77,9 @@ def value_text(value: object) -> str:
     if callable(value) and hasattr(value, "__name__"):
         return f"the function {function_text(value)}"
     return f"an instance of {type(value).__module__}.{type(value).__qualname__}"
+
+
+def structure_text(structure: PyTreeSpec) -> str:
+    """The structure of a pytree: `{'v': (*, *)}`."""
+    text = str(structure).removeprefix("PyTreeSpec(")
+    return text.rpartition(")")[0].removesuffix(", namespace='tracegraph'")

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from tracegraph.ir.derivative import Derivative
 from tracegraph.ir.scalar import Expr
 from tracegraph.ir.types import ArrayType, canonical_type
 
@@ -115,11 +116,19 @@ class Control:
 
 
 @dataclass(frozen=True, slots=True)
+class Call:
+    """An op that stands for its first region, which lowering puts in its place.
+
+    Passes keep its operands and results as they are. Derivatives read the other regions.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class Effect:
     """An op that does something besides computing: (token, *values) -> token, treated by name."""
 
 
-Form = Elementwise | Indexed | Reduction | Scan | Scatter | Opaque | Control | Effect
+Form = Elementwise | Indexed | Reduction | Scan | Scatter | Opaque | Control | Call | Effect
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +152,8 @@ class Op:
         form: how lowering makes its elements.
         samples: operands for the conformance test.
         promote: the dtypes that the operands are cast to before the op is applied, by their types.
-        jvp, batch: derivative and batching rules.
+        derivative: how tangents of the result depend on those of the operands.
+        batch: the batching rule.
     """
 
     name: str
@@ -153,7 +163,7 @@ class Op:
     form: Form
     samples: Callable[[], Sequence[Sample]]
     promote: Callable[..., Sequence[np.dtype[Any]]] | None = None
-    jvp: Callable[..., Any] | None = None
+    derivative: Derivative | None = None
     batch: Callable[..., Any] | None = None
     is_view: bool = field(init=False, repr=False)
     """Whether the result only renames elements of operand 0."""

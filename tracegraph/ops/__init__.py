@@ -10,6 +10,8 @@ and what the references of loops and effects need (`limits`, `progress`).
     index, scatter     reading and writing at indices that are data
     reduce, folds, linalg   reductions and scans; matrix products
     control, effects   branches and loops; prints, checks, progress
+    calls, derivatives functions with derivative rules; stop_gradient
+    fold_derivatives, scatter_derivatives, cotangents   rules of derivatives, and what they share
     checks, sampling, tricky   what type rules require; arrays and edge cases for samples
 """
 
@@ -17,9 +19,11 @@ from tracegraph.ops import (
     arithmetic,
     arrange,
     bitwise,
+    calls,
     comparison,
     control,
     convert,
+    derivatives,
     effects,
     floating,
     folds,
@@ -35,9 +39,11 @@ __all__ = [
     "arithmetic",
     "arrange",
     "bitwise",
+    "calls",
     "comparison",
     "control",
     "convert",
+    "derivatives",
     "effects",
     "floating",
     "folds",

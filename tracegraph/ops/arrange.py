@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 
 from tracegraph.dtypes import bfloat16
+from tracegraph.ir.derivative import Constant, Emitter, Linear
 from tracegraph.ir.op import Indexed, Op, Operand, Sample, register
 from tracegraph.ir.scalar import Expr, both, select
 from tracegraph.ir.scalar_values import as_value
 from tracegraph.ir.types import ArrayType
 from tracegraph.ops.checks import check_axes, check_count, check_same_dtype
+from tracegraph.ops.cotangents import Types
 from tracegraph.ops.sampling import ramp
 
 Index = tuple[Expr, ...]
@@ -58,6 +60,12 @@ def _roll_samples() -> list[Sample]:
     ]
 
 
+def _rolled_back(
+    f: Emitter, ct: Any, acc: Any, types: Types, x: Any, *, shifts: Ints, axes: Ints
+) -> tuple[Any]:
+    return (f.roll(ct, shifts=tuple([-shift for shift in shifts]), axes=axes),)
+
+
 roll = register(
     Op(
         "roll",
@@ -66,6 +74,7 @@ roll = register(
         lambda x, *, shifts, axes: np.roll(x, shifts, axes) if axes else np.array(x),
         Indexed(_roll_element, run=_roll_run),
         _roll_samples,
+        derivative=Linear(_rolled_back),
     )
 )
 
@@ -121,6 +130,18 @@ def _pad_samples() -> list[Sample]:
     ]
 
 
+def _unpadded(
+    f: Emitter, ct: Any, acc: Any, types: Types, x: Any, value: Any, *, low: Ints, high: Ints
+) -> tuple[Any, ...]:
+    spans = zip(low, ct.shape, high, strict=True)
+    sizes = tuple([n - before - after for before, n, after in spans])
+    inside = f.slice(ct, starts=low, steps=(1,) * ct.ndim, sizes=sizes)
+    if types[1] is None:
+        return inside, None
+    whole, part = (f.sum(a, axes=tuple(range(ct.ndim))) for a in (ct, inside))
+    return None if types[0] is None else inside, f.subtract(whole, part)
+
+
 pad = register(
     Op(
         "pad",
@@ -129,6 +150,7 @@ pad = register(
         _pad_reference,
         Indexed(_pad_element),
         _pad_samples,
+        derivative=Linear(_unpadded, (0, 1)),
     )
 )
 
@@ -190,6 +212,25 @@ def _concatenate_samples() -> list[Sample]:
     ]
 
 
+def _taken_apart(f: Emitter, ct: Any, acc: Any, types: Types, *xs: Any, axis: int) -> list[Any]:
+    found: list[Any] = []
+    ends = accumulate(_extent(t, x, axis) for t, x in zip(types, xs, strict=True))
+    for type_, end in zip(types, ends, strict=True):
+        if type_ is None:
+            found.append(None)
+            continue
+        starts = [0] * ct.ndim
+        starts[axis] = end - type_.shape[axis]
+        part = f.slice(ct, starts=tuple(starts), steps=(1,) * ct.ndim, sizes=type_.shape)
+        found.append(part)
+    return found
+
+
+def _extent(type_: ArrayType | None, x: Any, axis: int) -> int:
+    extent: int = (x if type_ is None else type_).shape[axis]
+    return extent
+
+
 concatenate = register(
     Op(
         "concatenate",
@@ -198,6 +239,7 @@ concatenate = register(
         lambda *xs, axis: np.concatenate(xs, axis),
         Indexed(_concatenate_element),
         _concatenate_samples,
+        derivative=Linear(_taken_apart, None),
     )
 )
 
@@ -238,5 +280,6 @@ iota = register(
         lambda *, size, dtype: np.arange(size).astype(dtype),
         Indexed(_iota_element),
         _iota_samples,
+        derivative=Constant(),
     )
 )

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from tracegraph.dtypes import bfloat16
+from tracegraph.ir.derivative import Emitter, Linear
 from tracegraph.ir.op import Indexed, Op, Operand, Sample, register
 from tracegraph.ir.scalar import Expr, clamp, select
 from tracegraph.ir.scalar_values import as_index
 from tracegraph.ir.types import ArrayType
 from tracegraph.ops.checks import check_axes, check_count, check_indices
+from tracegraph.ops.cotangents import Types, clipped, filled
 from tracegraph.ops.sampling import ramp
 from tracegraph.ops.shape import python_slices
 
@@ -103,6 +105,18 @@ def _gather_samples() -> list[Sample]:
     ]
 
 
+def _ungathered(
+    f: Emitter, ct: Any, acc: Any, types: Types, x: Any, *indices: Any, dims: Ints
+) -> tuple[Any]:
+    """Reads clamp, but writes drop what is out of range: so the indices are clamped first."""
+    type_: ArrayType = types[0]
+    places = [clipped(f, i, type_.shape[axis]) for i, axis in zip(indices, dims, strict=True)]
+    rest = type_.ndim - len(dims)
+    acc = filled(f, type_) if acc is None else acc
+    attrs = {"dims": dims, "starts": (0,) * rest, "steps": (1,) * rest}
+    return (f.scatter_add(acc, ct, *places, **attrs),)
+
+
 gather = register(
     Op(
         "gather",
@@ -111,6 +125,7 @@ gather = register(
         _gather_reference,
         Indexed(_gather_element, run=_gather_run),
         _gather_samples,
+        derivative=Linear(_ungathered, accumulates=True),
     )
 )
 
@@ -171,6 +186,17 @@ def window_samples() -> list[tuple[NDArray, tuple[NDArray, ...], Ints]]:
     ]
 
 
+def _unwindowed(
+    f: Emitter, ct: Any, acc: Any, types: Types, x: Any, *starts: Any, sizes: Ints
+) -> tuple[Any]:
+    """Added to the cotangent so far in place."""
+    if acc is None:
+        acc = filled(f, types[0])
+    else:
+        ct = f.add(f.dynamic_slice(acc, *starts, sizes=sizes), ct)
+    return (f.dynamic_update_slice(acc, ct, *starts),)
+
+
 dynamic_slice = register(
     Op(
         "dynamic_slice",
@@ -179,5 +205,6 @@ dynamic_slice = register(
         lambda x, *starts, sizes: window(np.asarray(x), starts, sizes),
         Indexed(_dynamic_slice_element),
         lambda: [Sample((x, *starts), {"sizes": sizes}) for x, starts, sizes in window_samples()],
+        derivative=Linear(_unwindowed, accumulates=True),
     )
 )

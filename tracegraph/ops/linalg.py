@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tracegraph.dtypes import bfloat16
+from tracegraph.ir.derivative import Emitter, Product
 from tracegraph.ir.op import Op, Opaque, Sample, register
 from tracegraph.ir.types import ArrayType
 from tracegraph.ops.checks import check_same_dtype
@@ -45,6 +46,11 @@ def _matmul_samples() -> list[Sample]:
     return [Sample((ramp(x, dtype), ramp(y, dtype))) for x, y, dtype in every_shape + every_dtype]
 
 
+def _swapped(f: Emitter, x: Any) -> Any:
+    """The matrices transposed: a view, whose strides the product takes."""
+    return f.transpose(x, axes=(*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
+
+
 matmul = register(
     Op(
         "matmul",
@@ -53,5 +59,9 @@ matmul = register(
         _matmul_reference,
         Opaque(),
         _matmul_samples,
+        derivative=Product(
+            lambda f, ct, y: f.matmul(ct, _swapped(f, y)),
+            lambda f, ct, x: f.matmul(_swapped(f, x), ct),
+        ),
     )
 )

@@ -32,6 +32,7 @@ from tracegraph.ops.index import (
     wrapped_indices,
 )
 from tracegraph.ops.sampling import ramp
+from tracegraph.ops.scatter_derivatives import OF_WINDOW, of_scatter
 from tracegraph.ops.shape import python_slices
 
 Index = tuple[Expr, ...]
@@ -69,6 +70,7 @@ dynamic_update_slice = register(
         _dynamic_update_reference,
         Scatter(_dynamic_update_target, repeats=lambda attrs, types: 0),
         lambda: [Sample((x, ramp(sizes, x.dtype), *at)) for x, at, sizes in window_samples()],
+        derivative=OF_WINDOW,
     )
 )
 
@@ -221,6 +223,7 @@ def _scatter(name: str, doc: str, combiner: Combiner | None) -> Op:
             _scatter_reference(None if combiner is None else combiner.ufunc),
             Scatter(_scatter_target, _scatter_repeats, combiner),
             _scatter_samples,
+            derivative=of_scatter(name, _scatter_repeats),
         )
     )
 

@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 
 from tracegraph.dtypes import bfloat16
+from tracegraph.ir.derivative import Emitter, Linear
 from tracegraph.ir.op import Indexed, Op, Operand, Sample, register
 from tracegraph.ir.scalar import Expr, const
 from tracegraph.ir.types import ArrayType
 from tracegraph.ops.checks import check_count, check_strided_range
+from tracegraph.ops.cotangents import Types, filled, number, unbroadcast
 from tracegraph.ops.sampling import ramp
 
 Index = tuple[Expr, ...]
@@ -90,6 +92,10 @@ def _reshape_samples() -> list[Sample]:
     return [Sample((ramp(old, dtype),), {"shape": new}) for old, new, dtype in cases]
 
 
+def _unreshaped(f: Emitter, ct: Any, acc: Any, types: Types, x: Any, *, shape: Ints) -> tuple[Any]:
+    return (f.reshape(ct, shape=types[0].shape),)
+
+
 reshape = register(
     Op(
         "reshape",
@@ -98,6 +104,7 @@ reshape = register(
         lambda x, *, shape: np.reshape(x, shape),
         Indexed(_reshape_element, view=True),
         _reshape_samples,
+        derivative=Linear(_unreshaped),
     )
 )
 
@@ -131,6 +138,12 @@ def _transpose_samples() -> list[Sample]:
     return [Sample((ramp(shape, dtype),), {"axes": axes}) for shape, axes, dtype in cases]
 
 
+def _transposed_back(
+    f: Emitter, ct: Any, acc: Any, types: Types, x: Any, *, axes: Ints
+) -> tuple[Any]:
+    return (f.transpose(ct, axes=tuple([axes.index(i) for i in range(len(axes))])),)
+
+
 transpose = register(
     Op(
         "transpose",
@@ -139,6 +152,7 @@ transpose = register(
         lambda x, *, axes: np.transpose(x, axes),
         Indexed(_transpose_element, view=True),
         _transpose_samples,
+        derivative=Linear(_transposed_back),
     )
 )
 
@@ -179,6 +193,10 @@ def _broadcast_samples() -> list[Sample]:
     return [Sample((ramp(old, dtype),), {"shape": new}) for old, new, dtype in cases]
 
 
+def _unbroadcast(f: Emitter, ct: Any, acc: Any, types: Types, x: Any, *, shape: Ints) -> tuple[Any]:
+    return (unbroadcast(f, ct, types[0]),)
+
+
 broadcast_to = register(
     Op(
         "broadcast_to",
@@ -187,6 +205,7 @@ broadcast_to = register(
         lambda x, *, shape: np.broadcast_to(x, shape),
         Indexed(_broadcast_element, view=True),
         _broadcast_samples,
+        derivative=Linear(_unbroadcast),
     )
 )
 
@@ -242,6 +261,29 @@ def _slice_samples() -> list[Sample]:
     ]
 
 
+def _unsliced(
+    f: Emitter,
+    ct: Any,
+    acc: Any,
+    types: Types,
+    x: Any,
+    *,
+    starts: Ints,
+    steps: Ints,
+    sizes: Ints,
+) -> tuple[Any]:
+    """Added to the cotangent so far in place; alone, padded with zeros."""
+    (type_,) = types
+    if acc is None and 0 in sizes:
+        return (None,)
+    if acc is None and all(step == 1 for step in steps):
+        spans = zip(type_.shape, starts, sizes, strict=True)
+        high = tuple([extent - start - size for extent, start, size in spans])
+        return (f.pad(ct, number(ct, 0), low=starts, high=high),)
+    acc = filled(f, type_) if acc is None else acc
+    return (f.scatter_add(acc, ct, dims=(), starts=starts, steps=steps),)
+
+
 slice_ = register(
     Op(
         "slice",
@@ -250,5 +292,6 @@ slice_ = register(
         lambda x, *, starts, steps, sizes: np.asarray(x)[python_slices(starts, steps, sizes)],
         Indexed(_slice_element, view=True),
         _slice_samples,
+        derivative=Linear(_unsliced, accumulates=True),
     )
 )

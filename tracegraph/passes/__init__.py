@@ -8,11 +8,13 @@
     views       composition of views
     captures    loop-invariant carries, repeated captures
     inline      branches and loops decided while compiling
+    calls       functions with derivative rules in place of their calls; for lowering, at the end
 """
 
 from collections.abc import Collection
 
 from tracegraph.ir.program import Program, Region, has_regions
+from tracegraph.passes.calls import inline_calls
 from tracegraph.passes.captures import tidy_captures
 from tracegraph.passes.cse import cse, new_cse_rule
 from tracegraph.passes.dce import dce
@@ -28,6 +30,7 @@ __all__ = [
     "dce",
     "fold",
     "inline",
+    "inline_calls",
     "optimize",
     "simplify",
     "tidy_captures",
