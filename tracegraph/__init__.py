@@ -19,7 +19,8 @@ The packages, in the order of their imports:
     errors, tree      error classes; pytrees               passes       Program -> Program
     ir, ops           programs; op records                 numpy        NumPy's functions for arrays
     tracing           Python calls -> equations            control      cond, while_loop, scan, …
-    arrays            the Array class, eager ops           staging      jit: compile and launch
+    arrays            the Array class, eager ops           transforms   vmap
+                                                           staging      jit: compile and launch
 
 Below them are single files without imports of the package (`dtypes`, `user_source`, `locks`, …);
 `limits`, `determinism`, `progress`, `streams`, `memory` and `debug` are features of one file each.
@@ -37,6 +38,7 @@ from tracegraph.numpy import methods as _methods  # noqa: F401 - what operators 
 from tracegraph.numpy.windows import dynamic_slice, dynamic_update_slice
 from tracegraph.staging.jit import jit, make_program
 from tracegraph.streams import Stream, stream
+from tracegraph.transforms.vmap import vmap
 from tracegraph.tree import register_dataclass
 from tracegraph.version import __version__
 
@@ -67,6 +69,7 @@ __all__ = [
     "switch",
     "time_limit",
     "tree",
+    "vmap",
     "while_loop",
 ]
 

@@ -52,13 +52,14 @@ TRACEGRAPH: Table = {
         *("arrays", "tracing", "ops", "ir", "tree", "errors"),
         *("limits", "progress", "dtypes", "user_source"),
     },
+    "transforms": {"control", "arrays", "tracing", "passes", "ops", "ir", "tree", "errors"},
     "debug": {"control", "ir", "errors", "user_source"},
     "staging": {"arrays", "tracing", "passes", "ops", "ir", "tree", "errors", *GROUND},
     "streams": {"staging", "devices"},
     "memory": {"staging", "devices"},
     "tracegraph": {
         *("arrays", "control", "debug", "errors", "ir", "limits", "memory", "numpy", "staging"),
-        *("streams", "tree", "version", "determinism"),
+        *("streams", "transforms", "tree", "version", "determinism"),
     },
     "testing": {"tracegraph", "debug", "tree"},
 }

@@ -5,6 +5,7 @@ and texts come in from the caller: nothing here looks into programs. All classes
 from here, and name this module. May import `dtypes` and `user_source`.
 
     calls, control, tracers, prints    misuse by the user
+    batching                           vmap
     running, programs                  programs that had to end; programs that are not well formed
     wording, pickling                  how values and places are named; errors of other processes
     tracebacks                         which frames users see
@@ -12,6 +13,13 @@ from here, and name this module. May import `dtypes` and `user_source`.
 
 import copyreg
 
+from tracegraph.errors.batching import (
+    BatchRuleError,
+    LaneCountError,
+    OutAxesError,
+    VmapAxesError,
+    VmapError,
+)
 from tracegraph.errors.calls import (
     ArgumentTypesError,
     DonatedArrayError,
@@ -94,6 +102,7 @@ from tracegraph.errors.wording import (
 
 __all__ = [
     "ArgumentTypesError",
+    "BatchRuleError",
     "BooleanMaskError",
     "BoundRangeError",
     "ClosedError",
@@ -109,10 +118,12 @@ __all__ = [
     "InPlaceCastError",
     "IntegerError",
     "IntegerRangeError",
+    "LaneCountError",
     "LeafMismatchError",
     "LeafTypeError",
     "NoBranchesError",
     "NotCallableError",
+    "OutAxesError",
     "OutOfMemoryError",
     "ParametersError",
     "PredicateError",
@@ -154,6 +165,8 @@ __all__ = [
     "UnsupportedResultError",
     "UpdateError",
     "VerificationError",
+    "VmapAxesError",
+    "VmapError",
     "function_text",
     "step_limit_text",
     "value_text",

@@ -143,7 +143,9 @@ class Op:
         form: how lowering makes its elements.
         samples: operands for the conformance test.
         promote: the dtypes that the operands are cast to before the op is applied, by their types.
-        jvp, batch: derivative and batching rules.
+        jvp: the derivative.
+        batch: the batching rule, where the form does not imply it: `batch(lanes, operands, batched,
+            **attrs)`; see `ops/batching.py`.
     """
 
     name: str

@@ -9,6 +9,7 @@ import numpy as np
 from tracegraph.dtypes import bfloat16
 from tracegraph.ir.op import Op, Opaque, Sample, register
 from tracegraph.ir.types import ArrayType
+from tracegraph.ops import batching
 from tracegraph.ops.checks import check_same_dtype
 from tracegraph.ops.sampling import ramp
 
@@ -53,5 +54,6 @@ matmul = register(
         _matmul_reference,
         Opaque(),
         _matmul_samples,
+        batch=batching.matmul,
     )
 )

@@ -17,6 +17,7 @@ from tracegraph.dtypes import bfloat16
 from tracegraph.ir.op import Indexed, Op, Operand, Sample, register
 from tracegraph.ir.scalar import Expr, const
 from tracegraph.ir.types import ArrayType
+from tracegraph.ops import batching
 from tracegraph.ops.checks import check_count, check_strided_range
 from tracegraph.ops.sampling import ramp
 
@@ -98,6 +99,7 @@ reshape = register(
         lambda x, *, shape: np.reshape(x, shape),
         Indexed(_reshape_element, view=True),
         _reshape_samples,
+        batch=batching.reshape,
     )
 )
 
@@ -139,6 +141,7 @@ transpose = register(
         lambda x, *, axes: np.transpose(x, axes),
         Indexed(_transpose_element, view=True),
         _transpose_samples,
+        batch=batching.transpose,
     )
 )
 
@@ -187,6 +190,7 @@ broadcast_to = register(
         lambda x, *, shape: np.broadcast_to(x, shape),
         Indexed(_broadcast_element, view=True),
         _broadcast_samples,
+        batch=batching.broadcast_to,
     )
 )
 
@@ -250,5 +254,6 @@ slice_ = register(
         lambda x, *, starts, steps, sizes: np.asarray(x)[python_slices(starts, steps, sizes)],
         Indexed(_slice_element, view=True),
         _slice_samples,
+        batch=batching.slice_,
     )
 )

@@ -1,0 +1,83 @@
+"""Batching: the equations of a region for many lanes at once.
+
+Batched values have the lanes along axis 0. An equation without batched operands is recorded as it
+is, once for all lanes. For others, the form of the op implies the rule, or its record has one;
+loops, branches and effects have theirs here. Each lane computes what it would by itself, bit for
+bit, but for the order in which sums and products are rounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from tracegraph import errors
+from tracegraph.ir.op import Effect, Elementwise, Reduction, Scan
+from tracegraph.ir.program import NO_HINTS, Atom, Eqn, Literal, Region, Value
+from tracegraph.ir.record import replace
+from tracegraph.ops.batching import aligned
+from tracegraph.transforms.batched_branches import batch_branches
+from tracegraph.transforms.batched_effects import batch_effect
+from tracegraph.transforms.batched_loops import batch_scan, batch_while
+from tracegraph.transforms.lanes import Batch, ControlRule, Lanes
+
+_CONTROL: Mapping[str, ControlRule] = {
+    "cond": batch_branches,
+    "switch": batch_branches,
+    "while_loop": batch_while,
+    "scan": batch_scan,
+}
+
+
+def batch_region(
+    lanes: Lanes, region: Region, operands: Sequence[Batch], guarded: Collection[Eqn] = ()
+) -> list[Batch]:
+    """Record a region for all lanes; its results.
+
+    Scatters among `guarded` leave the arrays of lanes that are not live as they are.
+    """
+    env: dict[Value, Batch] = dict(zip(region.params, operands, strict=True))
+    trace, around = lanes.trace, lanes.trace.source
+
+    def read(atom: Atom) -> Batch:
+        return Batch(atom, False) if isinstance(atom, Literal) else env[atom]
+
+    try:
+        for eqn in region.eqns:
+            trace.source = eqn.source
+            given = [read(atom) for atom in eqn.operands]
+            if eqn in guarded:
+                outputs = _batch_eqn(replace(lanes, writing=lanes.mask), eqn, given)
+            else:
+                outputs = _batch_eqn(lanes, eqn, given)
+            env.update(zip(eqn.outputs, outputs, strict=True))
+    finally:
+        trace.source = around
+    return [read(atom) for atom in region.results]
+
+
+def _batch_eqn(lanes: Lanes, eqn: Eqn, given: Sequence[Batch]) -> Sequence[Batch]:
+    op, attrs = eqn.op, eqn.attrs
+    if isinstance(op.form, Effect):
+        return [Batch(batch_effect(lanes, eqn, given), False)]
+    if op.name in _CONTROL:
+        return _CONTROL[op.name](batch_region, lanes, eqn, given)
+    atoms, batched = [x.atom for x in given], [x.is_batched for x in given]
+    if not any(batched) and lanes.writing is None:
+        found = lanes.trace.record(op, atoms, attrs, eqn.regions, eqn.hints)
+        return [Batch(each.atom, False) for each in found]
+    match op.form:
+        case Elementwise():
+            rank = eqn.outputs[0].type.ndim
+            pairs = zip(atoms, batched, strict=True)
+            atoms = [aligned(lanes, x, rank) if flag else x for x, flag in pairs]
+        case Reduction():
+            attrs = {**attrs, "axes": tuple([axis + 1 for axis in attrs["axes"]])}
+        case Scan():
+            attrs = {**attrs, "axis": attrs["axis"] + 1}
+        case _:
+            if op.batch is None:
+                raise errors.BatchRuleError(op.name, eqn.source)
+            lanes = replace(lanes, hints=eqn.hints)
+            return [Batch(op.batch(lanes, atoms, batched, **attrs), True)]
+    (result,) = lanes.trace.record(op, atoms, attrs, (), NO_HINTS)
+    return [Batch(result.atom, True)]
