@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from tracegraph import errors
-from tracegraph.ir.op import Effect, Elementwise, Reduction, Scan
+from tracegraph.ir.op import Elementwise, Reduction, Scan
 from tracegraph.ir.program import NO_HINTS, Atom, Eqn, Literal, Region, Value
 from tracegraph.ir.record import replace
 from tracegraph.ops.batching import aligned
 from tracegraph.transforms.batched_branches import batch_branches
-from tracegraph.transforms.batched_effects import batch_effect
+from tracegraph.transforms.batched_effects import batch_effect, is_effect
 from tracegraph.transforms.batched_loops import batch_scan, batch_while
 from tracegraph.transforms.lanes import Batch, ControlRule, Lanes
 
@@ -57,7 +57,7 @@ def batch_region(
 
 def _batch_eqn(lanes: Lanes, eqn: Eqn, given: Sequence[Batch]) -> Sequence[Batch]:
     op, attrs = eqn.op, eqn.attrs
-    if isinstance(op.form, Effect):
+    if is_effect(eqn):
         return [Batch(batch_effect(lanes, eqn, given), False)]
     if op.name in _CONTROL:
         return _CONTROL[op.name](batch_region, lanes, eqn, given)

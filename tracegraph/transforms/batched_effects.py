@@ -4,19 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from tracegraph.ir.op import get
-from tracegraph.ir.program import Atom, Eqn
+from tracegraph.ir.effects import TOKEN
+from tracegraph.ir.op import Effect, get
+from tracegraph.ir.program import Atom, Eqn, walk
 from tracegraph.transforms.lanes import Batch, Lanes
+
+
+def is_effect(eqn: Eqn) -> bool:
+    """Whether an equation is an effect, or a scan of nothing but prints: those of lanes inside."""
+    if isinstance(eqn.op.form, Effect):
+        return True
+    if eqn.op.name != "scan" or [value.type for value in eqn.outputs] != [TOKEN]:
+        return False
+    return all(each.op.name in ("debug_print", "cond", "scan") for each in walk(eqn.regions[0]))
 
 
 def batch_effect(lanes: Lanes, eqn: Eqn, operands: Sequence[Batch]) -> Atom:
     """Record an effect for the live lanes; the token after it."""
     token, *values = operands
-    return _RULES[eqn.op.name](lanes, eqn, token.atom, values)
+    return _RULES.get(eqn.op.name, _print)(lanes, eqn, token.atom, values)
 
 
 def _print(lanes: Lanes, eqn: Eqn, token: Atom, values: Sequence[Batch]) -> Atom:
-    """A print for each live lane, in order: a scan over the lanes."""
+    """The prints of each live lane, in order: a scan over the lanes."""
     sliced = [x.atom for x in values if x.is_batched]
     shared = [x.atom for x in values if not x.is_batched]
     xs = [*sliced, *lanes.masks]
@@ -70,12 +80,11 @@ def _report(lanes: Lanes, eqn: Eqn, token: Atom, values: Sequence[Batch]) -> Ato
 
 
 def _perform(lanes: Lanes, eqn: Eqn, operands: Sequence[Atom]) -> Atom:
-    (after,) = lanes.trace.record(eqn.op, operands, eqn.attrs, (), eqn.hints)
+    (after,) = lanes.trace.record(eqn.op, operands, eqn.attrs, eqn.regions, eqn.hints)
     return after.atom
 
 
 _RULES: Mapping[str, Callable[[Lanes, Eqn, Atom, Sequence[Batch]], Atom]] = {
-    "debug_print": _print,
     "require": _require,
     "report_step": _report,
 }
