@@ -97,6 +97,7 @@ from tracegraph.errors.tracers import (
 )
 from tracegraph.errors.wording import (
     function_text,
+    structure_text,
     value_text,
 )
 
@@ -169,6 +170,7 @@ __all__ = [
     "VmapError",
     "function_text",
     "step_limit_text",
+    "structure_text",
     "value_text",
 ]
 

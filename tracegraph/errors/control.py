@@ -15,6 +15,7 @@ from tracegraph.errors.wording import (
     TypeLike,
     described,
     function_text,
+    structure_text,
     user_line,
     value_text,
 )
@@ -177,7 +178,7 @@ class StructureError(ControlFlowError):
         labelled: Sequence[tuple[str, PyTreeSpec]],
         name: str,
     ) -> None:
-        details = [f"{label}: {_structure_text(structure)}" for label, structure in labelled]
+        details = [f"{label}: {structure_text(structure)}" for label, structure in labelled]
         first = labelled[0]
         for other in labelled[1:]:
             for (label, structure), (_, without) in ((first, other), (other, first)):
@@ -297,11 +298,6 @@ class EffectInConditionError(ControlFlowError):
 def _paths(structure: PyTreeSpec, name: str) -> list[str]:
     """The Python expression of each leaf of a tree called `name`."""
     return [accessor.codify(name) for accessor in structure.accessors()]
-
-
-def _structure_text(structure: PyTreeSpec) -> str:
-    text = str(structure).removeprefix("PyTreeSpec(")
-    return text.rpartition(")")[0].removesuffix(", namespace='tracegraph'")
 
 
 def _type_advice(types: Sequence[TypeLike], is_carry: bool) -> str:

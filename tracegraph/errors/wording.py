@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 import numpy as np
+from optree import PyTreeSpec
 
 from tracegraph.dtypes import type_text
 from tracegraph.user_source import user_source
@@ -61,6 +62,12 @@ def function_text(function: Callable[..., Any]) -> str:
     name = getattr(inner, "__qualname__", type(inner).__qualname__).rpartition("<locals>.")[2]
     code = getattr(inner, "__code__", None) or getattr(type(inner).__call__, "__code__", None)
     return name if code is None else f"{name} ({Path(code.co_filename).name}:{code.co_firstlineno})"
+
+
+def structure_text(structure: PyTreeSpec) -> str:
+    """The structure of a pytree in messages: `{'v': (*, *)}`."""
+    text = str(structure).removeprefix("PyTreeSpec(")
+    return text.rpartition(")")[0].removesuffix(", namespace='tracegraph'")
 
 
 def value_text(value: object) -> str:

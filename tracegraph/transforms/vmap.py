@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any
 
+import numpy as np
+
 from tracegraph import errors, tree
 from tracegraph.arrays.array import Array
 from tracegraph.arrays.device_calls import compiled
@@ -44,9 +46,9 @@ def vmap(
         fun: takes and returns trees of arrays and numbers. It is traced, so that a Python `if`
             cannot depend on values; calls that `jit` does not surround trace it each time.
         in_axes: the mapped axis of the positional arguments, from the end if negative; None for
-            arguments that are the same in all lanes, which `fun` gets as they are. A tuple with an
-            entry for each argument, which may be a tree of axes for parts of it. Keyword arguments
-            are mapped along axis 0.
+            arguments that are the same in all lanes: numbers stay numbers, and anything else may
+            be among them. A tuple with an entry for each argument, which may be a tree of axes for
+            parts of it. Keyword arguments are mapped along axis 0.
         out_axes: where the lanes are in the results: an int, or a tree of them for parts of it;
             None for a result that no mapped argument changes.
         axis_size: the number of lanes, if no argument is mapped. It may be zero.
@@ -158,10 +160,11 @@ def _axes_of(parameter: str, prefix: Axes, value: Any, what: str) -> list[int | 
     """The axis for each leaf of a value."""
     try:
         found = tree.spread_prefix(prefix, value)
-    except ValueError as error:
-        problem = str(error).partition("\n")[0]
+    except ValueError:
+        shape = errors.structure_text(tree.structure(value))
         raise errors.VmapAxesError(
-            f"{parameter} has {prefix!r} for {what}, which is another tree: {problem}"
+            f"{parameter} has {prefix!r} for {what}, whose tree is {shape}; give an int, None, or "
+            "the same tree of them, where one may stand for a whole subtree"
         ) from None
     for axis in found:
         if axis is not None and (isinstance(axis, bool) or not isinstance(axis, int)):
@@ -182,7 +185,7 @@ def _run(fun: Function, arguments: _Arguments, out_axes: Axes) -> Any:
     given = [
         i
         for i, (leaf, axis) in enumerate(zip(arguments.leaves, arguments.axes, strict=True))
-        if axis is not None or isinstance(leaf, Array)
+        if axis is not None or isinstance(leaf, (Array, np.ndarray))
     ]
     leaves = [arguments.leaves[i] for i in given]
     structures = []
@@ -258,20 +261,34 @@ def _traced(
     def call(*tracers: Tracer) -> Sequence[Any]:
         own = iter(tracers)
         leaves = [
-            leaf if axis is None else next(own)
-            for leaf, axis in zip(arguments.leaves, arguments.axes, strict=True)
+            _shared(trace, leaf, path) if axis is None else next(own)
+            for leaf, axis, path in zip(
+                arguments.leaves, arguments.axes, arguments.paths, strict=True
+            )
         ]
         args, kwargs = tree.unflatten(arguments.structure, leaves)
         returned.append(flatten_checked(fun(*args, **kwargs), "vmap", "result", fun))
         return returned[0].leaves
 
     types = [atom.type.with_shape(atom.type.shape[1:]) for atom in mapped]
-    region, captures, tokens = trace_region(call, types, trace)
+    mapped_paths = [
+        path for path, axis in zip(arguments.paths, arguments.axes, strict=True) if axis is not None
+    ]
+    region, captures, tokens = trace_region(
+        call, types, trace, lambda i: f"a lane of argument {mapped_paths[i]}"
+    )
     if tokens is not None:
         before, after = tokens
         region = Region((*region.params, before), region.eqns, (*region.results, after))
     program = Program("lane", region, (), tokens is not None)
     return optimize(program).body, captures, returned[0], tokens is not None
+
+
+def _shared(trace: Trace, leaf: Any, path: str) -> Any:
+    """What a lane gets of an argument without lanes: of a NumPy array, the traced constant."""
+    if not isinstance(leaf, np.ndarray):
+        return leaf
+    return Tracer(trace, trace.read(leaf), f"argument {path}")
 
 
 def _with_lanes_at(lanes: Lanes, x: Atom, axis: int, place: int) -> Atom:
