@@ -7,7 +7,9 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+from agreement import check
 
+import tracegraph
 from tracegraph import tree, vmap
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import Control, Effect, Op, Sample, all_ops
@@ -54,6 +56,30 @@ def lane_by_lane(op: Op, sample: Sample, axes: tuple[int | None, ...]) -> NDArra
         given = [x if axis is None else x[i] for x, axis in pairs]
         found.append(np.asarray(op.reference(*given, **sample.attrs)))
     return np.stack(found)
+
+
+def check_batched_on(op: Op, device: str, any_zero: frozenset[str]) -> None:
+    """Require what `agreement.check` does of every batched sample, all in one program."""
+    cases = list(batched_samples(op))
+
+    def every(operands: list[tuple[NDArray, ...]]) -> list[Any]:
+        return [
+            applied(op, Sample(given, sample.attrs), axes)
+            for given, (sample, axes) in zip(operands, cases, strict=True)
+        ]
+
+    found = tracegraph.jit(every, device=device)([sample.operands for sample, _ in cases])
+    for result, (sample, axes) in zip(found, cases, strict=True):
+        check(_looped_op(op, axes), sample, lambda *_, result=result: result, any_zero)
+
+
+def _looped_op(op: Op, axes: tuple[int | None, ...]) -> Op:
+    """An op record whose reference is the loop over lanes."""
+
+    def reference(*operands: NDArray, **attrs: Any) -> NDArray:
+        return lane_by_lane(op, Sample(operands, attrs), axes)
+
+    return Op(op.name, op.doc, op.type_rule, reference, op.form, op.samples)
 
 
 def looped(function: Callable[..., Any], *arguments: Any, axes: Sequence[Any] = ()) -> Any:

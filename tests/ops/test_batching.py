@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from agreement import check
-from batching import PLAIN, applied, assert_same, batched_samples, lane_by_lane
+from agreement import ANY_ZERO
+from batching import (
+    PLAIN,
+    applied,
+    assert_same,
+    batched_samples,
+    check_batched_on,
+    lane_by_lane,
+)
 
 import tracegraph
 from tracegraph import errors
 from tracegraph.arrays.eager import apply
-from tracegraph.ir.op import Elementwise, Indexed, Op, Reduction, Sample, Scan
+from tracegraph.ir.op import Elementwise, Indexed, Op, Reduction, Scan
 from tracegraph.ops.batching import Lanes
 
 each_op = pytest.mark.parametrize("op", PLAIN, ids=lambda op: op.name)
@@ -30,27 +37,7 @@ def test_lanes_are_those_of_the_reference(op: Op) -> None:
 
 @each_op
 def test_lanes_are_those_of_the_reference_when_lowered(op: Op) -> None:
-    cases = list(batched_samples(op))
-
-    def every(operands: list[tuple[np.ndarray, ...]]) -> list[object]:
-        return [
-            applied(op, Sample(given, sample.attrs), axes)
-            for given, (sample, axes) in zip(operands, cases, strict=True)
-        ]
-
-    found = tracegraph.jit(every, device="host")([sample.operands for sample, _ in cases])
-    for result, (sample, axes) in zip(found, cases, strict=True):
-        batched = _batched_op(op, axes)
-        check(batched, sample, lambda *_, result=result: result)
-
-
-def _batched_op(op: Op, axes: tuple[int | None, ...]) -> Op:
-    """An op record whose reference is the loop over lanes, for `check`."""
-
-    def reference(*operands: np.ndarray, **attrs: object) -> np.ndarray:
-        return lane_by_lane(op, Sample(operands, attrs), axes)
-
-    return Op(op.name, op.doc, op.type_rule, reference, op.form, op.samples)
+    check_batched_on(op, "host", ANY_ZERO)
 
 
 def _reversed(**rules: object) -> Op:

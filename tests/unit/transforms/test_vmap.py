@@ -214,12 +214,32 @@ def test_dtypes_of_weak_numbers_are_those_of_the_loop() -> None:
         assert got.dtype == np.asarray(one).dtype
 
 
-@pytest.mark.parametrize("count", [1, 2, 5])
-def test_products_of_lanes_are_one_product(count: int) -> None:
-    x, y = np.ones((count, 2, 3)), np.ones((3, 4))
-    program = jit(vmap(np.matmul, (0, None))).trace(x, y).optimized
+MATRIX = np.arange(12.0).reshape(3, 4)
+
+
+@pytest.mark.parametrize(
+    ("axes", "arguments", "shapes"),
+    [
+        ((0, None), (np.ones((5, 2, 3)), MATRIX), [(10, 3), (3, 4)]),
+        ((0, None), (np.ones((5, 3)), MATRIX), [(5, 3), (3, 4)]),
+        ((None, 0), (MATRIX, np.ones((5, 4))), [(5, 4), (4, 3)]),
+        ((None, 0), (MATRIX, np.ones((5, 4, 2))), [(5, 3, 4), (5, 4, 2)]),
+        ((0, 0), (np.ones((5, 2, 3)), np.ones((5, 3, 4))), [(5, 2, 3), (5, 3, 4)]),
+    ],
+)
+def test_products_with_a_shared_matrix_are_one_product(
+    axes: Any, arguments: Any, shapes: Any
+) -> None:
+    program = jit(vmap(np.matmul, axes)).trace(*arguments).optimized
     (product,) = [e for e in program.body.eqns if e.op.name == "matmul"]
-    assert [a.type.shape for a in product.operands] == [(2 * count, 3), (3, 4)]
+    assert [a.type.shape for a in product.operands] == shapes
+    np.testing.assert_array_equal(
+        vmap(np.matmul, axes)(*arguments),
+        [
+            np.matmul(*[x if a is None else x[i] for x, a in zip(arguments, axes, strict=True)])
+            for i in range(5)
+        ],
+    )
 
 
 def test_lanes_need_no_order_among_their_writes() -> None:
