@@ -164,6 +164,17 @@ def rows_written_until_each_ends(x, n):
     return while_loop(lambda carry: carry[0] < n, step, start)
 
 
+@case(np.zeros((4, 0)), np.array([2, 0, 3, 1]))
+def empty_rows_written(x, n):
+    def step(carry):
+        i, x, y = carry
+        x[:] = i
+        y[:] = i
+        return i + 1, x, y
+
+    return while_loop(lambda carry: carry[0] < n, step, (0, x, np.zeros((0, 2))))
+
+
 @case(whole(4, 6), np.array([3, 0, 5, 1]))
 def written_and_replaced(x, n):
     def step(carry):

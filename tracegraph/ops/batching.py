@@ -191,7 +191,7 @@ def scatter(name: str) -> Any:
         rank = len(shape)
         if lanes.writing is None and not any(batched[2:]):
             updates = _lanes_at(lanes, updates, batched[1], rank)
-            attrs = {"starts": (0, *starts), "steps": (1, *steps), "dims": _moved(dims)}
+            attrs = {"dims": _moved(dims), "starts": (0, *starts), "steps": (1, *steps)}
         else:
             indices = [
                 _lanes_at(lanes, index, is_batched, rank)
@@ -200,7 +200,7 @@ def scatter(name: str) -> Any:
             lane = _placed(lanes, _lane_numbers(lanes), (*shape, lanes.count), rank)
             indices, distinct = [lane, *indices], distinct + 1
             updates = _lanes_at(lanes, updates, batched[1], rank)
-            attrs = {"starts": starts, "steps": steps, "dims": (0, *_moved(dims))}
+            attrs = {"dims": (0, *_moved(dims)), "starts": starts, "steps": steps}
         if distinct:
             return lanes.emit(name, x, updates, *indices, **attrs, distinct=distinct)
         return lanes.emit(name, x, updates, *indices, **attrs)

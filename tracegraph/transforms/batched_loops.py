@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from tracegraph.ir.control_forms import LoopParts, loop_counts, loop_parts, split
 from tracegraph.ir.op import Scatter
 from tracegraph.ir.program import Atom, Eqn
+from tracegraph.transforms.batched_flags import has_elements
 from tracegraph.transforms.lanes import Batch, BatchRegion, Lanes, batches
 
 
@@ -97,7 +98,7 @@ def _written_carries(loop: LoopParts) -> tuple[set[int], set[Eqn]]:
         while atom in scatters:
             chain.append(scatters[atom])
             atom = chain[-1].operands[0]
-        if chain and atom is loop.body.params[i]:
+        if chain and atom is loop.body.params[i] and has_elements(atom.type):
             written.add(i)
             writes.update(chain)
     return written, writes
