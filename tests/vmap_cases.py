@@ -137,6 +137,19 @@ def reverse_scan_of_shared_slices(x, ys):
     return scan(step, (x[0], 0), ys, reverse=True)
 
 
+@case(whole(3), whole(4), axes=(0, None))
+def a_scan_that_forgets_its_carry(x, ys):
+    def step(carry, y):
+        return (y, carry[0]), carry[1]
+
+    return scan(step, (x, 0.0), ys)
+
+
+@case(whole(3), 2, axes=(0, None))
+def a_loop_that_forgets_its_carry(x, n):
+    return fori_loop(0, n, lambda i, x: 2.0 * i, x), fori_loop(0, 0 * n, lambda i, x: 2.0 * i, x)
+
+
 @case(whole(3, 4, 2))
 def mapped(xs):
     return map(lambda x: x * x.sum(), xs)

@@ -43,9 +43,7 @@ class BatchedFlags:
         if not is_loop(eqn):
             return self.branches(eqn, flags)
         carry, operands = eqn.attrs["carry"], self.loop(eqn, flags)[0]
-        if eqn.op.name == "scan":
-            return self.results(eqn.regions[0], operands)
-        return operands[:carry]
+        return operands[:carry] + self.results(eqn.regions[-1], operands)[carry:]
 
     def branches(self, eqn: Eqn, flags: Flags) -> Flags:
         """The flags of the results of a cond or switch, from those of its operands."""

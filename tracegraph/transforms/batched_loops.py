@@ -110,7 +110,7 @@ def batch_scan(
     """A scan for all lanes: they are axis 1 of what is sliced and stacked."""
     carry, (body,) = eqn.attrs["carry"], eqn.regions
     flags, _ = lanes.flags.loop(eqn, tuple([x.is_batched for x in operands]))
-    wanted = lanes.flags.results(body, flags)
+    wanted = flags[:carry] + lanes.flags.results(body, flags)[carry:]
     init, xs, captures = split(lanes.spread_as(operands, flags), carry, eqn.attrs["xs"])
     sliced = flags[carry : carry + len(xs)]
     xs = tuple([_swapped(lanes, x) if b else x for x, b in zip(xs, sliced, strict=True)])
@@ -131,7 +131,7 @@ def batch_scan(
     stacks = [
         _swapped(lanes, y) if b else y for y, b in zip(outputs[carry:], wanted[carry:], strict=True)
     ]
-    return batches([*outputs[:carry], *stacks], wanted[:carry] + wanted[carry:])
+    return batches([*outputs[:carry], *stacks], wanted)
 
 
 def _swapped(lanes: Lanes, x: Atom) -> Atom:
