@@ -21,6 +21,8 @@ The packages, in the order of their imports:
     tracing           Python calls -> equations            control      cond, while_loop, scan, …
     arrays            the Array class, eager ops           transforms   vmap
                                                            staging      jit: compile and launch
+    arrays            the Array class, eager ops           transforms   grad, jvp, …
+    staging           jit: compile and launch
 
 Below them are single files without imports of the package (`dtypes`, `user_source`, `locks`, …);
 `limits`, `determinism`, `progress`, `streams`, `memory` and `debug` are features of one file each.
@@ -39,6 +41,10 @@ from tracegraph.numpy.windows import dynamic_slice, dynamic_update_slice
 from tracegraph.staging.jit import jit, make_program
 from tracegraph.streams import Stream, stream
 from tracegraph.transforms.vmap import vmap
+from tracegraph.transforms.forward import jvp, linearize, stop_gradient
+from tracegraph.transforms.jacobians import hessian, jacfwd, jacrev
+from tracegraph.transforms.linear import linear_transpose
+from tracegraph.transforms.reverse import grad, value_and_grad, vjp
 from tracegraph.tree import register_dataclass
 from tracegraph.version import __version__
 
@@ -56,7 +62,14 @@ __all__ = [
     "errors",
     "fori_loop",
     "from_dlpack",
+    "grad",
+    "hessian",
+    "jacfwd",
+    "jacrev",
     "jit",
+    "jvp",
+    "linear_transpose",
+    "linearize",
     "make_program",
     "map",
     "memory",
@@ -65,11 +78,14 @@ __all__ = [
     "register_dataclass",
     "reset",
     "scan",
+    "stop_gradient",
     "stream",
     "switch",
     "time_limit",
     "tree",
     "vmap",
+    "value_and_grad",
+    "vjp",
     "while_loop",
 ]
 

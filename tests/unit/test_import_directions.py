@@ -52,7 +52,10 @@ TRACEGRAPH: Table = {
         *("arrays", "tracing", "ops", "ir", "tree", "errors"),
         *("limits", "progress", "dtypes", "user_source"),
     },
-    "transforms": {"control", "arrays", "tracing", "passes", "ops", "ir", "tree", "errors"},
+    "transforms": {
+        *("control", "arrays", "tracing", "passes", "ops", "ir", "tree", "errors"),
+        *("limits", "dtypes", "user_source"),
+    },
     "debug": {"control", "ir", "errors", "user_source"},
     "staging": {"arrays", "tracing", "passes", "ops", "ir", "tree", "errors", *GROUND},
     "streams": {"staging", "devices"},

@@ -6,6 +6,7 @@ from here, and name this module. May import `dtypes` and `user_source`.
 
     calls, control, tracers, prints    misuse by the user
     batching                           vmap
+    calls, control, tracers, prints, transforms    misuse by the user
     running, programs                  programs that had to end; programs that are not well formed
     wording, pickling                  how values and places are named; errors of other processes
     tracebacks                         which frames users see
@@ -95,6 +96,17 @@ from tracegraph.errors.tracers import (
     UnsupportedAttributeError,
     UnsupportedByTracerError,
 )
+from tracegraph.errors.transforms import (
+    ArgumentNumberError,
+    CustomRuleError,
+    DerivativeError,
+    DifferentiatedTypeError,
+    NonlinearError,
+    ReverseLoopError,
+    ScalarResultError,
+    TangentMismatchError,
+    TransformError,
+)
 from tracegraph.errors.wording import (
     function_text,
     structure_text,
@@ -102,6 +114,7 @@ from tracegraph.errors.wording import (
 )
 
 __all__ = [
+    "ArgumentNumberError",
     "ArgumentTypesError",
     "BatchRuleError",
     "BooleanMaskError",
@@ -109,7 +122,10 @@ __all__ = [
     "ClosedError",
     "ConditionError",
     "ControlFlowError",
+    "CustomRuleError",
+    "DerivativeError",
     "DeviceLostError",
+    "DifferentiatedTypeError",
     "DonatedArrayError",
     "EffectInConditionError",
     "EndlessTraceError",
@@ -123,6 +139,7 @@ __all__ = [
     "LeafMismatchError",
     "LeafTypeError",
     "NoBranchesError",
+    "NonlinearError",
     "NotCallableError",
     "OutAxesError",
     "OutOfMemoryError",
@@ -132,6 +149,8 @@ __all__ = [
     "PrintFormatError",
     "ProgressError",
     "ResultTypeError",
+    "ReverseLoopError",
+    "ScalarResultError",
     "ScanBodyError",
     "ScanLengthError",
     "ScheduleError",
@@ -143,6 +162,7 @@ __all__ = [
     "StoppedError",
     "StreamCaptureError",
     "StructureError",
+    "TangentMismatchError",
     "TimeLimitError",
     "TracerArrayError",
     "TracerBoolError",
@@ -157,6 +177,7 @@ __all__ = [
     "TracerMisuseError",
     "TracerSliceError",
     "TracerWriteError",
+    "TransformError",
     "UnhashableStaticError",
     "UnrepresentableError",
     "UnschedulableError",

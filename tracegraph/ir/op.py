@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from tracegraph.ir.derivative import Derivative
 from tracegraph.ir.scalar import Expr
 from tracegraph.ir.types import ArrayType, canonical_type
 
@@ -143,9 +144,11 @@ class Op:
         form: how lowering makes its elements.
         samples: operands for the conformance test.
         promote: the dtypes that the operands are cast to before the op is applied, by their types.
-        jvp: the derivative.
+
         batch: the batching rule, where the form does not imply it: `batch(lanes, operands, batched,
             **attrs)`; see `ops/batching.py`.
+        derivative: how tangents of the result depend on those of the operands.
+        batch: the batching rule.
     """
 
     name: str
@@ -155,7 +158,7 @@ class Op:
     form: Form
     samples: Callable[[], Sequence[Sample]]
     promote: Callable[..., Sequence[np.dtype[Any]]] | None = None
-    jvp: Callable[..., Any] | None = None
+    derivative: Derivative | None = None
     batch: Callable[..., Any] | None = None
     is_view: bool = field(init=False, repr=False)
     """Whether the result only renames elements of operand 0."""

@@ -11,6 +11,8 @@ and what the references of loops and effects need (`limits`, `progress`).
     reduce, folds, linalg   reductions and scans; matrix products
     control, effects   branches and loops; prints, checks, progress
     batching           how ops apply to many lanes at once, where their form does not say it
+    derivatives        what only derivatives tell from the identity
+    fold_derivatives, scatter_derivatives, cotangents   rules of derivatives, and what they share
     checks, sampling, tricky   what type rules require; arrays and edge cases for samples
 """
 
@@ -21,6 +23,7 @@ from tracegraph.ops import (
     comparison,
     control,
     convert,
+    derivatives,
     effects,
     floating,
     folds,
@@ -39,6 +42,7 @@ __all__ = [
     "comparison",
     "control",
     "convert",
+    "derivatives",
     "effects",
     "floating",
     "folds",

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from tracegraph.ir.combiners import ADD, MULTIPLY
+from tracegraph.ir.derivative import Constant, Emitter, Partials, Product, Rewrite
+from tracegraph.ops.cotangents import number
 from tracegraph.ops.elementwise import texts, ufunc_op
 from tracegraph.ops.tricky import NDArray, grid
 
@@ -28,23 +30,63 @@ def _no_zero_divisor(dtype: np.dtype[Any], values: NDArray) -> tuple[NDArray, ..
     return (values[:, None], values[values != 0]) if dtype.kind == "c" else grid(values, 2)
 
 
+def _power_by_base(f: Emitter, out: Any, x: Any, y: Any) -> Any:
+    """y·x^(y-1), and 0 for the exponent 0 even where the power is infinite."""
+    none = f.equal(y, number(y, 0))
+    return f.where(none, number(y, 0), y * f.power(x, f.where(none, number(y, 1), y - 1)))
+
+
+def _power_by_exponent(f: Emitter, out: Any, x: Any, y: Any) -> Any:
+    """out·log(x), and 0 for the base 0."""
+    zero = f.equal(x, number(x, 0))
+    return f.where(zero, number(x, 0), out * f.log(f.where(zero, number(x, 1), x)))
+
+
+def _direction(f: Emitter, out: Any, x: Any) -> tuple[Any, ...]:
+    sign = f.sign(x)
+    return (f.conjugate(sign) if x.dtype.kind == "c" else sign,)
+
+
+def _along(f: Emitter, values: Any, tangents: Any) -> Any:
+    """The part of the tangent along x / |x|."""
+    return f.real(f.multiply(values[0], tangents[0]))
+
+
+def _turning(f: Emitter, out: Any, x: Any) -> tuple[Any, ...]:
+    """Nothing for real numbers: their sign is piecewise constant."""
+    return (out, f.conjugate(out), 1 / f.absolute(x)) if x.dtype.kind == "c" else ()
+
+
+def _turned(f: Emitter, values: Any, tangents: Any) -> Any:
+    """The part of the tangent across x / |x|, divided by |x|."""
+    if not values:
+        return None
+    (t,), (sign, conjugate, scale) = tangents, values
+    along = f.cast(f.real(f.multiply(conjugate, t)), dtype=t.dtype)
+    scale = f.cast(scale, dtype=t.dtype)
+    return f.multiply(scale, f.subtract(t, f.multiply(sign, along)))
+
+
 add = ufunc_op(
     np.add,
     "x + y; of bools, their disjunction.",
     {**ADD.c, "e": "tg_half_add({0}, {1})"},
     python=True,
+    derivative=Partials(1, 1),
 )
 subtract = ufunc_op(
     np.subtract,
     "x - y.",
     texts(iu="tg_subtract<{T}>({0}, {1})", fc="({0} - {1})", e="tg_half_subtract({0}, {1})"),
     python=True,
+    derivative=Partials(1, -1),
 )
 multiply = ufunc_op(
     np.multiply,
     "x * y; of bools, their conjunction.",
     {**MULTIPLY.c, "e": "tg_half_multiply({0}, {1})"},
     python=True,
+    derivative=Product(lambda f, ct, y: f.multiply(ct, y), lambda f, ct, x: f.multiply(ct, x)),
 )
 divide = ufunc_op(
     np.divide,
@@ -53,6 +95,7 @@ divide = ufunc_op(
     python=True,
     operands=_no_zero_divisor,
     cost=2,
+    derivative=Partials(lambda f, o, x, y: 1 / y, lambda f, o, x, y: -o / y),
 )
 floor_divide = ufunc_op(
     np.floor_divide,
@@ -60,6 +103,7 @@ floor_divide = ufunc_op(
     texts(iu="tg_floor_divide<{T}>({0}, {1})", f="tg_real_floor_divide({0}, {1})"),
     python=True,
     cost=4,
+    derivative=Constant(),
 )
 remainder = ufunc_op(
     np.remainder,
@@ -67,12 +111,14 @@ remainder = ufunc_op(
     texts(iu="tg_remainder<{T}>({0}, {1})", f="tg_real_remainder({0}, {1})"),
     python=True,
     cost=4,
+    derivative=Partials(1, lambda f, o, x, y: -f.floor_divide(x, y)),
 )
 fmod = ufunc_op(
     np.fmod,
     "The rest of dividing x by y with the sign of x.",
     texts(iu="tg_fmod<{T}>({0}, {1})", f="fmod({0}, {1})"),
     cost=4,
+    derivative=Partials(1, lambda f, o, x, y: -f.trunc(x / y)),
 )
 power = ufunc_op(
     np.power,
@@ -81,6 +127,7 @@ power = ufunc_op(
     python=True,
     operands=_defined_powers,
     cost=8,
+    derivative=Partials(_power_by_base, _power_by_exponent),
 )
 float_power = ufunc_op(
     np.float_power,
@@ -88,21 +135,30 @@ float_power = ufunc_op(
     texts(fc="tg_power({0}, {1})"),
     operands=_defined_powers,
     cost=8,
+    derivative=Partials(_power_by_base, _power_by_exponent),
 )
 negative = ufunc_op(
-    np.negative, "-x.", texts(iu="tg_negative<{T}>({0})", fc="(-({0}))"), python=True
+    np.negative,
+    "-x.",
+    texts(iu="tg_negative<{T}>({0})", fc="(-({0}))"),
+    python=True,
+    derivative=Partials(-1),
 )
-positive = ufunc_op(np.positive, "x.", texts(iufc="{0}"), python=True, cost=0)
+positive = ufunc_op(
+    np.positive, "x.", texts(iufc="{0}"), python=True, cost=0, derivative=Partials(1)
+)
 absolute = ufunc_op(
     np.absolute,
     "The absolute value; of the least integer, itself.",
     texts(bu="{0}", i="tg_absolute<{T}>({0})", f="fabs({0})", c="tg_absolute({0})"),
     python=True,
+    derivative=Rewrite(_direction, _along),
 )
 sign = ufunc_op(
     np.sign,
     "-1, 0 or 1 by the sign of x; x / |x| of a complex number.",
     texts(iufc="tg_sign({0})"),
+    derivative=Rewrite(_turning, _turned),
 )
 reciprocal = ufunc_op(
     np.reciprocal,
@@ -110,9 +166,11 @@ reciprocal = ufunc_op(
     texts(iu="tg_reciprocal<{T}>({0})", f="(1 / {0})", c="tg_reciprocal({0})"),
     operands=_reciprocable,
     cost=2,
+    derivative=Partials(lambda f, o, x: -(o * o)),
 )
 square = ufunc_op(
     np.square,
     "x * x.",
     texts(iu="tg_multiply<{T}>({0}, {0})", fc="({0} * {0})", e="tg_half_multiply({0}, {0})"),
+    derivative=Partials(lambda f, o, x: 2 * x),
 )

@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 
 from tracegraph.dtypes import bfloat16
+from tracegraph.ir.derivative import Constant, Emitter, Linear
 from tracegraph.ir.op import Indexed, Op, Operand, Sample, register
 from tracegraph.ir.scalar import Expr, both, select
 from tracegraph.ir.scalar_values import as_value
 from tracegraph.ir.types import ArrayType
 from tracegraph.ops import batching
 from tracegraph.ops.checks import check_axes, check_count, check_same_dtype
+from tracegraph.ops.cotangents import Types
 from tracegraph.ops.sampling import ramp
 
 Index = tuple[Expr, ...]
@@ -59,6 +61,12 @@ def _roll_samples() -> list[Sample]:
     ]
 
 
+def _rolled_back(
+    f: Emitter, ct: Any, acc: Any, types: Types, x: Any, *, shifts: Ints, axes: Ints
+) -> tuple[Any]:
+    return (f.roll(ct, shifts=tuple([-shift for shift in shifts]), axes=axes),)
+
+
 roll = register(
     Op(
         "roll",
@@ -68,6 +76,7 @@ roll = register(
         Indexed(_roll_element, run=_roll_run),
         _roll_samples,
         batch=batching.roll,
+        derivative=Linear(_rolled_back),
     )
 )
 
@@ -123,6 +132,18 @@ def _pad_samples() -> list[Sample]:
     ]
 
 
+def _unpadded(
+    f: Emitter, ct: Any, acc: Any, types: Types, x: Any, value: Any, *, low: Ints, high: Ints
+) -> tuple[Any, ...]:
+    spans = zip(low, ct.shape, high, strict=True)
+    sizes = tuple([n - before - after for before, n, after in spans])
+    inside = f.slice(ct, starts=low, steps=(1,) * ct.ndim, sizes=sizes)
+    if types[1] is None:
+        return inside, None
+    whole, part = (f.sum(a, axes=tuple(range(ct.ndim))) for a in (ct, inside))
+    return None if types[0] is None else inside, f.subtract(whole, part)
+
+
 pad = register(
     Op(
         "pad",
@@ -132,6 +153,7 @@ pad = register(
         Indexed(_pad_element),
         _pad_samples,
         batch=batching.pad,
+        derivative=Linear(_unpadded, (0, 1)),
     )
 )
 
@@ -193,6 +215,25 @@ def _concatenate_samples() -> list[Sample]:
     ]
 
 
+def _taken_apart(f: Emitter, ct: Any, acc: Any, types: Types, *xs: Any, axis: int) -> list[Any]:
+    found: list[Any] = []
+    ends = accumulate(_extent(t, x, axis) for t, x in zip(types, xs, strict=True))
+    for type_, end in zip(types, ends, strict=True):
+        if type_ is None:
+            found.append(None)
+            continue
+        starts = [0] * ct.ndim
+        starts[axis] = end - type_.shape[axis]
+        part = f.slice(ct, starts=tuple(starts), steps=(1,) * ct.ndim, sizes=type_.shape)
+        found.append(part)
+    return found
+
+
+def _extent(type_: ArrayType | None, x: Any, axis: int) -> int:
+    extent: int = (x if type_ is None else type_).shape[axis]
+    return extent
+
+
 concatenate = register(
     Op(
         "concatenate",
@@ -202,6 +243,7 @@ concatenate = register(
         Indexed(_concatenate_element),
         _concatenate_samples,
         batch=batching.concatenate,
+        derivative=Linear(_taken_apart, None),
     )
 )
 
@@ -242,5 +284,6 @@ iota = register(
         lambda *, size, dtype: np.arange(size).astype(dtype),
         Indexed(_iota_element),
         _iota_samples,
+        derivative=Constant(),
     )
 )

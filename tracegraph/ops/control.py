@@ -15,6 +15,7 @@ import numpy as np
 from tracegraph import limits
 from tracegraph.dtypes import BOOL
 from tracegraph.ir.control_forms import split
+from tracegraph.ir.derivative import Structural
 from tracegraph.ir.interpret import run_region
 from tracegraph.ir.op import Control, Op, register
 from tracegraph.ir.program import Region
@@ -89,8 +90,13 @@ def _while_type(
     regions: Sequence[Region] = (),
     trip_count: int | None = None,
     max_steps: int | None = None,
+    counted: bool = False,
 ) -> Types:
-    """`trip_count` is the number of iterations where it is known, `max_steps` an upper bound."""
+    """`trip_count` is the number of iterations where it is known, `max_steps` an upper bound.
+
+    A `counted` loop is one of a derivative: carry 0 is the number of the iteration, from 0, and the
+    condition `less(carry 0, n)`.
+    """
     _count(regions, 2)
     condition, body = regions
     _takes("the condition", condition, operands)
@@ -157,7 +163,8 @@ def _control(
     name: str, doc: str, type_rule: Callable[..., Any], reference: Callable[..., Any]
 ) -> Op:
     """Register an op with regions, which has tests of its own instead of samples."""
-    return register(Op(name, doc, type_rule, reference, form=Control(), samples=lambda: ()))
+    form, derivative = Control(), Structural()
+    return register(Op(name, doc, type_rule, reference, form, lambda: (), derivative=derivative))
 
 
 cond = _control(

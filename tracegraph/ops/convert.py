@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy._core import umath
 
 from tracegraph.dtypes import BOOL, SHORT_NAMES, bfloat16
+from tracegraph.ir.derivative import Constant, Emitter, Linear, Partials
 from tracegraph.ir.op import Elementwise, Op, Sample, register
 from tracegraph.ir.types import PYTHON_SCALARS, ArrayType, broadcast_shapes, mixes_signs
+from tracegraph.ops.comparison import choice
+from tracegraph.ops.cotangents import Types, number, unbroadcast
 from tracegraph.ops.elementwise import listed, resolve, texts, ufunc_op
 from tracegraph.ops.tricky import NDArray, grid, tricky
 
@@ -54,6 +58,12 @@ def _cast_samples() -> list[Sample]:
     ]
 
 
+def _cast_back(
+    f: Emitter, ct: Any, acc: Any, types: Types, x: Any, *, dtype: DType, weak: bool = False
+) -> tuple[Any]:
+    return (f.cast(ct, dtype=types[0].dtype),)
+
+
 cast = register(
     Op(
         "cast",
@@ -62,6 +72,7 @@ cast = register(
         _cast_reference,
         Elementwise(texts(biufc="tg_cast<{T}>({0})"), 0),
         _cast_samples,
+        derivative=Linear(_cast_back),
     )
 )
 
@@ -102,6 +113,7 @@ bits = register(
         _bits_reference,
         Elementwise(texts(iuf="tg_bits<{T}>({0})"), 0),
         _bits_samples,
+        derivative=Constant(),
     )
 )
 
@@ -133,6 +145,16 @@ def _where_samples() -> list[Sample]:
     return [Sample((choices, *grid(tricky(dtype), 2))) for dtype in SHORT_NAMES]
 
 
+def _unselected(
+    f: Emitter, ct: Any, acc: Any, types: Types, condition: Any, x: Any, y: Any
+) -> list[Any]:
+    zero, found = number(ct, 0), []
+    for type_, given in zip(types[1:], ((ct, zero), (zero, ct)), strict=True):
+        part = None if type_ is None else f.where(condition, *given)
+        found.append(part if part is None else unbroadcast(f, part, type_))
+    return found
+
+
 where = register(
     Op(
         "where",
@@ -142,6 +164,7 @@ where = register(
         Elementwise(texts(b="({0} ? {1} : {2})")),
         _where_samples,
         _where_dtypes,
+        Linear(_unselected, (1, 2)),
     )
 )
 
@@ -149,6 +172,17 @@ where = register(
 def _clip_dtypes(x: ArrayType, low: ArrayType, high: ArrayType) -> tuple[DType, ...]:
     """NumPy makes an array of x first, so that a Python number there is not weak."""
     return resolve(_clip_ufunc, (x.strong(), low, high))[:-1]
+
+
+def _of_clip(which: int, f: Emitter, out: Any, x: Any, low: Any, high: Any) -> Any:
+    """As of minimum(maximum(x, low), high)."""
+    raised = f.maximum(x, low)
+    below, limited = (c for c in choice("less").of if not isinstance(c, int))
+    if which == 2:
+        return limited(f, out, raised, high)
+    inner = choice("greater").of[which]
+    assert not isinstance(inner, int)
+    return inner(f, raised, x, low) * below(f, out, raised, high)
 
 
 clip = ufunc_op(
@@ -160,6 +194,7 @@ clip = ufunc_op(
         c="tg_clip({0}, {1}, {2})",
     ),
     promote=_clip_dtypes,
+    derivative=Partials(*(partial(_of_clip, i) for i in range(3))),
 )
 
 
@@ -194,6 +229,14 @@ def _complex_samples() -> list[Sample]:
     return [Sample(grid(tricky(np.dtype(d)), 2)) for d in (np.float32, np.float64)]
 
 
+def _parts(f: Emitter, ct: Any, acc: Any, types: Types, re: Any, im: Any) -> tuple[Any, ...]:
+    """The transpose of re + i·im."""
+    return (
+        None if types[0] is None else unbroadcast(f, f.real(ct), types[0]),
+        None if types[1] is None else unbroadcast(f, f.negative(f.imag(ct)), types[1]),
+    )
+
+
 complex_ = register(
     Op(
         "complex",
@@ -203,6 +246,7 @@ complex_ = register(
         Elementwise(texts(f="{T}({0}, {1})"), 0),
         _complex_samples,
         lambda re, im: (_parts_dtype(re, im),) * 2,
+        Linear(_parts, (0, 1)),
     )
 )
 
@@ -211,10 +255,29 @@ conjugate = ufunc_op(
     "The complex conjugate; real numbers are their own.",
     texts(iuf="{0}", c="{T}({0}.re, -{0}.im)"),
     cost=0,
+    derivative=Linear(lambda f, ct, acc, types, x: (f.conjugate(ct),)),
 )
 
 
-def _part(name: str, doc: str, of: Callable[[NDArray], NDArray], c: dict[str, str]) -> Op:
+def _as_real(f: Emitter, ct: Any, acc: Any, types: Types, x: Any) -> tuple[Any]:
+    (type_,) = types
+    return (f.cast(ct, dtype=type_.dtype),)
+
+
+def _as_imaginary(f: Emitter, ct: Any, acc: Any, types: Types, x: Any) -> tuple[Any]:
+    """-i·ct; a real number has no imaginary part."""
+    if types[0].dtype.kind != "c":
+        return (None,)
+    return (f.complex(number(ct, 0), f.negative(ct)),)
+
+
+def _part(
+    name: str,
+    doc: str,
+    of: Callable[[NDArray], NDArray],
+    c: dict[str, str],
+    transpose: Callable[..., Any],
+) -> Op:
     def type_rule(x: ArrayType) -> ArrayType:
         return ArrayType(np.empty(0, x.dtype).real.dtype, x.shape)
 
@@ -224,13 +287,16 @@ def _part(name: str, doc: str, of: Callable[[NDArray], NDArray], c: dict[str, st
     def reference(x: Any) -> NDArray:
         return of(np.asarray(x)).copy()
 
-    return register(Op(name, doc, type_rule, reference, Elementwise(c, 0), samples))
+    form = Elementwise(c, 0)
+    derivative = Linear(transpose)
+    return register(Op(name, doc, type_rule, reference, form, samples, derivative=derivative))
 
 
-real = _part("real", "The real part.", lambda x: x.real, texts(biuf="{0}", c="{0}.re"))
+real = _part("real", "The real part.", lambda x: x.real, texts(biuf="{0}", c="{0}.re"), _as_real)
 imag = _part(
     "imag",
     "The imaginary part; of a real number, 0.",
     lambda x: x.imag,
     texts(biuf="tg_cast<{T}>(0)", c="{0}.im"),
+    _as_imaginary,
 )

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tracegraph import progress
+from tracegraph.ir.derivative import Constant
 from tracegraph.ir.effects import TOKEN, Failure, PrintFormat
 from tracegraph.ir.op import Effect, Op, register
 from tracegraph.ir.types import ArrayType
@@ -69,7 +70,8 @@ def _effect(
     name: str, doc: str, type_rule: Callable[..., Any], reference: Callable[..., Any]
 ) -> Op:
     """Register an effect, which has tests of its own instead of samples."""
-    return register(Op(name, doc, type_rule, reference, form=Effect(), samples=lambda: ()))
+    form, derivative = Effect(), Constant()
+    return register(Op(name, doc, type_rule, reference, form, lambda: (), derivative=derivative))
 
 
 debug_print = _effect("debug_print", "Prints the arrays in a format.", _print_type, _print)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tracegraph.dtypes import SHORT_NAMES
+from tracegraph.ir.derivative import Derivative
 from tracegraph.ir.op import Elementwise, Op, Sample, register
 from tracegraph.ir.types import ArrayType, broadcast_shapes, mixes_signs, promotion_token, type_of
 from tracegraph.ops.tricky import NDArray, grid, tricky
@@ -32,6 +33,7 @@ def ufunc_op(
     promote: Callable[..., Sequence[np.dtype[Any]]] | None = None,
     operands: Select | None = None,
     more: Callable[[], Sequence[Sample]] = tuple,
+    derivative: Derivative | None = None,
 ) -> Op:
     """Register the op that a ufunc defines: its name, promotion, result dtype and values.
 
@@ -49,6 +51,7 @@ def ufunc_op(
         promote: the dtypes that operands are cast to; unless given, as the ufunc casts them.
         operands: sample operands from the edge cases of a dtype; unless given, all combinations.
         more: further samples.
+        derivative: see `Op`.
     """
     name = name or ufunc.__name__
 
@@ -77,7 +80,8 @@ def ufunc_op(
 
     form = Elementwise(c, cost)
     values = quiet(ufunc if reference is None else cast_first)
-    return register(Op(name, doc, type_rule, values, form, samples, promote or promote_by_ufunc))
+    dtypes = promote or promote_by_ufunc
+    return register(Op(name, doc, type_rule, values, form, samples, dtypes, derivative))
 
 
 def resolve(

@@ -32,6 +32,7 @@ from tracegraph.ir.combiners import (
 from tracegraph.ir.op import Combiner, Op, Reduction, Sample, Scan, register
 from tracegraph.ir.types import ArrayType
 from tracegraph.ops.elementwise import resolve
+from tracegraph.ops.fold_derivatives import of_reduction, of_scan
 from tracegraph.ops.reduce import extreme_type, fold_reference, fold_type, scan_reference, scan_type
 from tracegraph.ops.sampling import ramp
 
@@ -87,7 +88,8 @@ def _reduction(combiner: Combiner, doc: str) -> Op:
 
     reference = fold_reference(combiner.ufunc)
     form = Reduction(combiner)
-    return register(Op(name, doc, _checked(name, combiner, rule), reference, form, samples))
+    checked, derivative = _checked(name, combiner, rule), of_reduction(combiner)
+    return register(Op(name, doc, checked, reference, form, samples, derivative=derivative))
 
 
 def _scan(combiner: Combiner, doc: str) -> Op:
@@ -101,7 +103,8 @@ def _scan(combiner: Combiner, doc: str) -> Op:
 
     reference = scan_reference(combiner.ufunc)
     rule = _checked(name, combiner, scan_type(name))
-    return register(Op(name, doc, rule, reference, Scan(combiner), samples))
+    form, derivative = Scan(combiner), of_scan(combiner)
+    return register(Op(name, doc, rule, reference, form, samples, derivative=derivative))
 
 
 _FOLDED = (

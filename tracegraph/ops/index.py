@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 
 from tracegraph.dtypes import bfloat16
+from tracegraph.ir.derivative import Emitter, Linear
 from tracegraph.ir.op import Indexed, Op, Operand, Sample, register
 from tracegraph.ir.scalar import Expr, clamp, select
 from tracegraph.ir.scalar_values import as_index
 from tracegraph.ir.types import ArrayType
 from tracegraph.ops import batching
 from tracegraph.ops.checks import check_axes, check_count, check_indices
+from tracegraph.ops.cotangents import Types, clipped, filled
 from tracegraph.ops.sampling import ramp
 from tracegraph.ops.shape import python_slices
 
@@ -104,6 +106,18 @@ def _gather_samples() -> list[Sample]:
     ]
 
 
+def _ungathered(
+    f: Emitter, ct: Any, acc: Any, types: Types, x: Any, *indices: Any, dims: Ints
+) -> tuple[Any]:
+    """Reads clamp, but writes drop what is out of range: so the indices are clamped first."""
+    type_: ArrayType = types[0]
+    places = [clipped(f, i, type_.shape[axis]) for i, axis in zip(indices, dims, strict=True)]
+    rest = type_.ndim - len(dims)
+    acc = filled(f, type_) if acc is None else acc
+    attrs = {"dims": dims, "starts": (0,) * rest, "steps": (1,) * rest}
+    return (f.scatter_add(acc, ct, *places, **attrs),)
+
+
 gather = register(
     Op(
         "gather",
@@ -113,6 +127,7 @@ gather = register(
         Indexed(_gather_element, run=_gather_run),
         _gather_samples,
         batch=batching.gather,
+        derivative=Linear(_ungathered, accumulates=True),
     )
 )
 
@@ -173,6 +188,17 @@ def window_samples() -> list[tuple[NDArray, tuple[NDArray, ...], Ints]]:
     ]
 
 
+def _unwindowed(
+    f: Emitter, ct: Any, acc: Any, types: Types, x: Any, *starts: Any, sizes: Ints
+) -> tuple[Any]:
+    """Added to the cotangent so far in place."""
+    if acc is None:
+        acc = filled(f, types[0])
+    else:
+        ct = f.add(f.dynamic_slice(acc, *starts, sizes=sizes), ct)
+    return (f.dynamic_update_slice(acc, ct, *starts),)
+
+
 dynamic_slice = register(
     Op(
         "dynamic_slice",
@@ -182,5 +208,6 @@ dynamic_slice = register(
         Indexed(_dynamic_slice_element),
         lambda: [Sample((x, *starts), {"sizes": sizes}) for x, starts, sizes in window_samples()],
         batch=batching.dynamic_slice,
+        derivative=Linear(_unwindowed, accumulates=True),
     )
 )

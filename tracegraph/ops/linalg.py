@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tracegraph.dtypes import bfloat16
+from tracegraph.ir.derivative import Emitter, Product
 from tracegraph.ir.op import Op, Opaque, Sample, register
 from tracegraph.ir.types import ArrayType
 from tracegraph.ops import batching
@@ -46,6 +47,11 @@ def _matmul_samples() -> list[Sample]:
     return [Sample((ramp(x, dtype), ramp(y, dtype))) for x, y, dtype in every_shape + every_dtype]
 
 
+def _swapped(f: Emitter, x: Any) -> Any:
+    """The matrices transposed: a view, whose strides the product takes."""
+    return f.transpose(x, axes=(*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
+
+
 matmul = register(
     Op(
         "matmul",
@@ -55,5 +61,9 @@ matmul = register(
         Opaque(),
         _matmul_samples,
         batch=batching.matmul,
+        derivative=Product(
+            lambda f, ct, y: f.matmul(ct, _swapped(f, y)),
+            lambda f, ct, x: f.matmul(_swapped(f, x), ct),
+        ),
     )
 )

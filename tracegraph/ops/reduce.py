@@ -10,9 +10,11 @@ import numpy as np
 
 from tracegraph.dtypes import bfloat16
 from tracegraph.ir.combiners import ADD, LOGICAL_AND, LOGICAL_OR, MAXIMUM, MINIMUM, MULTIPLY
+from tracegraph.ir.derivative import Constant
 from tracegraph.ir.op import Combiner, Op, Reduction, Sample, Scan, register
 from tracegraph.ir.types import ArrayType
 from tracegraph.ops.checks import check_axes
+from tracegraph.ops.fold_derivatives import of_reduction, of_scan
 from tracegraph.ops.sampling import ramp
 
 Ints = tuple[int, ...]
@@ -144,25 +146,32 @@ def _logical_samples() -> list[Sample]:
 def _fold(name: str, doc: str, combiner: Combiner) -> Op:
     reference = fold_reference(combiner.ufunc)
     form = Reduction(combiner)
-    return register(Op(name, doc, fold_type(name), reference, form, _fold_samples))
+    derivative = of_reduction(combiner)
+    return register(
+        Op(name, doc, fold_type(name), reference, form, _fold_samples, derivative=derivative)
+    )
 
 
 def _extreme(name: str, doc: str, combiner: Combiner) -> Op:
     reference = fold_reference(combiner.ufunc)
     form = Reduction(combiner)
-    return register(Op(name, doc, extreme_type(name), reference, form, _extreme_samples))
+    derivative = of_reduction(combiner)
+    rule = extreme_type(name)
+    return register(Op(name, doc, rule, reference, form, _extreme_samples, derivative=derivative))
 
 
 def _position(name: str, doc: str, combiner: Combiner, choose: Callable[..., Any]) -> Op:
     rule = extreme_type(name, np.dtype(np.int64))
     form = Reduction(combiner, arg=True)
-    return register(Op(name, doc, rule, _position_reference(choose), form, _extreme_samples))
+    reference = _position_reference(choose)
+    return register(Op(name, doc, rule, reference, form, _extreme_samples, derivative=Constant()))
 
 
 def _logical(name: str, doc: str, combiner: Combiner) -> Op:
     reference = fold_reference(combiner.ufunc)
     form = Reduction(combiner)
-    return register(Op(name, doc, _logical_type(name), reference, form, _logical_samples))
+    rule = _logical_type(name)
+    return register(Op(name, doc, rule, reference, form, _logical_samples, derivative=Constant()))
 
 
 sum_ = _fold("sum", "The sum over axes; of nothing, 0.", ADD)
@@ -205,7 +214,9 @@ def scan_reference(ufunc: np.ufunc) -> Callable[..., NDArray]:
 
 def _scan(name: str, doc: str, combiner: Combiner) -> Op:
     reference = scan_reference(combiner.ufunc)
-    return register(Op(name, doc, scan_type(name), reference, Scan(combiner), _scan_samples))
+    form, rule = Scan(combiner), scan_type(name)
+    derivative = of_scan(combiner)
+    return register(Op(name, doc, rule, reference, form, _scan_samples, derivative=derivative))
 
 
 def _scan_samples() -> list[Sample]:

@@ -33,6 +33,7 @@ from tracegraph.ops.index import (
     wrapped_indices,
 )
 from tracegraph.ops.sampling import ramp
+from tracegraph.ops.scatter_derivatives import OF_WINDOW, of_scatter
 from tracegraph.ops.shape import python_slices
 
 Index = tuple[Expr, ...]
@@ -71,6 +72,7 @@ dynamic_update_slice = register(
         Scatter(_dynamic_update_target, repeats=lambda attrs, types: 0),
         lambda: [Sample((x, ramp(sizes, x.dtype), *at)) for x, at, sizes in window_samples()],
         batch=batching.dynamic_update_slice,
+        derivative=OF_WINDOW,
     )
 )
 
@@ -240,6 +242,7 @@ def _scatter(name: str, doc: str, combiner: Combiner | None) -> Op:
             Scatter(_scatter_target, _scatter_repeats, combiner),
             _scatter_samples,
             batch=batching.scatter(name),
+            derivative=of_scatter(name, _scatter_repeats),
         )
     )
 

@@ -14,11 +14,13 @@ from typing import Any
 import numpy as np
 
 from tracegraph.dtypes import bfloat16
+from tracegraph.ir.derivative import Emitter, Linear
 from tracegraph.ir.op import Indexed, Op, Operand, Sample, register
 from tracegraph.ir.scalar import Expr, const
 from tracegraph.ir.types import ArrayType
 from tracegraph.ops import batching
 from tracegraph.ops.checks import check_count, check_strided_range
+from tracegraph.ops.cotangents import Types, filled, number, unbroadcast
 from tracegraph.ops.sampling import ramp
 
 Index = tuple[Expr, ...]
@@ -91,6 +93,10 @@ def _reshape_samples() -> list[Sample]:
     return [Sample((ramp(old, dtype),), {"shape": new}) for old, new, dtype in cases]
 
 
+def _unreshaped(f: Emitter, ct: Any, acc: Any, types: Types, x: Any, *, shape: Ints) -> tuple[Any]:
+    return (f.reshape(ct, shape=types[0].shape),)
+
+
 reshape = register(
     Op(
         "reshape",
@@ -100,6 +106,7 @@ reshape = register(
         Indexed(_reshape_element, view=True),
         _reshape_samples,
         batch=batching.reshape,
+        derivative=Linear(_unreshaped),
     )
 )
 
@@ -133,6 +140,12 @@ def _transpose_samples() -> list[Sample]:
     return [Sample((ramp(shape, dtype),), {"axes": axes}) for shape, axes, dtype in cases]
 
 
+def _transposed_back(
+    f: Emitter, ct: Any, acc: Any, types: Types, x: Any, *, axes: Ints
+) -> tuple[Any]:
+    return (f.transpose(ct, axes=tuple([axes.index(i) for i in range(len(axes))])),)
+
+
 transpose = register(
     Op(
         "transpose",
@@ -142,6 +155,7 @@ transpose = register(
         Indexed(_transpose_element, view=True),
         _transpose_samples,
         batch=batching.transpose,
+        derivative=Linear(_transposed_back),
     )
 )
 
@@ -182,6 +196,10 @@ def _broadcast_samples() -> list[Sample]:
     return [Sample((ramp(old, dtype),), {"shape": new}) for old, new, dtype in cases]
 
 
+def _unbroadcast(f: Emitter, ct: Any, acc: Any, types: Types, x: Any, *, shape: Ints) -> tuple[Any]:
+    return (unbroadcast(f, ct, types[0]),)
+
+
 broadcast_to = register(
     Op(
         "broadcast_to",
@@ -191,6 +209,7 @@ broadcast_to = register(
         Indexed(_broadcast_element, view=True),
         _broadcast_samples,
         batch=batching.broadcast_to,
+        derivative=Linear(_unbroadcast),
     )
 )
 
@@ -246,6 +265,29 @@ def _slice_samples() -> list[Sample]:
     ]
 
 
+def _unsliced(
+    f: Emitter,
+    ct: Any,
+    acc: Any,
+    types: Types,
+    x: Any,
+    *,
+    starts: Ints,
+    steps: Ints,
+    sizes: Ints,
+) -> tuple[Any]:
+    """Added to the cotangent so far in place; alone, padded with zeros."""
+    (type_,) = types
+    if acc is None and 0 in sizes:
+        return (None,)
+    if acc is None and all(step == 1 for step in steps):
+        spans = zip(type_.shape, starts, sizes, strict=True)
+        high = tuple([extent - start - size for extent, start, size in spans])
+        return (f.pad(ct, number(ct, 0), low=starts, high=high),)
+    acc = filled(f, type_) if acc is None else acc
+    return (f.scatter_add(acc, ct, dims=(), starts=starts, steps=steps),)
+
+
 slice_ = register(
     Op(
         "slice",
@@ -255,5 +297,6 @@ slice_ = register(
         Indexed(_slice_element, view=True),
         _slice_samples,
         batch=batching.slice_,
+        derivative=Linear(_unsliced, accumulates=True),
     )
 )

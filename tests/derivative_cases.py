@@ -1,0 +1,124 @@
+"""Operands at which every op with a derivative is smooth, and finite differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+import tracegraph.ops  # noqa: F401  (registers them)
+from tracegraph.arrays.eager import apply
+from tracegraph.ir.derivative import Constant, Partials, Structural
+from tracegraph.ir.op import Elementwise, Op, all_ops
+from tracegraph.ir.types import type_of
+
+NDArray = np.ndarray[Any, Any]
+
+SMOOTH = [op for op in all_ops() if not isinstance(op.derivative, (Constant, Structural))]
+
+SHAPES: Sequence[tuple[tuple[int, ...], ...]] = [
+    ((), (2, 3)),
+    ((3, 1), (2, 1, 3)),
+    ((2, 3), (2, 3)),
+    ((1,), ()),
+]
+
+
+@dataclass(frozen=True)
+class Case:
+    """An op with operands and attributes. `inexact` are the operands that may be active."""
+
+    op: Op
+    operands: tuple[Any, ...]
+    attrs: dict[str, Any]
+    inexact: tuple[int, ...]
+
+    def of(self, active: Sequence[int]) -> Callable[..., Any]:
+        """The op as a function of some operands."""
+
+        def function(*values: Any) -> Any:
+            operands = list(self.operands)
+            for i, value in zip(active, values, strict=True):
+                operands[i] = value
+            return apply(self.op, *operands, **self.attrs)
+
+        return function
+
+    def subsets(self) -> Iterator[tuple[int, ...]]:
+        """All non-empty choices of active operands."""
+        for count in range(1, len(self.inexact) + 1):
+            yield from combinations(self.inexact, count)
+
+
+def values(rng: np.random.Generator, shape: Sequence[int], dtype: Any, op: Op) -> NDArray:
+    """Distinct numbers of the op's domain."""
+    low, high = op.derivative.domain if isinstance(op.derivative, Partials) else (0.2, 0.9)
+    count = int(np.prod(shape))
+    found = low + (high - low) * rng.permutation(
+        (np.arange(count) + rng.uniform(0.2, 0.8)) / max(count, 1)
+    )
+    if np.dtype(dtype).kind == "c":
+        found = found + 1j * rng.uniform(0.1, 0.4, count)
+    return np.asarray(found, dtype).reshape(shape)
+
+
+def cases(op: Op, dtype: Any, seed: int = 0) -> list[Case]:
+    """Cases whose inexact operands have a dtype; none if the op does not take it."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for operands, attrs in _signatures(op, dtype):
+        filled = tuple(values(rng, x[0], x[1], op) if isinstance(x, tuple) else x for x in operands)
+        inexact = tuple(i for i, x in enumerate(operands) if isinstance(x, tuple))
+        try:
+            types = op.result_types([type_of(x) for x in filled], attrs)
+        except (TypeError, ValueError):
+            continue
+        if inexact and types[0].dtype.kind in "fcV":
+            found.append(Case(op, filled, dict(attrs), inexact))
+    return found
+
+
+def _signatures(op: Op, dtype: Any) -> Iterator[tuple[list[Any], Any]]:
+    """Operands, the inexact ones as (shape, dtype), and attributes."""
+    if op.name == "cast":
+        narrow = np.dtype(dtype).itemsize <= 4
+        for target in (np.float32, np.float64) if narrow else (np.float64, np.complex128):
+            yield [((2, 3), dtype)], {"dtype": np.dtype(target)}
+        return
+    if op.name == "where":
+        for a, b in SHAPES:
+            yield [np.array([True, False, True]), (a, dtype), (b, dtype)], {}
+        return
+    if op.name == "ldexp":
+        for a, b in SHAPES:
+            yield [(a, dtype), np.full(b, 2, np.int32)], {}
+        return
+    if isinstance(op.form, Elementwise):
+        count = len(op.samples()[0].operands)
+        for a, b in SHAPES:
+            shapes = {1: [a], 2: [a, b], 3: [a, b, ()]}[count]
+            yield [(shape, dtype) for shape in shapes], {}
+        return
+    seen = set()
+    for sample in op.samples():
+        operands = [
+            (np.shape(x), dtype) if np.asarray(x).dtype.kind in "fcV" else x
+            for x in sample.operands
+        ]
+        key = repr((operands, dict(sample.attrs)))
+        if key not in seen:
+            seen.add(key)
+            yield operands, sample.attrs
+
+
+def difference(function: Callable[..., Any], at: Sequence[Any], along: Sequence[Any]) -> Any:
+    """The derivative in a direction, by differences of fourth order."""
+
+    def moved(h: float) -> Any:
+        return np.asarray(function(*(x + h * t for x, t in zip(at, along, strict=True))))
+
+    h = 1e-3
+    return (8 * (moved(h) - moved(-h)) - (moved(2 * h) - moved(-2 * h))) / (12 * h)

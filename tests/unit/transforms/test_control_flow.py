@@ -1,0 +1,282 @@
+"""Derivatives of loops and branches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from gradients import check_gradient, check_second
+
+import tracegraph
+from tracegraph import cond, errors, fori_loop, grad, jvp, scan, switch, vjp, while_loop
+from tracegraph.ir.program import Program, walk
+
+W = np.random.default_rng(1).normal(size=(3, 3))
+X = np.array([0.3, -0.8, 0.6])
+
+
+def rnn(x: Any) -> Any:
+    def step(c: Any, t: Any) -> Any:
+        return np.tanh(W @ c + t), (c * t).sum()
+
+    last, ys = scan(step, x, np.linspace(0, 1, 5))
+    return last.sum() + (ys**2).sum()
+
+
+def reversed_scan(x: Any) -> Any:
+    last, ys = scan(
+        lambda c, t: (np.sin(W @ c * x + t), c * t), x, np.outer(np.arange(4.0), x), reverse=True
+    )
+    return (last * ys[0]).sum()
+
+
+def over_slices(x: Any) -> Any:
+    return scan(lambda c, t: (c + t * c, t), np.float64(1), x)[0]
+
+
+def without_carry(x: Any) -> Any:
+    return tracegraph.map(lambda t: np.exp(t) * x.sum(), x).sum()
+
+
+def counted(x: Any) -> Any:
+    return fori_loop(0, 7, lambda i, c: np.sin(c) * x + i * 0.1, x).sum()
+
+
+def no_steps(x: Any) -> Any:
+    return (fori_loop(0, 0, lambda i, c: np.sin(c) * x, x) ** 2).sum()
+
+
+def in_place(x: Any) -> Any:
+    def body(i: Any, c: Any) -> Any:
+        c[i] = c[i - 1] * x[i] + c[i]
+        return c
+
+    return (fori_loop(1, 3, body, x) ** 2).sum()
+
+
+def bounded(x: Any) -> Any:
+    return while_loop(
+        lambda c: (c**2).sum() < 50, lambda c: c * 1.3 + np.sin(c * x), x, max_steps=40
+    ).sum()
+
+
+def stopped(x: Any) -> Any:
+    return while_loop(
+        lambda c: c.sum() < 1e9, lambda c: c * x + W @ c, x, max_steps=3, on_max_steps="stop"
+    ).sum()
+
+
+def elementwise_branch(x: Any) -> Any:
+    return cond(x.sum() < 1, lambda x: np.sin(x) * np.exp(x), lambda x: x**2, x).sum()
+
+
+def heavy_branch(x: Any) -> Any:
+    return switch(
+        1, [lambda x: x, lambda x: W @ np.tanh(W @ x), lambda x: np.cumsum(x**2) ** 2], x
+    ).sum()
+
+
+def chosen_branch(x: Any) -> Any:
+    number = (x[0] > 0).astype(int) + 1
+    return switch(
+        number, [lambda x: x, lambda x: W @ np.tanh(W @ x), lambda x: np.cumsum(x**2) ** 2], x
+    ).sum()
+
+
+def nested(x: Any) -> Any:
+    def inner(c: Any) -> Any:
+        return fori_loop(0, 2, lambda j, d: d * x + np.sin(d), c)
+
+    return fori_loop(0, 3, lambda i, c: cond(c.sum() > 0, inner, lambda c: c - x, c), x).sum()
+
+
+def loop_in_a_bounded_loop(x: Any) -> Any:
+    def body(c: Any) -> Any:
+        return fori_loop(0, 3, lambda i, d: d * 1.1 + 0.1 * np.cos(d * x), c)
+
+    return while_loop(lambda c: (c**2).sum() < 30, body, x, max_steps=50).sum()
+
+
+def bounded_in_a_scan(x: Any) -> Any:
+    def root(t: Any) -> Any:
+        a = t * t + 1
+        return while_loop(
+            lambda r: abs(r * r - a) > 1e-13 * a, lambda r: (r + a / r) / 2, a, max_steps=30
+        )
+
+    return scan(lambda c, t: (c * root(t), root(c)), np.float64(1), x)[0]
+
+
+def gradient_inside(x: Any) -> Any:
+    slope = grad(lambda y: (np.sin(y) * y * x).sum())
+    return fori_loop(0, 4, lambda i, c: c - 0.1 * slope(c), x).sum()
+
+
+def mixed_dtypes(x: Any) -> Any:
+    def body(c: Any, t: Any) -> Any:
+        value, count, single = c
+        return (value * t, count + 1, single + value.astype(np.float32).sum()), count
+
+    (value, _, single), _ = scan(body, (x, 0, np.float32(0)), np.linspace(0.5, 1, 4))
+    return value.sum() + 0 * single.astype(float)
+
+
+PROGRAMS = [
+    rnn,
+    reversed_scan,
+    over_slices,
+    without_carry,
+    counted,
+    no_steps,
+    in_place,
+    bounded,
+    stopped,
+    elementwise_branch,
+    heavy_branch,
+    chosen_branch,
+    nested,
+    loop_in_a_bounded_loop,
+    bounded_in_a_scan,
+    gradient_inside,
+    mixed_dtypes,
+]
+each_program = pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
+
+
+@each_program
+def test_gradient(program: Any) -> None:
+    check_gradient(program, X)
+
+
+@each_program
+def test_second_derivative(program: Any) -> None:
+    check_second(program, X)
+
+
+def equations(program: Program, name: str) -> list[Any]:
+    return [eqn for eqn in walk(program.body) if eqn.op.name == name]
+
+
+def traced(function: Any, *args: Any) -> Program:
+    compiled = tracegraph.jit(function, device="host").trace(*args)
+    return compiled.program
+
+
+def test_a_nan_of_the_other_branch_reaches_no_gradient() -> None:
+    def safe(x: Any) -> Any:
+        return cond(x > 0, lambda x: np.log(x), lambda x: 0 * x, x)
+
+    assert grad(safe)(-1.0) == 0
+    assert grad(safe)(2.0) == 0.5
+
+
+def test_elementwise_branches_keep_nothing() -> None:
+    forward, backward = equations(traced(grad(elementwise_branch), X), "cond")
+    assert len(forward.outputs) <= 1
+    assert len(backward.operands) <= 3  # the predicate, x and the cotangent
+
+
+def test_a_scan_does_not_stack_its_slices_nor_its_results_again() -> None:
+    def function(x: Any, xs: Any) -> Any:
+        last, ys = scan(lambda c, t: (np.exp(c) * t, np.exp(c)), x, xs)
+        return last.sum() + ys.sum()
+
+    first, last = equations(traced(grad(function), X, np.ones((4, 3))), "scan")
+    assert len(first.outputs) == 2  # the carry and the user's ys, which are exp(c)
+    assert last.attrs["reverse"]
+
+
+def test_a_scan_of_a_tanh_stacks_the_states_and_nothing_else() -> None:
+    def function(w: Any) -> Any:
+        return scan(lambda h, t: (np.tanh(w @ h + t), None), np.zeros(3), np.ones((5, 3)))[0].sum()
+
+    first, _ = equations(traced(grad(function), W), "scan")
+    stacked = first.outputs[first.attrs["carry"] :]
+    assert sum(v.type.nbytes for v in stacked) == 2 * 5 * 3 * 8
+
+
+def test_a_counted_loop_runs_back_as_many_steps_as_forwards() -> None:
+    def steps_back(x: Any) -> Any:
+        return grad(bounded)(x)
+
+    loops = equations(traced(steps_back, X), "while_loop")
+    assert len(loops) == 2
+    assert [loop.attrs.get("counted", False) for loop in loops] == [False, True]
+
+
+def test_conditions_and_integers_are_not_touched() -> None:
+    def function(x: Any) -> Any:
+        last, count = while_loop(lambda c: c[1] < 5, lambda c: (c[0] * x, c[1] + 1), (x, 0))
+        return last.sum() + count
+
+    out, tangent = jvp(function, (X,), (X,))
+    np.testing.assert_allclose(out, (X**6).sum() + 5)
+    np.testing.assert_allclose(tangent, (6 * X**6).sum())
+
+
+def test_a_loop_that_no_argument_reaches_needs_no_bound() -> None:
+    def function(x: Any) -> Any:
+        count = while_loop(lambda n: n < 10, lambda n: n + 1, 0)
+        return (x * count).sum()
+
+    np.testing.assert_array_equal(grad(function)(X), np.full(3, 10.0))
+
+
+def test_an_unbounded_loop_cannot_be_differentiated_backwards() -> None:
+    def solve(x: Any) -> Any:
+        return while_loop(lambda c: (c**2).sum() < 50, lambda c: c * 1.3, x).sum()
+
+    with pytest.raises(errors.ReverseLoopError) as caught:
+        grad(solve)(X)
+    lines = str(caught.value).splitlines()
+    assert lines[0].startswith("cannot differentiate backwards through this while_loop")
+    assert "test_control_flow.py:" in lines[1]
+    assert lines[1].endswith("in solve, which carries f64[3]")
+    assert "max_steps=1000 keeps 23.4 KiB" in lines[2]
+    assert "stop_gradient" in lines[3]
+    _, tangent = jvp(solve, (X,), (X,))
+    np.testing.assert_allclose(tangent, solve(X))
+    assert grad(lambda x: tracegraph.stop_gradient(solve(x)) * x.sum())(X).shape == (3,)
+
+
+def test_a_fori_loop_whose_bounds_are_data_says_so() -> None:
+    def solve(x: Any, n: Any) -> Any:
+        return fori_loop(0, n, lambda i, c: c * x, x).sum()
+
+    with pytest.raises(errors.ReverseLoopError, match="this fori_loop"):
+        tracegraph.jit(grad(solve), device="host")(X, 3)
+    np.testing.assert_allclose(grad(solve)(X, 3), 4 * X**3)  # untouched, the bound is static
+
+
+def test_prints_and_checks_of_a_loop_happen_once(capsys: pytest.CaptureFixture[str]) -> None:
+    def function(x: Any) -> Any:
+        def body(i: Any, c: Any) -> Any:
+            tracegraph.debug.print("step {}", i)
+            return np.sin(c) * x
+
+        return fori_loop(0, 3, body, x).sum()
+
+    grad(function)(X)
+    assert capsys.readouterr().out == "step 0\nstep 1\nstep 2\n"
+    np.asarray(tracegraph.jit(grad(function), device="host")(X))
+    assert capsys.readouterr().out == "step 0\nstep 1\nstep 2\n"
+
+
+def test_a_limit_that_is_reached_raises_in_the_gradient_too() -> None:
+    def function(x: Any) -> Any:
+        return while_loop(lambda c: c.sum() < 1e9, lambda c: c + x * x, x, max_steps=3).sum()
+
+    with pytest.raises(errors.StepLimitError):
+        grad(function)(X)
+
+
+def test_the_pullback_of_a_loop_may_be_called_again() -> None:
+    _, pullback = vjp(rnn, X)
+    np.testing.assert_array_equal(2 * pullback(1.0)[0], pullback(2.0)[0])
+
+
+def test_lines_of_derived_equations_are_the_users() -> None:
+    for eqn in walk(traced(grad(rnn), X).body):
+        assert eqn.source is not None
+        assert eqn.source.file == __file__

@@ -1,0 +1,101 @@
+"""Derivative records: how the tangent of an op's result depends on those of its operands.
+
+    Constant()               zero
+    Partials(d0, d1, …)      elementwise: t = d0·t0 + d1·t1 + …
+    Linear(transpose, of)    linear in the operands `of` together: the tangent is the op itself
+    Product(left, right)     linear in each of two operands alone
+    Rewrite(prepare, apply)  t = apply(prepare(out, *operands), tangents), `apply` being linear
+    Structural()             an op with regions, which the transforms treat by name
+
+One record gives both modes. Tangents are built from linear ops alone, so that reverse mode is
+the transpose of the tangents' equations: only `Linear`, `Product` and constant `Partials` say how.
+
+A rule gets an emitter first: `f.sin(x)` records the op `sin` where the equations of the rule go.
+Operands and results are traced values. Rules of `Partials` and `prepare` may use operators on them.
+Complex derivatives are transposed without conjugation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+
+class Emitter(Protocol):
+    """Records equations: each op is a method of its name."""
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        """The function that records an op."""
+
+
+class NoDerivativeError(Exception):
+    """Raised by a rule: with these attributes or types, the op has no derivative, and why."""
+
+
+Coefficient = Callable[..., Any] | int
+"""1, -1 or 0; or a function of (f, out, *operands)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """The derivative is zero: the result is an integer, a bool, or piecewise constant."""
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Partials:
+    """Partial derivatives of an elementwise op, one for each operand.
+
+    `domain` are bounds of an interval in which the op is smooth: tests take operands from there.
+    """
+
+    of: tuple[Coefficient, ...]
+    domain: tuple[float, float]
+
+    def __init__(self, *of: Coefficient, domain: tuple[float, float] = (0.2, 0.9)) -> None:
+        object.__setattr__(self, "of", of)
+        object.__setattr__(self, "domain", domain)
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """Linear in the operands `of` together; None: in all.
+
+    `transpose(f, ct, acc, types, *operands, **attrs)` returns a cotangent, or None for zero, for
+    each of the operands that `of` names. `types` has their types, and None for an operand that
+    needs no cotangent; it is None among `operands`, too, if it is linear. If the op `accumulates`,
+    `acc` is the cotangent of operand 0 so far, or None, and what the rule returns replaces it.
+    """
+
+    transpose: Callable[..., Sequence[Any]]
+    of: tuple[int, ...] | None = (0,)
+    accumulates: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """Linear in each of two operands: `left(f, ct, y)` is the cotangent of x, `right(f, ct, x)`
+    that of y.
+    """
+
+    left: Callable[..., Any]
+    right: Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """`prepare(f, out, *operands, **attrs)` gives values that `apply` needs.
+
+    `apply(f, values, tangents, **attrs)` is linear in the tangents, in which None stands for zero.
+    """
+
+    prepare: Callable[..., Sequence[Any]]
+    apply: Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Structural:
+    """An op with regions: `transforms/` has its rules, by the name of the op."""
+
+
+Derivative = Constant | Partials | Linear | Product | Rewrite | Structural

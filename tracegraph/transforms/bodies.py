@@ -1,0 +1,127 @@
+"""Bodies of loops and branches: with tangents, and taken apart into function and linear part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tracegraph.ir.program import Program, Region, Value
+from tracegraph.ir.record import record
+from tracegraph.ir.types import ArrayType
+from tracegraph.passes import optimize
+from tracegraph.tracing.trace import Active, Trace
+from tracegraph.tracing.tracer import Tracer
+from tracegraph.transforms.emit import Emit
+from tracegraph.transforms.linearize import Linearizer
+from tracegraph.transforms.residuals import Cut, cut, repeated, used_params
+
+
+def region_of(
+    parent: Trace,
+    types: Sequence[ArrayType],
+    record: Callable[[Trace, list[Tracer]], Sequence[Any]],
+) -> Region:
+    """The region with parameters of these types that `record(trace, params)` records.
+
+    It captures nothing: what it needs is among its parameters.
+    """
+    trace = Trace(parent)
+    with Active(trace):
+        region = trace.close(record(trace, [trace.param(t) for t in types]))
+    assert not trace.captures, "a body of a derivative is closed"
+    return region
+
+
+def dense(trace: Trace, types: Sequence[ArrayType], found: Sequence[Any]) -> list[Any]:
+    """Tangents or cotangents of these types, with zeros made for None."""
+    emit = Emit(trace)
+    return [emit.zeros(type_) if t is None else t for type_, t in zip(types, found, strict=True)]
+
+
+def with_tangents(
+    parent: Trace, region: Region, active: Sequence[bool], live: Sequence[bool]
+) -> Region:
+    """The region with tangents: (params…, tangents of active ones…) -> (results…, tangents of
+    live ones…).
+    """
+    count = len(region.params)
+    types = [p.type for p in region.params]
+    types += [p.type.strong() for p, flag in zip(region.params, active, strict=True) if flag]
+
+    def record(trace: Trace, params: list[Tracer]) -> Sequence[Any]:
+        given = iter(params[count:])
+        tangents = [next(given) if flag else None for flag in active]
+        outs, found = Linearizer(trace, trace).run(region, params[:count], tangents, live)
+        wanted = [t for t, flag in zip(found, live, strict=True) if flag]
+        live_types = [t for t, flag in zip(region.result_types, live, strict=True) if flag]
+        return [*outs, *dense(trace, live_types, wanted)]
+
+    return region_of(parent, types, record)
+
+
+@record
+class Parts:
+    """A body taken apart.
+
+    `primal` is the trace of the function itself, its results being `results`; `linear` the region
+    (tangents of active parameters…, what it needs…) -> tangents of live results, in which `needs`
+    are values of the primal trace. The `cut` says which of them to keep.
+    """
+
+    params: tuple[Value, ...]
+    primal: Trace
+    results: tuple[Any, ...]
+    linear: Region
+    needs: tuple[Value, ...]
+    cut: Cut
+    free: tuple[Value, ...]
+
+    def primal_region(self, extra: Sequence[Any] = ()) -> Region:
+        """The function with further results."""
+        with Active(self.primal):
+            return self.primal.close([*self.results, *extra])
+
+    def record_linear(
+        self, trace: Trace, tangents: Sequence[Any], known: dict[Value, Any]
+    ) -> list[Tracer]:
+        """Record the linear part in a trace, with the kept and free values `known`."""
+        values = repeated(trace, self.cut.again, known)
+        args = [*tangents, *(values[v] for v in self.needs)]
+        return Linearizer(trace, trace).run(self.linear, args, [None] * len(args))[0]
+
+    def free_needed(self) -> list[int]:
+        """The positions of the free parameters that the linear part uses."""
+        used = {a for eqn in self.cut.again for a in eqn.operands} | set(self.needs)
+        return [i for i, p in enumerate(self.params) if p in self.free and p in used]
+
+
+def take_apart(
+    parent: Trace,
+    region: Region,
+    active: Sequence[bool],
+    live: Sequence[bool],
+    free: Sequence[bool],
+) -> Parts:
+    """A body taken apart; `free` are the parameters that are there anyway when it is linearized."""
+    primal = Trace(parent)
+    linear = Trace(primal)
+    params = [primal.param(p.type) for p in region.params]
+    tangents = [
+        linear.param(p.type.strong()) if flag else None
+        for p, flag in zip(region.params, active, strict=True)
+    ]
+    outs, found = Linearizer(primal, linear).run(region, params, tangents, live)
+    wanted = [t for t, flag in zip(found, live, strict=True) if flag]
+    types = [t for t, flag in zip(region.result_types, live, strict=True) if flag]
+    with Active(linear):
+        closed = linear.close(dense(linear, types, wanted))
+    closed = optimize(Program("linear", closed)).body
+    used = used_params(closed)
+    count = sum(active)
+    pairs = [(v, p) for v, p in linear.captures.items() if p in used]
+    needs = tuple(v for v, _ in pairs)
+    closed = Region((*closed.params[:count], *(p for _, p in pairs)), closed.eqns, closed.results)
+    values = tuple(primal.params)
+    free_values = tuple(v for v, flag in zip(values, free, strict=True) if flag)
+    chosen = cut(primal.eqns, needs, set(free_values))
+    return Parts(values, primal, tuple(outs), closed, needs, chosen, free_values)

@@ -1,0 +1,204 @@
+"""Forward mode: jvp and linearize."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tracegraph import errors, tree
+from tracegraph.arrays.eager import apply
+from tracegraph.errors.tracebacks import entry_point
+from tracegraph.ir.op import get
+from tracegraph.ir.types import ArrayType, type_of
+from tracegraph.tracing.trace import Trace
+from tracegraph.transforms.activity import is_inexact
+from tracegraph.transforms.calls import Call, LinearMap, linearized, matched, split_aux, staged
+from tracegraph.transforms.emit import Emit, plain
+
+
+@entry_point
+def stop_gradient(x: Any) -> Any:
+    """`x` itself, as a constant to derivatives.
+
+    Args:
+        x: a pytree of arrays and numbers; shapes and dtypes stay as they are.
+
+    >>> import tracegraph
+    >>> tracegraph.grad(lambda x: x * stop_gradient(x))(3.0)
+    np.float64(3.0)
+    """
+    return tree.map(_stopped, x)
+
+
+def _stopped(leaf: Any) -> Any:
+    return apply(get("stop_gradient"), leaf) if is_inexact(type_of(leaf)) else leaf
+
+
+@entry_point
+def jvp(
+    fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
+) -> tuple[Any, ...]:
+    """The result of a function, and its derivative in a direction: Jacobian times vector.
+
+    Args:
+        fun: a function of pytrees of arrays.
+        primals: its arguments, a tuple or list.
+        tangents: the direction: for each argument a tree of its structure, shapes and dtypes. In
+            place of a tangent that is zero, None is allowed; integers and bools have no others.
+        has_aux: `fun` returns a pair, and only the first part is differentiated.
+
+    Returns:
+        The result and its tangent, of the same structure, and aux if there is one. The tangent of
+        an integer is None.
+
+    Raises:
+        TransformError: `primals` and `tangents` differ in structure.
+        TangentMismatchError: a tangent has another shape, or a dtype that does not convert.
+        DerivativeError: an op has no derivative.
+
+    >>> import numpy as np
+    >>> jvp(np.sin, (0.0,), (2.0,))
+    (np.float64(0.0), np.float64(2.0))
+    """
+    primals, tangents = tuple(primals), tuple(tangents)
+    call = Call("jvp", fun, primals, {}, range(len(primals)))
+    structure = tree.structure(primals)
+    given = matched("jvp", "tangents", structure, call.types, tangents)
+    places = [i for i, t in enumerate(given) if t is not None]
+    parts: list[Any] = []
+
+    def record(trace: Trace, leaves: Sequence[Any]) -> Sequence[Any]:
+        run = split_aux("jvp", fun, call.run) if has_aux else call.run
+        traced = call.trace("jvp", trace, run)
+        values = leaves[: call.count]
+        directions: list[Any] = [None] * call.count
+        for i, t in zip(places, leaves[call.count :], strict=True):
+            directions[i] = plain(trace, t)
+        out, aux = _split(traced.result.structure, has_aux)
+        count = out.num_leaves
+        outs, found = traced.run(trace, trace, values, directions, count)
+        parts[:] = [out, aux, len(outs)]
+        return [*outs, *_dense(trace, traced.types[:count], found)]
+
+    leaves = [*call.leaves, *(given[i] for i in places)]
+    values = staged("jvp", leaves, record)
+    out, aux, total = parts
+    dense = iter(values[total:])
+    tangent = [next(dense) if is_inexact(type_of(v)) else None for v in values[: out.num_leaves]]
+    results = tree.unflatten(out, values[: out.num_leaves]), tree.unflatten(out, tangent)
+    if not has_aux:
+        return results
+    return (*results, tree.unflatten(aux, values[out.num_leaves : total]))
+
+
+def _split(structure: tree.Structure, has_aux: bool) -> tuple[tree.Structure, tree.Structure]:
+    """The structures of the result and of aux."""
+    if not has_aux:
+        return structure, tree.structure(())
+    out, aux = structure.children()
+    return out, aux
+
+
+def _dense(trace: Trace, types: Sequence[ArrayType], found: Sequence[Any]) -> list[Any]:
+    """The tangents of inexact results, zeros made where there are none."""
+    emit = Emit(trace)
+    return [
+        emit.zeros(type_) if t is None else t
+        for type_, t in zip(types, found, strict=False)
+        if is_inexact(type_)
+    ]
+
+
+@entry_point
+def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+    """The result of a function, and its derivative there as a function of tangents.
+
+    The function itself runs once; what its derivative needs of it is kept.
+
+    Args:
+        fun: a function of pytrees of arrays.
+        *primals: its arguments.
+        has_aux: as in `jvp`.
+
+    Returns:
+        The result; the linear function that takes a tangent for each argument and returns that of
+        the result, as `jvp` does; and aux if there is one.
+
+    Raises:
+        DerivativeError, ReverseLoopError: an op, or a loop of unknown length, has no derivative
+            that could be kept.
+
+    >>> import numpy as np
+    >>> y, derivative = linearize(np.square, 3.0)
+    >>> derivative(1.0)
+    np.float64(6.0)
+    """
+    call = Call("linearize", fun, primals, {}, range(len(primals)))
+    out, values, linear, aux = linearized_call("linearize", fun, call, has_aux)
+    structure = tree.structure(primals)
+    types = [type_of(v).strong() for v in values]
+
+    @entry_point
+    def derivative(*tangents: Any) -> Any:
+        given = matched("linearize", "tangents", structure, call.types, tangents)
+        places = [i for i, t in enumerate(given) if t is not None]
+
+        def record(trace: Trace, leaves: Sequence[Any]) -> Sequence[Any]:
+            emit, directions = Emit(trace), list(given)
+            for i, t in zip(places, leaves, strict=False):
+                directions[i] = t
+            for i, active in enumerate(linear.inputs):
+                if active and directions[i] is None:
+                    directions[i] = emit.zeros(call.types[i])
+            there = linear.with_residuals(leaves[len(places) :])
+            return _dense(trace, types, there.apply(trace, directions))
+
+        dense = iter(staged("linearize", [*(given[i] for i in places), *linear.residuals], record))
+        return tree.unflatten(out, [next(dense) if is_inexact(t) else None for t in types])
+
+    results = tree.unflatten(out, values), derivative
+    return (*results, aux) if has_aux else results
+
+
+def linearized_call(
+    transform: str, fun: Callable[..., Any], call: Call, has_aux: bool
+) -> tuple[tree.Structure, list[Any], LinearMap, Any]:
+    """The structure and leaves of a call's result, the linear map of its tangents, and aux."""
+    parts: list[Any] = []
+
+    def record(trace: Trace, leaves: Sequence[Any]) -> Sequence[Any]:
+        run = split_aux(transform, fun, call.run) if has_aux else call.run
+        traced = call.trace(transform, trace, run)
+        out, aux = _split(traced.result.structure, has_aux)
+        active = [is_inexact(t) for t in call.types[: call.count]]
+        active += [False] * (len(call.types) - call.count)
+        outs, linear = linearized(trace, traced, leaves, active, out.num_leaves)
+        parts[:] = [out, aux, len(outs), linear]
+        return [*outs, *linear.residuals]
+
+    values = staged(transform, call.leaves, record)
+    out, aux, total, linear = parts
+    linear = linear.with_residuals(values[total:])
+    rest = tree.unflatten(aux, values[out.num_leaves : total])
+    return out, values[: out.num_leaves], linear, rest
+
+
+def require_inexact(transform: str, call: Call, allow_int: bool, holomorphic: bool) -> None:
+    """Check the dtypes of the arguments that are differentiated.
+
+    Raises:
+        DifferentiatedTypeError: an integer without `allow_int`, or a real number in a function
+            that is said to be holomorphic.
+    """
+    for path, type_ in zip(call.paths, call.types, strict=False):
+        if not is_inexact(type_) and not allow_int:
+            raise errors.DifferentiatedTypeError(
+                transform,
+                f"{path} of {errors.function_text(call.function)} is {type_}; only floats and "
+                "complex numbers have derivatives: pass 3.0 instead of 3, convert the array with "
+                ".astype(float), or set allow_int",
+            )
+        if holomorphic and type_.dtype.kind != "c":
+            raise errors.DifferentiatedTypeError(
+                transform, f"with holomorphic, arguments are complex, but {path} is {type_}"
+            )

@@ -1,0 +1,286 @@
+"""Jacobians and Hessians: the linear map of tangents on each basis vector, by one scan.
+
+The function itself runs once; the scan repeats the linear part alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tracegraph import errors, tree
+from tracegraph.errors.tracebacks import entry_point
+from tracegraph.ir.program import Region, walk
+from tracegraph.ir.types import ArrayType
+from tracegraph.tracing.trace import Trace
+from tracegraph.tracing.tracer import Tracer
+from tracegraph.transforms.activity import is_inexact
+from tracegraph.transforms.bodies import dense, region_of
+from tracegraph.transforms.calls import Call, Traced, linearized, split_aux, staged
+from tracegraph.transforms.emit import Emit, plain
+from tracegraph.transforms.forward import require_inexact
+from tracegraph.transforms.linearize import Linearizer
+from tracegraph.transforms.reverse import positions, require_result
+
+Function = Callable[..., Any]
+Columns = Callable[[Trace, Sequence[Any], Sequence[Any]], Sequence[Any]]
+
+_INT64 = np.dtype(np.int64)
+
+
+def jacfwd(
+    fun: Function,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Function:
+    """The function that returns the Jacobian, column by column: one tangent per input element.
+
+    Args:
+        fun: a function of pytrees of arrays.
+        argnums: the position of the argument to differentiate by, or several, as in `grad`.
+        has_aux: `fun` returns a pair, and only the first part is differentiated.
+        holomorphic: arguments are complex, and the function complex differentiable.
+
+    Returns:
+        A function of the same arguments. In place of each leaf of the result, of shape `s`, it
+        returns a tree like the argument (for several, a tuple of trees), in which a leaf of shape
+        `t` is a Jacobian of shape ``s + t``; and aux if there is one.
+
+    Raises:
+        DifferentiatedTypeError: an argument is an integer, or complex while `holomorphic` is not
+            set; or a result is an integer.
+        ArgumentNumberError, DerivativeError: as in `grad`.
+
+    A loop of unknown length cannot keep its steps: with one, the function runs again for each
+    column.
+
+    >>> import numpy as np
+    >>> jacfwd(lambda x: x * x[0])(np.array([2.0, 3.0]))
+    array([[4., 0.],
+           [3., 2.]])
+    """
+    return _jacobian("jacfwd", fun, argnums, has_aux, holomorphic, _by_columns)
+
+
+def jacrev(
+    fun: Function,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Function:
+    """The function that returns the Jacobian, row by row: one cotangent per result element.
+
+    Arguments and results are those of `jacfwd`. It is the faster one if the result has fewer
+    elements than the argument.
+
+    Raises:
+        DifferentiatedTypeError: an argument or a result is an integer; or a result is complex
+            while `holomorphic` is not set.
+        ReverseLoopError: the number of steps of a loop is not known.
+        ArgumentNumberError, DerivativeError: as in `grad`.
+
+    >>> import numpy as np
+    >>> jacrev(lambda x: x * x[0])(np.array([2.0, 3.0]))
+    array([[4., 0.],
+           [3., 2.]])
+    """
+    return _jacobian("jacrev", fun, argnums, has_aux, holomorphic, _by_rows)
+
+
+def hessian(
+    fun: Function,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Function:
+    """The function that returns the matrix of second derivatives: `jacfwd` of `jacrev`.
+
+    Arguments are those of `jacfwd`; a leaf of the result has the shape of the function's result,
+    then that of the argument twice.
+
+    >>> import numpy as np
+    >>> hessian(lambda x: x[0] * x[1] ** 2)(np.array([2.0, 3.0]))
+    array([[0., 6.],
+           [6., 4.]])
+    """
+    return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)
+
+
+def _jacobian(
+    transform: str,
+    fun: Function,
+    argnums: int | Sequence[int],
+    has_aux: bool,
+    holomorphic: bool,
+    record: Callable[..., tuple[list[Any], list[list[Any]]]],
+) -> Function:
+    @entry_point
+    @wraps(fun)
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        call = Call(transform, fun, args, kwargs, positions(transform, fun, argnums, len(args)))
+        require_inexact(transform, call, False, holomorphic)
+        structures: list[tree.Structure] = []
+
+        def recorded(trace: Trace, leaves: Sequence[Any]) -> Sequence[Any]:
+            run = split_aux(transform, fun, call.run) if has_aux else call.run
+            traced = call.trace(transform, trace, run)
+            structure = traced.result.structure
+            structures[:] = structure.children() if has_aux else [structure, tree.structure(())]
+            types = traced.types[: structures[0].num_leaves]
+            _require_types(transform, fun, call, types, holomorphic)
+            outs, blocks = record(trace, traced, leaves, call, len(types))
+            return [*outs[len(types) :], *(block for row in blocks for block in row)]
+
+        values = staged(transform, call.leaves, recorded)
+        out, aux = structures
+        blocks, rows = iter(values[aux.num_leaves :]), []
+        for _ in range(out.num_leaves):
+            parts = call.unflatten([next(blocks) for _ in range(call.count)])
+            rows.append(tuple(parts) if isinstance(argnums, (tuple, list)) else parts[0])
+        found = tree.unflatten(out, rows)
+        return (found, tree.unflatten(aux, values[: aux.num_leaves])) if has_aux else found
+
+    return jacobian
+
+
+def _require_types(
+    transform: str, fun: Function, call: Call, types: Sequence[ArrayType], holomorphic: bool
+) -> None:
+    if transform == "jacrev":
+        require_result(transform, fun, types, holomorphic)
+        return
+    for path, type_ in zip(call.paths, call.types, strict=False):
+        if type_.dtype.kind == "c" and not holomorphic:
+            raise errors.DifferentiatedTypeError(
+                transform,
+                f"{path} of {errors.function_text(fun)} is {type_}; set holomorphic if the "
+                "function is complex differentiable, or pass real and imaginary parts",
+            )
+    for type_ in types:
+        if not is_inexact(type_):
+            raise errors.DifferentiatedTypeError(
+                transform, f"{errors.function_text(fun)} returned {type_}, which has no derivative"
+            )
+
+
+def _by_columns(
+    trace: Trace, traced: Traced, leaves: Sequence[Any], call: Call, count: int
+) -> tuple[list[Any], list[list[Any]]]:
+    """The results, and for each of the first `count` its Jacobians by the arguments."""
+    inputs = call.types[: call.count]
+    types = traced.types[:count]
+    active = [i < call.count for i in range(len(leaves))]
+    if _runs_unbounded(traced.region):
+        outs, _ = traced.run(trace, trace, leaves, [None] * len(leaves), count)
+        captured = [*leaves, *(Tracer(trace, atom) for atom in traced.captures)]
+
+        def columns(inner: Trace, directions: Sequence[Any], values: Sequence[Any]) -> Any:
+            given = [*directions, *[None] * (len(values) - len(directions))]
+            if traced.effects:
+                raise errors.TransformError(
+                    "jacfwd", "a function with a loop of unknown length must have no effects"
+                )
+            _, found = Linearizer(inner, inner).run(traced.region, values, given)
+            return dense(inner, types, found[:count])
+
+    else:
+        outs, linear = linearized(trace, traced, leaves, active, count)
+        captured = list(linear.residuals)
+
+        def columns(inner: Trace, directions: Sequence[Any], values: Sequence[Any]) -> Any:
+            given = [*directions, *[None] * (len(active) - len(directions))]
+            there = linear.with_residuals(values)
+            return dense(inner, types, there.apply(inner, given))
+
+    stacked = _on_basis(trace, inputs, captured, columns)
+    emit = Emit(trace)
+    return outs, [
+        [
+            _moved_last(emit, _rows(emit, column, start, t), t)
+            for start, t in zip(_starts(inputs), inputs, strict=True)
+        ]
+        for column in stacked
+    ]
+
+
+def _by_rows(
+    trace: Trace, traced: Traced, leaves: Sequence[Any], call: Call, count: int
+) -> tuple[list[Any], list[list[Any]]]:
+    inputs, types = call.types[: call.count], traced.types[:count]
+    active = [i < call.count for i in range(len(leaves))]
+    outs, linear = linearized(trace, traced, leaves, active, count)
+
+    def rows(inner: Trace, directions: Sequence[Any], values: Sequence[Any]) -> Any:
+        there = linear.with_residuals(values)
+        return dense(inner, inputs, there.transpose(inner, directions)[: len(inputs)])
+
+    stacked = _on_basis(trace, types, linear.residuals, rows)
+    emit = Emit(trace)
+    return outs, [
+        [
+            emit.reshape(_rows(emit, each, start, t), shape=(*t.shape, *each.shape[1:]))
+            for each in stacked
+        ]
+        for start, t in zip(_starts(types), types, strict=True)
+    ]
+
+
+def _runs_unbounded(region: Region) -> bool:
+    """Whether there is a loop of unknown length, which can be differentiated forwards only."""
+    return any(
+        eqn.op.name == "while_loop" and not {"trip_count", "max_steps"} & eqn.attrs.keys()
+        for eqn in walk(region)
+    )
+
+
+def _on_basis(
+    trace: Trace, types: Sequence[ArrayType], captured: Sequence[Any], record: Columns
+) -> Sequence[Tracer]:
+    """What `record(trace, vectors, captured)` returns for each basis vector, stacked.
+
+    A basis vector is an array for each type, with a single one among all elements.
+    """
+    total = sum(t.size for t in types)
+    given = [plain(trace, x) for x in captured]
+
+    def body(inner: Trace, params: list[Tracer]) -> Sequence[Any]:
+        number, emit = params[0], Emit(inner)
+        vectors = [_unit(emit, number, s, t) for s, t in zip(_starts(types), types, strict=True)]
+        return record(inner, vectors, params[1:])
+
+    region = region_of(trace, [ArrayType(_INT64), *(x.type for x in given)], body)
+    numbers = Emit(trace).iota(size=total, dtype=_INT64)
+    attrs = {"carry": 0, "xs": 1, "length": total, "reverse": False}
+    found: Sequence[Tracer] = Emit(trace).scan(numbers, *given, regions=(region,), **attrs)
+    return found
+
+
+def _starts(types: Sequence[ArrayType]) -> list[int]:
+    """The number of the first element of each array among the elements of all."""
+    return [sum(t.size for t in types[:i]) for i in range(len(types))]
+
+
+def _unit(emit: Emit, number: Any, start: int, type_: ArrayType) -> Any:
+    """One at element `number - start`, zero elsewhere."""
+    places = emit.reshape(emit.iota(size=type_.size, dtype=_INT64), shape=type_.shape)
+    here = emit.equal(places, emit.subtract(number, np.int64(start)))
+    return emit.where(here, type_.dtype.type(1), type_.dtype.type(0))
+
+
+def _rows(emit: Emit, stacked: Any, start: int, type_: ArrayType) -> Any:
+    """Those rows of a stack that belong to an array."""
+    shape = stacked.shape[1:]
+    starts, steps = (start, *(0 for _ in shape)), (1,) * stacked.ndim
+    return emit.slice(stacked, starts=starts, steps=steps, sizes=(type_.size, *shape))
+
+
+def _moved_last(emit: Emit, rows: Any, type_: ArrayType) -> Any:
+    """The leading axis at the end, as the axes of the argument."""
+    moved = emit.transpose(rows, axes=(*range(1, rows.ndim), 0))
+    assert moved.shape[-1] == prod(type_.shape)
+    return emit.reshape(moved, shape=(*moved.shape[:-1], *type_.shape))

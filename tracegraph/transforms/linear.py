@@ -1,0 +1,122 @@
+"""linear_transpose: functions that are linear are transposed without a derivative being taken.
+
+The function is linearized at zero. It is linear if no equation keeps a value that depends on the
+arguments, and none is piecewise constant in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tracegraph import errors, tree
+from tracegraph.errors.tracebacks import entry_point
+from tracegraph.ir.derivative import Constant
+from tracegraph.ir.program import Atom, Eqn
+from tracegraph.ir.types import ArrayType, type_of
+from tracegraph.tracing.trace import Active, Trace
+from tracegraph.tracing.tracer import Tracer
+from tracegraph.transforms.activity import Activity, is_inexact
+from tracegraph.transforms.calls import LinearMap, Traced, matched, staged, trace_function
+from tracegraph.transforms.emit import Emit
+from tracegraph.transforms.linearize import Linearizer
+from tracegraph.transforms.reverse import dense_inexact
+
+Function = Callable[..., Any]
+
+
+@entry_point
+def linear_transpose(fun: Function, *types: Any) -> Function:
+    """The transpose of a linear function: from cotangents of its result to those of its arguments.
+
+    Args:
+        fun: linear in its arguments together. A constant that it adds does not matter.
+        *types: arrays or `ArrayType`s like its arguments, or trees of them; values do not matter.
+
+    Returns:
+        A function of a tree like the result of `fun`. It returns a tuple with a tree for each
+        argument. It does not conjugate.
+
+    Raises:
+        NonlinearError: by the transpose, when called: an op is not linear.
+
+    >>> import numpy as np
+    >>> transposed = linear_transpose(lambda x: 2 * x.sum(), np.ones(3))
+    >>> transposed(1.0)
+    (array([2., 2., 2.]),)
+    """
+    leaves, structure = tree.flatten(types)
+    known = [(x if isinstance(x, ArrayType) else type_of(x)).strong() for x in leaves]
+    paths = [f"argument {path}" for path in tree.paths(structure, "types")]
+
+    @entry_point
+    def transposed(cotangent: Any) -> Any:
+        given, got = tree.flatten(cotangent)
+
+        def record(trace: Trace, leaves: Sequence[Any]) -> Sequence[Any]:
+            def call(tracers: Sequence[Any]) -> Any:
+                return fun(*tree.unflatten(structure, tracers))
+
+            traced = trace_function("linear_transpose", fun, call, known, trace, paths)
+            wanted = traced.result.structure
+            cts = matched(
+                "linear_transpose", "cotangent", wanted, traced.types, tree.unflatten(got, leaves)
+            )
+            return dense_inexact(trace, known, transposed_call(trace, traced, known, cts))
+
+        found = iter(staged("linear_transpose", given, record))
+        return tree.unflatten(structure, [next(found) if is_inexact(t) else None for t in known])
+
+    return transposed
+
+
+_PIECEWISE = frozenset({"remainder", "fmod", "nextafter"})
+"""Ops that are not linear, though their derivative is constant between jumps."""
+
+
+def transposed_call(
+    trace: Trace, traced: Traced, types: Sequence[ArrayType], cotangents: Sequence[Any]
+) -> list[Any]:
+    """Record the transpose of a traced function of arguments of these types.
+
+    Raises:
+        NonlinearError: the function is not linear.
+    """
+    if traced.effects:
+        raise errors.TransformError("linear_transpose", "the function must have no effects")
+    linear, emit = Trace(trace), Emit(trace)
+    primals = [emit.zeros(t) for t in types]
+    tangents = [linear.param(t) if is_inexact(t) else None for t in types]
+    captures = [Tracer(trace, atom) for atom in traced.captures]
+    args = [*primals, *captures]
+    flags = [*tangents, *[None] * len(captures)]
+    dependent = {trace.read(x) for x in primals}
+    _, found = _Linear(trace, linear, dependent=dependent).run(traced.region, args, flags)
+    with Active(linear):
+        region = linear.close([t for t in found if t is not None])
+    residuals = tuple(Tracer(trace, atom) for atom in linear.captures)
+    inputs = tuple(t is not None for t in tangents)
+    outputs = tuple(t is not None for t in found)
+    return LinearMap(region, residuals, inputs, outputs).transpose(trace, cotangents)
+
+
+@dataclass(slots=True)
+class _Linear(Linearizer):
+    """The pass over a linear function. `dependent` are the values that depend on its arguments."""
+
+    dependent: set[Atom] = field(default_factory=set)
+    dependence: Activity = field(default_factory=lambda: Activity(smooth=False))
+
+    def _add(self, eqn: Eqn) -> None:
+        before, start = len(self.linear.captures), len(self.primal.eqns)
+        active = [self.tangent(a) is not None for a in eqn.operands]
+        Linearizer._add(self, eqn)
+        for added in self.primal.eqns[start:]:
+            flags = [atom in self.dependent for atom in added.operands]
+            found = self.dependence.outputs(added, flags)
+            self.dependent.update(v for v, f in zip(added.outputs, found, strict=True) if f)
+        kept = list(self.linear.captures)[before:]
+        stepped = isinstance(eqn.op.derivative, Constant) or eqn.op.name in _PIECEWISE
+        if not self.dependent.isdisjoint(kept) or (any(active) and stepped):
+            raise errors.NonlinearError(eqn.op.name, eqn.source)

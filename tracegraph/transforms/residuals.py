@@ -1,0 +1,76 @@
+"""The cut: which values of a body its derivative keeps, and which it computes again.
+
+Elementwise values are computed again if what they are made of takes fewer bytes, or as many and
+the op is cheap: several values are often made of one. It is a greedy choice, from the last
+equation back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from tracegraph.ir.op import Elementwise, Indexed
+from tracegraph.ir.program import Eqn, Region, Value
+from tracegraph.ir.record import record
+from tracegraph.tracing.trace import Trace
+
+_CHEAP = 2
+"""The cost of an op (see `Elementwise`) up to which it is repeated to keep as many bytes."""
+
+
+@record
+class Cut:
+    """The values to keep, and the equations that make the others of them again, in order."""
+
+    kept: tuple[Value, ...]
+    again: tuple[Eqn, ...]
+
+
+def cut(eqns: Sequence[Eqn], needed: Sequence[Value], free: Collection[Value]) -> Cut:
+    """What to keep of the values that equations make, so that the `needed` can be made of it.
+
+    The `free` values are there anyway.
+    """
+    order = {eqn: number for number, eqn in enumerate(eqns)}
+    kept = dict.fromkeys(value for value in needed if value not in free)
+    again: set[Eqn] = set()
+    for eqn in reversed(eqns):
+        if len(eqn.outputs) != 1 or eqn.outputs[0] not in kept or not _can_repeat(eqn):
+            continue
+        (value,) = eqn.outputs
+        inputs = dict.fromkeys(
+            a for a in eqn.operands if isinstance(a, Value) and a not in free and a not in kept
+        )
+        size = sum(a.type.nbytes for a in inputs)
+        if size < value.type.nbytes or (size == value.type.nbytes and _cost(eqn) <= _CHEAP):
+            del kept[value]
+            kept.update(inputs)
+            again.add(eqn)
+    return Cut(tuple(kept), tuple(sorted(again, key=order.__getitem__)))
+
+
+def _can_repeat(eqn: Eqn) -> bool:
+    return isinstance(eqn.op.form, (Elementwise, Indexed))
+
+
+def _cost(eqn: Eqn) -> int:
+    return eqn.op.form.cost if isinstance(eqn.op.form, Elementwise) else 1
+
+
+def repeated(trace: Trace, eqns: Sequence[Eqn], known: Mapping[Value, Any]) -> dict[Value, Any]:
+    """Record equations again in a trace, with these values; all values then known."""
+    values = dict(known)
+    for eqn in eqns:
+        trace.source = eqn.source
+        atoms = [trace.read(values[a]) if isinstance(a, Value) else a for a in eqn.operands]
+        outs = trace.record(eqn.op, atoms, eqn.attrs, eqn.regions, eqn.hints)
+        values.update(zip(eqn.outputs, outs, strict=True))
+    return values
+
+
+def used_params(region: Region) -> set[Value]:
+    """The parameters that the region uses."""
+    found = {a for eqn in region.eqns for a in eqn.operands if isinstance(a, Value)}
+    found.update(a for a in region.results if isinstance(a, Value))
+    return found.intersection(region.params)
