@@ -209,7 +209,8 @@ def _run(fun: Function, arguments: _Arguments, out_axes: Axes) -> Any:
         getattr(fun, "__name__", "vmapped"),
         lambda i: arguments.paths[given[i]],
     )
-    results = interpret.run(program, *leaves)
+    # Views of the arguments, and of each other, become arrays of their own.
+    results = map(np.array, interpret.run(program, *leaves))
     if any(isinstance(leaf, Array) for leaf in leaves):
         return tree.unflatten(structures[0], map(Array, results))
     return tree.unflatten(structures[0], [result[()] for result in results])
