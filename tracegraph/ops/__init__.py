@@ -10,6 +10,7 @@ and what the references of loops and effects need (`limits`, `progress`).
     index, scatter     reading and writing at indices that are data
     reduce, folds, linalg   reductions and scans; matrix products
     control, effects   branches and loops; prints, checks, progress
+    live_lanes         which lanes run for nothing
     batching           how ops apply to many lanes at once, where their form does not say it
     checks, sampling, tricky   what type rules require; arrays and edge cases for samples
 """
@@ -26,6 +27,7 @@ from tracegraph.ops import (
     folds,
     index,
     linalg,
+    live_lanes,
     reduce,
     scatter,
     shape,
@@ -44,6 +46,7 @@ __all__ = [
     "folds",
     "index",
     "linalg",
+    "live_lanes",
     "reduce",
     "scatter",
     "shape",
