@@ -4,6 +4,9 @@ Batched values have the lanes along axis 0. An equation without batched operands
 is, once for all lanes. For others, the form of the op implies the rule, or its record has one;
 loops, branches and effects have theirs here. Each lane computes what it would by itself, bit for
 bit, but for the order in which sums and products are rounded.
+
+Under a mask of live lanes, batched floats are marked (`ops/live_lanes.py`): those that come in, and
+those that meet floats that lanes share.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from tracegraph import errors
 from tracegraph.ir.op import Elementwise, Reduction, Scan
 from tracegraph.ir.program import NO_HINTS, Atom, Eqn, Literal, Region, Value
 from tracegraph.ir.record import replace
+from tracegraph.ir.types import ArrayType
 from tracegraph.ops.batching import aligned
 from tracegraph.transforms.batched_branches import batch_branches
 from tracegraph.transforms.batched_effects import batch_effect, is_effect
@@ -35,8 +39,22 @@ def batch_region(
 
     Scatters among `guarded` leave the arrays of lanes that are not live as they are.
     """
-    env: dict[Value, Batch] = dict(zip(region.params, operands, strict=True))
     trace, around = lanes.trace, lanes.trace.source
+    marked: dict[Atom, Batch] = {}
+
+    def mark(x: Batch) -> Batch:
+        """The value, marked with the live lanes if it is batched and has derivatives."""
+        if lanes.mask is None or not x.is_batched or not is_inexact(x.atom.type):
+            return x
+        if x.atom not in marked:
+            mask = aligned(lanes, lanes.mask, x.atom.type.ndim - 1)
+            found = Batch(lanes.emit("live_lanes", mask, x.atom), True)
+            marked[x.atom] = marked[found.atom] = found
+        return marked[x.atom]
+
+    if any(is_inexact(atom.type) for atom in region.results):
+        operands = [mark(x) for x in operands]
+    env: dict[Value, Batch] = dict(zip(region.params, operands, strict=True))
 
     def read(atom: Atom) -> Batch:
         return Batch(atom, False) if isinstance(atom, Literal) else env[atom]
@@ -45,10 +63,13 @@ def batch_region(
         for eqn in region.eqns:
             trace.source = eqn.source
             given = [read(atom) for atom in eqn.operands]
-            if eqn in guarded:
-                outputs = _batch_eqn(replace(lanes, writing=lanes.mask), eqn, given)
-            else:
-                outputs = _batch_eqn(lanes, eqn, given)
+            meets_shared = not eqn.regions and _meets_shared(given)
+            if meets_shared:
+                given = [mark(x) for x in given]
+            by = replace(lanes, writing=lanes.mask) if eqn in guarded else lanes
+            outputs = _batch_eqn(by, eqn, given)
+            if meets_shared:
+                outputs = [mark(x) for x in outputs]
             env.update(zip(eqn.outputs, outputs, strict=True))
     finally:
         trace.source = around
@@ -81,3 +102,15 @@ def _batch_eqn(lanes: Lanes, eqn: Eqn, given: Sequence[Batch]) -> Sequence[Batch
             return [Batch(op.batch(lanes, atoms, batched, **attrs), True)]
     (result,) = lanes.trace.record(op, atoms, attrs, (), NO_HINTS)
     return [Batch(result.atom, True)]
+
+
+def _meets_shared(operands: Sequence[Batch]) -> bool:
+    """Whether lanes meet floats that they share, whose derivative is a sum over lanes."""
+    return any(x.is_batched and is_inexact(x.atom.type) for x in operands) and any(
+        not x.is_batched and isinstance(x.atom, Value) and is_inexact(x.atom.type) for x in operands
+    )
+
+
+def is_inexact(type_: ArrayType) -> bool:
+    """Whether values of the type have derivatives."""
+    return type_.dtype.kind in "fcV"

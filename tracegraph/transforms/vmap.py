@@ -19,7 +19,6 @@ from tracegraph.ir import interpret
 from tracegraph.ir.program import Atom, Program, Region
 from tracegraph.ir.record import record, replace
 from tracegraph.ir.types import ArrayType, type_of
-from tracegraph.passes import optimize
 from tracegraph.tracing.parameters import parameters_of
 from tracegraph.tracing.trace import Trace, trace_program, trace_region
 from tracegraph.tracing.tracer import Tracer
@@ -209,7 +208,8 @@ def _run(fun: Function, arguments: _Arguments, out_axes: Axes) -> Any:
         getattr(fun, "__name__", "vmapped"),
         lambda i: arguments.paths[given[i]],
     )
-    results = interpret.run(program, *leaves)
+    # Views of the arguments, and of each other, become arrays of their own.
+    results = map(np.array, interpret.run(program, *leaves))
     if any(isinstance(leaf, Array) for leaf in leaves):
         return tree.unflatten(structures[0], map(Array, results))
     return tree.unflatten(structures[0], [result[()] for result in results])
@@ -269,6 +269,8 @@ def _traced(
         args, kwargs = tree.unflatten(arguments.structure, leaves)
         returned.append(flatten_checked(fun(*args, **kwargs), "vmap", "result", fun))
         return returned[0].leaves
+
+    from tracegraph.passes import optimize  # when first used: importing them takes 8 ms
 
     types = [atom.type.with_shape(atom.type.shape[1:]) for atom in mapped]
     mapped_paths = [

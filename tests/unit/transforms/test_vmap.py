@@ -115,6 +115,15 @@ def test_results_are_of_the_kind_of_the_arguments() -> None:
     assert type(vmap(lambda x, y: y, (0, None), None)(np.ones(2), 1.5)) is np.float64
 
 
+def test_results_are_arrays_of_their_own() -> None:
+    x = X.copy()
+    same, twice, constant = vmap(lambda x: (x, x[::-1], 1.5))(x)
+    for result in (same, twice, constant):
+        result[...] = -1
+    np.testing.assert_array_equal(x, X)
+    np.testing.assert_array_equal(twice, -np.ones((3, 2)))
+
+
 def test_a_function_keeps_its_name() -> None:
     def velocity(x: Any) -> Any:
         """Of a particle."""
