@@ -85,14 +85,14 @@ def _set_transpose(repeats: Repeats) -> Callable[..., Any]:
     ) -> tuple[Any, ...]:
         of_x = of_updates = None
         type_ = ArrayType(ct.dtype, updates.shape if types[1] is None else types[1].shape)
-        if types[0] is not None:
-            of_x = f.scatter_set(ct, filled(f, type_), *indices, **attrs)
         if types[1] is not None:
             of_updates = _of_written(f, ct, type_, indices, attrs)
             types = [type_, type_, *(i.type for i in indices)]
             if repeats(attrs, types) and of_updates is not None:
                 won = _spread(f, _last(f, ct.shape, indices, attrs), of_updates.ndim)
                 of_updates = f.where(won, of_updates, number(ct, 0))
+        if types[0] is not None:  # after the cotangent is read: it may be written in place
+            of_x = f.scatter_set(ct, filled(f, type_), *indices, **attrs)
         return of_x, of_updates
 
     return transpose
@@ -165,10 +165,10 @@ def _window_transpose(
 ) -> tuple[Any, ...]:
     of_x = of_update = None
     type_ = ArrayType(ct.dtype, update.shape if types[1] is None else types[1].shape)
-    if types[0] is not None:
-        of_x = f.dynamic_update_slice(ct, filled(f, type_), *starts)
     if types[1] is not None:
         of_update = f.dynamic_slice(ct, *starts, sizes=type_.shape)
+    if types[0] is not None:  # after the cotangent is read: it may be written in place
+        of_x = f.dynamic_update_slice(ct, filled(f, type_), *starts)
     return of_x, of_update
 
 

@@ -3,8 +3,7 @@
     forwards     tangents join the carry, the slices and the stacked results; conditions ignore them
     linearized   the loop stacks what its derivative keeps of each step; the derivative is a scan
                  over these stacks, or a counted loop if the number of steps depends on data
-    backwards    the same loop from the last step to the first. It carries the cotangents of the
-                 carry, and sums those of the captures
+    backwards    `reverse_loops`
 
 Which carries have tangents is a fixed point (`activity`).
 """
@@ -23,19 +22,16 @@ from tracegraph.ir.effects import TOKEN
 from tracegraph.ir.op import get
 from tracegraph.ir.program import Eqn, Literal, Region, Value
 from tracegraph.ir.record import replace
-from tracegraph.ir.types import ArrayType
 from tracegraph.tracing.trace import Trace
 from tracegraph.tracing.tracer import Tracer
-from tracegraph.transforms import linearize, transpose
+from tracegraph.transforms import linearize
 from tracegraph.transforms.activity import Activity
-from tracegraph.transforms.bodies import Parts, dense, region_of, take_apart, with_tangents
+from tracegraph.transforms.bodies import Parts, region_of, take_apart, with_tangents
 from tracegraph.transforms.emit import Emit
 from tracegraph.transforms.linearize import Linearizer, Tangents
-from tracegraph.transforms.transpose import Cotangents, Transposer
+from tracegraph.transforms.reverse_loops import NUMBER, counted_loop
 
 Results = tuple[Sequence[Any], Sequence[Any]]
-
-_NUMBER = ArrayType(np.dtype(np.int64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +162,9 @@ def _apart(self: Linearizer, loop: _Loop, xs: Sequence[Tracer], ts: Tangents) ->
     """A scan that stacks what is kept of each step, and a scan of the linear part."""
     eqn, roles = loop.eqn, loop.roles
     part = _taken_apart(self, loop)
+    counters = _counters(loop, part)
     there = _stacked_results(part, len(loop.parts.init))
-    new = [value for value in part.cut.kept if value not in there]
+    new = [value for value in part.cut.kept if value not in there and value not in counters]
     body = part.primal_region([Tracer(part.primal, value) for value in new])
     atoms = [self.primal.read(x) for x in xs]
     outs = self.primal.record(eqn.op, atoms, eqn.attrs, (body,), eqn.hints)
@@ -177,7 +174,8 @@ def _apart(self: Linearizer, loop: _Loop, xs: Sequence[Tracer], ts: Tangents) ->
     slices, captures = ([i for i in free if roles[i] == role] for role in (1, 2))
     given = loop.tangents(Emit(self.linear), xs, ts)
     carry, moving, fixed = ({i: given[i] for i in loop.chosen(role)} for role in range(3))
-    sliced: _Named = {value: outs[places[value]] for value in part.cut.kept}
+    sliced: _Named = {value: outs[places[value]] for value in part.cut.kept if value in places}
+    sliced |= {v: _numbers(self.linear, loop.eqn, xs[i]) for v, i in counters.items()}
     sliced |= {part.params[i]: xs[i] for i in slices} | moving
     operands: _Named = {**carry, **sliced, **{part.params[i]: xs[i] for i in captures}, **fixed}
 
@@ -210,6 +208,30 @@ def _linear_step(loop: _Loop, part: Parts, trace: Trace, named: _Named) -> Seque
     return part.record_linear(trace, tangents, known)
 
 
+def _counters(loop: _Loop, part: Parts) -> dict[Value, int]:
+    """The kept carries that count the steps, and their positions: they need not be kept."""
+    makers: dict[Any, Eqn] = {v: eqn for eqn in part.primal.eqns for v in eqn.outputs}
+    found = {}
+    for i, param in enumerate(part.params[: len(loop.parts.init)]):
+        maker = makers.get(part.primal.read(part.results[i]))
+        if maker is None or maker.op.name != "add" or param not in part.cut.kept:
+            continue
+        first, step = maker.operands
+        by_one = isinstance(step, Literal) and step.value == 1
+        if first is param and by_one and not param.type.shape:
+            found[param] = i
+    return found
+
+
+def _numbers(trace: Trace, eqn: Eqn, first: Tracer) -> Any:
+    """The values of a counter in the order of slices."""
+    emit, length = Emit(trace), eqn.attrs["length"]
+    numbers = emit.iota(size=length, dtype=first.dtype)
+    if eqn.attrs["reverse"]:
+        numbers = emit.subtract(first.dtype.type(max(length - 1, 0)), numbers)
+    return emit.add(numbers, first)
+
+
 def _stacked_results(part: Parts, count: int) -> dict[Value, int]:
     """The values that the loop stacks anyway, and the positions of these results."""
     atoms = [part.primal.read(x) for x in part.results]
@@ -223,11 +245,12 @@ def _apart_counted(self: Linearizer, loop: _Loop, xs: Sequence[Tracer], ts: Tang
     eqn, parts, emit = loop.eqn, loop.parts, Emit(self.primal)
     count, bound = len(parts.init), eqn.attrs["max_steps"]
     part = _taken_apart(self, loop)
-    kept = part.cut.kept
+    counters = _counters(loop, part)
+    kept = [value for value in part.cut.kept if value not in counters]
     rows = [v.type.strong().with_shape((bound, *v.type.shape)) for v in kept]
     state = [*xs[:count], np.int64(0), *(emit.zeros(t) for t in rows)]
     captures = xs[count:]
-    types = [*(p.type for p in part.params[:count]), _NUMBER, *rows, *(x.type for x in captures)]
+    types = [*(p.type for p in part.params[:count]), NUMBER, *rows, *(x.type for x in captures)]
 
     def step(trace: Trace, params: list[Tracer]) -> Sequence[Any]:
         f, at = Emit(trace), params[count]
@@ -256,43 +279,18 @@ def _apart_counted(self: Linearizer, loop: _Loop, xs: Sequence[Tracer], ts: Tang
     carry, fixed = ({i: given[i] for i in loop.chosen(role)} for role in (0, 2))
     stacked: _Named = dict(zip(kept, stacks, strict=True))
     there: _Named = {part.params[i]: xs[i] for i in part.free_needed()}
+    there |= {value: xs[i] for value, i in counters.items()}
 
     def linear(trace: Trace, at: Any, state: Sequence[Any], rest: Sequence[Any]) -> Sequence[Any]:
         named = dict(zip((*carry, *stacked, *there, *fixed), (*state, *rest), strict=True))
         f = Emit(trace)
         named |= {v: _row(f, named[v], at) for v in stacked}
+        named |= {v: f.add(f.cast(at, dtype=v.type.dtype), named[v]) for v in counters}
         return _linear_step(loop, part, trace, named)
 
     operands = (*stacked.values(), *there.values(), *fixed.values())
     found = counted_loop(self.linear, eqn, bound, steps, list(carry.values()), operands, linear)
     return outs[:count], loop.spread(found)
-
-
-def counted_loop(
-    trace: Trace,
-    origin: Eqn,
-    bound: int,
-    steps: Any,
-    state: Sequence[Any],
-    captures: Sequence[Any],
-    body: Any,
-) -> Sequence[Tracer]:
-    """Record a loop of `steps` iterations, a traced number: `body(trace, i, state, captures)`."""
-    split = 1 + len(state)
-    types = [_NUMBER, *(x.type for x in state), _NUMBER, *(x.type for x in captures)]
-
-    def step(inner: Trace, params: list[Tracer]) -> Sequence[Any]:
-        after = body(inner, params[0], params[1:split], params[split + 1 :])
-        return [Emit(inner).add(params[0], np.int64(1)), *after]
-
-    def test(inner: Trace, params: list[Tracer]) -> Sequence[Any]:
-        return [Emit(inner).less(params[0], params[split])]
-
-    regions = region_of(trace, types, test), region_of(trace, types, step)
-    attrs = {"carry": split, "max_steps": bound, "counted": True}
-    atoms = [trace.read(x) for x in (np.int64(0), *state, steps, *captures)]
-    hints = replace(origin.hints, construct=origin.hints.construct or "while_loop")
-    return trace.record(get("while_loop"), atoms, attrs, regions, hints)[1:]
 
 
 def _row(f: Emit, stack: Any, at: Any) -> Any:
@@ -307,112 +305,5 @@ def _with_row(f: Emit, stack: Any, value: Any, at: Any) -> Any:
     return f.dynamic_update_slice(stack, f.reshape(value, shape=(1, *shape)), *starts)
 
 
-# backwards
-
-
-def _transpose_scan(
-    self: Transposer, eqn: Eqn, flags: Sequence[bool], cts: Cotangents
-) -> Cotangents:
-    """All its carries are tangents: one that no parameter reaches begins with zeros."""
-    parts, body = loop_parts(eqn), eqn.regions[-1]
-    count, moving = len(parts.init), len(parts.init) + len(parts.xs)
-    linear = [True] * count + list(flags[count:])
-    fixed = [i for i in range(moving, len(flags)) if flags[i]]
-    slices = [i for i in range(count, moving) if flags[i]]
-    rest = [i for i in range(count, len(flags)) if not flags[i]]
-    live = [ct is not None for ct in cts[count:]]
-    state = [
-        *dense(self.trace, [v.type for v in eqn.outputs[:count]], cts[:count]),
-        *_sums(self, eqn, fixed),
-    ]
-    stacked = [
-        *(self.value(eqn.operands[i]) for i in rest if i < moving),
-        *(ct for ct in cts[count:] if ct is not None),
-    ]
-    captures = [self.value(eqn.operands[i]) for i in rest if i >= moving]
-    types = [
-        *(x.type for x in state),
-        *(x.type.with_shape(x.shape[1:]) for x in stacked),
-        *(x.type for x in captures),
-    ]
-
-    def record(trace: Trace, params: list[Tracer]) -> Sequence[Any]:
-        after, sums = params[:count], params[count : len(state)]
-        given = params[len(state) : len(state) + len(stacked)]
-        own = len(stacked) - sum(live)
-        each = iter(given[own:])
-        residuals = [*given[:own], *params[len(state) + len(stacked) :]]
-        results = [*after, *(next(each) if flag else None for flag in live)]
-        before = [None] * (count + len(slices)) + list(sums)
-        found = Transposer(trace).run(body, linear, residuals, results, before)
-        wanted = [body.params[i].type for i, flag in enumerate(linear) if flag]
-        whole = dense(trace, wanted, found)
-        middle = count + len(slices)
-        return [*whole[:count], *whole[middle:], *whole[count:middle]]
-
-    region = region_of(self.trace, types, record)
-    attrs = {
-        **eqn.attrs,
-        "carry": len(state),
-        "xs": len(stacked),
-        "reverse": not eqn.attrs["reverse"],
-    }
-    atoms = [self.trace.read(x) for x in (*state, *stacked, *captures)]
-    found = self.trace.record(eqn.op, atoms, attrs, (region,), eqn.hints)
-    back: list[Any] = [None] * len(flags)
-    for i, ct in zip((*range(count), *fixed, *slices), found, strict=True):
-        back[i] = ct
-    return back
-
-
-def _sums(self: Transposer, eqn: Eqn, fixed: Sequence[int]) -> list[Any]:
-    """The cotangents so far of captures, to which the loop adds."""
-    operands = [eqn.operands[i] for i in fixed]
-    so_far = [self.pop_cotangent(a) for a in operands]
-    return dense(self.trace, [a.type for a in operands], so_far)
-
-
-def _transpose_while(
-    self: Transposer, eqn: Eqn, flags: Sequence[bool], cts: Cotangents
-) -> Cotangents:
-    """A counted loop, from its last iteration to its first."""
-    parts, body = loop_parts(eqn), eqn.regions[-1]
-    count = len(parts.init)
-    if not eqn.attrs.get("counted") or flags[0]:
-        raise errors.NonlinearError(eqn.op.name, eqn.source)
-    assert parts.condition is not None
-    limit = parts.condition.eqns[-1].operands[1]
-    steps = self.value(
-        limit if isinstance(limit, Literal) else eqn.operands[parts.condition.params.index(limit)]
-    )
-    linear = [False] + [True] * (count - 1) + list(flags[count:])
-    fixed = [i for i in range(count, len(flags)) if flags[i]]
-    rest = [i for i in range(count, len(flags)) if not flags[i]]
-    state = [
-        *dense(self.trace, [v.type for v in eqn.outputs[1:]], cts[1:]),
-        *_sums(self, eqn, fixed),
-    ]
-    captures = [steps, *(self.value(eqn.operands[i]) for i in rest)]
-
-    def step(
-        trace: Trace, done: Any, state: Sequence[Any], captured: Sequence[Any]
-    ) -> Sequence[Any]:
-        f = Emit(trace)
-        at = f.subtract(f.subtract(captured[0], np.int64(1)), done)
-        after, sums = state[: count - 1], state[count - 1 :]
-        before = [None] * (count - 1) + list(sums)
-        found = Transposer(trace).run(body, linear, [at, *captured[1:]], [None, *after], before)
-        return dense(trace, [x.type for x in state], found)
-
-    bound = eqn.attrs["max_steps"]
-    found = counted_loop(self.trace, eqn, bound, steps, state, captures, step)
-    back: list[Any] = [None] * len(flags)
-    for i, ct in zip((*range(1, count), *fixed), found, strict=True):
-        back[i] = ct
-    return back
-
-
 for _name in ("scan", "while_loop"):
     linearize.STRUCTURAL[_name] = _rule
-transpose.STRUCTURAL["scan"] = _transpose_scan
-transpose.STRUCTURAL["while_loop"] = _transpose_while

@@ -11,12 +11,15 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from tracegraph.ir.op import Elementwise, Indexed
-from tracegraph.ir.program import Eqn, Region, Value
+from tracegraph.ir.program import Atom, Eqn, Region, Value
 from tracegraph.ir.record import record
 from tracegraph.tracing.trace import Trace
 
 _CHEAP = 2
 """The cost of an op (see `Elementwise`) up to which it is repeated to keep as many bytes."""
+
+_FEW = 8
+"""How many values a chain of cheap ops may begin with."""
 
 
 @record
@@ -32,22 +35,48 @@ def cut(eqns: Sequence[Eqn], needed: Sequence[Value], free: Collection[Value]) -
 
     The `free` values are there anyway.
     """
+    makers = {value: eqn for eqn in eqns for value in eqn.outputs}
     order = {eqn: number for number, eqn in enumerate(eqns)}
+    sources = _sources(eqns)
     kept = dict.fromkeys(value for value in needed if value not in free)
     again: set[Eqn] = set()
     for eqn in reversed(eqns):
         if len(eqn.outputs) != 1 or eqn.outputs[0] not in kept or not _can_repeat(eqn):
             continue
         (value,) = eqn.outputs
-        inputs = dict.fromkeys(
-            a for a in eqn.operands if isinstance(a, Value) and a not in free and a not in kept
-        )
-        size = sum(a.type.nbytes for a in inputs)
+        of = dict.fromkeys(source for a in eqn.operands for source in sources.get(a, (a,)))
+        more = [a for a in of if isinstance(a, Value) and a not in free and a not in kept]
+        size = sum(a.type.nbytes for a in more)
         if size < value.type.nbytes or (size == value.type.nbytes and _cost(eqn) <= _CHEAP):
             del kept[value]
-            kept.update(inputs)
+            kept.update(dict.fromkeys(more))
             again.add(eqn)
+            again.update(_between(eqn, makers, {*kept, *free}))
     return Cut(tuple(kept), tuple(sorted(again, key=order.__getitem__)))
+
+
+def _sources(eqns: Sequence[Eqn]) -> dict[Atom, tuple[Atom, ...]]:
+    """For each value that cheap ops alone make of few others, those others."""
+    found: dict[Atom, tuple[Atom, ...]] = {}
+    for eqn in eqns:
+        if len(eqn.outputs) == 1 and _can_repeat(eqn) and _cost(eqn) <= _CHEAP:
+            of = dict.fromkeys(source for a in eqn.operands for source in found.get(a, (a,)))
+            if len(of) <= _FEW:
+                found[eqn.outputs[0]] = tuple(of)
+    return found
+
+
+def _between(eqn: Eqn, makers: Mapping[Value, Eqn], there: Collection[Value]) -> set[Eqn]:
+    """The equations that make the operands of an equation of values that are there."""
+    found: set[Eqn] = set()
+    pending = [a for a in eqn.operands if isinstance(a, Value)]
+    while pending:
+        value = pending.pop()
+        maker = makers.get(value)
+        if value not in there and maker is not None and maker not in found:
+            found.add(maker)
+            pending.extend(a for a in maker.operands if isinstance(a, Value))
+    return found
 
 
 def _can_repeat(eqn: Eqn) -> bool:

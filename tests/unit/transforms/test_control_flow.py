@@ -205,6 +205,23 @@ def test_a_counted_loop_runs_back_as_many_steps_as_forwards() -> None:
     assert [loop.attrs.get("counted", False) for loop in loops] == [False, True]
 
 
+def test_a_loop_that_writes_one_row_a_step_copies_no_carry_back() -> None:
+    def body(i: Any, c: Any) -> Any:
+        c[i] = c[i - 1] * 0.5 + c[i]
+        return c
+
+    def function(x: Any) -> Any:
+        return (fori_loop(1, 1000, body, x) ** 2).sum()
+
+    lowered = tracegraph.jit(grad(function), device="cuda").lower(np.ones((1000, 16)))
+    last = str(lowered).split("while condition")[-1]
+    assert "scatter [16]" in last
+    assert "map [1000, 16]" not in last.split("after 2")[0]
+    first, second = equations(traced(grad(function), np.ones((1000, 16))), "scan")
+    assert len(first.outputs) == 2  # the carry and the counter: no stacks
+    assert second.attrs["xs"] == 1
+
+
 def test_conditions_and_integers_are_not_touched() -> None:
     def function(x: Any) -> Any:
         last, count = while_loop(lambda c: c[1] < 5, lambda c: (c[0] * x, c[1] + 1), (x, 0))
