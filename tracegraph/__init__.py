@@ -40,11 +40,11 @@ from tracegraph.numpy import methods as _methods  # noqa: F401 - what operators 
 from tracegraph.numpy.windows import dynamic_slice, dynamic_update_slice
 from tracegraph.staging.jit import jit, make_program
 from tracegraph.streams import Stream, stream
-from tracegraph.transforms.vmap import vmap
 from tracegraph.transforms.forward import jvp, linearize, stop_gradient
 from tracegraph.transforms.jacobians import hessian, jacfwd, jacrev
 from tracegraph.transforms.linear import linear_transpose
 from tracegraph.transforms.reverse import grad, value_and_grad, vjp
+from tracegraph.transforms.vmap import vmap
 from tracegraph.tree import register_dataclass
 from tracegraph.version import __version__
 
@@ -83,9 +83,9 @@ __all__ = [
     "switch",
     "time_limit",
     "tree",
-    "vmap",
     "value_and_grad",
     "vjp",
+    "vmap",
     "while_loop",
 ]
 

@@ -7,13 +7,16 @@ Transforms that differentiate replace what stands in such lanes (`passes/live_la
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from tracegraph.dtypes import BOOL, SHORT_NAMES
+from tracegraph.ir.derivative import Emitter, Linear
 from tracegraph.ir.op import Elementwise, Op, Sample, register
 from tracegraph.ir.types import ArrayType, broadcast_shapes
+from tracegraph.ops.cotangents import unbroadcast
 from tracegraph.ops.elementwise import texts
 from tracegraph.ops.tricky import tricky
 
@@ -28,6 +31,13 @@ def _reference(mask: Any, x: Any) -> np.ndarray[Any, Any]:
     return np.array(np.broadcast_arrays(mask, x)[1])
 
 
+def _transposed(
+    f: Emitter, ct: Any, acc: Any, types: Sequence[Any], mask: Any, x: Any
+) -> tuple[Any, ...]:
+    type_ = types[1]
+    return (None if type_ is None else unbroadcast(f, f.live_lanes(mask, ct), type_),)
+
+
 def _samples() -> list[Sample]:
     return [Sample((np.array([[True], [False]]), tricky(dtype))) for dtype in SHORT_NAMES]
 
@@ -40,5 +50,6 @@ live_lanes = register(
         _reference,
         Elementwise(texts(b="{1}"), 0),
         _samples,
+        derivative=Linear(_transposed, (1,)),
     )
 )

@@ -17,7 +17,7 @@ from tracegraph.control.regions import Tree, flatten_checked
 from tracegraph.ir.program import Atom, Program, Region
 from tracegraph.ir.record import record
 from tracegraph.ir.types import ArrayType, type_of
-from tracegraph.passes import optimize
+from tracegraph.passes import optimize, with_dead_lanes_isolated
 from tracegraph.tracing.foreign import is_foreign
 from tracegraph.tracing.function_table import FUNCTIONS
 from tracegraph.tracing.parameters import parameters_of
@@ -86,7 +86,7 @@ def trace_function(
     if inner.first_token is not None and inner.last_token is not None:
         params_, results = (*region.params, inner.first_token), region.results
         region = Region(params_, region.eqns, (*results, inner.last_token.atom))
-    region = optimize(Program(transform, region)).body
+    region = optimize(with_dead_lanes_isolated(Program(transform, region))).body
     return Traced(region, tuple(inner.captures), result, effects)
 
 

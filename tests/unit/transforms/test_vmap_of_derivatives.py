@@ -8,11 +8,64 @@ from typing import Any
 import numpy as np
 import pytest
 from derivative_cases import SMOOTH, cases
-from test_control_flow import PROGRAMS, X
 
 import tracegraph
-from tracegraph import grad, hessian, jvp, vjp, vmap
+from tracegraph import cond, fori_loop, grad, hessian, jvp, scan, switch, vjp, vmap, while_loop
 from tracegraph.ir.op import Op
+
+X = np.array([0.6, -0.4, 1.2])
+W = np.array([[0.5, -0.2, 0.1], [0.3, 0.4, -0.6], [-0.1, 0.7, 0.2]])
+
+
+def rnn(x: Any) -> Any:
+    def step(c: Any, t: Any) -> Any:
+        return np.tanh(W @ c + t), (c * t).sum()
+
+    last, ys = scan(step, x, np.linspace(0, 1, 5))
+    return last.sum() + (ys**2).sum()
+
+
+def counted(x: Any) -> Any:
+    return fori_loop(0, 7, lambda i, c: np.sin(c) * x + i * 0.1, x).sum()
+
+
+def written(x: Any) -> Any:
+    def body(i: Any, c: Any) -> Any:
+        c[i] = c[i - 1] * x[i] + c[i]
+        return c
+
+    return (fori_loop(1, 3, body, x) ** 2).sum()
+
+
+def written_until_it_ends(x: Any) -> Any:
+    def body(carry: Any) -> Any:
+        i, c = carry
+        c[i % 3] = c[i - 1] * x[1] + 0.5
+        return i + 1, c
+
+    return (while_loop(lambda c: c[0] * x[0] < 2, body, (0, x), max_steps=9)[1] ** 2).sum()
+
+
+def grown(x: Any) -> Any:
+    return while_loop(
+        lambda c: (c**2).sum() < 50, lambda c: c * 1.3 + np.sin(c * x), x, max_steps=40
+    ).sum()
+
+
+def chosen(x: Any) -> Any:
+    number = (x[0] > 0).astype(int) + (x[1] > 0)
+    branches = [lambda x: x, lambda x: W @ np.tanh(W @ x), lambda x: np.cumsum(x**2) ** 2]
+    return switch(number, branches, x).sum()
+
+
+def nested(x: Any) -> Any:
+    def inner(c: Any) -> Any:
+        return fori_loop(0, 2, lambda j, d: d * x + np.sin(d), c)
+
+    return fori_loop(0, 3, lambda i, c: cond(c.sum() > 0, inner, lambda c: c - x, c), x).sum()
+
+
+PROGRAMS = [rnn, counted, written, written_until_it_ends, grown, chosen, nested]
 
 LANES = np.stack([X, X[::-1] * 0.9, X * 1.1])
 each_program = pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
@@ -73,7 +126,8 @@ def test_tangents_and_cotangents_of_batched_ops(op: Op) -> None:
             one = vmap(tangent)(*lanes, *along)
             other = jvp(vmap(function), tuple(lanes), tuple(along))[1]
             np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
-            np.testing.assert_allclose(one, by_lane(tangent, *lanes, *along), rtol=1e-12, atol=1e-12)
+            alone = by_lane(tangent, *lanes, *along)
+            np.testing.assert_allclose(one, alone, rtol=1e-12, atol=1e-12)
 
             ct = np.sin(1.0 + np.arange(one.size)).reshape(one.shape)
 
@@ -83,3 +137,39 @@ def test_tangents_and_cotangents_of_batched_ops(op: Op) -> None:
             back = vmap(cotangents)(*lanes, ct)
             for got, also in zip(back, vjp(vmap(function), *lanes)[1](ct), strict=True):
                 np.testing.assert_allclose(got, also, rtol=1e-10, atol=1e-12)
+
+
+def logarithm(x: Any, w: Any) -> Any:
+    return cond(x[0] > 0, lambda: (np.log(x) * w).sum(), lambda: x.sum() + 1)
+
+
+def quotient(x: Any, w: Any) -> Any:
+    return cond(x[0] > 0, lambda: (w / x[0]).sum() + (np.sqrt(x[0]) * w ** x[0]).sum(), lambda: 0.0)
+
+
+def product(x: Any, w: Any) -> Any:
+    return cond(x[0] > 0, lambda: (np.outer(w, w) @ np.log(x)).sum(), lambda: x.sum())
+
+
+def roots(x: Any, w: Any) -> Any:
+    def step(x: Any) -> Any:
+        return 0.5 * np.sqrt(x[0] - 1.5) * w**2 * x / x[0]
+
+    return while_loop(lambda x: x[0] > 1.5, step, x, max_steps=20).sum()
+
+
+@pytest.mark.parametrize("function", [logarithm, quotient, product, roots])
+def test_no_nan_of_a_lane_that_runs_for_nothing(function: Any) -> None:
+    x = np.array([[1.0, 2.0], [-1.0, 0.0], [0.0, 3.0], [4.0, 5.0]])
+    w = np.array([1.2, 0.7])
+
+    def total(x: Any, w: Any) -> Any:
+        return vmap(function, (0, None))(x, w).sum()
+
+    of_x, of_w = jit(grad(total, argnums=(0, 1)))(x, w)
+    alone = [grad(function, argnums=(0, 1))(lane, w) for lane in x]
+    np.testing.assert_allclose(of_x, [each[0] for each in alone], rtol=1e-12)
+    np.testing.assert_allclose(of_w, sum(each[1] for each in alone), rtol=1e-12)
+    ones = np.ones_like(x), np.ones_like(w)
+    tangents = [jvp(function, (lane, w), (ones[0][0], ones[1]))[1] for lane in x]
+    np.testing.assert_allclose(jvp(total, (x, w), ones)[1], sum(tangents), rtol=1e-12)
