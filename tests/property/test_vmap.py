@@ -16,6 +16,9 @@ from running import WAYS, eager
 
 import tracegraph
 from tracegraph import tree, vmap
+from tracegraph.ir import interpret
+from tracegraph.ir.verify import verify
+from tracegraph.passes import with_dead_lanes_isolated
 from tracegraph.testing import RandomProgram, programs
 
 
@@ -42,7 +45,17 @@ def run_now(function: Callable[..., Any], *arguments: Any) -> Any:
     return function(*arguments)
 
 
-@pytest.mark.parametrize("run", [run_now, *WAYS.values()], ids=["now", *WAYS])
+def isolated(function: Callable[..., Any], *arguments: Any) -> Any:
+    """As it is before derivatives are taken."""
+    traced = tracegraph.jit(function, device="host").trace(*arguments)
+    program = verify(with_dead_lanes_isolated(traced.program))
+    return tree.unflatten(traced.out_structure, interpret.run(program, *arguments))
+
+
+RUNS = {"now": run_now, "isolated": isolated, **WAYS}
+
+
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
 @given(drawn=batched_programs())
 def test_lanes_are_those_of_the_python_loop(run: Any, drawn: Any) -> None:
     program, axes = drawn

@@ -40,40 +40,56 @@ def batch_region(
     Scatters among `guarded` leave the arrays of lanes that are not live as they are.
     """
     trace, around = lanes.trace, lanes.trace.source
-    marked: dict[Atom, Batch] = {}
-
-    def mark(x: Batch) -> Batch:
-        """The value, marked with the live lanes if it is batched and has derivatives."""
-        if lanes.mask is None or not x.is_batched or not is_inexact(x.atom.type):
-            return x
-        if x.atom not in marked:
-            mask = aligned(lanes, lanes.mask, x.atom.type.ndim - 1)
-            found = Batch(lanes.emit("live_lanes", mask, x.atom), True)
-            marked[x.atom] = marked[found.atom] = found
-        return marked[x.atom]
-
-    if any(is_inexact(atom.type) for atom in region.results):
-        operands = [mark(x) for x in operands]
     env: dict[Value, Batch] = dict(zip(region.params, operands, strict=True))
+    marks = _Marks(lanes)
+    if any(is_inexact(atom.type) for atom in region.results):
+        marks.values.update(region.params)
 
     def read(atom: Atom) -> Batch:
         return Batch(atom, False) if isinstance(atom, Literal) else env[atom]
 
+    def read_marked(atom: Atom) -> Batch:
+        return marks.of(read(atom)) if atom in marks.values else read(atom)
+
     try:
         for eqn in region.eqns:
             trace.source = eqn.source
-            given = [read(atom) for atom in eqn.operands]
+            given = [read_marked(atom) for atom in eqn.operands]
             meets_shared = not eqn.regions and _meets_shared(given)
             if meets_shared:
-                given = [mark(x) for x in given]
-            by = replace(lanes, writing=lanes.mask) if eqn in guarded else lanes
-            outputs = _batch_eqn(by, eqn, given)
-            if meets_shared:
-                outputs = [mark(x) for x in outputs]
+                given = [marks.of(x) for x in given]
+            if eqn in guarded:  # it keeps lanes that are not live as they are: those are used
+                given[0] = read(eqn.operands[0])
+                marks.values.update(eqn.outputs)
+                outputs = _batch_eqn(replace(lanes, writing=lanes.mask), eqn, given)
+            else:
+                outputs = _batch_eqn(lanes, eqn, given)
+                if meets_shared:
+                    outputs = [marks.of(x) for x in outputs]
             env.update(zip(eqn.outputs, outputs, strict=True))
     finally:
         trace.source = around
     return [read(atom) for atom in region.results]
+
+
+class _Marks:
+    """Marks of live lanes. Where one of `values` is used, it is marked."""
+
+    def __init__(self, lanes: Lanes) -> None:
+        self.values: set[Atom] = set()
+        self._lanes = lanes
+        self._known: dict[Atom, Batch] = {}
+
+    def of(self, x: Batch) -> Batch:
+        """The value, marked with the live lanes if it is batched and has derivatives."""
+        lanes = self._lanes
+        if lanes.mask is None or not x.is_batched or not is_inexact(x.atom.type):
+            return x
+        if x.atom not in self._known:
+            mask = aligned(lanes, lanes.mask, x.atom.type.ndim - 1)
+            marked = Batch(lanes.emit("live_lanes", mask, x.atom), True)
+            self._known[x.atom] = self._known[marked.atom] = marked
+        return self._known[x.atom]
 
 
 def _batch_eqn(lanes: Lanes, eqn: Eqn, given: Sequence[Batch]) -> Sequence[Batch]:

@@ -9,7 +9,7 @@ import pytest
 from vmap_cases import VMAP_CASES
 
 import tracegraph
-from tracegraph import cond, vmap, while_loop
+from tracegraph import cond, tree, vmap, while_loop
 from tracegraph.ir import interpret
 from tracegraph.ir.program import Program, walk
 from tracegraph.ir.verify import verify
@@ -68,13 +68,15 @@ def test_nothing_is_marked_when_it_is_lowered(function: Any) -> None:
     assert "where" in {eqn.op.name for eqn in walk(stage.optimized.body)}
 
 
-@pytest.mark.parametrize("function", [logarithm, descend])
-def test_passes_change_no_bit_of_a_result(function: Any) -> None:
-    program = verify(traced(vmap(function, (0, None)), X, W))
-    (wanted,) = interpret.run(program, X, W)
-    for change in (without_marks, with_dead_lanes_isolated):
-        (found,) = interpret.run(verify(change(program)), X, W)
-        assert found.tobytes() == wanted.tobytes()
+@pytest.mark.parametrize("name", VMAP_CASES)
+@pytest.mark.parametrize("change", [without_marks, with_dead_lanes_isolated])
+def test_passes_change_no_bit_of_a_result(name: str, change: Any) -> None:
+    case = VMAP_CASES[name]
+    program = verify(traced(vmap(case.function, case.axes), *case.arguments))
+    leaves = [np.asarray(leaf) for leaf in tree.leaves(case.arguments)]
+    wanted = interpret.run(program, *leaves)
+    found = interpret.run(verify(change(program)), *leaves)
+    assert [x.tobytes() for x in found] == [x.tobytes() for x in wanted]
 
 
 def test_isolated_lanes_compute_nothing_that_is_not_finite() -> None:
