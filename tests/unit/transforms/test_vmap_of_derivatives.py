@@ -158,7 +158,26 @@ def roots(x: Any, w: Any) -> Any:
     return while_loop(lambda x: x[0] > 1.5, step, x, max_steps=20).sum()
 
 
-@pytest.mark.parametrize("function", [logarithm, quotient, product, roots])
+def stacked(x: Any, w: Any) -> Any:
+    def taken() -> Any:
+        last, rows = scan(
+            lambda c, t: (np.sqrt(c) * w.sum() + t, np.log(x) * w * c), x[0], np.arange(3.0)
+        )
+        return last + (np.sqrt(x[0]) * rows).sum()
+
+    return cond(x[0] > 0, taken, lambda: x.sum())
+
+
+def branched(x: Any, w: Any) -> Any:
+    def taken() -> Any:
+        y = cond(w[0] > 0, lambda: np.log(x) * w, lambda: x * w)
+        z = fori_loop(0, 2, lambda i, y: y * w + np.sqrt(x[0]), y)
+        return (np.sqrt(x[0]) * z).sum()
+
+    return cond(x[0] > 0, taken, lambda: x.sum())
+
+
+@pytest.mark.parametrize("function", [logarithm, quotient, product, roots, stacked, branched])
 def test_no_nan_of_a_lane_that_runs_for_nothing(function: Any) -> None:
     x = np.array([[1.0, 2.0], [-1.0, 0.0], [0.0, 3.0], [4.0, 5.0]])
     w = np.array([1.2, 0.7])
