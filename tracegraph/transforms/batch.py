@@ -22,7 +22,7 @@ from tracegraph.ops.batching import aligned
 from tracegraph.transforms.batched_branches import batch_branches
 from tracegraph.transforms.batched_effects import batch_effect, is_effect
 from tracegraph.transforms.batched_loops import batch_scan, batch_while
-from tracegraph.transforms.lanes import Batch, ControlRule, Lanes
+from tracegraph.transforms.lanes import INEXACT, Batch, ControlRule, Lanes
 
 _CONTROL: Mapping[str, ControlRule] = {
     "cond": batch_branches,
@@ -81,13 +81,11 @@ class _Marks:
         self._known: dict[Atom, Batch] = {}
 
     def of(self, x: Batch) -> Batch:
-        """The value, marked with the live lanes if it is batched and has derivatives."""
-        lanes = self._lanes
-        if lanes.mask is None or not x.is_batched or not is_inexact(x.atom.type):
+        """The value, marked if it is batched."""
+        if not x.is_batched:
             return x
         if x.atom not in self._known:
-            mask = aligned(lanes, lanes.mask, x.atom.type.ndim - 1)
-            marked = Batch(lanes.emit("live_lanes", mask, x.atom), True)
+            marked = Batch(self._lanes.marked(x.atom), True)
             self._known[x.atom] = self._known[marked.atom] = marked
         return self._known[x.atom]
 
@@ -122,11 +120,11 @@ def _batch_eqn(lanes: Lanes, eqn: Eqn, given: Sequence[Batch]) -> Sequence[Batch
 
 def _meets_shared(operands: Sequence[Batch]) -> bool:
     """Whether lanes meet floats that they share, whose derivative is a sum over lanes."""
-    return any(x.is_batched and is_inexact(x.atom.type) for x in operands) and any(
+    return any(x.is_batched for x in operands) and any(
         not x.is_batched and isinstance(x.atom, Value) and is_inexact(x.atom.type) for x in operands
     )
 
 
 def is_inexact(type_: ArrayType) -> bool:
     """Whether values of the type have derivatives."""
-    return type_.dtype.kind in "fcV"
+    return type_.dtype.kind in INEXACT

@@ -13,6 +13,9 @@ from tracegraph.ops.batching import aligned
 from tracegraph.tracing.trace import Trace
 from tracegraph.transforms.batched_flags import BatchedFlags
 
+INEXACT = "fcV"
+"""Kinds of dtypes whose values have derivatives."""
+
 
 class Batch(NamedTuple):
     """A value for all lanes: batched, with the lanes along axis 0, or the same for all."""
@@ -54,7 +57,14 @@ class Lanes:
         """The operand, batched."""
         if is_batched:
             return x
-        return self.emit("broadcast_to", x, shape=(self.count, *x.type.shape))
+        found = self.emit("broadcast_to", x, shape=(self.count, *x.type.shape))
+        return found if isinstance(x, Literal) else self.marked(found)
+
+    def marked(self, x: Atom) -> Atom:
+        """A batched value, marked with the mask if there is one and it has derivatives."""
+        if self.mask is None or x.type.dtype.kind not in INEXACT:
+            return x
+        return self.emit("live_lanes", aligned(self, self.mask, x.type.ndim - 1), x)
 
     def spread_as(self, values: Sequence[Batch], flags: Sequence[bool]) -> list[Atom]:
         """The values, those batched that `flags` says. No others may be."""

@@ -48,6 +48,22 @@ def test_what_comes_in_is_marked_and_what_meets_floats_of_all_lanes() -> None:
     assert sorted(marks(loop)) == ["parameter", "sqrt", "subtract"]
 
 
+def test_reads_of_a_shared_table_are_marked() -> None:
+    def lane(i: Any, table: Any) -> Any:
+        return cond(i > 0, lambda: table[i], lambda: 0.0)
+
+    program = optimize(traced(vmap(lane, (0, None)), np.array([2, 0, 1]), np.ones(3)))
+    assert marks(program) == ["gather"]
+
+
+def test_shared_floats_that_become_those_of_lanes_are_marked() -> None:
+    def lane(n: Any, w: Any) -> Any:
+        return cond(n > 0, lambda: while_loop(lambda w: w < n, lambda w: w * 2, w), lambda: w)
+
+    program = optimize(traced(vmap(lane, (0, None)), np.array([2.0, 0.0]), 0.5))
+    assert "broadcast_to" in marks(program)
+
+
 def test_all_lanes_that_run_are_not_marked() -> None:
     def lane(x: Any, w: Any) -> Any:
         return while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] * w), (0, x))
