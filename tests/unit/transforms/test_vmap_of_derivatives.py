@@ -177,7 +177,26 @@ def branched(x: Any, w: Any) -> Any:
     return cond(x[0] > 0, taken, lambda: x.sum())
 
 
-@pytest.mark.parametrize("function", [logarithm, quotient, product, roots, stacked, branched])
+def looked_up(x: Any, w: Any) -> Any:
+    return cond(
+        x[0] > 0, lambda: (np.sqrt(x[0] * w[x[1].astype(int) % 2]) / x[0]).sum(), lambda: x.sum()
+    )
+
+
+def grown_from_shared(x: Any, w: Any) -> Any:
+    def taken() -> Any:
+        last = while_loop(lambda c: c.sum() < x[1], lambda c: c * 1.5, w, max_steps=20)
+        return (last * np.log(x[0])).sum()
+
+    return cond(x[0] > 0, taken, lambda: x.sum())
+
+
+ISOLATED = [
+    *(logarithm, quotient, product, roots, stacked, branched, looked_up, grown_from_shared),
+]
+
+
+@pytest.mark.parametrize("function", ISOLATED)
 def test_no_nan_of_a_lane_that_runs_for_nothing(function: Any) -> None:
     x = np.array([[1.0, 2.0], [-1.0, 0.0], [0.0, 3.0], [4.0, 5.0]])
     w = np.array([1.2, 0.7])
