@@ -11,6 +11,7 @@ import numpy as np
 
 from tracegraph import errors, tree
 from tracegraph.arrays.array import Array
+from tracegraph.arrays.creation import asarray
 from tracegraph.arrays.device_calls import compiled
 from tracegraph.arrays.eager import any_on_device
 from tracegraph.control.regions import Tree, current_for, flatten_checked
@@ -19,6 +20,7 @@ from tracegraph.ir import interpret
 from tracegraph.ir.program import Atom, Program, Region
 from tracegraph.ir.record import record, replace
 from tracegraph.ir.types import ArrayType, type_of
+from tracegraph.tracing.foreign import is_foreign
 from tracegraph.tracing.parameters import parameters_of
 from tracegraph.tracing.trace import Trace, trace_program, trace_region
 from tracegraph.tracing.tracer import Tracer
@@ -136,6 +138,8 @@ def _arguments(
     rows: list[tuple[str, ArrayType, int]] = []
     for i, (leaf, axis, path) in enumerate(zip(leaves, axes, paths, strict=True)):
         if axis is not None:
+            if is_foreign(leaf):
+                leaf = leaves[i] = asarray(leaf)
             type_ = _mapped_type(leaf, path)
             place = _normalized("in_axes", axis, type_.ndim, f"{path} has type {type_}")
             axes[i] = place

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -122,6 +123,46 @@ def test_results_are_arrays_of_their_own() -> None:
         result[...] = -1
     np.testing.assert_array_equal(x, X)
     np.testing.assert_array_equal(twice, -np.ones((3, 2)))
+
+
+class Foreign:
+    """An array that speaks DLPack alone."""
+
+    def __init__(self, data: Any) -> None:
+        self.data = data
+        self.dtype, self.shape = f"foreign.{data.dtype}", data.shape
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.data.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return self.data.__dlpack_device__()
+
+
+def test_arrays_of_other_libraries_have_lanes() -> None:
+    found = vmap(lambda x, y: x * y, (0, None))(Foreign(X), Foreign(X[0]))
+    assert type(found) is Array
+    np.testing.assert_array_equal(found, X * X[0])
+    program = tracegraph.make_program(lambda x: x + vmap(lambda x: x * 2)(Foreign(X)))(X)
+    assert len(program.constants) == 1
+
+
+def test_functions_of_all_kinds_are_mapped() -> None:
+    class Scale:
+        def __init__(self, factor: float) -> None:
+            self.factor = factor
+
+        def __call__(self, x: Any) -> Any:
+            return x * self.factor
+
+    @partial(vmap, in_axes=(None, 0))
+    def apply(matrix: Any, x: Any) -> Any:
+        return matrix @ x
+
+    assert_same(vmap(Scale(3.0))(X), X * 3)
+    assert_same(vmap(partial(np.subtract, 1.0))(X), 1 - X)
+    np.testing.assert_array_equal(jit(vmap(Scale(3.0)))(X), X * 3)
+    assert_same(apply(2 * np.eye(2), X), 2 * X)
 
 
 def test_a_function_keeps_its_name() -> None:
