@@ -1,6 +1,7 @@
 """Program -> Plan, by a list of passes.
 
-    Program ── expand_contractions ─▶ Program               thin products as sums
+    Program ── inline_calls ─▶ Program                      functions with rules of their own
+            ── expand_contractions ─▶ Program               thin products as sums
             ── unroll, desugar ─▶ Program                   short loops written out; few forms
             ── build ─▶ Draft                               nests of stored values, in blocks
             ── schedule, drop_copies, fuse, place_carries   on each block, from the inside out
@@ -35,6 +36,7 @@ from lowering.scheduling.overrides import declared
 from lowering.scheduling.schedule import schedule
 from lowering.scheduling.unrolling import prepare_unrolling
 from tracegraph.ir.program import Program
+from tracegraph.passes import inline_calls
 from tracegraph.staging.scratch import Scratch
 
 BLOCK_PASSES: tuple[Callable[[Block, Context], None], ...] = (
@@ -78,6 +80,7 @@ def lower(
         ValueError: there is no such device.
     """
     target = target_of(device) if isinstance(device, str) else device
+    program = inline_calls(program)
     program = expand_contractions(program, target.contractions, declared().products)
     program = desugar(unroll(program, target.costs))
     draft = build(program, Context(target, RULES, fusion), donated)

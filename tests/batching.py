@@ -12,13 +12,13 @@ from agreement import check
 import tracegraph
 from tracegraph import tree, vmap
 from tracegraph.arrays.eager import apply
-from tracegraph.ir.op import Control, Effect, Op, Sample, all_ops
+from tracegraph.ir.op import Call, Control, Effect, Op, Sample, all_ops
 
 NDArray = np.ndarray[Any, Any]
 
 LANES = 3
 
-PLAIN = [op for op in all_ops() if not isinstance(op.form, (Control, Effect))]
+PLAIN = [op for op in all_ops() if not isinstance(op.form, (Call, Control, Effect))]
 
 
 def lanes_of(x: NDArray) -> NDArray:

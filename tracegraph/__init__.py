@@ -40,7 +40,10 @@ from tracegraph.numpy import methods as _methods  # noqa: F401 - what operators 
 from tracegraph.numpy.windows import dynamic_slice, dynamic_update_slice
 from tracegraph.staging.jit import jit, make_program
 from tracegraph.streams import Stream, stream
+from tracegraph.transforms.checkpoint import checkpoint
+from tracegraph.transforms.custom import custom_jvp, custom_vjp
 from tracegraph.transforms.forward import jvp, linearize, stop_gradient
+from tracegraph.transforms.implicit import custom_linear_solve, custom_root
 from tracegraph.transforms.jacobians import hessian, jacfwd, jacrev
 from tracegraph.transforms.linear import linear_transpose
 from tracegraph.transforms.reverse import grad, value_and_grad, vjp
@@ -54,7 +57,12 @@ __all__ = [
     "Stream",
     "__version__",
     "asarray",
+    "checkpoint",
     "cond",
+    "custom_jvp",
+    "custom_linear_solve",
+    "custom_root",
+    "custom_vjp",
     "debug",
     "deterministic",
     "dynamic_slice",

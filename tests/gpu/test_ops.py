@@ -6,9 +6,9 @@ import pytest
 from agreement import check_on
 
 import tracegraph.ops  # noqa: F401  (registers them)
-from tracegraph.ir.op import Control, Effect, Op, all_ops
+from tracegraph.ir.op import Call, Control, Effect, Op, all_ops
 
-PLAIN = [op for op in all_ops() if not isinstance(op.form, (Control, Effect))]
+PLAIN = [op for op in all_ops() if not isinstance(op.form, (Call, Control, Effect))]
 
 
 @pytest.mark.parametrize("op", PLAIN, ids=lambda op: op.name)

@@ -8,11 +8,11 @@ from agreement import check
 
 import tracegraph.ops  # noqa: F401  (registers them)
 from tracegraph.dtypes import SHORT_NAMES
-from tracegraph.ir.op import Control, Effect, Op, Sample, all_ops
+from tracegraph.ir.op import Call, Control, Effect, Op, Sample, all_ops
 from tracegraph.ir.types import type_of
 
 OPS = list(all_ops())
-PLAIN = [op for op in OPS if not isinstance(op.form, (Control, Effect))]
+PLAIN = [op for op in OPS if not isinstance(op.form, (Call, Control, Effect))]
 
 each_op = pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
 each_plain_op = pytest.mark.parametrize("op", PLAIN, ids=lambda op: op.name)

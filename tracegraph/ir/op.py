@@ -116,11 +116,19 @@ class Control:
 
 
 @dataclass(frozen=True, slots=True)
+class Call:
+    """An op that stands for its first region, which lowering puts in its place.
+
+    Passes keep its operands and results as they are. Derivatives read the other regions.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class Effect:
     """An op that does something besides computing: (token, *values) -> token, treated by name."""
 
 
-Form = Elementwise | Indexed | Reduction | Scan | Scatter | Opaque | Control | Effect
+Form = Elementwise | Indexed | Reduction | Scan | Scatter | Opaque | Control | Call | Effect
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ and what the references of loops and effects need (`limits`, `progress`).
     control, effects   branches and loops; prints, checks, progress
     live_lanes         which lanes run for nothing
     batching           how ops apply to many lanes at once, where their form does not say it
-    derivatives        what only derivatives tell from the identity
+    calls, derivatives functions with derivative rules; stop_gradient
     fold_derivatives, scatter_derivatives, cotangents   rules of derivatives, and what they share
     checks, sampling, tricky   what type rules require; arrays and edge cases for samples
 """
@@ -21,6 +21,7 @@ from tracegraph.ops import (
     arithmetic,
     arrange,
     bitwise,
+    calls,
     comparison,
     control,
     convert,
@@ -41,6 +42,7 @@ __all__ = [
     "arithmetic",
     "arrange",
     "bitwise",
+    "calls",
     "comparison",
     "control",
     "convert",

@@ -9,11 +9,13 @@
     captures    loop-invariant carries, repeated captures
     inline      branches and loops decided while compiling
     live_lanes  marks of lanes that run for nothing; not among those that `optimize` applies
+    calls       functions with derivative rules in place of their calls; for lowering, at the end
 """
 
 from collections.abc import Collection
 
 from tracegraph.ir.program import Program, Region, has_regions
+from tracegraph.passes.calls import inline_calls
 from tracegraph.passes.captures import tidy_captures
 from tracegraph.passes.cse import cse, new_cse_rule
 from tracegraph.passes.dce import dce
@@ -30,6 +32,7 @@ __all__ = [
     "dce",
     "fold",
     "inline",
+    "inline_calls",
     "optimize",
     "simplify",
     "tidy_captures",

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tracegraph.ir.control_forms import branch_parts, is_loop, loop_counts, loop_parts
+from tracegraph.ir.op import Call
 from tracegraph.ir.program import Atom, Eqn, Literal, Program, Region, Value
 from tracegraph.ir.record import replace
 from tracegraph.passes.rewrite import Defs, Replacement, map_atoms, rewrite, substitute
@@ -25,6 +26,8 @@ def tidy_captures(program: Program, settled: set[Region] | None = None) -> Progr
 
 
 def _tidy(eqn: Eqn, defs: Defs) -> Replacement | None:
+    if isinstance(eqn.op.form, Call):
+        return None
     return _tidy_loop(eqn) if is_loop(eqn) else _tidy_branches(eqn)
 
 

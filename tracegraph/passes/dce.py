@@ -11,6 +11,7 @@ from operator import is_
 from typing import Any, TypeVar
 
 from tracegraph.ir.control_forms import branch_parts, is_loop, loop_counts, loop_parts
+from tracegraph.ir.op import Call
 from tracegraph.ir.program import Atom, Eqn, Literal, Program, Region, Value
 from tracegraph.ir.record import replace
 
@@ -36,7 +37,7 @@ def _prune(region: Region, results: Sequence[Atom]) -> tuple[Region, set[Atom]]:
     for eqn in reversed(region.eqns):
         if live.isdisjoint(eqn.outputs):
             continue
-        if eqn.regions:
+        if eqn.regions and not isinstance(eqn.op.form, Call):
             used = [i for i, value in enumerate(eqn.outputs) if value in live]
             eqn = _prune_loop(eqn, used) if is_loop(eqn) else _prune_branches(eqn, used)
         kept.append(eqn)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from tracegraph.ir.control_forms import branch_parts, is_loop, loop_parts
 from tracegraph.ir.derivative import Constant, Linear
+from tracegraph.ir.op import Call
 from tracegraph.ir.program import Atom, Eqn, Region, Value
 from tracegraph.ir.types import ArrayType
 
@@ -53,7 +54,7 @@ class Activity:
         count = len(eqn.outputs)
         if not any(active):
             return (False,) * count
-        if eqn.regions:
+        if eqn.regions and not isinstance(eqn.op.form, Call):
             return self._of_structural(eqn, active)
         if not self.smooth:
             return (True,) * count

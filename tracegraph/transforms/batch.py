@@ -14,12 +14,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from tracegraph import errors
-from tracegraph.ir.op import Elementwise, Reduction, Scan
+from tracegraph.ir.op import Call, Elementwise, Reduction, Scan
 from tracegraph.ir.program import NO_HINTS, Atom, Eqn, Literal, Region, Value
 from tracegraph.ir.record import replace
 from tracegraph.ir.types import ArrayType
 from tracegraph.ops.batching import aligned
 from tracegraph.transforms.batched_branches import batch_branches
+from tracegraph.transforms.batched_calls import batch_call
 from tracegraph.transforms.batched_effects import batch_effect, is_effect
 from tracegraph.transforms.batched_loops import batch_scan, batch_while
 from tracegraph.transforms.lanes import INEXACT, Batch, ControlRule, Lanes
@@ -96,6 +97,8 @@ def _batch_eqn(lanes: Lanes, eqn: Eqn, given: Sequence[Batch]) -> Sequence[Batch
         return [Batch(batch_effect(lanes, eqn, given), False)]
     if op.name in _CONTROL:
         return _CONTROL[op.name](batch_region, lanes, eqn, given)
+    if isinstance(op.form, Call):
+        return batch_call(batch_region, lanes, eqn, given)
     atoms, batched = [x.atom for x in given], [x.is_batched for x in given]
     if not any(batched) and lanes.writing is None:
         found = lanes.trace.record(op, atoms, attrs, eqn.regions, eqn.hints)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tracegraph.ir.control_forms import branch_parts, is_loop
+from tracegraph.ir.control_forms import is_loop
 from tracegraph.ir.effects import TOKEN
-from tracegraph.ir.op import Effect, Opaque, get
+from tracegraph.ir.op import Call, Effect, Opaque, get
 from tracegraph.ir.program import Atom, Eqn, Literal, Region, walk
 from tracegraph.transforms.lanes import Batch, BatchRegion, Lanes, batches
 
@@ -177,5 +177,6 @@ def _token_param(region: Region, result: Atom) -> int | None:
             place = _token_param(branch, branch.results[eqn.outputs.index(result)])
             if place is None:
                 return None
-            result = branch_parts(eqn).captures[place]
+            captures = eqn.operands if isinstance(eqn.op.form, Call) else eqn.operands[1:]
+            result = captures[place]
     return region.params.index(result) if result in region.params else None

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tracegraph.ir.control_forms import is_loop
-from tracegraph.ir.op import Effect
+from tracegraph.ir.op import Call, Effect
 from tracegraph.ir.program import Eqn, Region, Value
 from tracegraph.ir.types import ArrayType
 
@@ -38,12 +38,20 @@ class BatchedFlags:
     def _outputs(self, eqn: Eqn, flags: Flags) -> Sequence[bool]:
         if isinstance(eqn.op.form, Effect):
             return (False,)  # tokens
+        if isinstance(eqn.op.form, Call):
+            return self.call(eqn, flags)
         if not eqn.regions:
             return (any(flags),) * len(eqn.outputs)
         if not is_loop(eqn):
             return self.branches(eqn, flags)
         carry, operands = eqn.attrs["carry"], self.loop(eqn, flags)[0]
         return operands[:carry] + self.results(eqn.regions[-1], operands)[carry:]
+
+    def call(self, eqn: Eqn, flags: Flags) -> Flags:
+        """The flags of the results of a call: all are batched, if its rules have to fit."""
+        if len(eqn.regions) == 1:
+            return self.results(eqn.regions[0], flags)
+        return tuple([any(flags) and has_elements(value.type) for value in eqn.outputs])
 
     def branches(self, eqn: Eqn, flags: Flags) -> Flags:
         """The flags of the results of a cond or switch, from those of its operands."""

@@ -14,7 +14,7 @@ import numpy as np
 from tracegraph import errors, tree
 from tracegraph.arrays.array import Array
 from tracegraph.control.regions import Tree, flatten_checked
-from tracegraph.ir.program import Atom, Program, Region
+from tracegraph.ir.program import Atom, Program, Region, walk
 from tracegraph.ir.record import record
 from tracegraph.ir.types import ArrayType, type_of
 from tracegraph.passes import optimize, with_dead_lanes_isolated
@@ -26,7 +26,7 @@ from tracegraph.tracing.tracer import Tracer
 from tracegraph.transforms import branches as _branches  # noqa: F401 - enters its rules
 from tracegraph.transforms import loops as _loops  # noqa: F401 - enters its rules
 from tracegraph.transforms.evaluate import evaluate
-from tracegraph.transforms.linearize import Linearizer, Tangents
+from tracegraph.transforms.linearize import Linearizer, Tangents, require_forward
 from tracegraph.transforms.transpose import Transposer
 
 Function = Callable[..., Any]
@@ -104,7 +104,14 @@ class LinearMap:
     outputs: tuple[bool, ...]
 
     def apply(self, trace: Trace, tangents: Sequence[Any]) -> list[Any]:
-        """The tangents of all results, None for zero, of those of all arguments."""
+        """The tangents of all results, None for zero, of those of all arguments.
+
+        Raises:
+            CustomRuleError: a rule of a custom_vjp has no transpose.
+        """
+        for eqn in walk(self.region):
+            if eqn.op.name == "custom_linear":
+                require_forward(eqn.attrs)
         given = [t for t, active in zip(tangents, self.inputs, strict=True) if active]
         args = [*given, *self.residuals]
         found, _ = Linearizer(trace, trace).run(self.region, args, [None] * len(args))
@@ -266,9 +273,9 @@ def matched(
     try:
         leaves = structure.flatten_up_to(given)
     except ValueError:
-        got = tree.structure(given)
+        needed, got = map(errors.structure_text, (structure, tree.structure(given)))
         raise errors.TransformError(
-            transform, f"the {what} must have the structure {structure}, got {got}"
+            transform, f"the {what} must have the structure {needed}, got {got}"
         ) from None
     found, wrong = [], []
     for path, type_, leaf in zip(tree.paths(structure, what), types, leaves, strict=True):

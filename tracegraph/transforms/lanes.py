@@ -110,6 +110,10 @@ class Lanes:
         """The mask, if there is one."""
         return () if self.mask is None else (self.mask,)
 
+    def type_of(self, type_: ArrayType, is_batched: bool) -> ArrayType:
+        """The type of a value, from that in one lane."""
+        return type_.with_shape((self.count, *type_.shape)) if is_batched else type_.strong()
+
     def zeros(self, type_: ArrayType) -> Atom:
         """An array of zeros."""
         zero = Literal.of(0, ArrayType(type_.dtype))

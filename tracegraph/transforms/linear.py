@@ -13,12 +13,12 @@ from typing import Any
 from tracegraph import errors, tree
 from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.derivative import Constant
-from tracegraph.ir.program import Atom, Eqn
+from tracegraph.ir.program import Atom, Eqn, Region
 from tracegraph.ir.types import ArrayType, type_of
 from tracegraph.tracing.trace import Active, Trace
 from tracegraph.tracing.tracer import Tracer
 from tracegraph.transforms.activity import Activity, is_inexact
-from tracegraph.transforms.calls import LinearMap, Traced, matched, staged, trace_function
+from tracegraph.transforms.calls import LinearMap, matched, staged, trace_function
 from tracegraph.transforms.emit import Emit
 from tracegraph.transforms.linearize import Linearizer
 from tracegraph.transforms.reverse import dense_inexact
@@ -63,7 +63,12 @@ def linear_transpose(fun: Function, *types: Any) -> Function:
             cts = matched(
                 "linear_transpose", "cotangent", wanted, traced.types, tree.unflatten(got, leaves)
             )
-            return dense_inexact(trace, known, transposed_call(trace, traced, known, cts))
+            if traced.effects:
+                raise errors.TransformError("linear_transpose", "the function must have no effects")
+            captures = [Tracer(trace, atom) for atom in traced.captures]
+            flags = [i < len(known) for i in range(len(traced.region.params))]
+            found = transpose_region(trace, traced.region, flags, captures, cts)
+            return dense_inexact(trace, known, found)
 
         found = iter(staged("linear_transpose", given, record))
         return tree.unflatten(structure, [next(found) if is_inexact(t) else None for t in known])
@@ -75,30 +80,35 @@ _PIECEWISE = frozenset({"remainder", "fmod", "nextafter"})
 """Ops that are not linear, though their derivative is constant between jumps."""
 
 
-def transposed_call(
-    trace: Trace, traced: Traced, types: Sequence[ArrayType], cotangents: Sequence[Any]
+def transpose_region(
+    trace: Trace,
+    region: Region,
+    linear: Sequence[bool],
+    others: Sequence[Any],
+    cotangents: Sequence[Any],
 ) -> list[Any]:
-    """Record the transpose of a traced function of arguments of these types.
+    """Record the transpose of a region in the parameters flagged as linear; `others` are the rest.
+
+    Returns their cotangents, None for zero.
 
     Raises:
-        NonlinearError: the function is not linear.
+        NonlinearError: the region is not linear in them.
     """
-    if traced.effects:
-        raise errors.TransformError("linear_transpose", "the function must have no effects")
-    linear, emit = Trace(trace), Emit(trace)
-    primals = [emit.zeros(t) for t in types]
-    tangents = [linear.param(t) if is_inexact(t) else None for t in types]
-    captures = [Tracer(trace, atom) for atom in traced.captures]
-    args = [*primals, *captures]
-    flags = [*tangents, *[None] * len(captures)]
-    dependent = {trace.read(x) for x in primals}
-    _, found = _Linear(trace, linear, dependent=dependent).run(traced.region, args, flags)
-    with Active(linear):
-        region = linear.close([t for t in found if t is not None])
-    residuals = tuple(Tracer(trace, atom) for atom in linear.captures)
+    inner, emit, rest = Trace(trace), Emit(trace), iter(others)
+    args, tangents = list[Any](), list[Any]()
+    for param, flag in zip(region.params, linear, strict=True):
+        args.append(emit.zeros(param.type.strong()) if flag else next(rest))
+        active = flag and is_inexact(param.type)
+        tangents.append(inner.param(param.type.strong()) if active else None)
+    dependent = {trace.read(x) for x, flag in zip(args, linear, strict=True) if flag}
+    _, found = _Linear(trace, inner, dependent=dependent).run(region, args, tangents)
+    with Active(inner):
+        closed = inner.close([t for t in found if t is not None])
+    residuals = tuple(Tracer(trace, atom) for atom in inner.captures)
     inputs = tuple(t is not None for t in tangents)
     outputs = tuple(t is not None for t in found)
-    return LinearMap(region, residuals, inputs, outputs).transpose(trace, cotangents)
+    back = LinearMap(closed, residuals, inputs, outputs).transpose(trace, cotangents)
+    return [ct for ct, flag in zip(back, linear, strict=True) if flag]
 
 
 @dataclass(slots=True)

@@ -30,9 +30,8 @@ from tracegraph.transforms.activity import is_inexact
 from tracegraph.transforms.emit import Emit, plain
 
 Tangents = Sequence[Tracer | None]
-Rule = Callable[
-    ["Linearizer", Eqn, Sequence[Tracer], Tangents], tuple[Sequence[Any], Sequence[Any]]
-]
+Results = tuple[Sequence[Any], Sequence[Any]]
+Rule = Callable[["Linearizer", Eqn, Sequence[Tracer], Tangents], Results]
 
 STRUCTURAL: dict[str, Rule] = {}
 """By name of an op with regions: the rule that records its results and their tangents.
@@ -202,6 +201,20 @@ def linear_tangent(
         else:
             operands[i] = emit.zeros(type_)
     return getattr(emit, eqn.op.name)(*operands, **strong_attrs(eqn.attrs))
+
+
+def require_forward(attrs: Mapping[str, Any]) -> None:
+    """Check that the linear part of a custom_vjp is known forwards, too.
+
+    Raises:
+        CustomRuleError: it could not be transposed.
+    """
+    if not attrs["forward"]:
+        raise errors.CustomRuleError(
+            "custom_vjp",
+            "forward mode transposes the backward rule, which is not linear in the cotangent; use "
+            "reverse mode, or a custom_jvp",
+        )
 
 
 def strong_attrs(attrs: Mapping[str, Any]) -> dict[str, Any]:

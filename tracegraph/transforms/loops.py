@@ -28,10 +28,8 @@ from tracegraph.transforms import linearize
 from tracegraph.transforms.activity import Activity
 from tracegraph.transforms.bodies import Parts, region_of, take_apart, with_tangents
 from tracegraph.transforms.emit import Emit
-from tracegraph.transforms.linearize import Linearizer, Tangents
+from tracegraph.transforms.linearize import Linearizer, Results, Tangents
 from tracegraph.transforms.reverse_loops import NUMBER, counted_loop
-
-Results = tuple[Sequence[Any], Sequence[Any]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -226,7 +226,7 @@ def _require_scalar(
     if has_aux:
         structure = structure.children()[0]
     if not structure.is_leaf():
-        raise errors.ScalarResultError(transform, fun, f"a {structure}")
+        raise errors.ScalarResultError(transform, fun, f"a tree {errors.structure_text(structure)}")
     type_ = traced.types[0]
     if type_.shape:
         raise errors.ScalarResultError(transform, fun, str(type_))

@@ -1,0 +1,224 @@
+"""Functions with rules, as users call them: their arguments, and the regions of one equation.
+
+Function and rules are traced where the function is called, so that all may use any value around
+them. What they capture becomes operands of the equation.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tracegraph import errors, tree
+from tracegraph.arrays.array import Array
+from tracegraph.control.regions import Traced, trace_tree, unify_captures, with_token
+from tracegraph.ir.effects import TOKEN
+from tracegraph.ir.op import get
+from tracegraph.ir.program import Program, Region
+from tracegraph.ir.record import replace
+from tracegraph.ir.types import ArrayType, type_of
+from tracegraph.passes import optimize
+from tracegraph.tracing.trace import Trace, current_trace
+from tracegraph.tracing.tracer import Tracer
+from tracegraph.transforms.activity import is_inexact
+from tracegraph.transforms.bodies import region_of
+from tracegraph.transforms.emit import Emit
+from tracegraph.transforms.linearize import Linearizer
+
+Function = Callable[..., Any]
+Leaves = Sequence[Any]
+
+
+class Arguments:
+    """Arguments of a call, all by position. `leaves` are the arrays and inexact numbers among
+    them; anything else is passed on as it is.
+    """
+
+    def __init__(self, function: Function, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+        if kwargs:
+            bound = inspect.signature(function).bind(*args, **kwargs)
+            bound.apply_defaults()
+            args = bound.args
+        self.all, self.structure = tree.flatten(tuple(args))
+        self.places = [i for i, leaf in enumerate(self.all) if _is_traced(leaf)]
+        self.leaves = [self.all[i] for i in self.places]
+        self.types = [type_of(leaf) for leaf in self.leaves]
+        self.inexact = [i for i, t in enumerate(self.types) if is_inexact(t)]
+        self.tangent_types = [self.types[i].strong() for i in self.inexact]
+
+    def rebuilt(self, leaves: Leaves) -> tuple[Any, ...]:
+        """The arguments with these leaves."""
+        every = list(self.all)
+        for i, leaf in zip(self.places, leaves, strict=True):
+            every[i] = leaf
+        args: tuple[Any, ...] = tree.unflatten(self.structure, every)
+        return args
+
+    def tangents(self, leaves: Leaves) -> tuple[Any, ...]:
+        """Tangents in the place of arguments, None where there is none."""
+        every: list[Any] = [None] * len(self.all)
+        for i, leaf in zip(self.inexact, leaves, strict=True):
+            every[self.places[i]] = leaf
+        found: tuple[Any, ...] = tree.unflatten(self.structure, every)
+        return found
+
+    def cotangents(self, transform: str, function: Function, returned: Any) -> list[Any]:
+        """What a rule returned for each inexact leaf: a cotangent, or None for zero.
+
+        Raises:
+            CustomRuleError: it is no tuple of one tree for each argument, or of other shapes.
+        """
+        count = len(self.structure.children())
+        name = errors.function_text(function)
+        if not isinstance(returned, (tuple, list)) or len(returned) != count:
+            raise errors.CustomRuleError(
+                transform,
+                f"{name} must return a tuple of {count} cotangents, one for each argument, not "
+                f"{errors.value_text(returned)}",
+            )
+        every: list[Any] = []
+        for child, part in zip(self.structure.children(), returned, strict=True):
+            if part is None:
+                every += [None] * child.num_leaves
+                continue
+            try:
+                every += child.flatten_up_to(part)
+            except ValueError:
+                needed, got = map(errors.structure_text, (child, tree.structure(part)))
+                raise errors.CustomRuleError(
+                    transform,
+                    f"{name} must return cotangents of the structure {needed}, got {got}",
+                ) from None
+        found = [every[self.places[i]] for i in self.inexact]
+        return fitted(transform, function, self.tangent_types, found)
+
+
+def _is_traced(leaf: Any) -> bool:
+    return isinstance(leaf, (np.ndarray, np.generic, Array, Tracer, float, complex))
+
+
+def fitted(
+    transform: str, function: Function, types: Sequence[ArrayType], found: Sequence[Any]
+) -> list[Any]:
+    """What a rule returned, None for zero, in the dtypes of the values it belongs to.
+
+    Raises:
+        CustomRuleError: a shape differs, or a dtype that does not convert by "same_kind".
+    """
+    for type_, value in zip(types, found, strict=True):
+        if value is not None and not _fits(value, type_):
+            got = str(type_of(value)) if hasattr(value, "dtype") else errors.value_text(value)
+            raise errors.CustomRuleError(
+                transform,
+                f"{errors.function_text(function)} returned {got} for a value of type {type_}",
+            )
+    return list(found)
+
+
+def _fits(value: Any, type_: ArrayType) -> bool:
+    try:
+        given = type_of(value)
+    except (TypeError, OverflowError):
+        return False
+    return given.shape == type_.shape and np.can_cast(given.dtype, type_.dtype, "same_kind")
+
+
+def in_dtypes(types: Sequence[ArrayType], values: Sequence[Any]) -> list[Any]:
+    """Record, in the current trace, values cast to these types, and zeros for None."""
+    trace = current_trace()
+    assert trace is not None
+    emit, found = Emit(trace), []
+    for type_, value in zip(types, values, strict=True):
+        if value is None:
+            value = emit.zeros(type_)
+        elif type_of(value) != type_:
+            value = emit.cast(value, dtype=type_.dtype)
+        found.append(value)
+    return found
+
+
+class Regions:
+    """The regions of one call, traced one after the other in a trace."""
+
+    def __init__(self, name: str, trace: Trace, arguments: int) -> None:
+        self.name = name
+        self.trace = trace
+        self.arguments = arguments
+        self.traced: list[tuple[Traced, int | None]] = []
+
+    def add(
+        self,
+        call: Callable[[Sequence[Tracer]], Any],
+        types: Sequence[ArrayType],
+        function: Function,
+        results: int | None = None,
+        *,
+        pure: bool = False,
+    ) -> Traced:
+        """Trace a region. Its token follows the arguments, and comes back after `results`.
+
+        Raises:
+            CustomRuleError: a `pure` one has effects.
+        """
+        traced = trace_tree(call, types, self.trace, self.name, function)
+        if pure and traced.tokens is not None:
+            raise errors.CustomRuleError(
+                self.name, f"{errors.function_text(function)} must have no effects here"
+            )
+        place = len(traced.types) if results is None else results
+        self.traced.append((traced, None if pure else place))
+        return traced
+
+    def record(self, leaves: Leaves, attrs: dict[str, Any]) -> list[Tracer]:
+        """Record the equation; the results of the first region, without the token."""
+        trace, operands = self.trace, [self.trace.read(x) for x in leaves]
+        effects = any(traced.tokens is not None for traced, _ in self.traced)
+        found = []
+        for traced, place in self.traced:
+            if effects and place is not None:
+                traced = with_token(traced, self.arguments, place)
+            found.append(traced)
+        if effects:
+            operands.append(trace.token())
+        regions, captures = unify_captures(found)
+        attrs = {"args": len(operands), **attrs}
+        outs = list(
+            trace.record(get(self.name), (*operands, *captures), attrs, tuple(map(_tidy, regions)))
+        )
+        if effects:
+            place = self.traced[0][1]
+            assert place is not None
+            trace.last_token = outs.pop(place)
+        return outs
+
+
+def _tidy(region: Region) -> Region:
+    return optimize(Program("region", region)).body
+
+
+def without_effects(trace: Trace, region: Region) -> Region:
+    """The region without effects, nor tokens among its parameters and results."""
+    if not any(p.type == TOKEN for p in region.params):
+        return region
+    params = [p for p in region.params if p.type != TOKEN]
+
+    def record(inner: Trace, given: list[Tracer]) -> Sequence[Any]:
+        each, token = iter(given), Emit(inner).zeros(TOKEN)
+        args = [token if p.type == TOKEN else next(each) for p in region.params]
+        outs, _ = Linearizer(inner, inner).run(region, args, [None] * len(args))
+        return [out for out in outs if out.type != TOKEN]
+
+    return _tidy(region_of(trace, [p.type for p in params], record))
+
+
+def run_region(trace: Trace, region: Region, args: Leaves) -> list[Tracer]:
+    """Record the equations of a region on these arguments; its results."""
+    return Linearizer(trace, trace).run(region, args, [None] * len(args))[0]
+
+
+def limited(region: Region, results: slice) -> Region:
+    """The region with some of its results alone."""
+    return _tidy(replace(region, results=region.results[results]))
