@@ -19,9 +19,7 @@ The packages, in the order of their imports:
     errors, tree      error classes; pytrees               passes       Program -> Program
     ir, ops           programs; op records                 numpy        NumPy's functions for arrays
     tracing           Python calls -> equations            control      cond, while_loop, scan, …
-    arrays            the Array class, eager ops           transforms   vmap
-                                                           staging      jit: compile and launch
-    arrays            the Array class, eager ops           transforms   grad, jvp, …
+    arrays            the Array class, eager ops           transforms   grad, jvp, vmap, …
     staging           jit: compile and launch
 
 Below them are single files without imports of the package (`dtypes`, `user_source`, `locks`, …);
