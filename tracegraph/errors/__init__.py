@@ -5,8 +5,7 @@ and texts come in from the caller: nothing here looks into programs. All classes
 from here, and name this module. May import `dtypes` and `user_source`.
 
     calls, control, tracers, prints    misuse by the user
-    batching                           vmap
-    calls, control, tracers, prints, transforms    misuse by the user
+    batching, transforms               of vmap; of derivatives
     running, programs                  programs that had to end; programs that are not well formed
     wording, pickling                  how values and places are named; errors of other processes
     tracebacks                         which frames users see
