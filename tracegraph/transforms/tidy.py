@@ -1,0 +1,17 @@
+"""Optimization of what transforms read and record: less to derive, and fewer values kept."""
+
+from __future__ import annotations
+
+from tracegraph.ir.program import Program, Region
+
+
+def tidied(region: Region) -> Region:
+    """The region with all passes applied; its parameters stay."""
+    return tidied_program(Program("region", region)).body
+
+
+def tidied_program(program: Program) -> Program:
+    """The program with all passes applied."""
+    from tracegraph.passes import optimize  # when first used: importing them takes 8 ms
+
+    return optimize(program)
