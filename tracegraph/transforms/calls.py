@@ -162,7 +162,7 @@ def staged(
     trace = current_trace()
     if trace is not None:
         return list(function(trace, leaves))
-    device = next((x.device for x in leaves if isinstance(x, Array)), "host")
+    device = next((x.device for x in leaves if any_on_device((x,))), "host")
 
     def recorded(*tracers: Tracer) -> Sequence[Any]:
         trace = current_trace()
