@@ -24,6 +24,7 @@ around it. May import `control/` and what that imports, and `passes/`, but neith
     custom, checkpoint  custom_jvp, custom_vjp; checkpoint
     implicit          custom_linear_solve, custom_root
     calls             functions over trees -> regions; results
+    tidy              passes on what transforms read and record
     evaluate          runs a program equation by equation, without compiling it
     forward           jvp, linearize
     reverse           vjp, grad, value_and_grad
