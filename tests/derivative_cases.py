@@ -92,6 +92,10 @@ def _signatures(op: Op, dtype: Any) -> Iterator[tuple[list[Any], Any]]:
         for a, b in SHAPES:
             yield [np.array([True, False, True]), (a, dtype), (b, dtype)], {}
         return
+    if op.name == "live_lanes":
+        for _, b in SHAPES:
+            yield [np.array([True, True, True]), (b, dtype)], {}
+        return
     if op.name == "ldexp":
         for a, b in SHAPES:
             yield [(a, dtype), np.full(b, 2, np.int32)], {}

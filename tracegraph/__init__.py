@@ -19,7 +19,7 @@ The packages, in the order of their imports:
     errors, tree      error classes; pytrees               passes       Program -> Program
     ir, ops           programs; op records                 numpy        NumPy's functions for arrays
     tracing           Python calls -> equations            control      cond, while_loop, scan, …
-    arrays            the Array class, eager ops           transforms   grad, jvp, …
+    arrays            the Array class, eager ops           transforms   grad, jvp, vmap, …
     staging           jit: compile and launch
 
 Below them are single files without imports of the package (`dtypes`, `user_source`, `locks`, …);
@@ -45,6 +45,7 @@ from tracegraph.transforms.implicit import custom_linear_solve, custom_root
 from tracegraph.transforms.jacobians import hessian, jacfwd, jacrev
 from tracegraph.transforms.linear import linear_transpose
 from tracegraph.transforms.reverse import grad, value_and_grad, vjp
+from tracegraph.transforms.vmap import vmap
 from tracegraph.tree import register_dataclass
 from tracegraph.version import __version__
 
@@ -91,6 +92,7 @@ __all__ = [
     "tree",
     "value_and_grad",
     "vjp",
+    "vmap",
     "while_loop",
 ]
 

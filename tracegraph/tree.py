@@ -87,6 +87,23 @@ def paths(structure: Structure, name: str) -> list[str]:
     return [accessor.codify(name) for accessor in optree.treespec_accessors(structure)]
 
 
+def spread_prefix(prefix: Any, tree: Any) -> list[Any]:
+    """For each leaf of a tree, the leaf of a prefix of it that stands there or above.
+
+    None is a leaf of the prefix.
+
+    Raises:
+        ValueError: it is no prefix of the tree.
+
+    >>> spread_prefix((0, None), ({"a": 1, "b": 2}, [3]))
+    [0, 0, None]
+    """
+    above, shape = optree.tree_flatten(prefix, none_is_leaf=True, namespace=NAMESPACE)
+    below = shape.flatten_up_to(tree)
+    pairs = zip(above, below, strict=True)
+    return [leaf for leaf, subtree in pairs for _ in leaves(subtree)]
+
+
 def register_class(
     cls: type[_T],
     to_children: Callable[[Any], tuple[Sequence[Any], Hashable]],

@@ -4,7 +4,8 @@ A message says what was got, what is required, what to change, and the user's li
 and texts come in from the caller: nothing here looks into programs. All classes are imported
 from here, and name this module. May import `dtypes` and `user_source`.
 
-    calls, control, tracers, prints, transforms    misuse by the user
+    calls, control, tracers, prints    misuse by the user
+    batching, transforms               of vmap; of derivatives
     running, programs                  programs that had to end; programs that are not well formed
     wording, pickling                  how values and places are named; errors of other processes
     tracebacks                         which frames users see
@@ -12,6 +13,13 @@ from here, and name this module. May import `dtypes` and `user_source`.
 
 import copyreg
 
+from tracegraph.errors.batching import (
+    BatchRuleError,
+    LaneCountError,
+    OutAxesError,
+    VmapAxesError,
+    VmapError,
+)
 from tracegraph.errors.calls import (
     ArgumentTypesError,
     DonatedArrayError,
@@ -110,6 +118,7 @@ from tracegraph.errors.wording import (
 __all__ = [
     "ArgumentNumberError",
     "ArgumentTypesError",
+    "BatchRuleError",
     "BooleanMaskError",
     "BoundRangeError",
     "ClosedError",
@@ -129,11 +138,13 @@ __all__ = [
     "IndexRangeError",
     "IntegerError",
     "IntegerRangeError",
+    "LaneCountError",
     "LeafMismatchError",
     "LeafTypeError",
     "NoBranchesError",
     "NonlinearError",
     "NotCallableError",
+    "OutAxesError",
     "OutOfMemoryError",
     "ParametersError",
     "PredicateError",
@@ -179,6 +190,8 @@ __all__ = [
     "UnsupportedResultError",
     "UpdateError",
     "VerificationError",
+    "VmapAxesError",
+    "VmapError",
     "function_text",
     "index_range_text",
     "no_slices_text",

@@ -37,6 +37,7 @@ _ORDER = {
     "fori_loop": "fori_loop(lower, upper, body_fun, init)",
     "scan": "scan(f, init, xs)",
     "map": "map(f, xs)",
+    "vmap": "vmap(fun, in_axes, out_axes)",
 }
 
 

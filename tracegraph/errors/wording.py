@@ -64,6 +64,12 @@ def function_text(function: Callable[..., Any]) -> str:
     return name if code is None else f"{name} ({Path(code.co_filename).name}:{code.co_firstlineno})"
 
 
+def structure_text(structure: PyTreeSpec) -> str:
+    """The structure of a pytree in messages: `{'v': (*, *)}`."""
+    text = str(structure).removeprefix("PyTreeSpec(")
+    return text.rpartition(")")[0].removesuffix(", namespace='tracegraph'")
+
+
 def value_text(value: object) -> str:
     """What a value is, in messages: `None`, `the function step (solver.py:12)`, its class."""
     if value is None:
@@ -77,9 +83,3 @@ def value_text(value: object) -> str:
     if callable(value) and hasattr(value, "__name__"):
         return f"the function {function_text(value)}"
     return f"an instance of {type(value).__module__}.{type(value).__qualname__}"
-
-
-def structure_text(structure: PyTreeSpec) -> str:
-    """The structure of a pytree: `{'v': (*, *)}`."""
-    text = str(structure).removeprefix("PyTreeSpec(")
-    return text.rpartition(")")[0].removesuffix(", namespace='tracegraph'")

@@ -153,7 +153,8 @@ class Op:
         samples: operands for the conformance test.
         promote: the dtypes that the operands are cast to before the op is applied, by their types.
         derivative: how tangents of the result depend on those of the operands.
-        batch: the batching rule.
+        batch: the batching rule, where the form does not imply it: `batch(lanes, operands, batched,
+            **attrs)`; see `ops/batching.py`.
     """
 
     name: str

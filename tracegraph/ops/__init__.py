@@ -10,6 +10,8 @@ and what the references of loops and effects need (`limits`, `progress`).
     index, scatter     reading and writing at indices that are data
     reduce, folds, linalg   reductions and scans; matrix products
     control, effects   branches and loops; prints, checks, progress
+    live_lanes         which lanes run for nothing
+    batching           how ops apply to many lanes at once, where their form does not say it
     calls, derivatives functions with derivative rules; stop_gradient
     fold_derivatives, scatter_derivatives, cotangents   rules of derivatives, and what they share
     checks, sampling, tricky   what type rules require; arrays and edge cases for samples
@@ -29,6 +31,7 @@ from tracegraph.ops import (
     folds,
     index,
     linalg,
+    live_lanes,
     reduce,
     scatter,
     shape,
@@ -49,6 +52,7 @@ __all__ = [
     "folds",
     "index",
     "linalg",
+    "live_lanes",
     "reduce",
     "scatter",
     "shape",

@@ -15,6 +15,7 @@ from tracegraph.ir.op import Indexed, Op, Operand, Sample, register
 from tracegraph.ir.scalar import Expr, both, select
 from tracegraph.ir.scalar_values import as_value
 from tracegraph.ir.types import ArrayType
+from tracegraph.ops import batching
 from tracegraph.ops.checks import check_axes, check_count, check_same_dtype
 from tracegraph.ops.cotangents import Types
 from tracegraph.ops.sampling import ramp
@@ -74,6 +75,7 @@ roll = register(
         lambda x, *, shifts, axes: np.roll(x, shifts, axes) if axes else np.array(x),
         Indexed(_roll_element, run=_roll_run),
         _roll_samples,
+        batch=batching.roll,
         derivative=Linear(_rolled_back),
     )
 )
@@ -150,6 +152,7 @@ pad = register(
         _pad_reference,
         Indexed(_pad_element),
         _pad_samples,
+        batch=batching.pad,
         derivative=Linear(_unpadded, (0, 1)),
     )
 )
@@ -239,6 +242,7 @@ concatenate = register(
         lambda *xs, axis: np.concatenate(xs, axis),
         Indexed(_concatenate_element),
         _concatenate_samples,
+        batch=batching.concatenate,
         derivative=Linear(_taken_apart, None),
     )
 )

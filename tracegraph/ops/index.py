@@ -14,6 +14,7 @@ from tracegraph.ir.op import Indexed, Op, Operand, Sample, register
 from tracegraph.ir.scalar import Expr, clamp, select
 from tracegraph.ir.scalar_values import as_index
 from tracegraph.ir.types import ArrayType
+from tracegraph.ops import batching
 from tracegraph.ops.checks import check_axes, check_count, check_indices
 from tracegraph.ops.cotangents import Types, clipped, filled
 from tracegraph.ops.sampling import ramp
@@ -125,6 +126,7 @@ gather = register(
         _gather_reference,
         Indexed(_gather_element, run=_gather_run),
         _gather_samples,
+        batch=batching.gather,
         derivative=Linear(_ungathered, accumulates=True),
     )
 )
@@ -205,6 +207,7 @@ dynamic_slice = register(
         lambda x, *starts, sizes: window(np.asarray(x), starts, sizes),
         Indexed(_dynamic_slice_element),
         lambda: [Sample((x, *starts), {"sizes": sizes}) for x, starts, sizes in window_samples()],
+        batch=batching.dynamic_slice,
         derivative=Linear(_unwindowed, accumulates=True),
     )
 )

@@ -10,6 +10,7 @@ from tracegraph.dtypes import bfloat16
 from tracegraph.ir.derivative import Emitter, Product
 from tracegraph.ir.op import Op, Opaque, Sample, register
 from tracegraph.ir.types import ArrayType
+from tracegraph.ops import batching
 from tracegraph.ops.checks import check_same_dtype
 from tracegraph.ops.sampling import ramp
 
@@ -59,6 +60,7 @@ matmul = register(
         _matmul_reference,
         Opaque(),
         _matmul_samples,
+        batch=batching.matmul,
         derivative=Product(
             lambda f, ct, y: f.matmul(ct, _swapped(f, y)),
             lambda f, ct, x: f.matmul(_swapped(f, x), ct),

@@ -15,6 +15,7 @@ from tracegraph.ir.combiners import ADD, MAXIMUM, MINIMUM, MULTIPLY
 from tracegraph.ir.op import Combiner, Op, Operand, Sample, Scatter, register
 from tracegraph.ir.scalar import Expr, both
 from tracegraph.ir.types import ArrayType
+from tracegraph.ops import batching
 from tracegraph.ops.checks import (
     check_axes,
     check_count,
@@ -70,12 +71,16 @@ dynamic_update_slice = register(
         _dynamic_update_reference,
         Scatter(_dynamic_update_target, repeats=lambda attrs, types: 0),
         lambda: [Sample((x, ramp(sizes, x.dtype), *at)) for x, at, sizes in window_samples()],
+        batch=batching.dynamic_update_slice,
         derivative=OF_WINDOW,
     )
 )
 
 
 # scatters
+#
+# `distinct` is the number of trailing axes of the index arrays along which no two updates are of
+# one element, where that is known: these updates need no order among them.
 
 
 def _scatter_type(name: str) -> Callable[..., ArrayType]:
@@ -86,12 +91,15 @@ def _scatter_type(name: str) -> Callable[..., ArrayType]:
         dims: Ints,
         starts: Ints,
         steps: Ints,
+        distinct: int = 0,
     ) -> ArrayType:
         check_same_dtype(name, x, updates)
         check_axes(name, dims, x.ndim)
         check_count(name, "dims (one per index array)", dims, len(indices))
         batch = indices[0].shape if indices else ()
         check_indices(name, indices, batch)
+        if not 0 <= distinct <= len(batch):
+            raise ValueError(f"{name}: distinct must be 0..{len(batch)}, got {distinct}")
         rest = other_axes(x.ndim, dims)
         check_count(name, "starts", starts, len(rest))
         check_count(name, "steps", steps, len(rest))
@@ -118,7 +126,13 @@ def _places(indices: Sequence[Any], extents: Ints) -> tuple[list[NDArray], NDArr
 
 def _scatter_reference(combine: np.ufunc | None) -> Callable[..., NDArray]:
     def reference(
-        x: Any, updates: Any, *indices: Any, dims: Ints, starts: Ints, steps: Ints
+        x: Any,
+        updates: Any,
+        *indices: Any,
+        dims: Ints,
+        starts: Ints,
+        steps: Ints,
+        distinct: int = 0,
     ) -> NDArray:
         result = np.array(x)
         updates = np.asarray(updates)
@@ -147,6 +161,7 @@ def _scatter_target(
     dims: Ints,
     starts: Ints,
     steps: Ints,
+    distinct: int = 0,
 ) -> Target:
     indices = operands[2:]
     rank = indices[0].type.ndim if indices else 0
@@ -163,7 +178,10 @@ def _scatter_target(
 
 def _scatter_repeats(attrs: Mapping[str, Any], types: Sequence[ArrayType]) -> int:
     indices = types[2:]
-    return indices[0].ndim if indices and indices[0].size > 1 else 0
+    if not indices or indices[0].size <= 1:
+        return 0
+    distinct: int = attrs.get("distinct", 0)
+    return indices[0].ndim - distinct
 
 
 def _scatter_samples() -> list[Sample]:
@@ -223,6 +241,7 @@ def _scatter(name: str, doc: str, combiner: Combiner | None) -> Op:
             _scatter_reference(None if combiner is None else combiner.ufunc),
             Scatter(_scatter_target, _scatter_repeats, combiner),
             _scatter_samples,
+            batch=batching.scatter(name),
             derivative=of_scatter(name, _scatter_repeats),
         )
     )

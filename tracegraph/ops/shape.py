@@ -18,6 +18,7 @@ from tracegraph.ir.derivative import Emitter, Linear
 from tracegraph.ir.op import Indexed, Op, Operand, Sample, register
 from tracegraph.ir.scalar import Expr, const
 from tracegraph.ir.types import ArrayType
+from tracegraph.ops import batching
 from tracegraph.ops.checks import check_count, check_strided_range
 from tracegraph.ops.cotangents import Types, filled, number, unbroadcast
 from tracegraph.ops.sampling import ramp
@@ -104,6 +105,7 @@ reshape = register(
         lambda x, *, shape: np.reshape(x, shape),
         Indexed(_reshape_element, view=True),
         _reshape_samples,
+        batch=batching.reshape,
         derivative=Linear(_unreshaped),
     )
 )
@@ -152,6 +154,7 @@ transpose = register(
         lambda x, *, axes: np.transpose(x, axes),
         Indexed(_transpose_element, view=True),
         _transpose_samples,
+        batch=batching.transpose,
         derivative=Linear(_transposed_back),
     )
 )
@@ -205,6 +208,7 @@ broadcast_to = register(
         lambda x, *, shape: np.broadcast_to(x, shape),
         Indexed(_broadcast_element, view=True),
         _broadcast_samples,
+        batch=batching.broadcast_to,
         derivative=Linear(_unbroadcast),
     )
 )
@@ -292,6 +296,7 @@ slice_ = register(
         lambda x, *, starts, steps, sizes: np.asarray(x)[python_slices(starts, steps, sizes)],
         Indexed(_slice_element, view=True),
         _slice_samples,
+        batch=batching.slice_,
         derivative=Linear(_unsliced, accumulates=True),
     )
 )

@@ -1,6 +1,6 @@
 """Passes: Program -> Program, with the same results bit for bit.
 
-`optimize` applies all of them, until none changes the program. May import `ir/` only.
+`optimize` applies them, until none changes the program. May import `ir/` only.
 
     rewrite     the walk that passes share: a rule for single equations
     simplify    algebraic simplification         fold   constant folding
@@ -8,6 +8,7 @@
     views       composition of views
     captures    loop-invariant carries, repeated captures
     inline      branches and loops decided while compiling
+    live_lanes  marks of lanes that run for nothing; not among those that `optimize` applies
     calls       functions with derivative rules in place of their calls; for lowering, at the end
 """
 
@@ -20,6 +21,7 @@ from tracegraph.passes.cse import cse, new_cse_rule
 from tracegraph.passes.dce import dce
 from tracegraph.passes.fold import fold, fold_rule
 from tracegraph.passes.inline import inline
+from tracegraph.passes.live_lanes import with_dead_lanes_isolated, without_marks
 from tracegraph.passes.rewrite import Rule, by_name, in_turn, rewrite
 from tracegraph.passes.simplify import simplify, simplify_rules
 from tracegraph.passes.views import compose_rules, compose_views
@@ -34,6 +36,8 @@ __all__ = [
     "optimize",
     "simplify",
     "tidy_captures",
+    "with_dead_lanes_isolated",
+    "without_marks",
 ]
 
 

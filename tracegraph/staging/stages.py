@@ -46,9 +46,9 @@ class Traced:
     @property
     def optimized(self) -> Program:
         """The program after the passes: what is lowered."""
-        from tracegraph.passes import optimize  # when first used: importing them takes 8 ms
+        from tracegraph.passes import optimize, without_marks  # importing them takes 8 ms
 
-        return optimize(self.program)
+        return optimize(without_marks(self.program))
 
     @entry_point
     def lower(self) -> Lowered:

@@ -337,17 +337,22 @@ def cast(trace: Trace, atom: Atom, dtype: np.dtype[Any]) -> Atom:
 
 
 def trace_region(
-    fun: Callable[..., Sequence[Any]], types: Sequence[ArrayType], parent: Trace
+    fun: Callable[..., Sequence[Any]],
+    types: Sequence[ArrayType],
+    parent: Trace,
+    origin: Callable[[int], str] | None = None,
 ) -> tuple[Region, tuple[Atom, ...], tuple[Value, Atom] | None]:
     """Trace `fun(*tracers)`, which returns a flat sequence, as a region inside `parent`.
 
     Returns the region; its captures, which are atoms of the parent's region, one for each trailing
     parameter; and if it has effects, the token that it takes and the one that it yields. These are
-    not yet among the region's parameters and results.
+    not yet among the region's parameters and results. `origin` names a parameter in messages, by
+    its number.
     """
     inner = Trace(parent)
     with Active(inner):
-        results = fun(*[inner.param(t) for t in types])
+        origins = [None if origin is None else partial(origin, i) for i in range(len(types))]
+        results = fun(*[inner.param(t, o) for t, o in zip(types, origins, strict=True)])
         region = inner.close(results)
     if inner.first_token is None or inner.last_token is None:
         return region, tuple(inner.captures), None

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tracegraph.ir.program import Program, Region, Value
+from tracegraph.ir.program import Region, Value
 from tracegraph.ir.record import record
 from tracegraph.ir.types import ArrayType
-from tracegraph.passes import optimize
 from tracegraph.tracing.trace import Active, Trace
 from tracegraph.tracing.tracer import Tracer
 from tracegraph.transforms.emit import Emit
 from tracegraph.transforms.linearize import Linearizer
 from tracegraph.transforms.residuals import Cut, cut, repeated, used_params
+from tracegraph.transforms.tidy import tidied
 
 
 def region_of(
@@ -115,7 +115,7 @@ def take_apart(
     types = [t for t, flag in zip(region.result_types, live, strict=True) if flag]
     with Active(linear):
         closed = linear.close(dense(linear, types, wanted))
-    closed = optimize(Program("linear", closed)).body
+    closed = tidied(closed)
     used = used_params(closed)
     count = sum(active)
     pairs = [(v, p) for v, p in linear.captures.items() if p in used]

@@ -13,11 +13,11 @@ import numpy as np
 
 from tracegraph import errors, tree
 from tracegraph.arrays.array import Array
+from tracegraph.arrays.eager import any_on_device
 from tracegraph.control.regions import Tree, flatten_checked
-from tracegraph.ir.program import Atom, Program, Region, walk
+from tracegraph.ir.program import Atom, Region, walk
 from tracegraph.ir.record import record
 from tracegraph.ir.types import ArrayType, type_of
-from tracegraph.passes import optimize
 from tracegraph.tracing.foreign import is_foreign
 from tracegraph.tracing.function_table import FUNCTIONS
 from tracegraph.tracing.parameters import parameters_of
@@ -27,6 +27,7 @@ from tracegraph.transforms import branches as _branches  # noqa: F401 - enters i
 from tracegraph.transforms import loops as _loops  # noqa: F401 - enters its rules
 from tracegraph.transforms.evaluate import evaluate
 from tracegraph.transforms.linearize import Linearizer, Tangents, require_forward
+from tracegraph.transforms.tidy import tidied, tidied_program
 from tracegraph.transforms.transpose import Transposer
 
 Function = Callable[..., Any]
@@ -86,7 +87,7 @@ def trace_function(
     if inner.first_token is not None and inner.last_token is not None:
         params_, results = (*region.params, inner.first_token), region.results
         region = Region(params_, region.eqns, (*results, inner.last_token.atom))
-    region = optimize(Program(transform, region)).body
+    region = tidied(region)
     return Traced(region, tuple(inner.captures), result, effects)
 
 
@@ -161,7 +162,7 @@ def staged(
     trace = current_trace()
     if trace is not None:
         return list(function(trace, leaves))
-    device = next((x.device for x in leaves if isinstance(x, Array)), "host")
+    device = next((x.device for x in leaves if any_on_device((x,))), "host")
 
     def recorded(*tracers: Tracer) -> Sequence[Any]:
         trace = current_trace()
@@ -170,12 +171,12 @@ def staged(
 
     types = [type_of(x).strong() for x in leaves]
     program = trace_program(recorded, types, name, device=device)
-    return evaluate(optimize(program), leaves)
+    return evaluate(tidied_program(program), leaves)
 
 
 class Call:
     """The arguments of a call. `leaves` are traced: those of the arguments `argnums`, `count` of
-    them, then the other arrays. Anything else is passed on as it is.
+    them, then other traced values and arrays on a device. Anything else is passed on as it is.
     """
 
     def __init__(
@@ -200,7 +201,7 @@ class Call:
         self.count = len(self.paths)
         others = [None if i in argnums else arg for i, arg in enumerate(args)]
         self.rest, self.structure = tree.flatten(_adopted((others, kwargs)))
-        self.arrays = [i for i, leaf in enumerate(self.rest) if _is_array(leaf)]
+        self.arrays = [i for i, leaf in enumerate(self.rest) if _is_remote(leaf)]
         self.leaves = [
             *(leaf for each in self.trees for leaf in each.leaves),
             *(self.rest[i] for i in self.arrays),
@@ -239,6 +240,11 @@ def _name(names: Sequence[str], i: int) -> str:
 
 def _is_array(leaf: Any) -> bool:
     return isinstance(leaf, (np.ndarray, Array, Tracer))
+
+
+def _is_remote(leaf: Any) -> bool:
+    """Whether the elements are not at hand: others are passed on, to be read as without `grad`."""
+    return isinstance(leaf, Tracer) or any_on_device((leaf,))
 
 
 def _adopted(value: Any) -> Any:

@@ -17,16 +17,16 @@ from tracegraph.arrays.array import Array
 from tracegraph.control.regions import Traced, trace_tree, unify_captures, with_token
 from tracegraph.ir.effects import TOKEN
 from tracegraph.ir.op import get
-from tracegraph.ir.program import Program, Region
+from tracegraph.ir.program import Region
 from tracegraph.ir.record import replace
 from tracegraph.ir.types import ArrayType, type_of
-from tracegraph.passes import optimize
 from tracegraph.tracing.trace import Trace, current_trace
 from tracegraph.tracing.tracer import Tracer
 from tracegraph.transforms.activity import is_inexact
 from tracegraph.transforms.bodies import region_of
 from tracegraph.transforms.emit import Emit
 from tracegraph.transforms.linearize import Linearizer
+from tracegraph.transforms.tidy import tidied
 
 Function = Callable[..., Any]
 Leaves = Sequence[Any]
@@ -186,17 +186,13 @@ class Regions:
         regions, captures = unify_captures(found)
         attrs = {"args": len(operands), **attrs}
         outs = list(
-            trace.record(get(self.name), (*operands, *captures), attrs, tuple(map(_tidy, regions)))
+            trace.record(get(self.name), (*operands, *captures), attrs, tuple(map(tidied, regions)))
         )
         if effects:
             place = self.traced[0][1]
             assert place is not None
             trace.last_token = outs.pop(place)
         return outs
-
-
-def _tidy(region: Region) -> Region:
-    return optimize(Program("region", region)).body
 
 
 def without_effects(trace: Trace, region: Region) -> Region:
@@ -211,7 +207,7 @@ def without_effects(trace: Trace, region: Region) -> Region:
         outs, _ = Linearizer(inner, inner).run(region, args, [None] * len(args))
         return [out for out in outs if out.type != TOKEN]
 
-    return _tidy(region_of(trace, [p.type for p in params], record))
+    return tidied(region_of(trace, [p.type for p in params], record))
 
 
 def run_region(trace: Trace, region: Region, args: Leaves) -> list[Tracer]:
@@ -221,4 +217,4 @@ def run_region(trace: Trace, region: Region, args: Leaves) -> list[Tracer]:
 
 def limited(region: Region, results: slice) -> Region:
     """The region with some of its results alone."""
-    return _tidy(replace(region, results=region.results[results]))
+    return tidied(replace(region, results=region.results[results]))

@@ -252,10 +252,7 @@ def _apart_counted(self: Linearizer, loop: _Loop, xs: Sequence[Tracer], ts: Tang
 
     def step(trace: Trace, params: list[Tracer]) -> Sequence[Any]:
         f, at = Emit(trace), params[count]
-        stacks, rest = (
-            params[count + 1 : len(params) - len(captures)],
-            params[len(params) - len(captures) :],
-        )
+        stacks, rest = params[count + 1 : len(state)], params[len(state) :]
         body = part.primal_region([Tracer(part.primal, value) for value in kept])
         args = [*params[:count], *rest]
         outs, _ = Linearizer(trace, trace).run(body, args, [None] * len(args))

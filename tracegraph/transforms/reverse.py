@@ -108,7 +108,7 @@ def grad(
     Args:
         fun: returns a scalar: a real number, or with `holomorphic` a complex one.
         argnums: the position of the argument to differentiate by, or several. Other arguments may
-            be anything; those that are not arrays are passed on as they are.
+            be anything; outside of traced functions, they are passed on as they are.
         has_aux: `fun` returns a pair, the scalar and anything of arrays; so does the gradient.
         holomorphic: the function is complex differentiable. For a real function of a complex z it
             is not set: the gradient of |z|² is 2·conj(z), and steepest descent goes along

@@ -24,7 +24,11 @@ from tracegraph import (
     value_and_grad,
     vjp,
 )
+from tracegraph.arrays.eager import apply
 from tracegraph.dtypes import bfloat16
+from tracegraph.ir import op as registry
+from tracegraph.ir.derivative import Partials
+from tracegraph.ops.elementwise import texts, ufunc_op
 
 X = np.array([0.3, -0.8, 0.6])
 A = np.random.default_rng(2).normal(size=(4, 3))
@@ -193,6 +197,16 @@ def test_argnums_choose_arguments_and_others_pass_untouched() -> None:
     assert grad(two, -1)(2.0, 3.0) == 2.0
     assert grad(two, (1, 0))(2.0, 3.0) == (2.0, 3.0)
     assert grad(two, [0])(2.0, 3.0) == (3.0,)
+
+
+def test_other_arrays_are_concrete_outside_of_traced_functions() -> None:
+    def function(x: Any, mask: Any, table: Any) -> Any:
+        assert type(mask) is np.ndarray
+        total = x[np.flatnonzero(mask)].sum()
+        return total * int(table[1]) if table[0] > 0 else total
+
+    mask, table = np.array([True, False, True]), tracegraph.asarray([1, 5])
+    np.testing.assert_array_equal(grad(function)(X, mask, table), [5, 0, 5])
 
 
 def test_aux_comes_back_as_it_is() -> None:
@@ -440,6 +454,29 @@ def test_an_op_without_a_derivative_names_the_line() -> None:
     text = raised(lambda: grad(function)(X, np.array([0, 0])), errors.DerivativeError)
     assert text.startswith("scatter_multiply cannot be differentiated here")
     assert "test_transforms.py:" in text
+
+
+def test_an_op_of_ones_own_has_the_derivative_that_it_is_given() -> None:
+    def sigmoid(name: str, derivative: Any) -> Any:
+        return ufunc_op(
+            np.cbrt,
+            "1 / (1 + exp(-x)).",
+            texts(f="(1 / (1 + exp(-{0})))"),
+            name=name,
+            reference=lambda x: 1 / (1 + np.exp(-x)),
+            derivative=derivative,
+        )
+
+    try:
+        op = sigmoid("sigmoid", Partials(lambda f, out, x: out * (1 - out)))
+        check_gradient(lambda x: apply(op, x).sum(), X)
+        check_second(lambda x: apply(op, x).sum(), X)
+        bare = sigmoid("bare_sigmoid", None)
+        text = raised(lambda: grad(lambda x: apply(bare, x).sum())(X), errors.DerivativeError)
+        assert text.startswith("bare_sigmoid cannot be differentiated here: it has no rule")
+    finally:
+        for name in ("sigmoid", "bare_sigmoid"):
+            registry._REGISTRY.pop(name, None)
 
 
 def test_a_branch_on_a_value_says_that_the_function_is_traced() -> None:

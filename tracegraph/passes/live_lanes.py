@@ -1,0 +1,46 @@
+"""Marks of lanes that run for nothing: they go before lowering, and isolate such lanes before
+derivatives are taken.
+
+    live_lanes mask x   ->   x                   what is lowered
+                        ->   where mask x 1      what is differentiated
+
+In the latter, tangents and cotangents of those lanes are zero, and the values that these are
+multiplied with are finite: no NaN of such a lane reaches what all lanes share.
+"""
+
+from __future__ import annotations
+
+from tracegraph.ir.program import Eqn, Literal, Program, application, walk
+from tracegraph.ir.types import ArrayType
+from tracegraph.passes.rewrite import Defs, Replacement, Rule, by_name, rewrite
+
+
+def without_marks(program: Program) -> Program:
+    """The program without marks."""
+    return _replaced(program, _unmarked)
+
+
+def with_dead_lanes_isolated(program: Program) -> Program:
+    """The program with ones in the lanes that are not live, wherever they are marked."""
+    return _replaced(program, _isolated)
+
+
+def _replaced(program: Program, rule: Rule) -> Program:
+    if not any(eqn.op.name == "live_lanes" for eqn in walk(program.body)):
+        return program
+    return rewrite(program, lambda: by_name({"live_lanes": rule}))
+
+
+def _unmarked(eqn: Eqn, defs: Defs) -> Replacement:
+    x, (out,) = eqn.operands[1], eqn.outputs
+    if x.type == out.type:
+        return Replacement((x,))
+    spread = application("broadcast_to", (x,), {"shape": out.type.shape}, eqn.source)
+    return Replacement(spread.outputs, (spread,))
+
+
+def _isolated(eqn: Eqn, defs: Defs) -> Replacement:
+    mask, x = eqn.operands
+    one = Literal.of(1, ArrayType(x.type.dtype))
+    chosen = application("where", (mask, x, one), {}, eqn.source)
+    return Replacement(chosen.outputs, (chosen,))
