@@ -107,7 +107,8 @@ static void __syncthreads() {
   swapcontext(&fibers[current], &scheduler);
 }
 static void __syncwarp() { __syncthreads(); }
-static void tg_grid_barrier(unsigned long long*) {
+static unsigned long long tg_arrivals_before(const unsigned long long*) { return 0; }
+static void tg_grid_barrier(unsigned long long*, unsigned long long&) {
   at_cluster_barrier[current] = true;
   swapcontext(&fibers[current], &scheduler);
 }

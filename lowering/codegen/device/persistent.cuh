@@ -1,18 +1,24 @@
 // Persistent kernels: one launch that runs many stages, with barriers between them.
 
 #ifdef __CUDACC__
+// The arrivals at all barriers of the launches before: a multiple of the blocks. Some blocks of this
+// launch may have arrived at their first barrier already, but not all, for this one has not.
+__device__ inline tg_u64 tg_arrivals_before(const tg_u64* arrived) {
+  const tg_u64 now = *(const volatile tg_u64*)arrived;
+  return now - now % gridDim.x;
+}
+
 // All threads of all blocks wait for all; what they wrote before is visible to all after. `arrived`
-// counts the arrivals of all barriers of all launches, each a multiple of the blocks.
-__device__ inline void tg_grid_barrier(tg_u64* arrived) {
+// counts arrivals and is never reset; `arrivals` are those of the barriers before.
+__device__ inline void tg_grid_barrier(tg_u64* arrived, tg_u64& arrivals) {
+  arrivals += gridDim.x;
   __syncthreads();
   if (threadIdx.x == 0) {
-    __threadfence();
-    const tg_u64 blocks = gridDim.x, end = (atomicAdd(arrived, 1ull) / blocks + 1) * blocks;
+    asm volatile("red.release.gpu.add.u64 [%0], 1;" ::"l"(arrived) : "memory");
     tg_u64 now;
     do {
-      asm volatile("ld.acquire.gpu.b64 %0, [%1];" : "=l"(now) : "l"(arrived) : "memory");
-    } while (now < end);
-    __threadfence();
+      asm volatile("ld.acquire.gpu.u64 %0, [%1];" : "=l"(now) : "l"(arrived) : "memory");
+    } while (now < arrivals);
   }
   __syncthreads();
 }
@@ -21,9 +27,9 @@ __device__ inline tg_u32 tg_clock() { return (tg_u32)clock(); }
 
 // The same for blocks that are one cluster, where the device has clusters.
 #ifdef TG_CLUSTERS
-#define TG_CLUSTER_BARRIER(arrived) tg_cluster_arrive(), tg_cluster_wait()
+#define TG_CLUSTER_BARRIER(arrived, arrivals) tg_cluster_arrive(), tg_cluster_wait()
 #else
-#define TG_CLUSTER_BARRIER(arrived) tg_grid_barrier(arrived)
+#define TG_CLUSTER_BARRIER(arrived, arrivals) tg_grid_barrier(arrived, arrivals)
 #endif
 
 // The first virtual block of a block, where those of a nest follow `before` others.

@@ -98,6 +98,7 @@ def persistent_text(
         writer.line(f"tg_stop_watch {STOP_WATCH} = {{tg_clock(), 0}};")
     if scope.blocks > 1:
         writer.line("tg_u64* const arrived = reinterpret_cast<tg_u64*>(workspace);")
+        writer.line("tg_u64 arrivals = tg_arrivals_before(arrived);")
     memory = f"shared + {words_at}" if scope.blocks == 1 else f"workspace + {ALIGNMENT}"
     declare_words(writer, slots, scope, memory)
     declare_storage(writer, storage, scope)

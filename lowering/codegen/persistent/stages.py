@@ -69,7 +69,7 @@ class StageWriter:
         """Let all threads wait for all."""
         if self.scope.blocks > 1:
             name = "TG_CLUSTER_BARRIER" if self.scope.clustered else "tg_grid_barrier"
-            self.writer.line(f"{name}(arrived);")
+            self.writer.line(f"{name}(arrived, arrivals);")
         elif self.scope.threads > 1:
             self.writer.line(_BLOCK_BARRIER)
         self._waiting.clear()
