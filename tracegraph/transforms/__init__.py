@@ -12,6 +12,7 @@ when first used.
     bodies           their regions: with tangents, or taken apart into function and linear part
     residuals        what a body keeps for its derivative, and what is computed again
     reverse_loops    loops of linear parts backwards
+    segments         two-level checkpointing of long scans
     functions        functions with rules: their arguments, and the regions of one equation
     custom, checkpoint, implicit   custom_jvp, custom_vjp; checkpoint; custom_linear_solve, _root
     calls            functions over trees -> regions; results

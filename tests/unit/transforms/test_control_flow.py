@@ -12,6 +12,7 @@ from gradients import check_gradient, check_second
 import tracegraph
 from tracegraph import cond, errors, fori_loop, grad, jvp, scan, vjp, while_loop
 from tracegraph.ir.program import Program, walk
+from tracegraph.transforms import segments
 
 each_program = pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
 
@@ -92,6 +93,46 @@ def test_a_loop_that_writes_one_row_a_step_copies_no_carry_back() -> None:
     first, second = equations(traced(grad(function), np.ones((1000, 16))), "scan")
     assert len(first.outputs) == 2  # the carry and the counter: no stacks
     assert second.attrs["xs"] == 1
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("length", [16, 23, 40])
+def test_long_scans_are_cut_into_segments(
+    length: int, reverse: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def function(x: Any) -> Any:
+        def step(c: Any, t: Any) -> Any:
+            state, count = c
+            return (np.tanh(W @ state + t * x), count + 1), state.sum() * (count + 1)
+
+        xs = np.outer(np.linspace(0, 1, length), np.ones(3)) * x
+        (last, _), ys = scan(step, (x, 0), xs, reverse=reverse)
+        return last.sum() + (ys * np.arange(length)).sum()
+
+    def stacked_bytes() -> int:
+        first = equations(traced(grad(function), X), "scan")[0]
+        return sum(v.type.nbytes for v in first.outputs[first.attrs["carry"] :])
+
+    expected, whole = grad(function)(X), stacked_bytes()
+    monkeypatch.setattr(segments, "BUDGET", 100)
+    np.testing.assert_allclose(check_gradient(function, X), expected, 1e-12, 1e-12)
+    check_second(function, X)
+    assert stacked_bytes() < whole
+
+
+def test_prints_of_a_long_scan_happen_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def function(x: Any) -> Any:
+        def body(i: Any, c: Any) -> Any:
+            tracegraph.debug.print("{}", i)
+            return np.sin(c) * x
+
+        return fori_loop(0, 17, body, x).sum()
+
+    monkeypatch.setattr(segments, "BUDGET", 100)
+    grad(function)(X)
+    assert capsys.readouterr().out.split() == [str(i) for i in range(17)]
 
 
 def test_conditions_and_integers_are_not_touched() -> None:
