@@ -62,6 +62,7 @@ from tracegraph.errors.running import (
     StreamCaptureError,
     TimeLimitError,
     UpdateError,
+    iteration_limit_text,
     step_limit_text,
 )
 from tracegraph.errors.tracers import (
@@ -176,6 +177,7 @@ __all__ = [
     "UpdateError",
     "VerificationError",
     "function_text",
+    "iteration_limit_text",
     "step_limit_text",
     "structure_text",
     "value_text",

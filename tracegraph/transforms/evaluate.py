@@ -32,7 +32,7 @@ def evaluate(program: Program, inputs: Sequence[Any]) -> list[Any]:
     def read(atom: Atom) -> Any:
         return atom.value if isinstance(atom, Literal) else env[atom]
 
-    last = {atom: eqn for eqn in program.body.eqns for atom in eqn.operands}
+    last: dict[Atom, Eqn | None] = {atom: eqn for eqn in program.body.eqns for atom in eqn.operands}
     last.update(dict.fromkeys(program.body.results))
     with np.errstate(all="ignore"):
         for eqn in program.body.eqns:

@@ -179,6 +179,17 @@ def test_a_fori_loop_whose_bounds_are_data_says_so() -> None:
     np.testing.assert_allclose(grad(solve)(X, 3), 4 * X**3)  # untouched, the bound is static
 
 
+def test_a_fori_loop_whose_bounds_are_data_has_max_steps() -> None:
+    def solve(x: Any, n: Any) -> Any:
+        return fori_loop(0, n, lambda i, c: np.sin(c) * x + i, x, max_steps=5).sum()
+
+    slope = tracegraph.jit(grad(solve), device="host")
+    for n in (0, 3, 5):
+        np.testing.assert_allclose(np.asarray(slope(X, n)), grad(solve)(X, n), 1e-12)
+    with pytest.raises(errors.StepLimitError, match="more than max_steps=5 runs"):
+        np.asarray(slope(X, 6))
+
+
 def test_prints_and_checks_of_a_loop_happen_once(capsys: pytest.CaptureFixture[str]) -> None:
     def function(x: Any) -> Any:
         def body(i: Any, c: Any) -> Any:
