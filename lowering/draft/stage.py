@@ -42,7 +42,10 @@ class NodeStage:
 
 @dataclass(slots=True, eq=False)
 class BranchStage:
-    """A conditional with one block per branch. `boolean`: two branches, the first for true."""
+    """A conditional with one block per branch. `boolean`: two branches, the first for true.
+
+    `time` is the estimate of scheduling, in µs.
+    """
 
     condition: int
     branches: list[Block]
@@ -50,6 +53,7 @@ class BranchStage:
     construct: Construct
     sources: tuple[Source, ...] = ()
     within: tuple[Path, ...] = ()
+    time: float = 0
 
 
 Copy = list["Stage | None"]
@@ -81,7 +85,7 @@ class LoopStage:
     """A loop. If it is unrolled, `unrolled` makes the copies of its body.
 
     A loop in one kernel, or inside of one, has the flag `entry`: whether it is entered. The
-    outermost one has the `scope` of the kernel.
+    outermost one has the `scope` of the kernel. `time` is the estimate of scheduling, in µs.
     """
 
     condition: int
@@ -92,6 +96,7 @@ class LoopStage:
     unrolled: Unrolled | None = None
     entry: Buffer | None = None
     scope: Scope | None = None
+    time: float = 0
 
 
 Stage = KernelStage | NodeStage | BranchStage | LoopStage

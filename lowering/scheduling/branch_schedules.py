@@ -55,7 +55,11 @@ def _time_of_node(branch: Branch, _: int | None) -> Estimate:
         costs.branch + costs.kernel_in_branch * len(taken) + work(costs, taken)
         for taken in _leaves(branch)
     ]
-    return Estimate(fmean(times))
+    inside = [
+        sum(stage.time for stage in block.stages if isinstance(stage, LoopStage | BranchStage))
+        for block in branch.stage.branches
+    ]
+    return Estimate(fmean(times) + fmean(inside))
 
 
 def _as_node(branch: Branch, _: Estimate, construct: Construct) -> list[Stage]:

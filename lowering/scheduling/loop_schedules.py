@@ -104,7 +104,8 @@ def _no_obstacle(loop: Loop, _: int | None) -> None:
 
 def _time_of_node(loop: Loop, _: int | None) -> Estimate:
     costs = loop.costs
-    step = costs.loop_iteration + _Weights(loop)[tuple(loop.body)].run
+    inside = sum(stage.time for stage in loop.body if isinstance(stage, LoopStage | BranchStage))
+    step = costs.loop_iteration + _Weights(loop)[tuple(loop.body)].run + inside
     return Estimate(costs.branch + steps_of(loop.construct) * step)
 
 

@@ -78,6 +78,7 @@ class _Scheduling:
         target, scope = self._context.target, self._choices.scope
         loop = Loop(stage, target.costs, self._moving, self._new_flag, target.persistent, scope)
         chosen, estimate, construct = _choose(loop, LOOP_SCHEDULES, asked, stage, LEAST_GAIN)
+        stage.time = estimate.time
         stages = chosen.apply(loop, estimate, construct)
         if construct.copies == 0 or stage.entry is not None:
             self._dropped.add(stage.condition)
@@ -103,6 +104,7 @@ class _Scheduling:
             write_out_steps(block)
         branch = Branch(stage, self._signals[stage.condition], self._context.costs, new_flag)
         chosen, estimate, construct = _choose(branch, BRANCH_SCHEDULES, asked, stage, 0.0)
+        stage.time = estimate.time
         stages = chosen.apply(branch, estimate, construct)
         if stage not in stages:
             for block in stage.branches:

@@ -34,20 +34,21 @@ from tracegraph.control.regions import (
     with_token,
 )
 from tracegraph.control.schedules import LoopSchedule, loop_schedule
-from tracegraph.control.steps import OnMaxSteps, Progress, Steps, bounded_steps, steps_of
+from tracegraph.control.steps import OnMaxSteps, Progress, Steps, bounded_steps, counted_steps
 from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.effects import TOKEN, forbidden_in
 from tracegraph.ir.op import get
 from tracegraph.ir.program import Hints, Literal
 from tracegraph.ir.types import ArrayType, type_of
 from tracegraph.ops import control as ops
-from tracegraph.tracing.trace import Trace, cast
+from tracegraph.tracing.trace import Trace, bind, cast
 from tracegraph.tracing.tracer import Tracer
 
 Function = Callable[..., Any]
 Leaves = Sequence[Any]
 
 _ZERO = np.int64(0)
+_UNSIGNED = np.dtype(np.uint64)
 
 
 @entry_point
@@ -139,6 +140,7 @@ def fori_loop(
     body_fun: Function,
     init: Any,
     *,
+    max_steps: int | None = None,
     progress: Progress = False,
     schedule: LoopSchedule | None = None,
     unroll: int | None = None,
@@ -151,6 +153,8 @@ def fori_loop(
             iterations. If both are known while tracing, so is the number of iterations.
         body_fun: takes i and the carry and returns the next carry, as in `while_loop`.
         init: the first carry, as in `while_loop`.
+        max_steps: the most iterations that the bounds may ask for, where they are data: reverse
+            mode needs it, to know what to keep.
         progress: as in `while_loop`; a function gets the number of iterations as its second
             argument, if it is known while tracing.
         schedule: as in `while_loop`.
@@ -160,15 +164,16 @@ def fori_loop(
     Raises:
         IntegerError: a bound is not an integer scalar.
         LeafMismatchError: the bounds differ in type, or the carry in and out.
-        NotCallableError, LeafTypeError, StructureError, ProgressError, ScheduleError,
-            UnschedulableError, TimeLimitError: as in `while_loop`.
+        StepLimitError: the bounds ask for more than `max_steps`.
+        NotCallableError, LeafTypeError, StructureError, StaticLengthError, StepLimitOptionError,
+            ProgressError, ScheduleError, UnschedulableError, TimeLimitError: as in `while_loop`.
 
     >>> fori_loop(1, 5, lambda i, product: product * i, 1)
     24
     """
     require_callable("fori_loop", {"body_fun": body_fun}, ["i", "carry"])
     counter = _counter_type(lower, upper)
-    steps = steps_of("fori_loop", body_fun, progress, _trip_count(lower, upper))
+    steps = counted_steps(body_fun, max_steps, progress, _trip_count(lower, upper))
     hints = loop_schedule("fori_loop", schedule, unroll)
     name = parameter_name(body_fun, 1)
     carry = flatten_checked(init, "fori_loop", name)
@@ -179,15 +184,35 @@ def fori_loop(
     loop = _Loop("fori_loop", body_fun, body, carry, name, steps, ((lower, counter),))
     trace = current_for((lower, upper, *carry.leaves))
     if trace is None:
+        if steps.failure is not None and (_trip_count(lower, upper) or 0) > (steps.limit or 0):
+            raise steps.failure.exception()
         return _run_for(range(int(lower), int(upper)), counter, loop)
-
-    def condition(leaves: Leaves, counters: Leaves) -> Any:
-        return apply(get("less"), counters[0], upper)
 
     bounds = trace.read(lower), trace.read(upper)
     literals = [bound.value for bound in bounds if isinstance(bound, Literal)]
     known = {"trip_count": _trip_count(*literals)} if len(literals) == 2 else {}
+    if steps.failure is not None:
+        fits = _fits(trace, lower, upper, steps.limit)
+        trace.perform(get("require"), [fits], {"failure": steps.failure})
+        if not known:
+            known = {"max_steps": steps.limit}
+
+    def condition(leaves: Leaves, counters: Leaves) -> Any:
+        goes_on = apply(get("less"), counters[0], upper)
+        if steps.limit is None or "trip_count" in known:
+            return goes_on
+        return apply(get("logical_and"), goes_on, apply(get("less"), counters[1], steps.limit))
+
     return tree.unflatten(carry.structure, _trace_loop(trace, loop, condition, known, hints))
+
+
+def _fits(trace: Trace, lower: Any, upper: Any, limit: int | None) -> Any:
+    """Whether bounds ask for at most `limit` iterations; their difference fits unsigned numbers."""
+    ends = [bind(trace, get("cast"), [x], {"dtype": _UNSIGNED}) for x in (upper, lower)]
+    count = bind(trace, get("subtract"), ends, {})
+    few = bind(trace, get("less_equal"), [count, np.uint64(limit or 0)], {})
+    none = bind(trace, get("less_equal"), [upper, lower], {})
+    return bind(trace, get("logical_or"), [few, none], {})
 
 
 @dataclass(frozen=True, slots=True)

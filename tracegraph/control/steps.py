@@ -85,14 +85,30 @@ def bounded_steps(
     return Steps(limit, Failure("StepLimitError", message, user_source()), monitor)
 
 
-def _limit(max_steps: Any) -> int:
+def counted_steps(body_fun: Function, max_steps: Any, progress_: Any, total: int | None) -> Steps:
+    """The steps of a fori_loop, from its arguments; `total` is their number if it is known.
+
+    Raises:
+        StaticLengthError, StepLimitOptionError, ProgressError, EffectInConditionError: as in
+            `bounded_steps`.
+    """
+    steps = steps_of("fori_loop", body_fun, progress_, total)
+    if max_steps is None:
+        return steps
+    limit = _limit(max_steps, "fori_loop")
+    require_allowed("fori_loop(..., max_steps=...), which raises an error beyond it,")
+    message = errors.iteration_limit_text(body_fun, limit)
+    return Steps(limit, Failure("StepLimitError", message, user_source()), steps.monitor)
+
+
+def _limit(max_steps: Any, construct: str = "while_loop") -> int:
     if isinstance(max_steps, Tracer):
-        raise errors.StaticLengthError("while_loop", "max_steps", max_steps)
+        raise errors.StaticLengthError(construct, "max_steps", max_steps)
     needed = "None or an int of at least 0"
     try:
         limit = operator.index(max_steps)
     except TypeError:
-        raise errors.StepLimitOptionError("max_steps", needed, max_steps) from None
+        raise errors.StepLimitOptionError("max_steps", needed, max_steps, construct) from None
     if isinstance(max_steps, bool) or limit < 0:
-        raise errors.StepLimitOptionError("max_steps", needed, max_steps)
+        raise errors.StepLimitOptionError("max_steps", needed, max_steps, construct)
     return min(limit, 2**63 - 1)  # steps are counted in 64 bits

@@ -73,6 +73,7 @@ from tracegraph.errors.running import (
     TimeLimitError,
     UpdateError,
     index_range_text,
+    iteration_limit_text,
     step_limit_text,
 )
 from tracegraph.errors.tracers import (
@@ -194,6 +195,7 @@ __all__ = [
     "VmapError",
     "function_text",
     "index_range_text",
+    "iteration_limit_text",
     "no_slices_text",
     "step_limit_text",
     "structure_text",

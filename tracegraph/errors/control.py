@@ -260,8 +260,10 @@ class StaticLengthError(ControlFlowError):
 class StepLimitOptionError(ControlFlowError, ValueError):
     """`max_steps` or `on_max_steps` of a loop is none that it can be."""
 
-    def __init__(self, parameter: str, needed: str, value: object) -> None:
-        super().__init__("while_loop", f"{parameter} must be {needed}, not {value_text(value)}")
+    def __init__(
+        self, parameter: str, needed: str, value: object, construct: str = "while_loop"
+    ) -> None:
+        super().__init__(construct, f"{parameter} must be {needed}, not {value_text(value)}")
 
 
 class ScheduleError(ControlFlowError, ValueError):

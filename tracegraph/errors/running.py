@@ -33,6 +33,14 @@ def step_limit_text(condition: Callable[..., Any], body: Callable[..., Any], lim
     )
 
 
+def iteration_limit_text(body: Callable[..., Any], limit: int) -> str:
+    """What a `StepLimitError` of a fori_loop says."""
+    return (
+        f"fori_loop: the bounds ask for more than max_steps={limit} runs of "
+        f"{function_text(body)}; raise max_steps{user_line()}"
+    )
+
+
 class TimeLimitError(RuntimeError):
     """A program was stopped because the time of a `time_limit` was up."""
 

@@ -81,8 +81,6 @@ class ReverseLoopError(TypeError):
         place = "" if source is None else f"at {source}, in {source.function}, which carries "
         kept_text = _bytes_text(1000 * kept)
         bound = f"max_steps=…, e.g. max_steps=1000 keeps {kept_text}"
-        if construct == "fori_loop":
-            bound = f"bounds known while tracing: 1000 steps keep {kept_text}"
         super().__init__(
             f"cannot differentiate backwards through this {construct}: how many steps to keep is "
             f"not known\n  {place}{carried}\n"

@@ -20,6 +20,7 @@ around it. May import `control/` and what that imports, and `passes/`, but neith
     bodies            their regions: with tangents, or taken apart into function and linear part
     residuals         what a body keeps for its derivative, and what is computed again
     reverse_loops     loops of linear parts backwards
+    segments          two-level checkpointing of long scans
     functions         functions with rules: their arguments, and the regions of one equation
     custom, checkpoint  custom_jvp, custom_vjp; checkpoint
     implicit          custom_linear_solve, custom_root

@@ -25,16 +25,21 @@ from tracegraph.transforms.linearize import Linearizer
 def evaluate(program: Program, inputs: Sequence[Any]) -> list[Any]:
     """The results for these inputs, which are arrays of their own: Arrays if an input is one."""
     as_arrays = any(isinstance(x, Array) for x in inputs)
-    env: dict[Value, Any] = dict(
+    env: dict[Atom, Any] = dict(
         zip(program.body.params, (*map(_value, inputs), *program.constants), strict=True)
     )
 
     def read(atom: Atom) -> Any:
         return atom.value if isinstance(atom, Literal) else env[atom]
 
+    last: dict[Atom, Eqn | None] = {atom: eqn for eqn in program.body.eqns for atom in eqn.operands}
+    last.update(dict.fromkeys(program.body.results))
     with np.errstate(all="ignore"):
         for eqn in program.body.eqns:
             env.update(zip(eqn.outputs, _results(eqn, list(map(read, eqn.operands))), strict=True))
+            for atom in eqn.operands:
+                if last[atom] is eqn and isinstance(atom, Value):
+                    env.pop(atom, None)  # its memory is free from here on
     return [_own(read(atom), as_arrays) for atom in program.outputs]
 
 

@@ -30,6 +30,7 @@ from tracegraph.transforms.bodies import Parts, region_of, take_apart, with_tang
 from tracegraph.transforms.emit import Emit
 from tracegraph.transforms.linearize import Linearizer, Results, Tangents
 from tracegraph.transforms.reverse_loops import NUMBER, counted_loop
+from tracegraph.transforms.segments import needs_segments, segmented
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +164,9 @@ def _apart(self: Linearizer, loop: _Loop, xs: Sequence[Tracer], ts: Tangents) ->
     counters = _counters(loop, part)
     there = _stacked_results(part, len(loop.parts.init))
     new = [value for value in part.cut.kept if value not in there and value not in counters]
+    if needs_segments(eqn, new):
+        whole = segmented(self.primal, eqn)
+        return Linearizer(self.primal, self.linear).run(whole, xs, ts)
     body = part.primal_region([Tracer(part.primal, value) for value in new])
     atoms = [self.primal.read(x) for x in xs]
     outs = self.primal.record(eqn.op, atoms, eqn.attrs, (body,), eqn.hints)

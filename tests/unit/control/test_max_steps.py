@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from traced import trace
 
+import tracegraph
 from tracegraph import control, debug, errors
 from tracegraph.ir import interpret
 from tracegraph.ir.program import Program, walk
@@ -140,3 +141,25 @@ def test_a_failing_inner_loop_fails_after_what_was_printed_before(
     for function in (f, g):
         for variant in (trace(function, 1.0), optimize(trace(function, 1.0))):
             assert output(lambda v=variant: interpret.run(v, np.float64(1.0))) == wanted
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int64", "uint64"])
+def test_max_steps_of_a_fori_loop(dtype: str) -> None:
+    def total(lower: Any, upper: Any) -> Any:
+        return control.fori_loop(lower, upper, lambda i, c: c + 1, 0, max_steps=4)
+
+    kind = np.dtype(dtype).type
+    jitted = tracegraph.jit(total, device="host")
+    for lower, upper in ((1, 5), (3, 3), (5, 1), (0, 1)):
+        assert int(total(kind(lower), kind(upper))) == max(upper - lower, 0)
+        assert int(jitted(kind(lower), kind(upper))) == max(upper - lower, 0)
+    info = np.iinfo(dtype)
+    for function in (total, jitted):
+        for lower, upper in ((1, 6), (info.min, info.max)):
+            with pytest.raises(errors.StepLimitError, match="max_steps=4 runs"):
+                np.asarray(function(kind(lower), kind(upper)))
+    inside = tracegraph.jit(lambda x: total(0, 6) + x, device="host")
+    with pytest.raises(errors.StepLimitError):
+        np.asarray(inside(1))
+    with pytest.raises(errors.StepLimitOptionError, match="fori_loop"):
+        control.fori_loop(0, 3, lambda i, c: c, 0, max_steps=-1)

@@ -12,6 +12,7 @@ from gradients import check_gradient, check_second
 import tracegraph
 from tracegraph import cond, errors, fori_loop, grad, jvp, scan, vjp, while_loop
 from tracegraph.ir.program import Program, walk
+from tracegraph.transforms import segments
 
 each_program = pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
 
@@ -94,6 +95,46 @@ def test_a_loop_that_writes_one_row_a_step_copies_no_carry_back() -> None:
     assert second.attrs["xs"] == 1
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("length", [16, 23, 40])
+def test_long_scans_are_cut_into_segments(
+    length: int, reverse: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def function(x: Any) -> Any:
+        def step(c: Any, t: Any) -> Any:
+            state, count = c
+            return (np.tanh(W @ state + t * x), count + 1), state.sum() * (count + 1)
+
+        xs = np.outer(np.linspace(0, 1, length), np.ones(3)) * x
+        (last, _), ys = scan(step, (x, 0), xs, reverse=reverse)
+        return last.sum() + (ys * np.arange(length)).sum()
+
+    def stacked_bytes() -> int:
+        first = equations(traced(grad(function), X), "scan")[0]
+        return sum(v.type.nbytes for v in first.outputs[first.attrs["carry"] :])
+
+    expected, whole = grad(function)(X), stacked_bytes()
+    monkeypatch.setattr(segments, "BUDGET", 100)
+    np.testing.assert_allclose(check_gradient(function, X), expected, 1e-12, 1e-12)
+    check_second(function, X)
+    assert stacked_bytes() < whole
+
+
+def test_prints_of_a_long_scan_happen_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def function(x: Any) -> Any:
+        def body(i: Any, c: Any) -> Any:
+            tracegraph.debug.print("{}", i)
+            return np.sin(c) * x
+
+        return fori_loop(0, 17, body, x).sum()
+
+    monkeypatch.setattr(segments, "BUDGET", 100)
+    grad(function)(X)
+    assert capsys.readouterr().out.split() == [str(i) for i in range(17)]
+
+
 def test_conditions_and_integers_are_not_touched() -> None:
     def function(x: Any) -> Any:
         last, count = while_loop(lambda c: c[1] < 5, lambda c: (c[0] * x, c[1] + 1), (x, 0))
@@ -136,6 +177,17 @@ def test_a_fori_loop_whose_bounds_are_data_says_so() -> None:
     with pytest.raises(errors.ReverseLoopError, match="this fori_loop"):
         tracegraph.jit(grad(solve), device="host")(X, 3)
     np.testing.assert_allclose(grad(solve)(X, 3), 4 * X**3)  # untouched, the bound is static
+
+
+def test_a_fori_loop_whose_bounds_are_data_has_max_steps() -> None:
+    def solve(x: Any, n: Any) -> Any:
+        return fori_loop(0, n, lambda i, c: np.sin(c) * x + i, x, max_steps=5).sum()
+
+    slope = tracegraph.jit(grad(solve), device="host")
+    for n in (0, 3, 5):
+        np.testing.assert_allclose(np.asarray(slope(X, n)), grad(solve)(X, n), 1e-12)
+    with pytest.raises(errors.StepLimitError, match="more than max_steps=5 runs"):
+        np.asarray(slope(X, 6))
 
 
 def test_prints_and_checks_of_a_loop_happen_once(capsys: pytest.CaptureFixture[str]) -> None:
