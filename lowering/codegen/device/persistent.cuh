@@ -32,6 +32,12 @@ __device__ inline tg_u32 tg_clock() { return (tg_u32)clock(); }
 #define TG_CLUSTER_BARRIER(arrived, arrivals) tg_grid_barrier(arrived, arrivals)
 #endif
 
+template <class T> __device__ inline void tg_exchange(T*& one, T*& other) {
+  T* const first = one;
+  one = other;
+  other = first;
+}
+
 // The first virtual block of a block, where those of a nest follow `before` others.
 __device__ inline int tg_first_block(int block, int blocks, int before) {
   const int own = block - before % blocks;

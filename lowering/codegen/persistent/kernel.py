@@ -8,6 +8,7 @@ from lowering.codegen.kernel_code import NAME, SPELLING, KernelCode, named, poin
 from lowering.codegen.nest_kinds import CanonicalNest, canonical
 from lowering.codegen.nests import buffers_of, nest_parameters
 from lowering.codegen.parameters import Parameter, StopFlag, TableEntry, Workspace
+from lowering.codegen.persistent.exchanges import Exchange, exchanges_of
 from lowering.codegen.persistent.stage_geometry import stage_geometry
 from lowering.codegen.persistent.stages import (
     StageWriter,
@@ -16,6 +17,8 @@ from lowering.codegen.persistent.stages import (
     workspace_bytes,
 )
 from lowering.codegen.persistent.storage import (
+    bring_home,
+    declare_homes,
     declare_storage,
     in_memory,
     place_storage,
@@ -102,13 +105,22 @@ def persistent_text(
     memory = f"shared + {words_at}" if scope.blocks == 1 else f"workspace + {ALIGNMENT}"
     declare_words(writer, slots, scope, memory)
     declare_storage(writer, storage, scope)
-    stages = StageWriter(writer, scope, nests, workspaces, slots)
+    exchanges: dict[WhileNode, tuple[Exchange, ...]] = {}
+    if scope.threads > 1:  # the registers of one thread have no addresses
+        loops_inside = [each for each in inside if isinstance(each, WhileNode)]
+        placed = storage.placed.keys()
+        exchanges = {loop: exchanges_of(loop, nests, plan, placed) for loop in loops_inside}
+    moved = [each.old for found in exchanges.values() for each in found]
+    moved = [buffer for buffer in moved if buffer not in storage.placed]
+    declare_homes(writer, moved)
+    stages = StageWriter(writer, scope, nests, workspaces, slots, exchanges)
     if storage.loaded:
         stages.barrier()
     stages.graph(node.graph)
     if storage.saved:
         stages.barrier()
         save_storage(writer, storage, scope)
+    bring_home(writer, moved, scope)
 
     cluster = scope.blocks if scope.clustered else 1
     attribute = f"TG_CLUSTER({cluster}) " if cluster > 1 else ""

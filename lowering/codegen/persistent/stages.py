@@ -14,6 +14,7 @@ from typing import Any
 from lowering.codegen.geometry_records import LaunchGeometry, RowGeometry, ScanGeometry
 from lowering.codegen.nest_kinds import CanonicalNest
 from lowering.codegen.nests import write_nest
+from lowering.codegen.persistent.exchanges import Exchange
 from lowering.codegen.persistent.stage_geometry import stage_geometry
 from lowering.codegen.signals import word
 from lowering.codegen.source_writer import SourceWriter
@@ -44,6 +45,8 @@ class StageWriter:
     workspaces: Mapping[CanonicalNest, str]
     slots: Mapping[int, int]
     """The number of each condition."""
+    exchanges: Mapping[WhileNode, tuple[Exchange, ...]]
+    """The carries of each loop that exchange their buffers."""
     _waiting: set[Node] = field(default_factory=set)
     """The nodes that no barrier separates from what is written next."""
     _shares: bool = False
@@ -60,6 +63,8 @@ class StageWriter:
         for node in graph.nodes:
             depth[node] = 1 + max((depth[each] for each in before[node]), default=0)
         for node in sorted(graph.nodes, key=depth.__getitem__):  # stable
+            if isinstance(node, KernelNode) and not self._nests_of(node):
+                continue
             if not self._waiting.isdisjoint(before[node]):
                 self.barrier()
             _WRITERS[type(node)](self, node)
@@ -78,10 +83,15 @@ class StageWriter:
 
     def write_kernel(self, node: KernelNode) -> None:
         """Write the nests of a kernel."""
-        for nest in self.nests[node]:
+        for nest in self._nests_of(node):
             geometry = stage_geometry(nest, self.scope)
             if geometry.blocks:
                 self._write_nest(nest, geometry)
+
+    def _nests_of(self, node: KernelNode) -> list[CanonicalNest]:
+        """The nests of a kernel without copies of carries that exchange their buffers."""
+        copies = {each.copy for found in self.exchanges.values() for each in found}
+        return [nest for nest in self.nests[node] if nest not in copies]
 
     def _write_nest(self, nest: CanonicalNest, geometry: LaunchGeometry) -> None:
         writer, scope = self.writer, self.scope
@@ -145,6 +155,9 @@ class StageWriter:
                 writer.line(f"{_WORD}* const {name} = {place};")
             self.graph(node.body)
             self.barrier()
+            for each in self.exchanges.get(node, ()):
+                new, old = writer.pointers[each.new], writer.pointers[each.old]
+                writer.line(f"tg_exchange({new}, {old});")
             writer.line(f"{go} = *{name} != 0;")
 
 

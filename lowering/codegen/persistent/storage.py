@@ -69,7 +69,7 @@ def declare_storage(writer: SourceWriter, storage: Storage, scope: Scope) -> Non
         if scope.threads == 1:
             writer.line(f"__align__({VECTOR_BYTES}) {kind} {name}[{buffer.type.size}];")
         else:
-            writer.line(f"{kind}* const {name} = reinterpret_cast<{kind}*>(shared + {offset});")
+            writer.line(f"{kind}* {name} = reinterpret_cast<{kind}*>(shared + {offset});")
     for buffer in storage.loaded:
         name = writer.pointers[buffer]
         _copy(writer, buffer, scope, name, in_memory(name))
@@ -80,6 +80,23 @@ def save_storage(writer: SourceWriter, storage: Storage, scope: Scope) -> None:
     for buffer in storage.saved:
         name = writer.pointers[buffer]
         _copy(writer, buffer, scope, in_memory(name), name)
+
+
+def declare_homes(writer: SourceWriter, moved: Sequence[Buffer]) -> None:
+    """Note where other kernels look for buffers in global memory that exchange their places."""
+    for buffer in moved:
+        kind, name = c_type(buffer.type.dtype), writer.pointers[buffer]
+        writer.line(f"{kind}* const home_{name} = {name};")
+
+
+def bring_home(writer: SourceWriter, moved: Sequence[Buffer], scope: Scope) -> None:
+    """Copy those buffers to where others look for them, after the last barrier."""
+    for buffer in moved:
+        name, first, threads = writer.pointers[buffer], "thread", f"{scope.threads}"
+        if scope.blocks > 1:
+            first, threads = f"int(blockIdx.x) * {threads} + thread", f"int(gridDim.x) * {threads}"
+        head = f"for (int i = {first}; i < {buffer.type.size}; i += {threads})"
+        writer.line(f"if ({name} != home_{name}) {head} home_{name}[i] = {name}[i];")
 
 
 def in_memory(name: str) -> str:
