@@ -16,6 +16,7 @@ from lowering.codegen.nest_kinds import CanonicalNest
 from lowering.codegen.nests import write_nest
 from lowering.codegen.persistent.exchanges import Exchange
 from lowering.codegen.persistent.stage_geometry import stage_geometry
+from lowering.codegen.persistent.storage import MAX_UNROLLED
 from lowering.codegen.signals import word
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
@@ -26,9 +27,6 @@ from lowering.plan.rounding import ceil_div
 WORDS = 3
 """Words of a condition: two that take turns in the steps of a loop, and one for its entry. Branches
 use that alone."""
-
-MAX_UNROLLED = 16
-"""Points of a nest that one thread writes out, so that arrays that they index become registers."""
 
 
 @dataclass
@@ -98,8 +96,9 @@ class StageWriter:
         shares = scope.threads > 1 and bool(getattr(geometry, "shared_bytes", 0))
         if shares and self._shares:
             writer.line(_BLOCK_BARRIER)
-        if scope.threads == 1 and geometry.blocks <= MAX_UNROLLED:
-            writer.line("#pragma unroll")
+        if scope.threads == 1:
+            short = geometry.blocks <= MAX_UNROLLED
+            writer.line("#pragma unroll" if short else "#pragma unroll 1")
         first, step = "0", "1"
         if scope.blocks > 1:
             step = "int(gridDim.x)"

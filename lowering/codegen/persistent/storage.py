@@ -16,6 +16,10 @@ from lowering.plan.hardware import VECTOR_BYTES
 from lowering.plan.persistent_kernel import Scope
 from lowering.plan.rounding import round_up
 
+MAX_UNROLLED = 16
+"""Points that one thread writes out, so that the arrays that they index become registers. Longer
+loops would only take the compiler longer."""
+
 THREAD_BYTES = 2048
 """Bytes of one buffer that a thread keeps. What exceeds its registers is in the L1 cache."""
 
@@ -108,6 +112,6 @@ def _copy(writer: SourceWriter, buffer: Buffer, scope: Scope, target: str, sourc
     size, first = buffer.type.size, "thread"
     if scope.threads == 1:
         first = "0"
-        writer.line("#pragma unroll")
+        writer.line("#pragma unroll" if size <= MAX_UNROLLED else "#pragma unroll 1")
     head = f"for (int i = {first}; i < {size}; i += {scope.threads})"
     writer.line(f"{head} {target}[i] = {source}[i];")
