@@ -46,13 +46,13 @@ def exchanges_of(
             if pair is None or not seen.isdisjoint(pair):
                 continue
             new, old = pair
-            if _is_exchangeable(loop, nests, position, nest, new, old) and (
-                {new, old} <= placed or _is_alone(new, plan)
-            ):
-                if _only_inside(new, loop, plan):
-                    assert isinstance(nest, MapNest)
-                    found.append(Exchange(new, old, nest))
-                    seen |= {new, old}
+            alone = {new, old} <= placed or _is_alone(new, plan)
+            if not alone or not _only_inside(new, loop, plan):
+                continue
+            if _is_exchangeable(loop, nests, position, nest, new, old):
+                assert isinstance(nest, MapNest)
+                found.append(Exchange(new, old, nest))
+                seen |= {new, old}
     return tuple(found)
 
 
