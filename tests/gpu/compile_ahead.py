@@ -9,7 +9,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +17,19 @@ sys.path.append(str(Path(__file__).parents[1]))
 sys.path.append(str(Path(__file__).parents[1] / "codegen"))
 
 import contraction_cases
+import numpy as np
 import test_gpu_alignment as alignment
+import test_gpu_derivatives as derivatives
+import test_gpu_one_kernel as one_kernel
 import test_gpu_scatters as scatters
 from corpus import CASES
-from forced import BRANCHING, FORCED
+from derivative_cases import SMOOTH
+from forced import BRANCHING, FORCED, using
+from gradient_programs import PROGRAMS, X
+from vmap_cases import VMAP_CASES
 
 import tracegraph
 from lowering.cuda.compile import cubin
-from lowering.scheduling import overrides
 from lowering.scheduling.overrides import Choices
 
 FREE = Choices()
@@ -46,6 +51,20 @@ def sources() -> Iterator[Callable[[], str]]:
     for name in contraction_cases.CASES:
         for dtype in contraction_cases.DTYPES:
             yield partial(source_of_contraction, name, dtype)
+    for op in SMOOTH:
+        for dtype in derivatives.DTYPES:
+            if chosen_cases := derivatives.smooth_cases(op, dtype):
+                function, given = derivatives.both_modes(chosen_cases)
+                yield partial(source, function, (given,))
+    for program in PROGRAMS:
+        yield partial(source, tracegraph.grad(program), (X,))
+    for case in VMAP_CASES.values():
+        yield partial(source, tracegraph.vmap(case.function, case.axes), case.arguments)
+    for scope in one_kernel.SCOPES:
+        chosen = Choices(loops="one_kernel", scope=scope)
+        for size, dtype in product(one_kernel.SIZES, one_kernel.DTYPES):
+            x = np.zeros(size, dtype)
+            yield partial(source, one_kernel.diffusion, (x, 3), chosen)
 
 
 def source_of_updates(method: str, dtype: Any) -> str:
@@ -62,7 +81,7 @@ def source_of_contraction(name: str, dtype: Any) -> str:
 
 def source(function: Any, arguments: Any, chosen: Choices = FREE, **options: Any) -> str:
     """The unit of a program."""
-    with overrides.override(chosen.branches, chosen.loops, chosen.unroll):
+    with using(chosen):
         return tracegraph.jit(function, device="cuda", **options).lower(*arguments).source
 
 

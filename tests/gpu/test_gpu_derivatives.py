@@ -13,9 +13,16 @@ import tracegraph
 from tracegraph import checkpoint, custom_jvp, custom_root, custom_vjp, grad, hessian, jvp, vjp
 from tracegraph.ir.op import Op
 
+DTYPES = (np.float64, np.complex64)
 
-def both_modes(chosen: list[Case]) -> Any:
-    """Tangents and cotangents of all cases of an op, as one program."""
+
+def both_modes(chosen: list[Case]) -> tuple[Any, Any]:
+    """Tangents and cotangents of all cases of an op, as one program; and its argument."""
+    rng = np.random.default_rng(6)
+    arguments = []
+    for case in chosen:
+        x = [case.operands[i] for i in case.inexact]
+        arguments.append((x, [np.asarray(rng.uniform(-1, 1, v.shape), v.dtype) for v in x]))
 
     def derivatives(given: Any) -> Any:
         found = []
@@ -25,7 +32,7 @@ def both_modes(chosen: list[Case]) -> Any:
             found.append((out, tangent, pullback(out)))
         return found
 
-    return derivatives
+    return derivatives, arguments
 
 
 def smooth_cases(op: Op, dtype: Any) -> list[Case]:
@@ -40,18 +47,13 @@ def close(found: Any, expected: Any, tolerance: float) -> None:
         np.testing.assert_allclose(np.asarray(a), np.asarray(b), tolerance, tolerance)
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.complex64], ids=["f64", "c64"])
+@pytest.mark.parametrize("dtype", DTYPES, ids=["f64", "c64"])
 @pytest.mark.parametrize("op", SMOOTH, ids=lambda op: op.name)
 def test_derivatives_of_every_op(op: Op, dtype: Any) -> None:
     chosen = smooth_cases(op, dtype)
     if not chosen:
         pytest.skip("the op does not take this dtype")
-    rng = np.random.default_rng(6)
-    given = []
-    for case in chosen:
-        x = [case.operands[i] for i in case.inexact]
-        given.append((x, [np.asarray(rng.uniform(-1, 1, v.shape), v.dtype) for v in x]))
-    function = both_modes(chosen)
+    function, given = both_modes(chosen)
     expected = tracegraph.jit(function, device="host")(given)
     found = tracegraph.jit(function, device="cuda")(given)
     close(found, expected, 1e-12 if dtype is np.float64 else 1e-4)

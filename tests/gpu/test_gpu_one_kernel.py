@@ -25,6 +25,8 @@ SCOPES = [
     Scope(128, 512),
 ]
 MANY = SCOPES[2:]
+SIZES = (7, 1000, 20_000)
+DTYPES = ("float32", "float64")
 
 
 def jitted(function: Any, scope: Scope, *arguments: Any) -> Any:
@@ -52,8 +54,8 @@ def diffusion(x: Any, n: Any) -> Any:
 
 
 @pytest.mark.parametrize("scope", SCOPES, ids=str)
-@pytest.mark.parametrize("size", [7, 1000, 20_000])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_every_scope_gives_what_numpy_gives(scope: Scope, size: int, dtype: str) -> None:
     if scope.threads == 1 and size > 1000:
         pytest.skip("one thread")

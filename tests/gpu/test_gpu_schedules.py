@@ -63,14 +63,14 @@ def test_corpus_programs_give_the_same_results(name: str, way: str) -> None:
 
 
 @pytest.mark.parametrize("way", PINNED)
-@settings(max_examples=10)
+@settings(max_examples=5)
 @given(program=programs())
 def test_random_programs_give_the_same_results(way: str, program: RandomProgram) -> None:
     assert_traced_equals_eager(program.function, *program.arguments, run=forced(way))
 
 
 @pytest.mark.parametrize("way", FORCED)
-@settings(max_examples=10)
+@settings(max_examples=5)
 @given(program=programs(max_steps=5, effects=True))
 def test_random_programs_print_the_same(way: str, program: RandomProgram) -> None:
     wanted = printed(eager, program.function, *program.arguments)
