@@ -137,3 +137,15 @@ class PrintGeometry:
 LaunchGeometry = (
     MapGeometry | TileGeometry | RowGeometry | ScanGeometry | ScatterGeometry | PrintGeometry
 )
+
+
+def shared_bytes(geometry: LaunchGeometry) -> int:
+    """Bytes of shared memory that a block needs."""
+    return 0 if isinstance(geometry, MapGeometry) else geometry.shared_bytes
+
+
+def workspace_bytes(geometry: LaunchGeometry) -> int:
+    """Bytes of workspace that the blocks of a nest share."""
+    if isinstance(geometry, (RowGeometry, ScanGeometry)):
+        return geometry.workspace_bytes
+    return 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass
 
 from lowering.codegen.parameters import (
@@ -17,6 +17,7 @@ from lowering.codegen.parameters import (
     Workspace,
 )
 from lowering.codegen.preamble import c_type
+from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.buffer import Buffer, overlap
 
 
@@ -50,7 +51,7 @@ NAME = "KERNEL_NAME"
 """Placeholder for the function's name, so that texts can be compared."""
 
 
-SPELLING: Mapping[type, tuple[str, str]] = {
+_SPELLING: Mapping[type, tuple[str, str]] = {
     ConditionHandle: ("tg_u64", "condition"),
     StopFlag: ("const volatile tg_u32*", "stop"),
     FailureWord: ("volatile tg_u64*", "failure"),
@@ -66,11 +67,68 @@ def named(parameters: tuple[Parameter, ...]) -> dict[Parameter, str]:
     names: dict[Parameter, str] = {}
     for parameter in parameters:
         number = sum(type(other) is type(parameter) for other in names)
-        names[parameter] = f"{SPELLING[type(parameter)][1]}{number}"
+        names[parameter] = f"{_SPELLING[type(parameter)][1]}{number}"
     return names
 
 
-def pointer(
+def declare_parameters(
+    writer: SourceWriter,
+    buffers: Mapping[Buffer, str],
+    written: Collection[Buffer],
+    offsets: Mapping[Buffer, int],
+    indirect: Set[Buffer],
+    workspace: int,
+) -> tuple[str, tuple[Parameter, ...]]:
+    """The declarations of a kernel's parameters, and the parameters: buffers by their names, the
+    other ones that the writer knows, and a workspace of some bytes.
+
+    Pointers to `indirect` buffers are read from the pointer table first.
+    """
+    declared: list[str] = []
+    parameters: list[Parameter] = []
+    for number, (buffer, name) in enumerate(buffers.items()):
+        declaration = _pointer(buffer, name, written, offsets)
+        if buffer in indirect:
+            kind = c_type(buffer.type.dtype)
+            writer.line(f"{declaration} = ({kind}*)*entry{number};")
+            declared.append(f"const tg_u64* entry{number}")
+            parameters.append(TableEntry(buffer))
+        else:
+            declared.append(declaration)
+            parameters.append(buffer)
+    for parameter, name in writer.names.items():
+        declared.append(f"{_SPELLING[type(parameter)][0]} {name}")
+        parameters.append(parameter)
+    if workspace:
+        declared.append("unsigned char* workspace")
+        parameters.append(Workspace(workspace))
+    return ", ".join(declared), tuple(parameters)
+
+
+def declare_shared_memory(writer: SourceWriter, nbytes: int) -> None:
+    """Declare the shared memory of a block, if it has any."""
+    if nbytes:
+        writer.line("extern __shared__ __align__(16) unsigned char shared[];")
+
+
+def function(
+    declared: str, body: str, threads: int, *, cluster: int = 1, resident: int = 1, dependents: bool
+) -> str:
+    """The text of a kernel called `NAME`.
+
+    `resident` blocks fit on a multiprocessor. With `dependents`, kernels that depend on it may
+    start at once.
+    """
+    bounds = f"__launch_bounds__({threads}{f', {resident}' if resident > 1 else ''})"
+    attribute = f"TG_CLUSTER({cluster}) " if cluster > 1 else ""
+    begin = "  tg_wait_for_primaries();\n"
+    if dependents:
+        begin += "  tg_launch_dependents();\n"
+    head = f'extern "C" __global__ void {attribute}{bounds}'
+    return f"{head}\n{NAME}({declared}) {{\n{begin}{body}}}\n"
+
+
+def _pointer(
     buffer: Buffer, name: str, written: Collection[Buffer], offsets: Mapping[Buffer, int]
 ) -> str:
     """The declaration of a pointer. Loads through `const __restrict__` use the read-only cache."""

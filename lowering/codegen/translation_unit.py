@@ -10,18 +10,23 @@ from dataclasses import dataclass, replace
 from lowering.codegen.geometry import block_threads, nest_geometry
 from lowering.codegen.geometry_records import (
     LaunchGeometry,
-    PrintGeometry,
-    RowGeometry,
-    ScanGeometry,
-    ScatterGeometry,
     TileGeometry,
+    shared_bytes,
+    workspace_bytes,
 )
-from lowering.codegen.kernel_code import NAME, SPELLING, KernelCode, named, pointer
+from lowering.codegen.kernel_code import (
+    NAME,
+    KernelCode,
+    declare_parameters,
+    declare_shared_memory,
+    function,
+    named,
+)
 from lowering.codegen.nest_kinds import CanonicalNest, canonical
 from lowering.codegen.nests import buffers_of, nest_parameters, write_nest
-from lowering.codegen.parameters import Parameter, TableEntry, Workspace
 from lowering.codegen.persistent.kernel import persistent_text
-from lowering.codegen.preamble import c_type, preamble
+from lowering.codegen.persistent.surroundings import Surroundings
+from lowering.codegen.preamble import preamble
 from lowering.codegen.rows.cluster_geometry import cluster_of, resident_blocks
 from lowering.codegen.rows.column_runs import coarsened
 from lowering.codegen.source_writer import SourceWriter
@@ -56,10 +61,12 @@ def unit_source(plan: Plan) -> Unit:
     written: dict[tuple[Kernel, bool], tuple[str, KernelCode]] = {}
     top, by_table = frozenset(plan.graph.nodes), frozenset(plan.indirect)
     loops = {node.condition for node in walk(plan.graph) if isinstance(node, WhileNode)}
+    surroundings: Surroundings | None = None
     for node in launched(plan.graph):
         indirect = frozenset[Buffer]() if node in top else by_table
         if isinstance(node, PersistentKernelNode):
-            text, code = persistent_text(node, plan, loops, indirect)
+            surroundings = surroundings or Surroundings.of(plan)
+            text, code = persistent_text(node, plan.offsets, surroundings, loops, indirect)
         elif isinstance(node, KernelNode) and node not in kernels:
             key = node.kernel, bool(indirect)
             if key not in written:
@@ -105,57 +112,31 @@ def kernel_text(
     read, written = buffers_of(nests)
     buffers = tuple(dict.fromkeys([*read, *written]))
     others = tuple(dict.fromkeys(p for nest in nests for p in nest_parameters(nest, loops)))
-    workspace = sum(
-        round_up(s.workspace_bytes, ALIGNMENT) for s in geometries if isinstance(s, _WithWorkspace)
-    )
-    sharing = [
-        s
-        for s in geometries
-        if isinstance(s, (TileGeometry, RowGeometry, ScanGeometry, ScatterGeometry, PrintGeometry))
-    ]
-    shared = max((s.shared_bytes for s in sharing), default=0)
+    workspace = sum(round_up(workspace_bytes(each), ALIGNMENT) for each in geometries)
+    shared = max(map(shared_bytes, geometries), default=0)
 
     pointers = {buffer: f"p{i}" for i, buffer in enumerate(buffers)}
-    names = named(others)
-    writer = SourceWriter(pointers, names, loops)
+    writer = SourceWriter(pointers, named(others), loops)
     writer.line("const int thread = int(threadIdx.x);")
-    declared: list[str] = []
-    parameters: list[Parameter] = []
-    for buffer, name in pointers.items():
-        declaration = pointer(buffer, name, written, offsets)
-        if buffer in indirect:
-            writer.line(f"{declaration} = ({c_type(buffer.type.dtype)}*)*t{name};")
-            declared.append(f"const tg_u64* t{name}")
-            parameters.append(TableEntry(buffer))
-        else:
-            declared.append(declaration)
-            parameters.append(buffer)
-    if shared:
-        writer.line("extern __shared__ __align__(16) unsigned char shared[];")
+    declared, parameters = declare_parameters(
+        writer, pointers, written, offsets, indirect, workspace
+    )
+    declare_shared_memory(writer, shared)
     blocks = _write_nests(writer, nests, geometries, cluster)
-
-    declared += [f"{SPELLING[type(parameter)][0]} {names[parameter]}" for parameter in others]
-    parameters += others
-    if workspace:
-        declared.append("unsigned char* workspace")
-        parameters.append(Workspace(workspace))
     resident = resident_blocks(nests, threads, cluster)
     match geometries:
         case [TileGeometry(transpose=only)]:
             resident = only.resident
-    bounds = f"__launch_bounds__({threads}{f', {resident}' if resident > 1 else ''})"
-    attribute = f"TG_CLUSTER({cluster}) " if cluster > 1 else ""
-    head = f'extern "C" __global__ void {attribute}{bounds}'
-    begin = "  tg_wait_for_primaries();\n"
-    if blocks <= FEW_BLOCKS:
-        begin += "  tg_launch_dependents();\n"
-    text = f"{head}\n{NAME}({', '.join(declared)}) {{\n{begin}{writer.text}}}\n"
+    text = function(
+        declared,
+        writer.text,
+        threads,
+        cluster=cluster,
+        resident=resident,
+        dependents=blocks <= FEW_BLOCKS,
+    )
     grid, block = (max(blocks, 1), 1, 1), (threads, 1, 1)  # an empty grid cannot be launched
-    return text, KernelCode(NAME, tuple(parameters), grid, block, shared, cluster)
-
-
-_WithWorkspace = (RowGeometry, ScanGeometry)
-"""Geometries that may need a workspace."""
+    return text, KernelCode(NAME, parameters, grid, block, shared, cluster)
 
 
 def _write_nests(
@@ -174,8 +155,7 @@ def _write_nests(
     for position, (nest, geometry) in enumerate(busy):
         stop = start + geometry.blocks
         workspace = f"workspace + {used}" if used else "workspace"
-        if isinstance(geometry, _WithWorkspace):
-            used += round_up(geometry.workspace_bytes, ALIGNMENT)
+        used += round_up(workspace_bytes(geometry), ALIGNMENT)
         if len(busy) == 1:
             writer.line("const int block = int(blockIdx.x);")
             write_nest(writer, nest, geometry, workspace)

@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from lowering.codegen.nest_kinds import CanonicalNest
-from lowering.plan.buffer import Buffer, overlap
+from lowering.codegen.persistent.surroundings import Surroundings
+from lowering.plan.buffer import Buffer
 from lowering.plan.conditional_nodes import WhileNode
 from lowering.plan.kernel import MapNest, RowNest, ScanNest, Store, space_index
 from lowering.plan.nest_analysis import nest_reads, nest_writes
 from lowering.plan.nodes import KernelNode, Node, walk
-from lowering.plan.plan import Plan
 from tracegraph.ir.scalar_values import Load
 
 
@@ -30,7 +30,7 @@ class Exchange(NamedTuple):
 def exchanges_of(
     loop: WhileNode,
     nests: Mapping[KernelNode, tuple[CanonicalNest, ...]],
-    plan: Plan,
+    surroundings: Surroundings,
     placed: Set[Buffer],
 ) -> tuple[Exchange, ...]:
     """The carries of a loop whose buffers can be exchanged at the end of each step.
@@ -40,14 +40,15 @@ def exchanges_of(
     """
     found: list[Exchange] = []
     seen: set[Buffer] = set()
+    inside = set(walk(loop.body))
     for position, node in enumerate(loop.body.nodes):
         for nest in nests.get(node, ()) if isinstance(node, KernelNode) else ():
             pair = _copied(nest)
             if pair is None or not seen.isdisjoint(pair):
                 continue
             new, old = pair
-            alone = {new, old} <= placed or _is_alone(new, plan)
-            if not alone or not _only_inside(new, loop, plan):
+            alone = {new, old} <= placed or new in surroundings.alone
+            if not alone or not surroundings.only_in(new, inside):
                 continue
             if _is_exchangeable(loop, nests, position, nest, new, old):
                 assert isinstance(nest, MapNest)
@@ -135,19 +136,3 @@ def _stores(nest: CanonicalNest) -> Iterator[tuple[Store, tuple[int, ...]]]:
             yield from ((store, steps) for each in nest.passes for store in each.stores)
         case ScanNest():
             yield nest.store, nest.space
-
-
-def _only_inside(buffer: Buffer, loop: WhileNode, plan: Plan) -> bool:
-    """Whether only the body of a loop accesses a buffer."""
-    inside = set(walk(loop.body))
-    others = (node for node in walk(plan.graph) if node not in inside)
-    return not any(buffer in node.accessed_buffers for node in others)
-
-
-def _is_alone(buffer: Buffer, plan: Plan) -> bool:
-    """Whether a scratch buffer shares its memory with no other."""
-    if buffer.space != "scratch":
-        return False
-    return not any(
-        other is not buffer and overlap(buffer, other, plan.offsets) for other in plan.offsets
-    )

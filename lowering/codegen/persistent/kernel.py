@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Mapping, Set
+from dataclasses import dataclass
 
-from lowering.codegen.kernel_code import NAME, SPELLING, KernelCode, named, pointer
+from lowering.codegen.geometry_records import shared_bytes, workspace_bytes
+from lowering.codegen.kernel_code import (
+    NAME,
+    KernelCode,
+    declare_parameters,
+    declare_shared_memory,
+    function,
+    named,
+)
 from lowering.codegen.nest_kinds import CanonicalNest, canonical
 from lowering.codegen.nests import buffers_of, nest_parameters
-from lowering.codegen.parameters import Parameter, StopFlag, TableEntry, Workspace
+from lowering.codegen.parameters import StopFlag
 from lowering.codegen.persistent.exchanges import Exchange, exchanges_of
 from lowering.codegen.persistent.stage_geometry import stage_geometry
-from lowering.codegen.persistent.stages import (
-    StageWriter,
-    declare_words,
-    words_bytes,
-    workspace_bytes,
-)
+from lowering.codegen.persistent.stages import StageWriter, declare_words, words_bytes
 from lowering.codegen.persistent.storage import (
+    Storage,
     bring_home,
     declare_homes,
     declare_storage,
@@ -24,135 +29,157 @@ from lowering.codegen.persistent.storage import (
     place_storage,
     save_storage,
 )
-from lowering.codegen.preamble import c_type
+from lowering.codegen.persistent.surroundings import Surroundings
 from lowering.codegen.signals import STOP_WATCH
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.buffer import Buffer
 from lowering.plan.conditional_nodes import ConditionalNode, WhileNode
 from lowering.plan.hardware import ALIGNMENT, SHARED_BYTES, VECTOR_BYTES
-from lowering.plan.nodes import KernelNode, Node, walk
-from lowering.plan.persistent_kernel import PersistentKernelNode
-from lowering.plan.plan import Plan
+from lowering.plan.nodes import KernelNode, MemcpyNode, Node, walk
+from lowering.plan.persistent_kernel import PersistentKernelNode, Scope
 from lowering.plan.rounding import round_up
 
 
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """The stages of a kernel, and where what they share is.
+
+    Shared memory has that of stages first, then the words of conditions of one block at `words`,
+    and from `kept` on what a block keeps. The workspace of several blocks begins with the count of
+    arrivals and the words; `workspaces` has the places of nests that need some.
+    """
+
+    inside: tuple[Node, ...]
+    nests: Mapping[KernelNode, tuple[CanonicalNest, ...]]
+    slots: Mapping[int, int]
+    workspaces: Mapping[CanonicalNest, str]
+    workspace: int
+    words: int
+    kept: int
+
+    @classmethod
+    def of(cls, node: PersistentKernelNode) -> _Layout:
+        scope, inside = node.scope, tuple(walk(node.graph))
+        nests = {
+            each: tuple(map(canonical, each.kernel.nests))
+            for each in inside
+            if isinstance(each, KernelNode)
+        }
+        conditions = [each.condition for each in inside if isinstance(each, ConditionalNode)]
+        slots = {condition: number for number, condition in enumerate(dict.fromkeys(conditions))}
+        geometries = {nest: stage_geometry(nest, scope) for own in nests.values() for nest in own}
+        workspaces: dict[CanonicalNest, str] = {}
+        workspace = ALIGNMENT + round_up(words_bytes(slots), ALIGNMENT) if scope.blocks > 1 else 0
+        for nest, geometry in geometries.items():
+            if nbytes := workspace_bytes(geometry):
+                workspaces[nest] = f"workspace + {workspace}"
+                workspace += round_up(nbytes, ALIGNMENT)
+        words = round_up(max(map(shared_bytes, geometries.values()), default=0), VECTOR_BYTES)
+        in_shared_memory = scope.blocks == 1 and scope.threads > 1
+        kept = words + (words_bytes(slots) if in_shared_memory else 0)
+        return cls(inside, nests, slots, workspaces, workspace, words, kept)
+
+    @property
+    def all_nests(self) -> tuple[CanonicalNest, ...]:
+        """The nests of all stages."""
+        return tuple(dict.fromkeys(nest for own in self.nests.values() for nest in own))
+
+
 def persistent_text(
-    node: PersistentKernelNode, plan: Plan, loops: Set[int], indirect: Set[Buffer] = frozenset()
+    node: PersistentKernelNode,
+    offsets: Mapping[Buffer, int],
+    surroundings: Surroundings,
+    loops: Set[int],
+    indirect: Set[Buffer] = frozenset(),
 ) -> tuple[str, KernelCode]:
     """The function of a persistent kernel, called `NAME`, and how it is launched.
 
-    `loops` are the conditions of all while nodes of the Plan. The addresses of `indirect` buffers
-    are read from the pointer table.
+    `offsets` places scratch buffers. `loops` are the conditions of all while nodes of the Plan. The
+    addresses of `indirect` buffers are read from the pointer table.
     """
-    scope, inside = node.scope, tuple(walk(node.graph))
-    nests: dict[KernelNode, tuple[CanonicalNest, ...]] = {
-        each: tuple(map(canonical, each.kernel.nests))
-        for each in inside
-        if isinstance(each, KernelNode)
-    }
-    slots: dict[int, int] = {}
-    for each in inside:
-        if isinstance(each, ConditionalNode):
-            slots.setdefault(each.condition, len(slots))
-    geometries = {nest: stage_geometry(nest, scope) for own in nests.values() for nest in own}
-    workspaces: dict[CanonicalNest, str] = {}
-    workspace = round_up(words_bytes(slots), ALIGNMENT) + ALIGNMENT if scope.blocks > 1 else 0
-    for nest, geometry in geometries.items():
-        if nbytes := workspace_bytes(geometry):
-            workspaces[nest], workspace = f"workspace + {workspace}", workspace + nbytes
-            workspace = round_up(workspace, ALIGNMENT)
-    by_nests = max([getattr(each, "shared_bytes", 0) for each in geometries.values()], default=0)
-    words_at = round_up(by_nests, VECTOR_BYTES)
-    kept_at = words_at + (words_bytes(slots) if scope.blocks == 1 and scope.threads > 1 else 0)
-
-    read, written = _accessed(inside, geometries)
+    scope, layout = node.scope, _Layout.of(node)
+    read, written = _accessed(layout)
     buffers = tuple(dict.fromkeys([*read, *written]))
-    storage = place_storage(read, set(written), _outside(plan, node), scope, kept_at, SHARED_BYTES)
+    inside = set(layout.inside)
+    outside = {b for b in buffers if not surroundings.only_in(b, inside)}
+    storage = place_storage(read, set(written), outside, scope, layout.kept, SHARED_BYTES)
+    conditions = layout.slots.keys()
     others = tuple(
-        dict.fromkeys(p for nest in geometries for p in nest_parameters(nest, loops, slots.keys()))
+        dict.fromkeys(p for n in layout.all_nests for p in nest_parameters(n, loops, conditions))
     )
-    names = named(others)
     pointers = {buffer: f"p{i}" for i, buffer in enumerate(buffers)}
-    writer = SourceWriter(pointers, names, loops, slots.keys())
+    writer = SourceWriter(pointers, named(others), loops, conditions)
     writer.line(f"const int thread = {'0' if scope.threads == 1 else 'int(threadIdx.x)'};")
-    declared: list[str] = []
-    parameters: list[Parameter] = []
-    for buffer, name in pointers.items():
-        if buffer in storage.placed and buffer not in storage.loaded:
-            continue
-        outer = in_memory(name) if buffer in storage.placed else name
-        declaration = pointer(buffer, outer, written, plan.offsets)
-        if buffer in indirect:
-            writer.line(f"{declaration} = ({c_type(buffer.type.dtype)}*)*t{name};")
-            declared.append(f"const tg_u64* t{name}")
-            parameters.append(TableEntry(buffer))
-        else:
-            declared.append(declaration)
-            parameters.append(buffer)
-    declared += [f"{SPELLING[type(parameter)][0]} {names[parameter]}" for parameter in others]
-    parameters += others
-    if workspace:
-        declared.append("unsigned char* workspace")
-        parameters.append(Workspace(workspace))
-    shared = max(storage.end, kept_at) if scope.threads > 1 else by_nests
-    if shared:
-        writer.line("extern __shared__ __align__(16) unsigned char shared[];")
+    passed = {
+        buffer: in_memory(name) if buffer in storage.placed else name
+        for buffer, name in pointers.items()
+        if buffer not in storage.placed or buffer in storage.loaded
+    }
+    declared, parameters = declare_parameters(
+        writer, passed, written, offsets, indirect, layout.workspace
+    )
+    declare_shared_memory(writer, storage.end)
     if StopFlag() in others:
         writer.line(f"tg_stop_watch {STOP_WATCH} = {{tg_clock(), 0}};")
+    exchanges = _exchanges(layout, scope, surroundings, storage)
+    _write_body(writer, node, layout, storage, exchanges)
+    cluster = scope.blocks if scope.clustered else 1
+    text = function(declared, writer.text, scope.threads, cluster=cluster, dependents=False)
+    grid, block = (scope.blocks, 1, 1), (scope.threads, 1, 1)
+    together = scope.blocks > 1
+    return text, KernelCode(NAME, parameters, grid, block, storage.end, cluster, together)
+
+
+def _write_body(
+    writer: SourceWriter,
+    node: PersistentKernelNode,
+    layout: _Layout,
+    storage: Storage,
+    exchanges: Mapping[WhileNode, tuple[Exchange, ...]],
+) -> None:
+    """Write the stages, between loading what the kernel keeps and saving it."""
+    scope = node.scope
+    words = f"shared + {layout.words}"
     if scope.blocks > 1:
         writer.line("tg_u64* const arrived = reinterpret_cast<tg_u64*>(workspace);")
         writer.line("tg_u64 arrivals = tg_arrivals_before(arrived);")
-    memory = f"shared + {words_at}" if scope.blocks == 1 else f"workspace + {ALIGNMENT}"
-    declare_words(writer, slots, scope, memory)
+        words = f"workspace + {ALIGNMENT}"
+    declare_words(writer, layout.slots, scope, words)
     declare_storage(writer, storage, scope)
-    exchanges: dict[WhileNode, tuple[Exchange, ...]] = {}
-    if scope.threads > 1:  # the registers of one thread have no addresses
-        loops_inside = [each for each in inside if isinstance(each, WhileNode)]
-        placed = storage.placed.keys()
-        exchanges = {loop: exchanges_of(loop, nests, plan, placed) for loop in loops_inside}
     moved = [each.old for found in exchanges.values() for each in found]
     moved = [buffer for buffer in moved if buffer not in storage.placed]
     declare_homes(writer, moved)
-    stages = StageWriter(writer, scope, nests, workspaces, slots, exchanges)
+    stages = StageWriter(writer, scope, layout.nests, layout.workspaces, layout.slots, exchanges)
     if storage.loaded:
         stages.barrier()
     stages.graph(node.graph)
-    if storage.saved:
+    if storage.loaded:
         stages.barrier()
         save_storage(writer, storage, scope)
     bring_home(writer, moved, scope)
 
-    cluster = scope.blocks if scope.clustered else 1
-    attribute = f"TG_CLUSTER({cluster}) " if cluster > 1 else ""
-    head = f'extern "C" __global__ void {attribute}__launch_bounds__({scope.threads})'
-    begin = "  tg_wait_for_primaries();\n"
-    text = f"{head}\n{NAME}({', '.join(declared)}) {{\n{begin}{writer.text}}}\n"
-    grid, block = (scope.blocks, 1, 1), (scope.threads, 1, 1)
-    together = scope.blocks > 1
-    return text, KernelCode(NAME, tuple(parameters), grid, block, shared, cluster, together)
+
+def _exchanges(
+    layout: _Layout, scope: Scope, surroundings: Surroundings, storage: Storage
+) -> dict[WhileNode, tuple[Exchange, ...]]:
+    """The carries of each loop that exchange their buffers."""
+    if scope.threads == 1:
+        return {}  # registers have no addresses
+    placed = storage.placed.keys()
+    return {
+        loop: exchanges_of(loop, layout.nests, surroundings, placed)
+        for loop in layout.inside
+        if isinstance(loop, WhileNode)
+    }
 
 
-def _accessed(
-    inside: Iterable[Node], nests: Iterable[CanonicalNest]
-) -> tuple[list[Buffer], list[Buffer]]:
+def _accessed(layout: _Layout) -> tuple[list[Buffer], list[Buffer]]:
     """The buffers that the stages read, and those that they write, in order of first use."""
-    read, written = (dict.fromkeys(found) for found in buffers_of(nests))
-    for node in inside:
-        if isinstance(node, KernelNode):
-            continue
+    read, written = (dict.fromkeys(found) for found in buffers_of(layout.all_nests))
+    for node in layout.inside:
         if isinstance(node, WhileNode) and node.entry is not None:
             read[node.entry] = None
-        elif not isinstance(node, ConditionalNode):
+        elif isinstance(node, MemcpyNode):
             read.update(dict.fromkeys(node.reads))
             written.update(dict.fromkeys(node.writes))
     return list(read), list(written)
-
-
-def _outside(plan: Plan, node: PersistentKernelNode) -> set[Buffer]:
-    """The buffers that other nodes of the Plan access."""
-    own = set(walk(node.graph))
-    found: set[Buffer] = set()
-    for each in walk(plan.graph):
-        if each not in own:
-            found |= each.accessed_buffers
-    return found

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from lowering.codegen.geometry_records import LaunchGeometry, RowGeometry, ScanGeometry
+from lowering.codegen.geometry_records import LaunchGeometry, shared_bytes
 from lowering.codegen.nest_kinds import CanonicalNest
 from lowering.codegen.nests import write_nest
 from lowering.codegen.persistent.exchanges import Exchange
@@ -93,7 +93,7 @@ class StageWriter:
 
     def _write_nest(self, nest: CanonicalNest, geometry: LaunchGeometry) -> None:
         writer, scope = self.writer, self.scope
-        shares = scope.threads > 1 and bool(getattr(geometry, "shared_bytes", 0))
+        shares = scope.threads > 1 and shared_bytes(geometry) > 0
         if shares and self._shares:
             writer.line(_BLOCK_BARRIER)
         if scope.threads == 1:
@@ -193,8 +193,3 @@ def declare_words(
 def words_bytes(slots: Mapping[int, int]) -> int:
     """Bytes of the words of conditions, a multiple of 16."""
     return ceil_div(len(slots) * WORDS * 4, 16) * 16
-
-
-def workspace_bytes(geometry: LaunchGeometry) -> int:
-    """Bytes of the workspace of a nest."""
-    return geometry.workspace_bytes if isinstance(geometry, (RowGeometry, ScanGeometry)) else 0

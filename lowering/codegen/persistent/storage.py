@@ -28,15 +28,13 @@ THREAD_BYTES = 2048
 class Storage:
     """The buffers that a kernel keeps for itself.
 
-    `placed` has the offset of each in shared memory, from `begin` to `end`, for a block; `loaded`
-    are those with a value before the kernel, `saved` those with one after it.
+    `placed` has the offset of each in the shared memory of a block, which ends at `end`. Others
+    have given a value to those that are `loaded`, or read it after the kernel.
     """
 
     placed: dict[Buffer, int]
-    begin: int
     end: int
     loaded: tuple[Buffer, ...]
-    saved: tuple[Buffer, ...]
 
 
 def place_storage(
@@ -62,8 +60,7 @@ def place_storage(
                 placed[buffer] = 0
             elif scope.threads > 1 and at + size <= end:
                 placed[buffer], at = at, at + size
-    shared = tuple(b for b in placed if b in outside or b.space != "scratch")
-    return Storage(placed, begin, at, shared, shared)
+    return Storage(placed, at, tuple(buffer for buffer in placed if buffer in outside))
 
 
 def declare_storage(writer: SourceWriter, storage: Storage, scope: Scope) -> None:
@@ -81,7 +78,7 @@ def declare_storage(writer: SourceWriter, storage: Storage, scope: Scope) -> Non
 
 def save_storage(writer: SourceWriter, storage: Storage, scope: Scope) -> None:
     """Store what others read, after the last barrier."""
-    for buffer in storage.saved:
+    for buffer in storage.loaded:
         name = writer.pointers[buffer]
         _copy(writer, buffer, scope, in_memory(name), name)
 
