@@ -52,7 +52,7 @@ from lowering.plan.kernel import (
     Store,
 )
 from lowering.plan.nest_analysis import loads, nest_accumulators
-from lowering.plan.rounding import ceil_div, power_of_two
+from lowering.plan.rounding import ceil_div, power_of_two, round_up
 from tracegraph.dtypes import is_half
 from tracegraph.ir.combiners import ADD, MULTIPLY
 from tracegraph.ir.scalar_values import Load
@@ -81,7 +81,7 @@ MAX_SWAPS = 256
 each round trip to the L2 cache, so more would take longer than updates in order."""
 
 MAX_FOLDED = 2048
-"""Elements of a target up to which blocks fold sums in shared memory, 32 KiB of complex128. By
+"""Elements of a target up to which blocks fold updates in shared memory, 32 KiB of complex128. By
 atomics in global memory alone, 1 M float64 take 470 us to 8 places and 18 to 100,000 (H100)."""
 
 FOLDED_UPDATES = 16
@@ -195,10 +195,13 @@ def scatter_geometry(nest: ScatterNest, threads: int) -> ScatterGeometry:
     In order, an index costs little beside an update, which waits for memory. Several threads
     evaluate all indices of a point, and each updates the targets that it owns.
     """
-    if nest.any_order and not _contended(nest):
-        return _folding_geometry(nest, threads) or ScatterGeometry(
-            threads, 1, ceil_div(prod(nest.space), threads), atomic=True
-        )
+    if nest.any_order:
+        contended = _contended(nest)
+        folding = _folding_geometry(nest, threads, 1 if contended else MIN_FOLDING_BLOCKS)
+        if folding is not None:
+            return folding
+        if not contended:
+            return ScatterGeometry(threads, 1, ceil_div(prod(nest.space), threads), atomic=True)
     steps, points = prod(nest.space[: nest.repeats]), prod(nest.space[nest.repeats :])
     owners = 1
     if steps >= LONG_SCATTER and points:
@@ -206,17 +209,19 @@ def scatter_geometry(nest: ScatterNest, threads: int) -> ScatterGeometry:
     return ScatterGeometry(threads, owners, ceil_div(points * owners, threads) if steps else 0)
 
 
-def _folding_geometry(nest: ScatterNest, threads: int) -> ScatterGeometry | None:
-    """Geometry of sums that each block folds in shared memory; None if that would not pay."""
+def _folding_geometry(nest: ScatterNest, threads: int, least_blocks: int) -> ScatterGeometry | None:
+    """Geometry of updates that each block folds in shared memory; None if that would not pay."""
     dtype, places = nest.store.value.dtype, prod(nest.store.buffer.type.shape)
-    if nest.combiner is not ADD or dtype.itemsize < WORD_BYTES or places > MAX_FOLDED:
+    if is_half(dtype) or places > MAX_FOLDED:
         return None
     updates = prod(nest.space)
     blocks = min(FULL_DEVICE, updates // (FOLDED_UPDATES * max(threads, places)))
-    if blocks < MIN_FOLDING_BLOCKS:
+    if blocks < least_blocks:
         return None
     each = ceil_div(updates, blocks * threads)
-    return ScatterGeometry(threads, 1, blocks, True, each, places * dtype.itemsize)
+    return ScatterGeometry(
+        threads, 1, blocks, True, each, round_up(places * dtype.itemsize, WORD_BYTES)
+    )
 
 
 def _contended(nest: ScatterNest) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
+from lowering.codegen.constants import constant
 from lowering.codegen.expressions import (
     combine,
     compute,
@@ -23,6 +24,8 @@ from lowering.codegen.maps.maps import each_point
 from lowering.codegen.preamble import c_type
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.kernel import ScatterNest, Store
+from tracegraph.ir.combiners import ADD
+from tracegraph.ir.scalar import const
 
 
 def write_scatter(writer: SourceWriter, nest: ScatterNest, geometry: ScatterGeometry) -> None:
@@ -70,12 +73,17 @@ def _write_atomic(writer: SourceWriter, nest: ScatterNest, geometry: ScatterGeom
         return
     kind, places = c_type(store.value.dtype), prod(store.buffer.type.shape)
     each_place = f"for (int place = thread; place < {places}; place += {geometry.threads})"
-    writer.line(f"{kind}* const sums = ({kind}*)shared;")
-    writer.line(f"{each_place} sums[place] = tg_empty_sum<{kind}>();")
+    writer.line(f"{kind}* const folded = ({kind}*)shared;")
+    begin, end = f"tg_empty_sum<{kind}>()", f"tg_add_sum({target} + place, folded[place])"
+    if combiner is not ADD:
+        begin = constant(const(combiner.identity(store.value.dtype), store.value.dtype))
+        test = f"if (!tg_same_bits(folded[place], {kind}({begin})))"
+        end = f"{test} {function}({target} + place, folded[place])"
+    writer.line(f"{each_place} folded[place] = {begin};")
     writer.line("__syncthreads();")
-    _write_updates(writer, nest, geometry, store, f"{function}(sums")
+    _write_updates(writer, nest, geometry, store, f"{function}(folded")
     writer.line("__syncthreads();")
-    writer.line(f"{each_place} tg_add_sum({target} + place, sums[place]);")
+    writer.line(f"{each_place} {end};")
 
 
 def _write_updates(

@@ -271,18 +271,25 @@ def _folded_scatters() -> None:
     count = 300_000
     rows = np.random.default_rng(9).integers(-1, 6, count, np.int8)
     hit = (rows >= 0) & (rows < 5)
-    for dtype in ("int32", "uint64", "float32", "float64", "complex64", "complex128"):
+    sums = ("int32", "uint64", "float32", "float64", "complex64", "complex128")
+    others = ("int8", "uint16", "int32", "int64", "float32", "float64")
+    cases = [(ADD, dtype) for dtype in (*sums, "int8")]
+    cases += [(combiner, d) for combiner in (MINIMUM, MAXIMUM, MULTIPLY) for d in others]
+    for combiner, dtype in cases:
         x, at, updates = buffer(dtype, 5), buffer("int8", count), buffer(dtype, count)
         (i,) = axes(count)
         row = as_index(load(at, i))
         place = store(x, (row,), load(updates, i), both(row >= 0, row < 5))
-        given = {x: values(dtype, 5), at: rows, updates: values(dtype, count, seed=2)}
+        numbers = values(dtype, count, seed=2)
+        if combiner is MULTIPLY:
+            numbers = np.where(np.arange(count) % 30_000 == 0, numbers, numbers.dtype.type(1))
+        given = {x: values(dtype, 5), at: rows, updates: numbers}
         expected = given[x].copy()
-        np.add.at(expected, rows[hit], given[updates][hit])
-        nest = ScatterNest((count,), 1, ADD, place, any_order=True)
+        combiner.ufunc.at(expected, rows[hit], given[updates][hit])
+        nest = ScatterNest((count,), 1, combiner, place, any_order=True)
         tolerance = {"float32": 1e-4, "complex64": 1e-4, "float64": 1e-12, "complex128": 1e-12}
-        name = f"folded_scatter_{dtype}"
-        kernel_case(name, (nest,), given, {x: expected}, tolerance.get(dtype, 0.0))
+        rounded = tolerance.get(dtype, 0.0) if combiner in (ADD, MULTIPLY) else 0.0
+        kernel_case(f"folded_{combiner.name}_{dtype}", (nest,), given, {x: expected}, rounded)
 
 
 @case

@@ -75,12 +75,21 @@ template <class T> __device__ T tg_empty_sum() {
   else return 0;
 }
 
+template <class T> __device__ bool tg_same_bits(T x, T y) {
+  unsigned char one[sizeof(T)], other[sizeof(T)];
+  memcpy(one, &x, sizeof x);
+  memcpy(other, &y, sizeof y);
+  bool same = true;
+  for (int i = 0; i < (int)sizeof(T); ++i) same &= one[i] == other[i];
+  return same;
+}
+
 // Adds the sum of a block, if any update has changed it.
 template <class T> __device__ void tg_add_sum(T* place, T sum) {
   if constexpr (tg_kind_of<T> == TG_COMPLEX) {
     tg_add_sum(&place->re, sum.re);
     tg_add_sum(&place->im, sum.im);
-  } else if (tg_bits<tg_word<T>>(sum) != tg_bits<tg_word<T>>(tg_empty_sum<T>())) {
+  } else if (!tg_same_bits(sum, tg_empty_sum<T>())) {
     tg_atomic_add(place, sum);
   }
 }
