@@ -36,14 +36,16 @@ def work(costs: Costs, stages: Iterable[Leaf]) -> float:
     for stage in stages:
         weight = _weight(stage)
         total += costs.megabyte * weight.nbytes / 1e6 + costs.gigaflop * weight.operations / 1e9
-        if isinstance(stage, KernelStage) and any(map(is_fold, stage.nests)):
-            total += costs.fold
+        if isinstance(stage, KernelStage):
+            total += costs.fold * max(map(folds, stage.nests), default=0)
     return total
 
 
-def is_fold(nest: Nest) -> bool:
-    """Whether the threads of a nest combine what they have."""
-    return isinstance(nest, (ReduceNest, RowNest, ScanNest))
+def folds(nest: Nest) -> int:
+    """How many times the threads of a nest combine what they have."""
+    if isinstance(nest, RowNest):
+        return sum(bool(each.accumulators) for each in nest.passes)
+    return int(isinstance(nest, (ReduceNest, ScanNest)))
 
 
 def skipped(costs: Costs, stages: Iterable[Leaf]) -> float:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import inf, prod
 from statistics import fmean
 
+from lowering.allocation.in_place import plain_copy
 from lowering.draft.stage import (
     Block,
     BranchStage,
@@ -26,7 +27,7 @@ from lowering.plan.persistent_kernel import Scope
 from lowering.plan.rounding import ceil_div, power_of_two
 from lowering.plan.target import PersistentCosts
 from lowering.plan.weight import weight_of
-from lowering.scheduling.cost_model import is_fold, steps_of
+from lowering.scheduling.cost_model import folds, steps_of
 from tracegraph.ir.op import Elementwise
 from tracegraph.ir.scalar_values import Apply
 
@@ -45,7 +46,7 @@ class _Work:
     operations: int
     loads: int
     nbytes: int
-    folds: bool
+    folds: int
     collisions: float = 0
     """Updates of each element of the target of a scatter, on average."""
 
@@ -98,9 +99,12 @@ class _Estimate:
             case KernelStage(nests=nests):
                 if any(isinstance(nest, PrintNest) for nest in nests):
                     return inf  # the host reads prints while the device is between kernels
-                folds = any(self.works[nest].folds for nest in nests) and self.scope.threads > 1
-                own = self.costs.fold if folds else 0.0
-                return self._barrier() + own + sum(self._nest(self.works[n]) for n in nests)
+                if plain_copy(stage) is not None and self.scope.threads > 1:
+                    return 0.0  # the buffers are exchanged
+                works = [self.works[nest] for nest in nests]
+                combined = max([work.folds for work in works], default=0)
+                own = self.costs.fold * combined if self.scope.threads > 1 else 0.0
+                return self._barrier() + own + sum(map(self._nest, works))
 
     def _barrier(self) -> float:
         if self.scope.threads == 1:
@@ -116,19 +120,20 @@ class _Estimate:
         waiting = rounds * (work.operations + work.loads + 1) * costs.thread_operation
         if scope.threads == 1:
             return waiting
-        blocks = min(scope.blocks, ceil_div(work.points, scope.threads))
+        blocks = max(min(scope.blocks, ceil_div(work.points, scope.threads)), 1)
         near = self.nbytes <= costs.near_bytes and scope.blocks == 1
         megabyte = costs.near_megabyte if near else costs.far_megabyte
         busy = max(
             costs.operations * work.points * work.operations / 1e6, megabyte * work.nbytes / 1e6
         )
-        return max(waiting, busy / max(blocks, 1), costs.collision * work.collisions)
+        colliding = costs.collision * work.collisions / blocks
+        return max(waiting, busy / blocks, colliding)
 
 
 def _work(nest: Nest) -> _Work:
     if isinstance(nest, PrintNest):
         points = sum(prod(a.shape) for a in nest.arguments)
-        return _Work(points, 1, len(nest.arguments), 0, False)
+        return _Work(points, 1, len(nest.arguments), 0, 0)
     loop = nest.loop if isinstance(nest, (ReduceNest, RowNest)) else ()
     points = prod(nest.space) * prod(loop)
     operations = sum(
@@ -136,14 +141,13 @@ def _work(nest: Nest) -> _Work:
         for expr in nest_expressions(nest)
         if isinstance(expr, Apply) and isinstance(expr.op.form, Elementwise)
     )
-    folds = is_fold(nest)
-    if folds:
-        operations += 1
+    combined = folds(nest)
+    operations += combined
     collisions = 0.0
     if isinstance(nest, ScatterNest) and nest.repeats:
         collisions = points / max(nest.store.buffer.type.size, 1)
     nbytes = weight_of([nest]).nbytes
-    return _Work(points, operations, len(nest_loads(nest)), nbytes, folds, collisions)
+    return _Work(points, operations, len(nest_loads(nest)), nbytes, combined, collisions)
 
 
 def _nests(body: Block) -> Iterator[Nest]:
