@@ -87,7 +87,9 @@ test_total(const tg_half* __restrict__ p0, tg_half* p1) {
   const bool live = point < 2;
   float total0 = 0x0.0p+0f;
   if (live) {
-    for (int step = lane; step < 16; step += 4) {
+    #pragma unroll
+    for (int turn = 0; turn < 4; ++turn) {
+      const int step = lane + turn * 4;
       const int v0 = point * 16 + step;
       const tg_half v1 = p0[v0];
       total0 = (total0 + tg_cast<float>(v1));

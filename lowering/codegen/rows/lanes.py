@@ -38,6 +38,10 @@ GROUPS_IN_FLIGHT = 4
 """Vectors that a lane loads before it folds the first. Sums reach 107 % of a copy with four (H200);
 eight were no better for small arrays."""
 
+UNROLLED_TURNS = 4
+"""Steps of a lane that are written as a loop of known length. Where the lane is the loop's first
+step, NVRTC does not know its length, and takes 10 ms more for four copies and a loop of the rest."""
+
 
 def declare_lane(
     writer: SourceWriter, geometry: RowGeometry, points: int, tile: str = "block"
@@ -99,6 +103,14 @@ def write_loop(
             writer.line(f"{kind} base = {first};")
             _write_runs(writer, flat, step, geometry, runs, aligned, end, total)
             first = "base"
+        turns, rest = divmod(whole, geometry.lanes)
+        if first == "lane" and end == str(whole) and not rest and turns <= UNROLLED_TURNS:
+            with writer.unrolled(f"for (int turn = 0; turn < {turns}; ++turn)"):
+                writer.line(f"const {kind} step = lane + turn * {geometry.lanes};")
+                writer.bind(step, "step")
+                load_runs(writer, runs, aligned)
+                write_step(writer, flat, total)
+            return
         head = f"for ({kind} step = {first}; step < {end}; step += {geometry.lanes})"
         if backwards:
             last = f"{first} + ({end} - 1 - lane) / {geometry.lanes} * {geometry.lanes}"
