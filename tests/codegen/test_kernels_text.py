@@ -14,7 +14,6 @@ from row_cases import softmax
 
 import tracegraph
 from lowering.codegen import ConditionHandle, KernelCode, Workspace, unit_source
-from lowering.codegen.preamble import preamble
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import (
     MapNest,
@@ -38,7 +37,7 @@ from tracegraph.ir.types import ArrayType
 def functions(*nodes: KernelNode, offsets: object = None) -> str:
     """The text after the preamble."""
     source = unit_source(plan(*nodes, offsets=offsets)).source
-    return source.removeprefix(preamble()).lstrip("\n")
+    return source[source.index('extern "C" __global__') :]
 
 
 def negation(size: int, dtype: str = "float32") -> KernelNode:

@@ -39,8 +39,8 @@ GROUPS_IN_FLIGHT = 4
 eight were no better for small arrays."""
 
 UNROLLED_TURNS = 4
-"""Steps of a lane that are written as a loop of known length. Where the lane is the loop's first
-step, NVRTC does not know its length, and takes 10 ms more for four copies and a loop of the rest."""
+"""Steps of a lane that are written as a loop of known length. NVRTC does not find out the length of
+a loop that begins with the lane: it makes four copies and a loop of the rest, in 10 ms more."""
 
 
 def declare_lane(
