@@ -77,9 +77,7 @@ def preamble(kernels: str) -> str:
     True
     """
     used = (
-        name
-        for name, marks in PARTS.items()
-        if not marks or any(mark in kernels for mark in marks)
+        name for name, marks in PARTS.items() if not marks or any(mark in kernels for mark in marks)
     )
     return "\n".join(map(_text, used))
 

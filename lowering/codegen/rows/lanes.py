@@ -27,7 +27,7 @@ from lowering.codegen.rows.vector_groups import loop_over_groups, vectors_of_pas
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.buffer import Buffer
 from lowering.plan.hardware import WARP
-from lowering.plan.rounding import share_of
+from lowering.plan.rounding import ceil_div, share_of
 from tracegraph.ir.scalar import Axis
 
 SERIAL_LIMIT = 256
@@ -103,10 +103,12 @@ def write_loop(
             writer.line(f"{kind} base = {first};")
             _write_runs(writer, flat, step, geometry, runs, aligned, end, total)
             first = "base"
-        turns, rest = divmod(whole, geometry.lanes)
-        if first == "lane" and end == str(whole) and not rest and turns <= UNROLLED_TURNS:
+        turns = ceil_div(whole, geometry.lanes)
+        if first == "lane" and end == str(whole) and turns <= UNROLLED_TURNS and not backwards:
             with writer.unrolled(f"for (int turn = 0; turn < {turns}; ++turn)"):
                 writer.line(f"const {kind} step = lane + turn * {geometry.lanes};")
+                if whole % geometry.lanes:
+                    writer.line(f"if (turn == {turns - 1} && step >= {whole}) continue;")
                 writer.bind(step, "step")
                 load_runs(writer, runs, aligned)
                 write_step(writer, flat, total)
