@@ -16,7 +16,7 @@ analyses of `lowering.fusion`, and `tracegraph.ir`.
     maps, rows, scans  one folder for each large family of nests
     scatters, prints, signals   updates, print records, conditions and counters
     parameters         what a kernel is launched with
-    device             the CUDA C++ that every unit begins with; preamble joins its files
+    device             the CUDA C++ that units begin with; preamble joins the files that one uses
 """
 
 from lowering.codegen.kernel_code import KernelCode

@@ -80,7 +80,8 @@ def unit_source(plan: Plan) -> Unit:
             names[text] = _identifier(name, taken=names.values())
             functions.append(text.replace(NAME, names[text]))
         kernels[node] = replace(code, name=names[text])
-    return Unit("\n".join([preamble(), *functions]), kernels)
+    text = "\n".join(functions)
+    return Unit(f"{preamble(text)}\n{text}", kernels)
 
 
 FEW_BLOCKS = 16

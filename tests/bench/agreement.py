@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -42,3 +42,34 @@ def relative_difference(a: np.ndarray, b: np.ndarray) -> float:
     wide = np.promote_types(b.dtype, np.float32)
     difference = np.max(np.abs(a.astype(wide, copy=False) - b.astype(wide, copy=False)))
     return float(difference / max(np.max(np.abs(b)), np.finfo(b.dtype).tiny))
+
+
+def within(
+    float32: float, float64: float, steps: float = 0.0
+) -> Callable[[Sequence[np.ndarray], Sequence[np.ndarray]], str | None]:
+    """Like `close`, with tolerances of a program's own.
+
+    Unless `steps` is 0, integers may be off by that part of themselves, or by one: rounding may end
+    an iteration earlier or later.
+    """
+    allowed = {np.dtype(np.float32): float32, np.dtype(np.float64): float64}
+
+    def difference(a: np.ndarray, b: np.ndarray) -> str | None:
+        if a.shape != b.shape or a.dtype.kind != b.dtype.kind:
+            return array_difference(a, b)
+        if b.dtype.kind == "i" and steps:
+            off = np.abs(a.astype(np.int64) - b)
+            return None if np.all(off <= 1 + steps * b) else f"is {a}, not about {b}"
+        if a.dtype != b.dtype or b.dtype not in allowed:
+            return array_difference(a, b)
+        worst = relative_difference(a, b)
+        return None if worst <= allowed[b.dtype] else f"differs by {worst:.1e} of the largest"
+
+    def agrees(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray]) -> str | None:
+        for i, (a, b) in enumerate(zip(found, wanted, strict=True)):
+            told = difference(a, b)
+            if told:
+                return f"result {i} {told}"
+        return None
+
+    return agrees

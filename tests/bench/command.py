@@ -13,12 +13,13 @@ from typing import Any
 from tracegraph.staging.compiler import default_device
 
 from . import report
+from .caches import empty_caches
 from .library import OPENERS, PEERS, Library
 from .machine import describe
 from .outcome import OURS, reason
 from .play import play
 from .row import Draw, Row
-from .rows import ROWS
+from .rows import GROUPS, OWN_ROWS, ROWS
 
 SECONDS = 2.0
 
@@ -26,6 +27,11 @@ SECONDS = 2.0
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmarks; 1 where tracegraph failed, or gave other results than the peers."""
     options = _parser().parse_args(arguments)
+    with empty_caches():
+        return _run(options)
+
+
+def _run(options: argparse.Namespace) -> int:
     warnings.simplefilter("ignore")  # what libraries say about their own compilers
     peers = options.peers or PEERS[options.device]
     seed = secrets.randbits(32) if options.seed is None else options.seed
@@ -53,6 +59,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             outcomes.append(play(row, draw, libraries, options.device, options.seconds))
             print(f"\n{report.block(outcomes[-1])}", flush=True)
     print(f"\n{report.table(outcomes)}")
+    if report.means(outcomes):
+        print(f"\n{report.means(outcomes)}")
     if options.json:
         record = {**run, "rows": [outcome.record() for outcome in outcomes]}
         options.json.write_text(json.dumps(record, indent=1) + "\n")
@@ -61,12 +69,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m tests.bench", description=__doc__, epilog=f"Rows: {', '.join(ROWS)}."
+        prog="python -m tests.bench", description=__doc__, epilog=_names()
     )
     parser.add_argument(
         "--device", choices=("cuda", "host"), default=default_device().split(":")[0]
     )
-    parser.add_argument("--rows", type=_rows, default=tuple(ROWS.values()), metavar="A,B")
+    parser.add_argument("--rows", type=_rows, default=OWN_ROWS, metavar="A,B")
     parser.add_argument("--peers", type=_peers, metavar="A,B", help="default: all of the device")
     parser.add_argument("--shapes", choices=("fixed", "random"), default="fixed")
     parser.add_argument("--seed", type=int, help="of inputs; chosen and printed where not given")
@@ -77,8 +85,16 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _names() -> str:
+    rows, groups = (", ".join(names) for names in ([row.name for row in OWN_ROWS], GROUPS))
+    return f"Rows: {rows}. Whole programs, run where they are named: {groups}."
+
+
 def _rows(text: str) -> tuple[Row, ...]:
-    return tuple(ROWS[name] for name in _known(text, ROWS, "row"))
+    """The rows of names and of groups, each once."""
+    named = {name: (row,) for name, row in ROWS.items()}
+    chosen = _known(text, {**named, **GROUPS}, "row")
+    return tuple({row.name: row for name in chosen for row in {**named, **GROUPS}[name]}.values())
 
 
 def _peers(text: str) -> tuple[str, ...]:

@@ -90,6 +90,21 @@ class Outcome:
         """The part of the furthest limit that tracegraph reaches."""
         return self._advantage(self.limits.get(self.best_limit or ""))
 
+    @property
+    def against_peers(self) -> dict[str, float]:
+        """How many times as fast as each peer tracegraph is."""
+        peers = {label: f for label, f in self.figures.items() if library_of(label) != OURS}
+        times = {label: self._advantage(figure) for label, figure in peers.items()}
+        return {label: ratio for label, ratio in times.items() if ratio is not None}
+
+    @property
+    def first_against_peers(self) -> dict[str, float]:
+        """The same for first runs."""
+        ours = self.first_runs.get(OURS)
+        if ours is None:
+            return {}
+        return {label: self.first_runs[label] / ours for label in self.against_peers}
+
     def _advantage(self, other: Figure | None) -> float | None:
         ours = self.figures.get(OURS)
         if ours is None or other is None:

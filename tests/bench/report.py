@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
+from statistics import geometric_mean
 from typing import Any
 
-from .outcome import Figure, Outcome
+from .outcome import OURS, Figure, Outcome
 
-COLUMNS = ("row", "unit", "tracegraph", "best peer", "", "times", "limit", "part")
+COLUMNS = (
+    *("row", "unit", "tracegraph", "best peer", "", "times", "limit", "part"),
+    *("first, ms", "peer's first"),
+)
 
 
 def heading(run: dict[str, Any]) -> str:
@@ -34,11 +39,31 @@ def table(outcomes: Sequence[Outcome]) -> str:
     """All rows: tracegraph beside the best peer and the limit.
 
     "times" is how many times as fast as that peer tracegraph is, "part" which part of the limit it
-    reaches; in both, more is better.
+    reaches; in both, more is better. "first" is the first run, with tracing and compilation.
     """
-    cells = [COLUMNS, *map(_cells, outcomes)]
+    return _aligned([COLUMNS, *map(_cells, outcomes)], left=(0, 1, 4))
+
+
+def means(outcomes: Sequence[Outcome]) -> str:
+    """Geometric means over the rows that each peer took part in; empty without peers."""
+    times, first = defaultdict(list), defaultdict(list)
+    for outcome in outcomes:
+        for label, ratio in outcome.against_peers.items():
+            times[label].append(ratio)
+        for label, ratio in outcome.first_against_peers.items():
+            first[label].append(ratio)
+    if not times:
+        return ""
+    lines = [
+        (label, str(len(ratios)), *(_number(geometric_mean(r)) for r in (ratios, first[label])))
+        for label, ratios in times.items()
+    ]
+    return _aligned([("geometric mean", "rows", "times", "first run"), *lines], left=(0,))
+
+
+def _aligned(cells: Sequence[Sequence[str]], left: Sequence[int]) -> str:
+    """Lines of cells in columns, to the right but for those at `left`."""
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    left = (0, 1, 4)
     return "\n".join(
         "  ".join(
             cell.ljust(width) if i in left else cell.rjust(width)
@@ -59,6 +84,8 @@ def _cells(outcome: Outcome) -> tuple[str, ...]:
         _number(outcome.against_peer),
         _median(outcome.limits.get(outcome.best_limit or "")),
         _number(outcome.against_limit),
+        _number(outcome.first_runs.get(OURS)),
+        _number(outcome.first_runs.get(peer or "")),
     )
 
 

@@ -1,8 +1,8 @@
-"""All rows, in the order in which they are run."""
+"""All rows in the order in which they are run, and the groups that are run by one name."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from . import (
     branch,
@@ -17,6 +17,7 @@ from . import (
     stacked_scan,
     streaming,
 )
+from .programs import PROGRAMS
 from .row import Row
 
 _MODULES = (
@@ -33,4 +34,15 @@ _MODULES = (
     building,
 )
 
-ROWS: Mapping[str, Row] = {row.name: row for module in _MODULES for row in module.ROWS}
+OWN_ROWS = tuple(row for module in _MODULES for row in module.ROWS)
+"""Those that are run where none are named."""
+
+_BY_PROGRAM = {program.name: tuple(program.rows()) for program in PROGRAMS}
+
+GROUPS: Mapping[str, Sequence[Row]] = {
+    "programs": tuple(row for rows in _BY_PROGRAM.values() for row in rows),
+    **_BY_PROGRAM,
+}
+"""Names that stand for several rows: whole programs, one or all of them."""
+
+ROWS: Mapping[str, Row] = {row.name: row for row in (*OWN_ROWS, *GROUPS["programs"])}

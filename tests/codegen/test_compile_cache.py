@@ -176,7 +176,7 @@ def test_the_kernels_that_copy_and_load_compile(directory):
         Buffer("input", i, ArrayType(dtype, shape))
         for i, (dtype, shape) in enumerate([("float32", ()), ("int8", (5,)), ("float64", (32,))])
     ]
-    source = preamble() + COPY_SOURCE + load_source(list(value_slots(inputs).values()))
+    source = preamble(COPY_SOURCE) + COPY_SOURCE + load_source(list(value_slots(inputs).values()))
     assert compiling.cubin(source, "sm_90").code
     assert compiling.cubin(PACK_SOURCE, "sm_90").code  # which belongs to no Plan
 

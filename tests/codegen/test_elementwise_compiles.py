@@ -41,14 +41,16 @@ def _kernels(cases: Iterable[Case]) -> list[str]:
 
 
 def test_every_template_compiles_for_gpus() -> None:
-    assert cubin("\n".join([preamble(), *_kernels(CASES)]), "sm_90").code
+    kernels = "\n".join(_kernels(CASES))
+    assert cubin(preamble(kernels) + kernels, "sm_90").code
 
 
 def test_templates_of_16_bit_floats_compile_for_older_gpus() -> None:
     """Before sm_90 the device sources have other instructions for these."""
     halves = [case for case in CASES if any(h in f"{pointers(case)}" for h in ("half", "bfloat"))]
     assert len(halves) > 100
-    assert cubin("\n".join([preamble(), *_kernels(halves)]), "sm_80").code
+    kernels = "\n".join(_kernels(halves))
+    assert cubin(preamble(kernels) + kernels, "sm_80").code
 
 
 def _host_function(case: Case) -> str:
@@ -70,7 +72,8 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
         pytest.skip("there is no g++ to compile for the host")
     folder: Path = tmp_path_factory.mktemp("elementwise")
     source, binary = folder / "elementwise.cpp", folder / "elementwise.so"
-    source.write_text("\n".join([HOST, HOST_FUNCTIONS, preamble(), *map(_host_function, CASES)]))
+    functions = "\n".join(map(_host_function, CASES))
+    source.write_text("\n".join([HOST, HOST_FUNCTIONS, preamble(functions), functions]))
     flags = ["-std=c++17", "-O0", "-ffp-contract=off", "-fsigned-zeros", "-shared", "-fPIC"]
     subprocess.run([compiler, *flags, str(source), "-o", str(binary)], check=True)
     return ctypes.CDLL(str(binary))

@@ -14,7 +14,6 @@ from row_cases import softmax
 
 import tracegraph
 from lowering.codegen import ConditionHandle, KernelCode, Workspace, unit_source
-from lowering.codegen.preamble import preamble
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import (
     MapNest,
@@ -38,7 +37,7 @@ from tracegraph.ir.types import ArrayType
 def functions(*nodes: KernelNode, offsets: object = None) -> str:
     """The text after the preamble."""
     source = unit_source(plan(*nodes, offsets=offsets)).source
-    return source.removeprefix(preamble()).lstrip("\n")
+    return source[source.index('extern "C" __global__') :]
 
 
 def negation(size: int, dtype: str = "float32") -> KernelNode:
@@ -87,7 +86,9 @@ test_total(const tg_half* __restrict__ p0, tg_half* p1) {
   const bool live = point < 2;
   float total0 = 0x0.0p+0f;
   if (live) {
-    for (int step = lane; step < 16; step += 4) {
+    #pragma unroll
+    for (int turn = 0; turn < 4; ++turn) {
+      const int step = lane + turn * 4;
       const int v0 = point * 16 + step;
       const tg_half v1 = p0[v0];
       total0 = (total0 + tg_cast<float>(v1));

@@ -56,6 +56,6 @@ def test_no_memory_is_touched_before_the_wait(
 
 
 def test_copies_wait(tmp_path: Path) -> None:
-    ((_, lines),) = instructions(preamble() + COPY_SOURCE, "sm_90", tmp_path)
+    ((_, lines),) = instructions(preamble(COPY_SOURCE) + COPY_SOURCE, "sm_90", tmp_path)
     memory = [number for number, line in enumerate(lines) if MEMORY.search(line)]
     assert WAIT in "".join(lines[: memory[0]])

@@ -16,7 +16,7 @@ from lowering.codegen.nest_kinds import CanonicalNest
 from lowering.codegen.nests import write_nest
 from lowering.codegen.persistent.exchanges import Exchange
 from lowering.codegen.persistent.stage_geometry import stage_geometry
-from lowering.codegen.persistent.storage import MAX_UNROLLED
+from lowering.codegen.persistent.storage import MAX_UNROLLED, copy_by_block
 from lowering.codegen.signals import word
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
@@ -115,13 +115,16 @@ class StageWriter:
         """Write the copy of a buffer's elements, or of its bytes."""
         writer, scope = self.writer, self.scope
         target, source = (writer.pointers[b] for b in (node.target, node.source_buffer))
-        first, threads = "thread", f"{scope.threads}"
-        if scope.blocks > 1:
-            first, threads = f"int(blockIdx.x) * {threads} + thread", f"int(gridDim.x) * {threads}"
         size = node.target.type.size
         if node.target.type.dtype != node.source_buffer.type.dtype:
             size = node.target.type.nbytes
             target, source = f"((unsigned char*){target})", f"((const unsigned char*){source})"
+        if scope.blocks == 1 and scope.threads > 1:
+            copy_by_block(writer, size, scope.threads, target, source)
+            return
+        first, threads = "thread", f"{scope.threads}"
+        if scope.blocks > 1:
+            first, threads = f"int(blockIdx.x) * {threads} + thread", f"int(gridDim.x) * {threads}"
         writer.line(f"for (int i = {first}; i < {size}; i += {threads}) {target}[i] = {source}[i];")
 
     def write_if_else(self, node: IfElseNode) -> None:

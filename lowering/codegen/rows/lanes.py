@@ -27,7 +27,7 @@ from lowering.codegen.rows.vector_groups import loop_over_groups, vectors_of_pas
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.buffer import Buffer
 from lowering.plan.hardware import WARP
-from lowering.plan.rounding import share_of
+from lowering.plan.rounding import ceil_div, share_of
 from tracegraph.ir.scalar import Axis
 
 SERIAL_LIMIT = 256
@@ -37,6 +37,10 @@ NumPy's pairwise summation, whose blocks are of 128."""
 GROUPS_IN_FLIGHT = 4
 """Vectors that a lane loads before it folds the first. Sums reach 107 % of a copy with four (H200);
 eight were no better for small arrays."""
+
+UNROLLED_TURNS = 4
+"""Steps of a lane that are written as a loop of known length. NVRTC does not find out the length of
+a loop that begins with the lane: it makes four copies and a loop of the rest, in 10 ms more."""
 
 
 def declare_lane(
@@ -99,6 +103,16 @@ def write_loop(
             writer.line(f"{kind} base = {first};")
             _write_runs(writer, flat, step, geometry, runs, aligned, end, total)
             first = "base"
+        turns = ceil_div(whole, geometry.lanes)
+        if first == "lane" and end == str(whole) and turns <= UNROLLED_TURNS and not backwards:
+            with writer.unrolled(f"for (int turn = 0; turn < {turns}; ++turn)"):
+                writer.line(f"const {kind} step = lane + turn * {geometry.lanes};")
+                if whole % geometry.lanes:
+                    writer.line(f"if (turn == {turns - 1} && step >= {whole}) continue;")
+                writer.bind(step, "step")
+                load_runs(writer, runs, aligned)
+                write_step(writer, flat, total)
+            return
         head = f"for ({kind} step = {first}; step < {end}; step += {geometry.lanes})"
         if backwards:
             last = f"{first} + ({end} - 1 - lane) / {geometry.lanes} * {geometry.lanes}"

@@ -62,7 +62,7 @@ def _allocates(driver: Driver) -> bool:
 
 def _updates_bodies(driver: Driver, compile_: Callable[[str], Any]) -> bool:
     """Whether a kernel in a body that was given a new value stores that one."""
-    module = driver.load(compile_(preamble() + _SOURCE))
+    module = driver.load(compile_(preamble(_SOURCE) + _SOURCE))
     memory, slots = driver.allocate(8), SlotTable()
     slots.retain(module, memory)
     graph = driver.new_graph()

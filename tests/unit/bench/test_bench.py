@@ -64,11 +64,13 @@ def test_record_has_figures_and_ratios(finished):
     assert plan["best_peer"] is None
 
 
-def test_text_ends_with_a_line_for_each_row(finished):
+def test_text_ends_with_a_line_for_each_row_and_for_each_peer(finished):
     text, _ = finished
-    header, *lines = text.rstrip().splitlines()[-3:]
+    *_, lines, means = text.rstrip().split("\n\n")
+    header, *lines = lines.splitlines()
     assert header.split()[:3] == ["row", "unit", "tracegraph"]
     assert [line.split()[0] for line in lines] == ["while_1ki", "plan_10"]
+    assert [line.split()[:2] for line in means.splitlines()[1:]] == [["numpy", "1"]]
 
 
 @pytest.mark.parametrize(("option", "name"), [("--rows", "row"), ("--peers", "library")])

@@ -1,0 +1,72 @@
+"""Program: an algorithm that is written once, and its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from . import language
+from .language import Language
+from .own import eager, jitted
+from .row import MILLISECONDS, Draw, Inputs, Prepare, Results, Row
+
+DTYPES = ("float32", "float64")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Program:
+    """An algorithm.
+
+    `write` makes a function of a language. `inputs` draws its arguments for one of the `sizes` and
+    a dtype. `agrees` compares results.
+    """
+
+    name: str
+    title: str
+    write: Callable[[Language], Callable[..., Any]]
+    inputs: Callable[[Draw, int, np.dtype], Inputs]
+    sizes: tuple[int, int, int]
+    agrees: Callable[[Results, Results], str | None]
+
+    def rows(self) -> Iterator[Row]:
+        """A row for each size and dtype."""
+        for size in self.sizes:
+            for dtype in DTYPES:
+                yield Row(
+                    name=f"{self.name}_{size}_{'f32' if dtype == 'float32' else 'f64'}",
+                    title=self.title,
+                    inputs=partial(self._draw, size, np.dtype(dtype)),
+                    contestants=self.contestants(),
+                    unit=MILLISECONDS,
+                    agrees=self.agrees,
+                )
+
+    def _draw(self, size: int, dtype: np.dtype, draw: Draw) -> Inputs:
+        return self.inputs(draw, draw.size(size), dtype)
+
+    def contestants(self) -> Mapping[str, Prepare]:
+        """How each library runs the program."""
+        return {
+            "tracegraph": jitted(self.write(language.traced())),
+            "numpy": eager(self.write(language.eager(np))),
+            "jax": self._jax,
+            "torch": self._torch,
+            "cupy": self._cupy,
+        }
+
+    def _jax(self, *inputs: Any) -> Callable[[], Any]:
+        import jax
+
+        return partial(jax.jit(self.write(language.jax())), *inputs)
+
+    def _torch(self, *inputs: Any) -> Callable[[], Any]:
+        return partial(self.write(language.torch()), *inputs)
+
+    def _cupy(self, *inputs: Any) -> Callable[[], Any]:
+        import cupy
+
+        return partial(self.write(language.eager(cupy)), *inputs)
