@@ -96,6 +96,10 @@ def _signatures(op: Op, dtype: Any) -> Iterator[tuple[list[Any], Any]]:
         for a, b in SHAPES:
             yield [(a, dtype), np.full(b, 2, np.int32)], {}
         return
+    if op.name == "polygamma":
+        for n in (1, 2):
+            yield [((2, 3), dtype)], {"n": n}
+        return
     if isinstance(op.form, Elementwise):
         count = len(op.samples()[0].operands)
         for a, b in SHAPES:

@@ -52,6 +52,7 @@ _PARTS = (
     "preamble.cuh",
     "half.cuh",
     "complex.cuh",
+    "special.cuh",
     "cluster.cuh",
     "partials.cuh",
     "atomics.cuh",

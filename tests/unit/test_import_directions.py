@@ -51,6 +51,7 @@ TRACEGRAPH: Table = {
         *("control", "arrays", "tracing", "ops", "ir", "tree", "errors"),
         *("dtypes", "devices", "modes", "user_source"),
     },
+    "special": {"numpy", "arrays", "tracing", "ir", "errors"},
     "control": {
         *("arrays", "tracing", "ops", "ir", "tree", "errors"),
         *("limits", "progress", "dtypes", "user_source"),
@@ -64,8 +65,8 @@ TRACEGRAPH: Table = {
     "streams": {"staging", "devices"},
     "memory": {"staging", "devices"},
     "tracegraph": {
-        *("arrays", "control", "debug", "errors", "ir", "limits", "memory", "numpy", "staging"),
-        *("streams", "transforms", "tree", "version", "modes"),
+        *("arrays", "control", "debug", "errors", "ir", "limits", "memory", "numpy", "special"),
+        *("staging", "streams", "transforms", "tree", "version", "modes"),
     },
     "testing": {"tracegraph", "debug", "tree"},
 }

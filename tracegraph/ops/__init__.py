@@ -6,6 +6,7 @@ and what the references of loops and effects need (`limits`, `progress`).
 
     elementwise        ops that a NumPy ufunc defines: arithmetic, bitwise, comparison, convert,
                        floating, transcendental
+    special/           special functions
     shape, arrange     views; roll, pad, concatenate, iota
     index, scatter     reading and writing at indices that are data
     reduce, folds, linalg   reductions and scans; matrix products
@@ -32,6 +33,7 @@ from tracegraph.ops import (
     reduce,
     scatter,
     shape,
+    special,
     transcendental,
 )
 
@@ -52,5 +54,6 @@ __all__ = [
     "reduce",
     "scatter",
     "shape",
+    "special",
     "transcendental",
 ]
