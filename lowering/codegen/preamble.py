@@ -53,6 +53,7 @@ _PARTS = (
     "half.cuh",
     "complex.cuh",
     "special.cuh",
+    "random.cuh",
     "cluster.cuh",
     "partials.cuh",
     "atomics.cuh",

@@ -52,6 +52,7 @@ TRACEGRAPH: Table = {
         *("dtypes", "devices", "modes", "user_source"),
     },
     "special": {"numpy", "arrays", "tracing", "ir", "errors"},
+    "random": {"special", "numpy", "arrays", "ir"},
     "control": {
         *("arrays", "tracing", "ops", "ir", "tree", "errors"),
         *("limits", "progress", "dtypes", "user_source"),
@@ -65,8 +66,8 @@ TRACEGRAPH: Table = {
     "streams": {"staging", "devices"},
     "memory": {"staging", "devices"},
     "tracegraph": {
-        *("arrays", "control", "debug", "errors", "ir", "limits", "memory", "numpy", "special"),
-        *("staging", "streams", "transforms", "tree", "version", "modes"),
+        *("arrays", "control", "debug", "errors", "ir", "limits", "memory", "numpy", "random"),
+        *("special", "staging", "streams", "transforms", "tree", "version", "modes"),
     },
     "testing": {"tracegraph", "debug", "tree"},
 }

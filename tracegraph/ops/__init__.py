@@ -7,6 +7,7 @@ and what the references of loops and effects need (`limits`, `progress`).
     elementwise        ops that a NumPy ufunc defines: arithmetic, bitwise, comparison, convert,
                        floating, transcendental
     special/           special functions
+    random_bits        Threefry
     shape, arrange     views; roll, pad, concatenate, iota
     index, scatter     reading and writing at indices that are data
     reduce, folds, linalg   reductions and scans; matrix products
@@ -30,6 +31,7 @@ from tracegraph.ops import (
     folds,
     index,
     linalg,
+    random_bits,
     reduce,
     scatter,
     shape,
@@ -51,6 +53,7 @@ __all__ = [
     "folds",
     "index",
     "linalg",
+    "random_bits",
     "reduce",
     "scatter",
     "shape",
