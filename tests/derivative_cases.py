@@ -17,7 +17,11 @@ from tracegraph.ir.types import type_of
 
 NDArray = np.ndarray[Any, Any]
 
-SMOOTH = [op for op in all_ops() if not isinstance(op.derivative, (Constant, Structural))]
+SMOOTH = [
+    op
+    for op in all_ops()
+    if not isinstance(op.derivative, (Constant, Structural)) and op.name != "forbid_derivative"
+]
 
 SHAPES: Sequence[tuple[tuple[int, ...], ...]] = [
     ((), (2, 3)),

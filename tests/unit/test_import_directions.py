@@ -52,7 +52,7 @@ TRACEGRAPH: Table = {
         *("dtypes", "devices", "modes", "user_source"),
     },
     "special": {"numpy", "arrays", "tracing", "ir", "errors"},
-    "random": {"special", "numpy", "arrays", "ir"},
+    "random": {"special", "control", "numpy", "arrays", "ir"},
     "control": {
         *("arrays", "tracing", "ops", "ir", "tree", "errors"),
         *("limits", "progress", "dtypes", "user_source"),

@@ -11,8 +11,10 @@ numbers, on every device, in loops and in traced functions. New keys are made by
     keys         key, split, fold_in
     uniform      bits; uniform numbers, integers, booleans
     transforms   distributions that are functions of uniform numbers
+    gamma        distributions by rejection
 """
 
+from tracegraph.random.gamma import beta, chisquare, dirichlet, f, gamma, loggamma, t
 from tracegraph.random.keys import PRNGKey, fold_in, key, split
 from tracegraph.random.transforms import (
     categorical,
@@ -33,15 +35,21 @@ from tracegraph.random.uniform import bernoulli, bits, rademacher, randint, unif
 __all__ = [
     "PRNGKey",
     "bernoulli",
+    "beta",
     "bits",
     "categorical",
     "cauchy",
+    "chisquare",
     "choice",
+    "dirichlet",
     "exponential",
+    "f",
     "fold_in",
+    "gamma",
     "gumbel",
     "key",
     "laplace",
+    "loggamma",
     "logistic",
     "normal",
     "pareto",
@@ -49,6 +57,7 @@ __all__ = [
     "randint",
     "rayleigh",
     "split",
+    "t",
     "truncated_normal",
     "uniform",
     "weibull_min",

@@ -21,6 +21,12 @@ N = 40_000
 CRITICAL = 1.95
 """Of the statistic of Kolmogorov and Smirnov times sqrt(n): exceeded by 1 in 1000 samples."""
 
+
+def of(draw: Callable[..., Any], key: Any, shape: Any, dtype: Any, *parameters: Any) -> Any:
+    """Samples of a distribution that has parameters."""
+    return draw(key, *parameters, shape, dtype)
+
+
 DISTRIBUTIONS: dict[str, tuple[Callable[..., Any], Callable[[Any], Any]]] = {
     "uniform": (random.uniform, lambda x: x),
     "uniform of a range": (
@@ -48,6 +54,21 @@ DISTRIBUTIONS: dict[str, tuple[Callable[..., Any], Callable[[Any], Any]]] = {
     "weibull_min": (
         lambda key, shape, dtype: random.weibull_min(key, 2.0, 3.0, shape, dtype),
         lambda x: -np.expm1(-((x / 2) ** 3)),
+    ),
+    "gamma": (lambda *a: of(random.gamma, *a, 2.0), lambda x: 1 - (1 + x) * np.exp(-x)),
+    "gamma of 1/2": (lambda *a: of(random.gamma, *a, 0.5), lambda x: special.erf(np.sqrt(x))),
+    "loggamma": (lambda *a: of(random.loggamma, *a, 1.0), lambda x: -np.expm1(-np.exp(x))),
+    "chisquare": (lambda *a: of(random.chisquare, *a, 2.0), lambda x: -np.expm1(-x / 2)),
+    "t": (lambda *a: of(random.t, *a, 2.0), lambda x: 0.5 + x / (2 * np.sqrt(2 + x * x))),
+    "f": (lambda *a: of(random.f, *a, 2.0, 2.0), lambda x: x / (1 + x)),
+    "beta": (lambda *a: of(random.beta, *a, 1.0, 4.0), lambda x: 1 - (1 - x) ** 4),
+    "beta of 1/2": (
+        lambda *a: of(random.beta, *a, 0.5, 0.5),
+        lambda x: 2 / np.pi * np.arcsin(np.sqrt(x)),
+    ),
+    "dirichlet": (
+        lambda *a: of(random.dirichlet, *a, np.array([1.0, 4.0]))[..., 0],
+        lambda x: 1 - (1 - x) ** 4,
     ),
 }
 
@@ -252,3 +273,67 @@ def test_samples_have_derivatives_in_their_parameters() -> None:
 
     scale = np.float64(1.5)
     np.testing.assert_allclose(tracegraph.grad(mean)(scale), 2 * mean(scale) / scale, rtol=1e-12)
+
+
+# the gamma distribution
+
+
+def test_gamma_numbers_have_their_moments() -> None:
+    a = np.array([0.1, 0.7, 1.0, 3.5, 200.0])
+    x = random.gamma(KEY, a, (N, 5))
+    assert (np.abs(x.mean(axis=0) - a) < 4.5 * np.sqrt(a / N)).all()
+    np.testing.assert_allclose(x.var(axis=0), a, rtol=0.15)
+
+
+def test_logarithms_of_gamma_numbers_are_finite() -> None:
+    x = random.loggamma(KEY, 1e-4, (1000,))
+    assert np.isfinite(x).all()
+    assert x.min() < -1000
+    np.testing.assert_array_equal(random.gamma(KEY, 1e-4, (1000,)), np.exp(x))
+    y = random.beta(KEY, 1e-4, 1e-4, (1000,))
+    assert np.isfinite(y).all()
+    np.testing.assert_allclose(random.dirichlet(KEY, np.full(3, 1e-3), (99,)).sum(axis=-1), 1)
+
+
+def test_impossible_parameters_end_the_loop() -> None:
+    x = random.gamma(KEY, [-1.0, 0.0, np.nan, np.inf, 2.0])
+    assert np.isnan(x[:3]).all()
+    assert x[3] == np.inf
+    assert np.isfinite(x[4])
+
+
+def test_shapes_of_parameters() -> None:
+    assert random.gamma(KEY, np.ones((2, 1)), (2, 3)).shape == (2, 3)
+    assert random.t(KEY, np.ones(3)).shape == (3,)
+    assert random.dirichlet(KEY, np.ones((2, 4))).shape == (2, 4)
+    assert random.dirichlet(KEY, np.ones(4), (5, 2)).shape == (5, 2, 4)
+    with pytest.raises(ValueError, match="beyond the shape"):
+        random.gamma(KEY, np.ones((2, 1)), (3,))
+    with pytest.raises(ValueError, match="at least one axis"):
+        random.dirichlet(KEY, 1.0)
+
+
+def test_the_gamma_distribution_has_no_derivative_in_its_parameter() -> None:
+    def draw(a: Any) -> Any:
+        return random.gamma(KEY, a)
+
+    for derivative in (
+        lambda: tracegraph.grad(draw)(2.0),
+        lambda: tracegraph.jvp(draw, (2.0,), (1.0,)),
+    ):
+        with pytest.raises(tracegraph.errors.DerivativeError, match="no derivative in its param"):
+            derivative()
+    slope = tracegraph.grad(lambda scale: scale * draw(2.0))(3.0)
+    np.testing.assert_array_equal(slope, draw(2.0))
+
+
+def test_rejection_runs_in_loops() -> None:
+    def total(key: Any) -> Any:
+        def step(i: Any, x: Any) -> Any:
+            return x + random.gamma(random.fold_in(key, i), 2.0, x.shape)
+
+        return tracegraph.fori_loop(0, 5, step, np.zeros(4))
+
+    wanted = sum(random.gamma(random.fold_in(KEY, i), 2.0, (4,)) for i in range(5))
+    found = tracegraph.jit(total, device="host")(KEY)
+    np.testing.assert_allclose(found, wanted, rtol=1e-14)
