@@ -17,7 +17,11 @@ from tracegraph.ir.types import type_of
 
 NDArray = np.ndarray[Any, Any]
 
-SMOOTH = [op for op in all_ops() if not isinstance(op.derivative, (Constant, Structural))]
+SMOOTH = [
+    op
+    for op in all_ops()
+    if not isinstance(op.derivative, (Constant, Structural)) and op.name != "forbid_derivative"
+]
 
 SHAPES: Sequence[tuple[tuple[int, ...], ...]] = [
     ((), (2, 3)),
@@ -99,6 +103,10 @@ def _signatures(op: Op, dtype: Any) -> Iterator[tuple[list[Any], Any]]:
     if op.name == "ldexp":
         for a, b in SHAPES:
             yield [(a, dtype), np.full(b, 2, np.int32)], {}
+        return
+    if op.name == "polygamma":
+        for n in (1, 2):
+            yield [((2, 3), dtype)], {"n": n}
         return
     if isinstance(op.form, Elementwise):
         count = len(op.samples()[0].operands)

@@ -20,13 +20,14 @@ The packages, in the order of their imports:
     ir, ops           programs; op records                 numpy        NumPy's functions for arrays
     tracing           Python calls -> equations            control      cond, while_loop, scan, …
     arrays            the Array class, eager ops           transforms   grad, jvp, vmap, …
-    staging           jit: compile and launch
+    staging           jit: compile and launch              special      special functions
+                                                           random       random numbers
 
 Below them are single files without imports of the package (`dtypes`, `user_source`, `locks`, …);
 `limits`, `modes`, `progress`, `streams`, `memory` and `debug` are features of one file each.
 """
 
-from tracegraph import debug, errors, memory, numpy, tree
+from tracegraph import debug, errors, memory, numpy, random, special, tree
 from tracegraph.arrays.array import Array
 from tracegraph.arrays.creation import asarray, from_dlpack
 from tracegraph.control import cond, fori_loop, map, scan, switch, while_loop
@@ -82,9 +83,11 @@ __all__ = [
     "memory",
     "memory_stats",
     "numpy",
+    "random",
     "register_dataclass",
     "reset",
     "scan",
+    "special",
     "stop_gradient",
     "stream",
     "switch",

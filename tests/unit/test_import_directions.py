@@ -51,6 +51,8 @@ TRACEGRAPH: Table = {
         *("control", "arrays", "tracing", "ops", "ir", "tree", "errors"),
         *("dtypes", "devices", "modes", "user_source"),
     },
+    "special": {"numpy", "arrays", "tracing", "ir", "errors"},
+    "random": {"special", "control", "numpy", "arrays", "ir"},
     "control": {
         *("arrays", "tracing", "ops", "ir", "tree", "errors"),
         *("limits", "progress", "dtypes", "user_source"),
@@ -64,8 +66,8 @@ TRACEGRAPH: Table = {
     "streams": {"staging", "devices"},
     "memory": {"staging", "devices"},
     "tracegraph": {
-        *("arrays", "control", "debug", "errors", "ir", "limits", "memory", "numpy", "staging"),
-        *("streams", "transforms", "tree", "version", "modes"),
+        *("arrays", "control", "debug", "errors", "ir", "limits", "memory", "numpy", "random"),
+        *("special", "staging", "streams", "transforms", "tree", "version", "modes"),
     },
     "testing": {"tracegraph", "debug", "tree"},
 }

@@ -6,6 +6,8 @@ and what the references of loops and effects need (`limits`, `progress`).
 
     elementwise        ops that a NumPy ufunc defines: arithmetic, bitwise, comparison, convert,
                        floating, transcendental
+    special/           special functions
+    random_bits        Threefry
     shape, arrange     views; roll, pad, concatenate, iota
     index, scatter     reading and writing at indices that are data
     reduce, folds, linalg   reductions and scans; matrix products
@@ -32,9 +34,11 @@ from tracegraph.ops import (
     index,
     linalg,
     live_lanes,
+    random_bits,
     reduce,
     scatter,
     shape,
+    special,
     transcendental,
 )
 
@@ -53,8 +57,10 @@ __all__ = [
     "index",
     "linalg",
     "live_lanes",
+    "random_bits",
     "reduce",
     "scatter",
     "shape",
+    "special",
     "transcendental",
 ]

@@ -142,9 +142,9 @@ def quiet(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function without NumPy's floating-point warnings; `__wrapped__` is the original."""
 
     @wraps(function)
-    def reference(*operands: Any) -> Any:
+    def reference(*operands: Any, **attrs: Any) -> Any:
         with np.errstate(all="ignore"):
-            return function(*operands)
+            return function(*operands, **attrs)
 
     return reference
 

@@ -218,22 +218,3 @@ arctanh = _function(
     "tg_arctanh",
     derivative=Partials(lambda f, o, x: 1 / ((1 - x) * (1 + x))),
 )
-
-
-_erf_of_float64 = np.vectorize(math.erf, otypes=[np.float64])
-
-
-def _erf(x: NDArray) -> NDArray:
-    return np.asarray(_erf_of_float64(x.astype(np.float64))).astype(x.dtype)
-
-
-erf = ufunc_op(
-    np.cbrt,
-    "The error function.",
-    texts(f="erf({0})"),
-    name="erf",
-    reference=_erf,
-    cost=COST,
-    derivative=Partials(lambda f, o, x: 2 / math.sqrt(math.pi) * f.exp(-x * x)),
-)
-"""No ufunc of NumPy: its dtypes are those of the cube root, which takes real numbers only."""

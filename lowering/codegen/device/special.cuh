@@ -1,0 +1,184 @@
+// Special functions that CUDA's library lacks or defines otherwise. The references in
+// tracegraph/ops/special/by_numpy explain the methods; those in float have fewer terms where that is
+// enough.
+
+template <class R> constexpr R tg_pi = (R)3.14159265358979323846;
+
+// A polynomial by Horner's rule, the constant coefficient first.
+template <class R, int N> __device__ R tg_horner(const double (&coefficients)[N], R x) {
+  R found = (R)coefficients[N - 1];
+  for (int i = N - 2; i >= 0; --i) found = found * x + (R)coefficients[i];
+  return found;
+}
+
+// ---- logistic functions, products with logarithms, entropies ------------------------------------
+
+template <class R> __device__ R tg_expit(R x) { return 1 / (1 + exp(-x)); }
+template <class R> __device__ R tg_logit(R p) {
+  if (p > (R)0.3 && p < (R)0.65) {
+    const R difference = 2 * (p - (R)0.5);
+    return log1p(difference) - log1p(-difference);
+  }
+  return log(p / (1 - p));
+}
+template <class R> __device__ R tg_log_expit(R x) {
+  return (x < 0 ? x : x == x ? (R)0 : x) - log1p(exp(-fabs(x)));
+}
+template <class R> __device__ R tg_xlogy(R x, R y) { return x == 0 && y == y ? (R)0 : x * log(y); }
+template <class R> __device__ R tg_xlog1py(R x, R y) {
+  return x == 0 && y == y ? (R)0 : x * log1p(y);
+}
+template <class R> __device__ R tg_entr(R x) {
+  return x < 0 ? -(R)tg_inf_f64() : x == 0 ? (R)0 : -x * log(x);
+}
+template <class R> __device__ R tg_log_of_quotient(R x, R y) {
+  const R quotient = x / y, tiny = sizeof(R) == 4 ? (R)0x1p-126 : (R)0x1p-1022;
+  return quotient > tiny && isfinite(quotient) ? log(quotient) : log(x) - log(y);
+}
+template <class R> __device__ R tg_rel_entr(R x, R y) {
+  if (x != x || y != y) return x + y;
+  if (x < 0 || y < 0 || (x > 0 && y == 0)) return (R)tg_inf_f64();
+  return x == 0 ? (R)0 : x * tg_log_of_quotient(x, y);
+}
+template <class R> __device__ R tg_kl_div(R x, R y) {
+  if (x != x || y != y) return x + y;
+  if (x < 0 || y < 0 || (x > 0 && y == 0)) return (R)tg_inf_f64();
+  return x == 0 ? y : x * tg_log_of_quotient(x, y) - x + y;
+}
+
+// ---- the normal distribution ----------------------------------------------------------------------
+
+template <class R> __device__ R tg_log_ndtr(R x) {
+  const R root = (R)0.70710678118654752440;
+  if (x < -1) return log((R)0.5 * erfcx(-x * root)) - (R)0.5 * x * x;
+  return x < 0 ? log(normcdf(x)) : log1p(-normcdf(-x));
+}
+
+// ---- the gamma function ---------------------------------------------------------------------------
+
+template <class R> __device__ R tg_gammaln(R x) { return isinf(x) ? x : lgamma(x); }
+
+// gammaln(x) - ((x - 0.5) log x - x + log(2 pi) / 2), for x from 8.
+template <class R> __device__ R tg_stirling(R x) {
+  const double terms[] = {1. / 12, -1. / 360, 1. / 1260, -1. / 1680, 1. / 1188, -691. / 360360,
+                          1. / 156, -3617. / 122400, 43867. / 244188, -174611. / 125400};
+  const R inverse = 1 / x;
+  return tg_horner(terms, inverse * inverse) * inverse;
+}
+
+template <class R> __device__ R tg_digamma(R x) {
+  if (x == 0) return -1 / x;
+  if (x < 0 && x == floor(x)) return (R)tg_nan_f64();
+  const R y = x < 0 ? 1 - x : x;
+  const R e = (y - (R)1.4616321449683622) -
+              (sizeof(R) == 4 ? (R)(1.4616321449683622 - (float)1.4616321449683622)
+                              : (R)9.5499954299656977e-17);
+  R found = 0;
+  if (fabs(e) < (R)0.25) {
+    const double terms[] = {
+        0.96767224544762117, -0.44276316898359211, 0.25849976095565101, -0.16394270544240653,
+        0.10782405069126237, -0.072199561256454711, 0.048804288164143107, -0.033161126474847359,
+        0.022597648232218105, -0.015424765904948959, 0.010538791616612175, -0.0072045343863568682,
+        0.0049267813957298534, -0.0033698016554393281, 0.0023051263267349278,
+        -0.0015769367714301973, 0.0010788252019162966, -7.3807093899600513e-4,
+        5.0495326583460204e-4, -3.454680251063077e-4, 2.3635601564027053e-4};
+    found = e * tg_horner(terms, e);
+  } else {
+    R far = y;
+    while (far < 8) {
+      found -= 1 / far;
+      far += 1;
+    }
+    const double terms[] = {1. / 12, -1. / 120, 1. / 252, -1. / 240, 1. / 132, -691. / 32760,
+                            1. / 12, -3617. / 8160, 43867. / 14364, -174611. / 6600};
+    const R inverse = 1 / far, square = inverse * inverse;
+    found += log(far) - (R)0.5 * inverse - square * tg_horner(terms, square);
+  }
+  return x < 0 ? found - tg_pi<R> / tan(tg_pi<R> * (x - rint(x))) : found;
+}
+
+// The derivative of order n of pi cot(pi x) over pi**(n + 1), as a polynomial of cot(pi x).
+template <int N> struct tg_cot_polynomial {
+  double terms[N + 2] = {0, 1};
+  __device__ constexpr tg_cot_polynomial() {
+    for (int n = 1; n <= N; ++n) {
+      double slope[N + 2] = {};
+      for (int k = 0; k <= n; ++k) slope[k] = k < n + 1 ? (k + 1) * terms[k + 1] : 0;
+      for (int k = 0; k < n + 2; ++k) {
+        terms[k] = -(k < n ? slope[k] : 0) - (k >= 2 ? slope[k - 2] : 0);
+      }
+    }
+  }
+};
+
+// The sum of (q + k)**-s over k from 0, for q from 0: Euler and Maclaurin's formula from 10.
+template <int S, class R> __device__ R tg_hurwitz(R q) {
+  R sum = 0;
+  for (int k = 0; k < 10; ++k) sum += pow(q + k, (R)-S);
+  const R far = q + 10, area = pow(far, (R)(1 - S)), power = area / far, inverse = 1 / (far * far);
+  sum += area / (S - 1) + (R)0.5 * power;
+  const double terms[] = {1. / 12, -1. / 720, 1. / 30240, -1. / 1209600, 1. / 47900160,
+                          -691. / 1307674368000., 1. / 74724249600., -3617. / 10670622842880000.,
+                          43867. / 5109094217170944000., -174611. / 802857662698291200000.};
+  R factor = power * S / far;
+  for (int k = 0; k < 10; ++k) {
+    sum += factor * (R)terms[k];
+    factor *= (R)(S + 2 * k + 1) * (S + 2 * k + 2) * inverse;
+  }
+  return sum;
+}
+
+// Of a negative number in double: the two parts of the result may nearly cancel.
+template <int N, class R> __device__ R tg_polygamma(R x) {
+  if (sizeof(R) == 4 && x < 0) return (R)tg_polygamma<N>((double)x);
+  const R sign = N % 2 ? (R)1 : (R)-1;
+  if (x <= 0 && x == floor(x)) return sign * (R)tg_inf_f64();
+  R scale = 1;
+  for (int k = 2; k <= N; ++k) scale *= k;
+  const R y = x < 0 ? 1 - x : x;
+  const R found = isinf(y) ? (R)0 : scale * tg_hurwitz<N + 1>(y);
+  if (!(x < 0)) return sign * found;
+  constexpr tg_cot_polynomial<N> polynomial;
+  R power = tg_pi<R>;
+  for (int k = 0; k < N; ++k) power *= tg_pi<R>;
+  const R cotangent = 1 / tan(tg_pi<R> * (x - rint(x)));
+  return -power * tg_horner(polynomial.terms, cotangent) - found;
+}
+
+// Of a negative number in double: the sum of both may be near one at which gamma has a pole.
+template <class R> __device__ R tg_betaln(R x, R y) {
+  if (sizeof(R) == 4 && (x < 0 || y < 0)) return (R)tg_betaln((double)x, (double)y);
+  const R a = tg_minimum(x, y), b = tg_maximum(x, y), ratio = a / (a + b);
+  if (a == 0) return (R)tg_inf_f64();
+  if (a > 0 && isinf(b)) return -b;
+  if (a >= 10) {
+    return tg_stirling(a) + (tg_stirling(b) - tg_stirling(a + b)) - (R)0.5 * log(b) +
+           (R)0.91893853320467274178 + (a - (R)0.5) * log(ratio) + b * log1p(-ratio);
+  }
+  if (b >= 10 && a > 0) {
+    return tg_gammaln(a) + (tg_stirling(b) - tg_stirling(a + b)) + a - a * log(a + b) +
+           (b - (R)0.5) * log1p(-ratio);
+  }
+  return tg_gammaln(a) + tg_gammaln(b) - tg_gammaln(a + b);
+}
+
+// ---- modified Bessel functions ----------------------------------------------------------------------
+
+// exp(-x) I(x) for x from 0: the power series up to 20, then the asymptotic expansion.
+template <int ORDER, class R> __device__ R tg_scaled_bessel(R x) {
+  constexpr int series = sizeof(R) == 4 ? 36 : 46, expansion = sizeof(R) == 4 ? 8 : 34;
+  R found = 1;
+  if (x < 20) {
+    const R square = x * x / 4;
+    for (int k = series; k > 0; --k) found = 1 + square * (R)(1. / (k * (k + ORDER))) * found;
+    return exp(-x) * found * (ORDER ? x / 2 : (R)1);
+  }
+  const R inverse = 1 / x;
+  for (int k = expansion; k > 0; --k) {
+    const int odd = (2 * k - 1) * (2 * k - 1) - 4 * ORDER;
+    found = 1 + (R)(odd / (8. * k)) * inverse * found;
+  }
+  return found / sqrt(x) * (R)0.39894228040143267794;
+}
+template <class R> __device__ R tg_i0e(R x) { return tg_scaled_bessel<0>(fabs(x)); }
+template <class R> __device__ R tg_i1e(R x) { return copysign(tg_scaled_bessel<1>(fabs(x)), x); }

@@ -1,0 +1,46 @@
+"""Modified Bessel functions of the first kind; those with an e are scaled by exp(-|x|)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tracegraph.ir.derivative import Emitter
+from tracegraph.ops.cotangents import number
+from tracegraph.ops.special.by_numpy import bessel as by_numpy
+from tracegraph.ops.special.records import special
+
+
+def _over_x(f: Emitter, of_order_1: Any, x: Any) -> Any:
+    """A function of order 1 over x, which is 1/2 at 0."""
+    zero = f.equal(x, number(x, 0))
+    return f.where(zero, number(x, 0.5), of_order_1 / f.where(zero, number(x, 1), x))
+
+
+i0 = special(
+    "i0",
+    "The modified Bessel function of order 0.",
+    "cyl_bessel_i0({0})",
+    by_numpy.i0,
+    lambda f, o, x: f.i1(x),
+)
+i0e = special(
+    "i0e",
+    "exp(-|x|) times the modified Bessel function of order 0.",
+    "tg_i0e({0})",
+    by_numpy.i0e,
+    lambda f, o, x: f.i1e(x) - f.sign(x) * o,
+)
+i1 = special(
+    "i1",
+    "The modified Bessel function of order 1.",
+    "cyl_bessel_i1({0})",
+    by_numpy.i1,
+    lambda f, o, x: f.i0(x) - _over_x(f, o, x),
+)
+i1e = special(
+    "i1e",
+    "exp(-|x|) times the modified Bessel function of order 1.",
+    "tg_i1e({0})",
+    by_numpy.i1e,
+    lambda f, o, x: f.i0e(x) - f.sign(x) * o - _over_x(f, o, x),
+)

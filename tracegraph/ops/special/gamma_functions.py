@@ -1,0 +1,94 @@
+"""The gamma function, its logarithm, the derivatives of that, and the beta function."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tracegraph.ir.derivative import Emitter, Rewrite
+from tracegraph.ir.op import Elementwise, Op, Sample, register
+from tracegraph.ir.types import ArrayType
+from tracegraph.ops.elementwise import native_dtypes, quiet, resolve, texts
+from tracegraph.ops.special.by_numpy import gamma as by_numpy
+from tracegraph.ops.special.records import COST, in_float64, special
+from tracegraph.ops.tricky import NDArray, tricky
+
+gammaln = special(
+    "gammaln",
+    "The logarithm of the magnitude of the gamma function.",
+    "tg_gammaln({0})",
+    by_numpy.gammaln,
+    lambda f, o, x: f.digamma(x),
+)
+gamma = special(
+    "gamma",
+    "The gamma function.",
+    "tgamma({0})",
+    by_numpy.gamma,
+    lambda f, o, x: o * f.digamma(x),
+)
+digamma = special(
+    "digamma",
+    "The logarithmic derivative of the gamma function.",
+    "tg_digamma({0})",
+    by_numpy.digamma,
+    lambda f, o, x: f.polygamma(x, n=1),
+)
+betaln = special(
+    "betaln",
+    "The logarithm of the magnitude of the beta function.",
+    "tg_betaln({0}, {1})",
+    by_numpy.betaln,
+    lambda f, o, a, b: f.digamma(a) - f.digamma(a + b),
+    lambda f, o, a, b: f.digamma(b) - f.digamma(a + b),
+    cost=4 * COST,
+)
+
+
+# derivatives of digamma
+
+
+def _dtypes(x: ArrayType, *, n: int) -> tuple[np.dtype[Any]]:
+    return (resolve(np.cbrt, [x], "polygamma")[0],)
+
+
+def _type(x: ArrayType, *, n: int) -> ArrayType:
+    if n < 1:
+        raise ValueError(f"polygamma: the order must be at least 1, got {n}")
+    if x.dtype not in native_dtypes(np.cbrt):
+        raise TypeError(f"polygamma takes real numbers of floating point, got {x}")
+    return ArrayType(x.dtype, x.shape)
+
+
+def _values(x: Any, *, n: int) -> NDArray:
+    (dtype,) = _dtypes(ArrayType(np.asarray(x).dtype, np.shape(x)), n=n)
+    return in_float64(lambda y: by_numpy.polygamma(n, y))(np.asarray(x, dtype))
+
+
+def _samples() -> Sequence[Sample]:
+    dtypes = native_dtypes(np.cbrt)
+    return [Sample((tricky(dtype),), {"n": n}) for dtype in dtypes for n in (1, 2, 5)]
+
+
+def _prepare(f: Emitter, out: Any, x: Any, *, n: int) -> tuple[Any]:
+    return (f.polygamma(x, n=n + 1),)
+
+
+def _apply(f: Emitter, values: Sequence[Any], tangents: Sequence[Any], *, n: int) -> Any:
+    return f.multiply(values[0], tangents[0])
+
+
+polygamma = register(
+    Op(
+        "polygamma",
+        "The n-th derivative of digamma, n from 1.",
+        _type,
+        quiet(_values),
+        Elementwise(texts(f="tg_polygamma<{n}>({0})"), 4 * COST),
+        _samples,
+        _dtypes,
+        Rewrite(_prepare, _apply),
+    )
+)

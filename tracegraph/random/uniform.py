@@ -1,0 +1,226 @@
+"""Random bits, and numbers that are equally probable."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import DTypeLike
+
+from tracegraph.arrays.eager import apply
+from tracegraph.ir.op import get
+from tracegraph.numpy.dispatch import as_array, lifted
+from tracegraph.random.keys import cast, pairs, shape_of, split
+
+Shape = int | Sequence[int]
+
+_UPPER = np.uint64(32)
+
+_HALF = np.float32(0.5)
+"""JAX's default: it decides on the bits that are drawn."""
+
+
+def bits(key: Any, shape: Shape = (), dtype: DTypeLike = np.uint64) -> Any:
+    """Random bits as unsigned integers: JAX's.
+
+    Shape: `shape`.
+    Dtype: `dtype`: uint8, uint16, uint32 or uint64.
+
+    Raises:
+        TypeError: `key` is no key; `dtype` is no unsigned integer.
+        ValueError: `shape` is negative.
+
+    >>> tracegraph.random.bits(tracegraph.random.key(0), (2,), np.uint32)
+    array([4070199207, 4202968722], dtype=uint32)
+    """
+    target = np.dtype(dtype)
+    if target.kind != "u":
+        raise TypeError(f"bits are unsigned integers, got dtype {target}")
+    found = pairs(key, shape_of(shape))
+    if target.itemsize == 8:
+        return found
+    mixed = apply(get("bitwise_xor"), found, apply(get("right_shift"), found, _UPPER))
+    return cast(mixed, target)
+
+
+def floating(dtype: DTypeLike) -> np.dtype[Any]:
+    """A dtype of real floating-point numbers.
+
+    Raises:
+        TypeError: it is another one.
+    """
+    target = np.dtype(dtype)
+    if target.kind != "f" and target != ml_dtypes.bfloat16:
+        raise TypeError(f"the dtype must be one of real floating-point numbers, got {target}")
+    return target
+
+
+def uniform(
+    key: Any,
+    shape: Shape = (),
+    dtype: DTypeLike = np.float64,
+    minval: Any = 0.0,
+    maxval: Any = 1.0,
+) -> Any:
+    """Numbers from `minval` on and below `maxval`, all equally probable.
+
+    From 0 to 1 they are JAX's, multiples of 2**-52, or 2**-23 for float32. In other ranges a
+    number may be rounded to `maxval`.
+
+    Args:
+        key: a key.
+        shape: of the result.
+        dtype: of the result.
+        minval: the least number, broadcast to the shape.
+        maxval: the bound above, broadcast to the shape.
+
+    Raises:
+        TypeError: `key` is no key; `dtype` is not of real floating-point numbers.
+        ValueError: `shape` is negative, or bounds do not broadcast to it.
+
+    >>> tracegraph.random.uniform(tracegraph.random.key(0), (2,), np.float32)
+    array([0.947667 , 0.9785799], dtype=float32)
+    """
+    target = floating(dtype)
+    unit = _unit(key, shape_of(shape), target)
+    if type(minval) in (int, float) and type(maxval) in (int, float) and (minval, maxval) == (0, 1):
+        return unit
+    low, high = (lifted(as_array(bound, target)) for bound in (minval, maxval))
+    spread = apply(get("subtract"), high, low)
+    found = apply(get("add"), apply(get("multiply"), unit, spread), low)
+    if found.shape != unit.shape:
+        raise ValueError(f"bounds of shapes {low.shape}, {high.shape} broadcast to {found.shape}, "
+                         f"beyond the shape {unit.shape}")  # fmt: skip
+    return apply(get("maximum"), low, found)
+
+
+def _unit(key: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+    """Numbers from 0 to 1: random mantissas of 1 … 2, less 1."""
+    mantissa = int(ml_dtypes.finfo(dtype).nmant)
+    width = 8 if mantissa < 8 else 8 * dtype.itemsize
+    word = np.dtype(f"u{width // 8}")
+    drawn = apply(get("right_shift"), bits(key, shape, word), word.type(width - mantissa))
+    if dtype.itemsize == 2:
+        return apply(get("multiply"), cast(drawn, dtype), dtype.type(2.0**-mantissa))
+    one = np.ones((), dtype).view(word)[()]
+    between = apply(get("bits"), apply(get("bitwise_or"), drawn, one), dtype=dtype)
+    return apply(get("subtract"), between, dtype.type(1))
+
+
+def randint(key: Any, shape: Shape, minval: Any, maxval: Any, dtype: DTypeLike = np.int64) -> Any:
+    """Integers from `minval` to `maxval` - 1; `minval` if that is not below `maxval`.
+
+    JAX's for dtypes of 32 and 64 bits. Their probabilities differ by less than the number of
+    integers over 2**64, or 2**128 for 64 bits.
+
+    Args:
+        key: a key.
+        shape: of the result.
+        minval: the least integer, broadcast to the shape.
+        maxval: the bound above; one more than the greatest number of the dtype is possible, too.
+        dtype: of the result, an integer.
+
+    Raises:
+        TypeError: `key` is no key; `dtype` or a bound is no integer.
+        ValueError: `shape` is negative, or bounds do not broadcast to it.
+
+    >>> tracegraph.random.randint(tracegraph.random.key(0), (5,), 0, 10)
+    array([5, 1, 5, 7, 3])
+    """
+    target = np.dtype(dtype)
+    if target.kind not in "iu":
+        raise TypeError(f"randint makes integers, got dtype {target}")
+    word = np.dtype(f"u{max(target.itemsize, 4)}")
+    extents = shape_of(shape)
+    low, _ = _bound(minval, target)
+    high, beyond = _bound(maxval, target)
+    first, second = split(key)
+    upper, lower = bits(first, extents, word), bits(second, extents, word)
+
+    more = apply(get("greater"), high, low)
+    wide_low, wide_high = cast(low, word), cast(high, word)
+    span = apply(get("subtract"), wide_high, wide_low)
+    span = apply(get("where"), more, span, word.type(1))
+    all_of_them = apply(get("logical_and"), beyond, more)
+    span = apply(get("add"), span, cast(all_of_them, word))
+
+    def remainder(x: Any) -> Any:
+        return apply(get("remainder"), x, span)
+
+    # (upper * 2**bits + lower) % span without wider integers
+    root = remainder(word.type(1 << 4 * word.itemsize))
+    power = remainder(apply(get("multiply"), root, root))
+    offset = apply(get("multiply"), remainder(upper), power)
+    offset = remainder(apply(get("add"), offset, remainder(lower)))
+    offset = apply(get("where"), apply(get("equal"), span, word.type(0)), lower, offset)
+    found = cast(apply(get("add"), wide_low, offset), target)
+    if found.shape != extents:
+        raise ValueError(f"the bounds broadcast to {found.shape}, beyond the shape {extents}")
+    return found
+
+
+def _bound(bound: Any, dtype: np.dtype[Any]) -> tuple[Any, Any]:
+    """A bound within the range of a dtype, and whether it was above."""
+    limits = np.iinfo(dtype)
+    if isinstance(bound, int):
+        inside = min(max(bound, limits.min), limits.max)
+        return lifted(np.asarray(inside, dtype)), np.bool_(bound > limits.max)
+    bound = lifted(as_array(bound))
+    if bound.dtype.kind not in "iu":
+        raise TypeError(f"bounds of randint must be integers, got {bound.dtype}")
+    own = np.iinfo(bound.dtype)
+    beyond: Any = np.bool_(False)
+    if own.max > limits.max:
+        greatest = bound.dtype.type(limits.max)
+        beyond = apply(get("greater"), bound, greatest)
+        bound = apply(get("minimum"), bound, greatest)
+    if own.min < limits.min:
+        bound = apply(get("maximum"), bound, bound.dtype.type(limits.min))
+    return cast(bound, dtype), beyond
+
+
+def bernoulli(key: Any, p: Any = _HALF, shape: Shape | None = None) -> Any:
+    """Booleans that are true with probability `p`: JAX's.
+
+    Shape: `shape`, to which `p` broadcasts; by default that of `p`.
+    Dtype: bool.
+
+    Raises:
+        TypeError: `key` is no key; `p` is not of real floating-point numbers.
+        ValueError: `shape` is negative, or `p` does not broadcast to it.
+
+    >>> tracegraph.random.bernoulli(tracegraph.random.key(0), shape=(3,))
+    array([False, False,  True])
+    """
+    probability = lifted(as_array(p))
+    extents = probability.shape if shape is None else shape_of(shape)
+    drawn = uniform(key, extents, floating(probability.dtype))
+    return within(apply(get("less"), drawn, probability), extents, "p")
+
+
+def rademacher(key: Any, shape: Shape = (), dtype: DTypeLike = np.int64) -> Any:
+    """Numbers that are 1 or -1, with equal probability: JAX's.
+
+    Raises:
+        TypeError: `key` is no key.
+        ValueError: `shape` is negative.
+
+    >>> tracegraph.random.rademacher(tracegraph.random.key(0), (3,))
+    array([ 1,  1, -1])
+    """
+    target = np.dtype(dtype)
+    positive, one = cast(bernoulli(key, 0.5, shape), target), target.type(1)
+    return apply(get("subtract"), apply(get("add"), positive, positive), one)
+
+
+def within(found: Any, shape: tuple[int, ...], name: str) -> Any:
+    """A result whose parameters must not have extended its shape.
+
+    Raises:
+        ValueError: they have.
+    """
+    if found.shape != shape:
+        raise ValueError(f"{name} broadcasts to {found.shape}, beyond the shape {shape}")
+    return found

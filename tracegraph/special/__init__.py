@@ -1,0 +1,72 @@
+"""Special functions, under SciPy's names and with its values, traced or not.
+
+On a GPU they are functions of CUDA's library where it has them. On the host SciPy computes them if
+it is installed, and else NumPy. All have derivatives.
+
+>>> import numpy as np
+>>> float(tracegraph.jit(lambda x: erf(x) + erfc(x), device="host")(np.float64(0.3)))
+1.0
+
+    functions      functions of elements
+    compositions   polygamma, beta; logsumexp, softmax
+"""
+
+from tracegraph.special.compositions import beta, log_softmax, logsumexp, polygamma, softmax
+from tracegraph.special.functions import (
+    betaln,
+    digamma,
+    entr,
+    erf,
+    erfc,
+    erfcinv,
+    erfcx,
+    erfinv,
+    expit,
+    gamma,
+    gammaln,
+    i0,
+    i0e,
+    i1,
+    i1e,
+    kl_div,
+    log_expit,
+    log_ndtr,
+    logit,
+    ndtr,
+    ndtri,
+    rel_entr,
+    xlog1py,
+    xlogy,
+)
+
+__all__ = [
+    "beta",
+    "betaln",
+    "digamma",
+    "entr",
+    "erf",
+    "erfc",
+    "erfcinv",
+    "erfcx",
+    "erfinv",
+    "expit",
+    "gamma",
+    "gammaln",
+    "i0",
+    "i0e",
+    "i1",
+    "i1e",
+    "kl_div",
+    "log_expit",
+    "log_ndtr",
+    "log_softmax",
+    "logit",
+    "logsumexp",
+    "ndtr",
+    "ndtri",
+    "polygamma",
+    "rel_entr",
+    "softmax",
+    "xlog1py",
+    "xlogy",
+]
