@@ -249,6 +249,9 @@ def _apart_counted(self: Linearizer, loop: _Loop, xs: Sequence[Tracer], ts: Tang
     part = _taken_apart(self, loop)
     counters = _counters(loop, part)
     kept = [value for value in part.cut.kept if value not in counters]
+    if needs_segments(eqn, kept):
+        whole = segmented(self.primal, eqn)
+        return Linearizer(self.primal, self.linear).run(whole, xs, ts)
     rows = [v.type.strong().with_shape((bound, *v.type.shape)) for v in kept]
     state = [*xs[:count], np.int64(0), *(emit.zeros(t) for t in rows)]
     captures = xs[count:]
