@@ -23,6 +23,7 @@ from tracegraph import (
     stop_gradient,
     value_and_grad,
     vjp,
+    vmap,
 )
 from tracegraph.arrays.eager import apply
 from tracegraph.dtypes import bfloat16
@@ -342,6 +343,29 @@ def test_jacfwd_goes_through_a_loop_of_unknown_length() -> None:
     np.testing.assert_array_equal(jacfwd(function)(X), np.eye(3) * function(X)[0] / X[0])
     with pytest.raises(errors.ReverseLoopError):
         jacrev(function)(X)
+
+
+def test_products_at_indices_that_no_two_lanes_share() -> None:
+    """One index in each lane: all lanes together multiply no element twice."""
+    rows = np.random.default_rng(3).uniform(0.5, 2, (5, 3))
+    places = np.array([0, 2, 0, 1, 2])
+
+    def product(x: Any, i: Any, u: Any) -> Any:
+        return np.sin(x.at[i].multiply(u))
+
+    def total(x: Any, u: Any) -> Any:
+        return vmap(product)(x, places, u).sum()
+
+    found = grad(total, (0, 1))(rows, rows[:, 0])
+    by_lane = [
+        grad(lambda x, u, i=i: product(x, i, u).sum(), (0, 1))(*each)
+        for i, *each in zip(places, rows, rows[:, 0], strict=True)
+    ]
+    for got, wanted in zip(found, zip(*by_lane, strict=True), strict=True):
+        np.testing.assert_allclose(got, wanted, 1e-14)
+    check_gradient(lambda x: total(x, rows[:, 0]), rows)
+    with pytest.raises(errors.DerivativeError, match="if they are distinct"):
+        grad(lambda x: x.at[places[:2]].multiply(rows[0, :2]).sum())(rows[0])
 
 
 def test_a_jacobian_runs_the_function_once_and_its_linear_part_for_all_columns() -> None:

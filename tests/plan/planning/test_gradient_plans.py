@@ -1,0 +1,90 @@
+"""What gradients lower to: scatters in parallel, and about as many kernels as twice the forward."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracegraph
+from lowering.plan.kernel import ScatterNest
+from lowering.plan.nodes import KernelNode, walk
+from tracegraph import ArrayType, grad
+
+VECTOR = ArrayType(np.float64, (100_000,))
+PLACES = ArrayType(np.int64, (100_000,))
+
+
+def plan_of(function: Callable[..., Any], *types: ArrayType) -> Any:
+    return tracegraph.jit(function, device="cuda").lower(*types).plan
+
+
+def kernels(function: Callable[..., Any], *types: ArrayType) -> int:
+    return sum(isinstance(node, KernelNode) for node in walk(plan_of(function, *types).graph))
+
+
+def scatters(function: Callable[..., Any], *types: ArrayType) -> Iterator[ScatterNest]:
+    for node in walk(plan_of(function, *types).graph):
+        if isinstance(node, KernelNode):
+            yield from (nest for nest in node.kernel.nests if isinstance(nest, ScatterNest))
+
+
+# scatters
+
+
+def by_reads(x: Any, i: Any) -> Any:
+    return np.sin(x[i]).sum()
+
+
+def by_sums(x: Any, i: Any) -> Any:
+    return np.sin(x.at[i].add(x)).sum()
+
+
+def by_writes(x: Any, i: Any) -> Any:
+    return np.sin(x.at[i].set(x * x)).sum()
+
+
+def by_extremes(x: Any, i: Any) -> Any:
+    return np.sin(x.at[i].max(x * x)).sum()
+
+
+@pytest.mark.parametrize("function", [by_reads, by_sums, by_writes, by_extremes])
+def test_scatters_that_derivatives_add_run_in_parallel(function: Callable[..., Any]) -> None:
+    of_function = list(scatters(function, VECTOR, PLACES))
+    of_gradient = list(scatters(grad(function), VECTOR, PLACES))
+    added = len(of_gradient) - len(of_function)
+    assert added > 0 or function is by_sums  # whose derivative reads
+    in_order = [nest for nest in of_gradient if nest.repeats and not nest.any_order]
+    assert len(in_order) <= sum(nest.repeats > 0 and not nest.any_order for nest in of_function)
+
+
+# elementwise chains
+
+CHAIN = [np.sin, np.exp, np.tanh, np.square, np.arctan, lambda x: x / (1 + x * x)]
+
+
+def chain(count: int) -> Callable[[Any], Any]:
+    def function(x: Any) -> Any:
+        for i in range(count):
+            x = CHAIN[i % len(CHAIN)](x)
+        return x.sum()
+
+    return function
+
+
+@pytest.mark.parametrize("count", [1, 5, 20, 60])
+def test_a_chain_has_at_most_twice_the_kernels_and_two(count: int) -> None:
+    function = chain(count)
+    assert kernels(grad(function), VECTOR) <= 2 * kernels(function, VECTOR) + 2
+
+
+def test_a_chain_with_several_inputs() -> None:
+    def function(x: Any, y: Any) -> Any:
+        for _ in range(10):
+            x, y = np.sin(x) * y, np.tanh(x + y)
+        return (x * y).sum()
+
+    types = VECTOR, VECTOR
+    assert kernels(grad(function, (0, 1)), *types) <= 2 * kernels(function, *types) + 2
