@@ -6,7 +6,7 @@ and what the references of loops and effects need (`limits`, `progress`).
 
     elementwise        ops that a NumPy ufunc defines: arithmetic, bitwise, comparison, convert,
                        floating, transcendental
-    shape, arrange     views; roll, pad, concatenate, iota
+    shape, arrange     views; roll, pad, concatenate, iota, empty
     index, scatter     reading and writing at indices that are data
     reduce, folds, linalg   reductions and scans; matrix products
     control, effects   branches and loops; prints, checks, progress

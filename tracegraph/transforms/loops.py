@@ -253,7 +253,8 @@ def _apart_counted(self: Linearizer, loop: _Loop, xs: Sequence[Tracer], ts: Tang
         whole = segmented(self.primal, eqn)
         return Linearizer(self.primal, self.linear).run(whole, xs, ts)
     rows = [v.type.strong().with_shape((bound, *v.type.shape)) for v in kept]
-    state = [*xs[:count], np.int64(0), *(emit.zeros(t) for t in rows)]
+    empty = [emit.empty(shape=t.shape, dtype=t.dtype) for t in rows]  # read where written alone
+    state = [*xs[:count], np.int64(0), *empty]
     captures = xs[count:]
     types = [*(p.type for p in part.params[:count]), NUMBER, *rows, *(x.type for x in captures)]
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tracegraph
-from lowering.plan.kernel import ScatterNest
+from lowering.plan.kernel import MapNest, ScatterNest
 from lowering.plan.nodes import KernelNode, walk
 from tracegraph import ArrayType, grad
 
@@ -88,3 +88,41 @@ def test_a_chain_with_several_inputs() -> None:
 
     types = VECTOR, VECTOR
     assert kernels(grad(function, (0, 1)), *types) <= 2 * kernels(function, *types) + 2
+
+
+# stacks of loops
+
+
+def bounded(x: Any, count: Any = 30) -> Any:
+    return tracegraph.while_loop(
+        lambda c: c[1] < count,
+        lambda c: (np.sin(np.exp(c[0]) * x), c[1] + 1),
+        (x, 0),
+        max_steps=64,
+    )[0].sum()
+
+
+def stores_to_stacks(function: Callable[..., Any], *types: ArrayType) -> Iterator[Any]:
+    """The nests that write to arrays of 64 rows of one lane, or of all."""
+    for node in walk(plan_of(function, *types).graph):
+        kernels = [node.kernel] if isinstance(node, KernelNode) else []
+        for nest in (nest for kernel in kernels for nest in kernel.nests):
+            if isinstance(nest, (MapNest, ScatterNest)):
+                stores = nest.stores if isinstance(nest, MapNest) else (nest.store,)
+                yield from (
+                    nest for s in stores if 64 in s.buffer.type.shape and s.buffer.type.ndim > 1
+                )
+
+
+def test_the_stack_of_a_bounded_loop_is_not_filled() -> None:
+    writers = list(stores_to_stacks(grad(bounded), VECTOR))
+    assert writers
+    assert all(isinstance(nest, ScatterNest) for nest in writers)
+
+
+@pytest.mark.parametrize("counts", [(), (ArrayType(np.int64, (5,)),)], ids=["alike", "apart"])
+def test_nor_is_that_of_many_lanes(counts: tuple[ArrayType, ...]) -> None:
+    lanes = ArrayType(np.float64, (5, 1000))
+    writers = list(stores_to_stacks(tracegraph.vmap(grad(bounded)), lanes, *counts))
+    assert writers
+    assert all(isinstance(nest, ScatterNest) for nest in writers)
