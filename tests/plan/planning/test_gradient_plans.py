@@ -126,3 +126,49 @@ def test_nor_is_that_of_many_lanes(counts: tuple[ArrayType, ...]) -> None:
     writers = list(stores_to_stacks(tracegraph.vmap(grad(bounded)), lanes, *counts))
     assert writers
     assert all(isinstance(nest, ScatterNest) for nest in writers)
+
+
+# schedules
+
+
+def recurrence(w: Any) -> Any:
+    def step(h: Any, x: Any) -> Any:
+        return np.tanh(w * h + x), None
+
+    last, _ = tracegraph.scan(step, np.zeros(64), np.ones((1000, 64)))
+    return (last**2).sum()
+
+
+def square_root(a: Any) -> Any:
+    def unfinished(x: Any) -> Any:
+        return np.abs(x * x - a).max() > 1e-12
+
+    return tracegraph.while_loop(unfinished, lambda x: (x + a / x) / 2, a, max_steps=1000).sum()
+
+
+def adaptive(y: Any) -> Any:
+    """Heun's method, with steps chosen by the difference from Euler's."""
+
+    def slope(y: Any) -> Any:
+        return np.sin(3 * y) - y
+
+    def step(carry: Any) -> Any:
+        t, y, h = carry
+        first = slope(y)
+        euler, second = y + h * first, slope(y + h * first)
+        heun = y + h / 2 * (first + second)
+        error = np.abs(heun - euler).max()
+        ok = error < 1e-4
+        t, y = np.where(ok, t + h, t), np.where(ok, heun, y)
+        return t, y, h * np.clip(0.9 * np.sqrt(1e-4 / (error + 1e-30)), 0.2, 5.0)
+
+    return tracegraph.while_loop(lambda c: c[0] < 2, step, (0.0, y, 0.01), max_steps=1000)[1].sum()
+
+
+@pytest.mark.parametrize("function", [recurrence, square_root, adaptive])
+def test_small_loops_are_one_kernel_forwards_and_backwards(function: Callable[..., Any]) -> None:
+    types = ArrayType(np.float64, (64,))
+    shown = [
+        tracegraph.jit(f, device="cuda").lower(types).explain() for f in (function, grad(function))
+    ]
+    assert [text.count("one kernel") for text in shown] == [1, 2]
