@@ -28,9 +28,9 @@ def loop(builder: RegionBuilder, eqn: Eqn) -> None:
     assert parts.entry is not None
     condition = builder.context.condition()
     carries = [builder.scratch(atom.type) for atom in parts.init]
-    first_unset = len(carries) - eqn.attrs["unset"]
-    for atom, buffer in zip(parts.init[:first_unset], carries, strict=False):
-        builder.store_value(atom, buffer)
+    for i, (atom, buffer) in enumerate(zip(parts.init, carries, strict=True)):
+        if i not in eqn.attrs["unset"]:
+            builder.store_value(atom, buffer)
     builder.set_condition(parts.entry, condition)
 
     news = [builder.context.buffer("scratch", b.type) for b in carries]

@@ -54,7 +54,7 @@ rotated_loop = Op(
 """rotated_loop(pred, *init, *captures; carry=n), region body(carry…, captures…) -> (carry…, pred).
 
 The attributes `steps`, the number of iterations, and `max_steps`, a bound, are None if unknown. The
-last `unset` carries need no initial value: the loop writes every element before anything reads it.
+carries at the positions `unset` need no initial value: what is read of them is written before.
 The hint `construct` is the user's name for the loop.
 """
 
@@ -119,7 +119,8 @@ def _has_check(region: Region) -> bool:
 class _Builder:
     """Equations under construction, and the atoms that replace values.
 
-    In a `checked` region, `passed` says whether all checks so far have passed.
+    In a `checked` region, `passed` says whether all checks so far have passed. `empty` are the
+    arrays without values.
     """
 
     def __init__(self, eqns: Sequence[Eqn] = (), checked: bool = False) -> None:
@@ -127,6 +128,7 @@ class _Builder:
         self.renamed: dict[Value, Atom] = {}
         self.checked = checked
         self.passed: Atom = _TRUE
+        self.empty: set[Atom] = set()
 
     def resolve(self, atom: Atom) -> Atom:
         return self.renamed.get(atom, atom) if isinstance(atom, Value) else atom
@@ -162,6 +164,8 @@ class _Builder:
             eqn = replace(eqn, operands=self.resolve_all(eqn.operands))
         if not eqn.regions:
             self.eqns.append(eqn)
+            if eqn.op.name == "empty":
+                self.empty.update(eqn.outputs)
             if self.checked and eqn.op.name == "require":
                 self._require(eqn.operands[1], eqn)
             return
@@ -205,7 +209,8 @@ class _Builder:
         inner = _Builder(body.eqns)
         (again,) = inner.inline(condition, (*body.results, *loop.captured_params))
         rotated = Region(body.params, tuple(inner.eqns), (*body.results, again))
-        self._loop(eqn, first, eqn.operands, rotated, eqn.outputs)
+        unset = [i for i, atom in enumerate(loop.init) if atom in self.empty]
+        self._loop(eqn, first, eqn.operands, rotated, eqn.outputs, unset)
 
     def _loop(
         self,
@@ -214,12 +219,12 @@ class _Builder:
         operands: Sequence[Atom],
         body: Region,
         outputs: tuple[Value, ...],
-        unset: int = 0,
+        unset: Sequence[int],
     ) -> None:
         known = eqn.attrs
         attrs = {
             "carry": len(body.results) - 1,
-            "unset": unset,
+            "unset": tuple(unset),
             "steps": known.get("length", known.get("trip_count")),
             "max_steps": known.get("max_steps"),
         }
@@ -260,7 +265,8 @@ class _Builder:
         first = Literal.of(length > 0, ArrayType(BOOL))
         operands = (zero, *init, *buffers, *xs, *captures)
         outputs = (Value(_COUNTER), *eqn.outputs)
-        self._loop(eqn, first, operands, body, outputs, unset=len(stacked))
+        unset = range(1 + len(init), 1 + len(init) + len(stacked))
+        self._loop(eqn, first, operands, body, outputs, unset)
 
     def _filled(self, type_: ArrayType, eqn: Eqn) -> Value:
         zero = Literal.of(0, ArrayType(type_.dtype))

@@ -26,7 +26,7 @@ from lowering.plan.kernel import (
 from lowering.plan.nest_analysis import loads
 from lowering.planning.elements import Binding, Captured, Elements
 from lowering.planning.materialize import choose_materialized, materialize_all
-from lowering.planning.scatter_order import in_any_order
+from lowering.planning.scatter_order import in_any_order, writes_one_value
 from tracegraph.ir.op import (
     Combiner,
     Control,
@@ -223,6 +223,8 @@ class RegionBuilder:
             self.block.stages.extend(copying)
         target, guard = form.target(index, operands, out.type, **eqn.attrs)
         repeats = form.repeats(eqn.attrs, tuple(a.type for a in eqn.operands))
+        if writes_one_value(form.combiner, value):
+            repeats = 0
         store = Store(buffer, target, value, guard)
         any_order = repeats > 0 and in_any_order(
             form.combiner, out.type.dtype, bool(eqn.hints.in_order)

@@ -9,6 +9,7 @@ import numpy as np
 from tracegraph.dtypes import is_half
 from tracegraph.ir.combiners import ADD, MAXIMUM, MINIMUM, MULTIPLY
 from tracegraph.ir.op import Combiner
+from tracegraph.ir.scalar import Const, Expr
 
 
 def in_any_order(combiner: Combiner | None, dtype: np.dtype[Any], in_order: bool) -> bool:
@@ -24,3 +25,8 @@ def in_any_order(combiner: Combiner | None, dtype: np.dtype[Any], in_order: bool
     if combiner is ADD or (combiner is MULTIPLY and dtype.kind != "c"):
         return not (rounded and in_order)
     return combiner in (MINIMUM, MAXIMUM) and dtype.kind != "c"
+
+
+def writes_one_value(combiner: Combiner | None, value: Expr) -> bool:
+    """Whether a scatter sets all elements that it hits to one constant, in whatever order."""
+    return combiner is None and isinstance(value, Const)

@@ -20,12 +20,14 @@ from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import Elementwise, Indexed, Op, Reduction, Scan
 from tracegraph.ops.batching import Lanes
 
+NULLARY = ("iota", "empty")
+
 each_op = pytest.mark.parametrize("op", PLAIN, ids=lambda op: op.name)
 
 
 @each_op
 def test_a_rule_is_given_or_implied_by_the_form(op: Op) -> None:
-    implied = isinstance(op.form, (Elementwise, Reduction, Scan)) or op.name == "iota"
+    implied = isinstance(op.form, (Elementwise, Reduction, Scan)) or op.name in NULLARY
     assert implied == (op.batch is None)
 
 

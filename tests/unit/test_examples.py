@@ -33,3 +33,55 @@ def test_orbits_close_after_steps_of_their_own() -> None:
     (x, y, _, _), taken, _ = alone
     assert np.hypot(x - (1 - eccentricities), y).max() < 1e-5
     assert list(taken) == sorted(set(taken)), "each takes more steps than the one before"
+
+
+def test_the_gradient_of_a_solution_is_that_of_differences() -> None:
+    newton = example("implicit_newton")
+    x = np.linspace(0, 1, 17)[1:-1]
+    strength, sought = np.ones_like(x), 2 + np.sin(2 * np.pi * x)
+    wanted = newton.solution(sought)
+    assert np.abs(newton.residual(wanted, sought)).max() < 1e-9
+    found = tracegraph.jit(tracegraph.grad(newton.misfit), device="host")(strength, wanted)
+    for unit in np.eye(15)[[0, 7]]:
+        ahead, behind = (newton.misfit(strength + h * unit, wanted) for h in (1e-5, -1e-5))
+        np.testing.assert_allclose(np.asarray(found) @ unit, (ahead - behind) / 2e-5, 1e-5)
+    _, before, after = newton.fit(strength, wanted, 50)
+    assert float(after) < 0.1 * float(before)
+
+
+def test_a_neural_ode_is_fitted() -> None:
+    ode = example("neural_ode")
+    points = ode.trajectory(ode.spiral, ode.START, ode.POINTS)
+    assert points.shape == (ode.POINTS, 2)
+    weights = ode.initial()
+    before = ode.loss(weights, points)
+    trained, last = ode.train(weights, points, 60)
+    after = ode.loss(tracegraph.tree.map(np.asarray, trained), points)
+    assert after < 0.5 * before
+    np.testing.assert_allclose(after, float(last), rtol=0.3)  # one step apart
+
+
+def test_chains_have_the_moments_of_their_target() -> None:
+    hmc = example("hamiltonian_monte_carlo")
+    hmc.log_density = lambda position: -(position @ position) / 2
+    hmc.LEAPS = 6  # a quarter of a period, after which a draw does not depend on the last
+    numbers = np.arange(64)
+    found = tracegraph.jit(hmc.sample, static_argnums=1, device="host")(numbers, 100)
+    positions, accepted = map(np.asarray, found)
+    assert positions.shape == (64, 100, hmc.SIZE)
+    assert accepted.min() > 0.5
+    np.testing.assert_allclose(positions.mean((0, 1)), 0, atol=0.1)
+    np.testing.assert_allclose(positions.std((0, 1)), 1, atol=0.05)
+    assert hmc.spread_of_means(positions[..., 0]) < 1.05
+    alone = tracegraph.jit(hmc.chain, static_argnums=1, device="host")(numbers[5], 100)
+    np.testing.assert_allclose(np.asarray(alone[0]), positions[5], 1e-9, 1e-9)
+
+
+def test_numbers_of_counters_are_uniform_and_do_not_repeat() -> None:
+    hmc = example("hamiltonian_monte_carlo")
+    counters = np.arange(100_000, dtype=np.uint64)
+    hashed = hmc.bits(counters)
+    assert np.unique(hashed).size == counters.size
+    assert hashed[0] == np.uint64(0xE220A8397B1DCDAF)  # of splitmix64 with the seed 0
+    numbers = hmc.uniform(counters)
+    assert np.abs(np.histogram(numbers, 10, (0, 1))[0] / 10_000 - 1).max() < 0.04

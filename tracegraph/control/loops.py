@@ -33,7 +33,7 @@ from tracegraph.control.regions import (
     unify_captures,
     with_token,
 )
-from tracegraph.control.schedules import LoopSchedule, loop_schedule
+from tracegraph.control.schedules import LoopSchedule, loop_hints
 from tracegraph.control.steps import OnMaxSteps, Progress, Steps, bounded_steps, counted_steps
 from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.effects import TOKEN, forbidden_in
@@ -62,6 +62,7 @@ def while_loop(
     progress: Progress = False,
     schedule: LoopSchedule | None = None,
     unroll: int | None = None,
+    checkpoints: int | None = None,
 ) -> Any:
     """The carry after replacing it by ``body_fun(carry)`` while ``cond_fun(carry)`` holds.
 
@@ -84,6 +85,9 @@ def while_loop(
             repeats several steps, and those past the end return at once; None: what is estimated
             to be faster. It changes no result.
         unroll: the number of steps that the node repeats, if unrolled; None: what is estimated.
+        checkpoints: at how many steps reverse mode keeps the carry; what it needs of the steps
+            between is computed again. None: it keeps what it needs of all steps if that fits into
+            256 MiB, and else the carry at about √max_steps of them.
 
     Raises:
         NotCallableError: `cond_fun` or `body_fun` is not callable.
@@ -92,7 +96,8 @@ def while_loop(
         LeafTypeError: the carry has a leaf that is no array.
         StructureError: the body returned another structure than that of the carry.
         LeafMismatchError: the body returned other types than those of the carry.
-        StaticLengthError: `max_steps` is a traced value.
+        StaticLengthError: `max_steps` or `checkpoints` is a traced value.
+        CheckpointsError: `checkpoints` is no int of at least 1.
         StepLimitOptionError: `max_steps` or `on_max_steps` has a value not listed above.
         ProgressError: `progress` has a value not listed above.
         ScheduleError: `schedule` or `unroll` has a value not listed above.
@@ -107,7 +112,7 @@ def while_loop(
     """
     require_callable("while_loop", {"cond_fun": cond_fun, "body_fun": body_fun}, ["carry"])
     steps = bounded_steps(cond_fun, body_fun, max_steps, on_max_steps, progress)
-    hints = loop_schedule("while_loop", schedule, unroll)
+    hints = loop_hints("while_loop", schedule, unroll, checkpoints)
     name = parameter_name(body_fun)
     carry = flatten_checked(init, "while_loop", name)
 
@@ -144,6 +149,7 @@ def fori_loop(
     progress: Progress = False,
     schedule: LoopSchedule | None = None,
     unroll: int | None = None,
+    checkpoints: int | None = None,
 ) -> Any:
     """The carry after replacing it by ``body_fun(i, carry)`` for i = lower, …, upper - 1.
 
@@ -160,13 +166,15 @@ def fori_loop(
         schedule: as in `while_loop`.
         unroll: as in `while_loop`. If the number of iterations is known and at most this, the graph
             has no loop node.
+        checkpoints: as in `while_loop`.
 
     Raises:
         IntegerError: a bound is not an integer scalar.
         LeafMismatchError: the bounds differ in type, or the carry in and out.
         StepLimitError: the bounds ask for more than `max_steps`.
         NotCallableError, LeafTypeError, StructureError, StaticLengthError, StepLimitOptionError,
-            ProgressError, ScheduleError, UnschedulableError, TimeLimitError: as in `while_loop`.
+            CheckpointsError, ProgressError, ScheduleError, UnschedulableError, TimeLimitError: as
+            in `while_loop`.
 
     >>> fori_loop(1, 5, lambda i, product: product * i, 1)
     24
@@ -174,7 +182,7 @@ def fori_loop(
     require_callable("fori_loop", {"body_fun": body_fun}, ["i", "carry"])
     counter = _counter_type(lower, upper)
     steps = counted_steps(body_fun, max_steps, progress, _trip_count(lower, upper))
-    hints = loop_schedule("fori_loop", schedule, unroll)
+    hints = loop_hints("fori_loop", schedule, unroll, checkpoints)
     name = parameter_name(body_fun, 1)
     carry = flatten_checked(init, "fori_loop", name)
 

@@ -22,7 +22,7 @@ from tracegraph.control.carry import (
 )
 from tracegraph.control.regions import Tree, Types, current_for, flatten_checked, require_callable
 from tracegraph.control.scan_tracing import Body, SettledTypes, settled_types, trace_scan
-from tracegraph.control.schedules import LoopSchedule, loop_schedule
+from tracegraph.control.schedules import LoopSchedule, loop_hints
 from tracegraph.control.steps import Progress, steps_of
 from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.types import type_of
@@ -43,6 +43,7 @@ def scan(
     *,
     progress: Progress = False,
     schedule: LoopSchedule | None = None,
+    checkpoints: int | None = None,
 ) -> tuple[Any, Any]:
     """The last carry and the stacked y of ``carry, y = f(carry, x)``, for each slice x of `xs`.
 
@@ -57,16 +58,17 @@ def scan(
             changes no result. `schedule` is about these iterations.
         progress: as in `while_loop`; a function gets the number of slices as its second argument.
         schedule: as in `while_loop`.
+        checkpoints: as in `while_loop`, of the iterations of the loop.
 
     Returns:
         The last carry, and the y's as arrays with a new leading axis.
 
     Raises:
         ScanLengthError: the leading extents, or they and `length`, differ, or there is none.
-        StaticLengthError: `length` or `unroll` is a traced value.
+        StaticLengthError: `length`, `unroll` or `checkpoints` is a traced value.
         ScanBodyError: `f` returned anything but a pair.
-        NotCallableError, LeafTypeError, StructureError, LeafMismatchError, ProgressError,
-            ScheduleError, UnschedulableError, TimeLimitError: as in `while_loop`.
+        NotCallableError, LeafTypeError, StructureError, LeafMismatchError, CheckpointsError,
+            ProgressError, ScheduleError, UnschedulableError, TimeLimitError: as in `while_loop`.
         TypeError, ValueError: `unroll` is not an int, or is negative.
 
     >>> import numpy as np
@@ -79,7 +81,7 @@ def scan(
     stacked = flatten_checked(xs, "scan", "xs")
     count = _length("scan", stacked, length)
     steps = steps_of("scan", f, progress, count)
-    hints = loop_schedule("scan", schedule)
+    hints = loop_hints("scan", schedule, checkpoints=checkpoints)
 
     def call(carry: Any, x: Any) -> tuple[Any, Any]:
         result = f(carry, x)
@@ -120,7 +122,7 @@ def map(  # the construct's own name
     stacked = flatten_checked(xs, "map", "xs")
     count = _length("map", stacked, None)
     steps = steps_of("map", f, progress, count)
-    hints = loop_schedule("map", schedule)
+    hints = loop_hints("map", schedule)
     body = Body("map", f, lambda carry, x: (carry, f(x)), "carry", "result", steps, hints)
     return _scan(body, flatten_checked((), "map", "carry"), stacked, count, False, 1)[1]
 

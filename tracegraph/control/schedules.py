@@ -1,4 +1,4 @@
-"""Schedules that a user may pin for a loop or a branch, as hints of its equation.
+"""What a user may pin for a loop or a branch, as hints of its equation: schedules, checkpoints.
 
 conditional  a node of the graph decides: IF, SWITCH or WHILE
 predicated   the kernels of all branches are launched; those of branches not taken return
@@ -13,6 +13,8 @@ from typing import Any, Literal, get_args
 
 from tracegraph import errors
 from tracegraph.ir.program import Hints
+from tracegraph.ir.record import replace
+from tracegraph.tracing.tracer import Tracer
 
 BranchSchedule = Literal["conditional", "predicated"]
 LoopSchedule = Literal["conditional", "unrolled", "one_kernel"]
@@ -28,22 +30,45 @@ def branch_schedule(construct: str, schedule: str | None) -> Hints:
         ScheduleError: there is no such schedule.
 
     >>> branch_schedule("cond", "predicated")
-    Hints(schedule='predicated', unroll=None, construct=None, in_order=None)
+    Hints(schedule='predicated', unroll=None, construct=None, in_order=None, checkpoints=None)
     """
     return Hints(_checked(construct, schedule, get_args(BranchSchedule)))
 
 
-def loop_schedule(construct: str, schedule: str | None, unroll: Any = None) -> Hints:
+def loop_hints(
+    construct: str, schedule: str | None, unroll: Any = None, checkpoints: Any = None
+) -> Hints:
     """The hints of a loop's equation; `unroll` is the number of steps in one iteration.
 
     Raises:
         ScheduleError: there is no such schedule, or `unroll` does not fit it.
+        StaticLengthError: `checkpoints` is a traced value.
+        CheckpointsError: `checkpoints` is no int of at least 1.
 
-    >>> loop_schedule("while_loop", None, 4)
-    Hints(schedule='unrolled', unroll=4, construct=None, in_order=None)
-    >>> loop_schedule("fori_loop", None, 1)
-    Hints(schedule='conditional', unroll=None, construct='fori_loop', in_order=None)
+    >>> loop_hints("while_loop", None, 4).given()
+    {'schedule': 'unrolled', 'unroll': 4}
+    >>> loop_hints("fori_loop", None, 1).given()
+    {'schedule': 'conditional', 'construct': 'fori_loop'}
     """
+    hints = _loop_schedule(construct, schedule, unroll)
+    if checkpoints is None:
+        return hints
+    return replace(hints, checkpoints=_checkpoints(construct, checkpoints))
+
+
+def _checkpoints(construct: str, value: Any) -> int:
+    if isinstance(value, Tracer):
+        raise errors.StaticLengthError(construct, "checkpoints", value)
+    try:
+        count = operator.index(value)
+    except TypeError:
+        count = 0
+    if isinstance(value, bool) or count < 1:
+        raise errors.CheckpointsError(construct, value)
+    return count
+
+
+def _loop_schedule(construct: str, schedule: str | None, unroll: Any) -> Hints:
     named = construct if construct in _RECORDED_OTHERWISE else None
     schedule = _checked(construct, schedule, get_args(LoopSchedule))
     if unroll is None:

@@ -31,6 +31,7 @@ from tracegraph.errors.calls import (
 )
 from tracegraph.errors.control import (
     BoundRangeError,
+    CheckpointsError,
     ConditionError,
     ControlFlowError,
     EffectInConditionError,
@@ -122,6 +123,7 @@ __all__ = [
     "BatchRuleError",
     "BooleanMaskError",
     "BoundRangeError",
+    "CheckpointsError",
     "ClosedError",
     "ConditionError",
     "ControlFlowError",

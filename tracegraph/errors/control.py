@@ -273,6 +273,15 @@ class ScheduleError(ControlFlowError, ValueError):
         super().__init__(construct, f"{parameter} must be {needed}, not {value_text(value)}")
 
 
+class CheckpointsError(ControlFlowError, ValueError):
+    """`checkpoints` of a loop is no number of steps."""
+
+    def __init__(self, construct: str, value: object) -> None:
+        super().__init__(
+            construct, f"checkpoints must be None or an int of at least 1, not {value_text(value)}"
+        )
+
+
 class UnschedulableError(ValueError):
     """A loop or branch cannot be carried out by the schedule that it was given."""
 

@@ -69,17 +69,20 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class Hints:
-    """What a user asks of the lowering of an equation. Only rounding may depend on it.
+    """What a user asks of the derivative or the lowering of an equation. Only rounding may depend
+    on it.
 
     `schedule` and `unroll` pin how the graph carries it out. `construct` is the function that the
     user called, where the op has another name: a fori_loop is recorded as a while_loop.
-    `in_order`: a scatter combines floats in the order of the updates.
+    `in_order`: a scatter combines floats in the order of the updates. `checkpoints`: at how many
+    steps of a loop reverse mode keeps the carry, to compute the steps between again.
     """
 
     schedule: str | None = None
     unroll: int | None = None
     construct: str | None = None
     in_order: bool | None = None
+    checkpoints: int | None = None
 
     def given(self) -> dict[str, Any]:
         """The hints that are given, by name."""

@@ -8,7 +8,7 @@ and what the references of loops and effects need (`limits`, `progress`).
                        floating, transcendental
     special/           special functions
     random_bits        Threefry
-    shape, arrange     views; roll, pad, concatenate, iota
+    shape, arrange     views; roll, pad, concatenate, iota, empty
     index, scatter     reading and writing at indices that are data
     reduce, folds, linalg   reductions and scans; matrix products
     control, effects   branches and loops; prints, checks, progress

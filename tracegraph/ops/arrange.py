@@ -1,4 +1,4 @@
-"""Static rearrangements: roll, pad, concatenate, iota."""
+"""Static rearrangements: roll, pad, concatenate; iota, empty."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from tracegraph.dtypes import bfloat16
 from tracegraph.ir.derivative import Constant, Emitter, Linear
 from tracegraph.ir.op import Indexed, Op, Operand, Sample, register
-from tracegraph.ir.scalar import Expr, both, select
+from tracegraph.ir.scalar import Expr, both, const, select
 from tracegraph.ir.scalar_values import as_value
 from tracegraph.ir.types import ArrayType
 from tracegraph.ops import batching
@@ -284,6 +284,29 @@ iota = register(
         lambda *, size, dtype: np.arange(size).astype(dtype),
         Indexed(_iota_element),
         _iota_samples,
+        derivative=Constant(),
+    )
+)
+
+
+# empty
+
+
+def _empty_samples() -> list[Sample]:
+    cases: list[tuple[tuple[int, ...], Any]] = [
+        ((), np.float64), ((3, 2), np.int8), ((2, 0), bfloat16), ((4,), np.complex64),
+    ]  # fmt: skip
+    return [Sample((), {"shape": shape, "dtype": np.dtype(dtype)}) for shape, dtype in cases]
+
+
+empty = register(
+    Op(
+        "empty",
+        "An array that is written before it is read: a loop that carries it need not fill it.",
+        lambda *, shape, dtype: ArrayType(dtype, shape),
+        lambda *, shape, dtype: np.zeros(shape, dtype),
+        Indexed(lambda index, operands, out, **_: const(0, out.dtype)),
+        _empty_samples,
         derivative=Constant(),
     )
 )

@@ -99,13 +99,16 @@ def _set_transpose(repeats: Repeats) -> Callable[..., Any]:
 
 
 def _last(f: Emitter, shape: Sequence[int], indices: Values, attrs: Attrs) -> Any:
-    """Whether each update is the last that is written to its place."""
+    """Whether each update is the last that is written to its place: that of the greatest number.
+
+    Of a maximum, no order matters, so that all updates run in parallel.
+    """
     batch, dims = indices[0].shape, attrs["dims"]
     numbers = f.iota(size=int(np.prod(batch)), dtype=np.dtype(np.int64))
     numbers = f.reshape(numbers, shape=batch)
     nobody = filled(f, ArrayType(np.dtype(np.int64), tuple(_extents(shape, dims))), -1)
     axes = {"dims": tuple(range(len(dims)))}
-    winners = f.scatter_set(nobody, numbers, *indices, **axes, starts=(), steps=())
+    winners = f.scatter_maximum(nobody, numbers, *indices, **axes, starts=(), steps=())
     return f.equal(f.gather(winners, *indices, **axes), numbers)
 
 

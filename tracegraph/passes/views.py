@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tracegraph.ir.program import Atom, Eqn, Program
+from tracegraph.ir.program import Atom, Eqn, Program, Value
 from tracegraph.ir.record import replace
 from tracegraph.passes.rewrite import Defs, Replacement, Rule, by_name, producer, rewrite
 
@@ -22,8 +22,18 @@ def _last_link(eqn: Eqn, defs: Defs) -> Replacement | None:
     if x.type == eqn.outputs[0].type:
         return Replacement((x,))
     if inner is None:
-        return None
+        return _empty(eqn, defs)
     return _composed(eqn, defs, inner.operands[0], eqn.attrs)
+
+
+def _empty(eqn: Eqn, defs: Defs) -> Replacement | None:
+    """Of an array without values, an array without values."""
+    x, out = eqn.operands[0], eqn.outputs[0]
+    maker = defs.get(x) if isinstance(x, Value) else None
+    if maker is None or maker.op.name != "empty":
+        return None
+    attrs = {"shape": out.type.shape, "dtype": out.type.dtype}
+    return Replacement(eqn.outputs, (replace(eqn, op=maker.op, operands=(), attrs=attrs),))
 
 
 def _transpose(eqn: Eqn, defs: Defs) -> Replacement | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tracegraph.ir.control_forms import is_loop
+from tracegraph.ir.effects import TOKEN
 from tracegraph.ir.op import Call, Effect
 from tracegraph.ir.program import Eqn, Region, Value
 from tracegraph.ir.types import ArrayType
@@ -49,9 +50,9 @@ class BatchedFlags:
 
     def call(self, eqn: Eqn, flags: Flags) -> Flags:
         """The flags of the results of a call: all are batched, if its rules have to fit."""
-        if len(eqn.regions) == 1:
+        if not has_rules(eqn):
             return self.results(eqn.regions[0], flags)
-        return tuple([any(flags) and has_elements(value.type) for value in eqn.outputs])
+        return tuple([any(flags) and value.type != TOKEN for value in eqn.outputs])
 
     def branches(self, eqn: Eqn, flags: Flags) -> Flags:
         """The flags of the results of a cond or switch, from those of its operands."""
@@ -81,6 +82,11 @@ class BatchedFlags:
             if settled == flags:
                 return flags, ends_apart
             flags = settled
+
+
+def has_rules(call: Eqn) -> bool:
+    """Whether a call has regions beside the function itself, which fit it."""
+    return len(call.regions) > 1 or call.op.name == "custom_linear"
 
 
 def has_elements(type_: ArrayType) -> bool:

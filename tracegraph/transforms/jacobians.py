@@ -1,6 +1,6 @@
-"""Jacobians and Hessians: the linear map of tangents on each basis vector, by one scan.
+"""Jacobians and Hessians: the linear map of tangents on all basis vectors, batched as by vmap.
 
-The function itself runs once; the scan repeats the linear part alone.
+The function itself runs once; the linear part alone is batched.
 """
 
 from __future__ import annotations
@@ -19,10 +19,13 @@ from tracegraph.ir.types import ArrayType
 from tracegraph.tracing.trace import Trace
 from tracegraph.tracing.tracer import Tracer
 from tracegraph.transforms.activity import is_inexact
+from tracegraph.transforms.batch import batch_region
+from tracegraph.transforms.batched_flags import BatchedFlags
 from tracegraph.transforms.bodies import dense, region_of
 from tracegraph.transforms.calls import Call, Traced, linearized, split_aux, staged
 from tracegraph.transforms.emit import Emit, plain
 from tracegraph.transforms.forward import require_inexact
+from tracegraph.transforms.lanes import Batch, Lanes
 from tracegraph.transforms.linearize import Linearizer
 from tracegraph.transforms.reverse import positions, require_result
 
@@ -56,8 +59,8 @@ def jacfwd(
             set; or a result is an integer.
         ArgumentNumberError, DerivativeError: as in `grad`.
 
-    A loop of unknown length cannot keep its steps: with one, the function runs again for each
-    column.
+    All columns are computed side by side. A loop of unknown length cannot keep its steps: with
+    one, the function runs once more, along with its tangents.
 
     >>> import numpy as np
     >>> jacfwd(lambda x: x * x[0])(np.array([2.0, 3.0]))
@@ -76,7 +79,7 @@ def jacrev(
     """The function that returns the Jacobian, row by row: one cotangent per result element.
 
     Arguments and results are those of `jacfwd`. It is the faster one if the result has fewer
-    elements than the argument.
+    elements than the argument. All rows are computed side by side.
 
     Raises:
         DifferentiatedTypeError: an argument or a result is an integer; or a result is complex
@@ -249,15 +252,14 @@ def _on_basis(
     given = [plain(trace, x) for x in captured]
 
     def body(inner: Trace, params: list[Tracer]) -> Sequence[Any]:
-        number, emit = params[0], Emit(inner)
-        vectors = [_unit(emit, number, s, t) for s, t in zip(_starts(types), types, strict=True)]
-        return record(inner, vectors, params[1:])
+        return record(inner, params[: len(types)], params[len(types) :])
 
-    region = region_of(trace, [ArrayType(_INT64), *(x.type for x in given)], body)
-    numbers = Emit(trace).iota(size=total, dtype=_INT64)
-    attrs = {"carry": 0, "xs": 1, "length": total, "reverse": False}
-    found: Sequence[Tracer] = Emit(trace).scan(numbers, *given, regions=(region,), **attrs)
-    return found
+    region = region_of(trace, [*types, *(x.type for x in given)], body)
+    emit, lanes = Emit(trace), Lanes(trace, total, BatchedFlags())
+    vectors = [_units(emit, total, s, t) for s, t in zip(_starts(types), types, strict=True)]
+    operands = [Batch(x.atom, True) for x in vectors] + [Batch(x.atom, False) for x in given]
+    found = batch_region(lanes, region, operands)
+    return [Tracer(trace, lanes.spread(x.atom, x.is_batched)) for x in found]
 
 
 def _starts(types: Sequence[ArrayType]) -> list[int]:
@@ -265,11 +267,13 @@ def _starts(types: Sequence[ArrayType]) -> list[int]:
     return [sum(t.size for t in types[:i]) for i in range(len(types))]
 
 
-def _unit(emit: Emit, number: Any, start: int, type_: ArrayType) -> Any:
-    """One at element `number - start`, zero elsewhere."""
-    places = emit.reshape(emit.iota(size=type_.size, dtype=_INT64), shape=type_.shape)
-    here = emit.equal(places, emit.subtract(number, np.int64(start)))
-    return emit.where(here, type_.dtype.type(1), type_.dtype.type(0))
+def _units(emit: Emit, total: int, start: int, type_: ArrayType) -> Any:
+    """Of each of `total` basis vectors the part of one array, whose first element is `start`."""
+    numbers = emit.reshape(emit.iota(size=total, dtype=_INT64), shape=(total, 1))
+    places = emit.iota(size=type_.size, dtype=_INT64)
+    here = emit.equal(numbers, emit.add(places, np.int64(start)))
+    units = emit.where(here, type_.dtype.type(1), type_.dtype.type(0))
+    return emit.reshape(units, shape=(total, *type_.shape))
 
 
 def _rows(emit: Emit, stacked: Any, start: int, type_: ArrayType) -> Any:

@@ -249,8 +249,12 @@ def _apart_counted(self: Linearizer, loop: _Loop, xs: Sequence[Tracer], ts: Tang
     part = _taken_apart(self, loop)
     counters = _counters(loop, part)
     kept = [value for value in part.cut.kept if value not in counters]
+    if needs_segments(eqn, kept):
+        whole = segmented(self.primal, eqn)
+        return Linearizer(self.primal, self.linear).run(whole, xs, ts)
     rows = [v.type.strong().with_shape((bound, *v.type.shape)) for v in kept]
-    state = [*xs[:count], np.int64(0), *(emit.zeros(t) for t in rows)]
+    empty = [emit.empty(shape=t.shape, dtype=t.dtype) for t in rows]  # read where written alone
+    state = [*xs[:count], np.int64(0), *empty]
     captures = xs[count:]
     types = [*(p.type for p in part.params[:count]), NUMBER, *rows, *(x.type for x in captures)]
 

@@ -16,7 +16,6 @@ from tracegraph.arrays.device_calls import compiled
 from tracegraph.arrays.eager import any_on_device
 from tracegraph.control.regions import Tree, current_for, flatten_checked
 from tracegraph.errors.tracebacks import entry_point
-from tracegraph.ir import interpret
 from tracegraph.ir.program import Atom, Program, Region
 from tracegraph.ir.record import record, replace
 from tracegraph.ir.types import ArrayType, type_of
@@ -26,6 +25,7 @@ from tracegraph.tracing.trace import Trace, trace_program, trace_region
 from tracegraph.tracing.tracer import Tracer
 from tracegraph.transforms.batch import batch_region
 from tracegraph.transforms.batched_flags import BatchedFlags
+from tracegraph.transforms.evaluate import evaluate
 from tracegraph.transforms.lanes import Batch, Lanes
 
 Function = Callable[..., Any]
@@ -212,11 +212,7 @@ def _run(fun: Function, arguments: _Arguments, out_axes: Axes) -> Any:
         getattr(fun, "__name__", "vmapped"),
         lambda i: arguments.paths[given[i]],
     )
-    # Views of the arguments, and of each other, become arrays of their own.
-    results = map(np.array, interpret.run(program, *leaves))
-    if any(isinstance(leaf, Array) for leaf in leaves):
-        return tree.unflatten(structures[0], map(Array, results))
-    return tree.unflatten(structures[0], [result[()] for result in results])
+    return tree.unflatten(structures[0], evaluate(program, leaves))
 
 
 def _record(

@@ -116,3 +116,12 @@ def test_sums_of_few_elements_are_folded_in_shared_memory(method, dtype, places,
     size = places * np.dtype(dtype).itemsize
     assert geometry.shared_bytes == (size if folds else 0)
     assert geometry.blocks * geometry.threads * geometry.points >= updates
+
+
+def test_writes_of_one_value_need_no_order():
+    types = ArrayType(np.float64, (100,)), ArrayType(np.int64, (COUNT,))
+    for update, repeats in ((lambda x, i: x.at[i].set(7), 0), (lambda x, i: x.at[i].set(x[i]), 1)):
+        plan = tracegraph.jit(update, device="cuda").lower(*types).plan
+        kernels = [node.kernel for node in walk(plan.graph) if isinstance(node, KernelNode)]
+        (found,) = [n for k in kernels for n in k.nests if isinstance(n, ScatterNest)]
+        assert (found.repeats, found.any_order) == (repeats, False)

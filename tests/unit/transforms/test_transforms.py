@@ -23,11 +23,13 @@ from tracegraph import (
     stop_gradient,
     value_and_grad,
     vjp,
+    vmap,
 )
 from tracegraph.arrays.eager import apply
 from tracegraph.dtypes import bfloat16
 from tracegraph.ir import op as registry
 from tracegraph.ir.derivative import Partials
+from tracegraph.ir.program import walk
 from tracegraph.ops.elementwise import texts, ufunc_op
 
 X = np.array([0.3, -0.8, 0.6])
@@ -341,6 +343,63 @@ def test_jacfwd_goes_through_a_loop_of_unknown_length() -> None:
     np.testing.assert_array_equal(jacfwd(function)(X), np.eye(3) * function(X)[0] / X[0])
     with pytest.raises(errors.ReverseLoopError):
         jacrev(function)(X)
+
+
+def test_products_at_indices_that_no_two_lanes_share() -> None:
+    """One index in each lane: all lanes together multiply no element twice."""
+    rows = np.random.default_rng(3).uniform(0.5, 2, (5, 3))
+    places = np.array([0, 2, 0, 1, 2])
+
+    def product(x: Any, i: Any, u: Any) -> Any:
+        return np.sin(x.at[i].multiply(u))
+
+    def total(x: Any, u: Any) -> Any:
+        return vmap(product)(x, places, u).sum()
+
+    found = grad(total, (0, 1))(rows, rows[:, 0])
+    by_lane = [
+        grad(lambda x, u, i=i: product(x, i, u).sum(), (0, 1))(*each)
+        for i, *each in zip(places, rows, rows[:, 0], strict=True)
+    ]
+    for got, wanted in zip(found, zip(*by_lane, strict=True), strict=True):
+        np.testing.assert_allclose(got, wanted, 1e-14)
+    check_gradient(lambda x: total(x, rows[:, 0]), rows)
+    with pytest.raises(errors.DerivativeError, match="if they are distinct"):
+        grad(lambda x: x.at[places[:2]].multiply(rows[0, :2]).sum())(rows[0])
+
+
+def test_a_jacobian_runs_the_function_once_and_its_linear_part_for_all_columns() -> None:
+    def function(x: Any) -> Any:
+        return np.tanh(A @ np.sin(x))
+
+    for transform in (jacfwd, jacrev):
+        program = tracegraph.jit(transform(function), device="host").trace(X).program
+        operations = [(eqn.op.name, eqn.outputs[0].type.shape) for eqn in walk(program.body)]
+        names = [name for name, _ in operations]
+        assert "scan" not in names
+        assert [shape for name, shape in operations if name == "sin"] == [(3,)]
+        assert [shape for name, shape in operations if name == "tanh"] == [A.shape[:1]]
+        assert names.count("matmul") == 2  # one forwards, one for all columns
+
+
+def test_a_jacobian_by_columns_runs_a_loop_of_unknown_length_for_all_at_once() -> None:
+    def function(x: Any) -> Any:
+        return tracegraph.while_loop(lambda c: (c**2).sum() < 9, lambda c: 2 * c, x)
+
+    program = tracegraph.jit(jacfwd(function), device="host").trace(X).program
+    loops = [eqn for eqn in walk(program.body) if eqn.op.name == "while_loop"]
+    assert len(loops) == 2  # the function, and once more with the tangents
+    shapes = [v.type.shape for v in loops[1].outputs]
+    assert sorted(shapes) == [(3,), (3, 3)]  # the state is not repeated for each column
+
+
+def test_jacobians_of_loops_agree() -> None:
+    def function(x: Any) -> Any:
+        last, ys = tracegraph.scan(lambda c, t: (np.tanh(c * t), c.sum()), x, A[:, :3])
+        return last, ys
+
+    for forward, reverse in zip(jacfwd(function)(X), jacrev(function)(X), strict=True):
+        np.testing.assert_allclose(forward, reverse, atol=1e-15)
 
 
 def test_jacobians_of_empty_arrays() -> None:

@@ -118,3 +118,57 @@ def test_tangents_are_those_of_each_lane(function: Any) -> None:
     found = jvp(lambda x: vmap(function, (0, None))(x, W), (X,), (X,))[1]
     alone = [jvp(lambda x: function(x, W), (x,), (x,))[1] for x in X]
     np.testing.assert_allclose(found, alone, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("function", "op"),
+    [(by_rule, "custom_jvp"), (steep, "custom_vjp"), (root, "custom_root")],
+)
+def test_what_lanes_share_is_not_repeated(function: Any, op: str) -> None:
+    program = tracegraph.jit(vmap(function, (0, None)), device="host").trace(X, W).program
+    (call,) = [eqn for eqn in program.body.eqns if eqn.op.name == op]
+    assert (3,) in [a.type.shape for a in call.operands]  # w
+
+
+def test_the_matrix_that_lanes_share_is_not_repeated() -> None:
+    matrix = np.outer(W, W) * 0.01 + 2 * np.eye(3)
+
+    def solution(a: Any, b: Any) -> Any:
+        return custom_linear_solve(
+            lambda v: a @ v, b, lambda matvec, b: b @ np.linalg.inv(matrix), symmetric=True
+        ).sum()
+
+    lanes = vmap(solution, (None, 0))
+    program = tracegraph.jit(lanes, device="host").trace(matrix, X).program
+    (call,) = [eqn for eqn in program.body.eqns if eqn.op.name == "linear_solve"]
+    assert (4, 3, 3) not in [a.type.shape for a in call.operands]
+    found = grad(lambda a: lanes(a, X).sum())(matrix)
+    np.testing.assert_allclose(found, sum(grad(solution)(matrix, b) for b in X), rtol=1e-12)
+
+
+@custom_vjp
+def logarithm(x: Any, w: Any) -> Any:
+    return np.log(x) * w
+
+
+logarithm.defvjp(
+    lambda x, w: (logarithm(x, w), (x, w)),
+    lambda kept, ct: (ct * kept[1] / kept[0], (ct * np.log(kept[0])).sum()),
+)
+
+
+def test_lanes_that_have_ended_add_nothing_to_what_all_share() -> None:
+    """A lane that goes on would have logarithms of negative numbers: NaNs."""
+
+    def lane(x: Any, n: Any, w: Any) -> Any:
+        def step(c: Any) -> Any:
+            return logarithm(c[0], w), c[1] + 1
+
+        return while_loop(lambda c: c[1] < n, step, (x, 0), max_steps=5)[0].sum()
+
+    starts, counts = np.array([[3.0, 4.0, 5.0], [30.0, 40.0, 50.0]]), np.array([1, 3])
+    for transformed in (grad, lambda f: tracegraph.jit(grad(f))):
+        found = transformed(lambda w: vmap(lane, (0, 0, None))(starts, counts, w).sum())(0.7)
+        alone = [grad(lane, 2)(*each, 0.7) for each in zip(starts, counts, strict=True)]
+        assert np.isfinite(found)
+        np.testing.assert_allclose(found, sum(alone), rtol=1e-12)

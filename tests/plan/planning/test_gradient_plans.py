@@ -1,0 +1,174 @@
+"""What gradients lower to: scatters in parallel, and about as many kernels as twice the forward."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracegraph
+from lowering.plan.kernel import MapNest, ScatterNest
+from lowering.plan.nodes import KernelNode, walk
+from tracegraph import ArrayType, grad
+
+VECTOR = ArrayType(np.float64, (100_000,))
+PLACES = ArrayType(np.int64, (100_000,))
+
+
+def plan_of(function: Callable[..., Any], *types: ArrayType) -> Any:
+    return tracegraph.jit(function, device="cuda").lower(*types).plan
+
+
+def kernels(function: Callable[..., Any], *types: ArrayType) -> int:
+    return sum(isinstance(node, KernelNode) for node in walk(plan_of(function, *types).graph))
+
+
+def scatters(function: Callable[..., Any], *types: ArrayType) -> Iterator[ScatterNest]:
+    for node in walk(plan_of(function, *types).graph):
+        if isinstance(node, KernelNode):
+            yield from (nest for nest in node.kernel.nests if isinstance(nest, ScatterNest))
+
+
+# scatters
+
+
+def by_reads(x: Any, i: Any) -> Any:
+    return np.sin(x[i]).sum()
+
+
+def by_sums(x: Any, i: Any) -> Any:
+    return np.sin(x.at[i].add(x)).sum()
+
+
+def by_writes(x: Any, i: Any) -> Any:
+    return np.sin(x.at[i].set(x * x)).sum()
+
+
+def by_extremes(x: Any, i: Any) -> Any:
+    return np.sin(x.at[i].max(x * x)).sum()
+
+
+@pytest.mark.parametrize("function", [by_reads, by_sums, by_writes, by_extremes])
+def test_scatters_that_derivatives_add_run_in_parallel(function: Callable[..., Any]) -> None:
+    of_function = list(scatters(function, VECTOR, PLACES))
+    of_gradient = list(scatters(grad(function), VECTOR, PLACES))
+    added = len(of_gradient) - len(of_function)
+    assert added > 0 or function is by_sums  # whose derivative reads
+    in_order = [nest for nest in of_gradient if nest.repeats and not nest.any_order]
+    assert len(in_order) <= sum(nest.repeats > 0 and not nest.any_order for nest in of_function)
+
+
+# elementwise chains
+
+CHAIN = [np.sin, np.exp, np.tanh, np.square, np.arctan, lambda x: x / (1 + x * x)]
+
+
+def chain(count: int) -> Callable[[Any], Any]:
+    def function(x: Any) -> Any:
+        for i in range(count):
+            x = CHAIN[i % len(CHAIN)](x)
+        return x.sum()
+
+    return function
+
+
+@pytest.mark.parametrize("count", [1, 5, 20, 60])
+def test_a_chain_has_at_most_twice_the_kernels_and_two(count: int) -> None:
+    function = chain(count)
+    assert kernels(grad(function), VECTOR) <= 2 * kernels(function, VECTOR) + 2
+
+
+def test_a_chain_with_several_inputs() -> None:
+    def function(x: Any, y: Any) -> Any:
+        for _ in range(10):
+            x, y = np.sin(x) * y, np.tanh(x + y)
+        return (x * y).sum()
+
+    types = VECTOR, VECTOR
+    assert kernels(grad(function, (0, 1)), *types) <= 2 * kernels(function, *types) + 2
+
+
+# stacks of loops
+
+
+def bounded(x: Any, count: Any = 30) -> Any:
+    return tracegraph.while_loop(
+        lambda c: c[1] < count,
+        lambda c: (np.sin(np.exp(c[0]) * x), c[1] + 1),
+        (x, 0),
+        max_steps=64,
+    )[0].sum()
+
+
+def stores_to_stacks(function: Callable[..., Any], *types: ArrayType) -> Iterator[Any]:
+    """The nests that write to arrays of 64 rows of one lane, or of all."""
+    for node in walk(plan_of(function, *types).graph):
+        kernels = [node.kernel] if isinstance(node, KernelNode) else []
+        for nest in (nest for kernel in kernels for nest in kernel.nests):
+            if isinstance(nest, (MapNest, ScatterNest)):
+                stores = nest.stores if isinstance(nest, MapNest) else (nest.store,)
+                yield from (
+                    nest for s in stores if 64 in s.buffer.type.shape and s.buffer.type.ndim > 1
+                )
+
+
+def test_the_stack_of_a_bounded_loop_is_not_filled() -> None:
+    writers = list(stores_to_stacks(grad(bounded), VECTOR))
+    assert writers
+    assert all(isinstance(nest, ScatterNest) for nest in writers)
+
+
+@pytest.mark.parametrize("counts", [(), (ArrayType(np.int64, (5,)),)], ids=["alike", "apart"])
+def test_nor_is_that_of_many_lanes(counts: tuple[ArrayType, ...]) -> None:
+    lanes = ArrayType(np.float64, (5, 1000))
+    writers = list(stores_to_stacks(tracegraph.vmap(grad(bounded)), lanes, *counts))
+    assert writers
+    assert all(isinstance(nest, ScatterNest) for nest in writers)
+
+
+# schedules
+
+
+def recurrence(w: Any) -> Any:
+    def step(h: Any, x: Any) -> Any:
+        return np.tanh(w * h + x), None
+
+    last, _ = tracegraph.scan(step, np.zeros(64), np.ones((1000, 64)))
+    return (last**2).sum()
+
+
+def square_root(a: Any) -> Any:
+    def unfinished(x: Any) -> Any:
+        return np.abs(x * x - a).max() > 1e-12
+
+    return tracegraph.while_loop(unfinished, lambda x: (x + a / x) / 2, a, max_steps=1000).sum()
+
+
+def adaptive(y: Any) -> Any:
+    """Heun's method, with steps chosen by the difference from Euler's."""
+
+    def slope(y: Any) -> Any:
+        return np.sin(3 * y) - y
+
+    def step(carry: Any) -> Any:
+        t, y, h = carry
+        first = slope(y)
+        euler, second = y + h * first, slope(y + h * first)
+        heun = y + h / 2 * (first + second)
+        error = np.abs(heun - euler).max()
+        ok = error < 1e-4
+        t, y = np.where(ok, t + h, t), np.where(ok, heun, y)
+        return t, y, h * np.clip(0.9 * np.sqrt(1e-4 / (error + 1e-30)), 0.2, 5.0)
+
+    return tracegraph.while_loop(lambda c: c[0] < 2, step, (0.0, y, 0.01), max_steps=1000)[1].sum()
+
+
+@pytest.mark.parametrize("function", [recurrence, square_root, adaptive])
+def test_small_loops_are_one_kernel_forwards_and_backwards(function: Callable[..., Any]) -> None:
+    types = ArrayType(np.float64, (64,))
+    shown = [
+        tracegraph.jit(f, device="cuda").lower(types).explain() for f in (function, grad(function))
+    ]
+    assert [text.count("one kernel") for text in shown] == [1, 2]
