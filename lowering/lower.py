@@ -1,6 +1,7 @@
 """Program -> Plan, by a list of passes.
 
     Program ── inline_calls ─▶ Program                      functions with rules of their own
+            ── expand_factorizations ─▶ Program             algorithms where no library has them
             ── expand_contractions ─▶ Program               thin products as sums
             ── unroll, desugar ─▶ Program                   short loops written out; few forms
             ── build ─▶ Draft                               nests of stored values, in blocks
@@ -29,6 +30,7 @@ from lowering.plan.target import Target
 from lowering.planning.assemble import assemble
 from lowering.planning.contractions import expand_contractions
 from lowering.planning.desugar import desugar
+from lowering.planning.factorizations import expand_factorizations
 from lowering.planning.region_builder import build
 from lowering.planning.rules import RULES
 from lowering.scheduling.complete_unrolling import unroll
@@ -80,7 +82,7 @@ def lower(
         ValueError: there is no such device.
     """
     target = target_of(device) if isinstance(device, str) else device
-    program = inline_calls(program)
+    program = expand_factorizations(inline_calls(program), target.factorizations)
     program = expand_contractions(program, target.contractions, declared().products)
     program = desugar(unroll(program, target.costs))
     draft = build(program, Context(target, RULES, fusion), donated)

@@ -49,6 +49,11 @@ LOOSER = {
 logarithm by the size of its product with y. A product of n numbers rounds n times, in an order that
 is not specified; samples fold up to 60. So do folds of functions that are off by some ulp each."""
 
+BY_MATRIX = {"cholesky": 16, "lu": 256, "qr": 64, "triangular_solve": 4096}
+"""Ops whose results are compared matrix by matrix: units in the last place of its largest element.
+Rounding moves results by as much as the condition of a matrix, which is small in samples, and up to
+some hundreds where the lanes of `vmap` are made of them."""
+
 ANY_ZERO = frozenset({"clip", "fmax", "fmin", "maximum", "minimum", "nextafter", "sign"})
 """Ops for which NumPy's loops for different dtypes do not agree on the sign of a zero result."""
 
@@ -69,6 +74,10 @@ def check(op: Op, sample: Sample, run: Run, any_zero: frozenset[str] = ANY_ZERO)
     if not isinstance(expected, tuple):
         expected, actual = (expected,), (actual,)
     assert len(actual) == len(expected)
+    if op.name in BY_MATRIX:
+        for got, wanted in zip(actual, expected, strict=True):
+            assert_matrices_agree(got, wanted, BY_MATRIX[op.name])
+        return
     for got, wanted in zip(actual, expected, strict=True):
         kind = np.asarray(wanted).dtype.kind.replace("V", "f")  # bfloat16
         ulps = LOOSER.get((op.name, kind), ULPS.get(kind, 0))
@@ -88,6 +97,25 @@ def assert_agrees(actual: Any, expected: Any, ulps: int, signs: bool = True) -> 
         f"first at {np.argwhere(wrong)[:5].tolist()}: got {actual[np.asarray(wrong)][:5]}, "
         f"NumPy has {expected[np.asarray(wrong)][:5]}"
     )
+
+
+def assert_matrices_agree(actual: Any, expected: Any, units: int) -> None:
+    """Require matrices, in the last two axes, equal within units of the largest element of each.
+
+    Integers are exact, and NaNs and infinities stand in the same places.
+    """
+    actual, expected = np.asarray(actual), np.asarray(expected)
+    assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
+    if expected.dtype.kind not in "fc":
+        np.testing.assert_array_equal(actual, expected)
+        return
+    special = ~np.isfinite(expected)
+    np.testing.assert_array_equal(actual[special], expected[special])
+    size = np.where(special, 0, np.abs(expected)).max(axis=(-2, -1), keepdims=True, initial=0)
+    with np.errstate(invalid="ignore"):
+        distance = np.where(special, 0, np.abs(actual - expected))
+    worst = units * np.spacing(size)
+    assert (distance <= worst).all(), f"{np.max(distance / np.spacing(size))} units, not {units}"
 
 
 def _close(actual: NDArray, expected: NDArray, ulps: int, signs: bool) -> NDArray:

@@ -48,14 +48,16 @@ def applied(op: Op, sample: Sample, axes: tuple[int | None, ...]) -> Any:
     return vmap(lambda *xs: apply(op, *xs, **sample.attrs), in_axes=axes)(*sample.operands)
 
 
-def lane_by_lane(op: Op, sample: Sample, axes: tuple[int | None, ...]) -> NDArray:
+def lane_by_lane(op: Op, sample: Sample, axes: tuple[int | None, ...]) -> Any:
     """The reference of the op, applied to one lane after the other."""
     found = []
     for i in range(LANES):
         pairs = zip(sample.operands, axes, strict=True)
         given = [x if axis is None else x[i] for x, axis in pairs]
-        found.append(np.asarray(op.reference(*given, **sample.attrs)))
-    return np.stack(found)
+        found.append(op.reference(*given, **sample.attrs))
+    if isinstance(found[0], tuple):
+        return tuple(map(np.stack, zip(*found, strict=True)))
+    return np.stack([np.asarray(each) for each in found])
 
 
 def check_batched_on(op: Op, device: str, any_zero: frozenset[str]) -> None:
@@ -70,13 +72,13 @@ def check_batched_on(op: Op, device: str, any_zero: frozenset[str]) -> None:
 
     found = tracegraph.jit(every, device=device)([sample.operands for sample, _ in cases])
     for result, (sample, axes) in zip(found, cases, strict=True):
-        check(_looped_op(op, axes), sample, lambda *_, result=result: result, any_zero)
+        check(looped_op(op, axes), sample, lambda *_, result=result: result, any_zero)
 
 
-def _looped_op(op: Op, axes: tuple[int | None, ...]) -> Op:
+def looped_op(op: Op, axes: tuple[int | None, ...]) -> Op:
     """An op record whose reference is the loop over lanes."""
 
-    def reference(*operands: NDArray, **attrs: Any) -> NDArray:
+    def reference(*operands: NDArray, **attrs: Any) -> Any:
         return lane_by_lane(op, Sample(operands, attrs), axes)
 
     return Op(op.name, op.doc, op.type_rule, reference, op.form, op.samples)

@@ -33,12 +33,16 @@ SHAPES: Sequence[tuple[tuple[int, ...], ...]] = [
 
 @dataclass(frozen=True)
 class Case:
-    """An op with operands and attributes. `inexact` are the operands that may be active."""
+    """An op with operands and attributes. `inexact` are the operands that may be active.
+
+    Of an op with several results, `result` is the number of the one that is looked at.
+    """
 
     op: Op
     operands: tuple[Any, ...]
     attrs: dict[str, Any]
     inexact: tuple[int, ...]
+    result: int | None = None
 
     def of(self, active: Sequence[int]) -> Callable[..., Any]:
         """The op as a function of some operands."""
@@ -47,9 +51,17 @@ class Case:
             operands = list(self.operands)
             for i, value in zip(active, values, strict=True):
                 operands[i] = value
-            return apply(self.op, *operands, **self.attrs)
+            return self.chosen(apply(self.op, *operands, **self.attrs))
 
         return function
+
+    def reference(self) -> Any:
+        """What the reference of the op gives."""
+        return self.chosen(self.op.reference(*self.operands, **self.attrs))
+
+    def chosen(self, results: Any) -> Any:
+        """The result that is looked at."""
+        return results if self.result is None else results[self.result]
 
     def subsets(self) -> Iterator[tuple[int, ...]]:
         """All non-empty choices of active operands."""
@@ -80,9 +92,29 @@ def cases(op: Op, dtype: Any, seed: int = 0) -> list[Case]:
             types = op.result_types([type_of(x) for x in filled], attrs)
         except (TypeError, ValueError):
             continue
-        if inexact and types[0].dtype.kind in "fcV":
-            found.append(Case(op, filled, dict(attrs), inexact))
+        filled = SMOOTH_AT.get(op.name, lambda *x: x)(*filled)
+        for number, type_ in enumerate(types):
+            if inexact and type_.dtype.kind in "fcV":
+                result = number if len(types) > 1 else None
+                found.append(Case(op, filled, dict(attrs), inexact, result))
     return found
+
+
+def _positive_definite(a: NDArray) -> tuple[NDArray]:
+    square = a @ np.conj(np.swapaxes(a, -1, -2))
+    return ((square + np.eye(a.shape[-1])).astype(a.dtype),)
+
+
+def _dominant(a: NDArray, *others: Any) -> tuple[Any, ...]:
+    """Well conditioned, and with pivots that are much larger than other elements."""
+    return (a + 2 * np.eye(*a.shape[-2:])).astype(a.dtype), *others
+
+
+SMOOTH_AT: dict[str, Callable[..., tuple[Any, ...]]] = {
+    "cholesky": _positive_definite,
+    **dict.fromkeys(("lu", "qr", "triangular_solve"), _dominant),
+}
+"""By name of an op: operands at which it is smooth, made of random ones."""
 
 
 def _signatures(op: Op, dtype: Any) -> Iterator[tuple[list[Any], Any]]:

@@ -9,6 +9,7 @@ from lowering.host.executable import HostExecutable
 from lowering.host.result_pool import RESULTS
 from lowering.plan.plan import Plan
 from lowering.plan.target import Costs, Target
+from tracegraph.algorithms import ALGORITHMS
 from tracegraph.weak_set import ConcurrentWeakSet
 
 TARGET = Target(
@@ -29,7 +30,8 @@ TARGET = Target(
         recompute_limit=0,
         gather_penalty=((inf, 0),),
         calls=24 << 10,
-    )
+    ),
+    factorizations=frozenset(ALGORITHMS),
 )
 """Loops and branches are Python's, so that their nodes are free. Each op is a call on arrays, so
 that none is computed twice. The fusion policy is the GPU's, whose plans the host is to resemble."""

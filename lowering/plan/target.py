@@ -149,7 +149,9 @@ class PersistentCosts:
 class Target:
     """The devices of one backend, as planning sees them.
 
-    Where `persistent` is None, a loop is one kernel only if the user asks for it.
+    Where `persistent` is None, a loop is one kernel only if the user asks for it. `factorizations`
+    are the ops of matrices that the backend has library calls for; of others, it runs the programs
+    in `tracegraph.algorithms`.
     """
 
     costs: Costs
@@ -157,3 +159,4 @@ class Target:
     fusion: FusionPolicy = field(default_factory=FusionPolicy)
     contractions: ContractionPolicy = field(default_factory=ContractionPolicy)
     persistent: PersistentCosts | None = None
+    factorizations: frozenset[str] = frozenset()

@@ -130,9 +130,14 @@ class RegionBuilder:
 
     def result(self, eqn: Eqn) -> Buffer:
         """A new scratch buffer for the only result of an equation."""
-        (out,) = eqn.outputs
-        self.bindings[out] = buffer = self.scratch(out.type)
+        (buffer,) = self.results(eqn)
         return buffer
+
+    def results(self, eqn: Eqn) -> tuple[Buffer, ...]:
+        """A new scratch buffer for each result of an equation."""
+        buffers = tuple([self.scratch(out.type) for out in eqn.outputs])
+        self.bindings.update(zip(eqn.outputs, buffers, strict=True))
+        return buffers
 
     def emit(self, nest: Nest) -> None:
         """Append a kernel of one nest, unless it has no points."""

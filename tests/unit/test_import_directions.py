@@ -57,6 +57,7 @@ TRACEGRAPH: Table = {
         *("arrays", "tracing", "ops", "ir", "tree", "errors"),
         *("limits", "progress", "dtypes", "user_source"),
     },
+    "algorithms": {"numpy", "control", "arrays", "tracing", "passes", "ops", "ir"},
     "transforms": {
         *("control", "arrays", "tracing", "passes", "ops", "ir", "tree", "errors"),
         *("limits", "dtypes", "user_source"),
@@ -73,7 +74,7 @@ TRACEGRAPH: Table = {
 }
 
 BY_LOWERING = GROUND | {
-    *("ir", "ops", "passes", "control", "arrays", "staging", "streams"),
+    *("algorithms", "ir", "ops", "passes", "control", "arrays", "staging", "streams"),
     *("errors", "limits", "progress"),
 }
 """Parts of tracegraph that lowering may import."""

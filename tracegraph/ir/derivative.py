@@ -87,10 +87,15 @@ class Rewrite:
     """`prepare(f, out, *operands, **attrs)` gives values that `apply` needs.
 
     `apply(f, values, tangents, **attrs)` is linear in the tangents, in which None stands for zero.
+    Of an op with several results, `out` is the tuple of them, and `apply` returns a tuple.
+
+    An op may be linear in some operands as long as others have no tangent: a solution is, in the
+    right-hand side. `linear` says which these are, and how its equations are then transposed.
     """
 
     prepare: Callable[..., Sequence[Any]]
     apply: Callable[..., Any]
+    linear: Linear | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
-"""Linear algebra without factorisations: the products, norms and powers of `numpy.linalg`."""
+"""`numpy.linalg`: products, norms and powers here, and what is made of factorizations."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -16,16 +17,21 @@ from tracegraph.numpy.chains import multi_dot
 from tracegraph.numpy.contractions import cross, matmul, outer, tensordot, vecdot
 from tracegraph.numpy.dispatch import as_array, numpy_function
 from tracegraph.numpy.elementwise import astype
+from tracegraph.numpy.factorizations import cholesky, qr
 from tracegraph.numpy.generated import identity
 from tracegraph.numpy.reductions import max as largest
 from tracegraph.numpy.reductions import min as smallest
 from tracegraph.numpy.reductions import sum, sum_of_squares
 from tracegraph.numpy.shapes import broadcast_to, reshape
+from tracegraph.numpy.systems import det, inv, slogdet, solve, tensorinv, tensorsolve
 from tracegraph.numpy.ufuncs import absolute, not_equal, power, sqrt
 
 __all__ = [
+    "cholesky",
     "cross",
+    "det",
     "diagonal",
+    "inv",
     "matmul",
     "matrix_norm",
     "matrix_power",
@@ -33,7 +39,12 @@ __all__ = [
     "multi_dot",
     "norm",
     "outer",
+    "qr",
+    "slogdet",
+    "solve",
     "tensordot",
+    "tensorinv",
+    "tensorsolve",
     "trace",
     "vecdot",
     "vector_norm",
@@ -191,22 +202,24 @@ def _ones_at(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
 
 @numpy_function
 def matrix_power(a: Any, n: int) -> Any:
-    """The n-th power of square matrices, n static and not negative, by repeated squaring.
+    """The n-th power of square matrices, n static, by repeated squaring; of inverses, if negative.
 
     Shape: that of `a`.
-    Dtype: that of `a`.
+    Dtype: that of `a`; float64 for integers if `n` is negative.
 
     Raises:
-        UnsupportedByTracerError: `n` is negative.
-        ValueError: the matrices are not square.
+        LinAlgError: the matrices are not square.
+        TypeError: `n` is no integer.
 
     >>> tnp.linalg.matrix_power([[1, 1], [0, 1]], 3)
     array([[1, 3],
            [0, 1]])
     """
-    a = as_array(a)
+    a, n = as_array(a), index(n)
+    if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
+        raise np.linalg.LinAlgError(f"matrix_power: needs square matrices, got shape {a.shape}")
     if n < 0:
-        raise UnsupportedByTracerError("matrix_power with a negative power", "it needs an inverse")
+        a, n = inv(a), -n
     if n == 0:
         return broadcast_to(identity(a.shape[-1], a.dtype), a.shape).copy()
     result: Any = None

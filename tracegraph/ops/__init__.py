@@ -11,6 +11,7 @@ and what the references of loops and effects need (`limits`, `progress`).
     shape, arrange     views; roll, pad, concatenate, iota, empty
     index, scatter     reading and writing at indices that are data
     reduce, folds, linalg   reductions and scans; matrix products
+    factorizations     Cholesky, LU, QR, eigenvalues, singular values; triangular systems
     control, effects   branches and loops; prints, checks, progress
     live_lanes         which lanes run for nothing
     batching           how ops apply to many lanes at once, where their form does not say it
@@ -29,6 +30,7 @@ from tracegraph.ops import (
     convert,
     derivatives,
     effects,
+    factorizations,
     floating,
     folds,
     index,
@@ -52,6 +54,7 @@ __all__ = [
     "convert",
     "derivatives",
     "effects",
+    "factorizations",
     "floating",
     "folds",
     "index",

@@ -42,6 +42,9 @@ class Lanes(Protocol):
     def emit(self, name: str, *operands: Atom, **attrs: Any) -> Atom:
         """Record the registered op of a name, on operands of final dtypes; its result."""
 
+    def emit_all(self, name: str, *operands: Atom, **attrs: Any) -> tuple[Atom, ...]:
+        """The same for an op of several results."""
+
     def spread(self, x: Atom, is_batched: bool = False) -> Atom:
         """The operand, batched: unless it is so already, with its value in every lane."""
 

@@ -116,7 +116,8 @@ def _batch_eqn(lanes: Lanes, eqn: Eqn, given: Sequence[Batch]) -> Sequence[Batch
             if op.batch is None:
                 raise errors.BatchRuleError(op.name, eqn.source)
             lanes = replace(lanes, hints=eqn.hints)
-            return [Batch(op.batch(lanes, atoms, batched, **attrs), True)]
+            made = op.batch(lanes, atoms, batched, **attrs)
+            return [Batch(x, True) for x in (made if isinstance(made, tuple) else (made,))]
     (result,) = lanes.trace.record(op, atoms, attrs, (), NO_HINTS)
     return [Batch(result.atom, True)]
 

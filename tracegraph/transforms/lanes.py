@@ -48,10 +48,15 @@ class Lanes:
 
     def emit(self, name: str, *operands: Atom, **attrs: Any) -> Atom:
         """Record an op with one result, on operands of final dtypes."""
+        (result,) = self.emit_all(name, *operands, **attrs)
+        return result
+
+    def emit_all(self, name: str, *operands: Atom, **attrs: Any) -> tuple[Atom, ...]:
+        """Record an op, on operands of final dtypes; its results."""
         op = get(name)
         hints = self.hints if isinstance(op.form, Scatter) else NO_HINTS
-        (result,) = self.trace.record(op, operands, attrs, (), hints)
-        return result.atom
+        results = self.trace.record(op, operands, attrs, (), hints)
+        return tuple([result.atom for result in results])
 
     def spread(self, x: Atom, is_batched: bool = False) -> Atom:
         """The operand, batched."""

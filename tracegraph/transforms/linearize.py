@@ -103,11 +103,36 @@ class Linearizer:
             outs, found = STRUCTURAL[eqn.op.name](self, eqn, xs, ts)
         else:
             outs = self.copied(eqn, xs)
-            found = (self._tangent_of(eqn, outs[0], list(map(_strong, xs)), ts),)
+            found = self._tangents_of(eqn, outs, list(map(_strong, xs)), ts)
         self.values.update(zip(eqn.outputs, outs, strict=True))
         self.tangents.update(
             (v, t) for v, t in zip(eqn.outputs, found, strict=False) if t is not None
         )
+
+    def _tangents_of(
+        self, eqn: Eqn, outs: Sequence[Tracer], xs: Sequence[Tracer], ts: Tangents
+    ) -> Sequence[Any]:
+        """The tangents of the results of an equation without regions."""
+        emit = Emit(self.linear)
+        if len(outs) == 1:
+            found = [self._tangent_of(eqn, outs[0], xs, ts)]
+        elif isinstance(eqn.op.derivative, Rewrite):
+            found = self._rewritten(eqn, eqn.op.derivative, tuple(outs), xs, ts)
+        else:
+            raise errors.DerivativeError(eqn.op.name, "it has no rule", eqn.source)
+        return [
+            None if t is None else stretched(emit, t, output.type)
+            for t, output in zip(found, eqn.outputs, strict=True)
+        ]
+
+    def _rewritten(
+        self, eqn: Eqn, record: Rewrite, out: Any, xs: Sequence[Tracer], ts: Tangents
+    ) -> Any:
+        try:
+            values = record.prepare(Emit(self.primal), out, *xs, **eqn.attrs)
+        except NoDerivativeError as error:
+            raise errors.DerivativeError(eqn.op.name, str(error), eqn.source) from None
+        return record.apply(Emit(self.linear), values, ts, **eqn.attrs)
 
     def _tangent_of(self, eqn: Eqn, out: Tracer, xs: Sequence[Tracer], ts: Tangents) -> Any:
         """The tangent of an equation with one result."""
@@ -130,15 +155,11 @@ class Linearizer:
                 found = terms[0] if len(terms) == 1 else emit.add(*terms)
             case Linear(of=of):
                 found = linear_tangent(emit, eqn, of, xs, ts)
-            case Rewrite(prepare=prepare, apply=apply):
-                try:
-                    values = prepare(Emit(self.primal), out, *xs, **eqn.attrs)
-                except NoDerivativeError as error:
-                    raise errors.DerivativeError(eqn.op.name, str(error), eqn.source) from None
-                found = apply(emit, values, ts, **eqn.attrs)
+            case Rewrite():
+                found = self._rewritten(eqn, eqn.op.derivative, out, xs, ts)
             case _:
                 raise errors.DerivativeError(eqn.op.name, "it has no rule", eqn.source)
-        return found if found is None else stretched(emit, found, output.type)
+        return found
 
     def _weighted(
         self, coefficients: Sequence[Any], out: Tracer, xs: Sequence[Tracer], ts: Tangents

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tracegraph import errors
-from tracegraph.ir.derivative import Linear, Partials, Product, Structural
+from tracegraph.ir.derivative import Linear, Partials, Product, Rewrite, Structural
 from tracegraph.ir.program import Atom, Eqn, Literal, Region, Value
 from tracegraph.ir.types import ArrayType
 from tracegraph.ops.cotangents import unbroadcast
@@ -105,6 +105,8 @@ class Transposer:
                 self._accumulate(atom, ct)
             return
         record = eqn.op.derivative
+        if isinstance(record, Rewrite):
+            record = record.linear
         types = [a.type if flag else None for a, flag in zip(eqn.operands, flags, strict=True)]
         operands = [None if f else self.value(a) for a, f in zip(eqn.operands, flags, strict=True)]
         if isinstance(record, Linear):

@@ -10,6 +10,7 @@ from types import FunctionType
 from typing import Any
 
 import binning_cases
+import linear_algebra_cases
 import local_cases
 import number_cases
 import numpy as np
@@ -368,6 +369,7 @@ def test_every_function_stands_in_a_table() -> None:
     standard |= {"unique_all", "unique_counts", "unique_inverse", "unique_values"}
     elsewhere = placing | mapping | dtypes | standard  # the last have test_array_api.py
     tables = [*TABLES, *local_cases.TABLES, *number_cases.TABLES, *binning_cases.TABLES]
+    tables += linear_algebra_cases.TABLES
     tested = functions_in(tables) | elsewhere
     public = {
         name

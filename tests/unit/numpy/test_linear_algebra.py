@@ -1,0 +1,165 @@
+"""`numpy.linalg` by factorizations: values, errors, loops, lanes, derivatives."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import linear_algebra_cases
+import numpy as np
+import pytest
+from numpy_agreement import assert_jitted_equals_numpy
+
+import tracegraph
+import tracegraph.numpy as tnp
+from tracegraph import errors
+
+ARGUMENTS = linear_algebra_cases.ARGUMENTS
+RNG = np.random.default_rng(1)
+
+HILBERT = 1 / (1 + np.add.outer(np.arange(8), np.arange(8.0)))
+
+
+def jitted(function: Any, *arguments: Any) -> Any:
+    found = tracegraph.jit(function, device="host")(*arguments)
+    return tracegraph.tree.map(np.asarray, found)
+
+
+@pytest.mark.parametrize("expression", linear_algebra_cases.TABLES)
+def test_expressions_equal_numpys(expression: str) -> None:
+    assert_jitted_equals_numpy(expression, ARGUMENTS)
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        ("xp.linalg.solve(s, v[:2])", "Singular matrix"),
+        ("xp.linalg.inv(s)", "Singular matrix"),
+        ("xp.linalg.cholesky(-a)", "not positive definite"),
+        ("xp.linalg.cholesky(r)", "square"),
+        ("xp.linalg.inv(v)", "two-dimensional"),
+        ("xp.linalg.det(w)", "square"),
+    ],
+)
+def test_arrays_raise_as_numpys_do(expression: str, message: str) -> None:
+    used = {k: v for k, v in ARGUMENTS.items() if re.search(rf"\b{k}\b", expression)}
+    ours = {k: tracegraph.asarray(v) for k, v in used.items()}
+    for xp, given in ((np, used), (tnp, ours), (np, ours)):
+        with pytest.raises(np.linalg.LinAlgError, match=message):
+            eval(expression, {"xp": xp, **given})
+
+
+def test_half_precision_is_refused_as_by_numpy() -> None:
+    half = np.eye(2, dtype=np.float16)
+    for call in (np.linalg.inv, np.linalg.cholesky, np.linalg.qr, np.linalg.det):
+        with pytest.raises(TypeError, match="array type float16 is unsupported in linalg"):
+            jitted(call, half)
+
+
+def test_raw_factors_are_refused() -> None:
+    with pytest.raises(errors.UnsupportedByTracerError, match="raw"):
+        jitted(lambda a: np.linalg.qr(a, mode="raw"), ARGUMENTS["a"])
+
+
+def test_a_matrix_without_a_factorization_spoils_no_other() -> None:
+    good = ARGUMENTS["t"][0, 0]
+    spd = good @ good.T
+    factors = jitted(np.linalg.cholesky, np.stack([spd, -spd, spd]))
+    assert np.isnan(factors[1]).all()
+    np.testing.assert_array_equal(factors[0], np.linalg.cholesky(spd))
+    np.testing.assert_array_equal(factors[2], factors[0])
+    singular = np.stack([good, np.ones((4, 4)), np.zeros((4, 4))])
+    inverses = jitted(np.linalg.inv, singular)
+    np.testing.assert_allclose(inverses[0] @ good, np.eye(4), atol=1e-14)
+    assert not np.isfinite(inverses[1]).all()
+    assert not np.isfinite(inverses[2]).all()
+    np.testing.assert_array_equal(jitted(np.linalg.det, singular)[1:], [0, 0])
+
+
+def random(n: int, dtype: Any) -> Any:
+    a = RNG.standard_normal((n, n))
+    return np.asarray(
+        a + 1j * RNG.standard_normal((n, n)) if np.dtype(dtype).kind == "c" else a, dtype
+    )
+
+
+MATRICES = {
+    "random": random,
+    "ill conditioned": lambda n, dtype: np.asarray(random(n, dtype) * np.logspace(0, -6, n), dtype),
+    "tiny": lambda n, dtype: random(n, dtype) * np.finfo(dtype).tiny ** 0.9,
+    "large": lambda n, dtype: random(n, dtype) * np.finfo(dtype).max ** 0.45,
+    "graded": lambda n, dtype: np.asarray(random(n, dtype) * np.logspace(-5, 5, n)[:, None], dtype),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("n", [1, 7, 60, 150])
+@pytest.mark.parametrize("kind", MATRICES)
+def test_backward_errors_are_small(kind: str, n: int, dtype: str) -> None:
+    """Residuals relative to the sizes of the factors, as LAPACK's own tests measure them."""
+    a = np.asarray(MATRICES[kind](n, dtype), dtype)
+    unit = 30 * max(n, 3) * np.finfo(dtype).eps
+    size = np.abs(a).max()
+    q, r = jitted(np.linalg.qr, a)
+    assert np.abs(q @ r - a).max() <= unit * size
+    assert np.abs(np.conj(q.T) @ q - np.eye(n)).max() <= unit
+    b = random(n, dtype)[:, :1]
+    x = jitted(np.linalg.solve, a, b)
+    growth = np.abs(a) @ np.abs(x) + np.abs(b)
+    assert (np.abs(a @ x - b) <= unit * growth.max()).all()
+
+
+def test_the_hilbert_matrix_is_solved_backward_stably() -> None:
+    x = jitted(np.linalg.solve, HILBERT, HILBERT.sum(axis=1))
+    np.testing.assert_allclose(HILBERT @ x, HILBERT.sum(axis=1), rtol=1e-14)
+    lower = jitted(np.linalg.cholesky, HILBERT)
+    np.testing.assert_allclose(lower @ lower.T, HILBERT, rtol=1e-14)
+
+
+def test_they_run_in_loops_and_branches() -> None:
+    a, b = ARGUMENTS["a"], ARGUMENTS["b"]
+
+    def program(a: Any, b: Any) -> Any:
+        def refine(i: Any, x: Any) -> Any:
+            return x + np.linalg.solve(a, b - a @ x)
+
+        x = tracegraph.fori_loop(0, 3, refine, b * 0)
+        _, determinants = tracegraph.scan(lambda c, k: (c, np.linalg.det(a + k)), 0, np.arange(3.0))
+        found = tracegraph.while_loop(
+            lambda m: np.abs(m).max() > 1, lambda m: np.linalg.qr(m)[1] / 2, a
+        )
+        norm = tracegraph.cond(
+            determinants[0] > 0,
+            lambda: np.linalg.cholesky(a @ a.T),
+            lambda: np.linalg.inv(a),
+        )
+        return x, determinants, found, norm
+
+    x, determinants, _, norm = jitted(program, a, b)
+    np.testing.assert_allclose(x, np.linalg.solve(a, b), rtol=1e-13)
+    np.testing.assert_allclose(determinants, [np.linalg.det(a + k) for k in range(3)], rtol=1e-12)
+    expected = np.linalg.cholesky(a @ a.T) if determinants[0] > 0 else np.linalg.inv(a)
+    np.testing.assert_allclose(norm, expected, rtol=1e-12)
+
+
+def test_lanes_share_a_factorization() -> None:
+    a, b = ARGUMENTS["a"], RNG.standard_normal((5, 4))
+    solve = tracegraph.vmap(np.linalg.solve, in_axes=(None, 0))
+    np.testing.assert_allclose(jitted(solve, a, b), np.linalg.solve(a, b.T).T, rtol=1e-12)
+    program = tracegraph.jit(solve, device="host").lower(a, b).traced.optimized
+    assert [e.operands[0].type.shape for e in program.body.eqns if e.op.name == "lu"] == [(4, 4)]
+
+
+def test_gradients_are_those_of_matrix_calculus() -> None:
+    a, b = ARGUMENTS["a"], ARGUMENTS["v"]
+    inverse = np.linalg.inv(a)
+    of_log = tracegraph.grad(lambda a: np.linalg.slogdet(a)[1])
+    np.testing.assert_allclose(jitted(of_log, a), inverse.T, rtol=1e-10)
+    of_det = tracegraph.grad(lambda a: np.linalg.det(a))
+    np.testing.assert_allclose(jitted(of_det, a), np.linalg.det(a) * inverse.T, rtol=1e-10)
+    x = inverse @ b
+    of_solution = tracegraph.grad(lambda a, b: np.linalg.solve(a, b).sum(), (0, 1))
+    by_a, by_b = jitted(of_solution, a, b)
+    adjoint = inverse.T @ np.ones(4)
+    np.testing.assert_allclose(by_b, adjoint, rtol=1e-10)
+    np.testing.assert_allclose(by_a, -np.outer(adjoint, x), rtol=1e-10)

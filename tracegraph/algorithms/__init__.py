@@ -1,0 +1,48 @@
+"""Algorithms of ops that are written in tracegraph itself.
+
+A backend that has no library call for an op runs its program from here. Such a program is planned
+as any other: its loops run in every body, many matrices at once, in one kernel if scheduling finds
+that faster.
+
+    cholesky, triangular_solve, lu   by blocks: products do most of the work of large matrices
+    qr                               Householder reflections, column by column
+    parts                            triangles and transposes that they share
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from tracegraph.algorithms.cholesky import cholesky
+from tracegraph.algorithms.lu import lu
+from tracegraph.algorithms.qr import qr
+from tracegraph.algorithms.triangular_solve import triangular_solve
+from tracegraph.ir.program import Program
+from tracegraph.ir.types import ArrayType
+from tracegraph.passes import optimize
+from tracegraph.tracing.trace import trace_program
+
+ALGORITHMS: Mapping[str, Callable[..., Any]] = {
+    "cholesky": cholesky,
+    "lu": lu,
+    "qr": qr,
+    "triangular_solve": triangular_solve,
+}
+"""By name of an op: a function of its operands and attributes that returns its results."""
+
+
+@lru_cache(maxsize=256)
+def program_of(
+    name: str, types: tuple[ArrayType, ...], attrs: tuple[tuple[str, Any], ...]
+) -> Program:
+    """The program of an op for operands of these types."""
+
+    def run(*operands: Any) -> tuple[Any, ...]:
+        found = ALGORITHMS[name](*operands, **dict(attrs))
+        return found if isinstance(found, tuple) else (found,)
+
+    program = optimize(trace_program(run, types, name))
+    assert not program.constants, f"the algorithm of {name} uses an array that it makes itself"
+    return program
