@@ -15,10 +15,23 @@ RANGES = [
     ("ndtr", -12, 8), ("ndtri", 0, 1), ("log_ndtr", -300, 4), ("i0", -80, 80), ("i1", -80, 80),
     ("i0e", -2000, 2000), ("i1e", -2000, 2000), ("gamma", 0, 30), ("gamma", -9, 0),
     ("gammaln", 0, 5000), ("gammaln", -20, 0), ("digamma", 0, 50), ("digamma", -20, 0),
-    ("expit", -50, 50), ("logit", 0, 1), ("log_expit", -50, 50), ("entr", 0, 50),
+    ("j0", -100, 100), ("j1", -100, 100), ("y0", 0, 100), ("y1", 0, 100), ("exp1", 0, 80),
+    ("expi", -50, 80), ("expit", -50, 50), ("logit", 0, 1), ("log_expit", -50, 50), ("entr", 0, 50),
 ]  # fmt: skip
 
-FROM_ONE = {"gammaln", "digamma", "logit", "ndtri", "erfcinv", "entr"}
+FROM_ONE = {
+    "gammaln",
+    "digamma",
+    "logit",
+    "ndtri",
+    "erfcinv",
+    "entr",
+    "expi",
+    "j0",
+    "j1",
+    "y0",
+    "y1",
+}
 """Functions with zeros in their ranges, near which they are precise to some ulp of 1."""
 
 

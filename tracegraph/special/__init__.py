@@ -21,6 +21,8 @@ from tracegraph.special.functions import (
     erfcinv,
     erfcx,
     erfinv,
+    exp1,
+    expi,
     expit,
     gamma,
     gammaln,
@@ -28,6 +30,8 @@ from tracegraph.special.functions import (
     i0e,
     i1,
     i1e,
+    j0,
+    j1,
     kl_div,
     log_expit,
     log_ndtr,
@@ -37,6 +41,8 @@ from tracegraph.special.functions import (
     rel_entr,
     xlog1py,
     xlogy,
+    y0,
+    y1,
 )
 
 __all__ = [
@@ -49,6 +55,8 @@ __all__ = [
     "erfcinv",
     "erfcx",
     "erfinv",
+    "exp1",
+    "expi",
     "expit",
     "gamma",
     "gammaln",
@@ -56,6 +64,8 @@ __all__ = [
     "i0e",
     "i1",
     "i1e",
+    "j0",
+    "j1",
     "kl_div",
     "log_expit",
     "log_ndtr",
@@ -69,4 +79,6 @@ __all__ = [
     "softmax",
     "xlog1py",
     "xlogy",
+    "y0",
+    "y1",
 ]

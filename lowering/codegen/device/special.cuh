@@ -182,3 +182,39 @@ template <int ORDER, class R> __device__ R tg_scaled_bessel(R x) {
 }
 template <class R> __device__ R tg_i0e(R x) { return tg_scaled_bessel<0>(fabs(x)); }
 template <class R> __device__ R tg_i1e(R x) { return copysign(tg_scaled_bessel<1>(fabs(x)), x); }
+
+// ---- exponential integrals ----------------------------------------------------------------------------
+
+template <class R> __device__ R tg_exp1(R x) {
+  if (x < 0) return (R)tg_nan_f64();
+  if (x < 1) {
+    R sum = 0, term = 1;
+    for (int k = 1; k < 22; ++k) {
+      term *= -x / k;
+      sum += term / k;
+    }
+    return (R)-0.57721566490153286061 - log(x) - sum;
+  }
+  if (isinf(x)) return 0;
+  R fraction = x;
+  for (int k = sizeof(R) == 4 ? 25 : 90; k > 0; --k) fraction = x + k / (1 + k / fraction);
+  return exp(-x) / fraction;
+}
+template <class R> __device__ R tg_expi(R x) {
+  if (x < 0) return -tg_exp1(-x);
+  if (x < 40) {
+    R sum = 0, term = 1;
+    for (int k = 1; k <= 120; ++k) {
+      term *= x / k;
+      const R before = sum;
+      sum += term / k;
+      if (sum == before) break;
+    }
+    return (R)0.57721566490153286061 + log(x) + sum;
+  }
+  if (x > 1000) return (R)tg_inf_f64();
+  R expansion = 1;
+  for (int k = sizeof(R) == 4 ? 15 : 40; k > 0; --k) expansion = 1 + k / x * expansion;
+  const R half = exp(x / 2);
+  return half * (expansion / x) * half;
+}

@@ -137,6 +137,44 @@ EXACT: dict[str, dict[float, float]] = {
         0.75: -0.3868710061148999437,
         40.0: -4.248354255291588986e-18,
     },
+    "j0": {
+        0.25: 0.9844359292958527049,
+        1.5: 0.5118276717359181287,
+        12.25: 0.1009306105105151007,
+        40.5: -0.05358267563226294688,
+    },
+    "j1": {
+        0.25: 0.1240259773227269227,
+        1.5: 0.557936507910099642,
+        12.0: -0.2234471044906276124,
+        -40.5: -0.1126905299405943127,
+    },
+    "y0": {
+        0.25: -0.9315730249300586869,
+        1.5: 0.382448923797758844,
+        12.25: -0.204301626108947336,
+        41.5: 0.0159465087140080311,
+    },
+    "y1": {
+        0.25: -2.704105229315282444,
+        1.5: -0.412308626973911296,
+        12.0: -0.05709921826089652105,
+        40.5: 0.05498584250054305299,
+    },
+    "exp1": {
+        1e-05: 10.93571980004369553,
+        0.5: 0.5597735947761608117,
+        1.0625: 0.1977572147755009372,
+        12.5: 2.773944544005239937e-7,
+        700.0: 1.406518766234032923e-307,
+    },
+    "expi": {
+        -3.5: -0.006970139857548392919,
+        1.0: 1.895117816355936755,
+        20.5: 41143090.41706761392,
+        40.25: 7705685769793695.6,
+        709.0: 1.160794336657263602e305,
+    },
 }
 
 POLYGAMMA = [
@@ -153,18 +191,24 @@ BETALN = [
     (12.5, 20.0, -21.7469537144784219),
 ]
 
-ULPS = {"i0": 10, "i1": 10, "i0e": 10, "i1e": 10, "gamma": 8, "gammaln": 8, "digamma": 16}
+ULPS = {
+    **dict.fromkeys(["j0", "j1", "y0", "y1"], 24),
+    **dict.fromkeys(["i0", "i1", "i0e", "i1e", "exp1", "expi"], 10),
+    "gamma": 8,
+    "gammaln": 8,
+    "digamma": 16,
+}
 """Errors that are allowed; others are 4 ulp."""
 
 BY_SCIPY = {
-    "log_expit": 4,
-    "erfcx": 4,
     "digamma": 16,
     "log_ndtr": 8,
     "ndtr": 8,
     "gamma": 16,
     "gammaln": 32,
+    **dict.fromkeys(["j0", "j1", "y0", "y1"], 128),
 }
+"""Those of SciPy's functions; of Bessel functions, some ulp of 1 near a zero."""
 
 LIMITS: dict[str, list[tuple[float, float]]] = {
     "erf": [(-np.inf, -1), (np.inf, 1), (-0.0, -0.0)],
@@ -182,6 +226,12 @@ LIMITS: dict[str, list[tuple[float, float]]] = {
     "i1": [(-np.inf, -np.inf), (np.inf, np.inf), (-0.0, -0.0)],
     "i0e": [(-np.inf, 0), (np.inf, 0)],
     "i1e": [(-np.inf, -0.0), (np.inf, 0), (-0.0, -0.0)],
+    "j0": [(-np.inf, 0), (np.inf, 0), (0, 1)],
+    "j1": [(-np.inf, -0.0), (np.inf, 0), (-0.0, -0.0), (5e-300, 2.5e-300)],
+    "y0": [(0, -np.inf), (np.inf, 0), (-1, np.nan), (-np.inf, np.nan)],
+    "y1": [(0, -np.inf), (np.inf, 0), (-1, np.nan)],
+    "exp1": [(0, np.inf), (np.inf, 0), (-1, np.nan), (800, 0)],
+    "expi": [(0, -np.inf), (np.inf, np.inf), (-np.inf, -0.0), (800, np.inf)],
     "expit": [(-np.inf, 0), (np.inf, 1), (-1000, 0)],
     "logit": [(0, -np.inf), (1, np.inf), (2, np.nan), (-1, np.nan), (0.5, 0)],
     "log_expit": [(-np.inf, -np.inf), (np.inf, 0)],
@@ -280,17 +330,22 @@ def test_products_with_logarithms_at_zero() -> None:
         ("i1", -700, 700),
         ("i0e", -2000, 2000), ("i1e", -2000, 2000), ("gamma", -20, 170), ("gammaln", 0, 5000),
         ("gammaln", -20, 0), ("digamma", -20, 0), ("digamma", 0, 50), ("expit", -50, 50),
-        ("logit", 0, 1), ("log_expit", -50, 50), ("entr", 0, 50),
+        ("j0", -100, 100), ("j1", -100, 100), ("y0", 0, 100), ("y1", 0, 100),
+        ("exp1", 0, 700), ("expi", -50, 700), ("logit", 0, 1), ("log_expit", -50, 50),
+        ("entr", 0, 50),
     ],
 )  # fmt: skip
 def test_values_are_scipys(name: str, low: float, high: float) -> None:
-    """Near zeros of gammaln and digamma as precise as numbers near 1 are."""
+    """Near zeros inside of the range as precise as numbers near 1 are."""
     scipy = pytest.importorskip("scipy.special")
     x = np.random.default_rng(3).uniform(low, high, 4000)
     wanted = getattr(scipy, name)(x)
-    bound = 4e-15 * np.maximum(np.abs(wanted), 1.0 if name in ("gammaln", "digamma") else 0.0)
+    floor = 1.0 if name in ("gammaln", "digamma", "expi", "j0", "j1", "y0", "y1") else 0.0
+    bound = 4e-15 * np.maximum(np.abs(wanted), floor)
     if name in ("erfc", "erfcx", "ndtr", "log_ndtr", "gamma"):  # SciPy rounds x² or log(x**x)
         bound *= 1 + x * x
+    if name == "expi":  # SciPy is up to 180 ulp off near 40
+        bound *= 16
     if name in ("gammaln", "digamma") and low < 0:  # poles: the distance from them is rounded
         bound *= 1 + 1 / np.abs(x - np.round(x))
     assert (np.abs(getattr(special, name)(x) - wanted) <= bound).all()

@@ -12,7 +12,8 @@ from tracegraph.ops.special import (
     bessel_functions,
     error_functions,
     gamma_functions,
+    integrals,
     logarithms,
 )
 
-__all__ = ["bessel_functions", "error_functions", "gamma_functions", "logarithms"]
+__all__ = ["bessel_functions", "error_functions", "gamma_functions", "integrals", "logarithms"]

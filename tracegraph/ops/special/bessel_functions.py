@@ -1,13 +1,17 @@
-"""Modified Bessel functions of the first kind; those with an e are scaled by exp(-|x|)."""
+"""Bessel functions; modified ones, of which those with an e are scaled by exp(-|x|)."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from tracegraph.ir.derivative import Emitter
 from tracegraph.ops.cotangents import number
 from tracegraph.ops.special.by_numpy import bessel as by_numpy
+from tracegraph.ops.special.by_numpy import oscillating
 from tracegraph.ops.special.records import special
+from tracegraph.ops.tricky import NDArray
 
 
 def _over_x(f: Emitter, of_order_1: Any, x: Any) -> Any:
@@ -43,4 +47,43 @@ i1e = special(
     "tg_i1e({0})",
     by_numpy.i1e,
     lambda f, o, x: f.i0e(x) - f.sign(x) * o - _over_x(f, o, x),
+)
+
+
+def _of_known_phase(dtype: np.dtype[Any], values: NDArray) -> tuple[NDArray, ...]:
+    """Where neighbours differ by much less than a period."""
+    return (values[~(np.abs(values.astype(np.float64)) > 1e3)],)
+
+
+j0 = special(
+    "j0",
+    "The Bessel function of the first kind, of order 0.",
+    "j0({0})",
+    oscillating.j0,
+    lambda f, o, x: -f.j1(x),
+    operands=_of_known_phase,
+)
+j1 = special(
+    "j1",
+    "The Bessel function of the first kind, of order 1.",
+    "j1({0})",
+    oscillating.j1,
+    lambda f, o, x: f.j0(x) - _over_x(f, o, x),
+    operands=_of_known_phase,
+)
+y0 = special(
+    "y0",
+    "The Bessel function of the second kind, of order 0; below 0, NaN.",
+    "y0({0})",
+    oscillating.y0,
+    lambda f, o, x: -f.y1(x),
+    operands=_of_known_phase,
+)
+y1 = special(
+    "y1",
+    "The Bessel function of the second kind, of order 1; below 0, NaN.",
+    "y1({0})",
+    oscillating.y1,
+    lambda f, o, x: f.y0(x) - o / x,
+    operands=_of_known_phase,
 )

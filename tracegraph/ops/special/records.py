@@ -9,7 +9,7 @@ import numpy as np
 
 from tracegraph.ir.derivative import Partials
 from tracegraph.ir.op import Op
-from tracegraph.ops.elementwise import texts, ufunc_op
+from tracegraph.ops.elementwise import Select, texts, ufunc_op
 
 Array = np.ndarray[Any, Any]
 
@@ -28,6 +28,7 @@ def special(
     *partials: Callable[..., Any],
     cost: int = COST,
     domain: tuple[float, float] = (0.2, 0.9),
+    operands: Select | None = None,
 ) -> Op:
     """Register a special function of one or two real operands.
 
@@ -40,6 +41,7 @@ def special(
         partials: its derivatives, as in `Partials`.
         cost: see `Elementwise`.
         domain: see `Partials`.
+        operands: see `ufunc_op`.
     """
     return ufunc_op(
         _DTYPES[len(partials)],
@@ -48,6 +50,7 @@ def special(
         name=name,
         reference=in_float64(values),
         cost=cost,
+        operands=operands,
         derivative=Partials(*partials, domain=domain),
     )
 
