@@ -54,19 +54,29 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "half.cuh": ("tg_half", "tg_bfloat16"),
     "complex.cuh": ("tg_c64", "tg_c128"),
     "special.cuh": (
-        *("tg_betaln", "tg_digamma", "tg_entr", "tg_expit", "tg_gammaln", "tg_i0e", "tg_i1e"),
+        *(
+            "tg_betaln",
+            "tg_digamma",
+            "tg_entr",
+            "tg_exp1",
+            "tg_expi",
+            "tg_expit",
+            "tg_gammaln",
+            "tg_i0e",
+            "tg_i1e",
+        ),
         *("tg_kl_div", "tg_log_expit", "tg_log_ndtr", "tg_logit", "tg_polygamma"),
         *("tg_rel_entr", "tg_xlog1py", "tg_xlogy"),
     ),
     "random.cuh": ("tg_threefry",),
     "cluster.cuh": ("TG_CLUSTER", "tg_cluster_", "tg_of_peer"),
     "partials.cuh": ("tg_partial", "tg_publish", "tg_poll"),
-    "atomics.cuh": ("tg_atomic_", "tg_empty_sum", "tg_add_sum"),
+    "atomics.cuh": ("tg_atomic_", "tg_empty_sum", "tg_add_sum", "tg_same_bits"),
     "dependents.cuh": (),
     "prefetch.cuh": ("tg_prefetch_l2",),
     "persistent.cuh": (
         *("tg_grid_barrier", "TG_CLUSTER_BARRIER", "tg_first_block", "tg_stop_watch", "tg_clock"),
-        "tg_exchange",
+        *("tg_exchange", "tg_arrivals_before"),
     ),
 }
 """The files of `device` in their order, each with the names that kernels use it by.

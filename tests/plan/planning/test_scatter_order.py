@@ -106,10 +106,11 @@ def test_many_swaps_of_few_elements_are_made_in_order(method, dtype, swapped):
         ("add", "float64", MAX_FOLDED + 1, 1 << 22, False),
         ("add", "float64", 8, 1 << 16, False),  # too few for as many blocks
         ("add", "float16", 8, 1 << 20, False),
-        ("max", "float64", 8, 1 << 20, False),
+        ("max", "float64", 8, 1 << 20, True),
+        ("multiply", "float64", 8, 1 << 16, True),  # else they would wait for each other
     ],
 )
-def test_sums_of_few_elements_are_folded_in_shared_memory(method, dtype, places, updates, folds):
+def test_updates_of_few_elements_are_folded_in_shared_memory(method, dtype, places, updates, folds):
     nest = scatter_of(method, dtype, places=places, indices=(updates,))
     geometry = scatter_geometry(nest, 256)
     assert geometry.atomic
