@@ -30,11 +30,13 @@ SPECIAL = {
     **dict.fromkeys(["i0", "i0e", "i1", "i1e", "gamma", "kl_div", "rel_entr", "logit"], 16),
     **dict.fromkeys(["expit", "log_expit", "xlogy", "xlog1py", "entr"], 4),
     **dict.fromkeys(["gammaln", "digamma", "polygamma", "betaln"], 64),
-    **dict.fromkeys(["j0", "j1", "y0", "y1", "exp1", "expi"], 64),
+    **dict.fromkeys(["exp1", "expi"], 64),
+    **dict.fromkeys(["j0", "j1", "y0", "y1"], 1 << 15),
 }
 """Of special functions. CUDA states errors of up to 10 ulp for those of its library, and references
 have up to 10. The logarithm of gamma, its derivatives and Bessel functions have zeros, some of them
-near samples; nearby they are precise to some ulp of 1."""
+near samples; nearby they are precise to some ulp of 1. CUDA's Bessel functions of float64 are off
+by up to 5e-12 beyond 8; those of the host are compared with constants elsewhere."""
 
 LOOSER = {
     **{(name, "f"): ulps for name, ulps in SPECIAL.items()},

@@ -35,6 +35,10 @@ FROM_ONE = {
 """Functions with zeros in their ranges, near which they are precise to some ulp of 1."""
 
 
+BESSEL = ("j0", "j1", "y0", "y1")
+"""Functions for which CUDA states an absolute error of 5e-12, beyond 8."""
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(("name", "low", "high"), RANGES)
 def test_values_are_those_of_the_host(name: str, low: float, high: float, dtype: Any) -> None:
@@ -43,7 +47,9 @@ def test_values_are_those_of_the_host(name: str, low: float, high: float, dtype:
     wanted = np.asarray(function(x.astype(np.float64)))
     found = np.asarray(tracegraph.jit(function, device="cuda")(x))
     assert found.dtype == dtype
-    bound = 16 * np.finfo(dtype).eps * np.maximum(np.abs(wanted), float(name in FROM_ONE))
+    bound = 32 * np.finfo(dtype).eps * np.maximum(np.abs(wanted), float(name in FROM_ONE))
+    if name in BESSEL:
+        bound = np.maximum(bound, 5e-12)
     if low < 0 and name in ("gamma", "gammaln", "digamma"):  # the distance from poles is rounded
         bound *= 1 + 1 / np.abs(x - np.round(x)).astype(np.float64)
     finite = np.abs(wanted) < np.finfo(dtype).max

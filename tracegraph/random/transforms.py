@@ -127,12 +127,12 @@ def laplace(key: Any, shape: Shape = (), dtype: DTypeLike = np.float64) -> Any:
         ValueError: `shape` is negative.
 
     >>> tracegraph.random.laplace(tracegraph.random.key(0), (2,), np.float32).round(3)
-    array([2.257, 3.15 ], dtype=float32)
+    array([-2.257, -3.15 ], dtype=float32)
     """
     target = floating(dtype)
     lowest = np.nextafter(target.type(-1), target.type(0))
     drawn = uniform(key, shape, target, lowest, target.type(1))
-    return tnp.negative(tnp.sign(drawn) * tnp.log1p(tnp.negative(tnp.absolute(drawn))))
+    return tnp.sign(drawn) * tnp.log1p(tnp.negative(tnp.absolute(drawn)))
 
 
 def logistic(key: Any, shape: Shape = (), dtype: DTypeLike = np.float64) -> Any:

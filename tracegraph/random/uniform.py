@@ -18,9 +18,6 @@ Shape = int | Sequence[int]
 
 _UPPER = np.uint64(32)
 
-_HALF = np.float32(0.5)
-"""JAX's default: it decides on the bits that are drawn."""
-
 
 def bits(key: Any, shape: Shape = (), dtype: DTypeLike = np.uint64) -> Any:
     """Random bits as unsigned integers: JAX's.
@@ -181,7 +178,7 @@ def _bound(bound: Any, dtype: np.dtype[Any]) -> tuple[Any, Any]:
     return cast(bound, dtype), beyond
 
 
-def bernoulli(key: Any, p: Any = _HALF, shape: Shape | None = None) -> Any:
+def bernoulli(key: Any, p: Any = 0.5, shape: Shape | None = None) -> Any:
     """Booleans that are true with probability `p`: JAX's.
 
     Shape: `shape`, to which `p` broadcasts; by default that of `p`.
@@ -192,7 +189,7 @@ def bernoulli(key: Any, p: Any = _HALF, shape: Shape | None = None) -> Any:
         ValueError: `shape` is negative, or `p` does not broadcast to it.
 
     >>> tracegraph.random.bernoulli(tracegraph.random.key(0), shape=(3,))
-    array([False, False,  True])
+    array([ True,  True, False])
     """
     probability = lifted(as_array(p))
     extents = probability.shape if shape is None else shape_of(shape)
