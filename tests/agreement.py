@@ -31,7 +31,7 @@ SPECIAL = {
     **dict.fromkeys(["expit", "log_expit", "xlogy", "xlog1py", "entr"], 4),
     **dict.fromkeys(["gammaln", "digamma", "polygamma", "betaln"], 64),
     **dict.fromkeys(["exp1", "expi"], 64),
-    **dict.fromkeys(["j0", "j1", "y0", "y1"], 1 << 15),
+    **dict.fromkeys(["j0", "j1", "y0", "y1"], 1 << 20),
 }
 """Of special functions. CUDA states errors of up to 10 ulp for those of its library, and references
 have up to 10. The logarithm of gamma, its derivatives and Bessel functions have zeros, some of them

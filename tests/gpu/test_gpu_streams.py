@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tracegraph
+from lowering.scheduling import overrides as choices
 
 THREADS, CALLS = 16, 1000
 STEPS = 20_000
@@ -123,8 +124,16 @@ def test_streams_run_at_the_same_time(double):
 
 def test_while_nodes_of_several_streams_take_turns(produce):
     """Two of them at a time may end in CUDA_ERROR_LAUNCH_FAILED."""
-    overtook, result = overtakes(produce, zeros())
+    with choices.override(loops="conditional"):
+        overtook, result = overtakes(produce, zeros())
     assert not overtook
+    np.testing.assert_array_equal(result, 1.0 * STEPS)
+
+
+def test_loops_in_one_kernel_run_side_by_side(produce):
+    with choices.override(loops="one_kernel"):
+        overtook, result = overtakes(produce, zeros())
+    assert overtook
     np.testing.assert_array_equal(result, 1.0 * STEPS)
 
 
