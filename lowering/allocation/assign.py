@@ -14,7 +14,7 @@ from lowering.allocation.liveness import Life, Lifetimes
 from lowering.draft.arena_layout import ArenaLayout
 from lowering.draft.dependences import Accesses, Order, accesses_around, order
 from lowering.draft.draft import Draft
-from lowering.draft.stage import Block, LoopStage, Stage, blocks
+from lowering.draft.stage import Block, LoopStage, Stage, blocks, control_reads
 from lowering.plan.buffer import Buffer
 from lowering.plan.hardware import ALIGNMENT
 from lowering.plan.rounding import round_up
@@ -58,8 +58,8 @@ class _LivenessAnalysis:
             self.lives[buffer] = Life(start, end, path, block, list(range(len(block.stages))))
         for position, stage in enumerate(block.stages):
             here = (*path, (block, position))
-            if isinstance(stage, LoopStage) and stage.entry is not None:
-                self._access(stage.entry, here)
+            for buffer in control_reads(stage):
+                self._access(buffer, here)
             if inside := blocks(stage):
                 for inner in inside:
                     self._collect(inner, here)

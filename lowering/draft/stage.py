@@ -142,15 +142,20 @@ def stage_reads(stage: Stage) -> frozenset[Buffer]:
     """Buffers that a stage reads, bodies included."""
     if type(stage) is KernelStage and len(stage.nests) == 1:  # most are
         return nest_reads(stage.nests[0])
-    own = _NO_BUFFERS
     match stage:
         case KernelStage(nests=nests):
             return _NO_BUFFERS.union(*map(nest_reads, nests))
         case NodeStage(node=node):
             return node.reads
-        case LoopStage(entry=Buffer() as entry):
-            own = frozenset((entry,))
-    return own.union(*[stage_reads(s) for b in blocks(stage) for s in b.stages])
+    inside = [stage_reads(s) for b in blocks(stage) for s in b.stages]
+    return control_reads(stage).union(*inside)
+
+
+def control_reads(stage: Stage) -> frozenset[Buffer]:
+    """Buffers that a loop or branch itself reads, besides its bodies."""
+    if isinstance(stage, LoopStage) and stage.entry is not None:
+        return frozenset((stage.entry,))
+    return _NO_BUFFERS
 
 
 def stage_writes(stage: Stage) -> frozenset[Buffer]:

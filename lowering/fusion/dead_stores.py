@@ -8,8 +8,8 @@ from lowering.draft.draft import Draft
 from lowering.draft.stage import (
     Block,
     KernelStage,
-    LoopStage,
     blocks,
+    control_reads,
     stage_reads,
     walk,
     without_empty,
@@ -31,10 +31,9 @@ def drop_dead_stores(draft: Draft) -> None:
                 _count(readers, nest_reads(nest))
                 for buffer in nest_writes(nest):
                     writers.setdefault(buffer, []).append(stage)
-        elif isinstance(stage, LoopStage) and stage.entry is not None:
-            _count(readers, (stage.entry,))
-        elif not blocks(stage):
-            _count(readers, stage_reads(stage))
+        else:
+            reads = control_reads(stage) if blocks(stage) else stage_reads(stage)
+            _count(readers, reads)
     dead = [b for b in writers if b.space == "scratch" and b not in readers]
     pending = [stage for buffer in dead for stage in writers[buffer]]
     while pending:

@@ -66,14 +66,15 @@ def bound(stages: Iterable[Leaf], moving: Set[Buffer]) -> int:
     """How many stages hold addresses that differ from call to call: those of arguments, of results
     and of `moving` buffers.
     """
-    return sum([any(_is_bound(b, moving) for b in _accessed(stage)) for stage in stages])
+    return sum([any(_is_bound(b, moving) for b in accessed(stage)) for stage in stages])
 
 
 def _is_bound(buffer: Buffer, moving: Set[Buffer]) -> bool:
     return buffer.space in ("input", "output") or buffer in moving
 
 
-def _accessed(stage: Leaf) -> frozenset[Buffer]:
+def accessed(stage: Leaf) -> frozenset[Buffer]:
+    """The buffers that a stage reads or writes."""
     return stage_reads(stage) | stage_writes(stage)
 
 

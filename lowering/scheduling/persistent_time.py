@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import inf, prod
+from math import inf
 from statistics import fmean
 
 from lowering.allocation.in_place import plain_copy
@@ -15,19 +15,17 @@ from lowering.draft.stage import (
     LoopStage,
     NodeStage,
     Stage,
-    stage_reads,
-    stage_writes,
     walk,
 )
 from lowering.plan.buffer import Buffer
 from lowering.plan.hardware import MAX_BLOCK_THREADS, WARP
-from lowering.plan.kernel import Nest, PrintNest, ReduceNest, RowNest, ScatterNest
+from lowering.plan.kernel import Nest, PrintNest, ScatterNest
 from lowering.plan.nest_analysis import nest_expressions, nest_loads
 from lowering.plan.persistent_kernel import Scope
 from lowering.plan.rounding import ceil_div, power_of_two
 from lowering.plan.target import PersistentCosts
 from lowering.plan.weight import weight_of
-from lowering.scheduling.cost_model import folds, steps_of
+from lowering.scheduling.cost_model import accessed, folds, steps_of
 from tracegraph.ir.op import Elementwise
 from tracegraph.ir.scalar_values import Apply
 
@@ -53,8 +51,9 @@ class _Work:
 
 def fastest(body: Block, costs: PersistentCosts) -> tuple[float, Scope]:
     """The time of a step of a loop in the scope that takes the least, and that scope."""
-    works = {nest: _work(nest) for nest in _nests(body)}
-    nbytes = sum(buffer.type.nbytes for buffer in _buffers(body))
+    kernels = [stage for stage in walk(body) if isinstance(stage, KernelStage)]
+    works = {nest: _work(nest) for stage in kernels for nest in stage.nests}
+    nbytes = sum(b.type.nbytes for b in frozenset[Buffer]().union(*map(accessed, kernels)))
     options = _scopes([work.points for work in works.values()], costs)
     timed = [(_Estimate(costs, scope, works, nbytes).body(body), scope) for scope in options]
     return min(timed, key=lambda each: each[0])
@@ -131,34 +130,14 @@ class _Estimate:
 
 
 def _work(nest: Nest) -> _Work:
-    if isinstance(nest, PrintNest):
-        points = sum(prod(a.shape) for a in nest.arguments)
-        return _Work(points, 1, len(nest.arguments), 0, 0)
-    loop = nest.loop if isinstance(nest, (ReduceNest, RowNest)) else ()
-    points = prod(nest.space) * prod(loop)
+    weight, combined = weight_of([nest]), folds(nest)
     operations = sum(
         expr.op.form.cost
         for expr in nest_expressions(nest)
         if isinstance(expr, Apply) and isinstance(expr.op.form, Elementwise)
     )
-    combined = folds(nest)
-    operations += combined
     collisions = 0.0
     if isinstance(nest, ScatterNest) and nest.repeats:
-        collisions = points / max(nest.store.buffer.type.size, 1)
-    nbytes = weight_of([nest]).nbytes
-    return _Work(points, operations, len(nest_loads(nest)), nbytes, combined, collisions)
-
-
-def _nests(body: Block) -> Iterator[Nest]:
-    for stage in walk(body):
-        if isinstance(stage, KernelStage):
-            yield from stage.nests
-
-
-def _buffers(body: Block) -> set[Buffer]:
-    found: set[Buffer] = set()
-    for stage in walk(body):
-        if isinstance(stage, KernelStage):
-            found |= stage_reads(stage) | stage_writes(stage)
-    return found
+        collisions = weight.points / max(nest.store.buffer.type.size, 1)
+    loads = len(nest_loads(nest))
+    return _Work(weight.points, operations + combined, loads, weight.nbytes, combined, collisions)

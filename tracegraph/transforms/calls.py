@@ -25,6 +25,8 @@ from tracegraph.tracing.trace import Active, Trace, current_trace, trace_program
 from tracegraph.tracing.tracer import Tracer
 from tracegraph.transforms import branches as _branches  # noqa: F401 - enters its rules
 from tracegraph.transforms import loops as _loops  # noqa: F401 - enters its rules
+from tracegraph.transforms.activity import is_inexact
+from tracegraph.transforms.emit import Emit
 from tracegraph.transforms.evaluate import evaluate
 from tracegraph.transforms.linearize import Linearizer, Tangents, require_forward
 from tracegraph.transforms.tidy import tidied, tidied_program
@@ -316,3 +318,13 @@ def _fitted(type_: ArrayType, leaf: Any) -> Any:
     if not _is_array(leaf):
         return np.asarray(leaf, type_.dtype)[()]
     return FUNCTIONS["astype"](leaf, type_.dtype)
+
+
+def dense_inexact(trace: Trace, types: Sequence[ArrayType], found: Sequence[Any]) -> list[Any]:
+    """The tangents or cotangents of inexact values, with zeros made for None."""
+    emit = Emit(trace)
+    return [
+        emit.zeros(type_) if ct is None else ct
+        for type_, ct in zip(types, found, strict=True)
+        if is_inexact(type_)
+    ]

@@ -9,10 +9,18 @@ from tracegraph import errors, tree
 from tracegraph.arrays.eager import apply
 from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.op import get
-from tracegraph.ir.types import ArrayType, type_of
+from tracegraph.ir.types import type_of
 from tracegraph.tracing.trace import Trace
 from tracegraph.transforms.activity import is_inexact
-from tracegraph.transforms.calls import Call, LinearMap, linearized, matched, split_aux, staged
+from tracegraph.transforms.calls import (
+    Call,
+    LinearMap,
+    dense_inexact,
+    linearized,
+    matched,
+    split_aux,
+    staged,
+)
 from tracegraph.transforms.emit import Emit, plain
 
 
@@ -78,7 +86,7 @@ def jvp(
         count = out.num_leaves
         outs, found = traced.run(trace, trace, values, directions, count)
         parts[:] = [out, aux, len(outs)]
-        return [*outs, *_dense(trace, traced.types[:count], found)]
+        return [*outs, *dense_inexact(trace, traced.types[:count], found)]
 
     leaves = [*call.leaves, *(given[i] for i in places)]
     values = staged("jvp", leaves, record)
@@ -97,16 +105,6 @@ def _split(structure: tree.Structure, has_aux: bool) -> tuple[tree.Structure, tr
         return structure, tree.structure(())
     out, aux = structure.children()
     return out, aux
-
-
-def _dense(trace: Trace, types: Sequence[ArrayType], found: Sequence[Any]) -> list[Any]:
-    """The tangents of inexact results, zeros made where there are none."""
-    emit = Emit(trace)
-    return [
-        emit.zeros(type_) if t is None else t
-        for type_, t in zip(types, found, strict=False)
-        if is_inexact(type_)
-    ]
 
 
 @entry_point
@@ -151,7 +149,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
                 if active and directions[i] is None:
                     directions[i] = emit.zeros(call.types[i])
             there = linear.with_residuals(leaves[len(places) :])
-            return _dense(trace, types, there.apply(trace, directions))
+            return dense_inexact(trace, types, there.apply(trace, directions))
 
         dense = iter(staged("linearize", [*(given[i] for i in places), *linear.residuals], record))
         return tree.unflatten(out, [next(dense) if is_inexact(t) else None for t in types])

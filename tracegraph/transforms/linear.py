@@ -18,10 +18,9 @@ from tracegraph.ir.types import ArrayType, type_of
 from tracegraph.tracing.trace import Active, Trace
 from tracegraph.tracing.tracer import Tracer
 from tracegraph.transforms.activity import Activity, is_inexact
-from tracegraph.transforms.calls import LinearMap, matched, staged, trace_function
+from tracegraph.transforms.calls import LinearMap, dense_inexact, matched, staged, trace_function
 from tracegraph.transforms.emit import Emit
 from tracegraph.transforms.linearize import Linearizer
-from tracegraph.transforms.reverse import dense_inexact
 
 Function = Callable[..., Any]
 

@@ -16,12 +16,13 @@ from tracegraph.transforms.calls import (
     Call,
     LinearMap,
     Traced,
+    dense_inexact,
     linearized,
     matched,
     split_aux,
     staged,
 )
-from tracegraph.transforms.emit import Emit, plain
+from tracegraph.transforms.emit import plain
 from tracegraph.transforms.forward import linearized_call, require_inexact
 
 Function = Callable[..., Any]
@@ -84,16 +85,6 @@ def _pulled_back(
 
     dense = iter(staged(transform, [*(given[i] for i in places), *linear.residuals], record))
     return [next(dense) if is_inexact(t) else None for t in argument_types]
-
-
-def dense_inexact(trace: Trace, types: Sequence[ArrayType], found: Sequence[Any]) -> list[Any]:
-    """The cotangents of inexact values, with zeros made for None."""
-    emit = Emit(trace)
-    return [
-        emit.zeros(type_) if ct is None else ct
-        for type_, ct in zip(types, found, strict=True)
-        if is_inexact(type_)
-    ]
 
 
 def grad(

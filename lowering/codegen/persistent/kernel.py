@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from dataclasses import dataclass
 
-from lowering.codegen.geometry_records import shared_bytes, workspace_bytes
 from lowering.codegen.kernel_code import (
     NAME,
     KernelCode,
@@ -14,12 +12,11 @@ from lowering.codegen.kernel_code import (
     function,
     named,
 )
-from lowering.codegen.nest_kinds import CanonicalNest, canonical
 from lowering.codegen.nests import buffers_of, nest_parameters
 from lowering.codegen.parameters import StopFlag
 from lowering.codegen.persistent.exchanges import Exchange, exchanges_of
-from lowering.codegen.persistent.stage_geometry import stage_geometry
-from lowering.codegen.persistent.stages import StageWriter, declare_words, words_bytes
+from lowering.codegen.persistent.layout import Layout
+from lowering.codegen.persistent.stages import StageWriter, declare_words
 from lowering.codegen.persistent.storage import (
     Storage,
     bring_home,
@@ -33,56 +30,10 @@ from lowering.codegen.persistent.surroundings import Surroundings
 from lowering.codegen.signals import STOP_WATCH
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.buffer import Buffer
-from lowering.plan.conditional_nodes import ConditionalNode, WhileNode
-from lowering.plan.hardware import ALIGNMENT, SHARED_BYTES, VECTOR_BYTES
-from lowering.plan.nodes import KernelNode, MemcpyNode, Node, walk
+from lowering.plan.conditional_nodes import WhileNode
+from lowering.plan.hardware import ALIGNMENT, SHARED_BYTES
+from lowering.plan.nodes import MemcpyNode
 from lowering.plan.persistent_kernel import PersistentKernelNode, Scope
-from lowering.plan.rounding import round_up
-
-
-@dataclass(frozen=True, slots=True)
-class _Layout:
-    """The stages of a kernel, and where what they share is.
-
-    Shared memory has that of stages first, then the words of conditions of one block at `words`,
-    and from `kept` on what a block keeps. The workspace of several blocks begins with the count of
-    arrivals and the words; `workspaces` has the places of nests that need some.
-    """
-
-    inside: tuple[Node, ...]
-    nests: Mapping[KernelNode, tuple[CanonicalNest, ...]]
-    slots: Mapping[int, int]
-    workspaces: Mapping[CanonicalNest, str]
-    workspace: int
-    words: int
-    kept: int
-
-    @classmethod
-    def of(cls, node: PersistentKernelNode) -> _Layout:
-        scope, inside = node.scope, tuple(walk(node.graph))
-        nests = {
-            each: tuple(map(canonical, each.kernel.nests))
-            for each in inside
-            if isinstance(each, KernelNode)
-        }
-        conditions = [each.condition for each in inside if isinstance(each, ConditionalNode)]
-        slots = {condition: number for number, condition in enumerate(dict.fromkeys(conditions))}
-        geometries = {nest: stage_geometry(nest, scope) for own in nests.values() for nest in own}
-        workspaces: dict[CanonicalNest, str] = {}
-        workspace = ALIGNMENT + round_up(words_bytes(slots), ALIGNMENT) if scope.blocks > 1 else 0
-        for nest, geometry in geometries.items():
-            if nbytes := workspace_bytes(geometry):
-                workspaces[nest] = f"workspace + {workspace}"
-                workspace += round_up(nbytes, ALIGNMENT)
-        words = round_up(max(map(shared_bytes, geometries.values()), default=0), VECTOR_BYTES)
-        in_shared_memory = scope.blocks == 1 and scope.threads > 1
-        kept = words + (words_bytes(slots) if in_shared_memory else 0)
-        return cls(inside, nests, slots, workspaces, workspace, words, kept)
-
-    @property
-    def all_nests(self) -> tuple[CanonicalNest, ...]:
-        """The nests of all stages."""
-        return tuple(dict.fromkeys(nest for own in self.nests.values() for nest in own))
 
 
 def persistent_text(
@@ -97,7 +48,7 @@ def persistent_text(
     `offsets` places scratch buffers. `loops` are the conditions of all while nodes of the Plan. The
     addresses of `indirect` buffers are read from the pointer table.
     """
-    scope, layout = node.scope, _Layout.of(node)
+    scope, layout = node.scope, Layout.of(node)
     read, written = _accessed(layout)
     buffers = tuple(dict.fromkeys([*read, *written]))
     inside = set(layout.inside)
@@ -105,7 +56,7 @@ def persistent_text(
     storage = place_storage(read, set(written), outside, scope, layout.kept, SHARED_BYTES)
     conditions = layout.slots.keys()
     others = tuple(
-        dict.fromkeys(p for n in layout.all_nests for p in nest_parameters(n, loops, conditions))
+        dict.fromkeys(p for n in layout.geometries for p in nest_parameters(n, loops, conditions))
     )
     pointers = {buffer: f"p{i}" for i, buffer in enumerate(buffers)}
     writer = SourceWriter(pointers, named(others), loops, conditions)
@@ -133,7 +84,7 @@ def persistent_text(
 def _write_body(
     writer: SourceWriter,
     node: PersistentKernelNode,
-    layout: _Layout,
+    layout: Layout,
     storage: Storage,
     exchanges: Mapping[WhileNode, tuple[Exchange, ...]],
 ) -> None:
@@ -149,7 +100,7 @@ def _write_body(
     moved = [each.old for found in exchanges.values() for each in found]
     moved = [buffer for buffer in moved if buffer not in storage.placed]
     declare_homes(writer, moved)
-    stages = StageWriter(writer, scope, layout.nests, layout.workspaces, layout.slots, exchanges)
+    stages = StageWriter(writer, scope, layout, exchanges)
     if storage.loaded:
         stages.barrier()
     stages.graph(node.graph)
@@ -160,7 +111,7 @@ def _write_body(
 
 
 def _exchanges(
-    layout: _Layout, scope: Scope, surroundings: Surroundings, storage: Storage
+    layout: Layout, scope: Scope, surroundings: Surroundings, storage: Storage
 ) -> dict[WhileNode, tuple[Exchange, ...]]:
     """The carries of each loop that exchange their buffers."""
     if scope.threads == 1:
@@ -173,9 +124,9 @@ def _exchanges(
     }
 
 
-def _accessed(layout: _Layout) -> tuple[list[Buffer], list[Buffer]]:
+def _accessed(layout: Layout) -> tuple[list[Buffer], list[Buffer]]:
     """The buffers that the stages read, and those that they write, in order of first use."""
-    read, written = (dict.fromkeys(found) for found in buffers_of(layout.all_nests))
+    read, written = (dict.fromkeys(found) for found in buffers_of(layout.geometries))
     for node in layout.inside:
         if isinstance(node, WhileNode) and node.entry is not None:
             read[node.entry] = None

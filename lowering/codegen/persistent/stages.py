@@ -15,42 +15,41 @@ from lowering.codegen.geometry_records import LaunchGeometry, shared_bytes
 from lowering.codegen.nest_kinds import CanonicalNest
 from lowering.codegen.nests import write_nest
 from lowering.codegen.persistent.exchanges import Exchange
-from lowering.codegen.persistent.stage_geometry import stage_geometry
-from lowering.codegen.persistent.storage import MAX_UNROLLED, copy_by_block
+from lowering.codegen.persistent.layout import WORDS, Layout
+from lowering.codegen.persistent.storage import MAX_UNROLLED, copy_elements
 from lowering.codegen.signals import word
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
 from lowering.plan.nodes import Graph, KernelNode, MemcpyNode, Node
 from lowering.plan.persistent_kernel import Scope
-from lowering.plan.rounding import ceil_div
-
-WORDS = 3
-"""Words of a condition: two that take turns in the steps of a loop, and one for its entry. Branches
-use that alone."""
 
 
 @dataclass
 class StageWriter:
     """Writes the nodes of the graphs of one kernel.
 
-    `nests` has the canonical nests of each kernel node, `workspaces` the text of the workspace of
-    nests that need one.
+    `exchanges` has the carries of each loop that exchange their buffers: nothing copies them.
     """
 
     writer: SourceWriter
     scope: Scope
-    nests: Mapping[KernelNode, tuple[CanonicalNest, ...]]
-    workspaces: Mapping[CanonicalNest, str]
-    slots: Mapping[int, int]
-    """The number of each condition."""
+    layout: Layout
     exchanges: Mapping[WhileNode, tuple[Exchange, ...]]
-    """The carries of each loop that exchange their buffers."""
     _waiting: set[Node] = field(default_factory=set)
     """The nodes that no barrier separates from what is written next."""
     _shares: bool = False
     """Whether they use the shared memory of stages."""
     _blocks: int = 0
     """Their virtual blocks."""
+    _nests: dict[KernelNode, list[CanonicalNest]] = field(init=False)
+    """The nests that are written."""
+
+    def __post_init__(self) -> None:
+        copies = {each.copy for found in self.exchanges.values() for each in found}
+        self._nests = {
+            node: [nest for nest in nests if nest not in copies]
+            for node, nests in self.layout.nests.items()
+        }
 
     def graph(self, graph: Graph) -> None:
         """Write the nodes of a graph: those at the same depth of dependences together."""
@@ -61,7 +60,7 @@ class StageWriter:
         for node in graph.nodes:
             depth[node] = 1 + max((depth[each] for each in before[node]), default=0)
         for node in sorted(graph.nodes, key=depth.__getitem__):  # stable
-            if isinstance(node, KernelNode) and not self._nests_of(node):
+            if isinstance(node, KernelNode) and not self._nests[node]:
                 continue
             if not self._waiting.isdisjoint(before[node]):
                 self.barrier()
@@ -81,15 +80,10 @@ class StageWriter:
 
     def write_kernel(self, node: KernelNode) -> None:
         """Write the nests of a kernel."""
-        for nest in self._nests_of(node):
-            geometry = stage_geometry(nest, self.scope)
+        for nest in self._nests[node]:
+            geometry = self.layout.geometries[nest]
             if geometry.blocks:
                 self._write_nest(nest, geometry)
-
-    def _nests_of(self, node: KernelNode) -> list[CanonicalNest]:
-        """The nests of a kernel without copies of carries that exchange their buffers."""
-        copies = {each.copy for found in self.exchanges.values() for each in found}
-        return [nest for nest in self.nests[node] if nest not in copies]
 
     def _write_nest(self, nest: CanonicalNest, geometry: LaunchGeometry) -> None:
         writer, scope = self.writer, self.scope
@@ -104,7 +98,7 @@ class StageWriter:
             step = "int(gridDim.x)"
             first = f"tg_first_block(int(blockIdx.x), {step}, {self._blocks})"
             self._blocks += geometry.blocks
-        workspace = self.workspaces.get(nest, "nullptr")
+        workspace = self.layout.workspaces.get(nest, "nullptr")
         with writer.block(f"for (int block = {first}; block < {geometry.blocks}; block += {step})"):
             write_nest(writer, nest, geometry, workspace, "continue")
             if shares and geometry.blocks > scope.blocks:
@@ -119,13 +113,7 @@ class StageWriter:
         if node.target.type.dtype != node.source_buffer.type.dtype:
             size = node.target.type.nbytes
             target, source = f"((unsigned char*){target})", f"((const unsigned char*){source})"
-        if scope.blocks == 1 and scope.threads > 1:
-            copy_by_block(writer, size, scope.threads, target, source)
-            return
-        first, threads = "thread", f"{scope.threads}"
-        if scope.blocks > 1:
-            first, threads = f"int(blockIdx.x) * {threads} + thread", f"int(gridDim.x) * {threads}"
-        writer.line(f"for (int i = {first}; i < {size}; i += {threads}) {target}[i] = {source}[i];")
+        copy_elements(writer, size, scope, target, source)
 
     def write_if_else(self, node: IfElseNode) -> None:
         """Write two branches."""
@@ -153,7 +141,7 @@ class StageWriter:
         writer.line(f"bool {go} = *{entry} != 0;")
         with writer.block(f"for (int {turn} = 0; {go}; {turn} ^= 1)"):
             if self.scope.threads > 1:
-                place = f"words + {WORDS * self.slots[node.condition]} + {turn}"
+                place = f"words + {WORDS * self.layout.slots[node.condition]} + {turn}"
                 writer.line(f"{_WORD}* const {name} = {place};")
             self.graph(node.body)
             self.barrier()
@@ -191,8 +179,3 @@ def declare_words(
         else:
             writer.line(f"tg_u32 state_of_{word(condition)} = 0;")
             writer.line(f"tg_u32* const {word(condition)} = &state_of_{word(condition)};")
-
-
-def words_bytes(slots: Mapping[int, int]) -> int:
-    """Bytes of the words of conditions, a multiple of 16."""
-    return ceil_div(len(slots) * WORDS * 4, 16) * 16

@@ -73,14 +73,14 @@ def declare_storage(writer: SourceWriter, storage: Storage, scope: Scope) -> Non
             writer.line(f"{kind}* {name} = reinterpret_cast<{kind}*>(shared + {offset});")
     for buffer in storage.loaded:
         name = writer.pointers[buffer]
-        _copy(writer, buffer, scope, name, in_memory(name))
+        copy_elements(writer, buffer.type.size, scope, name, in_memory(name))
 
 
 def save_storage(writer: SourceWriter, storage: Storage, scope: Scope) -> None:
     """Store what others read, after the last barrier."""
     for buffer in storage.loaded:
         name = writer.pointers[buffer]
-        _copy(writer, buffer, scope, in_memory(name), name)
+        copy_elements(writer, buffer.type.size, scope, in_memory(name), name)
 
 
 def declare_homes(writer: SourceWriter, moved: Sequence[Buffer]) -> None:
@@ -93,11 +93,9 @@ def declare_homes(writer: SourceWriter, moved: Sequence[Buffer]) -> None:
 def bring_home(writer: SourceWriter, moved: Sequence[Buffer], scope: Scope) -> None:
     """Copy those buffers to where others look for them, after the last barrier."""
     for buffer in moved:
-        name, first, threads = writer.pointers[buffer], "thread", f"{scope.threads}"
-        if scope.blocks > 1:
-            first, threads = f"int(blockIdx.x) * {threads} + thread", f"int(gridDim.x) * {threads}"
-        head = f"for (int i = {first}; i < {buffer.type.size}; i += {threads})"
-        writer.line(f"if ({name} != home_{name}) {head} home_{name}[i] = {name}[i];")
+        name = writer.pointers[buffer]
+        with writer.block(f"if ({name} != home_{name})"):
+            copy_elements(writer, buffer.type.size, scope, f"home_{name}", name)
 
 
 def in_memory(name: str) -> str:
@@ -105,24 +103,18 @@ def in_memory(name: str) -> str:
     return f"memory_{name}"
 
 
-def _copy(writer: SourceWriter, buffer: Buffer, scope: Scope, target: str, source: str) -> None:
-    size = buffer.type.size
-    if scope.threads == 1:
-        writer.line("#pragma unroll" if size <= MAX_UNROLLED else "#pragma unroll 1")
-        writer.line(f"for (int i = 0; i < {size}; ++i) {target}[i] = {source}[i];")
-    else:
-        copy_by_block(writer, size, scope.threads, target, source)
+def copy_elements(writer: SourceWriter, size: int, scope: Scope, target: str, source: str) -> None:
+    """Write the copy of elements by all threads.
 
-
-def copy_by_block(writer: SourceWriter, size: int, threads: int, target: str, source: str) -> None:
-    """Write the copy of elements by the threads of a block.
-
-    Its loop is not unrolled, and there is none where each thread copies one element at most: NVRTC
-    took 10 ms more for each copy that it unrolled by itself.
+    Its loop is not unrolled for many threads, and there is none where each thread of a block copies
+    one element at most: NVRTC took 10 ms more for each copy that it unrolled by itself.
     """
-    if size <= threads:
+    first, threads = "thread", f"{scope.threads}"
+    if scope.blocks > 1:
+        first, threads = f"int(blockIdx.x) * {threads} + thread", f"int(gridDim.x) * {threads}"
+    elif scope.threads > 1 and size <= scope.threads:
         writer.line(f"if (thread < {size}) {target}[thread] = {source}[thread];")
-    else:
-        writer.line("#pragma unroll 1")
-        head = f"for (int i = thread; i < {size}; i += {threads})"
-        writer.line(f"{head} {target}[i] = {source}[i];")
+        return
+    short = scope.threads == 1 and size <= MAX_UNROLLED
+    writer.line("#pragma unroll" if short else "#pragma unroll 1")
+    writer.line(f"for (int i = {first}; i < {size}; i += {threads}) {target}[i] = {source}[i];")
