@@ -6,7 +6,10 @@ blocks of a page share their names. Each is a file ``example.py`` of its own to 
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -124,6 +127,20 @@ def test_the_page_about_numpy_lists_every_function() -> None:
 def test_the_page_of_numpys_functions_is_that_of_the_code() -> None:
     """`python tests/numpy_page.py` writes it."""
     assert numpy_page.PAGE.read_text("utf-8") == numpy_page.page()
+
+
+def test_the_page_of_ops_is_that_of_their_records() -> None:
+    """`python tests/ops_page.py` writes it. A new process has no ops that tests register."""
+    tests = Path(__file__).parents[1]
+    command = [sys.executable, "-c", "import ops_page; print(ops_page.page(), end='')"]
+    found = subprocess.run(
+        command,
+        cwd=tests,
+        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
+        capture_output=True,
+        check=True,
+    )
+    assert (tests.parent / "docs" / "ops.md").read_text("utf-8") == found.stdout.decode("utf-8")
 
 
 def test_the_page_about_numpy_lists_every_method() -> None:

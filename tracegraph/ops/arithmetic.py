@@ -53,7 +53,7 @@ def _along(f: Emitter, values: Any, tangents: Any) -> Any:
 
 
 def _turning(f: Emitter, out: Any, x: Any) -> tuple[Any, ...]:
-    """Nothing for real numbers: their sign is piecewise constant."""
+    """Zero for real numbers; for complex ones, the part of the tangent across x."""
     return (out, f.conjugate(out), 1 / f.absolute(x)) if x.dtype.kind == "c" else ()
 
 

@@ -172,11 +172,7 @@ def dynamic_update_slice(lanes: Lanes, operands: Atoms, batched: Flags) -> Atom:
 
 
 def scatter(name: str) -> Any:
-    """The rule of the scatter of this name.
-
-    At indices that all lanes share, lanes are an axis that is written as a whole. Else the lane is
-    one more index, which no two lanes share; those that may not write have one that is dropped.
-    """
+    """The rule of the scatter of this name."""
 
     def rule(
         lanes: Lanes,
@@ -188,6 +184,11 @@ def scatter(name: str) -> Any:
         steps: Ints,
         distinct: int = 0,
     ) -> Atom:
+        """At indices that all lanes share, lanes are an axis that is written as a whole; else the
+        lane is one more index, which no two lanes share.
+
+        Those that may not write have one that is dropped.
+        """
         x, updates, *indices = operands
         x = lanes.spread(x, batched[0])
         shape = indices[0].type.shape[batched[2] :] if indices else ()

@@ -26,6 +26,7 @@ stop_gradient = register(
 
 
 def _forbid(f: Emitter, out: Any, x: Any, *, why: str) -> NoReturn:
+    """An error that says why there is none."""
     raise NoDerivativeError(why)
 
 

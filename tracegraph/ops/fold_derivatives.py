@@ -87,14 +87,15 @@ def _reversed(f: Emitter, x: Any, axis: int = 1) -> Any:
 
 
 def _over_radius(f: Emitter, out: Any, x: Any, *, axes: Ints) -> tuple[Any]:
+    """Each element over the result, and 0 where that is 0."""
     radius = f.where(f.equal(out, number(x, 0)), number(x, 1), out)
     return (x / stretched(f, radius, x.shape, axes),)
 
 
 def _share_of_exponentials(exponential: str) -> Any:
-    """Of an infinite sum, the infinite elements have equal shares."""
 
     def prepare(f: Emitter, out: Any, x: Any, *, axes: Ints) -> tuple[Any]:
+        """Each exponential over their sum; of an infinite sum, infinite elements share equally."""
         total = stretched(f, out, x.shape, axes)
         infinite = f.isinf(total)
         share = getattr(f, exponential)(f.where(infinite, number(x, 0), x - total))

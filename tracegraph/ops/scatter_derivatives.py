@@ -116,11 +116,10 @@ def _last(f: Emitter, shape: Sequence[int], indices: Values, attrs: Attrs) -> An
 
 
 def _factors(repeats: Repeats) -> Callable[..., Any]:
-    """What x and the updates are multiplied by, and the places."""
-
     def prepare(
         f: Emitter, out: Any, x: Any, updates: Any, *indices: Any, **attrs: Any
     ) -> tuple[Any, ...]:
+        """Each factor times the tangent of the other, where no element is multiplied twice."""
         if repeats(attrs, [x.type, updates.type, *(i.type for i in indices)]):
             raise NoDerivativeError(
                 "an element may be multiplied several times at an array of indices; if they are "

@@ -115,9 +115,10 @@ def rows_at(f: Emitter, x: Any, rows: Any) -> Any:
 
 
 def along_lanes(name: str) -> Callable[..., Any]:
-    """The batching rule of the op of this name: lanes are one more axis of the batch."""
+    """The batching rule of the op of this name."""
 
     def rule(lanes: Lanes, operands: Sequence[Atom], batched: Sequence[bool], **attrs: Any) -> Any:
+        """Lanes are one more axis of the batch."""
         spread = [lanes.spread(x, flag) for x, flag in zip(operands, batched, strict=True)]
         found = lanes.emit_all(name, *spread, **attrs)
         return found if len(found) > 1 else found[0]

@@ -73,6 +73,7 @@ def _samples() -> Sequence[Sample]:
 
 
 def _prepare(f: Emitter, out: Any, x: Any, *, n: int) -> tuple[Any]:
+    """Polygamma of the next order times the tangent."""
     return (f.polygamma(x, n=n + 1),)
 
 
