@@ -103,10 +103,10 @@ class CudaBackend:
 
     def source(self, plan: Plan) -> str:
         """CUDA C++ of all kernels of a Plan; no GPU is needed for it."""
-        from lowering.codegen import unit_source
-        from lowering.cuda.graph.compiled_plan import plan_source
+        from lowering.codegen import translation_unit, unit_source
+        from lowering.cuda.graph.compiled_plan import functions_of
 
-        return plan_source(plan, unit_source(plan))
+        return translation_unit(functions_of(plan, unit_source(plan)).values())
 
     def memory_stats(self) -> dict[str, int]:
         """Bytes on the GPU by what holds them, as `tracegraph.memory_stats` has it."""

@@ -1,10 +1,10 @@
-"""The translation unit of a Plan: the CUDA C++ of all kernels, and how each is launched."""
+"""Translation units: the CUDA C++ of a Plan's kernels, and how each is launched."""
 
 from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Collection, Mapping, Set
+from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 
 from lowering.codegen.geometry import block_threads, nest_geometry
@@ -42,21 +42,32 @@ from lowering.plan.rounding import round_up
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A translation unit, and the kernel of it that each kernel node launches."""
+    """The functions of a Plan by name, and the one that each kernel node launches."""
 
-    source: str
+    functions: Mapping[str, str]
     kernels: Mapping[Node, KernelCode]
+
+    @property
+    def source(self) -> str:
+        """All functions as one translation unit."""
+        return translation_unit(self.functions.values())
+
+
+def translation_unit(functions: Iterable[str]) -> str:
+    """CUDA C++ that can be compiled: functions behind what they need."""
+    text = "\n".join(functions)
+    return f"{preamble(text)}\n{text}"
 
 
 def unit_source(plan: Plan) -> Unit:
-    """The translation unit of a Plan's kernels, those of loop bodies and branches included.
+    """The functions of a Plan's kernels, those of loop bodies and branches included.
 
     Kernels with the same text share one function. The text depends on the Plan only, so compiled
     code can be cached by it.
     """
     names: dict[str, str] = {}
     kernels: dict[Node, KernelCode] = {}
-    functions: list[str] = []
+    functions: dict[str, str] = {}
     # unrolled copies of a loop's body share kernels
     written: dict[tuple[Kernel, bool], tuple[str, KernelCode]] = {}
     top, by_table = frozenset(plan.graph.nodes), frozenset(plan.indirect)
@@ -78,10 +89,9 @@ def unit_source(plan: Plan) -> Unit:
             prefix = f"{plan.name}_"  # cannot collide with functions of C++
             name = prefix + node.name.removeprefix(prefix)
             names[text] = _identifier(name, taken=names.values())
-            functions.append(text.replace(NAME, names[text]))
+            functions[names[text]] = text.replace(NAME, names[text])
         kernels[node] = replace(code, name=names[text])
-    text = "\n".join(functions)
-    return Unit(f"{preamble(text)}\n{text}", kernels)
+    return Unit(functions, kernels)
 
 
 FEW_BLOCKS = 16

@@ -62,6 +62,13 @@ def _compiled(source: str, arch: str) -> Any:
         program.close()
 
 
+def usable_processors() -> int:
+    """The processors that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def _key(source: str, arch: str) -> bytes:
     parts = (arch, repr(sorted(_OPTIONS.items())), *compiler_identity(), source)
     return hashlib.sha256("\0".join(parts).encode()).digest()

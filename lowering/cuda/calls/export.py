@@ -63,9 +63,8 @@ def export(compiled: CompiledPlan, stream: StreamState, arguments: Sequence[Any]
             plan, unit, {}, compiled.constants, stream, definition, graph, share=False
         )
         placement = replace(placement, addresses={**placement.addresses, **fixed})
-        module, code_bytes = compiled.module, compiled.code_bytes
         pdl = compiled.features.programmatic_edges
-        emit(plan, unit, module, {}, placement, words, definition, graph, code_bytes, pdl=pdl)
+        emit(plan, unit, compiled.modules, {}, placement, words, definition, graph, pdl=pdl)
     stream.timeline.settle()  # what arguments, constants and memory of earlier calls wait for
     for argument in arguments:
         if isinstance(argument, CudaBuffer):

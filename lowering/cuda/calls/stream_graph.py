@@ -89,13 +89,12 @@ class StreamGraph:
             emitted = emit(
                 plan,
                 unit,
-                compiled.module,
+                compiled.modules,
                 values,
                 placement,
                 channels,
                 definition,
                 graph,
-                compiled.code_bytes,
                 pdl=compiled.features.programmatic_edges,
             )
         self.memory: tuple[Allocation, ...] = placement.memory

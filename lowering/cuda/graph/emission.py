@@ -11,6 +11,7 @@ from lowering.codegen import ConditionHandle, Parameter, TableEntry, Unit, Works
 from lowering.codegen.parameters import Channel, PrintSite
 from lowering.cuda.graph.capture import lines
 from lowering.cuda.graph.definition import Definition
+from lowering.cuda.graph.modules import Module
 from lowering.cuda.graph.node_owners import NodeOwners
 from lowering.cuda.graph.placement import Placement
 from lowering.cuda.graph.small_inputs import ValueSlot
@@ -63,7 +64,7 @@ class Emission:
     """
 
     unit: Unit
-    module: Any
+    modules: Mapping[str, Module]
     driver: Driver
     definition: Definition
     owners: NodeOwners
@@ -77,6 +78,10 @@ class Emission:
     users: defaultdict[Buffer, list[tuple[KernelNodeHandle, int]]] = field(
         default_factory=lambda: defaultdict(list)
     )
+
+    def kernel(self, name: str) -> Any:
+        """A kernel, by the name of its function."""
+        return self.driver.kernel(self.modules[name].code, name)
 
     def address(self, buffer: Buffer) -> Cell:
         """The address of a buffer; null if only calls know it."""
