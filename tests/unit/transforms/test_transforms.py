@@ -50,6 +50,18 @@ def test_each_derivative_of_a_cube() -> None:
         assert found[-1](2.0) == expected
 
 
+@pytest.mark.parametrize("transform", [grad, jacfwd, jacrev, hessian])
+def test_traced_numbers_that_are_passed_on_give_way_to_arrays(transform: Any) -> None:
+    def function(x: Any, factor: Any, count: Any) -> Any:
+        return (x * x * factor + count).sum()
+
+    x = np.ones(3, np.float32)
+    plain = transform(function)(x, 2.0, 1)
+    found = tracegraph.jit(transform(function), device="host")(x, 2.0, 1)
+    assert np.asarray(found).dtype == plain.dtype == np.float32
+    np.testing.assert_array_equal(np.asarray(found), plain)
+
+
 def test_transforms_nest_in_any_order() -> None:
     jit = functools.partial(tracegraph.jit, device="host")
     slope = 3 * 2.0**2
