@@ -13,7 +13,6 @@ from typing import Any
 from tracegraph import errors
 from tracegraph.ir.derivative import Linear, Partials, Product, Rewrite, Structural
 from tracegraph.ir.program import Atom, Eqn, Literal, Region, Value
-from tracegraph.ir.types import ArrayType
 from tracegraph.ops.cotangents import unbroadcast
 from tracegraph.tracing.trace import Active, Trace
 from tracegraph.tracing.tracer import Tracer
