@@ -12,8 +12,8 @@ from gradient_programs import PROGRAMS, X
 from running import lowered
 
 import tracegraph
-from lowering.plan.kernel import MapNest, ScatterNest
 from lowering.plan.conditional_nodes import WhileNode
+from lowering.plan.kernel import MapNest, ScatterNest
 from lowering.plan.nodes import KernelNode, launched, walk
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from tracegraph import ArrayType, grad
