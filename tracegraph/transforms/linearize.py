@@ -49,6 +49,9 @@ class Linearizer:
     values: dict[Value, Tracer] = field(default_factory=dict)
     tangents: dict[Value, Tracer] = field(default_factory=dict)
     relevant: set[Atom] = field(default_factory=set)
+    unwritten: set[Atom] = field(default_factory=set)
+    """Arrays of the region as `empty` makes them: nobody reads their elements, nor their
+    tangents'."""
 
     @property
     def is_forward(self) -> bool:
@@ -74,6 +77,8 @@ class Linearizer:
         with Active(self.primal):
             for eqn in region.eqns:
                 self.primal.source = self.linear.source = eqn.source
+                if eqn.op.name == "empty":
+                    self.unwritten.update(eqn.outputs)
                 self._add(eqn)
         self.primal.source, self.linear.source = before
         outs = [self.value(a) for a in region.results]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from forced import FORCED, scheduled
+from forced import FORCED, on_host, scheduled
 from gradient_programs import PROGRAMS, X
 from running import lowered
 
@@ -123,6 +123,39 @@ def test_the_stack_of_a_bounded_loop_is_not_filled() -> None:
     writers = list(stores_to_stacks(grad(bounded), VECTOR))
     assert writers
     assert all(isinstance(nest, ScatterNest) for nest in writers)
+
+
+def second(x: Any) -> Any:
+    """Forwards over reverse: the Hessian times a vector."""
+    return tracegraph.jvp(grad(bounded), (x,), (x,))[1]
+
+
+@pytest.mark.parametrize("function", [second, tracegraph.vmap(second)], ids=["alone", "lanes"])
+def test_nor_are_those_of_its_tangents(function: Callable[..., Any]) -> None:
+    shape = (1000,) if function is second else (5, 1000)
+    writers = list(stores_to_stacks(function, ArrayType(np.float64, shape)))
+    assert len(writers) > len(list(stores_to_stacks(grad(bounded), VECTOR)))
+    assert all(isinstance(nest, ScatterNest) for nest in writers)
+
+
+@pytest.mark.parametrize("checkpoints", [None, 8])
+def test_stacks_that_are_not_filled_are_not_read(checkpoints: int | None) -> None:
+    def function(x: Any) -> Any:
+        return tracegraph.while_loop(
+            lambda c: c[1] < 5 * x.sum(),
+            lambda c: (np.sin(np.exp(c[0]) * x), c[1] + 1),
+            (x, 0),
+            max_steps=64,
+            checkpoints=checkpoints,
+        )[0].sum()
+
+    def product(x: Any) -> Any:
+        return tracegraph.jvp(grad(function), (x,), (x,))[1]
+
+    x = np.array([0.5, 0.7, 0.9])
+    found = on_host(FORCED["as_estimated"])(product, x)  # in memory that nobody has written
+    np.testing.assert_allclose(np.asarray(found), product(x), 1e-12)
+    np.testing.assert_allclose(np.asarray(found), tracegraph.hessian(function)(x) @ x, 1e-10)
 
 
 @pytest.mark.parametrize("counts", [(), (ArrayType(np.int64, (5,)),)], ids=["alike", "apart"])
