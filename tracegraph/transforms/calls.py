@@ -176,6 +176,18 @@ def staged(
     return evaluate(tidied_program(program), leaves)
 
 
+def require_function(transform: str, fun: Any) -> None:
+    """Check that a transform is given a function.
+
+    Raises:
+        TransformError: it is none, such as the result of one.
+    """
+    if not callable(fun):
+        raise errors.TransformError(
+            transform, f"takes a function, not {errors.value_text(fun)}; call what it returns"
+        )
+
+
 class Call:
     """The arguments of a call. `leaves` are traced: those of the arguments `argnums`, `count` of
     them, then other traced values and arrays on a device. Anything else is passed on as it is.
@@ -192,6 +204,7 @@ class Call:
         kwargs: dict[str, Any],
         argnums: Sequence[int],
     ) -> None:
+        require_function(transform, function)
         self.function = function
         self.argnums = argnums
         names = parameters_of(function).positional
