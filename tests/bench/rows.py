@@ -16,9 +16,12 @@ from . import (
     reduction_loop,
     stacked_scan,
     streaming,
+    tracing_gradients,
 )
+from .program import Program
 from .programs import PROGRAMS
 from .row import Row
+from .transforms import TRANSFORMS
 
 _MODULES = (
     calls,
@@ -37,12 +40,27 @@ _MODULES = (
 OWN_ROWS = tuple(row for module in _MODULES for row in module.ROWS)
 """Those that are run where none are named."""
 
-_BY_PROGRAM = {program.name: tuple(program.rows()) for program in PROGRAMS}
+
+def _of(programs: Sequence[Program]) -> dict[str, Sequence[Row]]:
+    """The rows of each program, by its name."""
+    return {program.name: tuple(program.rows()) for program in programs}
+
+
+def _joined(groups: Mapping[str, Sequence[Row]]) -> tuple[Row, ...]:
+    return tuple(row for rows in groups.values() for row in rows)
+
+
+_BY_PROGRAM, _BY_TRANSFORM = _of(PROGRAMS), _of(TRANSFORMS)
 
 GROUPS: Mapping[str, Sequence[Row]] = {
-    "programs": tuple(row for rows in _BY_PROGRAM.values() for row in rows),
+    "programs": _joined(_BY_PROGRAM),
+    "transforms": (*_joined(_BY_TRANSFORM), *tracing_gradients.ROWS),
     **_BY_PROGRAM,
+    **_BY_TRANSFORM,
+    "trace_gradient": tracing_gradients.ROWS,
 }
-"""Names that stand for several rows: whole programs, one or all of them."""
+"""Names that stand for several rows: whole programs and derivatives, one or all of them."""
 
-ROWS: Mapping[str, Row] = {row.name: row for row in (*OWN_ROWS, *GROUPS["programs"])}
+ROWS: Mapping[str, Row] = {
+    row.name: row for row in (*OWN_ROWS, *GROUPS["programs"], *GROUPS["transforms"])
+}

@@ -20,6 +20,7 @@ import contraction_cases
 import numpy as np
 import test_gpu_alignment as alignment
 import test_gpu_derivatives as derivatives
+import test_gpu_gradients as gradients
 import test_gpu_one_kernel as one_kernel
 import test_gpu_scatters as scatters
 from corpus import CASES
@@ -60,6 +61,9 @@ def sources() -> Iterator[Callable[[], list[str]]]:
                 yield partial(source, function, (given,))
     for program in PROGRAMS:
         yield partial(source, tracegraph.grad(program), (X,))
+        for scope in gradients.SCOPES:
+            chosen = Choices(loops="one_kernel", scope=scope)
+            yield partial(source, tracegraph.grad(program), (X,), chosen)
     for case in VMAP_CASES.values():
         yield partial(source, tracegraph.vmap(case.function, case.axes), case.arguments)
     for scope in one_kernel.SCOPES:

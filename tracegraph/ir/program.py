@@ -45,7 +45,10 @@ class Literal:
         Raises:
             OverflowError: a Python int out of the dtype's range.
         """
-        return Literal(np.asarray(value, type_.dtype)[()], scalar_type(type_.dtype, type_.weak))
+        dtype = type_.dtype
+        if type(value) is not dtype.type:
+            value = np.asarray(value, dtype)[()]
+        return Literal(value, scalar_type(dtype, type_.weak))
 
 
 Atom = Value | Literal
