@@ -53,6 +53,7 @@ TARGET = Target(
         cluster=8,
         grid=128,
     ),
+    overwrites_spectra=True,
 )
 """Fitted to medians on one H200 (driver 580.159, CUDA 13.0), in µs.
 

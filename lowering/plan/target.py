@@ -151,7 +151,8 @@ class Target:
 
     Where `persistent` is None, a loop is one kernel only if the user asks for it. `factorizations`
     are the ops of matrices that the backend has library calls for; of others, it runs the programs
-    in `tracegraph.algorithms`.
+    in `tracegraph.algorithms`. Where it `overwrites_spectra`, an inverse transform to real numbers
+    needs frequencies of its own, whose imaginary parts are 0 where they must be.
     """
 
     costs: Costs
@@ -160,3 +161,4 @@ class Target:
     contractions: ContractionPolicy = field(default_factory=ContractionPolicy)
     persistent: PersistentCosts | None = None
     factorizations: frozenset[str] = frozenset()
+    overwrites_spectra: bool = False

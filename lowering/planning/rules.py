@@ -10,6 +10,7 @@ from collections.abc import Callable
 from lowering.planning.control import branches, loop
 from lowering.planning.effects import debug_print, report_step, require
 from lowering.planning.factorizations import factorization
+from lowering.planning.fourier import fourier_transform
 from lowering.planning.matmul import matrix_product
 from lowering.planning.region_builder import RegionBuilder
 from tracegraph.algorithms import ALGORITHMS
@@ -17,6 +18,7 @@ from tracegraph.ir.program import Eqn
 
 RULES: dict[str, Callable[[RegionBuilder, Eqn], None]] = {
     "matmul": matrix_product,
+    **dict.fromkeys(("fft", "rfft", "irfft"), fourier_transform),
     **dict.fromkeys(ALGORITHMS, factorization),
     "cond": branches,
     "switch": branches,

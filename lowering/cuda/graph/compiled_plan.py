@@ -10,6 +10,7 @@ from lowering.codegen import Unit, unit_source
 from lowering.cuda.device import OpenDevice
 from lowering.cuda.graph.emit import EMITTERS
 from lowering.cuda.graph.host_driven import STORED_CONDITIONS
+from lowering.cuda.graph.library_calls import PreparedCalls, prepare
 from lowering.cuda.graph.placement import Constants, upload
 from lowering.cuda.graph.pointer_table import table_source
 from lowering.cuda.graph.small_inputs import ValueSlot, load_source, value_slots
@@ -29,7 +30,7 @@ class CompiledPlan:
     """A Plan with its code and constants on a device.
 
     `plan` is legalized for the device's `features`; `values` are the slots of inputs that may be
-    passed by value.
+    passed by value; `calls` are those of libraries.
     """
 
     plan: Plan
@@ -40,10 +41,11 @@ class CompiledPlan:
     module: Any
     code_bytes: int
     constants: Constants
+    calls: PreparedCalls
 
     @classmethod
     def compile(cls, plan: Plan, device: OpenDevice) -> CompiledPlan:
-        """Find what the device can do, compile all kernels, and upload the constants.
+        """Find what the device can do, compile all kernels, upload constants, plan library calls.
 
         Raises:
             RuntimeError: the kernels do not compile.
@@ -58,8 +60,8 @@ class CompiledPlan:
         code = device.compile(source)
         module, code_bytes = device.driver.load(code), device.code_bytes(code)
         values = small_inputs(plan, unit)
-        constants = upload(plan, device)
-        return cls(plan, device, features, unit, values, module, code_bytes, constants)
+        constants, calls = upload(plan, device), prepare(plan, device.driver)
+        return cls(plan, device, features, unit, values, module, code_bytes, constants, calls)
 
     @property
     def loops(self) -> bool:
