@@ -17,6 +17,7 @@ out, which `lowering.cuda.calls` instantiates. It imports nothing from there.
     library_calls    how each class of library call is planned and captured
     capture          what a library put into the graph, checked
     capture_lock     one capture at a time
-    cublas, cufft    matrix products as cuBLAS calls; Fourier transforms as cuFFT plans
+    cublas           matrix products and triangular systems as cuBLAS calls
+    cufft, cusolver  Fourier transforms as cuFFT plans; factorizations as cuSOLVER calls
     host_driven      loops and branches by the host, where conditional nodes are not to be used
 """

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from lowering.cuda.graph.capture import lines
-from lowering.cuda.graph.cublas import WORKSPACE_BYTES, Cublas, product
+from lowering.cuda.graph.cublas import WORKSPACE_BYTES, Cublas, product, triangular_solve
 from lowering.cuda.graph.cufft import Cufft, transform
+from lowering.cuda.graph.cusolver import Cusolver, factorization
 from lowering.cuda.interface import Driver, Library, PreparedLibrary
 from lowering.plan.buffer import Buffer
 from lowering.plan.fourier import FourierTransform
 from lowering.plan.hardware import ALIGNMENT
+from lowering.plan.lapack import LapackRoutine, TriangularSolve
 from lowering.plan.library_call import LibraryCall
 from lowering.plan.matrix_product import MatrixProduct
 from lowering.plan.nodes import LibraryNode, walk
@@ -43,6 +45,8 @@ class Captured:
 CAPTURED: dict[type[LibraryCall], Captured] = {
     MatrixProduct: Captured(Cublas, product, WORKSPACE_BYTES),
     FourierTransform: Captured(Cufft, transform, None),
+    LapackRoutine: Captured(Cusolver, factorization, None),
+    TriangularSolve: Captured(Cublas, triangular_solve, WORKSPACE_BYTES),
 }
 
 
