@@ -11,6 +11,7 @@ from . import (
     conjugate_gradient,
     counted_loop,
     heat,
+    library_rows,
     mandelbrot,
     nested_loop,
     reduction_loop,
@@ -39,10 +40,13 @@ OWN_ROWS = tuple(row for module in _MODULES for row in module.ROWS)
 
 _BY_PROGRAM = {program.name: tuple(program.rows()) for program in PROGRAMS}
 
+_OF_LIBRARIES = {"fft": library_rows.FFT, "linalg": library_rows.LINALG}
+
 GROUPS: Mapping[str, Sequence[Row]] = {
     "programs": tuple(row for rows in _BY_PROGRAM.values() for row in rows),
     **_BY_PROGRAM,
+    **_OF_LIBRARIES,
 }
-"""Names that stand for several rows: whole programs, one or all of them."""
+"""Names that stand for several rows: whole programs, one or all of them; what libraries do."""
 
-ROWS: Mapping[str, Row] = {row.name: row for row in (*OWN_ROWS, *GROUPS["programs"])}
+ROWS: Mapping[str, Row] = {row.name: row for rows in (OWN_ROWS, *GROUPS.values()) for row in rows}
