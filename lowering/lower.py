@@ -82,8 +82,9 @@ def lower(
         ValueError: there is no such device.
     """
     target = target_of(device) if isinstance(device, str) else device
-    program = expand_factorizations(inline_calls(program), target.factorizations)
-    program = expand_contractions(program, target.contractions, declared().products)
+    forced = declared()
+    program = expand_factorizations(inline_calls(program), target, forced.factorizations)
+    program = expand_contractions(program, target.contractions, forced.products)
     program = desugar(unroll(program, target.costs))
     draft = build(program, Context(target, RULES, fusion), donated)
     _finish(draft.block, draft.context)

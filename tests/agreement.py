@@ -52,7 +52,13 @@ LOOSER = {
 logarithm by the size of its product with y. A product of n numbers rounds n times, in an order that
 is not specified; samples fold up to 60. So do folds of functions that are off by some ulp each."""
 
-BY_MATRIX = {"cholesky": 16, "lu": 256, "qr": 64, "triangular_solve": 4096}
+BY_MATRIX = {
+    "cholesky": 16,
+    "lu": 256,
+    "qr": 64,
+    "triangular_solve": 4096,
+    **dict.fromkeys(["fft", "rfft", "irfft"], 8),
+}
 """Ops whose results are compared matrix by matrix: units in the last place of its largest element.
 Rounding moves results by as much as the condition of a matrix, which is small in samples, and up to
 some hundreds where the lanes of `vmap` are made of them."""
@@ -103,7 +109,8 @@ def assert_agrees(actual: Any, expected: Any, ulps: int, signs: bool = True) -> 
 
 
 def assert_matrices_agree(actual: Any, expected: Any, units: int) -> None:
-    """Require matrices, in the last two axes, equal within units of the largest element of each.
+    """Require matrices, in the last two axes, equal within units of the largest element of each; or
+    vectors.
 
     Integers are exact, and NaNs and infinities stand in the same places.
     """
@@ -114,7 +121,8 @@ def assert_matrices_agree(actual: Any, expected: Any, units: int) -> None:
         return
     special = ~np.isfinite(expected)
     np.testing.assert_array_equal(actual[special], expected[special])
-    size = np.where(special, 0, np.abs(expected)).max(axis=(-2, -1), keepdims=True, initial=0)
+    axes = tuple(range(-min(2, expected.ndim), 0))
+    size = np.where(special, 0, np.abs(expected)).max(axis=axes, keepdims=True, initial=0)
     with np.errstate(invalid="ignore"):
         distance = np.where(special, 0, np.abs(actual - expected))
     worst = units * np.spacing(size)

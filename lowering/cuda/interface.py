@@ -168,6 +168,19 @@ class Library(Protocol):
         """Set the scratch memory of the calls from now on."""
 
 
+class PreparedLibrary(Library, Protocol):
+    """A handle for one call, which needs that much scratch memory."""
+
+    workspace_bytes: int
+
+
+class PlanningLibrary(Library, Protocol):
+    """A library that plans its calls."""
+
+    def prepare(self, call: Any) -> PreparedLibrary:
+        """Plan a call, outside of capture: the library may load code, allocate and wait."""
+
+
 class ThreadState(Protocol):
     """The state of a driver in the thread that reads it."""
 

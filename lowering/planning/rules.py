@@ -9,15 +9,19 @@ from collections.abc import Callable
 
 from lowering.planning.control import branches, loop
 from lowering.planning.effects import debug_print, report_step, require
-from lowering.planning.factorizations import factorization
+from lowering.planning.factorizations import factorization, lapack_routine
+from lowering.planning.fourier import fourier_transform
 from lowering.planning.matmul import matrix_product
 from lowering.planning.region_builder import RegionBuilder
 from tracegraph.algorithms import ALGORITHMS
+from tracegraph.algorithms.lapack import UPDATED
 from tracegraph.ir.program import Eqn
 
 RULES: dict[str, Callable[[RegionBuilder, Eqn], None]] = {
     "matmul": matrix_product,
+    **dict.fromkeys(("fft", "rfft", "irfft"), fourier_transform),
     **dict.fromkeys(ALGORITHMS, factorization),
+    **dict.fromkeys([op.name for op in UPDATED], lapack_routine),
     "cond": branches,
     "switch": branches,
     "rotated_loop": loop,

@@ -11,6 +11,7 @@ from . import (
     conjugate_gradient,
     counted_loop,
     heat,
+    library_rows,
     mandelbrot,
     nested_loop,
     reduction_loop,
@@ -52,15 +53,16 @@ def _joined(groups: Mapping[str, Sequence[Row]]) -> tuple[Row, ...]:
 
 _BY_PROGRAM, _BY_TRANSFORM = _of(PROGRAMS), _of(TRANSFORMS)
 
+_OF_LIBRARIES = {"fft": library_rows.FFT, "linalg": library_rows.LINALG}
+
 GROUPS: Mapping[str, Sequence[Row]] = {
     "programs": _joined(_BY_PROGRAM),
     "transforms": (*_joined(_BY_TRANSFORM), *tracing_gradients.ROWS),
     **_BY_PROGRAM,
     **_BY_TRANSFORM,
     "trace_gradient": tracing_gradients.ROWS,
+    **_OF_LIBRARIES,
 }
-"""Names that stand for several rows: whole programs and derivatives, one or all of them."""
+"""Names that stand for several rows: whole programs, derivatives, what libraries do."""
 
-ROWS: Mapping[str, Row] = {
-    row.name: row for row in (*OWN_ROWS, *GROUPS["programs"], *GROUPS["transforms"])
-}
+ROWS: Mapping[str, Row] = {row.name: row for rows in (OWN_ROWS, *GROUPS.values()) for row in rows}

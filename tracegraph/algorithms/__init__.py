@@ -7,6 +7,7 @@ that faster.
     cholesky, triangular_solve, lu   by blocks: products do most of the work of large matrices
     qr                               Householder reflections, column by column
     parts                            triangles and transposes that they share
+    lapack, by_library               LAPACK's routines as ops; the same algorithms made of them
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
+from tracegraph.algorithms import by_library
 from tracegraph.algorithms.cholesky import cholesky
 from tracegraph.algorithms.lu import lu
 from tracegraph.algorithms.qr import qr
@@ -32,15 +34,28 @@ ALGORITHMS: Mapping[str, Callable[..., Any]] = {
 }
 """By name of an op: a function of its operands and attributes that returns its results."""
 
+BY_LIBRARY: Mapping[str, Callable[..., Any]] = {
+    "cholesky": by_library.cholesky,
+    "lu": by_library.lu,
+    "qr": by_library.qr,
+    "triangular_solve": by_library.triangular_solve,
+}
+"""The same for backends with LAPACK's routines, for operands with elements."""
+
 
 @lru_cache(maxsize=256)
 def program_of(
-    name: str, types: tuple[ArrayType, ...], attrs: tuple[tuple[str, Any], ...]
+    name: str,
+    types: tuple[ArrayType, ...],
+    attrs: tuple[tuple[str, Any], ...],
+    *,
+    is_by_library: bool = False,
 ) -> Program:
     """The program of an op for operands of these types."""
+    algorithm = (BY_LIBRARY if is_by_library else ALGORITHMS)[name]
 
     def run(*operands: Any) -> tuple[Any, ...]:
-        found = ALGORITHMS[name](*operands, **dict(attrs))
+        found = algorithm(*operands, **dict(attrs))
         return found if isinstance(found, tuple) else (found,)
 
     program = optimize(trace_program(run, types, name))

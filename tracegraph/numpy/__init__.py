@@ -17,6 +17,7 @@ lists what is public: nothing but re-exports. May import `ir/`, `ops/`, `tracing
     placing, windows                           writes to an array; windows at traced positions
     index_modes, index_checks                  indices out of range
     contractions, einsum, chains, linalg       products that sum over axes
+    fft                                        Fourier transforms
     creation, generated, geometric             new arrays
     inquiry, comparing                         types; whole arrays compared, membership
     cumulative, unique, namespace_info         what the array API standard adds
@@ -65,7 +66,7 @@ from numpy import (
 )
 
 from tracegraph.arrays.creation import from_dlpack
-from tracegraph.numpy import lib, linalg
+from tracegraph.numpy import fft, lib, linalg
 from tracegraph.numpy.axes import (
     matrix_transpose,
     moveaxis,
@@ -538,6 +539,7 @@ __all__ = [
     "extract",
     "eye",
     "fabs",
+    "fft",
     "fill_diagonal",
     "finfo",
     "fix",

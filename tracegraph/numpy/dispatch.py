@@ -50,11 +50,11 @@ def numpy_function(fun: Callable[P, R]) -> Callable[P, R]:
     `fun` handles only calls with tracers or Arrays.
     """
     name = fun.__name__
-    reference = getattr(np, name, None) or getattr(np.linalg, name, None)
-    if reference is None:
+    found = [space for space in (np, np.linalg, np.fft) if callable(getattr(space, name, None))]
+    if not found:
         return fun  # an older NumPy lacks it
-
-    label = f"numpy.{name}" if hasattr(np, name) else f"numpy.linalg.{name}"
+    reference: Callable[..., Any] = getattr(found[0], name)
+    label = f"{found[0].__name__}.{name}"
 
     @wraps(fun)
     def dispatching(*args: P.args, **kwargs: P.kwargs) -> R:

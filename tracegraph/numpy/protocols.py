@@ -40,8 +40,6 @@ _SHAPE_DEPENDENT = frozenset({
 })  # fmt: skip
 
 _INSTEAD = {
-    "numpy.fft.fftshift": "write numpy.roll(x, [n // 2 for n in x.shape], range(x.ndim))",
-    "numpy.fft.ifftshift": "write numpy.roll(x, [-(n // 2) for n in x.shape], range(x.ndim))",
     "numpy.min_scalar_type": "write x.dtype, which it is for an array with axes",
 }
 """What to write for a function that is missing, by its full name, where it is a line."""

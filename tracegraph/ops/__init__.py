@@ -11,6 +11,7 @@ and what the references of loops and effects need (`limits`, `progress`).
     shape, arrange     views; roll, pad, concatenate, iota, empty
     index, scatter     reading and writing at indices that are data
     reduce, folds, linalg   reductions and scans; matrix products
+    fourier            Fourier transforms
     factorizations     Cholesky, LU, QR, eigenvalues, singular values; triangular systems
     control, effects   branches and loops; prints, checks, progress
     live_lanes         which lanes run for nothing
@@ -33,6 +34,7 @@ from tracegraph.ops import (
     factorizations,
     floating,
     folds,
+    fourier,
     index,
     linalg,
     live_lanes,
@@ -57,6 +59,7 @@ __all__ = [
     "factorizations",
     "floating",
     "folds",
+    "fourier",
     "index",
     "linalg",
     "live_lanes",

@@ -48,7 +48,7 @@ def export(compiled: CompiledPlan, stream: StreamState, arguments: Sequence[Any]
     """
     channels = _silent(compiled)
     operands, results = _operands(compiled, stream, arguments)
-    plan, unit = compiled.plan, compiled.unit
+    plan, unit, calls = compiled.plan, compiled.unit, compiled.calls
     slots = SlotTable()
     slots.retain(*operands.values())
     fixed = {buffer: operand.pointer for buffer, operand in operands.items()}
@@ -60,11 +60,11 @@ def export(compiled: CompiledPlan, stream: StreamState, arguments: Sequence[Any]
     definition = Definition(stream.driver, slots, plan.name)
     with definition.building() as graph:
         placement = place(
-            plan, unit, {}, compiled.constants, stream, definition, graph, share=False
+            plan, unit, {}, compiled.constants, calls, stream, definition, graph, share=False
         )
         placement = replace(placement, addresses={**placement.addresses, **fixed})
         pdl = compiled.features.programmatic_edges
-        emit(plan, unit, compiled.modules, {}, placement, words, definition, graph, pdl=pdl)
+        emit(plan, unit, compiled.modules, {}, calls, placement, words, definition, graph, pdl=pdl)
     stream.timeline.settle()  # what arguments, constants and memory of earlier calls wait for
     for argument in arguments:
         if isinstance(argument, CudaBuffer):

@@ -83,7 +83,15 @@ class StreamGraph:
         self.definition = definition = Definition(graphs, SlotTable(), plan.name)
         with definition.building() as graph:
             placement = place(
-                plan, unit, values, compiled.constants, stream, definition, graph, share=share
+                plan,
+                unit,
+                values,
+                compiled.constants,
+                compiled.calls,
+                stream,
+                definition,
+                graph,
+                share=share,
             )
             self._effects, channels = connect(plan, unit, stream.timeline, definition.slots)
             emitted = emit(
@@ -91,6 +99,7 @@ class StreamGraph:
                 unit,
                 compiled.modules,
                 values,
+                compiled.calls,
                 placement,
                 channels,
                 definition,

@@ -9,6 +9,7 @@ from lowering.codegen import Unit, unit_source
 from lowering.cuda.device import OpenDevice
 from lowering.cuda.graph.emit import EMITTERS
 from lowering.cuda.graph.host_driven import STORED_CONDITIONS
+from lowering.cuda.graph.library_calls import PreparedCalls, prepare
 from lowering.cuda.graph.modules import Module, load_modules
 from lowering.cuda.graph.placement import Constants, upload
 from lowering.cuda.graph.pointer_table import TABLE_KERNEL, table_source
@@ -29,7 +30,7 @@ class CompiledPlan:
     """A Plan with its code and constants on a device.
 
     `plan` is legalized for the device's `features`; `values` are the slots of inputs that may be
-    passed by value.
+    passed by value; `calls` are those of libraries.
     """
 
     plan: Plan
@@ -39,10 +40,11 @@ class CompiledPlan:
     values: Mapping[Buffer, ValueSlot]
     modules: Mapping[str, Module]
     constants: Constants
+    calls: PreparedCalls
 
     @classmethod
     def compile(cls, plan: Plan, device: OpenDevice) -> CompiledPlan:
-        """Find what the device can do, compile all kernels, and upload the constants.
+        """Find what the device can do, compile all kernels, upload constants, plan library calls.
 
         Raises:
             RuntimeError: the kernels do not compile.
@@ -54,8 +56,8 @@ class CompiledPlan:
         head = "" if features.conditional_nodes else STORED_CONDITIONS
         modules = load_modules(functions_of(plan, unit), device, head)
         values = small_inputs(plan, unit)
-        constants = upload(plan, device)
-        return cls(plan, device, features, unit, values, modules, constants)
+        constants, calls = upload(plan, device), prepare(plan, device.driver)
+        return cls(plan, device, features, unit, values, modules, constants, calls)
 
     @property
     def loops(self) -> bool:

@@ -11,6 +11,7 @@ from lowering.codegen import ConditionHandle, Parameter, TableEntry, Unit, Works
 from lowering.codegen.parameters import Channel, PrintSite
 from lowering.cuda.graph.capture import lines
 from lowering.cuda.graph.definition import Definition
+from lowering.cuda.graph.library_calls import PreparedCalls
 from lowering.cuda.graph.modules import Module
 from lowering.cuda.graph.node_owners import NodeOwners
 from lowering.cuda.graph.placement import Placement
@@ -71,6 +72,7 @@ class Emission:
     placement: Placement
     channels: Mapping[Channel, int]
     values: Mapping[Buffer, ValueSlot]
+    calls: PreparedCalls
     table: Mapping[Buffer, int]
     pdl: bool
     roots: list[Root] = field(default_factory=list)

@@ -23,7 +23,7 @@ from lowering.cuda.graph.capture import capture
 from lowering.cuda.graph.copies import COPY_KERNEL, COPY_SOURCE, COPY_THREADS, copy_grid
 from lowering.cuda.graph.definition import Definition
 from lowering.cuda.graph.emission import Before, Cell, Emission, Users
-from lowering.cuda.graph.library_calls import captured, outside, workspace_bytes
+from lowering.cuda.graph.library_calls import PreparedCalls, outside, workspace_bytes
 from lowering.cuda.graph.modules import Module
 from lowering.cuda.graph.node_owners import NodeOwners, freeing
 from lowering.cuda.graph.placement import Placement
@@ -64,6 +64,7 @@ def emit(
     unit: Unit,
     modules: Mapping[str, Module],
     values: Mapping[Buffer, ValueSlot],
+    calls: PreparedCalls,
     placement: Placement,
     channels: Mapping[Channel, int],
     definition: Definition,
@@ -87,7 +88,7 @@ def emit(
     owners = NodeOwners(plan, modules, operands, driver.stored_conditions)
     table = entries(plan.indirect)
     emission = Emission(
-        unit, modules, driver, definition, owners, placement, channels, values, table, pdl
+        unit, modules, driver, definition, owners, placement, channels, values, calls, table, pdl
     )
     codes = dict.fromkeys(module.code for module in modules.values())
     definition.slots.retain(*codes, driver.stored_conditions)
@@ -160,29 +161,29 @@ def _add_library(
     Before its first capture, it is run once outside, where the library may load code and allocate.
     That run does not write to the graph's memory, which may be in use.
     """
-    how, call = captured(node), node.call
+    prepared, call = emission.calls[node], node.call
     addresses, warm_up = emission.placement.addresses, emission.placement.warm_up
     driver, workspace = emission.driver, emission.placement.library_workspace
-    used = [workspace] if how.workspace_bytes else []
-    library = driver.library(how.library)
-    issue = how.issue(call, addresses.__getitem__)
+    nbytes, library = prepared.workspace_bytes, prepared.handle
+    used = [workspace] if nbytes else []
+    issue = prepared.issue(call, addresses.__getitem__)
     emission.definition.slots.retain(library)
     with driver.capture_lock.hold():
         if warm_up is not None:
-            spare = warm_up.pointer + workspace_bytes(emission.owners.plan)
-            moved = {**addresses, **dict.fromkeys(outside(emission.owners.plan, node), spare)}
-            library.use_workspace(warm_up.pointer, how.workspace_bytes)
+            spare = warm_up.pointer + workspace_bytes(emission.calls)
+            moved = {**addresses, **outside(emission.owners.plan, node, spare)[0]}
+            library.use_workspace(warm_up.pointer, nbytes)
             driver.synchronize()
-            how.issue(call, moved.__getitem__)(library)
+            prepared.issue(call, moved.__getitem__)(library)
             driver.synchronize_capture_stream()
-        library.use_workspace(workspace, how.workspace_bytes)
+        library.use_workspace(workspace, nbytes)
         return capture(
             emission.definition,
             graph,
             before.nodes,
             lambda: issue(library),
             node,
-            emission.owners.library(node, how.workspace_bytes),
+            emission.owners.library(node, nbytes),
             [array.address(addresses.__getitem__) for array in call.operands] + used,
             f"the {call.noun.partition(' ')[2]}",
         )

@@ -143,10 +143,10 @@ def test_a_plan_is_not_emitted_into_a_definition_that_is_complete():
     default = backend.device.default_stream
     definition = Definition(backend.device.driver, SlotTable(), plan.name)
     with definition.building() as graph:
-        placement = place(plan, unit, {}, constants, default, definition, graph, share=True)
-        emit(plan, unit, modules, {}, placement, {}, definition, graph, pdl=True)
+        placement = place(plan, unit, {}, constants, {}, default, definition, graph, share=True)
+        emit(plan, unit, modules, {}, {}, placement, {}, definition, graph, pdl=True)
     with pytest.raises(FrozenSlotsError):
-        emit(plan, unit, modules, {}, placement, {}, definition, graph, pdl=True)
+        emit(plan, unit, modules, {}, {}, placement, {}, definition, graph, pdl=True)
     assert len(graph.nodes) == len(plan.graph.nodes)
     assert definition.state == "frozen"
 
