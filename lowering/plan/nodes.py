@@ -128,6 +128,16 @@ class Node:
         """A new node with buffers replaced, bodies left out."""
         return replace(self)
 
+    def __repr__(self) -> str:
+        from lowering.plan.text import node_line
+
+        return f"<{type(self).__name__} {node_line(self)}>"
+
+    def __str__(self) -> str:
+        from lowering.plan.text import node_text
+
+        return node_text(self)
+
 
 @record
 class KernelNode(Node):

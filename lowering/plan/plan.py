@@ -80,6 +80,11 @@ class Plan:
         """How many nodes of each kind there are, those of bodies included."""
         return Counter(type(node).__name__ for node in walk(self.graph))
 
+    def __repr__(self) -> str:
+        from lowering.plan.text import plan_line
+
+        return f"<Plan {plan_line(self)}>"
+
     def __str__(self) -> str:
         from lowering.plan.text import plan_text
 

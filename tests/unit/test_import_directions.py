@@ -24,6 +24,7 @@ EXCEPTIONS: Mapping[tuple[str, str], str] = {
     ("lowering.host.passes", "lowering.host.tuning.passes"): "the plug: tuning may be left out",
     ("tracegraph.ir.program", "tracegraph.ir.text"): "a program prints itself",
     ("lowering.plan.plan", "lowering.plan.text"): "a plan prints itself",
+    ("lowering.plan.nodes", "lowering.plan.text"): "a node prints itself",
 }
 """Imports against the direction, each with the reason for it."""
 

@@ -155,6 +155,11 @@ class Program:
         """Types of the outputs."""
         return tuple(atom.type for atom in self.outputs)
 
+    def __repr__(self) -> str:
+        from tracegraph.ir.text import program_line
+
+        return f"<Program {program_line(self)}>"
+
     def __str__(self) -> str:
         from tracegraph.ir.text import program_text
 

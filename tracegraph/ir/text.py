@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from tracegraph.dtypes import SHORT_NAMES
-from tracegraph.ir.program import NO_HINTS, Atom, Eqn, Literal, Program, Region, Value
+from tracegraph.ir.program import NO_HINTS, Atom, Eqn, Literal, Program, Region, Value, walk
 from tracegraph.user_source import Source
 
 COMMENT_COLUMN = 72
@@ -44,6 +44,22 @@ def program_text(program: Program, ansi: bool = False, mark: Eqn | None = None) 
     }
     """
     return _join(list(_Printer(mark).program(program)), ansi)
+
+
+def program_line(program: Program) -> str:
+    """A program in a line: the types that it takes and returns, and how long it is.
+
+    >>> from tracegraph.ir.program import Program, Region, Value
+    >>> from tracegraph.ir.types import ArrayType
+    >>> x = Value(ArrayType("float64", (8,)))
+    >>> program_line(Program("same", Region((x,), (), (x,))))
+    'same(f64[8]) -> f64[8]: 0 operations'
+    """
+    takes, gives = (", ".join(map(str, each)) for each in (program.in_types, program.out_types))
+    if len(program.outputs) != 1:
+        gives = f"({gives})"
+    count = sum(1 for _ in walk(program.body))
+    return f"{program.name}({takes}) -> {gives}: {count} operation{'s' if count != 1 else ''}"
 
 
 def value_name(index: int) -> str:

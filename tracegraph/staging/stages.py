@@ -19,6 +19,7 @@ from tracegraph.arrays.array import Array
 from tracegraph.errors.tracebacks import entry_point, hide_frames
 from tracegraph.ir.argument_ranges import ArgumentRange, argument_ranges
 from tracegraph.ir.program import Program
+from tracegraph.ir.text import program_line
 from tracegraph.ir.types import ArrayType
 from tracegraph.staging import gc_pause
 from tracegraph.staging.donated import Donated
@@ -62,6 +63,9 @@ class Traced:
         with gc_pause.paused():
             plan = lower(self.optimized, self.device, donated, scratch=self.scratch)
         return Lowered(self, plan)
+
+    def __repr__(self) -> str:
+        return f"<Traced {program_line(self.program)}, for {self.device}>"
 
     def __str__(self) -> str:
         return str(self.program)
@@ -116,6 +120,9 @@ class Lowered:
         """Make the graph, ready to launch."""
         executable = self.traced.compiler().backend(self.traced.device).compile(self.plan)
         return Compiled.of(self, executable)
+
+    def __repr__(self) -> str:
+        return f"<Lowered for {self.traced.device}: {self.plan!r}>"
 
     def __str__(self) -> str:
         return str(self.plan)
@@ -183,6 +190,14 @@ class Compiled:
     def stats(self) -> Mapping[str, int]:
         """Counts since compilation: launches, updates of moved addresses, bytes copied."""
         return self.executable.stats()
+
+    def __repr__(self) -> str:
+        if self.executable.closed:
+            return f"<Compiled {self.lowered.traced.program.name}, closed>"
+        return f"<Compiled for {self.lowered.traced.device}: {self.plan!r}>"
+
+    def __str__(self) -> str:
+        return repr(self) if self.executable.closed else str(self.plan)
 
     @property
     def slots(self) -> Any:
