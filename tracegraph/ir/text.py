@@ -15,7 +15,7 @@ not of a Python scalar's dtype carry theirs: `1.0:f32`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -73,6 +73,19 @@ def value_name(index: int) -> str:
         index, letter = divmod(index, 26)
         name, index = chr(ord("a") + letter) + name, index - 1
     return name
+
+
+def value_names(program: Program) -> Mapping[Value, str]:
+    """The names of all values, as in the text of the program."""
+    printer = _Printer(None)
+    for _ in printer.program(program):
+        pass
+    return printer.names
+
+
+def atom_text(atom: Atom, names: Mapping[Value, str]) -> str:
+    """A value's name, or a literal with its dtype where it needs that."""
+    return _literal_text(atom) if isinstance(atom, Literal) else names.get(atom, "<undefined>")
 
 
 def role_names(eqn: Eqn) -> tuple[str, ...]:
@@ -155,9 +168,7 @@ class _Printer:
         return pieces
 
     def atom(self, atom: Atom) -> str:
-        if isinstance(atom, Literal):
-            return _literal_text(atom)
-        return self.names.get(atom, "<undefined>")
+        return atom_text(atom, self.names)
 
 
 def _literal_text(literal: Literal) -> str:

@@ -1,0 +1,94 @@
+"""A Plan as a diagram: a box for each node as it is launched, bodies and stages inside.
+
+What a box says comes from the node protocol, so every kind of node has a picture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lowering.plan.buffer import Buffer
+from lowering.plan.construct import Construct, Inlined
+from lowering.plan.explain import schedule_text
+from lowering.plan.nodes import Graph, Node
+from lowering.plan.plan import Plan
+from lowering.plan.text import node_text, plan_line
+from tracegraph.inspection.diagram import Box, Diagram, Edge, Facts, Region
+from tracegraph.inspection.source_text import source_text
+from tracegraph.user_source import lines_of
+
+
+def plan_diagram(plan: Plan) -> Diagram:
+    """The picture of a Plan. The names of kernels are without that of the Plan in front."""
+    _, _, summary = plan_line(plan).partition(": ")
+    return Diagram(f"plan {plan.name}", summary, _region("", plan.graph, f"{plan.name}_"))
+
+
+def node_diagram(node: Node) -> Diagram:
+    """The picture of a node, bodies included."""
+    return Diagram(node.title, lines_of(node.sources), Region("", (_box(node, ""),), ()))
+
+
+def _region(label: str, graph: Graph, prefix: str) -> Region:
+    boxes = tuple([_box(node, prefix) for node in graph.nodes])
+    return Region(label, boxes, tuple([Edge(i, j) for i, j in sorted(graph.edges)]))
+
+
+def _box(node: Node, prefix: str) -> Box:
+    title = node.title.replace(prefix, "", 1) if prefix else node.title
+    _, _, caption = node.noun.partition(" ")
+    lines = [*_schedules(node), *node.contents]
+    lines += [lines_of(node.sources)] if node.sources else []
+    bodies = zip(node.body_labels, node.bodies, strict=True)
+    return Box(
+        title,
+        tuple(lines),
+        "" if caption in title else caption,
+        node.tone,
+        "\n".join((title, *lines[:-1], source_text(node.sources))) if node.sources else title,
+        tuple([_listed(node.writes)] if node.writes else ()),
+        tuple([_region(name, body, prefix) for name, body in bodies]),
+        facts=lambda: _facts(node),
+    )
+
+
+def _facts(node: Node) -> Facts:
+    constructs = [] if node.construct is None else [node.construct]
+    constructs += [inlined.construct for inlined in _inlined(node)]
+    points, nbytes, operations = node.weight
+    said = {
+        "node": node.title,
+        "line": source_text(node.sources),
+        "schedule": "\n".join(_schedules(node)),
+        "why": "\n".join(dict.fromkeys(known.why for known in constructs)),
+        "reads": _listed(node.reads, "\n"),
+        "writes": _listed(node.writes, "\n"),
+        "bytes read and written": f"{nbytes:,}" if nbytes else "",
+        "points": f"{points:,}" if points else "",
+        "floating-point operations": f"{operations:,}" if operations else "",
+        "text": node_text(node),
+    }
+    return {name: text for name, text in said.items() if text}
+
+
+def _schedules(node: Node) -> Sequence[str]:
+    """The loops and branches that a node runs or has work of: ``"scan: WHILE node, 100 steps"``."""
+    own, inlined = node.construct, [each.construct for each in _inlined(node)]
+    lines = [] if own is None else [_said(own, schedule_text(own, node.kind))]
+    return [*lines, *[_said(known, known.schedule.replace("_", " ")) for known in inlined]]
+
+
+def _said(known: Construct, schedule: str) -> str:
+    steps = "" if known.steps is None else f", {known.steps} steps"
+    bound = "" if known.max_steps is None else f", at most {known.max_steps} steps"
+    return f"{known.name}: {schedule}{steps}{bound}"
+
+
+def _inlined(node: Node) -> Sequence[Inlined]:
+    """The loops and branches without a node of their own that this one has work of."""
+    return list(dict.fromkeys([part.inlined for path in node.within for part in path]))
+
+
+def _listed(buffers: frozenset[Buffer], between: str = ", ") -> str:
+    ordered = sorted(buffers, key=lambda buffer: (buffer.space, buffer.number))
+    return between.join([f"{buffer}: {buffer.type}" for buffer in ordered])
