@@ -12,7 +12,7 @@ from lowering.plan.construct import Construct, Inlined
 from lowering.plan.explain import schedule_text
 from lowering.plan.nodes import Graph, Node
 from lowering.plan.plan import Plan
-from lowering.plan.text import node_text, plan_line
+from lowering.plan.text import plan_line
 from tracegraph.inspection.diagram import Box, Diagram, Edge, Facts, Region
 from tracegraph.inspection.source_text import source_text
 from tracegraph.user_source import lines_of
@@ -46,8 +46,7 @@ def _box(node: Node, prefix: str) -> Box:
         "" if caption in title else caption,
         node.tone,
         "\n".join((title, *lines[:-1], source_text(node.sources))) if node.sources else title,
-        tuple([_listed(node.writes)] if node.writes else ()),
-        tuple([_region(name, body, prefix) for name, body in bodies]),
+        regions=tuple([_region(name, body, prefix) for name, body in bodies]),
         facts=lambda: _facts(node),
     )
 
@@ -61,12 +60,12 @@ def _facts(node: Node) -> Facts:
         "line": source_text(node.sources),
         "schedule": "\n".join(_schedules(node)),
         "why": "\n".join(dict.fromkeys(known.why for known in constructs)),
-        "reads": _listed(node.reads, "\n"),
-        "writes": _listed(node.writes, "\n"),
+        "reads": _listed(node.reads),
+        "writes": _listed(node.writes),
         "bytes read and written": f"{nbytes:,}" if nbytes else "",
         "points": f"{points:,}" if points else "",
         "floating-point operations": f"{operations:,}" if operations else "",
-        "text": node_text(node),
+        "text": node.text,
     }
     return {name: text for name, text in said.items() if text}
 
@@ -89,6 +88,6 @@ def _inlined(node: Node) -> Sequence[Inlined]:
     return list(dict.fromkeys([part.inlined for path in node.within for part in path]))
 
 
-def _listed(buffers: frozenset[Buffer], between: str = ", ") -> str:
+def _listed(buffers: frozenset[Buffer]) -> str:
     ordered = sorted(buffers, key=lambda buffer: (buffer.space, buffer.number))
-    return between.join([f"{buffer}: {buffer.type}" for buffer in ordered])
+    return "\n".join([f"{buffer}: {buffer.type}" for buffer in ordered])

@@ -8,8 +8,9 @@ from xml.etree import ElementTree
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tracegraph.inspection.arrangement import arrange
 from tracegraph.inspection.diagram import Box, Diagram, Edge, Region
-from tracegraph.inspection.layering import REACH, Link, Size, arrange
+from tracegraph.inspection.layers import REACH, Link, Size
 from tracegraph.inspection.layout import PlacedBox, PlacedRegion, laid_out
 from tracegraph.inspection.svg import svg
 

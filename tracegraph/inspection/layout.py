@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from unicodedata import east_asian_width
 
+from tracegraph.inspection.arrangement import Point, arrange
 from tracegraph.inspection.diagram import Box, Edge, Region
-from tracegraph.inspection.layering import Link, Point, Size, arrange
+from tracegraph.inspection.layers import Link, Size
 
 TITLE_SIZE, LINE_SIZE, CAPTION_SIZE = 13.0, 11.0, 9.5
 """Sizes of fonts in pixels."""
@@ -41,7 +42,7 @@ class PlacedBox:
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """An edge with its route through its region; see `layering.Arrangement`."""
+    """An edge with its route through its region; see `arrangement.Arrangement`."""
 
     edge: Edge
     route: tuple[Point, ...]

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from html import escape
 from itertools import pairwise
 
+from tracegraph.inspection.arrangement import Point
 from tracegraph.inspection.diagram import Diagram, Region
-from tracegraph.inspection.layering import Point
 from tracegraph.inspection.layout import (
     CAPTION_SIZE,
     LINE_SIZE,
@@ -174,7 +174,7 @@ def _theme(theme: Theme, tones: list[Tone], before: str) -> str:
         f"{one} text {{ fill: {theme.ink} }}",
         f"{one} .line, {one} .label {{ fill: {theme.muted} }}",
         f"{one} .wire {{ stroke: {theme.wire} }}",
-        f"{one} .used > .body, {one} .wire.used {{ stroke: {theme.accent} }}",
+        f"{one} .box.used > .body, {one} .wire.used {{ stroke: {theme.accent} }}",
     ]
     for tone in tones:
         colours = theme.tones[tone]

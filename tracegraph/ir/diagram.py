@@ -106,7 +106,7 @@ def _operation(eqn: ir.Eqn, names: Names) -> Box:
         "\n".join(filter(None, (_listed(title, values), source_text(sources)))),
         values,
         tuple(regions),
-        not eqn.operands,
+        not any(isinstance(a, ir.Value) for a in eqn.operands),
         facts,
     )
 
