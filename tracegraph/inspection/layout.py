@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from unicodedata import east_asian_width
 
 from tracegraph.inspection.arrangement import Point, arrange
@@ -63,7 +63,7 @@ class PlacedRegion:
 
 def laid_out(region: Region) -> PlacedRegion:
     """A region and all that is inside, with places and sizes."""
-    return _region(region, 0.0, 0.0)
+    return _region(region)
 
 
 def text_width(text: str, size: float) -> float:
@@ -90,23 +90,26 @@ class _Sized:
     size: Size
 
 
-def _region(region: Region, x: float, y: float) -> PlacedRegion:
+def _region(region: Region, least: float = 0.0) -> PlacedRegion:
+    """A region at the origin, at least as wide as that, with what is inside in its middle."""
     sized = [_sized(box) for box in region.boxes]
     links = [Link(edge.source, edge.target, edge.port) for edge in region.edges]
     near_use = [box.near_use for box in region.boxes]
     found = arrange([each.size for each in sized], links, near_use)
+    inner = max(found.width, text_width(region.label, CAPTION_SIZE), least - 2 * PADDING)
+    side = round(PADDING + (inner - found.width) / 2, 1)
     top = PADDING + (LABEL_HEIGHT if region.label else 0.0)
     boxes = [
-        PlacedBox(s.box, left + PADDING, above + top, *s.size, s.title, s.lines, s.regions)
+        PlacedBox(s.box, left + side, above + top, *s.size, s.title, s.lines, s.regions)
         for s, (left, above) in zip(sized, found.corners, strict=True)
     ]
     wires = [
-        Wire(edge, tuple([(left + PADDING, above + top) for left, above in route]))
+        Wire(edge, tuple([(left + side, above + top) for left, above in route]))
         for edge, route in zip(region.edges, found.routes, strict=True)
     ]
-    width = max(found.width, text_width(region.label, CAPTION_SIZE)) + 2 * PADDING
     height = found.height + top + PADDING
-    return PlacedRegion(region, x, y, width, height, tuple(boxes), tuple(wires))
+    width = round(inner + 2 * PADDING, 1)
+    return PlacedRegion(region, 0.0, 0.0, width, height, tuple(boxes), tuple(wires))
 
 
 def _sized(box: Box) -> _Sized:
@@ -121,7 +124,8 @@ def _sized(box: Box) -> _Sized:
     )
     height = PADDING + _TITLE_HEIGHT + _LINE_HEIGHT * len(lines) + PADDING / 2
     height += _CAPTION_HEIGHT if box.caption else 0.0
-    regions, inner = _shelves([_region(region, 0.0, 0.0) for region in box.regions], height)
+    least = width if len(box.regions) == 1 else 0.0
+    regions, inner = _shelves([_region(region, least) for region in box.regions], height)
     size = Size(
         round(max(width + 2 * PADDING, inner.width), 1), max(height, inner.height)
     )  # fmt: skip
@@ -135,11 +139,7 @@ def _shelves(regions: Sequence[PlacedRegion], top: float) -> tuple[tuple[PlacedR
     for region in regions:
         if x > PADDING and x + region.width > _SHELF:
             x, y, row = PADDING, y + row + PADDING, 0.0
-        placed.append(
-            PlacedRegion(
-                region.region, x, y, region.width, region.height, region.boxes, region.wires
-            )
-        )
+        placed.append(replace(region, x=x, y=y))
         x, row = x + region.width + PADDING, max(row, region.height)
         width = max(width, x)
     return tuple(placed), Size(width, y + row + PADDING if placed else 0.0)

@@ -69,12 +69,12 @@ def show(
 
 
 def _checked(path: Path, static: bool) -> Path:
-    allowed = (".svg",) if static else (".html", ".htm")
-    if path.suffix.lower() not in allowed:
-        other = "static=True writes" if static else "a page, and static=True"
-        raise ShowOptionError(
-            f"the path must end in {' or '.join(allowed)}, not {path.name!r}: {other} .svg"
-        )
+    if static and path.suffix.lower() != ".svg":
+        why = "static=True writes the picture alone"
+        raise ShowOptionError(f"the path must end in .svg, not {path.name!r}: {why}")
+    if not static and path.suffix.lower() not in (".html", ".htm"):
+        why = "it is a page; static=True writes .svg"
+        raise ShowOptionError(f"the path must end in .html or .htm, not {path.name!r}: {why}")
     return path
 
 
