@@ -66,8 +66,9 @@ def _wanted(
 
 def _note(shown: object, size: int) -> str:
     return (
-        f"{_line(shown)}\n{size:,} boxes are not drawn here; print it for its text, or see "
-        "tracegraph.show(x, depth=1), which leaves out what is inside of loops and branches"
+        f"{_line(shown)}\n{size:,} boxes are not drawn here: print it for its text, or make a page "
+        "by tracegraph.show(x), or by tracegraph.show(x, depth=1) without what is inside of loops "
+        "and branches"
     )
 
 

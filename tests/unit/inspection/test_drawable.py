@@ -70,7 +70,7 @@ def test_a_huge_program_is_text_that_says_how_to_see_it() -> None:
     assert list(bundle) == ["text/plain"]
     line, note = bundle["text/plain"].split("\n")
     assert line == repr(program)
-    assert note.startswith(f"{AUTOMATIC_BOXES + 3} boxes are not drawn here; ")
+    assert note.startswith(f"{AUTOMATIC_BOXES + 3} boxes are not drawn here: ")
     assert "tracegraph.show(x, depth=1)" in note
     assert program._repr_mimebundle_(exclude=["text/plain"]) == {}
 
