@@ -52,8 +52,7 @@ def _box(node: Node, prefix: str) -> Box:
 
 
 def _facts(node: Node) -> Facts:
-    constructs = [] if node.construct is None else [node.construct]
-    constructs += [inlined.construct for inlined in _inlined(node)]
+    constructs = [known for known, _ in _constructs(node)]
     points, nbytes, operations = node.weight
     said = {
         "node": node.title,
@@ -72,9 +71,17 @@ def _facts(node: Node) -> Facts:
 
 def _schedules(node: Node) -> Sequence[str]:
     """The loops and branches that a node runs or has work of: ``"scan: WHILE node, 100 steps"``."""
-    own, inlined = node.construct, [each.construct for each in _inlined(node)]
-    lines = [] if own is None else [_said(own, schedule_text(own, node.kind))]
-    return [*lines, *[_said(known, known.schedule.replace("_", " ")) for known in inlined]]
+    return [_said(known, schedule) for known, schedule in _constructs(node)]
+
+
+def _constructs(node: Node) -> Sequence[tuple[Construct, str]]:
+    """The same, with their schedules; those of a kernel are in its stages."""
+    stages = [stage for body in node.bodies for stage in body.nodes] if node.is_kernel else []
+    known = [(each.construct, each.kind) for each in (node, *stages) if each.construct is not None]
+    return [
+        *[(construct, schedule_text(construct, kind)) for construct, kind in known],
+        *[(each.construct, each.construct.schedule.replace("_", " ")) for each in _inlined(node)],
+    ]
 
 
 def _said(known: Construct, schedule: str) -> str:

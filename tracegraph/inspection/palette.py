@@ -54,31 +54,31 @@ class Theme(NamedTuple):
 
 
 LIGHT = Theme(
-    "#ffffff", "#f7f8fa", "#1d2330", "#5c6577", "#98a1b3", "#d4380d",
+    "#ffffff", "#f7f8fa", "#1d2330", "#5c6577", "#838da1", "#d4380d",
     {
-        "plain": Colours("#f1f3f6", "#8b94a5"),
-        "input": Colours("#eef2f7", "#64748b"),
-        "constant": Colours("#f3f0ea", "#8a7a5c"),
+        "plain": Colours("#f1f3f6", "#5f6979"),
+        "input": Colours("#eef2f7", "#5b6b82"),
+        "constant": Colours("#f3f0ea", "#756648"),
         "output": Colours("#e6ebf2", "#475569"),
-        "compute": Colours("#e7f0fd", "#3b78c9"),
-        "fold": Colours("#e0f3f1", "#1e857b"),
-        "move": Colours("#edeff3", "#6b7688"),
+        "compute": Colours("#e7f0fd", "#2f69b5"),
+        "fold": Colours("#e0f3f1", "#17756c"),
+        "move": Colours("#edeff3", "#626d80"),
         "library": Colours("#f1e9fc", "#7f4fc4"),
-        "loop": Colours("#e8f5e6", "#3f8a38"),
-        "branch": Colours("#fdf1dc", "#b3761a"),
+        "loop": Colours("#e8f5e6", "#347a2d"),
+        "branch": Colours("#fdf1dc", "#93600f"),
         "persistent": Colours("#d8f0d4", "#24701d"),
         "effect": Colours("#fde9ec", "#c0394d"),
-        "own": Colours("#dff2fa", "#15789c"),
+        "own": Colours("#dff2fa", "#126f92"),
         "host": Colours("#fce8f4", "#b03c86"),
         "captured": Colours("#ebe9fd", "#5a50c8"),
-        "event": Colours("#f6f3dc", "#857a1b"),
+        "event": Colours("#f6f3dc", "#776d12"),
     },
 )  # fmt: skip
 
 DARK = Theme(
     "#14171e", "#1a1e27", "#e7eaf0", "#9aa4b6", "#6a7488", "#ff8a5c",
     {
-        "plain": Colours("#232833", "#7d8799"),
+        "plain": Colours("#232833", "#8a94a6"),
         "input": Colours("#222934", "#8593aa"),
         "constant": Colours("#2b2820", "#a8966f"),
         "output": Colours("#28303d", "#a3b1c6"),

@@ -6,8 +6,6 @@ import importlib
 import os
 import re
 import sys
-import tempfile
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +84,8 @@ def _content(x: Drawable, diagram: Diagram, static: bool) -> str:
 
 
 def _temporary(diagram: Diagram, suffix: str) -> Path:
+    import tempfile  # slow to import, and seldom needed
+
     name = re.sub(r"[^A-Za-z0-9_]+", "-", diagram.title).strip("-")[:40]
     handle, path = tempfile.mkstemp(suffix, f"{name}-")
     os.close(handle)
@@ -100,6 +100,8 @@ def _in_notebook() -> bool:
 
 
 def _display(x: Drawable, diagram: Diagram, static: bool) -> None:
+    from tracegraph.inspection.svg import quoted
+
     content = _content(x, diagram, static)
     bundle = {"text/plain": repr(x)}
     if static:
@@ -107,6 +109,6 @@ def _display(x: Drawable, diagram: Diagram, static: bool) -> None:
     else:  # in a frame of its own, where its script may run, and reaches nothing else
         bundle["text/html"] = (
             '<iframe sandbox="allow-scripts" style="width: 100%; height: 36em; border: 0" '
-            f'title="{escape(diagram.title)}" srcdoc="{escape(content)}"></iframe>'
+            f'title="{quoted(diagram.title)}" srcdoc="{quoted(content)}"></iframe>'
         )
     importlib.import_module("IPython.display").display(bundle, raw=True)

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import re
+from typing import ClassVar
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 from pictures import GOLDEN, PICTURES, picture, plan, program
 
+from lowering.plan.nodes import Graph, Node
 from tracegraph.inspection.diagram import Box, Diagram, Edge, Region
-from tracegraph.inspection.palette import DARK, LIGHT
+from tracegraph.inspection.palette import DARK, LIGHT, Theme, Tone
 from tracegraph.inspection.svg import svg
+from tracegraph.ir.record import record, replace
+from tracegraph.user_source import Source
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -54,7 +59,8 @@ def test_a_plan_says_what_kernels_fuse_and_how_loops_run() -> None:
     assert "loop, while, while_loop: WHILE node, at most 100 steps, solver.py:14" in found
     assert "loop, while, fori_loop: one kernel, 10 steps, solver.py:12" in found
     persistent = "kernel k5_fori_loop, 8 blocks of 256 threads"
-    assert f"loop in one kernel, {persistent}, solver.py:12" in found
+    scheduled = "fori_loop: one kernel, 10 steps"
+    assert f"loop in one kernel, {persistent}, {scheduled}, solver.py:12" in found
     assert "product, matmul 1 x (4, 6) @ (6, 4), solver.py:12" in found
     assert "copy scratch[0] to output[0], solver.py:12" in found
 
@@ -70,16 +76,62 @@ def test_kinds_differ_in_colour_and_have_styles_in_light_and_dark() -> None:
 
 
 def test_facts_of_nodes_and_operations() -> None:
-    kernel, product, loop, *_ = plan().diagram().region.boxes
+    kernel, product, loop, persistent, *_ = plan().diagram().region.boxes
     facts = kernel.facts()
     assert facts["writes"] == "scratch[0]: f64[4,6]\nscratch[1]: f64[]"
     assert facts["text"].startswith("kernel solve_k0_sin_multiply\n  map [4, 6]")
     assert facts["bytes read and written"] == "584"
     assert product.facts()["floating-point operations"] == "192"
     assert loop.facts()["why"] == "takes any body"
+    assert persistent.facts()["why"] == "small state"
     operation = program().diagram().region.boxes[-2]
     assert operation.facts()["what it does"]
     assert operation.facts()["operands"].endswith("c0: f64[3]")
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
+def test_texts_and_lines_have_contrast(theme: Theme) -> None:
+    """As WCAG 2.2 wants it: 4.5 for text (1.4.3), 3 for what else matters (1.4.11)."""
+
+    def luminance(colour: str) -> float:
+        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        return float(np.dot(linear, (0.2126, 0.7152, 0.0722)))
+
+    def contrast(one: str, other: str) -> float:
+        dark, light = sorted((luminance(one), luminance(other)))
+        return (light + 0.05) / (dark + 0.05)
+
+    pairs = [(theme.muted, theme.region), (theme.muted, theme.surface)]
+    for fill, stroke in theme.tones.values():
+        pairs += [(stroke, fill), (theme.ink, fill), (theme.muted, fill)]
+    assert [pair for pair in pairs if contrast(*pair) < 4.5] == []
+    assert contrast(theme.wire, theme.surface) >= 3
+    assert contrast(theme.accent, theme.surface) >= 3
+
+
+@record
+class Beacon(Node):
+    """A kind of node that no file of the package names."""
+
+    kind: ClassVar[str] = "beacon"
+    tone: ClassVar[Tone] = "event"
+    sources: tuple[Source, ...] = (Source("harbour.py", 3, "enter"),)
+
+    @property
+    def noun(self) -> str:
+        return "a signal"
+
+    @property
+    def contents(self) -> tuple[str, ...]:
+        return ("two long, one short",)
+
+
+def test_a_new_kind_of_node_has_a_picture_by_its_answers() -> None:
+    text = svg(replace(plan(), graph=Graph((Beacon(),), frozenset())).diagram())
+    assert labels(text) == ["signal, beacon, two long, one short, harbour.py:3"]
+    assert 'class="box event"' in text
+    assert repr(Beacon()) == "<Beacon beacon, harbour.py:3>"
 
 
 def test_text_of_any_kind_is_escaped() -> None:
