@@ -161,4 +161,10 @@ document.querySelector("#fit").addEventListener("click", () => fit(null));
 document.querySelector("#natural").addEventListener("click", natural);
 document.querySelector("#closer").addEventListener("click", () => zoom(0.8));
 document.querySelector("#farther").addEventListener("click", () => zoom(1.25));
-if (all.width < svg.clientWidth || all.height > 1.5 * svg.clientHeight) natural();
+
+new ResizeObserver((_, observer) => { // in a frame that is still hidden, the view has no size
+  if (svg.clientWidth === 0) return;
+  observer.disconnect();
+  if (all.width < svg.clientWidth || all.height > 1.5 * svg.clientHeight) natural();
+  document.body.dataset.ready = "";
+}).observe(svg);

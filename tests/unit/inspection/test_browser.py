@@ -9,6 +9,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,7 @@ def open_page(browser: Any, tmp_path: Path) -> Iterator[Open]:
         page.goto(f"file://{path}")
         assert complaints == [f"file://{path}"]
         complaints.clear()
+        page.wait_for_selector("body[data-ready]")
         return page
 
     yield open_
@@ -154,6 +156,28 @@ def test_boxes_are_reached_by_keys_and_have_names(open_page: Open) -> None:
     assert page.locator("#panel h2").inner_text() == "kernel k0_sin_multiply"
     group = page.get_by_role("group", name="loop in one kernel, kernel k5_fori_loop")
     assert group.count() == 1
+
+
+def test_a_frame_that_is_shown_later_has_its_view(browser: Any, tmp_path: Path) -> None:
+    """As in a notebook: in a sandbox, and hidden until the cell is on the screen."""
+    written = tg.show(plan(), tmp_path / "plan.html")
+    assert written is not None
+    frame = escape(written.read_text("utf-8"))
+    outer = tmp_path / "notebook.html"
+    style = "display: none; width: 1100px; height: 600px"
+    outer.write_text(
+        f'<iframe style="{style}" sandbox="allow-scripts" srcdoc="{frame}"></iframe>', "utf-8"
+    )
+    page = browser.new_page()
+    page.goto(f"file://{outer}")
+    page.wait_for_timeout(100)
+    assert page.frames[1].locator("body[data-ready]").count() == 0
+    page.evaluate("document.querySelector('iframe').style.display = 'block'")
+    page.frames[1].wait_for_selector("body[data-ready]")
+    assert view(page.frames[1])[2] > 0
+    box(page.frames[1], "kernel k0_sin_multiply").click()
+    assert "solver.py:12" in page.frames[1].locator("#panel").inner_text()
+    page.close()
 
 
 def test_light_and_dark(open_page: Open) -> None:
