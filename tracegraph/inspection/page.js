@@ -44,6 +44,13 @@ function natural() { // as large as drawn, with the first box in the middle, or 
   look((width < all.width ? first.x + first.width / 2 : all.width / 2) - width / 2, 0, width, height);
 }
 
+function start() { // the whole width, if that can be read
+  const { clientWidth: width, clientHeight: height } = svg;
+  const wide = Math.max(all.width, width);
+  if (wide > 1.5 * width) natural();
+  else look((all.width - wide) / 2, 0, wide, (wide * height) / width);
+}
+
 function zoom(factor, x = svg.clientWidth / 2, y = svg.clientHeight / 2) {
   const at = new DOMPoint(x, y).matrixTransform(toPicture());
   const { x: left, y: top, width, height } = whole;
@@ -165,6 +172,6 @@ document.querySelector("#farther").addEventListener("click", () => zoom(1.25));
 new ResizeObserver((_, observer) => { // in a frame that is still hidden, the view has no size
   if (svg.clientWidth === 0) return;
   observer.disconnect();
-  if (all.width < svg.clientWidth || all.height > 1.5 * svg.clientHeight) natural();
+  start();
   document.body.dataset.ready = "";
 }).observe(svg);
