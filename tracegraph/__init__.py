@@ -17,6 +17,7 @@ launches that graph from then on. Without a GPU, the same plan runs on the host.
 The packages, in the order of their imports:
 
     errors, tree      error classes; pytrees               passes       Program -> Program
+    inspection        pictures, pages, `show`
     ir, ops           programs; op records                 numpy        NumPy's functions for arrays
     tracing           Python calls -> equations            control      cond, while_loop, scan, …
     arrays            the Array class, eager ops           transforms   grad, jvp, vmap, …
@@ -31,6 +32,7 @@ from tracegraph import debug, errors, memory, numpy, random, special, tree
 from tracegraph.arrays.array import Array
 from tracegraph.arrays.creation import asarray, from_dlpack
 from tracegraph.control import cond, fori_loop, map, scan, switch, while_loop
+from tracegraph.inspection.show import show
 from tracegraph.ir.types import ArrayType
 from tracegraph.limits import time_limit
 from tracegraph.memory import memory_stats, reset
@@ -87,6 +89,7 @@ __all__ = [
     "register_dataclass",
     "reset",
     "scan",
+    "show",
     "special",
     "stop_gradient",
     "stream",

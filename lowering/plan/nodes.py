@@ -18,11 +18,14 @@ from typing import ClassVar, Literal, Self
 from lowering.plan.buffer import Buffer
 from lowering.plan.construct import Construct, Path
 from lowering.plan.kernel import Kernel
-from lowering.plan.kernel_text import kernel_text
+from lowering.plan.kernel_text import kernel_text, nest_line
 from lowering.plan.library_call import LibraryCall
 from lowering.plan.nest_analysis import nest_reads, nest_writes
 from lowering.plan.nest_rewriting import rename_in_nest
 from lowering.plan.weight import Weight, weight_of
+from tracegraph.inspection.diagram import Diagram
+from tracegraph.inspection.drawable import Drawable
+from tracegraph.inspection.palette import Tone
 from tracegraph.ir.record import record, replace
 from tracegraph.user_source import Source
 
@@ -40,7 +43,7 @@ are not used. ``"stays"``: it never leaves its branch or loop. Those that can le
 _NO_BUFFERS: frozenset[Buffer] = frozenset()
 
 
-class Node:
+class Node(Drawable):
     """Base of all nodes: frozen records, compared by identity, each one node of one graph.
 
     All answers are about the node without its bodies, which `walk` visits. A new kind of node is a
@@ -54,6 +57,9 @@ class Node:
 
     is_kernel: ClassVar[bool] = False
     """Whether it is one kernel launch, whatever it has inside."""
+
+    tone: ClassVar[Tone] = "plain"
+    """The colours of its box in pictures; `noun`, `title` and `contents` are the words."""
 
     sources: tuple[Source, ...]
     """The user's lines that it comes from."""
@@ -115,6 +121,11 @@ class Node:
         return self.kind
 
     @property
+    def contents(self) -> tuple[str, ...]:
+        """What is inside besides bodies, for pictures, in a line each: the nests of a kernel."""
+        return ()
+
+    @property
     def text(self) -> str:
         """What a printed Plan says of it, one line or several, bodies left out."""
         return self.title
@@ -128,6 +139,22 @@ class Node:
         """A new node with buffers replaced, bodies left out."""
         return replace(self)
 
+    def diagram(self) -> Diagram:
+        """The node as a picture, bodies included, to be drawn."""
+        from lowering.plan.diagram import node_diagram
+
+        return node_diagram(self)
+
+    def __repr__(self) -> str:
+        from lowering.plan.text import node_line
+
+        return f"<{type(self).__name__} {node_line(self)}>"
+
+    def __str__(self) -> str:
+        from lowering.plan.text import node_text
+
+        return node_text(self)
+
 
 @record
 class KernelNode(Node):
@@ -135,6 +162,7 @@ class KernelNode(Node):
 
     kind: ClassVar[str] = "kernel"
     is_kernel: ClassVar[bool] = True
+    tone: ClassVar[Tone] = "compute"
 
     kernel: Kernel
     sources: tuple[Source, ...] = ()
@@ -175,6 +203,10 @@ class KernelNode(Node):
         return f"kernel {self.kernel.name}"
 
     @property
+    def contents(self) -> tuple[str, ...]:
+        return tuple(map(nest_line, self.kernel.nests))
+
+    @property
     def text(self) -> str:
         return kernel_text(self.kernel)
 
@@ -188,6 +220,7 @@ class MemcpyNode(Node):
     """Copies all bytes of `source_buffer` to `target`, both of one size."""
 
     kind: ClassVar[str] = "copy"
+    tone: ClassVar[Tone] = "move"
 
     target: Buffer
     source_buffer: Buffer
@@ -233,6 +266,7 @@ class LibraryNode(Node):
     """A call of a library; on CUDA, the nodes that capturing the call yields."""
 
     kind: ClassVar[str] = "library"
+    tone: ClassVar[Tone] = "library"
 
     call: LibraryCall
     sources: tuple[Source, ...] = ()

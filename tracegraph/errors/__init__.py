@@ -6,6 +6,7 @@ from here, and name this module. May import `dtypes` and `user_source`.
 
     calls, control, tracers, prints    misuse by the user
     batching, transforms               of vmap; of derivatives
+    inspection                         what `show` cannot draw
     running, programs                  programs that had to end; programs that are not well formed
     wording, pickling                  how values and places are named; errors of other processes
     tracebacks                         which frames users see
@@ -53,6 +54,7 @@ from tracegraph.errors.control import (
     UnschedulableError,
     no_slices_text,
 )
+from tracegraph.errors.inspection import NotDrawableError, ShowOptionError
 from tracegraph.errors.pickling import by_content
 from tracegraph.errors.prints import (
     PrintArgumentError,
@@ -147,6 +149,7 @@ __all__ = [
     "NoBranchesError",
     "NonlinearError",
     "NotCallableError",
+    "NotDrawableError",
     "OutAxesError",
     "OutOfMemoryError",
     "ParametersError",
@@ -161,6 +164,7 @@ __all__ = [
     "ScanLengthError",
     "ScheduleError",
     "ShapeDependentError",
+    "ShowOptionError",
     "StaticArgumentError",
     "StaticLengthError",
     "StepLimitError",
