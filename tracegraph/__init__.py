@@ -22,6 +22,7 @@ The packages, in the order of their imports:
     arrays            the Array class, eager ops           transforms   grad, jvp, vmap, …
     staging           jit: compile and launch              special      special functions
                                                            random       random numbers
+                                                           custom       kernels of your own
 
 Below them are single files without imports of the package (`dtypes`, `user_source`, `locks`, …);
 `limits`, `modes`, `progress`, `streams`, `memory` and `debug` are features of one file each.
@@ -31,6 +32,7 @@ from tracegraph import debug, errors, memory, numpy, random, special, tree
 from tracegraph.arrays.array import Array
 from tracegraph.arrays.creation import asarray, from_dlpack
 from tracegraph.control import cond, fori_loop, map, scan, switch, while_loop
+from tracegraph.custom import kernel
 from tracegraph.ir.types import ArrayType
 from tracegraph.limits import time_limit
 from tracegraph.memory import memory_stats, reset
@@ -76,6 +78,7 @@ __all__ = [
     "jacrev",
     "jit",
     "jvp",
+    "kernel",
     "linear_transpose",
     "linearize",
     "make_program",

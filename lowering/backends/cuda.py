@@ -102,11 +102,15 @@ class CudaBackend:
         return CudaExecutable(plan, self._device())
 
     def source(self, plan: Plan) -> str:
-        """CUDA C++ of all kernels of a Plan; no GPU is needed for it."""
+        """CUDA C++ of all kernels of a Plan; no GPU is needed for it.
+
+        Kernels that users wrote follow, each in a unit of its own.
+        """
         from lowering.codegen import unit_source
+        from lowering.codegen.custom_kernels import custom_kernel_texts
         from lowering.cuda.graph.compiled_plan import plan_source
 
-        return plan_source(plan, unit_source(plan))
+        return "\n".join((plan_source(plan, unit_source(plan)), *custom_kernel_texts(plan)))
 
     def memory_stats(self) -> dict[str, int]:
         """Bytes on the GPU by what holds them, as `tracegraph.memory_stats` has it."""

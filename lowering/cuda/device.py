@@ -5,10 +5,11 @@ from __future__ import annotations
 import atexit
 import gc
 import threading
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from lowering.cuda.compile import cubin
+from lowering.cuda.compile import cubin, custom_cubin
 from lowering.cuda.graph.feature_probes import supports
 from lowering.cuda.interface import Driver
 from lowering.cuda.memory.arena import Arenas
@@ -113,6 +114,10 @@ class OpenDevice:
     def compile(self, source: str) -> Any:
         """The cubin of `source` for this device."""
         return cubin(source, self.driver.arch)
+
+    def compile_custom(self, source: str, name: str, include_paths: Sequence[str]) -> Any:
+        """The cubin of a unit that a user wrote, which the compiler's log calls `name`."""
+        return custom_cubin(source, self.driver.arch, name, include_paths)
 
 
 _opening = threading.Lock()

@@ -4,6 +4,7 @@
     Node  := KernelNode | MemcpyNode | LibraryNode
            | IfElseNode | SwitchNode | WhileNode      each with body Graphs; conditional_nodes
            | PersistentKernelNode                     a kernel whose stages are a Graph
+           | CustomKernelNode                         a kernel that the user wrote
 
 The order of nodes in a graph is a topological order. Only the two executors, which run a Plan on
 the host and emit it as a CUDA graph, distinguish all classes of nodes. Passes that rewrite kernels
@@ -54,6 +55,9 @@ class Node:
 
     is_kernel: ClassVar[bool] = False
     """Whether it is one kernel launch, whatever it has inside."""
+
+    moves: ClassVar[bool] = False
+    """Whether calls may give it new addresses at no cost but that of the update."""
 
     sources: tuple[Source, ...]
     """The user's lines that it comes from."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lowering.planning.control import branches, loop
+from lowering.planning.custom_kernels import custom_kernel
 from lowering.planning.effects import debug_print, report_step, require
 from lowering.planning.factorizations import factorization
 from lowering.planning.matmul import matrix_product
@@ -17,6 +18,7 @@ from tracegraph.ir.program import Eqn
 
 RULES: dict[str, Callable[[RegionBuilder, Eqn], None]] = {
     "matmul": matrix_product,
+    "custom_kernel": custom_kernel,
     **dict.fromkeys(ALGORITHMS, factorization),
     "cond": branches,
     "switch": branches,

@@ -5,6 +5,7 @@ and texts come in from the caller: nothing here looks into programs. All classes
 from here, and name this module. May import `dtypes` and `user_source`.
 
     calls, control, tracers, prints    misuse by the user
+    custom_kernels                     of users' own kernels
     batching, transforms               of vmap; of derivatives
     running, programs                  programs that had to end; programs that are not well formed
     wording, pickling                  how values and places are named; errors of other processes
@@ -52,6 +53,12 @@ from tracegraph.errors.control import (
     StructureError,
     UnschedulableError,
     no_slices_text,
+)
+from tracegraph.errors.custom_kernels import (
+    CustomKernelError,
+    KernelCompileError,
+    KernelLaunchError,
+    KernelResultError,
 )
 from tracegraph.errors.pickling import by_content
 from tracegraph.errors.prints import (
@@ -127,6 +134,7 @@ __all__ = [
     "ClosedError",
     "ConditionError",
     "ControlFlowError",
+    "CustomKernelError",
     "CustomRuleError",
     "DerivativeError",
     "DeviceLostError",
@@ -141,6 +149,9 @@ __all__ = [
     "IndexRangeError",
     "IntegerError",
     "IntegerRangeError",
+    "KernelCompileError",
+    "KernelLaunchError",
+    "KernelResultError",
     "LaneCountError",
     "LeafMismatchError",
     "LeafTypeError",

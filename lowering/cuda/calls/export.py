@@ -63,9 +63,19 @@ def export(compiled: CompiledPlan, stream: StreamState, arguments: Sequence[Any]
             plan, unit, {}, compiled.constants, stream, definition, graph, share=False
         )
         placement = replace(placement, addresses={**placement.addresses, **fixed})
-        module, code_bytes = compiled.module, compiled.code_bytes
-        pdl = compiled.features.programmatic_edges
-        emit(plan, unit, module, {}, placement, words, definition, graph, code_bytes, pdl=pdl)
+        emit(
+            plan,
+            unit,
+            compiled.module,
+            {},
+            placement,
+            words,
+            definition,
+            graph,
+            compiled.code_bytes,
+            compiled.custom,
+            pdl=compiled.features.programmatic_edges,
+        )
     stream.timeline.settle()  # what arguments, constants and memory of earlier calls wait for
     for argument in arguments:
         if isinstance(argument, CudaBuffer):

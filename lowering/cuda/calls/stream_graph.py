@@ -96,6 +96,7 @@ class StreamGraph:
                 definition,
                 graph,
                 compiled.code_bytes,
+                compiled.custom,
                 pdl=compiled.features.programmatic_edges,
             )
         self.memory: tuple[Allocation, ...] = placement.memory

@@ -8,6 +8,7 @@ from typing import Any
 
 from lowering.codegen import Unit, unit_source
 from lowering.cuda.device import OpenDevice
+from lowering.cuda.graph.custom_kernels import CustomCode, load_custom_kernels
 from lowering.cuda.graph.emit import EMITTERS
 from lowering.cuda.graph.host_driven import STORED_CONDITIONS
 from lowering.cuda.graph.placement import Constants, upload
@@ -18,6 +19,7 @@ from lowering.legalization.features import Features, probed
 from lowering.legalization.legalize import legalize, needed_features
 from lowering.plan.buffer import Buffer
 from lowering.plan.conditional_nodes import WhileNode
+from lowering.plan.custom_kernel import CustomKernelNode
 from lowering.plan.nodes import launched
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
@@ -29,7 +31,8 @@ class CompiledPlan:
     """A Plan with its code and constants on a device.
 
     `plan` is legalized for the device's `features`; `values` are the slots of inputs that may be
-    passed by value.
+    passed by value. `code_bytes` are those of the `module`; `custom` has the code of kernels that
+    users wrote.
     """
 
     plan: Plan
@@ -39,6 +42,7 @@ class CompiledPlan:
     values: Mapping[Buffer, ValueSlot]
     module: Any
     code_bytes: int
+    custom: Mapping[CustomKernelNode, CustomCode]
     constants: Constants
 
     @classmethod
@@ -47,6 +51,7 @@ class CompiledPlan:
 
         Raises:
             RuntimeError: the kernels do not compile.
+            KernelCompileError: one that a user wrote does not.
             OutOfMemoryError: the device has not enough memory.
         """
         features = probed(needed_features(plan), device.supports)
@@ -58,8 +63,9 @@ class CompiledPlan:
         code = device.compile(source)
         module, code_bytes = device.driver.load(code), device.code_bytes(code)
         values = small_inputs(plan, unit)
+        custom = load_custom_kernels(plan, device)
         constants = upload(plan, device)
-        return cls(plan, device, features, unit, values, module, code_bytes, constants)
+        return cls(plan, device, features, unit, values, module, code_bytes, custom, constants)
 
     @property
     def loops(self) -> bool:

@@ -10,12 +10,14 @@ from typing import Any, NamedTuple
 from lowering.codegen import ConditionHandle, Parameter, TableEntry, Unit, Workspace
 from lowering.codegen.parameters import Channel, PrintSite
 from lowering.cuda.graph.capture import lines
+from lowering.cuda.graph.custom_kernels import CustomCode
 from lowering.cuda.graph.definition import Definition
 from lowering.cuda.graph.node_owners import NodeOwners
 from lowering.cuda.graph.placement import Placement
 from lowering.cuda.graph.small_inputs import ValueSlot
 from lowering.cuda.interface import Driver, KernelNodeHandle, Launch
 from lowering.plan.buffer import Buffer
+from lowering.plan.custom_kernel import CustomKernelNode
 from lowering.plan.nodes import Node
 from lowering.plan.owners import NodeSlots
 
@@ -71,6 +73,7 @@ class Emission:
     channels: Mapping[Channel, int]
     values: Mapping[Buffer, ValueSlot]
     table: Mapping[Buffer, int]
+    custom: Mapping[CustomKernelNode, CustomCode]
     pdl: bool
     roots: list[Root] = field(default_factory=list)
     conditions: dict[int, tuple[Any, int]] = field(default_factory=dict)

@@ -21,6 +21,7 @@ from lowering.codegen import Unit
 from lowering.codegen.parameters import Channel
 from lowering.cuda.graph.capture import capture
 from lowering.cuda.graph.copies import COPY_KERNEL, COPY_SOURCE, COPY_THREADS, copy_grid
+from lowering.cuda.graph.custom_kernels import CustomCode, custom_launch
 from lowering.cuda.graph.definition import Definition
 from lowering.cuda.graph.emission import Before, Cell, Emission, Users
 from lowering.cuda.graph.library_calls import captured, outside, workspace_bytes
@@ -32,6 +33,7 @@ from lowering.cuda.graph.small_inputs import ValueSlot
 from lowering.cuda.interface import KernelNodeHandle, Launch, has_clusters
 from lowering.plan.buffer import Buffer
 from lowering.plan.conditional_nodes import ConditionalNode, IfElseNode, SwitchNode, WhileNode
+from lowering.plan.custom_kernel import CustomKernelNode
 from lowering.plan.nodes import (
     Graph,
     KernelNode,
@@ -68,12 +70,14 @@ def emit(
     definition: Definition,
     graph: Any,
     code_bytes: int,
+    custom: Mapping[CustomKernelNode, CustomCode],
     *,
     pdl: bool,
 ) -> Emitted:
     """Add the nodes of `plan` to the `graph` of `definition`, by the kernels in `module`, of
     `code_bytes`.
 
+    `custom` has the code of kernels that users wrote.
     `channels` has the parameters through which kernels report to the host; their memory is in the
     definition's slots. `pdl` says whether edges between kernels may be programmatic.
 
@@ -88,7 +92,17 @@ def emit(
     owners = NodeOwners(plan, code_bytes, operands, driver.stored_conditions)
     table = entries(plan.indirect)
     emission = Emission(
-        unit, module, driver, definition, owners, placement, channels, values, table, pdl
+        unit,
+        module,
+        driver,
+        definition,
+        owners,
+        placement,
+        channels,
+        values,
+        table,
+        custom,
+        pdl,
     )
     definition.slots.retain(module, driver.stored_conditions)
     load = add_load(emission, graph) if values else None
@@ -152,6 +166,21 @@ def _add_copy(emission: Emission, graph: Any, node: MemcpyNode, before: Before) 
     return (emission.add_kernel(graph, before, launch, cells, slots).node,)
 
 
+def _add_custom_kernel(
+    emission: Emission, graph: Any, node: CustomKernelNode, before: Before
+) -> tuple[Any, ...]:
+    """Add a user's kernel. It does not wait for primaries itself, so that it needs full edges."""
+    code = emission.custom[node]
+    launch = custom_launch(node, code, emission.driver)
+    cells = [
+        emission.address(p) if isinstance(p, Buffer) else Cell(p.word) for p in node.parameters
+    ]
+    emission.definition.slots.retain(code.owner)
+    slots = emission.owners.custom_kernel(node, code.nbytes)
+    behind = Before([], before.nodes)
+    return (emission.add_kernel(graph, behind, launch, cells, slots).node,)
+
+
 def _add_library(
     emission: Emission, graph: Any, node: LibraryNode, before: Before
 ) -> tuple[Any, ...]:
@@ -209,7 +238,7 @@ class Emitter:
         add: `add(emission, graph, node, before)` adds what becomes of a node, and returns the nodes
             of the graph that later ones depend on.
         source: CUDA C++ that the nodes need in the module.
-        is_kernel: whether it is one of our kernels, which can wait for its primaries.
+        is_kernel: whether it is a kernel node, from which programmatic edges may begin.
         one_at_a_time: whether two such nodes must not run at the same time.
     """
 
@@ -223,6 +252,8 @@ EMITTERS: dict[type[Node], Emitter] = {
     KernelNode: Emitter(_add_kernel, is_kernel=True),
     PersistentKernelNode: Emitter(_add_kernel, is_kernel=True),
     MemcpyNode: Emitter(_add_copy, COPY_SOURCE, is_kernel=True),
+    # a programmatic edge from it begins when its blocks have ended, unless it triggers it before
+    CustomKernelNode: Emitter(_add_custom_kernel, is_kernel=True),
     # all library work shares one workspace
     LibraryNode: Emitter(_add_library, one_at_a_time=True),
     IfElseNode: Emitter(_add_conditional),

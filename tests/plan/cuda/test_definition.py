@@ -142,9 +142,9 @@ def test_a_plan_is_not_emitted_into_a_definition_that_is_complete():
     definition = Definition(backend.device.driver, SlotTable(), plan.name)
     with definition.building() as graph:
         placement = place(plan, unit, {}, constants, default, definition, graph, share=True)
-        emit(plan, unit, "module", {}, placement, {}, definition, graph, 0, pdl=True)
+        emit(plan, unit, "module", {}, placement, {}, definition, graph, 0, {}, pdl=True)
     with pytest.raises(FrozenSlotsError):
-        emit(plan, unit, "module", {}, placement, {}, definition, graph, 0, pdl=True)
+        emit(plan, unit, "module", {}, placement, {}, definition, graph, 0, {}, pdl=True)
     assert len(graph.nodes) == len(plan.graph.nodes)
     assert definition.state == "frozen"
 
