@@ -18,7 +18,7 @@ from custom_kernel_cases import (
 
 import tracegraph
 from tracegraph import ArrayType, errors, tree
-from tracegraph.testing import assert_traced_equals_eager
+from tracegraph.testing import assert_traced_equals_eager, check_kernel
 
 X = np.arange(6.0)
 TEXT = 'extern "C" __global__ void f(const double* x, double* y) { y[threadIdx.x] = x[0]; }'
@@ -301,3 +301,36 @@ def test_every_program_has_a_kernel() -> None:
         traced = tracegraph.jit(program.function, device="host").trace(*program.arguments)
         assert "custom_kernel" in str(traced)
         assert tree.leaves(program.function(*program.arguments))
+
+
+# check_kernel
+
+
+def test_check_kernel_compares_with_the_reference() -> None:
+    check_kernel(saxpy, 2.0, X, X, device="host")
+    check_kernel(lif, X.astype("f4"), X.astype("f4"), 0.5, 6, device="host")
+    with pytest.raises(TypeError, match=r"takes what tracegraph\.kernel returns, not function"):
+        check_kernel(lambda x: x, X)
+
+
+def test_check_kernel_finds_what_differs() -> None:
+    calls = []
+
+    def changing(x: Any) -> Any:
+        calls.append(x)
+        return x + len(calls)
+
+    with pytest.raises(AssertionError, match="result"):
+        check_kernel(declared(changing), X, device="host")
+
+
+def test_check_kernel_says_that_there_is_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    from lowering.cuda import device
+
+    def missing(ordinal: int) -> None:
+        raise RuntimeError(f"cuda:{ordinal} cannot be used: no driver")
+
+    monkeypatch.setattr(device, "open_device", missing)
+    with pytest.raises(RuntimeError, match="cuda:0 cannot be used") as caught:
+        check_kernel(saxpy, 2.0, X, X)
+    assert "check_kernel runs <kernel saxpy" in str(caught.value.__notes__)
