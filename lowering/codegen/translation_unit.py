@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Collection, Mapping, Set
+from collections.abc import Collection, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 
 from lowering.codegen.geometry import block_threads, nest_geometry
@@ -34,10 +34,13 @@ from lowering.plan.buffer import Buffer
 from lowering.plan.conditional_nodes import WhileNode
 from lowering.plan.hardware import ALIGNMENT
 from lowering.plan.kernel import Kernel
+from lowering.plan.nest_analysis import nest_expressions
 from lowering.plan.nodes import KernelNode, Node, launched, walk
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
 from lowering.plan.rounding import round_up
+from tracegraph.ir.op import CUSTOM_NAMESPACE, Elementwise
+from tracegraph.ir.scalar_values import Apply
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,18 @@ def unit_source(plan: Plan) -> Unit:
             functions.append(text.replace(NAME, names[text]))
         kernels[node] = replace(code, name=names[text])
     text = "\n".join(functions)
+    if CUSTOM_NAMESPACE in text:
+        text = "\n".join((*_definitions(plan), text))
     return Unit(f"{preamble(text)}\n{text}", kernels)
+
+
+def _definitions(plan: Plan) -> Iterator[str]:
+    """What the texts of users' elementwise functions need, each once."""
+    nodes = [node for node in walk(plan.graph) if isinstance(node, KernelNode)]
+    nests = dict.fromkeys(nest for node in nodes for nest in node.kernel.nests)
+    applied = {e.op: None for nest in nests for e in nest_expressions(nest) if isinstance(e, Apply)}
+    forms = [op.form for op in applied if isinstance(op.form, Elementwise)]
+    yield from dict.fromkeys(form.definition for form in forms if form.definition)
 
 
 FEW_BLOCKS = 16

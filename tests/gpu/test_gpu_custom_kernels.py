@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from custom_function_cases import each_case, operands, picked, softplus
 from custom_kernel_cases import (
     PROGRAMS,
     N,
@@ -280,3 +281,19 @@ def test_exported() -> None:
     expected = tree.leaves(program.function(*program.arguments))
     for a, b in zip(expected, tree.leaves(exported.results), strict=True):
         np.testing.assert_array_equal(np.asarray(b), a)
+
+
+@each_case
+def test_elementwise_functions(function: Any, dtypes: Any) -> None:
+    check_kernel(function, *operands(dtypes))
+
+
+def test_elementwise_functions_in_loops_and_derivatives() -> None:
+    def f(x: Any) -> Any:
+        return tracegraph.fori_loop(0, 30, lambda i, y: softplus(y) - picked(y, x), x).sum()
+
+    gradient = tracegraph.grad(f)
+    x = np.linspace(-1.0, 1.0, 100)
+    found = tracegraph.jit(gradient, device="cuda")(x)
+    expected = tracegraph.jit(gradient, device="host")(x)
+    np.testing.assert_allclose(np.asarray(found), np.asarray(expected), rtol=1e-10)

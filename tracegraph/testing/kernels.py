@@ -64,15 +64,15 @@ def check_kernel(
     paths = tree.paths(structure, "result")
     for path, a, b in zip(paths, wanted, tree.leaves(found), strict=True):
         a = np.asarray(a)
-        tolerance = _ulps(a.dtype) if rtol is None else rtol
-        compare(path, a, np.asarray(b), tolerance, atol)
+        allowed = tolerance(a.dtype) if rtol is None else rtol
+        compare(path, a, np.asarray(b), allowed, atol)
     for number, (before, after) in enumerate(zip(arrays, on_device, strict=True)):
         np.testing.assert_array_equal(
             np.asarray(after), before, err_msg=f"{kernel!r} has written to array {number}"
         )
 
 
-def _ulps(dtype: np.dtype[Any]) -> float:
+def tolerance(dtype: np.dtype[Any]) -> float:
     """The tolerance for numbers of a dtype."""
     if dtype.kind in "biu":
         return 0.0
