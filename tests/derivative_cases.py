@@ -17,10 +17,13 @@ from tracegraph.ir.types import type_of
 
 NDArray = np.ndarray[Any, Any]
 
+WITHOUT = ("forbid_derivative", "custom_kernel")
+"""Ops whose rule is an error."""
+
 SMOOTH = [
     op
     for op in all_ops()
-    if not isinstance(op.derivative, (Constant, Structural)) and op.name != "forbid_derivative"
+    if not isinstance(op.derivative, (Constant, Structural)) and op.name not in WITHOUT
 ]
 
 SHAPES: Sequence[tuple[tuple[int, ...], ...]] = [

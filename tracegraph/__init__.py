@@ -23,6 +23,7 @@ The packages, in the order of their imports:
     arrays            the Array class, eager ops           transforms   grad, jvp, vmap, …
     staging           jit: compile and launch              special      special functions
                                                            random       random numbers
+                                                           custom       kernels of your own
 
 Below them are single files without imports of the package (`dtypes`, `user_source`, `locks`, …);
 `limits`, `modes`, `progress`, `streams`, `memory` and `debug` are features of one file each.
@@ -32,6 +33,7 @@ from tracegraph import debug, errors, memory, numpy, random, special, tree
 from tracegraph.arrays.array import Array
 from tracegraph.arrays.creation import asarray, from_dlpack
 from tracegraph.control import cond, fori_loop, map, scan, switch, while_loop
+from tracegraph.custom import elementwise, kernel
 from tracegraph.inspection.show import show
 from tracegraph.ir.types import ArrayType
 from tracegraph.limits import time_limit
@@ -69,6 +71,7 @@ __all__ = [
     "deterministic",
     "dynamic_slice",
     "dynamic_update_slice",
+    "elementwise",
     "errors",
     "fori_loop",
     "from_dlpack",
@@ -78,6 +81,7 @@ __all__ = [
     "jacrev",
     "jit",
     "jvp",
+    "kernel",
     "linear_transpose",
     "linearize",
     "make_program",

@@ -13,6 +13,8 @@ from lowering.draft.stage import (
     Block,
     BranchStage,
     KernelStage,
+    LoopStage,
+    NodeStage,
     Stage,
     blocks,
     rename_in_stage,
@@ -54,7 +56,7 @@ class BufferSharing:
             accessed = reads | writes
             self.accessed.append(accessed)
             if not isinstance(stage, KernelStage):
-                self.fixed |= _fixed(stage) if isinstance(stage, BranchStage) else accessed
+                self.fixed |= accessed if isinstance(stage, LoopStage) else _fixed(stage)
 
     def resolve(self, buffer: Buffer) -> Buffer:
         """The representative of a buffer's set."""
@@ -139,6 +141,8 @@ def _fixed(stage: Stage) -> frozenset[Buffer]:
     """
     match stage:
         case KernelStage():
+            return frozenset()
+        case NodeStage(node=node) if node.moves:
             return frozenset()
         case BranchStage(branches=branches):
             return frozenset().union(*(_fixed(s) for branch in branches for s in branch.stages))

@@ -190,5 +190,5 @@ def _copies(stage: Stage) -> Iterator[tuple[Buffer, Buffer]]:
 
 def _library_memory(block: Block) -> set[Buffer]:
     """The buffers of library calls, bodies included."""
-    calls = [stage for stage in walk(block) if isinstance(stage, NodeStage)]
+    calls = [s for s in walk(block) if isinstance(s, NodeStage) and not s.node.moves]
     return set().union(*(stage_reads(call) | stage_writes(call) for call in calls))

@@ -107,11 +107,17 @@ class CudaBackend:
         return CudaExecutable(plan, self._device())
 
     def source(self, plan: Plan) -> str:
-        """CUDA C++ of all kernels of a Plan; no GPU is needed for it."""
+        """CUDA C++ of all kernels of a Plan; no GPU is needed for it.
+
+        Kernels that users wrote follow, each in a unit of its own.
+        """
         from lowering.codegen import translation_unit, unit_source
+        from lowering.codegen.custom_kernels import custom_kernel_texts
         from lowering.cuda.graph.compiled_plan import functions_of
 
-        return translation_unit(functions_of(plan, unit_source(plan)).values())
+        unit = unit_source(plan)
+        own = translation_unit(functions_of(plan, unit).values(), unit.definitions)
+        return "\n".join((own, *custom_kernel_texts(plan)))
 
     def memory_stats(self) -> dict[str, int]:
         """Bytes on the GPU by what holds them, as `tracegraph.memory_stats` has it."""

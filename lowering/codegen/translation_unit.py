@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Collection, Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 
 from lowering.codegen.geometry import block_threads, nest_geometry
@@ -34,10 +34,13 @@ from lowering.plan.buffer import Buffer
 from lowering.plan.conditional_nodes import WhileNode
 from lowering.plan.hardware import ALIGNMENT
 from lowering.plan.kernel import Kernel
+from lowering.plan.nest_analysis import nest_expressions
 from lowering.plan.nodes import KernelNode, Node, launched, walk
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
 from lowering.plan.rounding import round_up
+from tracegraph.ir.op import CUSTOM_NAMESPACE, Elementwise
+from tracegraph.ir.scalar_values import Apply
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +49,20 @@ class Unit:
 
     functions: Mapping[str, str]
     kernels: Mapping[Node, KernelCode]
+    definitions: tuple[str, ...] = ()
+    """What users' elementwise functions need in each unit that has one."""
 
     @property
     def source(self) -> str:
         """All functions as one translation unit."""
-        return translation_unit(self.functions.values())
+        return translation_unit(self.functions.values(), self.definitions)
 
 
-def translation_unit(functions: Iterable[str]) -> str:
+def translation_unit(functions: Iterable[str], definitions: Iterable[str] = ()) -> str:
     """CUDA C++ that can be compiled: functions behind what they need."""
     text = "\n".join(functions)
+    if CUSTOM_NAMESPACE in text:
+        text = "\n".join((*definitions, text))
     return f"{preamble(text)}\n{text}"
 
 
@@ -91,7 +98,16 @@ def unit_source(plan: Plan) -> Unit:
             names[text] = _identifier(name, taken=names.values())
             functions[names[text]] = text.replace(NAME, names[text])
         kernels[node] = replace(code, name=names[text])
-    return Unit(functions, kernels)
+    return Unit(functions, kernels, tuple(_definitions(plan)))
+
+
+def _definitions(plan: Plan) -> Iterator[str]:
+    """What the texts of users' elementwise functions need, each once."""
+    nodes = [node for node in walk(plan.graph) if isinstance(node, KernelNode)]
+    nests = dict.fromkeys(nest for node in nodes for nest in node.kernel.nests)
+    applied = {e.op: None for nest in nests for e in nest_expressions(nest) if isinstance(e, Apply)}
+    forms = [op.form for op in applied if isinstance(op.form, Elementwise)]
+    yield from dict.fromkeys(form.definition for form in forms if form.definition)
 
 
 FEW_BLOCKS = 16

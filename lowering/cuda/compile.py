@@ -11,6 +11,7 @@ import hashlib
 import os
 import sys
 import warnings
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -26,6 +27,10 @@ _TOOLKIT_VARIABLES = ("CUDA_HOME", "CUDA_PATH")
 _DIGEST_BYTES = hashlib.sha256().digest_size
 
 
+_CUSTOM_OPTIONS: dict[str, Any] = {"std": "c++17"}
+"""Options of users' own units: nvcc's, which contracts multiplications and additions."""
+
+
 def cubin(source: str, arch: str) -> Any:
     """Compile CUDA C++ for `arch` (such as ``"sm_90"``), or take the result from the cache.
 
@@ -37,23 +42,38 @@ def cubin(source: str, arch: str) -> Any:
     Raises:
         RuntimeError: the source does not compile; the compiler's log is in the message.
     """
+    return _from_cache(source, arch, _OPTIONS)
+
+
+def custom_cubin(source: str, arch: str, name: str, include_paths: Sequence[str] = ()) -> Any:
+    """The same for a unit that a user wrote, which the compiler's log calls `name`.
+
+    With `include_paths` nothing is kept: headers may change.
+    """
+    options = {**_CUSTOM_OPTIONS, "name": name}
+    if include_paths:
+        return _compiled(source, arch, {**options, "include_path": list(include_paths)})
+    return _from_cache(source, arch, options)
+
+
+def _from_cache(source: str, arch: str, options: Mapping[str, Any]) -> Any:
     from cuda.core import ObjectCode
 
-    key = _key(source, arch)
+    key = _key(source, arch, options)
     store = program_cache()
     code = _kept(store, key) if store is not None else None
     if code is not None:
         return ObjectCode.from_cubin(code)
-    compiled = _compiled(source, arch)
+    compiled = _compiled(source, arch, options)
     if store is not None:
         _keep(store, key, bytes(compiled.code))
     return compiled
 
 
-def _compiled(source: str, arch: str) -> Any:
+def _compiled(source: str, arch: str, options: Mapping[str, Any]) -> Any:
     from cuda.core import Program, ProgramOptions
 
-    program = Program(source, "c++", options=ProgramOptions(arch=arch, **_OPTIONS))
+    program = Program(source, "c++", options=ProgramOptions(arch=arch, **options))
     try:
         return program.compile("cubin")
     except Exception as error:
@@ -69,8 +89,8 @@ def usable_processors() -> int:
     return os.cpu_count() or 1
 
 
-def _key(source: str, arch: str) -> bytes:
-    parts = (arch, repr(sorted(_OPTIONS.items())), *compiler_identity(), source)
+def _key(source: str, arch: str, options: Mapping[str, Any]) -> bytes:
+    parts = (arch, repr(sorted(options.items())), *compiler_identity(), source)
     return hashlib.sha256("\0".join(parts).encode()).digest()
 
 

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
-from lowering.cuda.compile import cubin, usable_processors
+from lowering.cuda.compile import cubin, custom_cubin, usable_processors
 from lowering.cuda.graph.feature_probes import supports
 from lowering.cuda.interface import Driver
 from lowering.cuda.memory.arena import Arenas
@@ -124,6 +124,10 @@ class OpenDevice:
             return [self.compile(source) for source in sources]
         with ThreadPoolExecutor(len(sources), "tracegraph-compile") as threads:
             return list(threads.map(self.compile, sources))
+
+    def compile_custom(self, source: str, name: str, include_paths: Sequence[str]) -> Any:
+        """The cubin of a unit that a user wrote, which the compiler's log calls `name`."""
+        return custom_cubin(source, self.driver.arch, name, include_paths)
 
 
 _opening = threading.Lock()

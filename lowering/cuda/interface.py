@@ -109,7 +109,8 @@ class TiedGraph(Protocol):
 class Launch:
     """What a kernel launch runs: the function, blocks, threads of a block, dynamic shared bytes.
 
-    With `cooperative`, all blocks are resident at the same time.
+    With `cooperative`, all blocks are resident at the same time. `cluster` are the blocks of a
+    cluster, where the code of the kernel does not say it.
     """
 
     kernel: Any
@@ -117,6 +118,7 @@ class Launch:
     block: tuple[int, int, int]
     shared_bytes: int = 0
     cooperative: bool = False
+    cluster: tuple[int, int, int] | None = None
 
 
 def has_clusters(arch: str) -> bool:
@@ -277,6 +279,12 @@ class Driver(Protocol):
 
     def kernel(self, module: Any, name: str) -> Any:
         """A kernel of a module."""
+
+    def parameter_sizes(self, kernel: Any) -> tuple[int, ...] | None:
+        """The bytes of each parameter of a kernel; None if that is not known."""
+
+    def resident_blocks(self, launch: Launch) -> int:
+        """How many blocks of a launch are resident at the same time, at most."""
 
     def launch_kernel(self, launch: Launch, values: Sequence[int]) -> None:
         """Run a kernel on the stream, outside any graph."""

@@ -9,6 +9,7 @@ import copy
 import ctypes
 import sys
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -35,11 +36,13 @@ from lowering.cuda.interface import (
 )
 from lowering.driver.checks import SUCCESS, by_core, check, scarce
 from lowering.driver.graphs import (
+    allow_shared_memory,
     captured,
     depend,
     is_capturing,
     is_known,
     parameter_cells,
+    require_clusters,
     require_cooperation,
 )
 from lowering.driver.handles import (
@@ -253,6 +256,18 @@ class CudaDriver:
         with scarce(f"cuda:{self.ordinal} has not enough free memory for the code of {name}"):
             return module.get_kernel(name)
 
+    def parameter_sizes(self, kernel: Any) -> tuple[int, ...]:
+        """As the driver knows them."""
+        return tuple([info.size for info in kernel.arguments_info])
+
+    def resident_blocks(self, launch: Launch) -> int:
+        """By the occupancy of the kernel."""
+        allow_shared_memory(launch.kernel, launch.shared_bytes, self._handle)
+        each = launch.kernel.occupancy.max_active_blocks_per_multiprocessor(
+            prod(launch.block), launch.shared_bytes
+        )
+        return int(each) * self.multiprocessors
+
     def launch_kernel(self, launch: Launch, values: Sequence[int]) -> None:
         """Launch on the stream."""
         config = LaunchConfig(grid=launch.grid, block=launch.block, shmem_size=launch.shared_bytes)
@@ -286,6 +301,7 @@ class CudaDriver:
         By the driver's call: cuda.core would tie the arguments of each node to the graph by a user
         object, to which executables have a reference; see `instantiate`.
         """
+        allow_shared_memory(launch.kernel, launch.shared_bytes, self._handle)
         cells, addresses = parameter_cells(values)
         params = driver.CUDA_KERNEL_NODE_PARAMS()
         params.kern = launch.kernel.handle
@@ -302,6 +318,8 @@ class CudaDriver:
         )
         if launch.cooperative:
             require_cooperation(node)
+        if launch.cluster is not None:
+            require_clusters(node, launch.cluster)
         depend(graph, node, pdl, pdl=True)
         return KernelNode(node, cells, addresses, params)
 

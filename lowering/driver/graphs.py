@@ -15,6 +15,7 @@ from lowering.driver.checks import check
 from lowering.errors import NestedCaptureError
 
 _THREAD_LOCAL = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+SHARED_BYTES = 48 * 1024
 _MEMORY_TYPE = driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE
 
 
@@ -57,6 +58,22 @@ def require_cooperation(node: Any) -> None:
     value.cooperative = 1
     kind = driver.CUkernelNodeAttrID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
     check("cuGraphKernelNodeSetAttribute", driver.cuGraphKernelNodeSetAttribute(node, kind, value))
+
+
+def require_clusters(node: Any, cluster: tuple[int, int, int]) -> None:
+    """Have the blocks of a kernel node launched in clusters."""
+    value = driver.CUkernelNodeAttrValue()
+    value.clusterDim.x, value.clusterDim.y, value.clusterDim.z = cluster
+    kind = driver.CUkernelNodeAttrID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+    check("cuGraphKernelNodeSetAttribute", driver.cuGraphKernelNodeSetAttribute(node, kind, value))
+
+
+def allow_shared_memory(kernel: Any, nbytes: int, device: Any) -> None:
+    """Let a kernel have this much dynamic shared memory; without asking it may have 48 KiB."""
+    if nbytes > SHARED_BYTES:
+        kind = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        handle = driver.CUkernel(int(kernel.handle))
+        check("cuKernelSetAttribute", driver.cuKernelSetAttribute(kind, nbytes, handle, device))
 
 
 def parameter_cells(

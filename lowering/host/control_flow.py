@@ -16,6 +16,7 @@ from lowering.host.instructions import View
 from lowering.host.nest_program import NestProgram
 from lowering.plan.buffer import Buffer
 from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
+from lowering.plan.custom_kernel import CustomKernelNode
 from lowering.plan.kernel import Predicate
 from lowering.plan.library_call import StridedArray
 from lowering.plan.nodes import Graph, KernelNode, LibraryNode, MemcpyNode, Node
@@ -74,6 +75,10 @@ class GraphWriter:
         """Write the call of a library."""
         self.call(node.call.run_host, *map(view_of, node.call.operands))
 
+    def write_custom_kernel(self, node: CustomKernelNode) -> None:
+        """Write the call of the reference of a user's kernel."""
+        self.call(node.run_host, *map(view_of, node.operands))
+
     def write_if_else(self, node: IfElseNode) -> None:
         """Write two branches."""
         self._write_body(f"if {condition(node.condition)}:", node.then)
@@ -130,6 +135,7 @@ WRITERS: dict[type[Node], Callable[[GraphWriter, Any], None]] = {
     KernelNode: GraphWriter.write_kernel,
     MemcpyNode: GraphWriter.write_copy,
     LibraryNode: GraphWriter.write_library,
+    CustomKernelNode: GraphWriter.write_custom_kernel,
     IfElseNode: GraphWriter.write_if_else,
     SwitchNode: GraphWriter.write_switch,
     WhileNode: GraphWriter.write_while,

@@ -2,9 +2,9 @@
 
 Each rewrite serves a situation in which a supported driver (CUDA 13) needs it:
 
-no body updates        inputs and outputs are read through a pointer table in bodies. CUDA's
-                       documentation does not say whether an exec parameter update reaches nodes in
-                       a body; a probe decides
+no body updates        inputs and outputs are read through a pointer table in bodies, and those of
+                       users' kernels are staged in scratch. CUDA's documentation does not say
+                       whether an exec parameter update reaches nodes in a body; a probe decides
 no memory nodes        scratch is kept between launches. Devices without memory pools, such as some
                        virtual GPUs, refuse allocation nodes
 no programmatic edges  the same nodes, with plain edges: before compute capability 9.0
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from lowering.legalization.features import Feature, Features
 from lowering.legalization.pointer_table import bound_in_bodies, with_pointer_table
+from lowering.legalization.staging import bound_by_custom_kernels, with_staging
 from lowering.plan.conditional_nodes import ConditionalNode
 from lowering.plan.nodes import Graph, Node, launched
 from lowering.plan.plan import Plan
@@ -43,6 +44,8 @@ def legalize(plan: Plan, features: Features) -> Plan:
     if not features.memory_nodes:
         plan = _kept(plan, "no memory nodes here")
     if not features.body_updates and bound_in_bodies(plan):
+        staged = bound_by_custom_kernels(plan)
+        plan = with_staging(plan, staged) if staged else plan
         plan = _explained(with_pointer_table(plan), "pointer table: no updates in bodies here")
     return plan
 

@@ -4,6 +4,7 @@
     Node  := KernelNode | MemcpyNode | LibraryNode
            | IfElseNode | SwitchNode | WhileNode      each with body Graphs; conditional_nodes
            | PersistentKernelNode                     a kernel whose stages are a Graph
+           | CustomKernelNode                         a kernel that the user wrote
 
 The order of nodes in a graph is a topological order. Only the two executors, which run a Plan on
 the host and emit it as a CUDA graph, distinguish all classes of nodes. Passes that rewrite kernels
@@ -60,6 +61,9 @@ class Node(Drawable):
 
     tone: ClassVar[Tone] = "plain"
     """The colours of its box in pictures; `noun`, `title` and `contents` are the words."""
+
+    moves: ClassVar[bool] = False
+    """Whether calls may give it new addresses at no cost but that of the update."""
 
     sources: tuple[Source, ...]
     """The user's lines that it comes from."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lowering.planning.control import branches, loop
+from lowering.planning.custom_kernels import custom_kernel
 from lowering.planning.effects import debug_print, report_step, require
 from lowering.planning.factorizations import factorization, lapack_routine
 from lowering.planning.fourier import fourier_transform
@@ -20,6 +21,7 @@ from tracegraph.ir.program import Eqn
 RULES: dict[str, Callable[[RegionBuilder, Eqn], None]] = {
     "matmul": matrix_product,
     **dict.fromkeys(("fft", "rfft", "irfft"), fourier_transform),
+    "custom_kernel": custom_kernel,
     **dict.fromkeys(ALGORITHMS, factorization),
     **dict.fromkeys([op.name for op in UPDATED], lapack_routine),
     "cond": branches,

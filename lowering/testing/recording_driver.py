@@ -10,6 +10,7 @@ import copy
 import itertools
 import threading
 from collections.abc import Callable, Collection, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -236,6 +237,15 @@ class RecordingDriver:
         """A kernel is its name."""
         return name
 
+    def parameter_sizes(self, kernel: Any) -> tuple[int, ...] | None:
+        """Those of an object that has cuda.core's description of them."""
+        infos = getattr(kernel, "arguments_info", None)
+        return None if infos is None else tuple([info.size for info in infos])
+
+    def resident_blocks(self, launch: Launch) -> int:
+        """By threads alone, 2048 in a multiprocessor."""
+        return self.multiprocessors * (2048 // prod(launch.block))
+
     def launch_kernel(self, launch: Launch, values: Sequence[int]) -> None:
         """Logged."""
         self._log("launch_kernel", launch.kernel, *values)
@@ -424,6 +434,10 @@ class RecordingDevice(OpenDevice):
         return len(getattr(code, "source", code))
 
     def compile(self, source: str) -> str:
+        """The source, in place of code."""
+        return source
+
+    def compile_custom(self, source: str, name: str, include_paths: Sequence[str]) -> str:
         """The source, in place of code."""
         return source
 

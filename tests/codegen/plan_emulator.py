@@ -22,6 +22,7 @@ from lowering.cuda.effects.channels import connect
 from lowering.cuda.streams.timeline import Timeline
 from lowering.plan.buffer import Buffer
 from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
+from lowering.plan.custom_kernel import CustomKernelNode
 from lowering.plan.library_call import StridedArray
 from lowering.plan.nodes import Graph, KernelNode, LibraryNode, MemcpyNode, Node, walk
 from lowering.plan.owners import SlotTable
@@ -158,6 +159,8 @@ class _Run:
                 to[...] = self.memory.view(source).reshape(-1).view(np.uint8)
             case LibraryNode():
                 node.call.run_host(*map(self.array, node.call.operands))
+            case CustomKernelNode():
+                node.run_host(*map(self.array, node.operands))
             case IfElseNode(condition=condition, then=then, otherwise=otherwise):
                 self.graph(then if self.emulator.conditions[condition] else otherwise)
             case SwitchNode(condition=condition, branches=branches):

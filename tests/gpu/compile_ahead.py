@@ -89,8 +89,9 @@ def source(function: Any, arguments: Any, chosen: Choices = FREE, **options: Any
     """The units of a program."""
     with using(chosen):
         plan = tracegraph.jit(function, device="cuda", **options).lower(*arguments).plan
-    functions = functions_of(plan, unit_source(plan))
-    return [translation_unit(unit.values()) for unit in partition(functions, usable_processors())]
+    unit = unit_source(plan)
+    parts = partition(functions_of(plan, unit), usable_processors())
+    return [translation_unit(part.values(), unit.definitions) for part in parts]
 
 
 if __name__ == "__main__":

@@ -48,7 +48,7 @@ TRACEGRAPH: Table = {
     "progress": {"errors", "user_source"},
     "inspection": {"errors", "user_source"},
     "ir": {"inspection", "errors", "progress", "dtypes", "user_source"},
-    "ops": {"ir", "limits", "progress", "dtypes"},
+    "ops": {"ir", "limits", "progress", "errors", "dtypes"},
     "passes": {"ir"},
     "tracing": {"ir", "errors", "user_source", "devices", "modes"},
     "arrays": {"tracing", "ir", "tree", "errors", "dtypes", "devices"},
@@ -67,6 +67,7 @@ TRACEGRAPH: Table = {
         *("control", "arrays", "tracing", "passes", "ops", "ir", "tree", "errors"),
         *("limits", "dtypes", "user_source"),
     },
+    "custom": {"numpy", "arrays", "tracing", "ops", "ir", "errors", "dtypes"},
     "debug": {"control", "ir", "errors", "user_source"},
     "staging": {
         *("arrays", "tracing", "passes", "ops", "ir", "tree", "errors", "inspection"),
@@ -75,8 +76,9 @@ TRACEGRAPH: Table = {
     "streams": {"staging", "devices"},
     "memory": {"staging", "devices"},
     "tracegraph": {
-        *("arrays", "control", "debug", "errors", "ir", "limits", "memory", "numpy", "random"),
-        *("inspection", "special", "staging", "streams", "transforms", "tree", "version", "modes"),
+        *("arrays", "control", "custom", "debug", "errors", "ir", "limits", "memory", "numpy"),
+        *("random", "inspection", "special", "staging", "streams", "transforms", "tree"),
+        *("version", "modes"),
     },
     "testing": {"tracegraph", "debug", "tree"},
 }

@@ -5,6 +5,7 @@ and texts come in from the caller: nothing here looks into programs. All classes
 from here, and name this module. May import `dtypes` and `user_source`.
 
     calls, control, tracers, prints    misuse by the user
+    custom_kernels                     of users' own kernels
     batching, transforms               of vmap; of derivatives
     inspection                         what `show` cannot draw
     running, programs                  programs that had to end; programs that are not well formed
@@ -53,6 +54,12 @@ from tracegraph.errors.control import (
     StructureError,
     UnschedulableError,
     no_slices_text,
+)
+from tracegraph.errors.custom_kernels import (
+    CustomKernelError,
+    KernelCompileError,
+    KernelLaunchError,
+    KernelResultError,
 )
 from tracegraph.errors.inspection import NotDrawableError, ShowOptionError
 from tracegraph.errors.pickling import by_content
@@ -129,6 +136,7 @@ __all__ = [
     "ClosedError",
     "ConditionError",
     "ControlFlowError",
+    "CustomKernelError",
     "CustomRuleError",
     "DerivativeError",
     "DeviceLostError",
@@ -143,6 +151,9 @@ __all__ = [
     "IndexRangeError",
     "IntegerError",
     "IntegerRangeError",
+    "KernelCompileError",
+    "KernelLaunchError",
+    "KernelResultError",
     "LaneCountError",
     "LeafMismatchError",
     "LeafTypeError",

@@ -44,6 +44,10 @@ class Combiner:
     c: Mapping[str, str]
 
 
+CUSTOM_NAMESPACE = "tg_custom_"
+"""What the C++ namespaces of users' functions begin with; a unit with none has no definitions."""
+
+
 @dataclass(frozen=True, slots=True)
 class Elementwise:
     """One result element from the operands' elements at the same (broadcast) index.
@@ -52,10 +56,12 @@ class Elementwise:
     {0}, {1}, … for operands, {name} for attrs, {T} for the result's C type. float16 and bfloat16
     arrive as float and the result is rounded back; but the text under 'e', where there is one,
     takes and gives the type itself. `cost` orders ops: 0 free, 1 arithmetic, 8 transcendental.
+    `definition` is C++ that the texts need in the unit.
     """
 
     c: Mapping[str, str]
     cost: int = 1
+    definition: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 An op is data (`ir/op.py`): its type rule, its NumPy reference, the form of its elements that
 lowering reads, and samples for tests. Nothing here traces, runs or lowers an op. May import `ir/`,
-and what the references of loops and effects need (`limits`, `progress`).
+and what the references of loops, effects and users' kernels need (`limits`, `progress`, `errors`).
 
     elementwise        ops that a NumPy ufunc defines: arithmetic, bitwise, comparison, convert,
                        floating, transcendental
@@ -14,6 +14,7 @@ and what the references of loops and effects need (`limits`, `progress`).
     fourier            Fourier transforms
     factorizations     Cholesky, LU, QR, eigenvalues, singular values; triangular systems
     control, effects   branches and loops; prints, checks, progress
+    custom_kernels     kernels that users write
     live_lanes         which lanes run for nothing
     batching           how ops apply to many lanes at once, where their form does not say it
     calls, derivatives functions with derivative rules; stop_gradient
@@ -29,6 +30,7 @@ from tracegraph.ops import (
     comparison,
     control,
     convert,
+    custom_kernels,
     derivatives,
     effects,
     factorizations,
@@ -54,6 +56,7 @@ __all__ = [
     "comparison",
     "control",
     "convert",
+    "custom_kernels",
     "derivatives",
     "effects",
     "factorizations",

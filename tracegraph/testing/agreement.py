@@ -47,7 +47,7 @@ def assert_traced_equals_eager(
     if found_structure != structure:
         raise AssertionError(f"eagerly the result is {structure}, traced {found_structure}")
     for path, a, b in zip(tree.paths(structure, "result"), wanted, found, strict=True):
-        _compare(path, np.asarray(a), np.asarray(b), rtol, atol)
+        compare(path, np.asarray(a), np.asarray(b), rtol, atol)
 
 
 def _own(leaf: Any) -> Any:
@@ -58,7 +58,8 @@ def _jitted(function: Callable[..., Any], *arguments: Any) -> Any:
     return tracegraph.jit(function)(*arguments)
 
 
-def _compare(path: str, eager: Any, traced: Any, rtol: float, atol: float) -> None:
+def compare(path: str, eager: Any, traced: Any, rtol: float, atol: float) -> None:
+    """Assert that two arrays have one dtype and shape, and numbers within tolerances."""
     if (eager.dtype, eager.shape) != (traced.dtype, traced.shape):
         raise AssertionError(
             f"{path} is {eager.dtype}{list(eager.shape)} eagerly, "

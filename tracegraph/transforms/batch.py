@@ -22,6 +22,7 @@ from tracegraph.ops.batching import aligned
 from tracegraph.transforms.batched_branches import batch_branches
 from tracegraph.transforms.batched_calls import batch_call
 from tracegraph.transforms.batched_effects import batch_effect, is_effect
+from tracegraph.transforms.batched_kernels import batch_custom_kernel
 from tracegraph.transforms.batched_loops import batch_scan, batch_while
 from tracegraph.transforms.lanes import INEXACT, Batch, ControlRule, Lanes
 
@@ -30,6 +31,7 @@ _CONTROL: Mapping[str, ControlRule] = {
     "switch": batch_branches,
     "while_loop": batch_while,
     "scan": batch_scan,
+    "custom_kernel": batch_custom_kernel,
 }
 
 

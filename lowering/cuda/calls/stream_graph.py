@@ -76,7 +76,8 @@ class StreamGraph:
         self._untracked = self._is_default and not self._loops and self._effects is None
 
     def _build(self, compiled: CompiledPlan) -> None:
-        plan, unit, values, stream = compiled.plan, compiled.unit, compiled.values, self._stream
+        code, values, stream = compiled.code, compiled.values, self._stream
+        plan, unit = code.plan, code.unit
         graphs = host_driven(stream.driver, plan.conditions) if self._host_driven else stream.driver
         # Other launches may come between the parts of one that the host drives.
         share = not self._host_driven
@@ -87,25 +88,14 @@ class StreamGraph:
                 unit,
                 values,
                 compiled.constants,
-                compiled.calls,
+                code.calls,
                 stream,
                 definition,
                 graph,
                 share=share,
             )
             self._effects, channels = connect(plan, unit, stream.timeline, definition.slots)
-            emitted = emit(
-                plan,
-                unit,
-                compiled.modules,
-                values,
-                compiled.calls,
-                placement,
-                channels,
-                definition,
-                graph,
-                pdl=compiled.features.programmatic_edges,
-            )
+            emitted = emit(code, values, placement, channels, definition, graph)
         self.memory: tuple[Allocation, ...] = placement.memory
         self.needed = placement.needed
         scratch, pool = placement.scratch, self._device.graph_memory

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 
 from lowering.codegen import Unit, unit_source
 from lowering.cuda.device import OpenDevice
+from lowering.cuda.graph.custom_kernels import load_custom_kernels
 from lowering.cuda.graph.emit import EMITTERS
 from lowering.cuda.graph.host_driven import STORED_CONDITIONS
-from lowering.cuda.graph.library_calls import PreparedCalls, prepare
-from lowering.cuda.graph.modules import Module, load_modules
+from lowering.cuda.graph.library_calls import prepare
+from lowering.cuda.graph.modules import load_modules
 from lowering.cuda.graph.placement import Constants, upload
+from lowering.cuda.graph.plan_code import PlanCode
 from lowering.cuda.graph.pointer_table import TABLE_KERNEL, table_source
 from lowering.cuda.graph.small_inputs import LOAD_KERNEL, ValueSlot, load_source, value_slots
 from lowering.cuda.memory.pool import interned, size_class
@@ -29,18 +31,14 @@ from tracegraph.ir.types import ArrayType
 class CompiledPlan:
     """A Plan with its code and constants on a device.
 
-    `plan` is legalized for the device's `features`; `values` are the slots of inputs that may be
-    passed by value; `calls` are those of libraries.
+    `values` are the slots of inputs that may be passed by value.
     """
 
-    plan: Plan
+    code: PlanCode
     device: OpenDevice
     features: Features
-    unit: Unit
     values: Mapping[Buffer, ValueSlot]
-    modules: Mapping[str, Module]
     constants: Constants
-    calls: PreparedCalls
 
     @classmethod
     def compile(cls, plan: Plan, device: OpenDevice) -> CompiledPlan:
@@ -48,16 +46,22 @@ class CompiledPlan:
 
         Raises:
             RuntimeError: the kernels do not compile.
+            KernelCompileError: one that a user wrote does not.
             OutOfMemoryError: the device has not enough memory.
         """
         features = probed(needed_features(plan), device.supports)
         plan = legalize(plan, features)
         unit = unit_source(plan)
         head = "" if features.conditional_nodes else STORED_CONDITIONS
-        modules = load_modules(functions_of(plan, unit), device, head)
-        values = small_inputs(plan, unit)
-        constants, calls = upload(plan, device), prepare(plan, device.driver)
-        return cls(plan, device, features, unit, values, modules, constants, calls)
+        modules = load_modules(functions_of(plan, unit), device, unit.definitions, head)
+        custom, calls = load_custom_kernels(plan, device), prepare(plan, device.driver)
+        code = PlanCode(plan, unit, modules, custom, calls, features.programmatic_edges)
+        return cls(code, device, features, small_inputs(plan, unit), upload(plan, device))
+
+    @property
+    def plan(self) -> Plan:
+        """The Plan, legalized for the device's features."""
+        return self.code.plan
 
     @property
     def loops(self) -> bool:
@@ -81,16 +85,6 @@ class CompiledPlan:
     def results(self) -> list[tuple[ArrayType, int]]:
         """The types of those, and the size classes of their memory."""
         return [(interned(b.type.strong()), size_class(b.type.nbytes)) for b in self.fresh]
-
-    @property
-    def code_bytes(self) -> int:
-        """The size of the code."""
-        return sum(module.nbytes for module in dict.fromkeys(self.modules.values()))
-
-    @property
-    def parameter_bytes(self) -> int:
-        """The size of the kernel parameters in one graph."""
-        return 8 * sum(len(kernel.parameters) for kernel in self.unit.kernels.values())
 
 
 def small_inputs(plan: Plan, unit: Unit) -> dict[Buffer, ValueSlot]:

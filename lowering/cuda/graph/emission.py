@@ -7,14 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from lowering.codegen import ConditionHandle, Parameter, TableEntry, Unit, Workspace
+from lowering.codegen import ConditionHandle, Parameter, TableEntry, Workspace
 from lowering.codegen.parameters import Channel, PrintSite
 from lowering.cuda.graph.capture import lines
 from lowering.cuda.graph.definition import Definition
-from lowering.cuda.graph.library_calls import PreparedCalls
-from lowering.cuda.graph.modules import Module
 from lowering.cuda.graph.node_owners import NodeOwners
 from lowering.cuda.graph.placement import Placement
+from lowering.cuda.graph.plan_code import PlanCode
 from lowering.cuda.graph.small_inputs import ValueSlot
 from lowering.cuda.interface import Driver, KernelNodeHandle, Launch
 from lowering.plan.buffer import Buffer
@@ -64,17 +63,14 @@ class Emission:
     value that kernels get for it; `users` the kernel parameters that calls write.
     """
 
-    unit: Unit
-    modules: Mapping[str, Module]
+    code: PlanCode
     driver: Driver
     definition: Definition
     owners: NodeOwners
     placement: Placement
     channels: Mapping[Channel, int]
     values: Mapping[Buffer, ValueSlot]
-    calls: PreparedCalls
     table: Mapping[Buffer, int]
-    pdl: bool
     roots: list[Root] = field(default_factory=list)
     conditions: dict[int, tuple[Any, int]] = field(default_factory=dict)
     users: defaultdict[Buffer, list[tuple[KernelNodeHandle, int]]] = field(
@@ -83,7 +79,7 @@ class Emission:
 
     def kernel(self, name: str) -> Any:
         """A kernel, by the name of its function."""
-        return self.driver.kernel(self.modules[name].code, name)
+        return self.driver.kernel(self.code.modules[name].code, name)
 
     def address(self, buffer: Buffer) -> Cell:
         """The address of a buffer; null if only calls know it."""
@@ -123,12 +119,12 @@ class Emission:
         """Add a kernel node, and note which of its parameters a call binds."""
         handle = self.definition.add_kernel(
             graph,
-            before.others if self.pdl else before.nodes,
+            before.others if self.code.pdl else before.nodes,
             launch,
             [cell.value for cell in cells],
             [cell.owned for cell in cells],
             slots,
-            before.kernels if self.pdl else [],
+            before.kernels if self.code.pdl else [],
         )
         for position, cell in enumerate(cells):
             if cell.bound is not None:
@@ -138,7 +134,7 @@ class Emission:
     def used(self, node: Node) -> frozenset[Buffer | TableEntry]:
         """The buffers that a node and its bodies access, and entries of the table."""
         if node.is_kernel:
-            parameters = self.unit.kernels[node].parameters
+            parameters = self.code.unit.kernels[node].parameters
             return frozenset(p for p in parameters if isinstance(p, Buffer | TableEntry))
         inside = [self.used(inner) for body in node.bodies for inner in body.nodes]
         return node.accessed_buffers.union(*inside)

@@ -17,22 +17,23 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from lowering.codegen import Unit
 from lowering.codegen.parameters import Channel
 from lowering.cuda.graph.capture import capture
 from lowering.cuda.graph.copies import COPY_KERNEL, COPY_SOURCE, COPY_THREADS, copy_grid
+from lowering.cuda.graph.custom_kernels import custom_launch
 from lowering.cuda.graph.definition import Definition
 from lowering.cuda.graph.emission import Before, Cell, Emission, Users
-from lowering.cuda.graph.library_calls import PreparedCalls, outside, workspace_bytes
-from lowering.cuda.graph.modules import Module
+from lowering.cuda.graph.library_calls import outside, workspace_bytes
 from lowering.cuda.graph.node_owners import NodeOwners, freeing
 from lowering.cuda.graph.placement import Placement
+from lowering.cuda.graph.plan_code import PlanCode
 from lowering.cuda.graph.pointer_table import entries
 from lowering.cuda.graph.roots import add_load, add_table
 from lowering.cuda.graph.small_inputs import ValueSlot
 from lowering.cuda.interface import KernelNodeHandle, Launch, has_clusters
 from lowering.plan.buffer import Buffer
 from lowering.plan.conditional_nodes import ConditionalNode, IfElseNode, SwitchNode, WhileNode
+from lowering.plan.custom_kernel import CustomKernelNode
 from lowering.plan.nodes import (
     Graph,
     KernelNode,
@@ -43,7 +44,6 @@ from lowering.plan.nodes import (
     launched,
 )
 from lowering.plan.persistent_kernel import PersistentKernelNode
-from lowering.plan.plan import Plan
 from lowering.plan.rounding import ceil_div
 
 
@@ -60,38 +60,31 @@ class Emitted:
 
 
 def emit(
-    plan: Plan,
-    unit: Unit,
-    modules: Mapping[str, Module],
+    code: PlanCode,
     values: Mapping[Buffer, ValueSlot],
-    calls: PreparedCalls,
     placement: Placement,
     channels: Mapping[Channel, int],
     definition: Definition,
     graph: Any,
-    *,
-    pdl: bool,
 ) -> Emitted:
-    """Add the nodes of `plan` to the `graph` of `definition`, by the kernels in `modules`.
+    """Add the nodes of a Plan to the `graph` of `definition`.
 
     `channels` has the parameters through which kernels report to the host; their memory is in the
-    definition's slots. `pdl` says whether edges between kernels may be programmatic.
+    definition's slots.
 
     Raises:
         ValueError: the Plan asks for what a CUDA graph cannot hold; the message names the user's
             line.
         FrozenSlotsError: the definition is complete.
     """
+    plan, driver = code.plan, definition.driver
     calls_bind = {*plan.inputs, *plan.outputs}
     operands = placement.addresses.keys() & calls_bind - values.keys()
-    driver = definition.driver
-    owners = NodeOwners(plan, modules, operands, driver.stored_conditions)
+    owners = NodeOwners(plan, code.modules, operands, driver.stored_conditions)
     table = entries(plan.indirect)
-    emission = Emission(
-        unit, modules, driver, definition, owners, placement, channels, values, calls, table, pdl
-    )
-    codes = dict.fromkeys(module.code for module in modules.values())
-    definition.slots.retain(*codes, driver.stored_conditions)
+    emission = Emission(code, driver, definition, owners, placement, channels, values, table)
+    loaded = dict.fromkeys(module.code for module in code.modules.values())
+    definition.slots.retain(*loaded, driver.stored_conditions)
     load = add_load(emission, graph) if values else None
     add_table(emission, graph, plan)
     leaves = _emit_graph(emission, graph, plan.graph, top=True)
@@ -130,7 +123,7 @@ def _emit_graph(emission: Emission, graph: Any, source: Graph, top: bool) -> lis
 def _add_kernel(
     emission: Emission, graph: Any, node: KernelNode | PersistentKernelNode, before: Before
 ) -> tuple[Any, ...]:
-    code = emission.unit.kernels[node]
+    code = emission.code.unit.kernels[node]
     kernel = emission.kernel(code.name)
     grid, cooperative = code.grid, code.cooperative
     if cooperative and code.cluster > 1 and has_clusters(emission.driver.arch):
@@ -153,6 +146,21 @@ def _add_copy(emission: Emission, graph: Any, node: MemcpyNode, before: Before) 
     return (emission.add_kernel(graph, before, launch, cells, slots).node,)
 
 
+def _add_custom_kernel(
+    emission: Emission, graph: Any, node: CustomKernelNode, before: Before
+) -> tuple[Any, ...]:
+    """Add a user's kernel. It does not wait for primaries itself, so that it needs full edges."""
+    code = emission.code.custom[node]
+    launch = custom_launch(node, code, emission.driver)
+    cells = [
+        emission.address(p) if isinstance(p, Buffer) else Cell(p.word) for p in node.parameters
+    ]
+    emission.definition.slots.retain(code.owner)
+    slots = emission.owners.custom_kernel(node, code.nbytes)
+    behind = Before([], before.nodes)
+    return (emission.add_kernel(graph, behind, launch, cells, slots).node,)
+
+
 def _add_library(
     emission: Emission, graph: Any, node: LibraryNode, before: Before
 ) -> tuple[Any, ...]:
@@ -161,7 +169,7 @@ def _add_library(
     Before its first capture, it is run once outside, where the library may load code and allocate.
     That run does not write to the graph's memory, which may be in use.
     """
-    prepared, call = emission.calls[node], node.call
+    prepared, call = emission.code.calls[node], node.call
     addresses, warm_up = emission.placement.addresses, emission.placement.warm_up
     driver, workspace = emission.driver, emission.placement.library_workspace
     nbytes, library = prepared.workspace_bytes, prepared.handle
@@ -170,7 +178,7 @@ def _add_library(
     emission.definition.slots.retain(library)
     with driver.capture_lock.hold():
         if warm_up is not None:
-            spare = warm_up.pointer + workspace_bytes(emission.calls)
+            spare = warm_up.pointer + workspace_bytes(emission.code.calls)
             moved = {**addresses, **outside(emission.owners.plan, node, spare)[0]}
             library.use_workspace(warm_up.pointer, nbytes)
             driver.synchronize()
@@ -210,7 +218,7 @@ class Emitter:
         add: `add(emission, graph, node, before)` adds what becomes of a node, and returns the nodes
             of the graph that later ones depend on.
         functions: CUDA C++ functions that the nodes need beside those of the Plan, by name.
-        is_kernel: whether it is one of our kernels, which can wait for its primaries.
+        is_kernel: whether it is a kernel node, from which programmatic edges may begin.
         one_at_a_time: whether two such nodes must not run at the same time.
     """
 
@@ -224,6 +232,8 @@ EMITTERS: dict[type[Node], Emitter] = {
     KernelNode: Emitter(_add_kernel, is_kernel=True),
     PersistentKernelNode: Emitter(_add_kernel, is_kernel=True),
     MemcpyNode: Emitter(_add_copy, {COPY_KERNEL: COPY_SOURCE}, is_kernel=True),
+    # a programmatic edge from it begins when its blocks have ended, unless it triggers it before
+    CustomKernelNode: Emitter(_add_custom_kernel, is_kernel=True),
     # all library work shares one workspace
     LibraryNode: Emitter(_add_library, one_at_a_time=True),
     IfElseNode: Emitter(_add_conditional),

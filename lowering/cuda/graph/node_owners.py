@@ -20,6 +20,7 @@ from lowering.cuda.graph.modules import Module
 from lowering.cuda.graph.pointer_table import table_bytes
 from lowering.cuda.interface import HostAllocation
 from lowering.plan.buffer import Buffer
+from lowering.plan.custom_kernel import CustomKernelNode
 from lowering.plan.nodes import LibraryNode, Node, body_graphs
 from lowering.plan.owners import NodeSlots, Slot
 from lowering.plan.plan import Plan
@@ -54,6 +55,13 @@ class NodeOwners:
         """The slots of a kernel node."""
         slots = [self._module(name), *self._memory(parameters)]
         return NodeSlots("kernel", name, lines_of(node.sources), tuple(slots))
+
+    def custom_kernel(self, node: CustomKernelNode, code_bytes: int) -> NodeSlots:
+        """The slots of a kernel that a user wrote, which has code of its own."""
+        what = "compiled kernel" if node.code is None else "own module"
+        buffers = dict.fromkeys((*node.arguments, *node.outputs))
+        slots = [Slot(what, code_bytes), *self._memory(list(buffers))]
+        return NodeSlots("kernel", node.name, lines_of(node.sources), tuple(slots))
 
     def load(self, name: str, nbytes: int, readers: Sequence[Node]) -> NodeSlots:
         """The slots of the kernel that writes small inputs, which these nodes of the Plan read."""

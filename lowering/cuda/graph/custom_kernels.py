@@ -1,0 +1,110 @@
+"""Kernels that users wrote: their code on a device, and what they are launched with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from lowering.codegen.custom_kernels import custom_kernel_source, declaration
+from lowering.cuda.device import OpenDevice
+from lowering.cuda.interface import Driver, Launch, has_clusters
+from lowering.plan.buffer import Buffer
+from lowering.plan.custom_kernel import CustomKernelNode
+from lowering.plan.nodes import walk
+from lowering.plan.plan import Plan
+from tracegraph.errors import KernelCompileError, KernelLaunchError
+from tracegraph.ops.custom_kernels import CompiledKernel
+from tracegraph.user_source import lines_of
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CustomCode:
+    """The code of one node: the driver's kernel, what keeps it loaded, and its bytes."""
+
+    kernel: Any
+    owner: Any
+    nbytes: int
+
+
+def load_custom_kernels(plan: Plan, device: OpenDevice) -> Mapping[CustomKernelNode, CustomCode]:
+    """Compile the kernels of a Plan that users wrote; nodes of the same unit share one module.
+
+    Raises:
+        KernelCompileError: one does not compile.
+    """
+    modules: dict[tuple[str, ...], tuple[Any, int]] = {}
+    found = {}
+    for node in walk(plan.graph):
+        if not isinstance(node, CustomKernelNode):
+            continue
+        code = node.call.kernel.code
+        if isinstance(code, CompiledKernel):
+            found[node] = CustomCode(code.kernel, code.kernel, 0)
+            continue
+        source = custom_kernel_source(node)
+        key = (source, *code.include_paths)
+        if key not in modules:
+            modules[key] = _module(node, source, code.include_paths, device)
+        module, nbytes = modules[key]
+        found[node] = CustomCode(device.driver.kernel(module, code.entry), module, nbytes)
+    return found
+
+
+def _module(
+    node: CustomKernelNode, source: str, folders: tuple[str, ...], device: OpenDevice
+) -> tuple[Any, int]:
+    try:
+        code = device.compile_custom(source, f"{node.name}.cu", folders)
+    except RuntimeError as error:
+        line = node.sources[0] if node.sources else None
+        log = str(error.__cause__ or error)
+        raise KernelCompileError(
+            node.call.kernel.where, device.driver.arch, log, declaration(node), line
+        ) from error
+    return device.driver.load(code), device.code_bytes(code)
+
+
+def custom_launch(node: CustomKernelNode, code: CustomCode, driver: Driver) -> Launch:
+    """How a node is launched.
+
+    Raises:
+        KernelLaunchError: the device, or the kernel's parameters, rule it out.
+    """
+    declared = node.launch
+    launch = Launch(
+        code.kernel,
+        declared.grid,
+        declared.block,
+        declared.shared_bytes,
+        declared.cooperative,
+        declared.cluster,
+    )
+    if declared.cluster is not None and not has_clusters(driver.arch):
+        raise _refused(node, f"has clusters, which {driver.arch} lacks")
+    sizes = driver.parameter_sizes(code.kernel)
+    wanted = tuple([8 if isinstance(p, Buffer) else p.dtype.itemsize for p in node.parameters])
+    if sizes is not None and sizes != wanted:
+        raise _refused(
+            node,
+            f"has {len(sizes)} parameters, of {_bytes(sizes)} bytes; the call passes "
+            f"{len(wanted)}, of {_bytes(wanted)}: {declaration(node)}",
+        )
+    if declared.cooperative:
+        most = driver.resident_blocks(launch)
+        if prod(declared.grid) > most:
+            raise _refused(
+                node,
+                f"is cooperative, and has {prod(declared.grid)} blocks; {most} of "
+                f"{prod(declared.block)} threads are resident at once on this device",
+            )
+    return launch
+
+
+def _refused(node: CustomKernelNode, problem: str) -> KernelLaunchError:
+    return KernelLaunchError(node.call.kernel.where, problem, lines_of(node.sources))
+
+
+def _bytes(sizes: tuple[int, ...]) -> str:
+    return ", ".join(map(str, sizes)) or "no"

@@ -1,0 +1,129 @@
+"""CustomKernelNode: a kernel that the user wrote, as one kernel launch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from lowering.plan.buffer import Buffer
+from lowering.plan.construct import Path
+from lowering.plan.library_call import StridedArray
+from lowering.plan.nodes import IfSkipped, Names, Node
+from lowering.plan.weight import Weight
+from tracegraph.ir.record import record, replace
+from tracegraph.ir.types import ArrayType, row_major_strides
+from tracegraph.ops.custom_kernels import CudaText, KernelCall, KernelLaunch, Scalar
+from tracegraph.user_source import Source
+
+
+@record
+class CustomKernelNode(Node):
+    """A launch of a user's kernel.
+
+    `arguments` has a buffer for each operand, contiguous and row-major from its start, of the
+    operand's type in `types`. An operand that an output is written over is in the output's buffer.
+    It never leaves its branch or loop: on values that are not used it might not end.
+    """
+
+    kind: ClassVar[str] = "custom kernel"
+    moves: ClassVar[bool] = True
+
+    call: KernelCall
+    launch: KernelLaunch
+    types: tuple[ArrayType, ...]
+    arguments: tuple[Buffer, ...]
+    outputs: tuple[Buffer, ...]
+    sources: tuple[Source, ...] = ()
+    within: tuple[Path, ...] = ()
+
+    @property
+    def noun(self) -> str:
+        return f"kernel {self.call.kernel.name}"
+
+    @property
+    def if_skipped(self) -> IfSkipped:
+        return "stays"
+
+    @property
+    def reads(self) -> frozenset[Buffer]:
+        return frozenset(self.arguments)
+
+    @property
+    def writes(self) -> frozenset[Buffer]:
+        return frozenset(self.outputs)
+
+    @property
+    def weight(self) -> Weight:
+        threads = np.prod((*self.launch.grid, *self.launch.block), dtype=np.int64)
+        nbytes = sum([buffer.type.nbytes for buffer in (*self.arguments, *self.outputs)])
+        return Weight(int(threads), nbytes)
+
+    @property
+    def name(self) -> str:
+        return self.call.kernel.name
+
+    @property
+    def title(self) -> str:
+        return f"custom kernel {self.name}"
+
+    @property
+    def text(self) -> str:
+        launch = self.launch
+        extents = [f"{_extents(launch.grid)} blocks of {_extents(launch.block)} threads"]
+        if launch.cluster is not None:
+            extents.append(f"clusters of {_extents(launch.cluster)}")
+        if launch.shared_bytes:
+            extents.append(f"{launch.shared_bytes} shared bytes")
+        if launch.cooperative:
+            extents.append("cooperative")
+        outputs = ", ".join(map(str, self.outputs))
+        inputs = ", ".join(map(str, self.arguments))
+        return f"{self.title}: {outputs} = {self.call}({inputs}) in {', '.join(extents)}"
+
+    @property
+    def code(self) -> CudaText | None:
+        """The text that it is compiled from; None of a compiled kernel."""
+        code = self.call.kernel.code
+        return code if isinstance(code, CudaText) else None
+
+    @property
+    def parameters(self) -> tuple[Buffer | Scalar, ...]:
+        """What the kernel gets: pointers to buffers, and values."""
+        given = self.call.arguments(self.arguments, self.call.scalars)
+        aliases = self.call.kernel.aliases
+        return *given, *[b for number, b in enumerate(self.outputs) if number not in aliases]
+
+    @property
+    def operands(self) -> tuple[StridedArray, ...]:
+        """The arguments and the outputs as arrays, as `run_host` takes them."""
+        inputs = zip(self.arguments, self.types, strict=True)
+        arrays = [StridedArray(b, 0, t.shape, row_major_strides(t.shape)) for b, t in inputs]
+        return *arrays, *map(StridedArray.whole, self.outputs)
+
+    @property
+    def run_host(self) -> Callable[..., None]:
+        """A function of these as NumPy arrays, which writes the outputs: by the reference."""
+        count, run = len(self.arguments), self.call.run
+
+        def write(*arrays: np.ndarray[Any, Any]) -> None:
+            for out, value in zip(arrays[count:], run(*arrays[:count]), strict=True):
+                out[...] = value
+
+        return write
+
+    def with_buffers(self, names: Names) -> Self:
+        arguments, outputs = (
+            tuple([names.get(buffer, buffer) for buffer in buffers])
+            for buffers in (self.arguments, self.outputs)
+        )
+        return replace(self, arguments=arguments, outputs=outputs)
+
+
+def _extents(extents: tuple[int, ...]) -> str:
+    """Extents without trailing ones: ``"4x2"``."""
+    shown = list(extents)
+    while len(shown) > 1 and shown[-1] == 1:
+        shown.pop()
+    return "x".join(map(str, shown))

@@ -1,0 +1,49 @@
+"""Kernels that users wrote: operands in memory, and outputs written over some of them."""
+
+from __future__ import annotations
+
+from lowering.draft.stage import NodeStage
+from lowering.plan.buffer import Buffer
+from lowering.plan.custom_kernel import CustomKernelNode
+from lowering.plan.kernel import space_index
+from lowering.planning.library_operands import contiguous, strided
+from lowering.planning.region_builder import RegionBuilder
+from tracegraph.ir.program import Atom, Eqn
+
+
+def custom_kernel(builder: RegionBuilder, eqn: Eqn) -> None:
+    """Emit the node, unless its outputs have no elements.
+
+    What is written over is copied to the output first; `drop_copies` removes the copy of an array
+    that is not needed any more.
+    """
+    call = eqn.attrs["call"]
+    types = tuple([atom.type.strong() for atom in eqn.operands])
+    launch = call.launch(types)
+    outputs = builder.results(eqn)
+    if not any(type_.size for type_ in launch.out_types):
+        return
+    replaced = {operand: outputs[out] for out, operand in call.kernel.aliases.items()}
+    buffers = {
+        number: _whole_buffer(builder, atom)
+        for number, atom in enumerate(eqn.operands)
+        if number not in replaced
+    }
+    for number, buffer in replaced.items():
+        builder.store_value(eqn.operands[number], buffer)
+    arguments = tuple([{**buffers, **replaced}[number] for number in range(len(types))])
+    node = CustomKernelNode(
+        call, launch, types, arguments, outputs, builder.sources, builder.within
+    )
+    builder.add(NodeStage(node))
+
+
+def _whole_buffer(builder: RegionBuilder, atom: Atom) -> Buffer:
+    """A buffer that begins with the elements of a value: its own, or a copy."""
+    shape = atom.type.shape
+    index = space_index(shape)
+    value = builder.element(atom, index, None)
+    array = strided(value, shape)
+    if array is not None and array.offset == 0 and contiguous(array) is not None:
+        return array.buffer
+    return builder.materialize(atom.type, value, index)

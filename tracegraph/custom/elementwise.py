@@ -1,0 +1,289 @@
+"""tracegraph.elementwise: functions of elements that users write, fused with their surroundings."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, update_wrapper
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from tracegraph import errors
+from tracegraph.arrays.creation import asarray
+from tracegraph.arrays.eager import apply
+from tracegraph.dtypes import canonical_dtype, type_text
+from tracegraph.errors.tracebacks import entry_point, hide_frames
+from tracegraph.ir.derivative import (
+    Coefficient,
+    Derivative,
+    Emitter,
+    NoDerivativeError,
+    Partials,
+    Rewrite,
+)
+from tracegraph.ir.op import CUSTOM_NAMESPACE, Elementwise, Op
+from tracegraph.ir.types import ArrayType, broadcast_shapes, result_type, type_of
+from tracegraph.numpy.dispatch import is_ours
+from tracegraph.ops.elementwise import resolve
+from tracegraph.tracing.foreign import is_foreign
+
+NDArray = np.ndarray[Any, Any]
+
+_INSTEAD = {"b": "bif", "i": "if", "u": "uf", "f": "f", "c": "c"}
+"""By the kind of the operands' common dtype, the kinds that may take its place, best first."""
+
+
+class ElementwiseFunction:
+    """A function that `tracegraph.elementwise` made; it broadcasts, as NumPy's functions do.
+
+    `reference` is the NumPy function that defines it.
+    """
+
+    def __init__(self, reference: Callable[..., Any], op: Op, count: int, where: str) -> None:
+        self.reference = reference
+        self.op = op
+        self._count = count
+        self._where = where
+        update_wrapper(self, reference)
+
+    def __call__(self, *args: Any) -> Any:
+        """The values for arrays and numbers.
+
+        Raises:
+            CustomKernelError: the arguments are not as many, or there is no text for their dtypes.
+            KernelResultError: the reference returned an array of another dtype or shape.
+        """
+        try:
+            if len(args) != self._count:
+                raise _error(self._where, f"takes {self._count} arrays, got {len(args)}")
+            given = [asarray(x) if is_foreign(x) else x for x in args]
+            if is_ours(given):
+                arrays = [np.asarray(x) if isinstance(x, (list, tuple)) else x for x in given]
+                return apply(self.op, *arrays)
+            return np.asarray(self.op.reference(*given))[()]
+        except BaseException as error:
+            hide_frames(error)
+            raise
+
+    def __repr__(self) -> str:
+        return f"<elementwise function {self._where}>"
+
+
+@entry_point
+def elementwise(
+    reference: Any,
+    *,
+    cuda: str | Mapping[str, str],
+    header: str = "",
+    out: DTypeLike | Callable[[np.dtype[Any]], DTypeLike] | None = None,
+    derivative: Any = None,
+    cost: int = 8,
+) -> ElementwiseFunction:
+    """A function of elements with a text of your own in CUDA C++.
+
+    It is fused with what surrounds it, in loops and branches too, and `vmap` applies it to lanes.
+    Operands are cast to their common dtype, as NumPy's ufuncs do. On the host, the reference runs.
+
+    Args:
+        reference: a NumPy function of arrays that broadcast: the definition.
+        cuda: a C++ expression of ``{0}``, ``{1}``, …, and ``{T}``, the C++ type of the result. One
+            text is for floating point, to which integers are cast then; a mapping has texts by the
+            kinds of dtypes that they are for: ``"b"``, ``"i"``, ``"u"``, ``"f"``, ``"c"``, or
+            several, as ``"iu"``. float16 and bfloat16 arrive as float. Braces are doubled.
+        header: C++ that the text needs: functions marked ``__device__``, in a namespace of their
+            own, so that names clash with no others.
+        out: the dtype of the result, or a function of the operands' dtype; by default, that of the
+            reference for ones.
+        derivative: of one operand, a function of the operands; of several, a tuple of these, which
+            are the partial derivatives. They are traced. 0, 1 and -1 stand for constant ones.
+        cost: of an element: 1 for arithmetic, 8 for a transcendental function. It decides what is
+            computed again rather than stored.
+
+    Raises:
+        CustomKernelError: the declaration cannot work.
+
+    >>> import numpy as np
+    >>> import tracegraph
+    >>> softplus = tracegraph.elementwise(
+    ...     lambda x: np.log1p(np.exp(x)),
+    ...     cuda="log1p(exp({0}))",
+    ...     derivative=lambda x: 1 / (1 + np.exp(-x)),
+    ... )
+    >>> softplus(np.array([-1.0, 0.0, 1.0])).round(4)
+    array([0.3133, 0.6931, 1.3133])
+    >>> float(tracegraph.grad(softplus)(0.0))
+    0.5
+    """
+    if not callable(reference):
+        got = errors.value_text(reference)
+        raise _error("elementwise", f"takes a function of NumPy arrays, not {got}")
+    where = errors.function_text(reference)
+    count = _operand_count(reference, where)
+    texts = _texts(cuda, count, where)
+    if re.search(r"^\s*#(?!\s*pragma\b)", header, re.M):
+        raise _error(where, "its header has preprocessor directives, which hold for all code")
+    rule = _derivative(derivative, count, where)
+    op = _op(reference, texts, header, out, rule, cost, count, where)
+    return ElementwiseFunction(reference, op, count, where)
+
+
+def _error(where: str, problem: str, *details: str) -> errors.CustomKernelError:
+    return errors.CustomKernelError(f"elementwise function {where}", problem, *details)
+
+
+def _operand_count(reference: Callable[..., Any], where: str) -> int:
+    if isinstance(reference, np.ufunc):
+        return int(reference.nin)
+    given = list(inspect.signature(reference).parameters.values())
+    plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    if not given or any(each.kind not in plain for each in given):
+        raise _error(where, "its reference must have one or more positional parameters, no others")
+    return len(given)
+
+
+def _texts(cuda: Any, count: int, where: str) -> dict[str, str]:
+    """The text of each kind, with names of parameters for the operands."""
+    by_kinds = {"f": cuda} if isinstance(cuda, str) else cuda
+    if not isinstance(by_kinds, Mapping) or not by_kinds:
+        got = errors.value_text(cuda)
+        raise _error(where, f"cuda must be text, or texts by kinds of dtypes, not {got}")
+    found = {}
+    for kinds, text in by_kinds.items():
+        if not isinstance(kinds, str) or not kinds or set(kinds) - set("biufc"):
+            raise _error(where, f"cuda has a text for {kinds!r}; the kinds are b, i, u, f and c")
+        try:
+            named = text.format(*[f"a{n}" for n in range(count)], T="T")
+        except (IndexError, KeyError, ValueError, AttributeError) as error:
+            raise _error(
+                where,
+                f"cuda={text!r} must be text with {{0}} to {{{count - 1}}} for operands and {{T}} "
+                f"for the result's type, other braces doubled: {error}",
+            ) from None
+        found.update(dict.fromkeys(kinds, named))
+    return found
+
+
+def _definition(texts: Mapping[str, str], header: str, count: int, where: str) -> tuple[str, str]:
+    """The namespace of the functions, and its text: one function for each kind of dtype."""
+    content = repr((sorted(texts.items()), header, count))
+    name = CUSTOM_NAMESPACE + hashlib.sha256(content.encode()).hexdigest()[:12]
+    label = where.replace("\\", "/").replace('"', "'")
+    classes = ", ".join(f"class A{n}" for n in range(count))
+    parameters = ", ".join(f"const A{n} a{n}" for n in range(count))
+    lines = [f"namespace {name} {{", f'#line 1 "{label}"', header]
+    for kind, text in texts.items():
+        lines += [
+            f"template <class T, {classes}>",
+            f"__device__ inline auto of_{kind}({parameters}) {{ return {text}; }}",
+        ]
+    return name, "\n".join([*lines, "}", '#line 1 "kernels"'])
+
+
+def _op(
+    reference: Callable[..., Any],
+    texts: Mapping[str, str],
+    header: str,
+    out: Any,
+    derivative: Derivative,
+    cost: int,
+    count: int,
+    where: str,
+) -> Op:
+    """The record. It is not registered: its name is no one's but its own."""
+    namespace, definition = _definition(texts, header, count, where)
+    operands = ", ".join(f"{{{n}}}" for n in range(count))
+    calls = {kind: f"{namespace}::of_{kind}<{{T}}>({operands})" for kind in texts}
+
+    @lru_cache(maxsize=256)
+    def promote(*types: ArrayType) -> Sequence[np.dtype[Any]]:
+        return (_common(types, texts, where),) * count
+
+    @lru_cache(maxsize=64)
+    def result(dtype: np.dtype[Any]) -> np.dtype[Any]:
+        if out is not None:
+            declared = out(dtype) if callable(out) and not isinstance(out, type) else out
+            return canonical_dtype(declared)
+        ones = [np.ones(1, dtype) for _ in range(count)]
+        with np.errstate(all="ignore"):
+            found = np.asarray(reference(*ones))
+        if found.shape != (1,):
+            row = ("result for one element", "one element", type_text(found.dtype, found.shape))
+            raise errors.KernelResultError(where, [row])
+        return canonical_dtype(found.dtype)
+
+    def type_rule(*types: ArrayType) -> ArrayType:
+        (dtype,) = {type_.dtype for type_ in types}
+        return ArrayType(result(dtype), broadcast_shapes(*[type_.shape for type_ in types]))
+
+    def values(*given: Any) -> NDArray:
+        types = [type_of(np.asarray(x) if isinstance(x, (list, tuple)) else x) for x in given]
+        dtype = _common(types, texts, where)
+        arrays = [np.asarray(x).astype(dtype, copy=False) for x in given]
+        found = np.asarray(reference(*[_read_only(array) for array in arrays]))
+        wanted = (result(dtype), np.broadcast_shapes(*[array.shape for array in arrays]))
+        if (found.dtype, found.shape) != wanted:
+            row = ("result", type_text(*wanted), type_text(found.dtype, found.shape))
+            raise errors.KernelResultError(where, [row])
+        return found
+
+    name = f"custom.{getattr(reference, '__name__', type(reference).__name__)}"
+    return Op(
+        name,
+        f"{where}, an elementwise function of the user's.",
+        type_rule,
+        values,
+        Elementwise(calls, cost, definition),
+        tuple,
+        promote,
+        derivative,
+    )
+
+
+def _read_only(array: NDArray) -> NDArray:
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _common(types: Sequence[ArrayType], texts: Mapping[str, str], where: str) -> np.dtype[Any]:
+    """The dtype that operands of these types are cast to: their common one, if it has a text."""
+    found = result_type(*types)
+    kind = "f" if found.kind == "V" else found.kind  # bfloat16
+    for each in _INSTEAD[kind]:
+        if each in texts:
+            if each == kind:
+                return found
+            if each == "i":
+                return np.dtype(np.int8)
+            return resolve(np.cbrt, [ArrayType(found)])[0]  # as functions of floats cast integers
+    listed = ", ".join(map(str, types))
+    raise _error(where, f"has no text for {listed}; its texts are for kinds {', '.join(texts)}")
+
+
+def _derivative(given: Any, count: int, where: str) -> Derivative:
+    if given is None:
+
+        def missing(f: Emitter, out: Any, *operands: Any) -> Any:
+            raise NoDerivativeError(f"{where} was declared without derivative=")
+
+        return Rewrite(missing, missing)
+    each = given if isinstance(given, tuple) else (given,)
+    wrong = [d for d in each if not callable(d) and d not in (-1, 0, 1)]
+    if len(each) != count or wrong:
+        raise _error(
+            where,
+            f"derivative must be a function, 0, 1 or -1 for each of {count} operands, not "
+            f"{errors.value_text(wrong[0]) if wrong else f'{len(each)} of them'}",
+        )
+    return Partials(*map(_coefficient, each))
+
+
+def _coefficient(given: Any) -> Coefficient:
+    """A partial derivative as the record has it."""
+    if not callable(given):
+        return int(given)
+    return lambda f, out, *operands: given(*operands)
