@@ -143,17 +143,15 @@ def _ports(links: Sequence[Link], sizes: Sequence[Size]) -> dict[tuple[int, int]
     used: dict[int, set[int]] = {}
     for link in links:
         used.setdefault(link.source, set()).add(link.port)
-    return {
-        (box, port): offset
-        for box, ports in used.items()
-        for port, offset in zip(
-            sorted(ports), spread(len(ports), sizes[box].width), strict=True
-        )
-    }  # fmt: skip
+    found = {}
+    for box, ports in used.items():
+        offsets = spread(len(ports), sizes[box].width)
+        found.update({(box, port): x for port, x in zip(sorted(ports), offsets, strict=True)})
+    return found
 
 
 def spread(count: int, width: float) -> list[float]:
-    """Places for so many ends on a side of a box, from its centre."""
+    """Evenly spaced places on a side of a box, from its centre."""
     step = min(PORT_SPACE, width / (count + 1))
     return [(number - (count - 1) / 2) * step for number in range(count)]
 

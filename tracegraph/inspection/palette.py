@@ -1,6 +1,6 @@
 """Tones of boxes: colours that say what kind of thing a box is, in light and dark.
 
-The words in a box say the same: nobody needs to tell colours apart.
+The words in a box say the same, so colours need not be told apart.
 """
 
 from __future__ import annotations
