@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
-from agreement import check
+from agreement import check, planned_for_cuda
 
 import tracegraph
-from lowering.host.executable import HostExecutable
 from lowering.lower import lower
 from lowering.plan.nodes import LibraryNode, walk
 from tracegraph.algorithms import ALGORITHMS
@@ -20,15 +17,6 @@ from tracegraph.ir.op import Op, Sample, get
 from tracegraph.ops.factorizations.matrices import mixed, positive_definite
 
 each_op = pytest.mark.parametrize("op", [get(name) for name in ALGORITHMS], ids=lambda op: op.name)
-
-
-def planned_for_cuda(op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
-    def function(*xs: Any) -> Any:
-        return apply(op, *xs, **attrs)
-
-    program = tracegraph.jit(function, device="host").lower(*operands).traced.optimized
-    found = HostExecutable(lower(program, "cuda"), poison=True, order=Random(0))(list(operands))
-    return tuple(found) if len(found) > 1 else found[0]
 
 
 @each_op
