@@ -17,7 +17,8 @@ from tracegraph import numpy as tnp
 from tracegraph.algorithms.parts import beside, numbers, taken
 
 SWEEPS = 60
-"""A limit on sweeps. Convergence is quadratic: up to 1000 columns have needed 12 at most."""
+"""A limit on sweeps. Convergence is quadratic in the end: random matrices of up to 300 columns have
+needed 12 at most, those with many equal values 23, and a Hilbert matrix 28."""
 
 
 def rotation(first: Any, last: Any, between: Any) -> tuple[Any, Any]:
@@ -31,8 +32,9 @@ def rotation(first: Any, last: Any, between: Any) -> tuple[Any, Any]:
     is_done = size <= negligible(size.dtype)
     safe = tnp.where(is_done, 1, size)
     ratio = (last - first) / (2 * safe)
-    sign = tnp.where(ratio < 0, -1, 1)
-    tangent = sign / (tnp.abs(ratio) + tnp.sqrt(1 + ratio * ratio))  # 0 if the square overflows
+    sign, steep = tnp.where(ratio < 0, -1, 1), tnp.abs(ratio)
+    most = tnp.minimum(steep, float(1 / np.finfo(size.dtype).eps))  # its square does not overflow
+    tangent = sign / (steep + tnp.maximum(steep, tnp.sqrt(1 + most * most)))
     tangent = tnp.where(is_done, 0, tangent)
     cosine = 1 / tnp.sqrt(1 + tangent * tangent)
     sine = (tangent * cosine / safe) * between
