@@ -5,20 +5,17 @@ Those by LAPACK's routines run NumPy's, too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from random import Random
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
-from agreement import Run, check
+from agreement import check, planned_for_cuda
 
 import tracegraph
-from lowering.host.executable import HostExecutable
 from lowering.lower import lower
 from lowering.plan.nodes import LibraryNode, walk
 from lowering.planning.factorizations import FactorizationForm
-from lowering.scheduling.overrides import override
 from tracegraph.algorithms import ALGORITHMS
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import Op, Sample, get
@@ -27,27 +24,11 @@ from tracegraph.ops.factorizations.matrices import mixed, positive_definite
 each_op = pytest.mark.parametrize("op", [get(name) for name in ALGORITHMS], ids=lambda op: op.name)
 
 
-def planned(form: FactorizationForm) -> Run:
-    """Runs an op by algorithms of a form."""
-
-    def run(op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
-        def function(*xs: Any) -> Any:
-            return apply(op, *xs, **attrs)
-
-        program = tracegraph.jit(function, device="host").lower(*operands).traced.optimized
-        with override(factorizations=form):
-            plan = lower(program, "cuda")
-        found = HostExecutable(plan, poison=True, order=Random(0))(list(operands))
-        return tuple(found) if len(found) > 1 else found[0]
-
-    return run
-
-
 @each_op
 @pytest.mark.parametrize("form", ["own", "library"])
 def test_it_gives_what_the_reference_gives(op: Op, form: FactorizationForm) -> None:
     for sample in op.samples():
-        check(op, sample, planned(form))
+        check(op, sample, partial(planned_for_cuda, form=form))
 
 
 @pytest.mark.parametrize("name", ["cholesky", "lu", "triangular_solve"])

@@ -6,7 +6,8 @@ that faster.
 
     cholesky, triangular_solve, lu   by blocks: products do most of the work of large matrices
     qr                               Householder reflections, column by column
-    parts                            triangles and transposes that they share
+    eigh, svd                        Jacobi rotations, many at a time; pinv by svd
+    jacobi, parts                    what those two share; what all do
     lapack, by_library               LAPACK's routines as ops; the same algorithms made of them
 """
 
@@ -18,8 +19,10 @@ from typing import Any
 
 from tracegraph.algorithms import by_library
 from tracegraph.algorithms.cholesky import cholesky
+from tracegraph.algorithms.eigh import eigh
 from tracegraph.algorithms.lu import lu
 from tracegraph.algorithms.qr import qr
+from tracegraph.algorithms.svd import pinv, svd
 from tracegraph.algorithms.triangular_solve import triangular_solve
 from tracegraph.ir.program import Program
 from tracegraph.ir.types import ArrayType
@@ -28,8 +31,11 @@ from tracegraph.tracing.trace import trace_program
 
 ALGORITHMS: Mapping[str, Callable[..., Any]] = {
     "cholesky": cholesky,
+    "eigh": eigh,
     "lu": lu,
+    "pinv": pinv,
     "qr": qr,
+    "svd": svd,
     "triangular_solve": triangular_solve,
 }
 """By name of an op: a function of its operands and attributes that returns its results."""
