@@ -38,7 +38,7 @@ def test_large_matrices_are_factored_by_blocks(name: str, n: int, form: Factoriz
     a = positive_definite(n)
     operands = (a,) if name != "triangular_solve" else (np.linalg.cholesky(a), mixed((n, 3)))
     attrs = {"lower": True} if name == "triangular_solve" else {}
-    check(get(name), Sample(operands, attrs), planned(form))
+    check(get(name), Sample(operands, attrs), partial(planned_for_cuda, form=form))
 
 
 @pytest.mark.parametrize("shape", [(200, 70), (70, 200), (2, 90, 80)])
@@ -49,7 +49,7 @@ def test_rectangular_matrices_are_eliminated_by_blocks(
     a = mixed(shape)
     *_, m, n = shape
     k = min(m, n)
-    factors, _, rows = planned(form)(get("lu"), (a,), {})
+    factors, _, rows = planned_for_cuda(get("lu"), (a,), {}, form)
     lower = np.tril(factors[..., :k], -1) + np.eye(m, k)
     upper = np.triu(factors[..., :k, :])
     assert np.abs(lower).max() == 1
@@ -60,7 +60,7 @@ def test_rectangular_matrices_are_eliminated_by_blocks(
 @pytest.mark.parametrize("shape", [(3, 3), (7, 3), (3, 7), (2, 5, 4)])
 def test_qr_by_the_library(shape: tuple[int, ...]) -> None:
     for dtype in (np.float32, np.complex128):
-        check(get("qr"), Sample((mixed(shape, dtype),)), planned("library"))
+        check(get("qr"), Sample((mixed(shape, dtype),)), partial(planned_for_cuda, form="library"))
 
 
 def test_the_size_and_the_batch_decide() -> None:
