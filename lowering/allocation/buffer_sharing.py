@@ -13,6 +13,7 @@ from lowering.draft.stage import (
     Block,
     BranchStage,
     KernelStage,
+    NodeStage,
     Stage,
     blocks,
     rename_in_stage,
@@ -54,7 +55,8 @@ class BufferSharing:
             accessed = reads | writes
             self.accessed.append(accessed)
             if not isinstance(stage, KernelStage):
-                self.fixed |= _fixed(stage) if isinstance(stage, BranchStage) else accessed
+                leaf = isinstance(stage, BranchStage | NodeStage)
+                self.fixed |= _fixed(stage) if leaf else accessed
 
     def resolve(self, buffer: Buffer) -> Buffer:
         """The representative of a buffer's set."""
@@ -139,6 +141,8 @@ def _fixed(stage: Stage) -> frozenset[Buffer]:
     """
     match stage:
         case KernelStage():
+            return frozenset()
+        case NodeStage(node=node) if not node.fixes_addresses:
             return frozenset()
         case BranchStage(branches=branches):
             return frozenset().union(*(_fixed(s) for branch in branches for s in branch.stages))

@@ -21,6 +21,7 @@ from lowering.plan.library_call import StridedArray
 from lowering.plan.nodes import Graph, KernelNode, LibraryNode, MemcpyNode, Node
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
+from lowering.plan.sort import SortNode
 
 
 class GraphWriter:
@@ -73,6 +74,11 @@ class GraphWriter:
     def write_library(self, node: LibraryNode) -> None:
         """Write the call of a library."""
         self.call(node.call.run_host, *map(view_of, node.call.operands))
+
+    def write_sort(self, node: SortNode) -> None:
+        """Write a sort of rows."""
+        target = StridedArray.whole(node.target)
+        self.call(node.run_host, view_of(target), view_of(node.keys))
 
     def write_if_else(self, node: IfElseNode) -> None:
         """Write two branches."""
@@ -130,6 +136,7 @@ WRITERS: dict[type[Node], Callable[[GraphWriter, Any], None]] = {
     KernelNode: GraphWriter.write_kernel,
     MemcpyNode: GraphWriter.write_copy,
     LibraryNode: GraphWriter.write_library,
+    SortNode: GraphWriter.write_sort,
     IfElseNode: GraphWriter.write_if_else,
     SwitchNode: GraphWriter.write_switch,
     WhileNode: GraphWriter.write_while,

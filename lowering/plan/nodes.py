@@ -2,6 +2,7 @@
 
     Graph := Node* + edges
     Node  := KernelNode | MemcpyNode | LibraryNode
+           | SortNode                                 several kernels; sort
            | IfElseNode | SwitchNode | WhileNode      each with body Graphs; conditional_nodes
            | PersistentKernelNode                     a kernel whose stages are a Graph
 
@@ -54,6 +55,9 @@ class Node:
 
     is_kernel: ClassVar[bool] = False
     """Whether it is one kernel launch, whatever it has inside."""
+
+    fixes_addresses: ClassVar[bool] = True
+    """Whether the addresses of what it accesses had better not change from call to call."""
 
     sources: tuple[Source, ...]
     """The user's lines that it comes from."""

@@ -151,7 +151,7 @@ class Target:
 
     Where `persistent` is None, a loop is one kernel only if the user asks for it. `factorizations`
     are the ops of matrices that the backend has library calls for; of others, it runs the programs
-    in `tracegraph.algorithms`.
+    in `tracegraph.algorithms`. With `sort_scratch`, sorting takes scratch memory of the Plan.
     """
 
     costs: Costs
@@ -160,3 +160,4 @@ class Target:
     contractions: ContractionPolicy = field(default_factory=ContractionPolicy)
     persistent: PersistentCosts | None = None
     factorizations: frozenset[str] = frozenset()
+    sort_scratch: bool = True

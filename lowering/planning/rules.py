@@ -12,12 +12,15 @@ from lowering.planning.effects import debug_print, report_step, require
 from lowering.planning.factorizations import factorization
 from lowering.planning.matmul import matrix_product
 from lowering.planning.region_builder import RegionBuilder
+from lowering.planning.sorting import sort
 from tracegraph.algorithms import ALGORITHMS
 from tracegraph.ir.program import Eqn
 
 RULES: dict[str, Callable[[RegionBuilder, Eqn], None]] = {
     "matmul": matrix_product,
     **dict.fromkeys(ALGORITHMS, factorization),
+    "sort": sort,
+    "argsort": sort,
     "cond": branches,
     "switch": branches,
     "rotated_loop": loop,

@@ -40,6 +40,7 @@ from tracegraph.ops import (
     reduce,
     scatter,
     shape,
+    sorting,
     special,
     transcendental,
 )
@@ -64,6 +65,7 @@ __all__ = [
     "reduce",
     "scatter",
     "shape",
+    "sorting",
     "special",
     "transcendental",
 ]

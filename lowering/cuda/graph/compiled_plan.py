@@ -87,12 +87,12 @@ class CompiledPlan:
     @property
     def parameter_bytes(self) -> int:
         """The size of the kernel parameters in one graph."""
-        return 8 * sum(len(kernel.parameters) for kernel in self.unit.kernels.values())
+        return 8 * sum(len(kernel.parameters) for kernel in self.unit.launches)
 
 
 def small_inputs(plan: Plan, unit: Unit) -> dict[Buffer, ValueSlot]:
     """The inputs that may be passed by value, among those that some kernel reads."""
-    read = {buffer for code in unit.kernels.values() for buffer in code.buffers}
+    read = {buffer for code in unit.launches for buffer in code.buffers}
     others = (node for node in launched(plan.graph) if node not in unit.kernels)
     read = read.union(*(node.reads for node in others))
     # what outputs are written over is in device memory in any case
