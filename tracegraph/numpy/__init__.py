@@ -9,6 +9,8 @@ lists what is public: nothing but re-exports. May import `ir/`, `ops/`, `tracing
     special_values, bits, polynomials          i0 and infinities; packed bits; coefficients
     reductions, nan_reductions                 over axes
     statistics, covariance                     means, variances, correlations
+    sorting                                    elements in order, and the order; partitions, top_k
+    medians, quantiles                         by sorting; quantile_methods, sorted_rows
     shapes, axes, flips, splitting             views: another shape, order, direction, parts; roll
     joining, repeating, editing                joined and repeated arrays; insert, delete, blocks
     selecting, choosing, differences           elements at indices, diagonals, by case; neighbours
@@ -216,6 +218,10 @@ from tracegraph.numpy.mapping import (
     apply_over_axes,
     vectorize,
 )
+from tracegraph.numpy.medians import (
+    median,
+    nanmedian,
+)
 from tracegraph.numpy.namespace_info import __array_api_version__, __array_namespace_info__
 from tracegraph.numpy.nan_reductions import (
     nanargmax,
@@ -246,6 +252,12 @@ from tracegraph.numpy.polynomials import (
     polysub,
     polyval,
     vander,
+)
+from tracegraph.numpy.quantiles import (
+    nanpercentile,
+    nanquantile,
+    percentile,
+    quantile,
 )
 from tracegraph.numpy.reductions import (
     all,
@@ -297,6 +309,15 @@ from tracegraph.numpy.shapes import (
 from tracegraph.numpy.sliding import (
     convolve,
     correlate,
+)
+from tracegraph.numpy.sorting import (
+    argpartition,
+    argsort,
+    lexsort,
+    partition,
+    sort,
+    sort_complex,
+    top_k,
 )
 from tracegraph.numpy.special_values import (
     i0,
@@ -445,6 +466,8 @@ __all__ = [
     "arctanh",
     "argmax",
     "argmin",
+    "argpartition",
+    "argsort",
     "argwhere",
     "around",
     "array",
@@ -605,6 +628,7 @@ __all__ = [
     "left_shift",
     "less",
     "less_equal",
+    "lexsort",
     "lib",
     "linalg",
     "linspace",
@@ -625,6 +649,7 @@ __all__ = [
     "max",
     "maximum",
     "mean",
+    "median",
     "meshgrid",
     "mgrid",
     "min",
@@ -641,8 +666,11 @@ __all__ = [
     "nancumsum",
     "nanmax",
     "nanmean",
+    "nanmedian",
     "nanmin",
+    "nanpercentile",
     "nanprod",
+    "nanquantile",
     "nanstd",
     "nansum",
     "nanvar",
@@ -658,6 +686,8 @@ __all__ = [
     "outer",
     "packbits",
     "pad",
+    "partition",
+    "percentile",
     "permute_dims",
     "pi",
     "piecewise",
@@ -676,6 +706,7 @@ __all__ = [
     "put",
     "put_along_axis",
     "putmask",
+    "quantile",
     "r_",
     "rad2deg",
     "radians",
@@ -706,6 +737,8 @@ __all__ = [
     "sinc",
     "sinh",
     "size",
+    "sort",
+    "sort_complex",
     "spacing",
     "split",
     "sqrt",
@@ -722,6 +755,7 @@ __all__ = [
     "tanh",
     "tensordot",
     "tile",
+    "top_k",
     "trace",
     "transpose",
     "trapezoid",
