@@ -21,7 +21,8 @@ lists what is public: nothing but re-exports. May import `ir/`, `ops/`, `tracing
     contractions, einsum, chains, linalg       products that sum over axes
     creation, generated, geometric             new arrays
     inquiry, comparing                         types; whole arrays compared, membership
-    cumulative, unique, namespace_info         what the array API standard adds
+    unique, sets                               distinct elements
+    cumulative, namespace_info                 what the array API standard adds
     indexing                                   x[i], x[i] = v, x.at[i].set(v)
     mapping                                    functions of one slice, or of one element
     ufunc_methods                              np.add.reduce(x), np.maximum.accumulate(x)
@@ -295,6 +296,12 @@ from tracegraph.numpy.selecting import (
     tril,
     triu,
 )
+from tracegraph.numpy.sets import (
+    intersect1d,
+    setdiff1d,
+    setxor1d,
+    union1d,
+)
 from tracegraph.numpy.shapes import (
     atleast_1d,
     atleast_2d,
@@ -437,7 +444,13 @@ from tracegraph.numpy.ufuncs import (
     true_divide,
     trunc,
 )
-from tracegraph.numpy.unique import unique_all, unique_counts, unique_inverse, unique_values
+from tracegraph.numpy.unique import (
+    unique,
+    unique_all,
+    unique_counts,
+    unique_inverse,
+    unique_values,
+)
 
 __all__ = [
     "__array_api_version__",
@@ -607,6 +620,7 @@ __all__ = [
     "int32",
     "int64",
     "interp",
+    "intersect1d",
     "invert",
     "isclose",
     "iscomplex",
@@ -730,6 +744,8 @@ __all__ = [
     "s_",
     "searchsorted",
     "select",
+    "setdiff1d",
+    "setxor1d",
     "shape",
     "sign",
     "signbit",
@@ -770,6 +786,8 @@ __all__ = [
     "uint16",
     "uint32",
     "uint64",
+    "union1d",
+    "unique",
     "unique_all",
     "unique_counts",
     "unique_inverse",

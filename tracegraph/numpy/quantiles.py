@@ -275,7 +275,7 @@ def nanquantile(
 
 
 @numpy_function
-@_documented("percentiles", "nanpercentile([1.0, tnp.nan, 3.0], 50)", "2.0")
+@_documented("percentiles", "nanpercentile([1.0, tnp.nan, 3.0], [50])", "array([2.])")
 def nanpercentile(
     a: Any,
     q: Any,

@@ -185,8 +185,8 @@ def partition(
         ValueError: a static `kth` is out of range, or `kind` is unknown.
         AxisError: the axis is out of range.
 
-    >>> tnp.partition([3, 1, 2], 0)[0]
-    1
+    >>> tnp.partition([3, 1, 2], 1)[1:2]
+    array([2])
     """
     a, axis = _along(a, axis)
     _check_kth(kth, a.shape[axis], kind)
@@ -207,8 +207,8 @@ def argpartition(
         ValueError: a static `kth` is out of range, or `kind` is unknown.
         AxisError: the axis is out of range.
 
-    >>> tnp.argpartition([30, 10, 20], 0)[0]
-    1
+    >>> tnp.argpartition([30, 10, 20], 1)[1:2]
+    array([2])
     """
     a, axis = _along(a, axis)
     _check_kth(kth, a.shape[axis], kind)
