@@ -25,7 +25,7 @@ def values(dtype: Any, shape: tuple[int, ...], seed: int = 0) -> NDArray:
         return rng.integers(0, 2, shape).astype(target)
     if target.kind in "iu":
         found = rng.integers(0, 256, (count, target.itemsize), np.uint8).view(target)
-        return np.where(rng.random(shape) < 0.5, found.reshape(shape), found[:1, 0])
+        return np.where(rng.random(shape) < 0.5, found.reshape(shape), target.type(5))
     numbers = _real(rng, count)
     if target.kind == "c":
         numbers = numbers + 1j * np.zeros(count)
