@@ -62,8 +62,18 @@ class TableEntry:
     buffer: Buffer
 
 
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number that is the same in every launch, so that kernels that differ in it share a text.
+
+    A pointer is null if it is 0.
+    """
+
+    value: int
+
+
 Channel = StopFlag | FailureWord | StepCount | PrintRing | PrintSite
 """Parameters through which a running kernel communicates with the host."""
 
-Parameter = Buffer | TableEntry | ConditionHandle | Channel | Workspace
+Parameter = Buffer | TableEntry | ConditionHandle | Channel | Workspace | Number
 """What a kernel is launched with. A buffer is passed as its address."""

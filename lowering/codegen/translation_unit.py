@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from lowering.codegen.geometry import block_threads, nest_geometry
 from lowering.codegen.geometry_records import (
@@ -29,6 +29,7 @@ from lowering.codegen.persistent.surroundings import Surroundings
 from lowering.codegen.preamble import preamble
 from lowering.codegen.rows.cluster_geometry import cluster_of, resident_blocks
 from lowering.codegen.rows.column_runs import coarsened
+from lowering.codegen.sorting.kernels import SortKernels
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.buffer import Buffer
 from lowering.plan.conditional_nodes import WhileNode
@@ -39,16 +40,21 @@ from lowering.plan.nodes import KernelNode, Node, launched, walk
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
 from lowering.plan.rounding import round_up
+from lowering.plan.sort import SortNode
 from tracegraph.ir.op import CUSTOM_NAMESPACE, Elementwise
 from tracegraph.ir.scalar_values import Apply
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """The functions of a Plan by name, and the one that each kernel node launches."""
+    """The functions of a Plan by name, and the one that each kernel node launches.
+
+    `sequences` has the nodes that launch several, one after the other.
+    """
 
     functions: Mapping[str, str]
     kernels: Mapping[Node, KernelCode]
+    sequences: Mapping[Node, tuple[KernelCode, ...]] = field(default_factory=dict)
     definitions: tuple[str, ...] = ()
     """What users' elementwise functions need in each unit that has one."""
 
@@ -56,6 +62,13 @@ class Unit:
     def source(self) -> str:
         """All functions as one translation unit."""
         return translation_unit(self.functions.values(), self.definitions)
+
+    @property
+    def launches(self) -> Iterator[KernelCode]:
+        """Every launch of a kernel."""
+        yield from self.kernels.values()
+        for codes in self.sequences.values():
+            yield from codes
 
 
 def translation_unit(functions: Iterable[str], definitions: Iterable[str] = ()) -> str:
@@ -74,12 +87,23 @@ def unit_source(plan: Plan) -> Unit:
     """
     names: dict[str, str] = {}
     kernels: dict[Node, KernelCode] = {}
+    sequences: dict[Node, tuple[KernelCode, ...]] = {}
     functions: dict[str, str] = {}
     # unrolled copies of a loop's body share kernels
     written: dict[tuple[Kernel, bool], tuple[str, KernelCode]] = {}
     top, by_table = frozenset(plan.graph.nodes), frozenset(plan.indirect)
     loops = {node.condition for node in walk(plan.graph) if isinstance(node, WhileNode)}
     surroundings: Surroundings | None = None
+
+    def named_function(text: str, wanted: str) -> str:
+        """The function of this text, called as wanted if it is the first one."""
+        if text not in names:
+            prefix = f"{plan.name}_"  # cannot collide with functions of C++
+            name = prefix + wanted.removeprefix(prefix)
+            names[text] = _identifier(name, taken=names.values())
+            functions[names[text]] = text.replace(NAME, names[text])
+        return names[text]
+
     for node in launched(plan.graph):
         indirect = frozenset[Buffer]() if node in top else by_table
         if isinstance(node, PersistentKernelNode):
@@ -90,15 +114,18 @@ def unit_source(plan: Plan) -> Unit:
             if key not in written:
                 written[key] = kernel_text(node.kernel, plan.offsets, loops, indirect)
             text, code = written[key]
+        elif isinstance(node, SortNode):
+            sequences[node] = tuple(
+                [
+                    replace(code, name=named_function(text, node.name))
+                    for text, code in SortKernels(node, indirect)
+                ]
+            )
+            continue
         else:
             continue
-        if text not in names:
-            prefix = f"{plan.name}_"  # cannot collide with functions of C++
-            name = prefix + node.name.removeprefix(prefix)
-            names[text] = _identifier(name, taken=names.values())
-            functions[names[text]] = text.replace(NAME, names[text])
-        kernels[node] = replace(code, name=names[text])
-    return Unit(functions, kernels, tuple(_definitions(plan)))
+        kernels[node] = replace(code, name=named_function(text, node.name))
+    return Unit(functions, kernels, sequences, tuple(_definitions(plan)))
 
 
 def _definitions(plan: Plan) -> Iterator[str]:

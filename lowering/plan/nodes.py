@@ -2,6 +2,7 @@
 
     Graph := Node* + edges
     Node  := KernelNode | MemcpyNode | LibraryNode
+           | SortNode                                 several kernels; sort
            | IfElseNode | SwitchNode | WhileNode      each with body Graphs; conditional_nodes
            | PersistentKernelNode                     a kernel whose stages are a Graph
            | CustomKernelNode                         a kernel that the user wrote

@@ -174,7 +174,8 @@ class Target:
     are the ops of matrices that the backend has library calls for; of others, it runs the programs
     in `tracegraph.algorithms`: with LAPACK's routines where it has these, and the policy `lapack`
     says so. Where it `overwrites_spectra`, an inverse transform to real numbers
-    needs frequencies of its own, whose imaginary parts are 0 where they must be.
+    needs frequencies of its own, whose imaginary parts are 0 where they must be. With
+    `sort_scratch`, sorting takes scratch memory of the Plan.
     """
 
     costs: Costs
@@ -185,3 +186,4 @@ class Target:
     factorizations: frozenset[str] = frozenset()
     lapack: LapackPolicy | None = None
     overwrites_spectra: bool = False
+    sort_scratch: bool = True

@@ -14,6 +14,7 @@ from lowering.planning.factorizations import factorization, lapack_routine
 from lowering.planning.fourier import fourier_transform
 from lowering.planning.matmul import matrix_product
 from lowering.planning.region_builder import RegionBuilder
+from lowering.planning.sorting import sort
 from tracegraph.algorithms import ALGORITHMS
 from tracegraph.algorithms.lapack import UPDATED
 from tracegraph.ir.program import Eqn
@@ -24,6 +25,8 @@ RULES: dict[str, Callable[[RegionBuilder, Eqn], None]] = {
     "custom_kernel": custom_kernel,
     **dict.fromkeys(ALGORITHMS, factorization),
     **dict.fromkeys([op.name for op in UPDATED], lapack_routine),
+    "sort": sort,
+    "argsort": sort,
     "cond": branches,
     "switch": branches,
     "rotated_loop": loop,

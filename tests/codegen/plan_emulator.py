@@ -28,6 +28,7 @@ from lowering.plan.nodes import Graph, KernelNode, LibraryNode, MemcpyNode, Node
 from lowering.plan.owners import SlotTable
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
+from lowering.plan.sort import SortNode
 from lowering.testing.recording_driver import RecordingDriver
 from tracegraph import tree
 from tracegraph.staging.stages import Lowered
@@ -149,11 +150,11 @@ class _Run:
     def node(self, node: Node) -> None:
         match node:
             case KernelNode() | PersistentKernelNode():
-                blocks = list(range(self.emulator.code(node).grid[0]))
-                if self.order is not None:
-                    self.order.shuffle(blocks)
+                blocks = self.blocks(self.emulator.code(node).grid[0])
                 self.emulator.run(node, self.memory, blocks, backwards=self.order is not None)
                 self.timeline.prints.show()
+            case SortNode():
+                self.emulator.launch_sequence(node, self.memory, self.blocks)
             case MemcpyNode(target=target, source_buffer=source):
                 to = self.memory.view(target).reshape(-1).view(np.uint8)
                 to[...] = self.memory.view(source).reshape(-1).view(np.uint8)
@@ -175,6 +176,13 @@ class _Run:
                 raise AssertionError(f"condition {condition} is still set after {TRIPS} trips")
             case _:
                 raise AssertionError(f"a {type(node).__name__} cannot be emulated")
+
+    def blocks(self, count: int) -> list[int]:
+        """The order in which blocks run."""
+        blocks = list(range(count))
+        if self.order is not None:
+            self.order.shuffle(blocks)
+        return blocks
 
     def array(self, array: StridedArray) -> np.ndarray[Any, Any]:
         flat = self.memory.view(array.buffer).reshape(-1)[array.offset :]

@@ -23,6 +23,7 @@ import test_gpu_derivatives as derivatives
 import test_gpu_gradients as gradients
 import test_gpu_one_kernel as one_kernel
 import test_gpu_scatters as scatters
+import test_gpu_sorting as sorting
 from corpus import CASES
 from derivative_cases import SMOOTH
 from forced import BRANCHING, FORCED, using
@@ -51,6 +52,8 @@ def sources() -> Iterator[Callable[[], list[str]]]:
     for method in scatters.UFUNCS:
         for dtype in scatters.ELEMENTS:
             yield partial(source_of_updates, method, dtype)
+    for dtype in sorting.DTYPES:
+        yield partial(source, sorting.all_of_them, (sorting.given(dtype),))
     for name in contraction_cases.CASES:
         for dtype in contraction_cases.DTYPES:
             yield partial(source_of_contraction, name, dtype)

@@ -75,15 +75,24 @@ SIZES = frozenset({"size", "fill_value", "length", "total_repeat_length"})
 """Keywords of JAX's that NumPy lacks: they give a result that depends on elements a static size."""
 
 
-def sized_function(fun: Callable[P, R]) -> Callable[P, R]:
-    """The same, for a function with keywords in `SIZES`: `fun` handles calls with them, too."""
-    numpys, sized = numpy_function(fun), static_parameters(fun)
+def extended_function(*keywords: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """The same, for a function with keywords that NumPy lacks: `fun` handles calls with them."""
+    added = frozenset(keywords)
 
-    @wraps(fun)
-    def dispatching(*args: P.args, **kwargs: P.kwargs) -> R:
-        return numpys(*args, **kwargs) if SIZES.isdisjoint(kwargs) else sized(*args, **kwargs)
+    def decorate(fun: Callable[P, R]) -> Callable[P, R]:
+        numpys, own = numpy_function(fun), static_parameters(fun)
 
-    return dispatching
+        @wraps(fun)
+        def dispatching(*args: P.args, **kwargs: P.kwargs) -> R:
+            return numpys(*args, **kwargs) if added.isdisjoint(kwargs) else own(*args, **kwargs)
+
+        return dispatching
+
+    return decorate
+
+
+sized_function = extended_function(*SIZES)
+"""The same, for a function with keywords in `SIZES`."""
 
 
 def as_array(x: Any, dtype: DTypeLike | None = None) -> Any:

@@ -34,10 +34,7 @@ _SCATTER_OF_BOOLS = {
 }
 """The same for arrays of booleans alone."""
 
-_SHAPE_DEPENDENT = frozenset({
-    "intersect1d", "setdiff1d", "setxor1d", "trim_zeros", "union1d", "unique", "unique_all",
-    "unique_counts", "unique_inverse", "unique_values",
-})  # fmt: skip
+_SHAPE_DEPENDENT = frozenset({"trim_zeros"})
 
 _INSTEAD = {
     "numpy.min_scalar_type": "write x.dtype, which it is for an array with axes",

@@ -44,6 +44,7 @@ from tracegraph.ops import (
     reduce,
     scatter,
     shape,
+    sorting,
     special,
     transcendental,
 )
@@ -70,6 +71,7 @@ __all__ = [
     "reduce",
     "scatter",
     "shape",
+    "sorting",
     "special",
     "transcendental",
 ]

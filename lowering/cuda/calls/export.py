@@ -87,7 +87,7 @@ def _silent(compiled: CompiledPlan) -> set[Channel]:
     if not compiled.features.conditional_nodes:
         why = "the host drives its loops, since no-conditional-nodes is set; call it instead"
         raise ExportError(name, why)
-    parameters = (p for code in compiled.code.unit.kernels.values() for p in code.parameters)
+    parameters = (p for code in compiled.code.unit.launches for p in code.parameters)
     channels = {parameter for parameter in parameters if isinstance(parameter, Channel)}
     if not all(isinstance(channel, StopFlag) for channel in channels):
         why = "it prints, checks or shows progress, which needs a call; export one that does not"

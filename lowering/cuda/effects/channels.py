@@ -32,7 +32,7 @@ def connect(
         MemoryError: there is not enough host memory that can be pinned.
     """
     wanted = dict.fromkeys(
-        p for code in unit.kernels.values() for p in code.parameters if isinstance(p, Channel)
+        p for code in unit.launches for p in code.parameters if isinstance(p, Channel)
     )
     effects: Effects | None = None
     mailbox: Mailbox | None = None

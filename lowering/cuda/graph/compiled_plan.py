@@ -89,7 +89,7 @@ class CompiledPlan:
 
 def small_inputs(plan: Plan, unit: Unit) -> dict[Buffer, ValueSlot]:
     """The inputs that may be passed by value, among those that some kernel reads."""
-    read = {buffer for code in unit.kernels.values() for buffer in code.buffers}
+    read = {buffer for code in unit.launches for buffer in code.buffers}
     others = (node for node in launched(plan.graph) if node not in unit.kernels)
     read = read.union(*(node.reads for node in others))
     # what outputs are written over is in device memory in any case

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from lowering.codegen import ConditionHandle, Parameter, TableEntry, Workspace
-from lowering.codegen.parameters import Channel, PrintSite
+from lowering.codegen.parameters import Channel, Number, PrintSite
 from lowering.cuda.graph.capture import lines
 from lowering.cuda.graph.definition import Definition
 from lowering.cuda.graph.node_owners import NodeOwners
@@ -93,6 +93,8 @@ class Emission:
         match parameter:
             case Buffer():
                 return self.address(parameter)
+            case Number(value=value):
+                return Cell(value)
             case TableEntry(buffer=buffer):
                 return Cell(self.placement.table_address + self.table[buffer], True)
             case Workspace():
@@ -135,6 +137,10 @@ class Emission:
         """The buffers that a node and its bodies access, and entries of the table."""
         if node.is_kernel:
             parameters = self.code.unit.kernels[node].parameters
+            return frozenset(p for p in parameters if isinstance(p, Buffer | TableEntry))
+        own = self.code.unit.sequences.get(node, ())
+        if own:
+            parameters = tuple([p for code in own for p in code.parameters])
             return frozenset(p for p in parameters if isinstance(p, Buffer | TableEntry))
         inside = [self.used(inner) for body in node.bodies for inner in body.nodes]
         return node.accessed_buffers.union(*inside)

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
+from lowering.codegen import KernelCode
 from lowering.codegen.parameters import Channel
 from lowering.cuda.graph.capture import capture
 from lowering.cuda.graph.copies import COPY_KERNEL, COPY_SOURCE, COPY_THREADS, copy_grid
@@ -45,6 +46,7 @@ from lowering.plan.nodes import (
 )
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.rounding import ceil_div
+from lowering.plan.sort import SortNode
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,7 +125,19 @@ def _emit_graph(emission: Emission, graph: Any, source: Graph, top: bool) -> lis
 def _add_kernel(
     emission: Emission, graph: Any, node: KernelNode | PersistentKernelNode, before: Before
 ) -> tuple[Any, ...]:
-    code = emission.code.unit.kernels[node]
+    return (_launch(emission, graph, node, emission.code.unit.kernels[node], before),)
+
+
+def _add_sort(emission: Emission, graph: Any, node: SortNode, before: Before) -> tuple[Any, ...]:
+    """Add kernels of which each waits for the one before."""
+    last: Any = None
+    for code in emission.code.unit.sequences[node]:
+        last = _launch(emission, graph, node, code, before)
+        before = Before([last], [])
+    return (last,)
+
+
+def _launch(emission: Emission, graph: Any, node: Node, code: KernelCode, before: Before) -> Any:
     kernel = emission.kernel(code.name)
     grid, cooperative = code.grid, code.cooperative
     if cooperative and code.cluster > 1 and has_clusters(emission.driver.arch):
@@ -133,7 +147,7 @@ def _add_kernel(
     launch = Launch(kernel, grid, code.block, code.shared_bytes, cooperative)
     cells = [emission.cell(node, parameter) for parameter in code.parameters]
     slots = emission.owners.kernel(code.name, node, code.parameters)
-    return (emission.add_kernel(graph, before, launch, cells, slots).node,)
+    return emission.add_kernel(graph, before, launch, cells, slots).node
 
 
 def _add_copy(emission: Emission, graph: Any, node: MemcpyNode, before: Before) -> tuple[Any, ...]:
@@ -232,6 +246,7 @@ EMITTERS: dict[type[Node], Emitter] = {
     KernelNode: Emitter(_add_kernel, is_kernel=True),
     PersistentKernelNode: Emitter(_add_kernel, is_kernel=True),
     MemcpyNode: Emitter(_add_copy, {COPY_KERNEL: COPY_SOURCE}, is_kernel=True),
+    SortNode: Emitter(_add_sort, is_kernel=True),
     # a programmatic edge from it begins when its blocks have ended, unless it triggers it before
     CustomKernelNode: Emitter(_add_custom_kernel, is_kernel=True),
     # all library work shares one workspace

@@ -36,4 +36,4 @@ class PlanCode:
     @property
     def parameter_bytes(self) -> int:
         """The size of the kernel parameters in one graph."""
-        return 8 * sum(len(kernel.parameters) for kernel in self.unit.kernels.values())
+        return 8 * sum(len(kernel.parameters) for kernel in self.unit.launches)

@@ -1,16 +1,14 @@
-"""What factorizations share: types, triangles and transposes, the batching rule, samples."""
+"""What factorizations share: types, triangles and transposes, samples."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from tracegraph.ir.derivative import Emitter
-from tracegraph.ir.program import Atom
 from tracegraph.ir.types import ArrayType
-from tracegraph.ops.batching import Lanes
 
 NDArray = np.ndarray[Any, Any]
 
@@ -130,21 +128,6 @@ def rows_at(f: Emitter, x: Any, rows: Any) -> Any:
         place = f.reshape(f.iota(size=extent, dtype=_INDEX), shape=shape)
         places.append(f.broadcast_to(place, shape=rows.shape))
     return f.gather(x, *places, rows, dims=tuple(range(len(batch) + 1)))
-
-
-# -- the batching rule -----------------------------------------------------------------------------
-
-
-def along_lanes(name: str) -> Callable[..., Any]:
-    """The batching rule of the op of this name."""
-
-    def rule(lanes: Lanes, operands: Sequence[Atom], batched: Sequence[bool], **attrs: Any) -> Any:
-        """Lanes are one more axis of the batch."""
-        spread = [lanes.spread(x, flag) for x, flag in zip(operands, batched, strict=True)]
-        found = lanes.emit_all(name, *spread, **attrs)
-        return found if len(found) > 1 else found[0]
-
-    return rule
 
 
 # -- references ------------------------------------------------------------------------------------
