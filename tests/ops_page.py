@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tracegraph.ir.derivative import Constant, Linear, Partials, Product, Rewrite
-from tracegraph.ir.op import Call, Control, Effect, Elementwise, Op, Reduction, Scan, all_ops
+from tracegraph.ir.op import Call, Effect, Elementwise, Op, Reduction, Scan, all_ops
 from tracegraph.transforms.batch import _CONTROL
 
 PAGE = Path(__file__).parents[1] / "docs" / "ops.md"
@@ -131,13 +131,13 @@ def derivative(op: Op) -> str:
 
 def batching(op: Op) -> str:
     """How the op applies to all lanes, where its form does not say it."""
+    if op.name in _CONTROL:
+        return sentence(_CONTROL[op.name])
     match op.form:
         case Effect():
             return "those that are live, in order"
         case Call():
             return "in its regions"
-        case Control():
-            return sentence(_CONTROL[op.name])
     return sentence(op.batch) if op.batch else "the same for all lanes"
 
 

@@ -24,12 +24,14 @@ The packages, in the order of their imports:
                                                            random       random numbers
 
 Below them are single files without imports of the package (`dtypes`, `user_source`, `locks`, …);
-`limits`, `modes`, `progress`, `streams`, `memory` and `debug` are features of one file each.
+`limits`, `modes`, `progress`, `streams`, `memory`, `callbacks` and `debug` are features of one file
+each.
 """
 
 from tracegraph import debug, errors, memory, numpy, random, special, tree
 from tracegraph.arrays.array import Array
 from tracegraph.arrays.creation import asarray, from_dlpack
+from tracegraph.callbacks import host_call, pure_callback
 from tracegraph.control import cond, fori_loop, map, scan, switch, while_loop
 from tracegraph.ir.types import ArrayType
 from tracegraph.limits import time_limit
@@ -72,6 +74,7 @@ __all__ = [
     "from_dlpack",
     "grad",
     "hessian",
+    "host_call",
     "jacfwd",
     "jacrev",
     "jit",
@@ -83,6 +86,7 @@ __all__ = [
     "memory",
     "memory_stats",
     "numpy",
+    "pure_callback",
     "random",
     "register_dataclass",
     "reset",

@@ -18,9 +18,10 @@ from lowering.plan.buffer import Buffer
 from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
 from lowering.plan.kernel import Predicate
 from lowering.plan.library_call import StridedArray
-from lowering.plan.nodes import Graph, KernelNode, LibraryNode, MemcpyNode, Node
+from lowering.plan.nodes import Graph, HostNode, KernelNode, LibraryNode, MemcpyNode, Node
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
+from tracegraph.ops.callbacks import CCall
 
 
 class GraphWriter:
@@ -73,6 +74,11 @@ class GraphWriter:
     def write_library(self, node: LibraryNode) -> None:
         """Write the call of a library."""
         self.call(node.call.run_host, *map(view_of, node.call.operands))
+
+    def write_host(self, node: HostNode) -> None:
+        """Write the call of a C function."""
+        call = CCall.of(node.call)
+        self._source.line(f"{self._source.name(call.run)}()")
 
     def write_if_else(self, node: IfElseNode) -> None:
         """Write two branches."""
@@ -130,6 +136,7 @@ WRITERS: dict[type[Node], Callable[[GraphWriter, Any], None]] = {
     KernelNode: GraphWriter.write_kernel,
     MemcpyNode: GraphWriter.write_copy,
     LibraryNode: GraphWriter.write_library,
+    HostNode: GraphWriter.write_host,
     IfElseNode: GraphWriter.write_if_else,
     SwitchNode: GraphWriter.write_switch,
     WhileNode: GraphWriter.write_while,

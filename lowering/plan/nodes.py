@@ -1,7 +1,7 @@
 """Nodes of a Plan's graph, and the protocol that all of them answer.
 
     Graph := Node* + edges
-    Node  := KernelNode | MemcpyNode | LibraryNode
+    Node  := KernelNode | MemcpyNode | LibraryNode | HostNode
            | IfElseNode | SwitchNode | WhileNode      each with body Graphs; conditional_nodes
            | PersistentKernelNode                     a kernel whose stages are a Graph
 
@@ -23,6 +23,7 @@ from lowering.plan.library_call import LibraryCall
 from lowering.plan.nest_analysis import nest_reads, nest_writes
 from lowering.plan.nest_rewriting import rename_in_nest
 from lowering.plan.weight import Weight, weight_of
+from tracegraph.ir.callbacks import HostCall
 from tracegraph.ir.record import record, replace
 from tracegraph.user_source import Source
 
@@ -88,6 +89,11 @@ class Node:
     def accessed_buffers(self) -> frozenset[Buffer]:
         """The buffers that it reads or writes."""
         return self.reads | self.writes
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether the host must see it in program order, as prints and checks."""
+        return False
 
     @property
     def bodies(self) -> tuple[Graph, ...]:
@@ -273,6 +279,32 @@ class LibraryNode(Node):
 
     def with_buffers(self, names: Names) -> Self:
         return replace(self, call=self.call.with_buffers(names))
+
+
+@record
+class HostNode(Node):
+    """A call of a C function by the host. Only at the top of a graph."""
+
+    kind: ClassVar[str] = "host"
+
+    call: HostCall
+    sources: tuple[Source, ...] = ()
+
+    @property
+    def noun(self) -> str:
+        return "a call of the host"
+
+    @property
+    def is_ordered(self) -> bool:
+        return True
+
+    @property
+    def name(self) -> str:
+        return self.call.name
+
+    @property
+    def title(self) -> str:
+        return f"host {self.call.name}"
 
 
 @record

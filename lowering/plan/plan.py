@@ -15,6 +15,7 @@ import numpy as np
 
 from lowering.plan.buffer import Buffer
 from lowering.plan.nodes import Graph, walk
+from tracegraph.ir.callbacks import HostFunction
 from tracegraph.ir.effects import Failure, PrintFormat
 from tracegraph.ir.record import record
 from tracegraph.ir.types import ArrayType
@@ -55,6 +56,7 @@ class Plan:
     monitors: tuple[Monitor, ...] = ()
     failures: tuple[Failure, ...] = ()
     prints: tuple[PrintFormat, ...] = ()
+    callbacks: tuple[HostFunction, ...] = ()
     donations: tuple[Donation, ...] = ()
     indirect: tuple[Buffer, ...] = ()
     per_launch: bool = False

@@ -5,6 +5,7 @@ and texts come in from the caller: nothing here looks into programs. All classes
 from here, and name this module. May import `dtypes` and `user_source`.
 
     calls, control, tracers, prints    misuse by the user
+    callbacks                          functions of the host that programs call
     batching, transforms               of vmap; of derivatives
     running, programs                  programs that had to end; programs that are not well formed
     wording, pickling                  how values and places are named; errors of other processes
@@ -19,6 +20,16 @@ from tracegraph.errors.batching import (
     OutAxesError,
     VmapAxesError,
     VmapError,
+)
+from tracegraph.errors.callbacks import (
+    CallbackBatchError,
+    CallbackDeadlockError,
+    CallbackResultError,
+    CallbackStructureError,
+    CallbackTimeoutError,
+    CallbackTypesError,
+    HostCallError,
+    HostCallInBodyError,
 )
 from tracegraph.errors.calls import (
     ArgumentTypesError,
@@ -123,6 +134,12 @@ __all__ = [
     "BatchRuleError",
     "BooleanMaskError",
     "BoundRangeError",
+    "CallbackBatchError",
+    "CallbackDeadlockError",
+    "CallbackResultError",
+    "CallbackStructureError",
+    "CallbackTimeoutError",
+    "CallbackTypesError",
     "CheckpointsError",
     "ClosedError",
     "ConditionError",
@@ -136,6 +153,8 @@ __all__ = [
     "EndlessTraceError",
     "EscapedTracerError",
     "ExportError",
+    "HostCallError",
+    "HostCallInBodyError",
     "ImmutableArrayError",
     "InPlaceCastError",
     "IndexRangeError",

@@ -20,6 +20,7 @@ from tracegraph.ir.record import replace
 from tracegraph.ir.types import ArrayType
 from tracegraph.ops.batching import aligned
 from tracegraph.transforms.batched_branches import batch_branches
+from tracegraph.transforms.batched_callbacks import batch_callback
 from tracegraph.transforms.batched_calls import batch_call
 from tracegraph.transforms.batched_effects import batch_effect, is_effect
 from tracegraph.transforms.batched_loops import batch_scan, batch_while
@@ -30,6 +31,7 @@ _CONTROL: Mapping[str, ControlRule] = {
     "switch": batch_branches,
     "while_loop": batch_while,
     "scan": batch_scan,
+    "pure_callback": batch_callback,
 }
 
 

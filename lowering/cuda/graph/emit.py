@@ -3,8 +3,9 @@
 Edges between kernels are programmatic (PDL): a kernel starts while its primaries run, and waits for
 their end itself. In a chain of small kernels, each takes 0.6 µs then, not 0.85.
 
-A kernel, copy or conditional node is one node; a library node is as many as the library captures.
-If each launch allocates its scratch, the allocation node comes first, and all others depend on it.
+A kernel, copy, host or conditional node is one node; a library node is as many as the library
+captures. If each launch allocates its scratch, the allocation node comes first, and all others
+depend on it.
 Each node is added together with its slots, which name what it keeps alive. Parameters that only a
 call knows, the addresses of inputs and outputs, are left null and listed in `Emitted.users`.
 """
@@ -34,6 +35,7 @@ from lowering.plan.buffer import Buffer
 from lowering.plan.conditional_nodes import ConditionalNode, IfElseNode, SwitchNode, WhileNode
 from lowering.plan.nodes import (
     Graph,
+    HostNode,
     KernelNode,
     LibraryNode,
     MemcpyNode,
@@ -44,6 +46,7 @@ from lowering.plan.nodes import (
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
 from lowering.plan.rounding import ceil_div
+from tracegraph.ops.callbacks import CCall
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -188,6 +191,15 @@ def _add_library(
         )
 
 
+def _add_host(emission: Emission, graph: Any, node: HostNode, before: Before) -> tuple[Any, ...]:
+    call = CCall.of(node.call)
+    slots, definition = emission.owners.host(node), emission.definition
+    added = definition.add_host(
+        graph, before.nodes, call.function, call.argument, slots, call.owners
+    )
+    return (added,)
+
+
 def _add_conditional(
     emission: Emission, graph: Any, node: ConditionalNode, before: Before
 ) -> tuple[Any, ...]:
@@ -225,6 +237,7 @@ EMITTERS: dict[type[Node], Emitter] = {
     MemcpyNode: Emitter(_add_copy, COPY_SOURCE, is_kernel=True),
     # all library work shares one workspace
     LibraryNode: Emitter(_add_library, one_at_a_time=True),
+    HostNode: Emitter(_add_host),
     IfElseNode: Emitter(_add_conditional),
     SwitchNode: Emitter(_add_conditional),
     # side by side they may end in CUDA_ERROR_LAUNCH_FAILED, as those of several launches do: see
