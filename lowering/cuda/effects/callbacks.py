@@ -29,7 +29,7 @@ LONGEST_SLEEP = 1e-3
 SLEEP_SHARE = 1 / 64
 """The thread sleeps for this share of the time since the last call."""
 SPIN_SECONDS = 200e-6
-"""It does not sleep for this long after a call, for a sleep takes at least 60 µs."""
+"""It does not sleep for this long after an answer, for a sleep takes at least 60 µs."""
 IDLE_SECONDS = 1.0
 """How long the thread stays when no launch is in flight: to start one takes 100 µs."""
 
@@ -59,6 +59,7 @@ class Callbacks:
         # made before there are launches, which a driver call might wait for
         self._stream: Any = driver.create_stream()
         self._abandoned = False
+        self._spins = False
 
     # Launches
 
@@ -162,7 +163,9 @@ class Callbacks:
                     return True
                 self._thread = None
                 return False
-        time.sleep(0 if idle < SPIN_SECONDS else min(idle * SLEEP_SHARE, LONGEST_SLEEP))
+        time.sleep(
+            0 if self._spins and idle < SPIN_SECONDS else min(idle * SLEEP_SHARE, LONGEST_SLEEP)
+        )
         return True
 
     def make_calls(self) -> bool:
@@ -186,6 +189,7 @@ class Callbacks:
         until that has been raised.
         """
         site, results, around = call.site, None, self._asked
+        self._spins = site.answer is not None
         failed = any(other is site for other, _ in self._errors)
         if not failed:
             try:
