@@ -54,7 +54,9 @@ class Callbacks:
         self._queue: deque[Call] = deque()
         self._made = 0  # bytes of the ring whose calls have been made
         self._errors: deque[tuple[CallSite, BaseException]] = deque()
-        self._asked: tuple[Call, float] | None = None
+        # sites that have failed: their calls up to this position are not made, None: all
+        self._failed: dict[CallSite, int | None] = {}
+        self._running: tuple[Call, float] | None = None
         self._thread: threading.Thread | None = None
         # made before there are launches, which a driver call might wait for
         self._stream: Any = driver.create_stream()
@@ -83,6 +85,8 @@ class Callbacks:
         with self._changed:
             found = [error for site, error in self._errors if site in sites]
             self._errors = deque(pair for pair in self._errors if pair[0] not in sites)
+            for site in sites:
+                self._failed.pop(site, None)
         if found:
             raise found[0]
 
@@ -106,25 +110,31 @@ class Callbacks:
         with self._changed:
             if self._errors:
                 raise self._errors.popleft()[1]
-            if self._asked is None:
+            if self._running is None:
                 return
-            call, since = self._asked
+            call, since = self._running
             limit = call.site.callback.time_limit
-            if limit is None or time.monotonic() - since < limit:
+            if call.site.answer is None or limit is None or time.monotonic() - since < limit:
                 return
-            self._asked = self._thread = None  # a new thread makes the calls that follow
+            self._running = self._thread = None  # a new thread makes the calls that follow
             self._made = max(self._made, call.end)
         callback = call.site.callback
         raise CallbackTimeoutError(callback.name, limit, callback.source)
+
+    def stopped(self) -> None:
+        """After an error: make the calls of launches that follow those that have been stopped."""
+        with self._changed:
+            end = self.ring.head
+            self._failed = {s: end if until is None else until for s, until in self._failed.items()}
 
     def abandon(self) -> list[str]:
         """Let nobody wait for calls any more; the names of functions whose calls are not made."""
         with self._changed:
             pending = self._made < self.ring.head
             self._abandoned = True
-            asked = [] if self._asked is None else [self._asked[0]]
+            running = [] if self._running is None else [self._running[0]]
             self._changed.notify_all()
-            return [c.site.callback.name for c in (*asked, *self._queue)] if pending else []
+            return [c.site.callback.name for c in (*running, *self._queue)] if pending else []
 
     # The thread
 
@@ -185,28 +195,29 @@ class Callbacks:
             return self.ring.take() if self._is_mine() else []
 
     def _make(self, call: Call) -> None:
-        """Make one call, and answer it if a kernel waits. After an error none of its site is made
-        until that has been raised.
+        """Make one call, and answer it if a kernel waits.
+
+        After an error none of its site is made, until launches in flight have ended.
         """
-        site, results, around = call.site, None, self._asked
+        site, results = call.site, None
+        around, asked = self._running, _current.answering
         self._spins = site.answer is not None
-        failed = any(other is site for other, _ in self._errors)
-        if not failed:
+        until = self._failed.get(site, -1)
+        if until is not None and until < call.end:
             try:
                 with self._changed:
-                    if site.answer is not None:
-                        self._asked = (call, time.monotonic())
-                        _current.answering = call
+                    self._running = (call, time.monotonic())
+                _current.answering = call if site.answer is not None else asked
                 results = answer(site.callback, call.arrays)
             except BaseException as error:
                 with self._changed:
                     if self._is_mine():
                         self._errors.append((site, error))
+                        self._failed[site] = None
         with self._changed:
             if not self._is_mine():
                 return  # it took too long, and was given up
-            self._asked = around
-            _current.answering = None if around is None else around[0]
+            self._running, _current.answering = around, asked
             if site.answer is not None:
                 site.answer.give(call.number, results)
 

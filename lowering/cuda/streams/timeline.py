@@ -317,6 +317,8 @@ class Timeline:
                     pending.effects.ignore_failure()
         for timeline in self.stopping.all():
             timeline._complete([pending for pending in in_flight if pending in timeline.in_flight])
+            if timeline._callbacks is not None:
+                timeline._callbacks.stopped()
 
     # Draining: what launches report
 
