@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from . import (
     branch,
     building,
+    callbacks,
     calls,
     conjugate_gradient,
     counted_loop,
@@ -42,7 +43,10 @@ _BY_PROGRAM = {program.name: tuple(program.rows()) for program in PROGRAMS}
 GROUPS: Mapping[str, Sequence[Row]] = {
     "programs": tuple(row for rows in _BY_PROGRAM.values() for row in rows),
     **_BY_PROGRAM,
+    "callbacks": callbacks.ROWS,
 }
-"""Names that stand for several rows: whole programs, one or all of them."""
+"""Names that stand for several rows, run where they are named: whole programs, and callbacks."""
 
-ROWS: Mapping[str, Row] = {row.name: row for row in (*OWN_ROWS, *GROUPS["programs"])}
+ROWS: Mapping[str, Row] = {
+    row.name: row for row in (*OWN_ROWS, *callbacks.ROWS, *GROUPS["programs"])
+}

@@ -1,4 +1,4 @@
-"""Callbacks from a device are those of the eager run, and nothing that they do blocks it for ever."""
+"""Callbacks from a device are those of the eager run, and none blocks it for ever."""
 
 import ctypes
 import gc
@@ -280,7 +280,7 @@ def test_what_would_wait_for_itself_raises():
     def f(function):
         return tracegraph.jit(lambda x: pure_callback(function, VECTOR, x), device="cuda")
 
-    with pytest.raises(CallbackDeadlockError, match="device=.host"):
+    with pytest.raises(CallbackDeadlockError, match=r"device=.host"):
         f(lambda x: np.asarray(loop(x)))(X).synchronize()
     np.testing.assert_array_equal(np.asarray(f(lambda x: np.asarray(on_host(x)))(X)), X * 2)
 
