@@ -26,12 +26,14 @@ The packages, in the order of their imports:
                                                            custom       kernels of your own
 
 Below them are single files without imports of the package (`dtypes`, `user_source`, `locks`, …);
-`limits`, `modes`, `progress`, `streams`, `memory` and `debug` are features of one file each.
+`limits`, `modes`, `progress`, `streams`, `memory`, `callbacks` and `debug` are features of one file
+each.
 """
 
 from tracegraph import debug, errors, memory, numpy, random, special, tree
 from tracegraph.arrays.array import Array
 from tracegraph.arrays.creation import asarray, from_dlpack
+from tracegraph.callbacks import host_call, pure_callback
 from tracegraph.control import cond, fori_loop, map, scan, switch, while_loop
 from tracegraph.custom import elementwise, kernel
 from tracegraph.inspection.show import show
@@ -77,6 +79,7 @@ __all__ = [
     "from_dlpack",
     "grad",
     "hessian",
+    "host_call",
     "jacfwd",
     "jacrev",
     "jit",
@@ -89,6 +92,7 @@ __all__ = [
     "memory",
     "memory_stats",
     "numpy",
+    "pure_callback",
     "random",
     "register_dataclass",
     "reset",

@@ -46,6 +46,33 @@ class PrintSite:
 
 
 @dataclass(frozen=True, slots=True)
+class CallRing:
+    """The address of the stream's callback ring, a `tg_ring` in mapped host memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallSite:
+    """The number under which the callback ring registered callback `site` of the Plan.
+
+    `record` is the layout of its arguments.
+    """
+
+    site: int
+    record: Record
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The address of the answer of callback `site`, a `tg_answer` in mapped host memory.
+
+    `record` is the layout of its results.
+    """
+
+    site: int
+    record: Record
+
+
+@dataclass(frozen=True, slots=True)
 class Workspace:
     """The address of memory that the node owns, 256-byte aligned.
 
@@ -72,7 +99,7 @@ class Number:
     value: int
 
 
-Channel = StopFlag | FailureWord | StepCount | PrintRing | PrintSite
+Channel = StopFlag | FailureWord | StepCount | PrintRing | PrintSite | CallRing | CallSite | Answer
 """Parameters through which a running kernel communicates with the host."""
 
 Parameter = Buffer | TableEntry | ConditionHandle | Channel | Workspace | Number

@@ -53,6 +53,7 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "preamble.cuh": (),
     "half.cuh": ("tg_half", "tg_bfloat16"),
     "complex.cuh": ("tg_c64", "tg_c128"),
+    "callbacks.cuh": ("tg_reserve",),
     "special.cuh": (
         *(
             "tg_betaln",

@@ -34,7 +34,7 @@ from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.buffer import Buffer
 from lowering.plan.conditional_nodes import WhileNode
 from lowering.plan.hardware import ALIGNMENT
-from lowering.plan.kernel import Kernel
+from lowering.plan.kernel import CallNest, Kernel
 from lowering.plan.nest_analysis import nest_expressions
 from lowering.plan.nodes import KernelNode, Node, launched, walk
 from lowering.plan.persistent_kernel import PersistentKernelNode
@@ -187,7 +187,8 @@ def kernel_text(
         threads,
         cluster=cluster,
         resident=resident,
-        dependents=blocks <= FEW_BLOCKS,
+        # dependents that wait for a callback would take the room of what it launches
+        dependents=blocks <= FEW_BLOCKS and not any(isinstance(n, CallNest) for n in nests),
     )
     grid, block = (max(blocks, 1), 1, 1), (threads, 1, 1)  # an empty grid cannot be launched
     return text, KernelCode(NAME, parameters, grid, block, shared, cluster)

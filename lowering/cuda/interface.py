@@ -325,6 +325,11 @@ class Driver(Protocol):
     def add_free(self, graph: Any, dependencies: Sequence[Any], memory: GraphMemory) -> None:
         """Add the node that frees it."""
 
+    def add_host(
+        self, graph: Any, dependencies: Sequence[Any], function: int, argument: int
+    ) -> Any:
+        """Add a node that calls the C function at an address, in a thread of the driver."""
+
     def add_conditional(
         self,
         graph: Any,

@@ -19,10 +19,11 @@ from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
 from lowering.plan.custom_kernel import CustomKernelNode
 from lowering.plan.kernel import Predicate
 from lowering.plan.library_call import StridedArray
-from lowering.plan.nodes import Graph, KernelNode, LibraryNode, MemcpyNode, Node
+from lowering.plan.nodes import Graph, HostNode, KernelNode, LibraryNode, MemcpyNode, Node
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
 from lowering.plan.sort import SortNode
+from tracegraph.ops.callbacks import CCall
 
 
 class GraphWriter:
@@ -85,6 +86,11 @@ class GraphWriter:
         target = StridedArray.whole(node.target)
         self.call(node.run_host, view_of(target), view_of(node.keys))
 
+    def write_host(self, node: HostNode) -> None:
+        """Write the call of a C function."""
+        call = CCall.of(node.call)
+        self._source.line(f"{self._source.name(call.run)}()")
+
     def write_if_else(self, node: IfElseNode) -> None:
         """Write two branches."""
         self._write_body(f"if {condition(node.condition)}:", node.then)
@@ -143,6 +149,7 @@ WRITERS: dict[type[Node], Callable[[GraphWriter, Any], None]] = {
     LibraryNode: GraphWriter.write_library,
     CustomKernelNode: GraphWriter.write_custom_kernel,
     SortNode: GraphWriter.write_sort,
+    HostNode: GraphWriter.write_host,
     IfElseNode: GraphWriter.write_if_else,
     SwitchNode: GraphWriter.write_switch,
     WhileNode: GraphWriter.write_while,

@@ -12,6 +12,7 @@ from itertools import count
 
 from lowering.plan.kernel import (
     Accumulator,
+    CallNest,
     Kernel,
     MapNest,
     Nest,
@@ -121,6 +122,8 @@ def _nest_head(nest: Nest, folds: str = "") -> str:
 def _nest_kind(nest: Nest) -> str:
     space = _extents(nest.space)
     match nest:
+        case CallNest(site=site, results=results):
+            return f"call[{site}]" + (f" -> {', '.join(map(str, results))}" if results else "")
         case PrintNest(site=site):
             return f"print[{site}]"
         case MapNest():

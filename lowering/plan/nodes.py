@@ -1,7 +1,7 @@
 """Nodes of a Plan's graph, and the protocol that all of them answer.
 
     Graph := Node* + edges
-    Node  := KernelNode | MemcpyNode | LibraryNode
+    Node  := KernelNode | MemcpyNode | LibraryNode | HostNode
            | SortNode                                 several kernels; sort
            | IfElseNode | SwitchNode | WhileNode      each with body Graphs; conditional_nodes
            | PersistentKernelNode                     a kernel whose stages are a Graph
@@ -28,6 +28,7 @@ from lowering.plan.weight import Weight, weight_of
 from tracegraph.inspection.diagram import Diagram
 from tracegraph.inspection.drawable import Drawable
 from tracegraph.inspection.palette import Tone
+from tracegraph.ir.callbacks import HostCall
 from tracegraph.ir.record import record, replace
 from tracegraph.user_source import Source
 
@@ -99,6 +100,11 @@ class Node(Drawable):
     def accessed_buffers(self) -> frozenset[Buffer]:
         """The buffers that it reads or writes."""
         return self.reads | self.writes
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether the host must see it in program order, as prints and checks."""
+        return False
 
     @property
     def bodies(self) -> tuple[Graph, ...]:
@@ -312,6 +318,32 @@ class LibraryNode(Node):
 
     def with_buffers(self, names: Names) -> Self:
         return replace(self, call=self.call.with_buffers(names))
+
+
+@record
+class HostNode(Node):
+    """A call of a C function by the host. Only at the top of a graph."""
+
+    kind: ClassVar[str] = "host"
+
+    call: HostCall
+    sources: tuple[Source, ...] = ()
+
+    @property
+    def noun(self) -> str:
+        return "a call of the host"
+
+    @property
+    def is_ordered(self) -> bool:
+        return True
+
+    @property
+    def name(self) -> str:
+        return self.call.name
+
+    @property
+    def title(self) -> str:
+        return f"host {self.call.name}"
 
 
 @record

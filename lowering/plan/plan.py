@@ -17,6 +17,7 @@ from lowering.plan.buffer import Buffer
 from lowering.plan.nodes import Graph, walk
 from tracegraph.inspection.diagram import Diagram
 from tracegraph.inspection.drawable import Drawable
+from tracegraph.ir.callbacks import HostFunction
 from tracegraph.ir.effects import Failure, PrintFormat
 from tracegraph.ir.record import record
 from tracegraph.ir.types import ArrayType
@@ -57,6 +58,7 @@ class Plan(Drawable):
     monitors: tuple[Monitor, ...] = ()
     failures: tuple[Failure, ...] = ()
     prints: tuple[PrintFormat, ...] = ()
+    callbacks: tuple[HostFunction, ...] = ()
     donations: tuple[Donation, ...] = ()
     indirect: tuple[Buffer, ...] = ()
     per_launch: bool = False

@@ -2,7 +2,7 @@
 
     plan name {
       buffer: type [@ offset] [= input]             one line per buffer; outputs over inputs
-      effect[number]: what it is  # file:line       monitors, failures and prints
+      effect[number]: what it is  # file:line       monitors, failures, prints, …
       number: node [after numbers]  # file:line     kernels with their nests, bodies indented
     }
 
@@ -65,11 +65,12 @@ def node_line(node: Node) -> str:
 
 
 def _effect_lines(plan: Plan) -> Iterator[str]:
-    """The monitors, failures and prints, by number."""
+    """The monitors, failures, prints and callbacks, by number."""
     for name, effects in (
         ("monitor", [(m.label, m.source) for m in plan.monitors]),
         ("failure", [(f.error, f.source) for f in plan.failures]),
         ("print", [(repr(p.template), p.source) for p in plan.prints]),
+        ("callback", [(c.name, c.source) for c in plan.callbacks]),
     ):
         for number, (text, source) in enumerate(effects):
             yield f"{name}[{number}]: {text}" + (f"  # {source}" if source else "")

@@ -9,7 +9,14 @@ from collections.abc import Callable
 
 from lowering.planning.control import branches, loop
 from lowering.planning.custom_kernels import custom_kernel
-from lowering.planning.effects import debug_print, report_step, require
+from lowering.planning.effects import (
+    debug_callback,
+    debug_print,
+    host_call,
+    pure_callback,
+    report_step,
+    require,
+)
 from lowering.planning.factorizations import factorization, lapack_routine
 from lowering.planning.fourier import fourier_transform
 from lowering.planning.matmul import matrix_product
@@ -31,6 +38,9 @@ RULES: dict[str, Callable[[RegionBuilder, Eqn], None]] = {
     "switch": branches,
     "rotated_loop": loop,
     "debug_print": debug_print,
+    "debug_callback": debug_callback,
+    "pure_callback": pure_callback,
+    "host_call": host_call,
     "require": require,
     "report_step": report_step,
 }

@@ -89,7 +89,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _names() -> str:
     rows, groups = (", ".join(names) for names in ([row.name for row in OWN_ROWS], GROUPS))
-    return f"Rows: {rows}. Groups of others, run where they are named: {groups}."
+    return f"Rows: {rows}. Run where they are named: {groups}."
 
 
 def _rows(text: str) -> tuple[Row, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from . import (
     branch,
     building,
+    callbacks,
     calls,
     conjugate_gradient,
     counted_loop,
@@ -62,7 +63,8 @@ GROUPS: Mapping[str, Sequence[Row]] = {
     **_BY_TRANSFORM,
     "trace_gradient": tracing_gradients.ROWS,
     **_OF_LIBRARIES,
+    "callbacks": callbacks.ROWS,
 }
-"""Names that stand for several rows: whole programs, derivatives, what libraries do."""
+"""Names that stand for several rows: whole programs, derivatives, what libraries do, callbacks."""
 
 ROWS: Mapping[str, Row] = {row.name: row for rows in (OWN_ROWS, *GROUPS.values()) for row in rows}

@@ -8,6 +8,7 @@ from lowering.plan.buffer import Buffer
 from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
 from lowering.plan.fourier import FourierTransform
 from lowering.plan.kernel import (
+    CallNest,
     Kernel,
     MapNest,
     PrintedArray,
@@ -16,11 +17,13 @@ from lowering.plan.kernel import (
     Require,
     SetCondition,
     Store,
+    space_index,
 )
 from lowering.plan.library_call import StridedArray
 from lowering.plan.matrix_product import MatrixOperand, MatrixProduct
-from lowering.plan.nodes import Graph, KernelNode, LibraryNode, MemcpyNode
+from lowering.plan.nodes import Graph, HostNode, KernelNode, LibraryNode, MemcpyNode
 from lowering.plan.plan import Plan
+from tracegraph.ir.callbacks import HostCall, HostFunction
 from tracegraph.ir.effects import Failure, PrintFormat
 from tracegraph.ir.op import get
 from tracegraph.ir.scalar import Axis, Compare, const
@@ -229,7 +232,26 @@ def products_per_launch():
     return replace(products(), per_launch=True)
 
 
+def callbacks(tell=lambda x: (), ask=lambda x: (x,), limit=None):
+    """A call without an answer, one with an answer, and a call of a C function."""
+    x, y = Buffer("input", 0, VECTOR), Buffer("output", 0, VECTOR)
+    index = space_index(VECTOR.shape)
+    sent = (PrintedArray(VECTOR.shape, Load.make(x, index)),)
+    nodes = [
+        KernelNode(Kernel("tell", (CallNest((), 0, sent),)), LINE),
+        KernelNode(Kernel("ask", (CallNest((), 1, sent, results=(y,)),)), LINE),
+        HostNode(HostCall("work", 1 << 40, 0, b"data", None, LINE[0]), LINE),
+    ]
+    made = plan(nodes, {(0, 1), (1, 2)}, [x], [y], name="callbacks")
+    functions = (
+        HostFunction("tell", tell, source=LINE[0]),
+        HostFunction("ask", ask, (VECTOR,), ("result",), time_limit=limit, source=LINE[0]),
+    )
+    return replace(made, callbacks=functions)
+
+
 ALL = (
+    callbacks,
     diamond,
     small_input,
     nested_loops,

@@ -67,8 +67,9 @@ TRACEGRAPH: Table = {
         *("control", "arrays", "tracing", "passes", "ops", "ir", "tree", "errors"),
         *("limits", "dtypes", "user_source"),
     },
+    "callbacks": {"control", "tracing", "ops", "ir", "tree", "errors", "user_source"},
     "custom": {"numpy", "arrays", "tracing", "ops", "ir", "errors", "dtypes"},
-    "debug": {"control", "ir", "errors", "user_source"},
+    "debug": {"callbacks", "control", "ir", "errors", "user_source"},
     "staging": {
         *("arrays", "tracing", "passes", "ops", "ir", "tree", "errors", "inspection"),
         *GROUND,
@@ -76,8 +77,8 @@ TRACEGRAPH: Table = {
     "streams": {"staging", "devices"},
     "memory": {"staging", "devices"},
     "tracegraph": {
-        *("arrays", "control", "custom", "debug", "errors", "ir", "limits", "memory", "numpy"),
-        *("random", "inspection", "special", "staging", "streams", "transforms", "tree"),
+        *("arrays", "callbacks", "control", "custom", "debug", "errors", "ir", "limits", "memory"),
+        *("numpy", "random", "inspection", "special", "staging", "streams", "transforms", "tree"),
         *("version", "modes"),
     },
     "testing": {"tracegraph", "debug", "tree"},

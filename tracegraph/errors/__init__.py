@@ -6,6 +6,7 @@ from here, and name this module. May import `dtypes` and `user_source`.
 
     calls, control, tracers, prints    misuse by the user
     custom_kernels                     of users' own kernels
+    callbacks                          functions of the host that programs call
     batching, transforms               of vmap; of derivatives
     inspection                         what `show` cannot draw
     running, programs                  programs that had to end; programs that are not well formed
@@ -21,6 +22,16 @@ from tracegraph.errors.batching import (
     OutAxesError,
     VmapAxesError,
     VmapError,
+)
+from tracegraph.errors.callbacks import (
+    CallbackBatchError,
+    CallbackDeadlockError,
+    CallbackResultError,
+    CallbackStructureError,
+    CallbackTimeoutError,
+    CallbackTypesError,
+    HostCallError,
+    HostCallInBodyError,
 )
 from tracegraph.errors.calls import (
     ArgumentTypesError,
@@ -132,6 +143,12 @@ __all__ = [
     "BatchRuleError",
     "BooleanMaskError",
     "BoundRangeError",
+    "CallbackBatchError",
+    "CallbackDeadlockError",
+    "CallbackResultError",
+    "CallbackStructureError",
+    "CallbackTimeoutError",
+    "CallbackTypesError",
     "CheckpointsError",
     "ClosedError",
     "ConditionError",
@@ -146,6 +163,8 @@ __all__ = [
     "EndlessTraceError",
     "EscapedTracerError",
     "ExportError",
+    "HostCallError",
+    "HostCallInBodyError",
     "ImmutableArrayError",
     "InPlaceCastError",
     "IndexRangeError",

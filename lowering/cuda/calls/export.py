@@ -90,7 +90,10 @@ def _silent(compiled: CompiledPlan) -> set[Channel]:
     parameters = (p for code in compiled.code.unit.launches for p in code.parameters)
     channels = {parameter for parameter in parameters if isinstance(parameter, Channel)}
     if not all(isinstance(channel, StopFlag) for channel in channels):
-        why = "it prints, checks or shows progress, which needs a call; export one that does not"
+        why = (
+            "it prints, checks, calls back or shows progress, which needs a call; export one that "
+            "does not"
+        )
         raise ExportError(name, why)
     return channels
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from lowering.codegen import ConditionHandle, Parameter, TableEntry, Workspace
-from lowering.codegen.parameters import Channel, Number, PrintSite
+from lowering.codegen.parameters import CallSite, Channel, Number, PrintSite
 from lowering.cuda.graph.capture import lines
 from lowering.cuda.graph.definition import Definition
 from lowering.cuda.graph.node_owners import NodeOwners
@@ -104,7 +104,9 @@ class Emission:
                     stored = self.driver.stored_conditions is not None
                     return Cell(self.conditions[condition][1], stored)
             case _:
-                return Cell(self.channels[parameter], not isinstance(parameter, PrintSite))
+                return Cell(
+                    self.channels[parameter], not isinstance(parameter, PrintSite | CallSite)
+                )
         raise ValueError(
             f"the kernel at {lines(node)} sets condition {parameter.condition}, whose node is in a "
             "body inside; it must be set in the graph or body that holds the node"

@@ -3,8 +3,9 @@
 Edges between kernels are programmatic (PDL): a kernel starts while its primaries run, and waits for
 their end itself. In a chain of small kernels, each takes 0.6 µs then, not 0.85.
 
-A kernel, copy or conditional node is one node; a library node is as many as the library captures.
-If each launch allocates its scratch, the allocation node comes first, and all others depend on it.
+A kernel, copy, host or conditional node is one node; a library node is as many as the library
+captures. If each launch allocates its scratch, the allocation node comes first, and all others
+depend on it.
 Each node is added together with its slots, which name what it keeps alive. Parameters that only a
 call knows, the addresses of inputs and outputs, are left null and listed in `Emitted.users`.
 """
@@ -37,6 +38,7 @@ from lowering.plan.conditional_nodes import ConditionalNode, IfElseNode, SwitchN
 from lowering.plan.custom_kernel import CustomKernelNode
 from lowering.plan.nodes import (
     Graph,
+    HostNode,
     KernelNode,
     LibraryNode,
     MemcpyNode,
@@ -47,6 +49,7 @@ from lowering.plan.nodes import (
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.rounding import ceil_div
 from lowering.plan.sort import SortNode
+from tracegraph.ops.callbacks import CCall
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -211,6 +214,15 @@ def _add_library(
         )
 
 
+def _add_host(emission: Emission, graph: Any, node: HostNode, before: Before) -> tuple[Any, ...]:
+    call = CCall.of(node.call)
+    slots, definition = emission.owners.host(node), emission.definition
+    added = definition.add_host(
+        graph, before.nodes, call.function, call.argument, slots, call.owners
+    )
+    return (added,)
+
+
 def _add_conditional(
     emission: Emission, graph: Any, node: ConditionalNode, before: Before
 ) -> tuple[Any, ...]:
@@ -251,6 +263,7 @@ EMITTERS: dict[type[Node], Emitter] = {
     CustomKernelNode: Emitter(_add_custom_kernel, is_kernel=True),
     # all library work shares one workspace
     LibraryNode: Emitter(_add_library, one_at_a_time=True),
+    HostNode: Emitter(_add_host),
     IfElseNode: Emitter(_add_conditional),
     SwitchNode: Emitter(_add_conditional),
     # side by side they may end in CUDA_ERROR_LAUNCH_FAILED, as those of several launches do: see
