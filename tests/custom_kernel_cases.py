@@ -43,7 +43,7 @@ def lif(v: Any, current: Any, leak: Any, n: Any) -> Any:
 @tracegraph.kernel(
     source=lambda a, x, y: (
         f"""
-extern "C" __global__ void saxpy({"float" if y.dtype == np.float32 else "double"} a,
+extern "C" __global__ void saxpy(double a,
                                  const {"float" if y.dtype == np.float32 else "double"}* x,
                                  {"float" if y.dtype == np.float32 else "double"}* y) {{
   int i = blockIdx.x * {THREADS} + threadIdx.x;

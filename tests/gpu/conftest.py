@@ -13,6 +13,8 @@ import tracegraph
 
 FOLDER = Path(__file__).parent
 
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # JAX leaves memory to others
+
 MANY = 500
 """Tests of a session for which starting other processes is worth it."""
 

@@ -243,7 +243,7 @@ def test_a_compiled_kernel_of_cuda_core() -> None:
             grid=1,
             block=lambda x, a: x.size,
             scalars=scalars,
-        )(lambda x, a: x * a)
+        )(lambda x, a: (x * a).astype(x.dtype))
 
     scaled = declare({"a": "float32"})
     check_kernel(scaled, V[:64], 3.0)

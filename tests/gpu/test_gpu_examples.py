@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -18,7 +19,7 @@ def test_it_ends_well_on_the_device(path: Path, monkeypatch: pytest.MonkeyPatch)
     if "sklearn" in path.read_text() and importlib.util.find_spec("sklearn") is None:
         pytest.skip("compares itself with scikit-learn")
     monkeypatch.setenv("TRACEGRAPH_DEVICE", "cuda")
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)
     run = subprocess.run(
         [sys.executable, str(path)], check=False, capture_output=True, text=True, timeout=300
     )
