@@ -7,10 +7,11 @@ registers, and the row is read from memory once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from math import prod
 
-from lowering.codegen.expressions import compute, expr_type, hoist, index_type
+from lowering.codegen import geometry_records as records
+from lowering.codegen.expressions import compute, expr_type, hoist, index_type, stored
 from lowering.codegen.flatten import POINT, STEP, linear_axis
 from lowering.codegen.geometry_records import RowGeometry
 from lowering.codegen.maps.vectors import declare_aligned, pack_of
@@ -43,7 +44,7 @@ from lowering.plan.kernel import RowNest
 from lowering.plan.nest_analysis import nest_accumulators
 from lowering.plan.rounding import share_of
 from tracegraph.ir.scalar import Axis, Expr
-from tracegraph.ir.scalar_values import Apply, Load
+from tracegraph.ir.scalar_values import Accumulated, Apply, Load
 from tracegraph.ir.subexpressions import subexpressions
 
 KEPT_BYTES = 256
@@ -81,7 +82,17 @@ def _write_rows(writer: SourceWriter, nest: RowNest, geometry: RowGeometry, tile
     declare_shared(writer, folds, geometry)
     writer.bind(linear_axis(POINT, nest.space), "point")
     step = linear_axis(STEP, nest.loop)
-    kept = _kept(passes, step, geometry)
+    results = [*stored(map(flat.store, nest.stores)), *(flat(s.value) for s in nest.signals)]
+    small = prod(nest.space) * step.extent < records.LARGE_ROWS
+    ahead = _loads_ahead(passes, results) if small else {}
+    varying = _lasting(list(ahead), step, set())
+    changed = {store.buffer for each in passes for store in each.stores}
+    fixed = [expr for expr in ahead if expr not in varying and not _reads(expr, changed)]
+    once = {expr: writer.fresh() for expr in fixed}
+    for expr, name in once.items():
+        writer.line(f"{expr_type(expr)} {name};")
+    early = [(e, n) for e, n in ahead.items() if e in varying] if geometry.width == 1 else []
+    kept = _kept(passes, step, geometry, early) or _kept(passes, step, geometry)
     names: dict[Expr, str] = {}
     last_fold = max(number for number, flat_pass in enumerate(passes) if flat_pass.folds)
     for number, flat_pass in enumerate(passes):
@@ -90,11 +101,20 @@ def _write_rows(writer: SourceWriter, nest: RowNest, geometry: RowGeometry, tile
         if kept is not None:
             names |= _declare_kept(writer, kept[number], step, geometry)
         with writer.block("if (live)"):
+            if number == 0:
+                compute(writer, once)
+                for expr, name in once.items():
+                    writer.line(f"{name} = {writer.name(expr)};")
             if kept is None:
                 # what the last pass read last is still in the caches
                 write_loop(writer, flat_pass, step, geometry, backwards=number % 2 == 1)
             else:
                 _write_items(writer, flat_pass, step, geometry, kept[number], names)
+        if number == 0:
+            for expr, name in once.items():
+                writer.bind(expr, name)
+        written = {store.buffer for store in flat_pass.stores}
+        names = {expr: name for expr, name in names.items() if not _reads(expr, written)}
         reduce_to_all_lanes(writer, flat_pass.folds, geometry)
         if geometry.cluster > 1 and number == last_fold:
             # A block must not exit while others read its shared memory. Arriving after the last
@@ -177,12 +197,47 @@ def _write_items(
         write_step(writer, flat_pass, "total")
 
 
-def _kept(passes: Sequence[FlatPass], step: Axis, geometry: RowGeometry) -> list[list[Expr]] | None:
+def _loads_ahead(passes: Sequence[FlatPass], results: Sequence[Expr]) -> dict[Expr, int]:
+    """The loads that the first pass can make for a later one, or for the results, and the number
+    of that pass.
+
+    A row that is short waits for memory in each pass for longer than it computes.
+    """
+    found: dict[Expr, int] = {}
+    changed: set[Buffer] = set()
+    for number, roots in enumerate([*(each.roots for each in passes), results]):
+        changing: set[Expr] = set()
+        for expr in subexpressions(tuple(roots)):
+            if (
+                isinstance(expr, Accumulated)
+                or not changing.isdisjoint(expr.children)
+                or (isinstance(expr, Load) and expr.buffer in changed)
+            ):
+                changing.add(expr)
+            elif isinstance(expr, Load) and number:
+                found.setdefault(expr, number)
+        changed |= {store.buffer for each in passes[number : number + 1] for store in each.stores}
+    return found
+
+
+def _reads(expr: Expr, buffers: Set[Buffer]) -> bool:
+    """Whether an expression loads from one of these buffers."""
+    loads = (each for each in subexpressions((expr,)) if isinstance(each, Load))
+    return any(load.buffer in buffers for load in loads)
+
+
+def _kept(
+    passes: Sequence[FlatPass],
+    step: Axis,
+    geometry: RowGeometry,
+    early: Sequence[tuple[Expr, int]] = (),
+) -> list[list[Expr]] | None:
     """The values of a step that each pass keeps for later ones; None if they need too many
     registers.
 
     Only the last values that passes have in common are kept, not their operands. Loads from a
-    buffer that a pass before the last writes to are not kept.
+    buffer that a pass before the last writes to are not kept. The `early` loads are made by the
+    first pass, each for one later pass.
     """
     changed = {store.buffer for flat_pass in passes[:-1] for store in flat_pass.stores}
     made: dict[Expr, int] = {}
@@ -203,6 +258,10 @@ def _kept(passes: Sequence[FlatPass], step: Axis, geometry: RowGeometry) -> list
                 last[expr] = number
                 if expr not in kept[before]:
                     kept[before].append(expr)
+    for expr, number in early:
+        if expr not in last:
+            made[expr], last[expr] = 0, number
+            kept[0].append(expr)
     # a value that a pass uses for the last time frees its register for what the pass makes
     held = [
         sum(expr.dtype.itemsize for expr, end in last.items() if made[expr] <= number < end)
