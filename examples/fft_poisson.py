@@ -4,8 +4,8 @@ On the periodic square, -∇·(a ∇u) = f is discretised pseudo-spectrally: der
 with wave numbers, those with `a` are taken on the grid. Conjugate gradients solve the system,
 preconditioned by the inverse Laplacian, which Fourier transforms make diagonal; so the number of
 steps hardly depends on the grid. All transforms, products and the test of convergence are one
-`while_loop`: with an NVIDIA GPU a single launch of a CUDA graph, in which cuFFT transforms; without,
-the same plan runs on the host.
+`while_loop`: with an NVIDIA GPU a single launch of a CUDA graph that calls cuFFT; without, the same
+plan runs on the host.
 
 The solution is known. Its error falls faster than any power of the grid spacing, until rounding
 is all that is left.
@@ -29,7 +29,7 @@ MOST_STEPS = 100
 
 
 def problem(n):
-    """a and f on a grid of n by n points, and the solution, whose mean is 0 there."""
+    """A and f on a grid of n by n points, and the solution, whose mean is 0 there."""
     x, y = np.meshgrid(*2 * [2 * np.pi * np.arange(n) / n], indexing="ij")
     a, slope_of_a = 2 + np.sin(x + y), np.cos(x + y)  # the latter in both directions
     u = np.exp(np.sin(x) + np.cos(y))

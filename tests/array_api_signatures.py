@@ -78,6 +78,24 @@ diff(x, /, *, axis=-1, n=1, prepend=None, append=None)
 __array_namespace_info__()
 """
 
+FOURIER = """
+fftn(x, /, *, s=None, axes=None, norm="backward")
+ifftn(x, /, *, s=None, axes=None, norm="backward")
+rfftn(x, /, *, s=None, axes=None, norm="backward")
+irfftn(x, /, *, s=None, axes=None, norm="backward")
+fft(x, /, *, n=None, axis=-1, norm="backward")
+ifft(x, /, *, n=None, axis=-1, norm="backward")
+rfft(x, /, *, n=None, axis=-1, norm="backward")
+irfft(x, /, *, n=None, axis=-1, norm="backward")
+hfft(x, /, *, n=None, axis=-1, norm="backward")
+ihfft(x, /, *, n=None, axis=-1, norm="backward")
+fftfreq(n, /, *, d=1.0, dtype=None, device=None)
+rfftfreq(n, /, *, d=1.0, dtype=None, device=None)
+fftshift(x, /, *, axes=None)
+ifftshift(x, /, *, axes=None)
+"""
+"""The extension `fft`."""
+
 OF_ONE = """
 abs acos acosh asin asinh atan atanh bitwise_invert ceil conj cos cosh exp expm1 floor imag
 isfinite isinf isnan log log1p log2 log10 logical_not negative positive real reciprocal round
@@ -96,11 +114,19 @@ def signatures() -> Iterator[tuple[str, inspect.Signature]]:
     lines = SIGNATURES.split("\n")
     lines += [f"{name}(x, /)" for name in OF_ONE.split()]
     lines += [f"{name}(x1, x2, /)" for name in OF_TWO.split()]
-    for line in filter(None, lines):
-        names: dict[str, Callable[..., Any]] = {}
-        exec(f"def {line}: ...", names)
-        name = line.partition("(")[0]
-        yield name, inspect.signature(names[name])
+    yield from ((name, _signature(name, line)) for name, line in _named(lines))
+    for name, line in _named(FOURIER.split("\n")):
+        yield f"fft.{name}", _signature(name, line)
+
+
+def _named(lines: list[str]) -> Iterator[tuple[str, str]]:
+    return ((line.partition("(")[0], line) for line in lines if line)
+
+
+def _signature(name: str, line: str) -> inspect.Signature:
+    names: dict[str, Callable[..., Any]] = {}
+    exec(f"def {line}: ...", names)
+    return inspect.signature(names[name])
 
 
 STANDARD = dict(signatures())
