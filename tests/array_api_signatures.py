@@ -109,25 +109,20 @@ logical_or logical_xor maximum minimum multiply nextafter not_equal pow remainde
 """
 
 
-def signatures() -> Iterator[tuple[str, inspect.Signature]]:
-    """Each function of the standard with its parameters."""
-    lines = SIGNATURES.split("\n")
-    lines += [f"{name}(x, /)" for name in OF_ONE.split()]
-    lines += [f"{name}(x1, x2, /)" for name in OF_TWO.split()]
-    yield from ((name, _signature(name, line)) for name, line in _named(lines))
-    for name, line in _named(FOURIER.split("\n")):
-        yield f"fft.{name}", _signature(name, line)
+def signatures(text: str) -> Iterator[tuple[str, inspect.Signature]]:
+    """Each function of a table with its parameters."""
+    for line in filter(None, text.split("\n")):
+        names: dict[str, Callable[..., Any]] = {}
+        exec(f"def {line}: ...", names)
+        name = line.partition("(")[0]
+        yield name, inspect.signature(names[name])
 
 
-def _named(lines: list[str]) -> Iterator[tuple[str, str]]:
-    return ((line.partition("(")[0], line) for line in lines if line)
+_ELEMENTWISE = [f"{name}(x, /)" for name in OF_ONE.split()]
+_ELEMENTWISE += [f"{name}(x1, x2, /)" for name in OF_TWO.split()]
 
-
-def _signature(name: str, line: str) -> inspect.Signature:
-    names: dict[str, Callable[..., Any]] = {}
-    exec(f"def {line}: ...", names)
-    return inspect.signature(names[name])
-
-
-STANDARD = dict(signatures())
+STANDARD = dict(signatures("\n".join([SIGNATURES, *_ELEMENTWISE])))
 """Each function of the standard with its signature."""
+
+EXTENSION = {f"fft.{name}": signature for name, signature in signatures(FOURIER)}
+"""Those of the extension `fft`."""

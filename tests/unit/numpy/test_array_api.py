@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from array_api_signatures import STANDARD
+from array_api_signatures import EXTENSION, STANDARD
 
 import tracegraph
 import tracegraph.numpy as tnp
@@ -46,10 +46,10 @@ X = np.array([[3, 1, 2], [0, 5, 4]])
 F = X.astype(np.float32)
 
 
-@pytest.mark.parametrize("name", STANDARD)
+@pytest.mark.parametrize("name", [*STANDARD, *EXTENSION])
 def test_a_function_takes_the_arguments_of_the_standard(name: str) -> None:
     function = attrgetter(name)(tnp)
-    parameters = STANDARD[name].parameters.values()
+    parameters = {**STANDARD, **EXTENSION}[name].parameters.values()
     keywords = {p.name: None for p in parameters if p.kind is p.KEYWORD_ONLY}
     positional = [p for p in parameters if p.kind is p.POSITIONAL_ONLY]
     either = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
