@@ -60,7 +60,7 @@ class CompiledPlan:
         code = device.compile(source)
         module, code_bytes = device.driver.load(code), device.code_bytes(code)
         values = small_inputs(plan, unit)
-        constants, calls = upload(plan, device), prepare(plan, device.driver)
+        constants, calls = upload(plan, device), prepare(plan, device)
         return cls(plan, device, features, unit, values, module, code_bytes, constants, calls)
 
     @property

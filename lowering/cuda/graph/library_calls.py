@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from lowering.cuda.device import OpenDevice
 from lowering.cuda.graph.capture import lines
 from lowering.cuda.graph.cublas import WORKSPACE_BYTES, Cublas, product, triangular_solve
 from lowering.cuda.graph.cufft import Cufft, transform
@@ -62,15 +64,19 @@ class PreparedCall:
 PreparedCalls = Mapping[LibraryNode, PreparedCall]
 
 
-def prepare(plan: Plan, driver: Driver) -> PreparedCalls:
+def prepare(plan: Plan, device: OpenDevice) -> PreparedCalls:
     """The calls of a Plan, those of bodies included, planned by their libraries.
 
     Raises:
-        MemoryError: a library lacks memory for its tables.
+        OutOfMemoryError: the device has not enough memory for the tables of a library.
         ValueError: the class of a call is not in the table.
     """
+    nodes = [node for node in walk(plan.graph) if isinstance(node, LibraryNode)]
+    if any(captured(node).workspace_bytes is None for node in nodes):
+        device.timeline.settle_loops()  # a library that plans allocates, and may wait in the driver
     return {
-        node: _prepared(node, driver) for node in walk(plan.graph) if isinstance(node, LibraryNode)
+        node: device.heap.relieved(partial(_prepared, node, device.driver), what=node.name)
+        for node in nodes
     }
 
 
