@@ -10,6 +10,7 @@ import numpy as np
 
 from lowering.plan.buffer import Buffer
 from lowering.plan.library_call import LibraryCall, StridedArray
+from tracegraph.algorithms.lapack import getrf_batched, potrf_batched, trsm, trsm_batched
 from tracegraph.ir.op import Op
 from tracegraph.ir.record import record, replace
 
@@ -95,3 +96,39 @@ class TriangularSolve(LapackRoutine):
     def operations(self) -> int:
         rows, columns = self.matrix
         return self.batch * rows * rows * columns
+
+
+@record
+class BatchedCholesky(LapackRoutine):
+    """The op potrf_batched."""
+
+    @property
+    def batches(self) -> tuple[StridedArray, ...]:
+        return self.updated
+
+
+@record
+class BatchedLU(LapackRoutine):
+    """The op getrf_batched."""
+
+    @property
+    def batches(self) -> tuple[StridedArray, ...]:
+        return self.updated
+
+
+@record
+class BatchedSolve(TriangularSolve):
+    """The op trsm_batched."""
+
+    @property
+    def batches(self) -> tuple[StridedArray, ...]:
+        return (*self.read, *self.updated)
+
+
+CLASSES: Mapping[Op, type[LapackRoutine]] = {
+    trsm: TriangularSolve,
+    potrf_batched: BatchedCholesky,
+    getrf_batched: BatchedLU,
+    trsm_batched: BatchedSolve,
+}
+"""Those of ops that have a library, or a form, of their own."""
