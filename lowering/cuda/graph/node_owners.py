@@ -16,6 +16,7 @@ from lowering.codegen.parameters import (
 )
 from lowering.cuda.effects.mailbox import WORD
 from lowering.cuda.effects.print_ring import ring_bytes
+from lowering.cuda.graph.library_calls import batch_table_bytes
 from lowering.cuda.graph.pointer_table import table_bytes
 from lowering.cuda.interface import HostAllocation
 from lowering.plan.buffer import Buffer
@@ -71,6 +72,8 @@ class NodeOwners:
         slots = [Slot("library handle", 0)]
         if workspace_bytes and not self.plan.per_launch:
             slots.append(Slot("library workspace", workspace_bytes))
+        if node.call.batches:
+            slots.append(Slot("addresses", batch_table_bytes(node.call)))
         slots += self._memory([operand.buffer for operand in node.call.operands])
         return NodeSlots(node.kind, node.name, lines_of(node.sources), tuple(slots))
 
