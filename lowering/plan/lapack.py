@@ -10,7 +10,6 @@ import numpy as np
 
 from lowering.plan.buffer import Buffer
 from lowering.plan.library_call import LibraryCall, StridedArray
-from tracegraph.algorithms.lapack import getrf_batched, potrf_batched, trsm, trsm_batched
 from tracegraph.ir.op import Op
 from tracegraph.ir.record import record, replace
 
@@ -123,12 +122,3 @@ class BatchedSolve(TriangularSolve):
     @property
     def batches(self) -> tuple[StridedArray, ...]:
         return (*self.read, *self.updated)
-
-
-CLASSES: Mapping[Op, type[LapackRoutine]] = {
-    trsm: TriangularSolve,
-    potrf_batched: BatchedCholesky,
-    getrf_batched: BatchedLU,
-    trsm_batched: BatchedSolve,
-}
-"""Those of ops that have a library, or a form, of their own."""

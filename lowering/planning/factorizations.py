@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from lowering.draft.stage import NodeStage
 from lowering.plan.factorization import Factorization
 from lowering.plan.kernel import MapNest, Store, space_index
-from lowering.plan.lapack import CLASSES, LapackRoutine
+from lowering.plan.lapack import (
+    BatchedCholesky,
+    BatchedLU,
+    BatchedSolve,
+    LapackRoutine,
+    TriangularSolve,
+)
 from lowering.plan.library_call import StridedArray
 from lowering.plan.nodes import LibraryNode
 from lowering.plan.target import LapackPolicy, Target
 from lowering.planning.library_operands import contiguous, operand
 from lowering.planning.region_builder import RegionBuilder
 from tracegraph.algorithms import ALGORITHMS, AT_ONCE, BY_LIBRARY, Form, program_of
-from tracegraph.algorithms.lapack import UPDATED
+from tracegraph.algorithms.lapack import (
+    UPDATED,
+    getrf_batched,
+    potrf_batched,
+    trsm,
+    trsm_batched,
+)
+from tracegraph.ir.op import Op
 from tracegraph.ir.program import Eqn, Program, Region, walk
 from tracegraph.ir.record import replace
 from tracegraph.ir.types import ArrayType
@@ -63,6 +76,15 @@ def _form(
     return "at once" if many else "library"
 
 
+_CLASSES: Mapping[Op, type[LapackRoutine]] = {
+    trsm: TriangularSolve,
+    potrf_batched: BatchedCholesky,
+    getrf_batched: BatchedLU,
+    trsm_batched: BatchedSolve,
+}
+"""Calls of a library, or with operands, of their own."""
+
+
 def lapack_routine(builder: RegionBuilder, eqn: Eqn) -> None:
     """Emit a routine of LAPACK, which updates copies of its first operands."""
     count = UPDATED[eqn.op]
@@ -73,7 +95,9 @@ def lapack_routine(builder: RegionBuilder, eqn: Eqn) -> None:
         builder.emit(MapNest(atom.type.shape, (Store(buffer, index, value),)))
     read = tuple([operand(builder, atom, contiguous) for atom in eqn.operands[count:]])
     whole = tuple(map(StridedArray.whole, buffers))
-    call = CLASSES.get(eqn.op, LapackRoutine)(eqn.op, eqn.attrs, whole[:count], read, whole[count:])
+    call = _CLASSES.get(eqn.op, LapackRoutine)(
+        eqn.op, eqn.attrs, whole[:count], read, whole[count:]
+    )
     builder.add(NodeStage(LibraryNode(call, builder.sources)))
 
 
