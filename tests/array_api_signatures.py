@@ -78,6 +78,24 @@ diff(x, /, *, axis=-1, n=1, prepend=None, append=None)
 __array_namespace_info__()
 """
 
+FOURIER = """
+fftn(x, /, *, s=None, axes=None, norm="backward")
+ifftn(x, /, *, s=None, axes=None, norm="backward")
+rfftn(x, /, *, s=None, axes=None, norm="backward")
+irfftn(x, /, *, s=None, axes=None, norm="backward")
+fft(x, /, *, n=None, axis=-1, norm="backward")
+ifft(x, /, *, n=None, axis=-1, norm="backward")
+rfft(x, /, *, n=None, axis=-1, norm="backward")
+irfft(x, /, *, n=None, axis=-1, norm="backward")
+hfft(x, /, *, n=None, axis=-1, norm="backward")
+ihfft(x, /, *, n=None, axis=-1, norm="backward")
+fftfreq(n, /, *, d=1.0, dtype=None, device=None)
+rfftfreq(n, /, *, d=1.0, dtype=None, device=None)
+fftshift(x, /, *, axes=None)
+ifftshift(x, /, *, axes=None)
+"""
+"""The extension `fft`."""
+
 OF_ONE = """
 abs acos acosh asin asinh atan atanh bitwise_invert ceil conj cos cosh exp expm1 floor imag
 isfinite isinf isnan log log1p log2 log10 logical_not negative positive real reciprocal round
@@ -91,17 +109,20 @@ logical_or logical_xor maximum minimum multiply nextafter not_equal pow remainde
 """
 
 
-def signatures() -> Iterator[tuple[str, inspect.Signature]]:
-    """Each function of the standard with its parameters."""
-    lines = SIGNATURES.split("\n")
-    lines += [f"{name}(x, /)" for name in OF_ONE.split()]
-    lines += [f"{name}(x1, x2, /)" for name in OF_TWO.split()]
-    for line in filter(None, lines):
+def signatures(text: str) -> Iterator[tuple[str, inspect.Signature]]:
+    """Each function of a table with its parameters."""
+    for line in filter(None, text.split("\n")):
         names: dict[str, Callable[..., Any]] = {}
         exec(f"def {line}: ...", names)
         name = line.partition("(")[0]
         yield name, inspect.signature(names[name])
 
 
-STANDARD = dict(signatures())
+_ELEMENTWISE = [f"{name}(x, /)" for name in OF_ONE.split()]
+_ELEMENTWISE += [f"{name}(x1, x2, /)" for name in OF_TWO.split()]
+
+STANDARD = dict(signatures("\n".join([SIGNATURES, *_ELEMENTWISE])))
 """Each function of the standard with its signature."""
+
+EXTENSION = {f"fft.{name}": signature for name, signature in signatures(FOURIER)}
+"""Those of the extension `fft`."""

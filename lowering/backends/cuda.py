@@ -54,7 +54,9 @@ TARGET = Target(
         grid=128,
     ),
     lapack=LapackPolicy(
-        {"cholesky": 128, "lu": 128, "qr": 64, "triangular_solve": 256}, most_matrices=4
+        least={"cholesky": 128, "lu": 128, "qr": 64, "triangular_solve": 256},
+        most_matrices=4,
+        at_once={"cholesky": (8, 128), "lu": (8, 128), "triangular_solve": (8, 128)},
     ),
     overwrites_spectra=True,
 )

@@ -95,3 +95,30 @@ class TriangularSolve(LapackRoutine):
     def operations(self) -> int:
         rows, columns = self.matrix
         return self.batch * rows * rows * columns
+
+
+@record
+class BatchedCholesky(LapackRoutine):
+    """The op potrf_batched."""
+
+    @property
+    def batches(self) -> tuple[StridedArray, ...]:
+        return self.updated
+
+
+@record
+class BatchedLU(LapackRoutine):
+    """The op getrf_batched."""
+
+    @property
+    def batches(self) -> tuple[StridedArray, ...]:
+        return self.updated
+
+
+@record
+class BatchedSolve(TriangularSolve):
+    """The op trsm_batched."""
+
+    @property
+    def batches(self) -> tuple[StridedArray, ...]:
+        return (*self.read, *self.updated)

@@ -85,6 +85,13 @@ class LibraryCall:
         return frozenset([array.buffer for array in self.outputs])
 
     @property
+    def batches(self) -> tuple[StridedArray, ...]:
+        """Contiguous batches of matrices that the library finds by their addresses, which it reads
+        from a table in memory.
+        """
+        return ()
+
+    @property
     def operations(self) -> int:
         """How many floating-point operations it makes, for estimates of time."""
         return 0

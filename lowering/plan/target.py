@@ -154,16 +154,25 @@ class LapackPolicy:
     Args:
         least: by op, the rows or columns, whichever are fewer, from which they are.
         most_matrices: of a batch, which the library factors one after the other.
+        at_once: by op, the rows of square matrices, at least and at most, of which the library
+            factors a larger batch at once.
     """
 
     least: Mapping[str, int]
     most_matrices: int
+    at_once: Mapping[str, tuple[int, int]]
+
+    def are_few(self, matrix: ArrayType) -> bool:
+        """Whether so many matrices of a batch may be factored one after the other."""
+        return prod(matrix.shape[:-2]) <= self.most_matrices
 
     def prefers(self, op: str, matrix: ArrayType) -> bool:
         """Whether the library is to factor the matrices of this type."""
-        *batch, m, n = matrix.shape
-        few = prod(batch) <= self.most_matrices
-        return few and min(m, n) >= self.least.get(op, inf)
+        m, n = matrix.shape[-2:]
+        if self.are_few(matrix):
+            return min(m, n) >= self.least.get(op, inf)
+        low, high = self.at_once.get(op, (inf, 0))
+        return m == n and low <= n <= high
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from lowering.draft.stage import NodeStage
 from lowering.plan.factorization import Factorization
 from lowering.plan.kernel import MapNest, Store, space_index
-from lowering.plan.lapack import LapackRoutine, TriangularSolve
+from lowering.plan.lapack import (
+    BatchedCholesky,
+    BatchedLU,
+    BatchedSolve,
+    LapackRoutine,
+    TriangularSolve,
+)
 from lowering.plan.library_call import StridedArray
 from lowering.plan.nodes import LibraryNode
 from lowering.plan.target import LapackPolicy, Target
 from lowering.planning.library_operands import contiguous, operand
 from lowering.planning.region_builder import RegionBuilder
-from tracegraph.algorithms import ALGORITHMS, BY_LIBRARY, program_of
-from tracegraph.algorithms.lapack import UPDATED, trsm
+from tracegraph.algorithms import ALGORITHMS, AT_ONCE, BY_LIBRARY, Form, program_of
+from tracegraph.algorithms.lapack import (
+    UPDATED,
+    getrf_batched,
+    potrf_batched,
+    trsm,
+    trsm_batched,
+)
+from tracegraph.ir.op import Op
 from tracegraph.ir.program import Eqn, Program, Region, walk
 from tracegraph.ir.record import replace
 from tracegraph.ir.types import ArrayType
@@ -40,22 +53,36 @@ def expand_factorizations(
     def expand(eqn: Eqn, _: Defs) -> Replacement:
         types = tuple([atom.type.strong() for atom in eqn.operands])
         attrs, name = tuple(eqn.attrs.items()), eqn.op.name
-        by_library = _is_by_library(name, types, target.lapack, forced)
-        algorithm = program_of(name, types, attrs, is_by_library=by_library)
+        form = _form(name, types, target.lapack, forced)
+        algorithm = program_of(name, types, attrs, form)
         return inlined(_at(algorithm.body, eqn.source), eqn.operands)
 
     return rewrite(program, lambda: by_name(dict.fromkeys(expanded, expand)))
 
 
-def _is_by_library(
+def _form(
     name: str,
     types: Sequence[ArrayType],
     policy: LapackPolicy | None,
     forced: FactorizationForm | None,
-) -> bool:
+) -> Form:
     if policy is None or name not in BY_LIBRARY or not all(each.size for each in types):
-        return False
-    return policy.prefers(name, types[0]) if forced is None else forced == "library"
+        return "own"
+    matrix = types[0]
+    if not (policy.prefers(name, matrix) if forced is None else forced == "library"):
+        return "own"
+    is_square = matrix.shape[-1] == matrix.shape[-2]
+    many = not policy.are_few(matrix) and is_square and name in AT_ONCE
+    return "at once" if many else "library"
+
+
+_CLASSES: Mapping[Op, type[LapackRoutine]] = {
+    trsm: TriangularSolve,
+    potrf_batched: BatchedCholesky,
+    getrf_batched: BatchedLU,
+    trsm_batched: BatchedSolve,
+}
+"""Calls of a library, or with operands, of their own."""
 
 
 def lapack_routine(builder: RegionBuilder, eqn: Eqn) -> None:
@@ -68,8 +95,9 @@ def lapack_routine(builder: RegionBuilder, eqn: Eqn) -> None:
         builder.emit(MapNest(atom.type.shape, (Store(buffer, index, value),)))
     read = tuple([operand(builder, atom, contiguous) for atom in eqn.operands[count:]])
     whole = tuple(map(StridedArray.whole, buffers))
-    kind = TriangularSolve if eqn.op is trsm else LapackRoutine
-    call = kind(eqn.op, eqn.attrs, whole[:count], read, whole[count:])
+    call = _CLASSES.get(eqn.op, LapackRoutine)(
+        eqn.op, eqn.attrs, whole[:count], read, whole[count:]
+    )
     builder.add(NodeStage(LibraryNode(call, builder.sources)))
 
 

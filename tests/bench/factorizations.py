@@ -27,8 +27,10 @@ SECONDS = 0.3
 OPS = ("cholesky", "lu", "qr", "triangular_solve")
 DTYPES = ("float32", "float64")
 SIZES = (16, 32, 48, 64, 96, 128, 192, 256, 384, 512, 1024, 2048, 4096, 8192)
-BATCHES = ((2, 64), (4, 64), (8, 64), (16, 64), (2, 256), (4, 256), (8, 256), (16, 256), (64, 256))
-"""Matrices, and the rows of each."""
+FEW = ((2, 64), (4, 64), (2, 256), (4, 256), (2, 1024), (4, 1024))
+MANY = (*((10_000, n) for n in (4, 8, 16, 32)), *((100, n) for n in (16, 32, 64, 128, 256)))
+BATCHES = (*FEW, *MANY, (8, 64), (8, 256))
+"""Matrices, and the rows of each: one after the other, or at once."""
 
 LONGEST = {"qr": 2048}
 """The most rows of our own algorithms: those that go column by column take too long beyond."""

@@ -13,16 +13,20 @@ from plan_emulator import EmulatedPlans
 from running import lowered
 
 from lowering.cuda.compile import cubin
+from lowering.planning.factorizations import FactorizationForm
+from lowering.scheduling.overrides import override
 from tracegraph.algorithms import ALGORITHMS
 from tracegraph.arrays.eager import apply
-from tracegraph.ir.op import Op, get
+from tracegraph.ir.op import Op, Sample, get
+from tracegraph.ops.factorizations.matrices import positive_definite
 
+each_form = pytest.mark.parametrize("form", ["own", "library"])
 each_op = pytest.mark.parametrize("op", [get(name) for name in ALGORITHMS], ids=lambda op: op.name)
 
 
 def of_all_samples(op: Op) -> tuple[Any, list[tuple[Any, ...]]]:
     """A function of the operands of all samples, and these operands."""
-    samples = [s for s in op.samples() if all(np.size(x) for x in s.operands)]
+    samples = samples_of(op)
 
     def every(given: Any) -> list[Any]:
         return [apply(op, *xs, **s.attrs) for xs, s in zip(given, samples, strict=True)]
@@ -30,12 +34,24 @@ def of_all_samples(op: Op) -> tuple[Any, list[tuple[Any, ...]]]:
     return every, [tuple(map(np.asarray, s.operands)) for s in samples]
 
 
-@each_op
-@pytest.mark.skipif(COMPILER is None, reason="needs g++")
-def test_kernels_give_what_the_reference_gives(op: Op, tmp_path: Any) -> None:
-    every, given = of_all_samples(op)
-    plans = EmulatedPlans({"every": (every, (given,))}, tmp_path)
+def samples_of(op: Op) -> list[Sample]:
+    """Those with elements, and a batch that libraries factor at once."""
     samples = [s for s in op.samples() if all(np.size(x) for x in s.operands)]
+    batch = positive_definite(5, np.float64, (3, 3))
+    operands = (batch, batch[..., :2]) if op.name == "triangular_solve" else (batch,)
+    return [*samples, Sample(operands, samples[0].attrs)]
+
+
+@each_op
+@each_form
+@pytest.mark.skipif(COMPILER is None, reason="needs g++")
+def test_kernels_give_what_the_reference_gives(
+    op: Op, form: FactorizationForm, tmp_path: Any
+) -> None:
+    every, given = of_all_samples(op)
+    with override(factorizations=form):
+        plans = EmulatedPlans({"every": (every, (given,))}, tmp_path)
+    samples = samples_of(op)
     for order in (None, Random(0)):
         found = plans.run("every", given, order=order)
         for sample, results in zip(samples, found, strict=True):
@@ -43,7 +59,9 @@ def test_kernels_give_what_the_reference_gives(op: Op, tmp_path: Any) -> None:
 
 
 @each_op
-def test_kernels_compile(op: Op) -> None:
+@each_form
+def test_kernels_compile(op: Op, form: FactorizationForm) -> None:
     every, given = of_all_samples(op)
-    source = lowered(every, given, device="cuda").source
+    with override(factorizations=form):
+        source = lowered(every, given, device="cuda").source
     assert len(cubin(source, "sm_90").code) > 0

@@ -167,14 +167,40 @@ def test_derivatives_and_lanes(form: FactorizationForm) -> None:
     np.testing.assert_allclose(in_form(form, function, a), expected, rtol=1e-8, atol=1e-8)
 
 
-def test_batches_of_small_matrices() -> None:
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize(("count", "n"), [(10_000, 16), (5, 3), (300, 33)])
+def test_batches_of_small_matrices(count: int, n: int, dtype: str, form: FactorizationForm) -> None:
     rng = np.random.default_rng(0)
-    a = rng.standard_normal((10_000, 16, 16)) + 4 * np.eye(16)
-    b = rng.standard_normal((10_000, 16, 1))
-    np.testing.assert_allclose(on_gpu(np.linalg.solve, a, b), np.linalg.solve(a, b), 1e-9, 1e-9)
+    a = rng.standard_normal((count, n, n))
+    a = a + 1j * rng.standard_normal(a.shape) if "c" in dtype else a
+    a = (a + 2 * n * np.roll(np.eye(n), 1, 0)).astype(dtype)
+    b = rng.standard_normal((count, n, 2)).astype(dtype)
+    unit = 100 * n * float(np.finfo(dtype).eps)
+
+    def program(a: Any, b: Any) -> Any:
+        spd = a @ np.conj(np.swapaxes(a, -1, -2))
+        return np.linalg.solve(a, b), np.linalg.cholesky(spd), np.linalg.slogdet(a)
+
+    found, expected = in_form(form, program, a, b), program(a, b)
+    for got, wanted in zip(tree.leaves(found), tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(got, wanted, unit, unit * np.abs(wanted).max())
+    jitted = tracegraph.jit(program, device="cuda", scratch="per_launch")
+    with override(factorizations=form):
+        again = jitted(a, b)
+    np.testing.assert_array_equal(np.asarray(again[0]), found[0])
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_one_of_many_matrices_has_no_factorization(form: FactorizationForm) -> None:
+    a = np.random.default_rng(0).standard_normal((20, 9, 9)) + 5 * np.eye(9)
     spd = a @ a.mT
-    lower = on_gpu(np.linalg.cholesky, spd)
-    np.testing.assert_allclose(lower, np.linalg.cholesky(spd), 1e-9, 1e-9)
+    a[3], a[7], spd[5] = 0, 1, -spd[5]
+    lower, dets = in_form(form, lambda s, a: (np.linalg.cholesky(s), np.linalg.det(a)), spd, a)
+    assert np.isnan(lower[5]).all()
+    others = np.arange(20) != 5
+    np.testing.assert_allclose(lower[others], np.linalg.cholesky(spd[others]), 1e-10, 1e-10)
+    np.testing.assert_allclose(dets, np.linalg.det(a), 1e-9, 1e-9)
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -78,7 +78,9 @@ def test_the_size_and_the_batch_decide() -> None:
     assert calls("qr", (3000, 2000)) == 2
     assert calls("triangular_solve", (2000, 2000), (2000, 3), lower=True) == 1
     assert calls("cholesky", (16, 16)) == calls("qr", (3000, 16)) == 0
-    assert calls("cholesky", (1000, 130, 130)) == 0
+    assert calls("cholesky", (1000, 130, 130)) == calls("lu", (1000, 32, 16)) == 0
+    assert calls("cholesky", (1000, 32, 32)) == calls("lu", (10, 100, 16, 16)) == 1
+    assert calls("triangular_solve", (1000, 9, 9), (1000, 9, 3), lower=True) == 1
 
 
 @each_op

@@ -61,6 +61,20 @@ def test_a_neural_ode_is_fitted() -> None:
     np.testing.assert_allclose(after, float(last), rtol=0.3)  # one step apart
 
 
+def test_the_poisson_solver_converges_spectrally() -> None:
+    poisson = example("fft_poisson")
+    errors, steps, residuals = zip(*map(poisson.error, (8, 16, 32, 64)), strict=True)
+    assert errors[0] > 1e-2
+    assert errors[1] < errors[0] / 10
+    assert errors[2] < errors[1] / 1e4
+    assert errors[3] < 1e-11
+    assert max(residuals) <= 1e-13
+    assert max(steps) - min(steps[1:]) < 10, "it hardly depends on the grid"
+    a, f, _ = poisson.problem(32)
+    plain = poisson.solve(a, f)
+    np.testing.assert_allclose(np.asarray(poisson.solver(a, f)[0]), plain[0], atol=1e-11)
+
+
 def test_chains_have_the_moments_of_their_target() -> None:
     hmc = example("hamiltonian_monte_carlo")
     hmc.log_density = lambda position: -(position @ position) / 2

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 from tracegraph.algorithms import by_library
 from tracegraph.algorithms.cholesky import cholesky
@@ -46,7 +46,17 @@ BY_LIBRARY: Mapping[str, Callable[..., Any]] = {
     "qr": by_library.qr,
     "triangular_solve": by_library.triangular_solve,
 }
-"""The same for backends with LAPACK's routines, for operands with elements."""
+"""The same for backends with LAPACK's routines, for operands with elements: matrix by matrix."""
+
+AT_ONCE: Mapping[str, Callable[..., Any]] = {
+    "cholesky": by_library.cholesky_at_once,
+    "lu": by_library.lu_at_once,
+    "triangular_solve": by_library.triangular_solve_at_once,
+}
+"""Those by routines for a batch of many square matrices."""
+
+Form = Literal["own", "library", "at once"]
+_FORMS = {"own": ALGORITHMS, "library": BY_LIBRARY, "at once": AT_ONCE}
 
 
 @lru_cache(maxsize=256)
@@ -54,11 +64,10 @@ def program_of(
     name: str,
     types: tuple[ArrayType, ...],
     attrs: tuple[tuple[str, Any], ...],
-    *,
-    is_by_library: bool = False,
+    form: Form = "own",
 ) -> Program:
     """The program of an op for operands of these types."""
-    algorithm = (BY_LIBRARY if is_by_library else ALGORITHMS)[name]
+    algorithm = _FORMS[form][name]
 
     def run(*operands: Any) -> tuple[Any, ...]:
         found = algorithm(*operands, **dict(attrs))

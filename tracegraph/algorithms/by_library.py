@@ -4,15 +4,36 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from tracegraph import numpy as tnp
-from tracegraph.algorithms.lapack import geqrf, getrf, potrf, trsm, ungqr
+from tracegraph.algorithms.lapack import (
+    geqrf,
+    getrf,
+    getrf_batched,
+    potrf,
+    potrf_batched,
+    trsm,
+    trsm_batched,
+    ungqr,
+)
 from tracegraph.algorithms.parts import numbers
 from tracegraph.arrays.eager import apply
+from tracegraph.ir.op import Op
 
 
 def cholesky(a: Any) -> Any:
     """The lower triangular L of A = L Lᴴ; NaN in all of it if A is not positive definite."""
-    factor, info = apply(potrf, a)
+    return _cholesky(potrf, a)
+
+
+def cholesky_at_once(a: Any) -> Any:
+    """The same for a batch of many matrices."""
+    return _cholesky(potrf_batched, a)
+
+
+def _cholesky(routine: Op, a: Any) -> Any:
+    factor, info = apply(routine, a)
     row = numbers(a.shape[-1])
     lower = tnp.where(row[:, None] >= row, factor, 0)
     return tnp.where((info != 0)[..., None, None], tnp.nan, lower).astype(a.dtype)
@@ -26,9 +47,24 @@ def lu(a: Any) -> tuple[Any, Any, Any]:
     *batch, m, _ = a.shape
     rows = tnp.broadcast_to(numbers(m).astype("float32"), (*batch, m))  # exact: they are moved only
     packed, order, pivots, info = apply(getrf, tnp.matrix_transpose(a), rows)
+    return _mended(packed, info), pivots - 1, order.astype("int32")
+
+
+def lu_at_once(a: Any) -> tuple[Any, Any, Any]:
+    """The same for a batch of many square matrices."""
+    *batch, n, _ = a.shape
+    packed, pivots, info = apply(getrf_batched, tnp.matrix_transpose(a))
+    pivots = pivots - 1
+    row = tnp.broadcast_to(numbers(n).astype("int32"), (*batch, n))
+    for k in reversed(range(n)):  # where each row was before the swap: one kernel in all
+        pivot = pivots[..., k, None]
+        row = tnp.where(row == k, pivot, tnp.where(row == pivot, np.int32(k), row))
+    return _mended(packed, info), pivots, row
+
+
+def _mended(packed: Any, info: Any) -> Any:
     factors = tnp.matrix_transpose(packed)
-    spoiled = (info != 0)[..., None, None] & tnp.isnan(factors)
-    return tnp.where(spoiled, 0, factors), pivots - 1, order.astype("int32")
+    return tnp.where((info != 0)[..., None, None] & tnp.isnan(factors), 0, factors)
 
 
 def qr(a: Any) -> tuple[Any, Any]:
@@ -45,3 +81,8 @@ def qr(a: Any) -> tuple[Any, Any]:
 def triangular_solve(a: Any, b: Any, *, lower: bool, unit: bool = False) -> Any:
     """The x of A x = b, from one triangle of A."""
     return apply(trsm, b, a, lower=lower, unit=unit)
+
+
+def triangular_solve_at_once(a: Any, b: Any, *, lower: bool, unit: bool = False) -> Any:
+    """The same for a batch of many systems."""
+    return apply(trsm_batched, b, a, lower=lower, unit=unit)

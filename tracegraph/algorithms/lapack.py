@@ -11,6 +11,9 @@ writes xᵀ. The axes before the last two are a batch.
     ungqr(hᵀ, τ)         Q of the reflectors, transposed
     trsm(b, a)           the x of a x = b, from one triangle of `a`
 
+Those with `_batched` do the same for a whole batch at once; getrf_batched has no order, and takes
+square matrices.
+
 An info is 0, or else the number of the first column at which a factorization fails.
 """
 
@@ -114,5 +117,23 @@ def _trsm(b: NDArray, a: NDArray, *, lower: bool, unit: bool) -> NDArray:
 
 trsm = _op("trsm", "The solution of a triangular system, of BLAS.", _trsm_type, _trsm)
 
-UPDATED = {potrf: 1, getrf: 2, geqrf: 1, ungqr: 1, trsm: 1}
+potrf_batched = _op("potrf_batched", potrf.doc, _potrf_type, _potrf)
+trsm_batched = _op("trsm_batched", trsm.doc, _trsm_type, _trsm)
+
+
+def _getrf_batched_type(a: ArrayType) -> tuple[ArrayType, ...]:
+    *batch, n, _ = a.shape
+    return a, _numbers(*batch, n), _numbers(*batch)
+
+
+def _getrf_batched(a: NDArray) -> tuple[NDArray, ...]:
+    factors, _, pivots, info = _getrf(a, np.zeros(a.shape[:-1]))
+    return factors, pivots, info
+
+
+getrf_batched = _op("getrf_batched", getrf.doc, _getrf_batched_type, _getrf_batched)
+
+BATCHED = (potrf_batched, getrf_batched, trsm_batched)
+
+UPDATED = {potrf: 1, getrf: 2, geqrf: 1, ungqr: 1, trsm: 1, **dict.fromkeys(BATCHED, 1)}
 """All of them: how many operands each updates."""

@@ -54,7 +54,7 @@ class CompiledPlan:
         unit = unit_source(plan)
         head = "" if features.conditional_nodes else STORED_CONDITIONS
         modules = load_modules(functions_of(plan, unit), device, unit.definitions, head)
-        custom, calls = load_custom_kernels(plan, device), prepare(plan, device.driver)
+        custom, calls = load_custom_kernels(plan, device), prepare(plan, device)
         code = PlanCode(plan, unit, modules, custom, calls, features.programmatic_edges)
         return cls(code, device, features, small_inputs(plan, unit), upload(plan, device))
 

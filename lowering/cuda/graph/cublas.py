@@ -13,12 +13,14 @@ import numpy as np
 
 from lowering.cuda.interface import Gemm
 from lowering.plan.buffer import Buffer
-from lowering.plan.lapack import TriangularSolve
+from lowering.plan.lapack import BatchedLU, BatchedSolve, TriangularSolve
 from lowering.plan.matrix_product import MatrixOperand, MatrixProduct
 from tracegraph.dtypes import bfloat16
 
 WORKSPACE_BYTES = 32 << 20
 """What NVIDIA recommends for Hopper; with less, cuBLAS may choose slower kernels."""
+
+_PREFIXES = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 
 
 def product(call: MatrixProduct, address: Callable[[Buffer], int]) -> Callable[[Cublas], None]:
@@ -102,6 +104,27 @@ def triangular_solve(
     return issue
 
 
+def eliminated_batch(
+    call: BatchedLU, address: Callable[[Buffer], int], table: int
+) -> Callable[[Cublas], None]:
+    """What issues the LU factorizations of a batch, at once."""
+    pivots, info = (array.address(address) for array in call.results)
+    dtype, n = call.dtype, call.matrix[0]
+    return lambda library: library.eliminate_batch(dtype, n, table, pivots, info, call.batch)
+
+
+def solved_batch(
+    call: BatchedSolve, address: Callable[[Buffer], int], table: int
+) -> Callable[[Cublas], None]:
+    """What issues the solutions of a batch, at once; as `triangular_solve`."""
+    n, k = call.matrix
+    lower, unit, dtype = bool(call.attrs["lower"]), bool(call.attrs["unit"]), call.dtype
+    sides = table + 8 * call.batch
+    return lambda library: library.solve_triangle(
+        dtype, not lower, unit, k, n, table, sides, call.batch
+    )
+
+
 class Cublas:
     """A cuBLAS handle on one stream.
 
@@ -152,13 +175,31 @@ class Cublas:
             self._cublas.GemmAlgo.DEFAULT,
         )
 
-    def solve_triangle(
-        self, dtype: np.dtype[Any], lower: bool, unit: bool, m: int, n: int, a: int, b: int
+    def eliminate_batch(
+        self, dtype: np.dtype[Any], n: int, table: int, pivots: int, info: int, batch: int
     ) -> None:
-        """Issue the solution of X A = B, written to B, for column-major B of m by n."""
+        """Issue the LU factorizations of the matrices at the addresses in a table."""
+        routine = getattr(self._cublas, f"{_PREFIXES[str(dtype)]}getrf_batched")
+        routine(self._handle, n, table, n, pivots, info, batch)
+
+    def solve_triangle(
+        self,
+        dtype: np.dtype[Any],
+        lower: bool,
+        unit: bool,
+        m: int,
+        n: int,
+        a: int,
+        b: int,
+        batch: int = 0,
+    ) -> None:
+        """Issue the solution of X A = B, written to B, for column-major B of m by n.
+
+        Of a `batch`, `a` and `b` are tables of addresses.
+        """
         cublas, one = self._cublas, np.ones((), dtype)
-        solve = {"f4": cublas.strsm, "f8": cublas.dtrsm, "c8": cublas.ctrsm, "c16": cublas.ztrsm}
-        solve[f"{dtype.kind}{dtype.itemsize}"](
+        name = f"{_PREFIXES[str(dtype)]}trsm{'_batched' if batch else ''}"
+        getattr(cublas, name)(
             self._handle,
             cublas.SideMode.RIGHT,
             cublas.FillMode.LOWER if lower else cublas.FillMode.UPPER,
@@ -171,6 +212,7 @@ class Cublas:
             n,
             b,
             m,
+            *([batch] if batch else []),
         )
 
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from lowering.plan.buffer import Buffer
 from lowering.plan.hardware import ALIGNMENT
-from lowering.plan.lapack import LapackRoutine
+from lowering.plan.lapack import BatchedCholesky, LapackRoutine
 
 UPPER = 1  # CUBLAS_FILL_MODE_UPPER
 
@@ -36,6 +36,15 @@ def factorization(
             routine.factor(*addresses)
 
     return issue
+
+
+def factored_batch(
+    call: BatchedCholesky, address: Callable[[Buffer], int], table: int
+) -> Callable[[Cusolver], None]:
+    """What issues the Cholesky factorizations of a batch, at once."""
+    (info,) = call.results
+    prefix, n, status = PREFIXES[str(call.dtype)], call.matrix[0], info.address(address)
+    return lambda library: library.factor_batch(prefix, n, table, status, call.batch)
 
 
 class PreparedRoutine:
@@ -105,4 +114,9 @@ class Cusolver:
         return PreparedRoutine(self._library, self._handle, call)
 
     def use_workspace(self, pointer: int, nbytes: int) -> None:
-        """Nothing: each routine has its own."""
+        """Nothing: each routine has its own, and those for batches need none."""
+
+    def factor_batch(self, prefix: str, n: int, table: int, info: int, batch: int) -> None:
+        """Issue the Cholesky factorizations of the matrices at the addresses in a table."""
+        routine = getattr(self._library, f"{prefix}potrf_batched")
+        routine(self._handle, UPPER, n, table, n, info, batch)

@@ -25,7 +25,7 @@ from lowering.cuda.graph.copies import COPY_KERNEL, COPY_SOURCE, COPY_THREADS, c
 from lowering.cuda.graph.custom_kernels import custom_launch
 from lowering.cuda.graph.definition import Definition
 from lowering.cuda.graph.emission import Before, Cell, Emission, Users
-from lowering.cuda.graph.library_calls import outside, workspace_bytes
+from lowering.cuda.graph.library_calls import batch_table, outside, workspace_bytes
 from lowering.cuda.graph.node_owners import NodeOwners, freeing
 from lowering.cuda.graph.placement import Placement
 from lowering.cuda.graph.plan_code import PlanCode
@@ -191,17 +191,27 @@ def _add_library(
     driver, workspace = emission.driver, emission.placement.library_workspace
     nbytes, library = prepared.workspace_bytes, prepared.handle
     used = [workspace] if nbytes else []
-    issue = prepared.issue(call, addresses.__getitem__)
+    table = [emission.placement.workspaces[node]] if call.batches else []
+
+    def issued(known: Mapping[Buffer, int]) -> Callable[[Any], None]:
+        """What issues the call, whose table is written."""
+        for pointer in table:
+            if driver.copy_to_device(pointer, batch_table(call, known.__getitem__)):
+                driver.synchronize()
+        return prepared.issue(call, known.__getitem__, *table)
+
     emission.definition.slots.retain(library)
     with driver.capture_lock.hold():
         if warm_up is not None:
             spare = warm_up.pointer + workspace_bytes(emission.code.calls)
             moved = {**addresses, **outside(emission.owners.plan, node, spare)[0]}
             library.use_workspace(warm_up.pointer, nbytes)
+            run = issued(moved)
             driver.synchronize()
-            prepared.issue(call, moved.__getitem__)(library)
+            run(library)
             driver.synchronize_capture_stream()
         library.use_workspace(workspace, nbytes)
+        issue = issued(addresses)
         return capture(
             emission.definition,
             graph,
@@ -209,7 +219,7 @@ def _add_library(
             lambda: issue(library),
             node,
             emission.owners.library(node, nbytes),
-            [array.address(addresses.__getitem__) for array in call.operands] + used,
+            [array.address(addresses.__getitem__) for array in call.operands] + used + table,
             f"the {call.noun.partition(' ')[2]}",
         )
 

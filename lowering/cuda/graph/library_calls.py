@@ -4,17 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
+from math import prod
 from typing import Any
 
+import numpy as np
+
+from lowering.cuda.device import OpenDevice
 from lowering.cuda.graph.capture import lines
-from lowering.cuda.graph.cublas import WORKSPACE_BYTES, Cublas, product, triangular_solve
+from lowering.cuda.graph.cublas import (
+    WORKSPACE_BYTES,
+    Cublas,
+    eliminated_batch,
+    product,
+    solved_batch,
+    triangular_solve,
+)
 from lowering.cuda.graph.cufft import Cufft, transform
-from lowering.cuda.graph.cusolver import Cusolver, factorization
+from lowering.cuda.graph.cusolver import Cusolver, factored_batch, factorization
 from lowering.cuda.interface import Driver, Library, PreparedLibrary
 from lowering.plan.buffer import Buffer
 from lowering.plan.fourier import FourierTransform
 from lowering.plan.hardware import ALIGNMENT
-from lowering.plan.lapack import LapackRoutine, TriangularSolve
+from lowering.plan.lapack import (
+    BatchedCholesky,
+    BatchedLU,
+    BatchedSolve,
+    LapackRoutine,
+    TriangularSolve,
+)
 from lowering.plan.library_call import LibraryCall
 from lowering.plan.matrix_product import MatrixProduct
 from lowering.plan.nodes import LibraryNode, walk
@@ -31,14 +49,14 @@ class Captured:
     Args:
         library: makes the library's handle for a stream; there is one for each device.
         issue: `issue(call, addresses)`, a function of the handle that enqueues the call on the
-            stream.
+            stream. Of a call with `batches`, it gets the address of their table as well.
         workspace_bytes: the scratch memory that the library is given, which calls of a graph share.
             None if that depends on the call: the library is a `PlanningLibrary`, and the graph
             owns the handle of the call.
     """
 
     library: Callable[[int], Library]
-    issue: Callable[[Any, Addresses], Callable[[Any], None]]
+    issue: Callable[..., Callable[[Any], None]]
     workspace_bytes: int | None
 
 
@@ -47,6 +65,9 @@ CAPTURED: dict[type[LibraryCall], Captured] = {
     FourierTransform: Captured(Cufft, transform, None),
     LapackRoutine: Captured(Cusolver, factorization, None),
     TriangularSolve: Captured(Cublas, triangular_solve, WORKSPACE_BYTES),
+    BatchedCholesky: Captured(Cusolver, factored_batch, 0),
+    BatchedLU: Captured(Cublas, eliminated_batch, WORKSPACE_BYTES),
+    BatchedSolve: Captured(Cublas, solved_batch, WORKSPACE_BYTES),
 }
 
 
@@ -55,22 +76,26 @@ class PreparedCall:
     """A call that can be captured: the handle that is to do it, and the workspace that needs."""
 
     handle: Library
-    issue: Callable[[Any, Addresses], Callable[[Any], None]]
+    issue: Callable[..., Callable[[Any], None]]
     workspace_bytes: int
 
 
 PreparedCalls = Mapping[LibraryNode, PreparedCall]
 
 
-def prepare(plan: Plan, driver: Driver) -> PreparedCalls:
+def prepare(plan: Plan, device: OpenDevice) -> PreparedCalls:
     """The calls of a Plan, those of bodies included, planned by their libraries.
 
     Raises:
-        MemoryError: a library lacks memory for its tables.
+        OutOfMemoryError: the device has not enough memory for the tables of a library.
         ValueError: the class of a call is not in the table.
     """
+    nodes = [node for node in walk(plan.graph) if isinstance(node, LibraryNode)]
+    if any(captured(node).workspace_bytes is None for node in nodes):
+        device.timeline.settle_loops()  # a library that plans allocates, and may wait in the driver
     return {
-        node: _prepared(node, driver) for node in walk(plan.graph) if isinstance(node, LibraryNode)
+        node: device.heap.relieved(partial(_prepared, node, device.driver), what=node.name)
+        for node in nodes
     }
 
 
@@ -102,6 +127,20 @@ def workspace_bytes(calls: PreparedCalls) -> int:
     """The workspace that the library calls of a Plan share."""
     most = max((call.workspace_bytes for call in calls.values()), default=0)
     return round_up(most, ALIGNMENT)
+
+
+def batch_table_bytes(call: LibraryCall) -> int:
+    """The size of the table of a call, which has the addresses of all matrices of its batches."""
+    return round_up(8 * sum(prod(each.shape[:-2]) for each in call.batches), ALIGNMENT)
+
+
+def batch_table(call: LibraryCall, address: Addresses) -> np.ndarray[Any, Any]:
+    """The table: a row of addresses for each batch."""
+    rows = []
+    for each in call.batches:
+        nbytes = prod(each.shape[-2:]) * each.buffer.type.dtype.itemsize
+        rows.append(each.address(address) + nbytes * np.arange(prod(each.shape[:-2])))
+    return np.array(rows, np.uint64)
 
 
 def outside(plan: Plan, node: LibraryNode, start: int = 0) -> tuple[dict[Buffer, int], int]:

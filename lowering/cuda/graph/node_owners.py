@@ -21,6 +21,7 @@ from lowering.codegen.parameters import (
 from lowering.cuda.effects.call_ring import call_ring_bytes
 from lowering.cuda.effects.mailbox import WORD
 from lowering.cuda.effects.print_ring import ring_bytes
+from lowering.cuda.graph.library_calls import batch_table_bytes
 from lowering.cuda.graph.modules import Module
 from lowering.cuda.graph.pointer_table import table_bytes
 from lowering.cuda.interface import HostAllocation
@@ -85,6 +86,8 @@ class NodeOwners:
         slots = [Slot("library handle", 0)]
         if workspace_bytes and not self.plan.per_launch:
             slots.append(Slot("library workspace", workspace_bytes))
+        if node.call.batches:
+            slots.append(Slot("addresses", batch_table_bytes(node.call)))
         slots += self._memory([operand.buffer for operand in node.call.operands])
         return NodeSlots(node.kind, node.name, lines_of(node.sources), tuple(slots))
 

@@ -11,7 +11,12 @@ import numpy as np
 from lowering.codegen import Unit
 from lowering.cuda.device import OpenDevice
 from lowering.cuda.graph.definition import Definition
-from lowering.cuda.graph.library_calls import PreparedCalls, outside, workspace_bytes
+from lowering.cuda.graph.library_calls import (
+    PreparedCalls,
+    batch_table_bytes,
+    outside,
+    workspace_bytes,
+)
 from lowering.cuda.graph.node_owners import allocation
 from lowering.cuda.graph.pointer_table import table_bytes
 from lowering.cuda.graph.small_inputs import ValueSlot, slots_bytes
@@ -42,10 +47,10 @@ class Placement:
     """Addresses that never change, for the graph of one stream.
 
     `addresses` has scratch and const buffers, and the slots of small inputs; `workspaces` has the
-    workspace of each kernel node with one. The graph's slots keep the pieces in `memory` alive;
-    `scratch` is allocated by each launch instead. `needed` are the bytes of ``"scratch"`` and
-    ``"constants"``. `warm_up` is a workspace, and room for the buffers of any call that is made
-    `outside` the graph.
+    workspace of each kernel node with one, and the table of each library call with batches. The
+    graph's slots keep the pieces in `memory` alive; `scratch` is allocated by each launch instead.
+    `needed` are the bytes of ``"scratch"`` and ``"constants"``. `warm_up` is a workspace, and room
+    for the buffers of any call that is made `outside` the graph.
     """
 
     addresses: Mapping[Buffer, int]
@@ -104,9 +109,10 @@ def place(
     table = round_up(slots_bytes(list(values.values())), ALIGNMENT)
     size = table + round_up(table_bytes(plan.indirect), ALIGNMENT)
     workspaces: dict[Node, int] = {}
-    for node, code in unit.kernels.items():
-        if code.workspace_bytes:
-            workspaces[node], size = size, size + round_up(code.workspace_bytes, ALIGNMENT)
+    needs: list[tuple[Node, int]] = [(n, code.workspace_bytes) for n, code in unit.kernels.items()]
+    for node, nbytes in needs + [(node, batch_table_bytes(node.call)) for node in calls]:
+        if nbytes:
+            workspaces[node], size = size, size + round_up(nbytes, ALIGNMENT)
 
     library_offset = round_up(plan.arena_bytes, ALIGNMENT)
     arena_bytes = library_offset + workspace_bytes(calls)

@@ -15,6 +15,7 @@ from lowering.plan.fourier import FourierTransform, Layout
 from lowering.plan.library_call import StridedArray
 from lowering.plan.nodes import LibraryNode, walk
 from lowering.testing.recording_driver import RecordingBackend, RecordingDriver
+from tracegraph.errors import OutOfMemoryError
 from tracegraph.ir.op import get
 from tracegraph.ir.types import ArrayType
 
@@ -271,6 +272,29 @@ def test_a_plan_is_destroyed_behind_its_graphs_when_the_next_is_made():
     kept = cufft.prepare(call)
     assert library.calls.count(("destroy", 0)) == 1
     assert kept.workspace_bytes == 64
+
+
+def test_what_is_kept_is_freed_for_a_plan_that_lacks_memory():
+    driver = RecordingDriver()
+    backend = RecordingBackend(driver)
+    library = driver.library(Cufft)
+    left = [MemoryError("the cuFFT plan")]
+    prepare = library.prepare
+
+    def scarce(call):
+        if left:
+            raise left.pop()
+        return prepare(call)
+
+    library.prepare = scarce
+    backend.device.pool.take(5 << 20)
+    assert backend.device.pool.free_bytes
+    backend.compile(transforms())
+    assert not left
+    assert driver.count("trim"), "what was free went back to the device"
+    left = [MemoryError("the cuFFT plan")] * 99
+    with pytest.raises(OutOfMemoryError, match=r"rfft 1000 \(the cuFFT plan\)"):
+        backend.compile(transforms())
 
 
 def test_a_lack_of_memory_for_a_plan_is_a_memory_error():

@@ -10,18 +10,19 @@ import pytest
 from agreement import check
 
 import tracegraph
-from lowering.cuda.graph.cublas import Cublas, triangular_solve
-from lowering.cuda.graph.cusolver import PREFIXES, UPPER, PreparedRoutine, factorization
+from lowering.cuda.graph.cublas import Cublas
+from lowering.cuda.graph.cusolver import PREFIXES, UPPER, Cusolver, PreparedRoutine
+from lowering.cuda.graph.library_calls import CAPTURED, batch_table, batch_table_bytes
 from lowering.host.executable import HostExecutable
 from lowering.lower import lower
-from lowering.plan.lapack import LapackRoutine, TriangularSolve
+from lowering.plan.lapack import LapackRoutine
 from lowering.plan.nodes import LibraryNode, walk
 from lowering.scheduling.overrides import override
-from lowering.testing.recording_driver import RecordingBackend
+from lowering.testing.recording_driver import RecordingBackend, RecordingDriver
 from tracegraph.algorithms import ALGORITHMS, lapack
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import Sample, get
-from tracegraph.ops.factorizations.matrices import mixed, positive_definite
+from tracegraph.ops.factorizations.matrices import mixed, positive_definite, well_conditioned
 
 HANDLE, WORK = 3, 7
 DTYPES = {prefix: np.dtype(name) for name, prefix in PREFIXES.items()}
@@ -34,6 +35,17 @@ def memory(pointer, dtype, *shape, leading=None):
     return np.ndarray(shape, dtype, (ctypes.c_char * nbytes).from_address(pointer), 0, strides)
 
 
+def factor_lu(dtype, m, n, a, leading, pivots, info):
+    matrix = memory(a, dtype, m, n, leading=leading)
+    found, swaps, _ = get("lu").reference(matrix)
+    zero = np.diagonal(found) == 0
+    matrix[...] = found
+    for column in np.flatnonzero(zero):  # 0 / 0 below a pivot of 0
+        matrix[column + 1 :, column] = np.nan
+    memory(pivots, np.dtype("i4"), min(m, n))[...] = swaps + 1
+    memory(info, np.dtype("i4"), 1)[0] = zero.any()
+
+
 class Solver:
     """The routines of cuSOLVER by their names, such as ``dpotrf``."""
 
@@ -42,6 +54,10 @@ class Solver:
         if name.endswith("_buffer_size"):
             return lambda handle, *shape: WORK
         return lambda handle, *given: getattr(self, f"_{name[1:]}")(dtype, *given)
+
+    def _potrf_batched(self, dtype, uplo, n, table, leading, info, batch):
+        for k, a in enumerate(memory(table, np.dtype("u8"), batch)):
+            self._potrf(dtype, uplo, n, int(a), leading, 0, WORK, info + 4 * k)
 
     def _potrf(self, dtype, uplo, n, a, leading, work, size, info):
         assert (uplo, size) == (UPPER, WORK)
@@ -52,14 +68,7 @@ class Solver:
         matrix[...] = np.conj(found.T) + np.tril(matrix, -1)
 
     def _getrf(self, dtype, m, n, a, leading, work, pivots, info):
-        matrix = memory(a, dtype, m, n, leading=leading)
-        found, swaps, _ = get("lu").reference(matrix)
-        zero = np.diagonal(found) == 0
-        matrix[...] = found
-        for column in np.flatnonzero(zero):  # 0 / 0 below a pivot of 0
-            matrix[column + 1 :, column] = np.nan
-        memory(pivots, np.dtype("i4"), min(m, n))[...] = swaps + 1
-        memory(info, np.dtype("i4"), 1)[0] = zero.any()
+        factor_lu(dtype, m, n, a, leading, pivots, info)
 
     def _laswp(self, dtype, n, a, leading, first, last, pivots, step):
         assert (first, step) == (1, 1)
@@ -83,7 +92,7 @@ class Solver:
 
 
 class Blas:
-    """The triangular solve of cuBLAS."""
+    """Triangular solves of cuBLAS, and LU factorizations of batches."""
 
     SideMode = enum.IntEnum("SideMode", ["LEFT", "RIGHT"], start=0)
     FillMode = enum.IntEnum("FillMode", ["LOWER", "UPPER"], start=0)
@@ -91,8 +100,18 @@ class Blas:
     DiagType = enum.IntEnum("DiagType", ["NON_UNIT", "UNIT"], start=0)
 
     def __getattr__(self, name):
-        assert name[1:] == "trsm"
-        return lambda handle, *given: self._trsm(DTYPES[name[0]], *given)
+        routine = getattr(type(self), f"_{name[1:]}")
+        return lambda handle, *given: routine(self, DTYPES[name[0]], *given)
+
+    def _getrf_batched(self, dtype, n, table, leading, pivots, info, batch):
+        for k, a in enumerate(memory(table, np.dtype("u8"), batch)):
+            factor_lu(dtype, n, n, int(a), leading, pivots + 4 * n * k, info + 4 * k)
+
+    def _trsm_batched(self, dtype, *given):
+        *options, alpha, a, lda, b, ldb, batch = given
+        sides = (memory(table, np.dtype("u8"), batch) for table in (a, b))
+        for left, right in zip(*sides, strict=True):
+            self._trsm(dtype, *options, alpha, int(left), lda, int(right), ldb)
 
     def _trsm(self, dtype, side, uplo, operation, diagonal, m, n, alpha, a, lda, b, ldb):
         assert (side, operation) == (1, 0)
@@ -111,15 +130,25 @@ def by_routines(call):
             for array, view in arrays.items()
         }
         assert all(view.flags.c_contiguous for view in operands)
-        if isinstance(call, TriangularSolve):
+        how, given = CAPTURED[type(call)], [starts.__getitem__]
+        if call.batches:
+            table = batch_table(call, starts.__getitem__)
+            assert table.nbytes <= batch_table_bytes(call)
+            given.append(table.ctypes.data)
+        if how.library is Cublas:
             blas = Cublas.__new__(Cublas)
             blas._cublas, blas._handle = Blas(), HANDLE
-            triangular_solve(call, starts.__getitem__)(blas)
+            how.issue(call, *given)(blas)
+            return
+        if how.workspace_bytes is not None:
+            solver = Cusolver.__new__(Cusolver)
+            solver._library, solver._handle = Solver(), HANDLE
+            how.issue(call, *given)(solver)
             return
         routine = PreparedRoutine(Solver(), HANDLE, call)
         assert routine.workspace_bytes == 256 + WORK * call.dtype.itemsize
         routine.use_workspace(1 << 20, routine.workspace_bytes)
-        factorization(call, starts.__getitem__)(routine)
+        how.issue(call, *given)(routine)
 
     return run
 
@@ -158,6 +187,21 @@ def test_tall_wide_and_several_matrices(dtype, routines):
         for name in ("lu", "qr"):
             check(get(name), Sample((mixed(shape, dtype),)), run)
     check(get("cholesky"), Sample((positive_definite(20, dtype, (3,)),)), run)
+
+
+@pytest.mark.parametrize("dtype", PREFIXES)
+@pytest.mark.parametrize("batch", [(9,), (2, 3)])
+def test_batches_are_factored_at_once(dtype, batch, routines):
+    a = well_conditioned(5, dtype, batch)
+    a[1] = 0
+    b = mixed((*batch, 5, 2), dtype)
+    check(get("lu"), Sample((a,)), run)
+    check(get("cholesky"), Sample((positive_definite(5, dtype, batch) - a,)), run)
+    check(get("cholesky"), Sample((positive_definite(5, dtype, batch),)), run)
+    for is_lower in (True, False):
+        triangle = np.tril(a) + 3 * np.eye(5) if is_lower else np.triu(a) + 3 * np.eye(5)
+        operands = triangle.astype(dtype), b
+        check(get("triangular_solve"), Sample(operands, {"lower": is_lower}), run)
 
 
 def test_a_part_of_an_array_is_solved_for(routines):
@@ -202,3 +246,27 @@ def test_they_are_emitted_into_graphs_and_their_bodies():
     assert logged.count("solve_triangle") == 2 * names.count("trsm")
     reported = {node.name for node in executable.slots.nodes}
     assert {call.name for call in calls} <= reported
+
+
+def test_the_addresses_of_a_batch_are_in_memory_of_the_graph():
+    a = np.zeros((9, 4, 4))
+    plan = tracegraph.jit(lambda a: np.linalg.inv(a + 1), device="cuda")
+    with by_library():
+        plan = plan.lower(a).plan
+    calls = [n.call for n in walk(plan.graph) if isinstance(n, LibraryNode)]
+    assert [call.op.name for call in calls] == ["getrf_batched", "trsm_batched", "trsm_batched"]
+    driver = RecordingDriver()
+    executable = RecordingBackend(driver).compile(plan)
+    (made,) = driver.live_executables
+    start = [call.operation for call in driver.calls].index("new_graph")  # behind constants
+    written = [c.detail for c in driver.calls[start:] if c.operation == "copy_to_device"]
+    assert [nbytes for _, nbytes in written] == [72, 72, 144, 144, 144, 144]
+    owned = [range(m.pointer, m.pointer + m.nbytes) for m in driver.live_memory if m in made.slots]
+    assert all(any(pointer in memory for memory in owned) for pointer, _ in written)
+    assert len({pointer for pointer, _ in written}) == 3, "each call has a table of its own"
+    tables = [c.detail for c in driver.calls if c.operation == "eliminate_batch"]
+    assert len(tables) == 2
+    assert {detail[2] for detail in tables} == {written[0][0]}
+    kept = [[slot.what for slot in n.slots] for n in executable.slots.nodes if n.kind == "library"]
+    assert len(kept) == 3
+    assert all("addresses" in whats for whats in kept)

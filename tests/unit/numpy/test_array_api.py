@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 import pytest
-from array_api_signatures import STANDARD
+from array_api_signatures import EXTENSION, STANDARD
 
 import tracegraph
 import tracegraph.numpy as tnp
@@ -39,10 +40,10 @@ X = np.array([[3, 1, 2], [0, 5, 4]])
 F = X.astype(np.float32)
 
 
-@pytest.mark.parametrize("name", STANDARD)
+@pytest.mark.parametrize("name", [*STANDARD, *EXTENSION])
 def test_a_function_takes_the_arguments_of_the_standard(name: str) -> None:
-    function = getattr(tnp, name)
-    parameters = STANDARD[name].parameters.values()
+    function = attrgetter(name)(tnp)
+    parameters = {**STANDARD, **EXTENSION}[name].parameters.values()
     keywords = {p.name: None for p in parameters if p.kind is p.KEYWORD_ONLY}
     positional = [p for p in parameters if p.kind is p.POSITIONAL_ONLY]
     either = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]

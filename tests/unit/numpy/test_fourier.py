@@ -68,6 +68,10 @@ def test_frequencies_are_made_on_a_device() -> None:
     assert isinstance(found, tracegraph.Array)
     np.testing.assert_array_equal(np.asarray(found), np.fft.fftfreq(6, 0.5))
     np.testing.assert_array_equal(tnp.fft.rfftfreq(7), np.fft.rfftfreq(7))
+    single = tnp.fft.rfftfreq(7, dtype=np.float32)
+    np.testing.assert_array_equal(single, np.fft.rfftfreq(7).astype(np.float32), strict=True)
+    traced = jitted(lambda d: tnp.fft.fftfreq(6, d, dtype=np.float32), 0.5)
+    np.testing.assert_array_equal(traced, np.fft.fftfreq(6, 0.5).astype(np.float32), strict=True)
 
 
 def test_large_prime_lengths_and_powers_of_two() -> None:

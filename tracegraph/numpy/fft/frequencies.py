@@ -7,20 +7,24 @@ from operator import index
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from tracegraph.numpy.creation import placed
 from tracegraph.numpy.dispatch import as_array, copied, is_ours, lifted, numpy_function
+from tracegraph.numpy.elementwise import astype
 from tracegraph.numpy.flips import roll
 from tracegraph.numpy.statics import static_parameters
 from tracegraph.numpy.ufuncs import multiply, true_divide
 
 
 @static_parameters
-def fftfreq(n: int, d: Any = 1.0, device: str | None = None) -> Any:
+def fftfreq(
+    n: int, d: Any = 1.0, device: str | None = None, *, dtype: DTypeLike | None = None
+) -> Any:
     """The frequencies of the elements of `fft`, in cycles per unit of the sample spacing `d`.
 
     Shape: (n,).
-    Dtype: float64.
+    Dtype: float64, or `dtype`.
 
     Raises:
         ValueError: `n` is no integer.
@@ -32,15 +36,17 @@ def fftfreq(n: int, d: Any = 1.0, device: str | None = None) -> Any:
     n = _count(n)
     half = (n - 1) // 2 + 1
     numbers = np.concatenate([np.arange(half), np.arange(-(n // 2), 0)])
-    return _scaled(numbers, n, d, device)
+    return _scaled(numbers, n, d, device, dtype)
 
 
 @static_parameters
-def rfftfreq(n: int, d: Any = 1.0, device: str | None = None) -> Any:
+def rfftfreq(
+    n: int, d: Any = 1.0, device: str | None = None, *, dtype: DTypeLike | None = None
+) -> Any:
     """The frequencies of the elements of `rfft`, in cycles per unit of the sample spacing `d`.
 
     Shape: (n // 2 + 1,).
-    Dtype: float64.
+    Dtype: float64, or `dtype`.
 
     Raises:
         ValueError: `n` is no integer.
@@ -50,7 +56,7 @@ def rfftfreq(n: int, d: Any = 1.0, device: str | None = None) -> Any:
     array([0. , 0.5, 1. ])
     """
     n = _count(n)
-    return _scaled(np.arange(n // 2 + 1), n, d, device)
+    return _scaled(np.arange(n // 2 + 1), n, d, device, dtype)
 
 
 def _count(n: int) -> int:
@@ -59,9 +65,11 @@ def _count(n: int) -> int:
     return index(n)
 
 
-def _scaled(numbers: Any, n: int, d: Any, device: str | None) -> Any:
+def _scaled(numbers: Any, n: int, d: Any, device: str | None, dtype: DTypeLike | None) -> Any:
     unit = true_divide(1.0, multiply(n, d)) if is_ours([d]) else 1.0 / (n * d)
-    return placed(copied(lifted(multiply(numbers, unit))), device)
+    found = multiply(numbers, unit)
+    found = found if dtype is None else astype(found, dtype)
+    return placed(copied(lifted(found)), device)
 
 
 @numpy_function
