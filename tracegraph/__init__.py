@@ -21,13 +21,13 @@ The packages, in the order of their imports:
     tracing           Python calls -> equations            control      cond, while_loop, scan, …
     arrays            the Array class, eager ops           transforms   grad, jvp, vmap, …
     staging           jit: compile and launch              special      special functions
-                                                           random       random numbers
+    linalg        more of linear algebra                   random       random numbers
 
 Below them are single files without imports of the package (`dtypes`, `user_source`, `locks`, …);
 `limits`, `modes`, `progress`, `streams`, `memory` and `debug` are features of one file each.
 """
 
-from tracegraph import debug, errors, memory, numpy, random, special, tree
+from tracegraph import debug, errors, linalg, memory, numpy, random, special, tree
 from tracegraph.arrays.array import Array
 from tracegraph.arrays.creation import asarray, from_dlpack
 from tracegraph.control import cond, fori_loop, map, scan, switch, while_loop
@@ -76,6 +76,7 @@ __all__ = [
     "jacrev",
     "jit",
     "jvp",
+    "linalg",
     "linear_transpose",
     "linearize",
     "make_program",
