@@ -109,7 +109,7 @@ def pinv(a: Any, rtol: Any) -> Any:
     u, values, vh = svd(a)
     if 0 in values.shape:
         return adjoint(a)
-    keep = values > rtol[..., None] * values[..., :1]
+    keep = values > rtol[..., 0] * values[..., :1]
     inverse = tnp.where(keep, 1 / tnp.where(keep, values, 1), 0)
     inverse = tnp.where(tnp.isnan(values), values, inverse)
     return adjoint(vh) @ (inverse[..., :, None] * adjoint(u)).astype(a.dtype)

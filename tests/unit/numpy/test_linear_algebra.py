@@ -68,6 +68,16 @@ def test_raw_factors_are_refused() -> None:
         jitted(lambda a: np.linalg.qr(a, mode="raw"), ARGUMENTS["a"])
 
 
+@pytest.mark.parametrize("name", ["eig", "eigvals"])
+def test_eigenvalues_of_other_matrices_are_found_outside_alone(name: str) -> None:
+    function, a = getattr(np.linalg, name), ARGUMENTS["a"]
+    with pytest.raises(errors.UnsupportedByTracerError, match=r"use numpy\.linalg\.eig\w*h "):
+        jitted(function, a)
+    ours, theirs = function(tracegraph.asarray(a)), function(a)
+    for got, wanted in zip(ours, theirs, strict=True):
+        np.testing.assert_array_equal(got, wanted)
+
+
 def test_a_matrix_without_a_factorization_spoils_no_other() -> None:
     good = ARGUMENTS["t"][0, 0]
     spd = good @ good.T
