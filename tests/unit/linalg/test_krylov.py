@@ -71,7 +71,7 @@ def test_a_good_preconditioner_and_a_good_guess_save_iterations(name: str) -> No
 
 
 @each_method
-def test_a_failure_is_told_by_info(name: str) -> None:
+def test_info_is_the_number_of_iterations_of_a_failure(name: str) -> None:
     a, b = system(name, 20)
     a = a * np.logspace(0, 3, 20) * np.logspace(0, 3, 20)[:, None]
     options = {"restart": 2} if name == "gmres" else {}
