@@ -57,7 +57,7 @@ def _by_sweeps(a: Any, vectors: bool) -> tuple[Any, Any]:
     unit = float(np.finfo(a.dtype).eps)
 
     def is_coupled(carry: Any) -> Any:
-        """Whether what is off the diagonal of some matrix is above n rounding errors of its norm."""
+        """Whether some matrix has more off its diagonal than √n units of rounding of its norm."""
         sweep, a, _ = carry
         squares = squared(a)
         total = tnp.sum(squares, axis=(-2, -1))
