@@ -59,11 +59,11 @@ class Round:
         right = tnp.where(to == size - 1, half - 1, to + 1)
         self.half = half
         self.place = tnp.where((to < half) | (to == 1), left, right)
-        """Of the column that moves to each place."""
+        """Where the column comes from that moves to each place."""
         self.partner = (self.place + half) % size
-        """Of the one that it is rotated with."""
+        """Where the one is that it is rotated with."""
         self.pair = self.place % half
-        """The number of the pair."""
+        """The number of their pair."""
 
     def weights(self, cosine: Any, sine: Any) -> tuple[Any, Any]:
         """What columns and their partners are multiplied by, of the rotation at each place."""

@@ -7,12 +7,15 @@ have derivatives. Iterations never enter a derivative: that of a solution solves
 >>> solve_triangular(np.array([[2.0, 0.0], [1.0, 1.0]]), np.array([2.0, 3.0]), lower=True)
 array([1., 2.])
 
-    factored      solve_triangular; Cholesky and LU factors, and solutions by them
-    tridiagonal   tridiagonal_solve
-    exponential   expm
-    krylov        cg, bicgstab, gmres: operators may be functions
+    factored              solve_triangular; Cholesky and LU factors, and solutions by them
+    tridiagonal           tridiagonal_solve
+    exponential           expm
+    conjugate_gradients   cg and bicgstab, and
+    minimal_residuals     gmres: A may be a function
+    operators             what these share
 """
 
+from tracegraph.linalg.conjugate_gradients import bicgstab, cg
 from tracegraph.linalg.exponential import expm
 from tracegraph.linalg.factored import (
     cho_factor,
@@ -22,7 +25,7 @@ from tracegraph.linalg.factored import (
     lu_solve,
     solve_triangular,
 )
-from tracegraph.linalg.krylov import bicgstab, cg, gmres
+from tracegraph.linalg.minimal_residuals import gmres
 from tracegraph.linalg.tridiagonal import tridiagonal_solve
 
 __all__ = [
