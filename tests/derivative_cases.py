@@ -142,8 +142,7 @@ phases it does not."""
 
 SMOOTH_AT: dict[str, Callable[..., tuple[Any, ...]]] = {
     "cholesky": _positive_definite,
-    **dict.fromkeys(("lu", "qr", "triangular_solve"), _dominant),
-    "pinv": lambda a, rtol: (*_dominant(a), np.full_like(rtol, 1e-6)),
+    **dict.fromkeys(("lu", "qr", "triangular_solve", "pinv"), _dominant),
     **dict.fromkeys(("eigh", "svd"), _apart),
 }
 """By name of an op: operands at which it is smooth, made of random ones."""
@@ -167,6 +166,11 @@ def _signatures(op: Op, dtype: Any) -> Iterator[tuple[list[Any], Any]]:
     if op.name == "ldexp":
         for a, b in SHAPES:
             yield [(a, dtype), np.full(b, 2, np.int32)], {}
+        return
+    if op.name == "pinv":
+        real = np.zeros(0, dtype).real.dtype
+        for shape in ((4, 3), (3, 4), (2, 3, 3)):
+            yield [(shape, dtype), np.full((*shape[:-2], 1, 1), 1e-6, real)], {}
         return
     if op.name == "polygamma":
         for n in (1, 2):

@@ -22,7 +22,7 @@ The packages, in the order of their imports:
     tracing           Python calls -> equations            control      cond, while_loop, scan, …
     arrays            the Array class, eager ops           transforms   grad, jvp, vmap, …
     staging           jit: compile and launch              special      special functions
-                                                           random       random numbers
+    linalg        more of linear algebra                   random       random numbers
                                                            custom       kernels of your own
 
 Below them are single files without imports of the package (`dtypes`, `user_source`, `locks`, …);
@@ -30,7 +30,7 @@ Below them are single files without imports of the package (`dtypes`, `user_sour
 each.
 """
 
-from tracegraph import debug, errors, memory, numpy, random, special, tree
+from tracegraph import debug, errors, linalg, memory, numpy, random, special, tree
 from tracegraph.arrays.array import Array
 from tracegraph.arrays.creation import asarray, from_dlpack
 from tracegraph.callbacks import host_call, pure_callback
@@ -85,6 +85,7 @@ __all__ = [
     "jit",
     "jvp",
     "kernel",
+    "linalg",
     "linear_transpose",
     "linearize",
     "make_program",

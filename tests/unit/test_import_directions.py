@@ -69,6 +69,7 @@ TRACEGRAPH: Table = {
     },
     "callbacks": {"control", "tracing", "ops", "ir", "tree", "errors", "user_source"},
     "custom": {"numpy", "arrays", "tracing", "ops", "ir", "errors", "dtypes"},
+    "linalg": {"transforms", "control", "numpy", "arrays", "ir"},
     "debug": {"callbacks", "control", "ir", "errors", "user_source"},
     "staging": {
         *("arrays", "tracing", "passes", "ops", "ir", "tree", "errors", "inspection"),
@@ -77,9 +78,9 @@ TRACEGRAPH: Table = {
     "streams": {"staging", "devices"},
     "memory": {"staging", "devices"},
     "tracegraph": {
-        *("arrays", "callbacks", "control", "custom", "debug", "errors", "ir", "limits", "memory"),
-        *("numpy", "random", "inspection", "special", "staging", "streams", "transforms", "tree"),
-        *("version", "modes"),
+        *("arrays", "callbacks", "control", "custom", "debug", "errors", "ir", "limits", "linalg"),
+        *("memory", "numpy", "random", "inspection", "special", "staging", "streams"),
+        *("transforms", "tree", "version", "modes"),
     },
     "testing": {"tracegraph", "debug", "tree"},
 }

@@ -9,13 +9,12 @@ import numpy as np
 from tracegraph import numpy as tnp
 from tracegraph.algorithms.jacobi import (
     SWEEPS,
+    Round,
     ascending,
     columns_at,
     evened,
     largest,
-    rotated,
     rotation,
-    seats,
 )
 from tracegraph.algorithms.parts import adjoint, diagonal, identity, numbers, scaled, squared, taken
 from tracegraph.control import fori_loop, while_loop
@@ -50,15 +49,15 @@ def _by_sweeps(a: Any, vectors: bool) -> tuple[Any, Any]:
     n = a.shape[-1]
     a = adjoint(evened(adjoint(evened(a))))
     size = a.shape[-1]
-    half = size // 2
     eye = tnp.broadcast_to(identity(n, size, a.dtype), (*a.shape[:-2], n, size))
     basis = eye if vectors else eye[..., :0, :]
     row = numbers(size)
     is_off = row[:, None] != row
-    place, partner = seats(size)
+    turn = Round(size)
     unit = float(np.finfo(a.dtype).eps)
 
     def is_coupled(carry: Any) -> Any:
+        """Whether some matrix has more off its diagonal than √n units of rounding of its norm."""
         sweep, a, _ = carry
         squares = squared(a)
         total = tnp.sum(squares, axis=(-2, -1))
@@ -67,12 +66,13 @@ def _by_sweeps(a: Any, vectors: bool) -> tuple[Any, Any]:
 
     def step(_: Any, carry: Any) -> Any:
         a, basis = carry
-        own = diagonal(a).real
-        between = diagonal(a, half)
-        cosine, sine = rotation(own[..., :half], own[..., half:], between)
-        a = adjoint(rotated(adjoint(rotated(a, cosine, sine)), cosine, sine))
-        is_pair = partner[:, None] == place
-        return tnp.where(is_pair, 0, a).astype(basis.dtype), rotated(basis, cosine, sine)
+        first, last = turn.pair, turn.pair + turn.half
+        between = a[..., first, last]
+        angles = rotation(a[..., first, first].real, a[..., last, last].real, between)
+        own, other = turn.weights(*angles)
+        a = turn.rows(turn.columns(a, own, other), own, other)
+        is_pair = turn.partner[:, None] == turn.place
+        return tnp.where(is_pair, 0, a).astype(basis.dtype), turn.columns(basis, own, other)
 
     def sweep(carry: Any) -> Any:
         count, a, basis = carry

@@ -46,27 +46,39 @@ def negligible(dtype: Any) -> float:
     return float(np.finfo(dtype).tiny / np.finfo(dtype).eps)
 
 
-def rotated(x: Any, cosine: Any, sine: Any) -> Any:
-    """The columns of matrices rotated in pairs, and then moved by one place around the circle."""
-    size = x.shape[-1]
-    place, partner = seats(size)
-    back = tnp.conj(sine) if sine.dtype.kind == "c" else sine
-    of_own = cosine[..., place % (size // 2)]
-    of_partner = beside(-back, sine)[..., place]
-    return of_own[..., None, :] * x[..., place] + of_partner[..., None, :] * x[..., partner]
-
-
-def seats(size: int) -> tuple[Any, Any]:
-    """Where the column comes from that moves to each place, and where its partner was.
+class Round:
+    """One step for matrices of an even number of columns: where each place gets its column from.
 
     Places 1, 2, … of the left half move to the right, all but the first of the right half to the
     left, and the ends between the halves.
     """
-    half, to = size // 2, numbers(size)
-    left = tnp.where(to == 1, half, tnp.maximum(to - 1, 0))
-    right = tnp.where(to == size - 1, half - 1, to + 1)
-    place = tnp.where((to < half) | (to == 1), left, right)
-    return place, (place + half) % size
+
+    def __init__(self, size: int) -> None:
+        half, to = size // 2, numbers(size)
+        left = tnp.where(to == 1, half, tnp.maximum(to - 1, 0))
+        right = tnp.where(to == size - 1, half - 1, to + 1)
+        self.half = half
+        self.place = tnp.where((to < half) | (to == 1), left, right)
+        """Where the column comes from that moves to each place."""
+        self.partner = (self.place + half) % size
+        """Where the one is that it is rotated with."""
+        self.pair = self.place % half
+        """The number of their pair."""
+
+    def weights(self, cosine: Any, sine: Any) -> tuple[Any, Any]:
+        """What columns and their partners are multiplied by, of the rotation at each place."""
+        back = tnp.conj(sine) if sine.dtype.kind == "c" else sine
+        return cosine, tnp.where(self.place < self.half, -back, sine)
+
+    def columns(self, x: Any, own: Any, other: Any) -> Any:
+        """The columns rotated and moved."""
+        return own[..., None, :] * x[..., self.place] + other[..., None, :] * x[..., self.partner]
+
+    def rows(self, x: Any, own: Any, other: Any) -> Any:
+        """The rows, likewise, by the conjugates."""
+        back = tnp.conj(other) if other.dtype.kind == "c" else other
+        mine, theirs = x[..., self.place, :], x[..., self.partner, :]
+        return own[..., :, None] * mine + back[..., :, None] * theirs
 
 
 def evened(x: Any) -> Any:

@@ -14,12 +14,12 @@ import numpy as np
 from tracegraph import numpy as tnp
 from tracegraph.algorithms.jacobi import (
     SWEEPS,
+    Round,
     ascending,
     columns_at,
     evened,
     largest,
     negligible,
-    rotated,
     rotation,
 )
 from tracegraph.algorithms.parts import adjoint, diagonal, identity, scaled, squared, taken
@@ -75,7 +75,7 @@ def _by_sweeps(a: Any, vectors: bool) -> tuple[Any, Any]:
     size = columns.shape[-1]
     eye = tnp.broadcast_to(identity(n, size, a.dtype), (*a.shape[:-2], n, size))
     basis = eye if vectors else eye[..., :0, :]
-    half = size // 2
+    turn = Round(size)
     unit, least = float(np.finfo(a.dtype).eps * n**0.5), negligible(a.real.dtype)
 
     def is_coupled(carry: Any) -> Any:
@@ -84,7 +84,7 @@ def _by_sweeps(a: Any, vectors: bool) -> tuple[Any, Any]:
 
     def step(_: Any, carry: Any) -> Any:
         coupled, columns, basis = carry
-        left, right = columns[..., :half], columns[..., half:]
+        left, right = columns[..., : turn.half], columns[..., turn.half :]
         first, last = (tnp.sum(squared(x), axis=-2) for x in (left, right))
         back = tnp.conj(left) if left.dtype.kind == "c" else left
         between = tnp.sum(back * right, axis=-2)
@@ -92,8 +92,9 @@ def _by_sweeps(a: Any, vectors: bool) -> tuple[Any, Any]:
         is_off = tnp.abs(between) > tnp.maximum(limit, least)
         is_off = is_off & (tnp.minimum(first, last) > least)
         between = tnp.where(is_off, between, 0).astype(between.dtype)
-        cosine, sine = rotation(first, last, between)
-        columns, basis = (rotated(x, cosine, sine) for x in (columns, basis))
+        cosine, sine = (x[..., turn.pair] for x in rotation(first, last, between))
+        own, other = turn.weights(cosine, sine)
+        columns, basis = (turn.columns(x, own, other) for x in (columns, basis))
         return coupled | tnp.any(is_off), columns, basis
 
     def sweep(carry: Any) -> Any:
@@ -109,7 +110,7 @@ def pinv(a: Any, rtol: Any) -> Any:
     u, values, vh = svd(a)
     if 0 in values.shape:
         return adjoint(a)
-    keep = values > rtol[..., None] * values[..., :1]
+    keep = values > rtol[..., 0] * values[..., :1]
     inverse = tnp.where(keep, 1 / tnp.where(keep, values, 1), 0)
     inverse = tnp.where(tnp.isnan(values), values, inverse)
     return adjoint(vh) @ (inverse[..., :, None] * adjoint(u)).astype(a.dtype)

@@ -55,7 +55,7 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = _NOT
 
 def _pinv(a: Any, rtol: Any) -> Any:
     rtol = astype(as_array(rtol), real_dtype(a.dtype))
-    return apply(_PINV, a, broadcast_to(rtol, a.shape[:-2]))
+    return apply(_PINV, a, broadcast_to(rtol[..., None, None], (*a.shape[:-2], 1, 1)))
 
 
 def _spacing(a: Any) -> float:

@@ -41,6 +41,13 @@ _INSTEAD = {
 }
 """What to write for a function that is missing, by its full name, where it is a line."""
 
+_ADVICE = {
+    f"numpy.linalg.{name}": f"use numpy.linalg.{hermitian} if the matrices are Hermitian, or "
+    "numpy.linalg.svd; others have eigenvalues outside alone, where NumPy calls LAPACK"
+    for name, hermitian in (("eig", "eigh"), ("eigvals", "eigvalsh"))
+}
+"""What else to do, where it is none."""
+
 
 def array_ufunc(
     ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Mapping[str, Any]
@@ -118,7 +125,7 @@ def array_function(func: Callable[..., Any], args: Sequence[Any], kwargs: Mappin
         if tracer is not None:
             raise errors.ShapeDependentError(tracer, label)
     if function is None:
-        raise errors.UnsupportedByTracerError(label, _INSTEAD.get(label, ""))
+        raise errors.UnsupportedByTracerError(label, (_INSTEAD | _ADVICE).get(label, ""))
     return _applied(label, function, args, kwargs)
 
 

@@ -26,15 +26,15 @@ from tracegraph.ops.factorizations.matrices import (
 def _type(a: ArrayType, rtol: ArrayType) -> ArrayType:
     check_matrices("pinv", a)
     *batch, m, n = a.shape
-    if rtol.dtype != real_dtype(a.dtype) or rtol.shape != tuple(batch):
-        wanted = ArrayType(real_dtype(a.dtype), tuple(batch))
+    wanted = ArrayType(real_dtype(a.dtype), (*batch, 1, 1))
+    if (rtol.dtype, rtol.shape) != (wanted.dtype, wanted.shape):
         raise TypeError(f"pinv: rtol must be {wanted} for {a}, got {rtol}")
     return ArrayType(a.dtype, (*batch, n, m))
 
 
 def _reference(a: Any, rtol: Any) -> NDArray:
     a, is_finite = finite_part(a)
-    found = np.linalg.pinv(a, rcond=np.asarray(rtol))
+    found = np.linalg.pinv(a, rcond=np.asarray(rtol)[..., 0, 0])
     return np.where(is_finite[..., None, None], found, np.nan).astype(a.dtype)
 
 
@@ -42,18 +42,15 @@ def _samples() -> list[Sample]:
     not_finite = np.stack([np.ones((3, 2)), np.full((3, 2), np.nan), np.full((3, 2), np.inf)])
     arrays = [
         *(well_conditioned(5, dtype)[:, :3] for dtype in DTYPES),
-        *(well_conditioned(4, dtype) for dtype in DTYPES),
-        mixed((3, 5), np.complex128),
-        mixed((2, 2, 4, 3)),
-        np.full((1, 1), -2.0),
+        mixed((2, 2, 3, 4)),
         np.ones((3, 4)),
-        np.zeros((3, 4)),
         np.zeros((3, 0)),
         np.zeros((0, 2, 2)),
         not_finite,
     ]
     return [
-        Sample((np.ascontiguousarray(a), np.full(a.shape[:-2], 1e-5, a.real.dtype))) for a in arrays
+        Sample((np.ascontiguousarray(a), np.full((*a.shape[:-2], 1, 1), 1e-5, a.real.dtype)))
+        for a in arrays
     ]
 
 

@@ -1,0 +1,43 @@
+"""Linear algebra beyond `numpy.linalg`, under the names of SciPy and JAX, traced or not.
+
+The axes before the last two are a batch. All work inside loops and branches and under `vmap`, and
+have derivatives. Iterations never enter a derivative: that of a solution solves one more system.
+
+>>> import numpy as np
+>>> solve_triangular(np.array([[2.0, 0.0], [1.0, 1.0]]), np.array([2.0, 3.0]), lower=True)
+array([1., 2.])
+
+    factored              solve_triangular; Cholesky and LU factors, and solutions by them
+    tridiagonal           tridiagonal_solve
+    exponential           expm
+    conjugate_gradients   cg and bicgstab, and
+    minimal_residuals     gmres: A may be a function
+    operators             what these share
+"""
+
+from tracegraph.linalg.conjugate_gradients import bicgstab, cg
+from tracegraph.linalg.exponential import expm
+from tracegraph.linalg.factored import (
+    cho_factor,
+    cho_solve,
+    lu,
+    lu_factor,
+    lu_solve,
+    solve_triangular,
+)
+from tracegraph.linalg.minimal_residuals import gmres
+from tracegraph.linalg.tridiagonal import tridiagonal_solve
+
+__all__ = [
+    "bicgstab",
+    "cg",
+    "cho_factor",
+    "cho_solve",
+    "expm",
+    "gmres",
+    "lu",
+    "lu_factor",
+    "lu_solve",
+    "solve_triangular",
+    "tridiagonal_solve",
+]
