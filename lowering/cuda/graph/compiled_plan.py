@@ -8,6 +8,7 @@ from typing import Any
 
 from lowering.codegen import Unit, unit_source
 from lowering.cuda.device import OpenDevice
+from lowering.cuda.effects.callbacks import require_not_awaited
 from lowering.cuda.graph.emit import EMITTERS
 from lowering.cuda.graph.host_driven import STORED_CONDITIONS
 from lowering.cuda.graph.placement import Constants, upload
@@ -48,7 +49,9 @@ class CompiledPlan:
         Raises:
             RuntimeError: the kernels do not compile.
             OutOfMemoryError: the device has not enough memory.
+            CallbackDeadlockError: a kernel waits for the callback that this thread runs.
         """
+        require_not_awaited("to load code may wait for what runs")
         features = probed(needed_features(plan), device.supports)
         plan = legalize(plan, features)
         unit = unit_source(plan)

@@ -206,7 +206,7 @@ class Timeline:
             TimeLimitError: the time of a `time_limit` was up; loops were stopped.
             Exception: the first failure of a check in a program, or what a callback raised.
         """
-        if not self.in_flight and not self._undrained:
+        if not self.in_flight and not self._undrained and in_callback() is None:
             self.driver.activate()
             self.driver.synchronize()
             self.release_held()
@@ -250,7 +250,7 @@ class Timeline:
 
     def read(self, target: np.ndarray[Any, Any], pointer: int) -> None:
         """Wait, and copy to a host array. Raises what `wait` does."""
-        if self.in_flight or self._undrained:
+        if self.in_flight or self._undrained or in_callback() is not None:
             self.wait()
         self.driver.activate()
         self.driver.copy_to_host(target, pointer)
@@ -286,6 +286,8 @@ class Timeline:
                 pause = min(elapsed * SLEEP_SHARE, LONGEST_SLEEP) - WAKING_SECONDS
                 if pause > 0:
                     time.sleep(pause)
+                elif self._callbacks is not None:
+                    time.sleep(0)  # the thread of callbacks needs the GIL
         except DeviceLostError:
             raise  # nothing is left to stop
         except BaseException as reason:

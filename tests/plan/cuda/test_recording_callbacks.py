@@ -262,20 +262,43 @@ def test_while_a_callback_waits_calls_are_taken_and_answered():
     result.synchronize()
 
 
+@pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("make", [diamond, effects, nested_loops])
-def test_what_a_kernel_waits_for_must_not_wait_for_the_device(make):
-    bench = None
-
+def test_what_a_kernel_waits_for_must_not_wait_for_the_device(make, compiled):
     def ask(x):
-        other = bench.backend.compile(make())
+        other = known or bench.backend.compile(make())
         other([np.zeros(t.shape, t.dtype) for t in other.plan.in_types])
         return (x,)
 
     bench = Bench(ask=ask)
+    known = bench.backend.compile(make()) if compiled else None
     bench.driver.busy = True
     result = bench.launch()
     assert bench.answer(1) is None
     with pytest.raises(CallbackDeadlockError, match=r"answer of ask.*device=.host"):
+        result.synchronize()
+
+
+@pytest.mark.parametrize("make", [effects, nested_loops])
+def test_programs_with_loops_or_prints_wait_for_no_program_that_waits_for_them(make):
+    def tell(x):
+        other([np.zeros(t.shape, t.dtype) for t in other.plan.in_types])  # builds the graph
+        return ()
+
+    def ask(x):
+        tell(x)
+        return (x,)
+
+    bench = Bench(tell, ask)
+    other = bench.backend.compile(make())
+    result = bench.launch()
+    bench.tell(1)
+    result.synchronize()
+    other([np.zeros(t.shape, t.dtype) for t in other.plan.in_types])  # the stream before
+    bench.driver.busy = True
+    result = bench.launch()
+    assert bench.answer(2) is None
+    with pytest.raises(CallbackDeadlockError, match="run one after the other"):
         result.synchronize()
 
 
