@@ -91,13 +91,17 @@ class Callbacks:
             raise found[0]
 
     def _wait_for(self, position: int) -> None:
-        deadline = limits.deadline()
-        with self._changed:
-            while self._made < position and not self._abandoned:
+        deadline, waiting = limits.deadline(), _current.callbacks
+        while True:
+            with self._changed:
+                if self._made >= position or self._abandoned:
+                    return
                 self._start()
                 if deadline is not None and time.monotonic() >= deadline:
                     raise limits.exceeded()
-                self._changed.wait(0.05)
+                self._changed.wait(0.05 if waiting is None else LONGEST_SLEEP)
+            if waiting is not None:
+                waiting.relieve()
 
     def check(self) -> None:
         """Raise what a call has raised, or that a kernel has waited too long for an answer.

@@ -39,31 +39,22 @@ class Bench:
         self.timeline = self.backend.device.timeline
         self.executable = self.backend.compile(callbacks(tell, ask, limit))
         self.ring = self.timeline.callbacks.ring
-        self.words = self.ring.memory.bytes.view(np.uint64)
         self.answers = 0
 
     def launch(self):
         (result,) = self.executable([self.backend.device.pool.buffer(VECTOR)])
         return result
 
-    def _send(self, site, value, number=0):
-        """What a kernel does: one frame in the ring, which does not wrap around here."""
-        start, content = int(self.words[HEAD]), VECTOR.nbytes
-        at = 4 + start // 8
-        self.words[at : at + 4] = site, content, FIRST | LAST, number
-        self.words[at + 4 : at + 4 + content // 8].view(np.float64)[:] = value
-        self.words[HEAD] = start + 32 + -(-content // 32) * 32
-
     def tell(self, value):
         """Send a call without an answer."""
-        self._send(1, value)
+        send(self.ring, 1, value)
 
     def ask(self, value):
         """Send a call with an answer; its words, and its number."""
         self.answers += 1
         head = self.answer_memory().bytes[:32].view(np.uint64)
         head[ASKED] = self.answers
-        self._send(2, value, self.answers)
+        send(self.ring, 2, value, self.answers)
         return head, self.answers
 
     def answer_memory(self):
@@ -77,6 +68,16 @@ class Bench:
         if head[FAILED]:
             return None
         return self.answer_memory().bytes[32:].view(np.float64).copy()
+
+
+def send(ring, site, value, number=0):
+    """What a kernel does: one frame in the ring, which does not wrap around here."""
+    words = ring.memory.bytes.view(np.uint64)
+    start, content = int(words[HEAD]), VECTOR.nbytes
+    at = 4 + start // 8
+    words[at : at + 4] = site, content, FIRST | LAST, number
+    words[at + 4 : at + 4 + content // 8].view(np.float64)[:] = value
+    words[HEAD] = start + 32 + -(-content // 32) * 32
 
 
 def wait_until(holds):
@@ -259,6 +260,28 @@ def test_while_a_callback_waits_calls_are_taken_and_answered():
     bench.tell(5)
     wait_until(lambda: bench.ring.tail == bench.ring.head)
     bench.driver.busy = False
+    result.synchronize()
+
+
+def test_while_a_callback_waits_for_one_of_its_own_calls_are_answered():
+    entered, answered = threading.Event(), threading.Event()
+
+    def tell(x):
+        if x[0] == 2:  # of the program that the callback launches
+            assert answered.wait(SECONDS)
+        if x[0] == 1:
+            (result,) = bench.executable([np.zeros(VECTOR.shape)])
+            send(result.timeline.callbacks.ring, 1, 2.0)
+            entered.set()
+            result.synchronize()
+        return ()
+
+    bench = Bench(tell, lambda x: (x * 3,))
+    result = bench.launch()
+    bench.tell(1)
+    assert entered.wait(SECONDS)
+    np.testing.assert_array_equal(bench.answer(4), np.full(VECTOR.shape, 12.0))
+    answered.set()
     result.synchronize()
 
 
