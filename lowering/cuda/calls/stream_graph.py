@@ -77,7 +77,9 @@ class StreamGraph:
 
     def _build(self, compiled: CompiledPlan) -> None:
         plan, unit, values, stream = compiled.plan, compiled.unit, compiled.values, self._stream
-        graphs = host_driven(stream.driver, plan.conditions) if self._host_driven else stream.driver
+        graphs = stream.driver
+        if self._host_driven:
+            graphs = host_driven(graphs, plan.conditions, stream.timeline.check)
         # Other launches may come between the parts of one that the host drives.
         share = not self._host_driven
         self.definition = definition = Definition(graphs, SlotTable(), plan.name)

@@ -267,19 +267,27 @@ class Timeline:
         if self.driver.copy_to_device(pointer, source):
             self.settle()
 
+    def check(self) -> None:
+        """Raise what ends a wait for what is in flight.
+
+        Raises:
+            TimeLimitError: the time of a `time_limit` was up.
+            Exception: what a callback raised.
+        """
+        limits.check()
+        if self._callbacks is not None:
+            self._callbacks.check()
+
     def _poll(self) -> None:
         """Wait in Python, where signals are handled."""
         with self._lock:
             in_flight, passed = list(self.in_flight), self.driver.record()
-        start, deadline, waiting = time.perf_counter(), limits.deadline(), in_callback()
+        start, waiting = time.perf_counter(), in_callback()
         try:
             while not passed():
-                if deadline is not None and time.monotonic() >= deadline:
-                    raise limits.exceeded()
+                self.check()
                 if self.default_timeline._prints is not None:
                     self.default_timeline._prints.show()
-                if self._callbacks is not None:
-                    self._callbacks.check()
                 if waiting is not None:
                     waiting.relieve()
                 elapsed = time.perf_counter() - start

@@ -10,12 +10,13 @@ import weakref
 import numpy as np
 import pytest
 from hand_made_plans import VECTOR, callbacks, diamond, effects, nested_loops
+from running import lowered
 
 from lowering.codegen.call_records import ANSWERED, ASKED, FAILED, FIRST, LAST
 from lowering.cuda.effects.print_ring import HEAD
 from lowering.cuda.streams import shutdown
 from lowering.testing.recording_driver import RecordingBackend, RecordingDriver
-from tracegraph import limits
+from tracegraph import debug, fori_loop, limits
 from tracegraph.errors import (
     CallbackDeadlockError,
     CallbackResultError,
@@ -386,6 +387,26 @@ def test_the_thread_ends_when_there_is_nothing_to_do(monkeypatch):
     result.synchronize()
 
 
+def test_an_error_ends_a_loop_that_the_host_drives():
+    def fail(x):
+        raise OSError("in a loop")
+
+    def f(x):
+        return fori_loop(0, 10_000, lambda i, x: (debug.callback(fail, x), x + 1)[1], x)
+
+    driver = RecordingDriver()
+    backend = RecordingBackend(driver, lacks=["conditional_nodes"])
+    executable = backend.compile(lowered(f, np.zeros(VECTOR.shape), device="cuda").plan)
+    driver.busy = True
+    ring = backend.device.timeline.callbacks.ring
+    kernel = threading.Timer(0.05, send, (ring, 1, 1.0))
+    kernel.start()
+    with pytest.raises(OSError, match="in a loop"):
+        executable([np.zeros(VECTOR.shape)])
+    kernel.join()
+    assert not driver.busy
+
+
 def test_functions_go_with_the_executable():
     class Function:
         def __call__(self, x):
@@ -432,7 +453,7 @@ def test_programs_that_call_back_are_not_exported():
 
 
 def test_at_exit_calls_are_made_and_nobody_waits_for_one_that_hangs(monkeypatch, capsys):
-    monkeypatch.setattr(shutdown, "EXIT_SECONDS", 0.1)
+    monkeypatch.setattr(shutdown, "EXIT_SECONDS", SECONDS)
     made, stuck = [], threading.Event()
 
     def tell(x):
@@ -447,6 +468,7 @@ def test_at_exit_calls_are_made_and_nobody_waits_for_one_that_hangs(monkeypatch,
     shutdown.shut_down(bench.timeline)
     assert made == [1]
     assert capsys.readouterr().err == ""
+    monkeypatch.setattr(shutdown, "EXIT_SECONDS", 0.1)
     bench = Bench(tell)
     bench.launch()
     bench.tell(2)
