@@ -84,8 +84,8 @@ def pure_callback(
     """``function(*args, **kwargs)``, computed by Python on the host.
 
     The function must be pure: it may be called any number of times, or not at all where its results
-    are not used. A device waits for the answer, some 20 µs and what the function takes. On the host
-    the program itself makes the calls; on a device, a thread of this package. What the function
+    are not used. A device waits for the answer. On the host the program itself makes the calls; on
+    a device, a thread of this package. What the function
     raises ends the program, and is raised where that is waited for.
 
     It has no derivative: give it one by `custom_jvp` or `custom_vjp`.

@@ -16,7 +16,7 @@ tracegraph's IR and staging.
     plan_function, control_flow        code generation: the plan, its graphs,
     call_emitter, array_names            nests, and names
     python_source                      the text of a function while it is written
-    prints, reports                    print nests, signals
+    prints, reports                    print and call nests, signals
     arena, result_pool, node_owners    memory, and who owns it
     numpy_workarounds                  where NumPy's loops are wrong
 """

@@ -1,4 +1,4 @@
-"""Effects: prints, checks and progress reports, and the token that keeps their order.
+"""Effects: prints, callbacks, checks and progress reports, and the token that keeps their order.
 
 A *token* is a value of type bool[0], without elements or memory. Each effect takes the token of the
 effect before and yields the next. Loops carry it and branches return it, like any other value. The

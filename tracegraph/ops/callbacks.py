@@ -113,7 +113,9 @@ def _pure(*arrays: Array, callback: HostFunction) -> tuple[Array, ...]:
 def _samples() -> Sequence[Sample]:
     returned = (ArrayType(np.dtype(np.float64), (3,)), ArrayType(np.dtype(np.int32)))
     paths = ("result[0]", "result[1]")
-    double = HostFunction("double", lambda x: (2 * x, np.int32(x.size)), returned, paths)
+    double = HostFunction(
+        "double", lambda x: (2 * x, np.int32(x.size)), returned, paths, "sequential"
+    )
     return (Sample((np.arange(3.0),), {"callback": double}),)
 
 

@@ -77,8 +77,9 @@ class StreamGraph:
 
     def _build(self, compiled: CompiledPlan) -> None:
         code, values, stream = compiled.code, compiled.values, self._stream
-        plan, unit = code.plan, code.unit
-        graphs = host_driven(stream.driver, plan.conditions) if self._host_driven else stream.driver
+        plan, unit, graphs = code.plan, code.unit, stream.driver
+        if self._host_driven:
+            graphs = host_driven(graphs, plan.conditions, stream.timeline.check)
         # Other launches may come between the parts of one that the host drives.
         share = not self._host_driven
         self.definition = definition = Definition(graphs, SlotTable(), plan.name)

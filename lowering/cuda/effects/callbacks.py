@@ -31,7 +31,7 @@ SLEEP_SHARE = 1 / 64
 SPIN_SECONDS = 200e-6
 """It does not sleep for this long after an answer, for a sleep takes at least 60 µs."""
 IDLE_SECONDS = 1.0
-"""How long the thread stays when no launch is in flight: to start one takes 100 µs."""
+"""How long the thread stays when no launch is in flight, so that the next need not start one."""
 
 
 class _Current(threading.local):
@@ -91,13 +91,18 @@ class Callbacks:
             raise found[0]
 
     def _wait_for(self, position: int) -> None:
-        deadline = limits.deadline()
-        with self._changed:
-            while self._made < position and not self._abandoned:
+        deadline, waiting = limits.deadline(), _current.callbacks
+        while True:
+            with self._changed:
+                if self._made >= position or self._abandoned:
+                    return
                 self._start()
+                self._changed.notify_all()  # wakes the thread if it has nothing to follow
                 if deadline is not None and time.monotonic() >= deadline:
                     raise limits.exceeded()
-                self._changed.wait(0.05)
+                self._changed.wait(0.05 if waiting is None else LONGEST_SLEEP)
+            if waiting is not None:
+                waiting.relieve()
 
     def check(self) -> None:
         """Raise what a call has raised, or that a kernel has waited too long for an answer.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from lowering.codegen import Unit, unit_source
 from lowering.cuda.device import OpenDevice
+from lowering.cuda.effects.callbacks import require_not_awaited
 from lowering.cuda.graph.custom_kernels import load_custom_kernels
 from lowering.cuda.graph.emit import EMITTERS
 from lowering.cuda.graph.host_driven import STORED_CONDITIONS
@@ -48,7 +49,9 @@ class CompiledPlan:
             RuntimeError: the kernels do not compile.
             KernelCompileError: one that a user wrote does not.
             OutOfMemoryError: the device has not enough memory.
+            CallbackDeadlockError: a kernel waits for the callback that this thread runs.
         """
+        require_not_awaited("to load code may wait for what runs")
         features = probed(needed_features(plan), device.supports)
         plan = legalize(plan, features)
         unit = unit_source(plan)

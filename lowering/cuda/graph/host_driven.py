@@ -37,12 +37,15 @@ WORD = 4
 """Bytes of a stored condition."""
 
 
-def host_driven(driver: Driver, conditions: int) -> Driver:
+def host_driven(
+    driver: Driver, conditions: int, check: Callable[[], None] = limits.check
+) -> Driver:
     """A driver like this one, whose graph may hold this many conditionals.
 
-    A launch returns when the last condition is known; the segments after it still run then.
+    A launch returns when the last condition is known; the segments after it still run then. While
+    it waits, it calls `check`, which may end it by an exception.
     """
-    return cast(Driver, _HostDriven(driver, conditions))
+    return cast(Driver, _HostDriven(driver, conditions, check))
 
 
 def drive(
@@ -55,6 +58,7 @@ def drive(
 
     Raises:
         TimeLimitError: the time of a `time_limit` was up.
+        Exception: what a callback raised.
     """
     if effects is None:
         launch()
@@ -63,7 +67,9 @@ def drive(
     timeline.watcher.follow(effects, lambda: bool(ended) and ended[0](), prints)
     try:
         launch()
-    except BaseException:
+    except BaseException as error:
+        if effects.waits:
+            timeline.stop(error)
         timeline.driver.synchronize()  # what was launched ends by itself
         effects.ignore_failure()
         raise
@@ -138,8 +144,9 @@ class CutKernel:
 class _HostDriven:
     """Handles what concerns graphs, and passes all else to `driver`."""
 
-    def __init__(self, driver: Driver, conditions: int) -> None:
+    def __init__(self, driver: Driver, conditions: int, check: Callable[[], None]) -> None:
         self._driver = driver
+        self._check = check
         self.stored_conditions = driver.allocate_host(WORD * max(conditions, 1))
         self._conditions = self.stored_conditions.bytes.view(np.uint32)
         self._created = 0
@@ -243,9 +250,9 @@ class _HostDriven:
         """
         passed = self._driver.record()
         while not passed():
-            limits.check()
+            self._check()
             time.sleep(0)
-        limits.check()
+        self._check()
         return int(self._conditions[number])
 
     def close(self, executable: CutGraph) -> None:

@@ -206,7 +206,7 @@ class Timeline:
             TimeLimitError: the time of a `time_limit` was up; loops were stopped.
             Exception: the first failure of a check in a program, or what a callback raised.
         """
-        if not self.in_flight and not self._undrained:
+        if not self.in_flight and not self._undrained and in_callback() is None:
             self.driver.activate()
             self.driver.synchronize()
             self.release_held()
@@ -250,7 +250,7 @@ class Timeline:
 
     def read(self, target: np.ndarray[Any, Any], pointer: int) -> None:
         """Wait, and copy to a host array. Raises what `wait` does."""
-        if self.in_flight or self._undrained:
+        if self.in_flight or self._undrained or in_callback() is not None:
             self.wait()
         self.driver.activate()
         self.driver.copy_to_host(target, pointer)
@@ -267,25 +267,35 @@ class Timeline:
         if self.driver.copy_to_device(pointer, source):
             self.settle()
 
+    def check(self) -> None:
+        """Raise what ends a wait for what is in flight.
+
+        Raises:
+            TimeLimitError: the time of a `time_limit` was up.
+            Exception: what a callback raised.
+        """
+        limits.check()
+        if self._callbacks is not None:
+            self._callbacks.check()
+
     def _poll(self) -> None:
         """Wait in Python, where signals are handled."""
         with self._lock:
             in_flight, passed = list(self.in_flight), self.driver.record()
-        start, deadline, waiting = time.perf_counter(), limits.deadline(), in_callback()
+        start, waiting = time.perf_counter(), in_callback()
         try:
             while not passed():
-                if deadline is not None and time.monotonic() >= deadline:
-                    raise limits.exceeded()
+                self.check()
                 if self.default_timeline._prints is not None:
                     self.default_timeline._prints.show()
-                if self._callbacks is not None:
-                    self._callbacks.check()
                 if waiting is not None:
                     waiting.relieve()
                 elapsed = time.perf_counter() - start
                 pause = min(elapsed * SLEEP_SHARE, LONGEST_SLEEP) - WAKING_SECONDS
                 if pause > 0:
                     time.sleep(pause)
+                elif self._callbacks is not None:
+                    time.sleep(0)  # the thread of callbacks needs the GIL
         except DeviceLostError:
             raise  # nothing is left to stop
         except BaseException as reason:

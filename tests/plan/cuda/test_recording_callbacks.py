@@ -10,12 +10,13 @@ import weakref
 import numpy as np
 import pytest
 from hand_made_plans import VECTOR, callbacks, diamond, effects, nested_loops
+from running import lowered
 
 from lowering.codegen.call_records import ANSWERED, ASKED, FAILED, FIRST, LAST
 from lowering.cuda.effects.print_ring import HEAD
 from lowering.cuda.streams import shutdown
 from lowering.testing.recording_driver import RecordingBackend, RecordingDriver
-from tracegraph import limits
+from tracegraph import debug, fori_loop, limits
 from tracegraph.errors import (
     CallbackDeadlockError,
     CallbackResultError,
@@ -39,31 +40,22 @@ class Bench:
         self.timeline = self.backend.device.timeline
         self.executable = self.backend.compile(callbacks(tell, ask, limit))
         self.ring = self.timeline.callbacks.ring
-        self.words = self.ring.memory.bytes.view(np.uint64)
         self.answers = 0
 
     def launch(self):
         (result,) = self.executable([self.backend.device.pool.buffer(VECTOR)])
         return result
 
-    def _send(self, site, value, number=0):
-        """What a kernel does: one frame in the ring, which does not wrap around here."""
-        start, content = int(self.words[HEAD]), VECTOR.nbytes
-        at = 4 + start // 8
-        self.words[at : at + 4] = site, content, FIRST | LAST, number
-        self.words[at + 4 : at + 4 + content // 8].view(np.float64)[:] = value
-        self.words[HEAD] = start + 32 + -(-content // 32) * 32
-
     def tell(self, value):
         """Send a call without an answer."""
-        self._send(1, value)
+        send(self.ring, 1, value)
 
     def ask(self, value):
         """Send a call with an answer; its words, and its number."""
         self.answers += 1
         head = self.answer_memory().bytes[:32].view(np.uint64)
         head[ASKED] = self.answers
-        self._send(2, value, self.answers)
+        send(self.ring, 2, value, self.answers)
         return head, self.answers
 
     def answer_memory(self):
@@ -77,6 +69,16 @@ class Bench:
         if head[FAILED]:
             return None
         return self.answer_memory().bytes[32:].view(np.float64).copy()
+
+
+def send(ring, site, value, number=0):
+    """What a kernel does: one frame in the ring, which does not wrap around here."""
+    words = ring.memory.bytes.view(np.uint64)
+    start, content = int(words[HEAD]), VECTOR.nbytes
+    at = 4 + start // 8
+    words[at : at + 4] = site, content, FIRST | LAST, number
+    words[at + 4 : at + 4 + content // 8].view(np.float64)[:] = value
+    words[HEAD] = start + 32 + -(-content // 32) * 32
 
 
 def wait_until(holds):
@@ -262,20 +264,65 @@ def test_while_a_callback_waits_calls_are_taken_and_answered():
     result.synchronize()
 
 
-@pytest.mark.parametrize("make", [diamond, effects, nested_loops])
-def test_what_a_kernel_waits_for_must_not_wait_for_the_device(make):
-    bench = None
+def test_while_a_callback_waits_for_one_of_its_own_calls_are_answered():
+    entered, answered = threading.Event(), threading.Event()
 
+    def tell(x):
+        if x[0] == 2:  # of the program that the callback launches
+            assert answered.wait(SECONDS)
+        if x[0] == 1:
+            (result,) = bench.executable([np.zeros(VECTOR.shape)])
+            send(result.timeline.callbacks.ring, 1, 2.0)
+            entered.set()
+            result.synchronize()
+        return ()
+
+    bench = Bench(tell, lambda x: (x * 3,))
+    result = bench.launch()
+    bench.tell(1)
+    assert entered.wait(SECONDS)
+    np.testing.assert_array_equal(bench.answer(4), np.full(VECTOR.shape, 12.0))
+    answered.set()
+    result.synchronize()
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("make", [diamond, effects, nested_loops])
+def test_what_a_kernel_waits_for_must_not_wait_for_the_device(make, compiled):
     def ask(x):
-        other = bench.backend.compile(make())
+        other = known or bench.backend.compile(make())
         other([np.zeros(t.shape, t.dtype) for t in other.plan.in_types])
         return (x,)
 
     bench = Bench(ask=ask)
+    known = bench.backend.compile(make()) if compiled else None
     bench.driver.busy = True
     result = bench.launch()
     assert bench.answer(1) is None
     with pytest.raises(CallbackDeadlockError, match=r"answer of ask.*device=.host"):
+        result.synchronize()
+
+
+@pytest.mark.parametrize("make", [effects, nested_loops])
+def test_programs_with_loops_or_prints_wait_for_no_program_that_waits_for_them(make):
+    def tell(x):
+        other([np.zeros(t.shape, t.dtype) for t in other.plan.in_types])  # builds the graph
+        return ()
+
+    def ask(x):
+        tell(x)
+        return (x,)
+
+    bench = Bench(tell, ask)
+    other = bench.backend.compile(make())
+    result = bench.launch()
+    bench.tell(1)
+    result.synchronize()
+    other([np.zeros(t.shape, t.dtype) for t in other.plan.in_types])  # the stream before
+    bench.driver.busy = True
+    result = bench.launch()
+    assert bench.answer(2) is None
+    with pytest.raises(CallbackDeadlockError, match="run one after the other"):
         result.synchronize()
 
 
@@ -340,6 +387,26 @@ def test_the_thread_ends_when_there_is_nothing_to_do(monkeypatch):
     result.synchronize()
 
 
+def test_an_error_ends_a_loop_that_the_host_drives():
+    def fail(x):
+        raise OSError("in a loop")
+
+    def f(x):
+        return fori_loop(0, 10_000, lambda i, x: (debug.callback(fail, x), x + 1)[1], x)
+
+    driver = RecordingDriver()
+    backend = RecordingBackend(driver, lacks=["conditional_nodes"])
+    executable = backend.compile(lowered(f, np.zeros(VECTOR.shape), device="cuda").plan)
+    driver.busy = True
+    ring = backend.device.timeline.callbacks.ring
+    kernel = threading.Timer(0.05, send, (ring, 1, 1.0))
+    kernel.start()
+    with pytest.raises(OSError, match="in a loop"):
+        executable([np.zeros(VECTOR.shape)])
+    kernel.join()
+    assert not driver.busy
+
+
 def test_functions_go_with_the_executable():
     class Function:
         def __call__(self, x):
@@ -386,7 +453,7 @@ def test_programs_that_call_back_are_not_exported():
 
 
 def test_at_exit_calls_are_made_and_nobody_waits_for_one_that_hangs(monkeypatch, capsys):
-    monkeypatch.setattr(shutdown, "EXIT_SECONDS", 0.1)
+    monkeypatch.setattr(shutdown, "EXIT_SECONDS", SECONDS)
     made, stuck = [], threading.Event()
 
     def tell(x):
@@ -401,6 +468,7 @@ def test_at_exit_calls_are_made_and_nobody_waits_for_one_that_hangs(monkeypatch,
     shutdown.shut_down(bench.timeline)
     assert made == [1]
     assert capsys.readouterr().err == ""
+    monkeypatch.setattr(shutdown, "EXIT_SECONDS", 0.1)
     bench = Bench(tell)
     bench.launch()
     bench.tell(2)
