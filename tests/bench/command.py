@@ -87,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _names() -> str:
     rows, groups = (", ".join(names) for names in ([row.name for row in OWN_ROWS], GROUPS))
-    return f"Rows: {rows}. Whole programs, run where they are named: {groups}."
+    return f"Rows: {rows}. Groups, run where they are named: {groups}."
 
 
 def _rows(text: str) -> tuple[Row, ...]:

@@ -14,6 +14,7 @@ from . import (
     mandelbrot,
     nested_loop,
     reduction_loop,
+    sorting,
     stacked_scan,
     streaming,
 )
@@ -42,7 +43,8 @@ _BY_PROGRAM = {program.name: tuple(program.rows()) for program in PROGRAMS}
 GROUPS: Mapping[str, Sequence[Row]] = {
     "programs": tuple(row for rows in _BY_PROGRAM.values() for row in rows),
     **_BY_PROGRAM,
+    "sorting": sorting.ROWS,
 }
-"""Names that stand for several rows: whole programs, one or all of them."""
+"""Names that stand for several rows: whole programs, one or all of them; and sorts."""
 
-ROWS: Mapping[str, Row] = {row.name: row for row in (*OWN_ROWS, *GROUPS["programs"])}
+ROWS: Mapping[str, Row] = {row.name: row for row in (*OWN_ROWS, *GROUPS["programs"], *sorting.ROWS)}

@@ -49,7 +49,7 @@ def test_groups_stand_for_their_rows():
 
     assert len(chosen("programs")) == 6 * len(PROGRAMS)
     assert chosen("edit", "edit_60_f32", "cg") == [row.name for row in GROUPS["edit"]] + ["cg"]
-    assert {*chosen("programs")} == {*ROWS} - {row.name for row in OWN_ROWS}
+    assert {*chosen("programs,sorting")} == {*ROWS} - {row.name for row in OWN_ROWS}
     assert command._parser().parse_args([]).rows == OWN_ROWS
 
 
