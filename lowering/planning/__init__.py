@@ -14,5 +14,6 @@ May import `draft/`, `plan/` and the program (`tracegraph/ir`).
     control, effects    branches and loops; prints, checks and progress
     rules               by name, what plans an op that is not made of scalar expressions
     matmul, library_operands    the other matrix products; arrays as libraries take them
+    sorting, factorizations    nodes that sort; library calls, or algorithms in their place
     assemble            draft -> Plan
 """

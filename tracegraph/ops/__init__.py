@@ -12,6 +12,7 @@ and what the references of loops and effects need (`limits`, `progress`).
     index, scatter     reading and writing at indices that are data
     reduce, folds, linalg   reductions and scans; matrix products
     factorizations     Cholesky, LU, QR, eigenvalues, singular values; triangular systems
+    sorting            rows in order, and the order
     control, effects   branches and loops; prints, checks, progress
     live_lanes         which lanes run for nothing
     batching           how ops apply to many lanes at once, where their form does not say it
