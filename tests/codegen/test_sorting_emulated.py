@@ -125,12 +125,12 @@ def test_a_graph_of_sorts_runs_again_and_again(tmp_path: Path) -> None:
     ("arch", "dtypes"), [("sm_80", ["b1", "f8", "c8"]), ("sm_90", DTYPES)], ids=["sm_80", "sm_90"]
 )
 def test_kernels_compile(arch: str, dtypes: Any) -> None:
-    def all_of_them(given: Any) -> list[Any]:
-        return [both(x) for x in given]
+    def all_of_them(short: Any, long: Any) -> Any:
+        return [both(x) for x in short], [apply(argsort, x) for x in long]
 
-    short = [values(dtype, (n,)) for dtype in ("b1", "f4", "c16") for n in (20, 300)]
-    given = short + [values(dtype, (9000,)) for dtype in dtypes]
-    source = lowered(all_of_them, given, device="cuda").source
+    short = [values(dtype, (n,)) for dtype in ("b1", "f4", "c16") for n in (20, 300, 9000)]
+    long = [values(dtype, (9000,)) for dtype in dtypes]
+    source = lowered(all_of_them, short, long, device="cuda").source
     assert len(cubin(source, arch).code) > 0
 
 
