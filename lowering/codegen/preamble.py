@@ -75,7 +75,7 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "atomics.cuh": ("tg_atomic_", "tg_empty_sum", "tg_add_sum", "tg_same_bits"),
     "dependents.cuh": (),
     "prefetch.cuh": ("tg_prefetch_l2",),
-    "sorting.cuh": ("tg_sort_", "tg_count_digits"),
+    "sorting.cuh": ("tg_sort_", "tg_count_digits", "tg_rows"),
     "persistent.cuh": (
         *("tg_grid_barrier", "TG_CLUSTER_BARRIER", "tg_first_block", "tg_stop_watch", "tg_clock"),
         *("tg_exchange", "tg_arrivals_before"),

@@ -10,6 +10,7 @@ import `tracegraph.ir` and what that imports, and `lowering.errors`.
     kernel             what a kernel node computes: loop nests over scalar expressions
     library_call       what a library node calls: matrix_product, fourier, factorization,
                        lapack
+    sort               a node that sorts rows, and how: by length and dtype
     construct          the user's loops and branches, as nodes refer to them
     buffer             memory that a Plan names
     nest_analysis      expressions, reads and writes of a nest, computed once

@@ -15,5 +15,7 @@ May import `draft/`, `plan/` and the program (`tracegraph/ir`).
     rules               by name, what plans an op that is not made of scalar expressions
     matmul, fourier     matrix products and Fourier transforms as library calls
     library_operands    arrays as libraries take them
+    sorting             nodes that sort
+    factorizations      library calls, or algorithms in their place
     assemble            draft -> Plan
 """

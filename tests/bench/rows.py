@@ -16,6 +16,7 @@ from . import (
     mandelbrot,
     nested_loop,
     reduction_loop,
+    sorting,
     stacked_scan,
     streaming,
     tracing_gradients,
@@ -63,8 +64,9 @@ GROUPS: Mapping[str, Sequence[Row]] = {
     **_BY_TRANSFORM,
     "trace_gradient": tracing_gradients.ROWS,
     **_OF_LIBRARIES,
+    "sorting": sorting.ROWS,
     "callbacks": callbacks.ROWS,
 }
-"""Names that stand for several rows: whole programs, derivatives, what libraries do, callbacks."""
+"""Names that stand for several rows: programs, derivatives, what libraries do, sorts, callbacks."""
 
 ROWS: Mapping[str, Row] = {row.name: row for rows in (OWN_ROWS, *GROUPS.values()) for row in rows}

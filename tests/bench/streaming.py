@@ -28,7 +28,7 @@ def _matrix(rows, rows_on_host, columns):
     return inputs
 
 
-def _compiled_jax(function):
+def compiled_jax(function):
     """`function` takes jax.numpy and an array."""
 
     def prepare(x):
@@ -60,7 +60,7 @@ def _row(name, title, inputs, ours, *, jax, torch, cupy, warp, numpy=None):
         contestants={
             "tracegraph": jitted(ours),
             "numpy": eager(numpy or ours),
-            "jax": _compiled_jax(jax),
+            "jax": compiled_jax(jax),
             "torch": _compiled_torch(torch),
             "cupy": cupy,
             "warp": warp,

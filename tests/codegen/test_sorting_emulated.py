@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from emulated_driver import EmulatedDriver
 from emulator import COMPILER
+from forced import FORCED, scheduled
 from plan_emulator import EmulatedPlans
 from running import lowered
 from sorting_cases import DTYPES, LENGTHS, in_order, order_of, values
@@ -81,11 +82,13 @@ LOOPED = {n: values(np.int32, (n,), seed=n) % 5000 for n in (20, 300, 9000)}
 
 
 @emulated
-@pytest.mark.parametrize("n", LOOPED)
-def test_sorts_in_loops_and_branches(n: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("n", "way"), [*((n, None) for n in LOOPED), (20, "both"), (9000, "both")])
+def test_sorts_in_loops_and_branches(n: int, way: str | None, tmp_path: Path) -> None:
+    """Also in steps that are unrolled, and where branches may be predicated."""
     x = LOOPED[n]
     expected = tracegraph.jit(steps, device="host")(x)
-    plans = EmulatedPlans({"steps": (steps, (x,))}, tmp_path)
+    planned = None if way is None else lambda stage: scheduled(stage, FORCED[way])
+    plans = EmulatedPlans({"steps": (steps, (x,))}, tmp_path, planned=planned)
     for order in (None, Random(3)):
         for found, wanted in zip(plans.run("steps", x, order=order), expected, strict=True):
             np.testing.assert_array_equal(found, wanted)
@@ -122,12 +125,12 @@ def test_a_graph_of_sorts_runs_again_and_again(tmp_path: Path) -> None:
     ("arch", "dtypes"), [("sm_80", ["b1", "f8", "c8"]), ("sm_90", DTYPES)], ids=["sm_80", "sm_90"]
 )
 def test_kernels_compile(arch: str, dtypes: Any) -> None:
-    def all_of_them(given: Any) -> list[Any]:
-        return [both(x) for x in given]
+    def all_of_them(short: Any, long: Any) -> Any:
+        return [both(x) for x in short], [apply(argsort, x) for x in long]
 
-    short = [values(dtype, (n,)) for dtype in ("b1", "f4", "c16") for n in (20, 300)]
-    given = short + [values(dtype, (9000,)) for dtype in dtypes]
-    source = lowered(all_of_them, given, device="cuda").source
+    short = [values(dtype, (n,)) for dtype in ("b1", "f4", "c16") for n in (20, 300, 9000)]
+    long = [values(dtype, (9000,)) for dtype in dtypes]
+    source = lowered(all_of_them, short, long, device="cuda").source
     assert len(cubin(source, arch).code) > 0
 
 

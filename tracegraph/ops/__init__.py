@@ -13,6 +13,7 @@ and what the references of loops, effects and users' kernels need (`limits`, `pr
     reduce, folds, linalg   reductions and scans; matrix products
     fourier            Fourier transforms
     factorizations     Cholesky, LU, QR, eigenvalues, singular values; triangular systems
+    sorting            rows in order, and the order
     control, effects   branches and loops; prints, checks, progress
     custom_kernels     kernels that users write
     live_lanes         which lanes run for nothing

@@ -45,10 +45,26 @@ def _comparable(x: Any) -> NDArray:
 
 
 def _sort(x: Any) -> NDArray:
+    """NumPy's default sort is up to 7 times as fast; it differs if equal elements have other bits.
+
+    These are zeros and NaNs.
+    """
     array = np.asarray(x)
     if array.dtype == bfloat16:
         return np.take_along_axis(array, _argsort(array), -1)
+    if array.dtype.kind != "c":
+        found = np.sort(array, axis=-1)
+        if array.dtype.kind != "f" or not _has_other_bits(array, found):
+            return found
     return np.sort(array, axis=-1, kind="stable")
+
+
+def _has_other_bits(array: NDArray, found: NDArray) -> bool:
+    """Whether sorted rows have NaNs, which are last, or an array has negative zeros."""
+    if np.isnan(found[..., -1:]).any():
+        return True
+    zeros = array == 0
+    return bool(zeros.any() and np.signbit(array[zeros]).any())
 
 
 def _argsort(x: Any) -> NDArray:

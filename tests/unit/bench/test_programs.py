@@ -66,8 +66,8 @@ def test_groups_stand_for_their_rows():
 
     assert len(chosen("programs")) == 6 * len(PROGRAMS)
     assert chosen("edit", "edit_60_f32", "cg") == [row.name for row in GROUPS["edit"]] + ["cg"]
-    grouped = {*chosen("programs", "transforms", "fft", "linalg")}
-    assert grouped == {*ROWS} - {row.name for row in OWN_ROWS}
+    groups = {*chosen("programs", "transforms", "fft", "linalg", "sorting", "callbacks")}
+    assert groups == {*ROWS} - {row.name for row in OWN_ROWS}
     assert command._parser().parse_args([]).rows == OWN_ROWS
 
 
