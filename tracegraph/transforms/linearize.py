@@ -50,8 +50,8 @@ class Linearizer:
     tangents: dict[Atom, Tracer] = field(default_factory=dict)
     relevant: set[Atom] = field(default_factory=set)
     unwritten: set[Atom] = field(default_factory=set)
-    """Arrays of the region as `empty` makes them: nobody reads their elements, nor their
-    tangents'."""
+    """Results of `empty`: their elements, and those of their tangents, are written before they are
+    read."""
 
     @property
     def is_forward(self) -> bool:

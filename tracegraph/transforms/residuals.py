@@ -1,8 +1,8 @@
 """The cut: which values of a body its derivative keeps, and which it computes again.
 
-Elementwise values are computed again if what they are made of takes fewer bytes, or as many and
-the op is cheap: several values are often made of one. It is a greedy choice, from the last
-equation back.
+Elementwise values are computed again if what they are made of is kept anyway, or takes fewer bytes,
+or as many and the op is cheap: several values are often made of one. It is a greedy choice, from
+the last equation back.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def cut(eqns: Sequence[Eqn], needed: Sequence[Value], free: Collection[Value]) -
             del kept[value]
             kept.update(dict.fromkeys(more))
             again.add(eqn)
-            again.update(_between(eqn, makers, {*kept, *free}))
+            again.update(_between(eqn, makers, kept, free))
     return Cut(tuple(kept), tuple(sorted(again, key=order.__getitem__)))
 
 
@@ -86,14 +86,16 @@ def _made_of(
     return (list(found), size) if size <= direct else (operands, direct)
 
 
-def _between(eqn: Eqn, makers: Mapping[Value, Eqn], there: Collection[Value]) -> set[Eqn]:
+def _between(
+    eqn: Eqn, makers: Mapping[Value, Eqn], kept: Collection[Value], free: Collection[Value]
+) -> set[Eqn]:
     """The equations that make the operands of an equation of values that are there."""
     found: set[Eqn] = set()
     pending = [a for a in eqn.operands if isinstance(a, Value)]
     while pending:
         value = pending.pop()
         maker = makers.get(value)
-        if value not in there and maker is not None and maker not in found:
+        if maker is not None and maker not in found and value not in kept and value not in free:
             found.add(maker)
             pending.extend(a for a in maker.operands if isinstance(a, Value))
     return found
