@@ -78,7 +78,7 @@ PROGRAMS = (
         f"n cube roots by Newton's method, at most {MOST_STEPS} steps",
         _newton,
         inputs=_numbers,
-        sizes=(1000, 100_000),
+        sizes=(1000, 10_000),
         agrees=within(1e-2, 1e-9),
     ),
     *with_gradient(
@@ -86,7 +86,7 @@ PROGRAMS = (
         f"Tsit5 with adaptive steps in n places, at most {MOST_STEPS} steps",
         _integrated,
         inputs=populations,
-        sizes=(1, 4096),
+        sizes=(1, 256),
         agrees=within(2e-2, 1e-6),
     ),
 )

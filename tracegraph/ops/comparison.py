@@ -34,15 +34,16 @@ def choice(beats: str, *, of_numbers: bool = False) -> Partials:
     With `of_numbers`, a number is chosen against a NaN.
     """
 
-    def coefficient(f: Emitter, mine: Any, other: Any) -> Any:
+    def coefficient(f: Emitter, mine: Any, other: Any, tie: Any) -> Any:
         chosen = getattr(f, beats)(mine, other)
         if of_numbers:
             chosen = f.logical_or(chosen, f.isnan(other))
         one, half, zero = (number(mine, n) for n in (1, 0.5, 0))
-        return f.where(chosen, one, f.where(f.equal(mine, other), half, zero))
+        return f.where(chosen, one, f.where(tie, half, zero))
 
-    first: Coefficient = lambda f, o, x, y: coefficient(f, x, y)  # noqa: E731
-    return Partials(first, lambda f, o, x, y: coefficient(f, y, x))
+    # both compare x with y, so that the comparison is one
+    first: Coefficient = lambda f, o, x, y: coefficient(f, x, y, f.equal(x, y))  # noqa: E731
+    return Partials(first, lambda f, o, x, y: coefficient(f, y, x, f.equal(x, y)))
 
 
 def _comparison(ufunc: np.ufunc, doc: str, sign: str, integers: str) -> Op:

@@ -268,14 +268,16 @@ def bind(trace: Trace, op: Op, args: Sequence[Any], attrs: Mapping[str, Any]) ->
 
     The equation keeps `attrs`: the caller gives the dict away.
     """
-    try:
-        atoms = tuple(map(trace.read, args))
+    try:  # most are this trace's own, and read without a call
+        atoms = tuple(
+            [x.atom if type(x) is Tracer and x.owner is trace else trace.read(x) for x in args]
+        )
     except OverflowError:
         atoms = tuple(map(trace.read, _without_huge_ints(op, args, attrs)))
     dtypes, types = op.application(tuple(map(_type, atoms)), attrs)
     if dtypes:
         atoms = tuple([cast(trace, a, d) for a, d in zip(atoms, dtypes, strict=True)])
-    outputs = tuple(map(Value, types))
+    outputs = (Value(types[0]),) if len(types) == 1 else tuple(map(Value, types))
     # this package's frames: this one, `eager.apply`, and its caller
     source = trace.source or user_source(3)
     hints = _in_order(op, NO_HINTS) if is_deterministic() else NO_HINTS

@@ -47,11 +47,11 @@ class Linearizer:
     primal: Trace
     linear: Trace
     values: dict[Value, Tracer] = field(default_factory=dict)
-    tangents: dict[Value, Tracer] = field(default_factory=dict)
+    tangents: dict[Atom, Tracer] = field(default_factory=dict)
     relevant: set[Atom] = field(default_factory=set)
     unwritten: set[Atom] = field(default_factory=set)
-    """Arrays of the region as `empty` makes them: nobody reads their elements, nor their
-    tangents'."""
+    """Results of `empty`: their elements, and those of their tangents, are written before they are
+    read."""
 
     @property
     def is_forward(self) -> bool:
@@ -90,7 +90,7 @@ class Linearizer:
 
     def tangent(self, atom: Atom) -> Tracer | None:
         """Its tangent."""
-        return self.tangents.get(atom) if isinstance(atom, Value) else None
+        return self.tangents.get(atom)
 
     def copied(self, eqn: Eqn, xs: Sequence[Tracer]) -> Sequence[Tracer]:
         """The equation itself on these operands; its results."""
@@ -99,20 +99,21 @@ class Linearizer:
 
     def _add(self, eqn: Eqn) -> None:
         xs = [self.value(a) for a in eqn.operands]
-        ts = [self.tangent(a) for a in eqn.operands]
         outs: Sequence[Any]
         found: Sequence[Any]
-        if all(t is None for t in ts) or self.relevant.isdisjoint(eqn.outputs):
+        if self.tangents.keys().isdisjoint(eqn.operands) or self.relevant.isdisjoint(eqn.outputs):
             outs, found = self.copied(eqn, xs), ()
-        elif isinstance(eqn.op.derivative, Structural):
-            outs, found = STRUCTURAL[eqn.op.name](self, eqn, xs, ts)
         else:
-            outs = self.copied(eqn, xs)
-            found = self._tangents_of(eqn, outs, list(map(_strong, xs)), ts)
+            ts = [self.tangents.get(a) for a in eqn.operands]
+            if isinstance(eqn.op.derivative, Structural):
+                outs, found = STRUCTURAL[eqn.op.name](self, eqn, xs, ts)
+            else:
+                outs = self.copied(eqn, xs)
+                found = self._tangents_of(eqn, outs, list(map(_strong, xs)), ts)
         self.values.update(zip(eqn.outputs, outs, strict=True))
-        self.tangents.update(
-            (v, t) for v, t in zip(eqn.outputs, found, strict=False) if t is not None
-        )
+        for value, t in zip(eqn.outputs, found, strict=False):
+            if t is not None:
+                self.tangents[value] = t
 
     def _tangents_of(
         self, eqn: Eqn, outs: Sequence[Tracer], xs: Sequence[Tracer], ts: Tangents

@@ -1,8 +1,8 @@
 """The cut: which values of a body its derivative keeps, and which it computes again.
 
-Elementwise values are computed again if what they are made of takes fewer bytes, or as many and
-the op is cheap: several values are often made of one. It is a greedy choice, from the last
-equation back.
+Elementwise values are computed again if what they are made of is kept anyway, or takes fewer bytes,
+or as many and the op is cheap: several values are often made of one. It is a greedy choice, from
+the last equation back.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ _CHEAP = 2
 _FEW = 8
 """How many values a chain of cheap ops may begin with."""
 
+_FAR = 64
+"""How many values are searched for its beginning."""
+
 
 @record
 class Cut:
@@ -37,43 +40,62 @@ def cut(eqns: Sequence[Eqn], needed: Sequence[Value], free: Collection[Value]) -
     """
     makers = {value: eqn for eqn in eqns for value in eqn.outputs}
     order = {eqn: number for number, eqn in enumerate(eqns)}
-    sources = _sources(eqns)
     kept = dict.fromkeys(value for value in needed if value not in free)
     again: set[Eqn] = set()
     for eqn in reversed(eqns):
         if len(eqn.outputs) != 1 or eqn.outputs[0] not in kept or not _can_repeat(eqn):
             continue
         (value,) = eqn.outputs
-        of = dict.fromkeys(source for a in eqn.operands for source in sources.get(a, (a,)))
-        more = [a for a in of if isinstance(a, Value) and a not in free and a not in kept]
-        size = sum(a.type.nbytes for a in more)
+        more, size = _made_of(eqn, makers, kept, free)
         if size < value.type.nbytes or (size == value.type.nbytes and _cost(eqn) <= _CHEAP):
             del kept[value]
             kept.update(dict.fromkeys(more))
             again.add(eqn)
-            again.update(_between(eqn, makers, {*kept, *free}))
+            again.update(_between(eqn, makers, kept, free))
     return Cut(tuple(kept), tuple(sorted(again, key=order.__getitem__)))
 
 
-def _sources(eqns: Sequence[Eqn]) -> dict[Atom, tuple[Atom, ...]]:
-    """For each value that cheap ops alone make of few others, those others."""
-    found: dict[Atom, tuple[Atom, ...]] = {}
-    for eqn in eqns:
-        if len(eqn.outputs) == 1 and _can_repeat(eqn) and _cost(eqn) <= _CHEAP:
-            of = dict.fromkeys(source for a in eqn.operands for source in found.get(a, (a,)))
-            if len(of) <= _FEW:
-                found[eqn.outputs[0]] = tuple(of)
-    return found
+def _made_of(
+    eqn: Eqn, makers: Mapping[Value, Eqn], kept: Collection[Value], free: Collection[Value]
+) -> tuple[list[Value], int]:
+    """What else must be kept to make the result of an equation again, and its bytes.
+
+    These are operands, or the values of which cheap ops alone make the operands, whichever take
+    fewer bytes. Values that are there end the search.
+    """
+
+    def missing(atoms: Sequence[Atom]) -> list[Value]:
+        return [a for a in atoms if isinstance(a, Value) and a not in kept and a not in free]
+
+    operands = list(dict.fromkeys(missing(eqn.operands)))
+    direct = sum(a.type.nbytes for a in operands)
+    found: dict[Value, None] = {}
+    seen, pending = set(operands), list(operands)
+    while pending:
+        value = pending.pop()
+        maker = makers.get(value)
+        if maker is None or not _can_repeat(maker) or _cost(maker) > _CHEAP:
+            found[value] = None
+            continue
+        further = [a for a in missing(maker.operands) if a not in seen]
+        seen.update(further)
+        pending += further
+        if len(found) > _FEW or len(seen) > _FAR:
+            return operands, direct
+    size = sum(a.type.nbytes for a in found)
+    return (list(found), size) if size <= direct else (operands, direct)
 
 
-def _between(eqn: Eqn, makers: Mapping[Value, Eqn], there: Collection[Value]) -> set[Eqn]:
+def _between(
+    eqn: Eqn, makers: Mapping[Value, Eqn], kept: Collection[Value], free: Collection[Value]
+) -> set[Eqn]:
     """The equations that make the operands of an equation of values that are there."""
     found: set[Eqn] = set()
     pending = [a for a in eqn.operands if isinstance(a, Value)]
     while pending:
         value = pending.pop()
         maker = makers.get(value)
-        if value not in there and maker is not None and maker not in found:
+        if maker is not None and maker not in found and value not in kept and value not in free:
             found.add(maker)
             pending.extend(a for a in maker.operands if isinstance(a, Value))
     return found
@@ -84,7 +106,11 @@ def _can_repeat(eqn: Eqn) -> bool:
 
 
 def _cost(eqn: Eqn) -> int:
-    return eqn.op.form.cost if isinstance(eqn.op.form, Elementwise) else 1
+    form = eqn.op.form
+    if isinstance(form, Elementwise):
+        return form.cost
+    moves = isinstance(form, Indexed) and not form.view and len(eqn.operands) > 1
+    return _CHEAP + 1 if moves else 1  # a concatenation is seldom fused with what uses it
 
 
 def repeated(trace: Trace, eqns: Sequence[Eqn], known: Mapping[Value, Any]) -> dict[Value, Any]:

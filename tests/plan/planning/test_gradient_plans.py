@@ -95,6 +95,36 @@ def test_a_chain_with_several_inputs() -> None:
     assert kernels(grad(function, (0, 1)), *types) <= 2 * kernels(function, *types) + 2
 
 
+# slices
+
+
+def stencil(x: Any) -> Any:
+    inner = x[1:-1, 1:-1]
+    around = x[:-2, 1:-1] + x[2:, 1:-1] + x[1:-1, :-2] + x[1:-1, 2:]
+    return ((around - 4 * inner) ** 2).sum()
+
+
+def unpacked(x: Any) -> Any:
+    scale, shift, rest = x[0], x[1], x[2:]
+    return np.exp(scale) * (rest**2).sum() + shift * scale
+
+
+@pytest.mark.parametrize(
+    ("function", "shape", "most"), [(stencil, (300, 300), 2), (unpacked, (10,), 3)]
+)
+def test_cotangents_of_slices_are_one_sum(
+    function: Callable[..., Any], shape: tuple[int, ...], most: int
+) -> None:
+    type_ = ArrayType(np.float64, shape)
+    assert not list(scatters(grad(function), type_))
+    assert kernels(grad(function), type_) <= most
+
+
+def test_those_of_small_parts_of_an_array_are_added_in_place() -> None:
+    added = list(scatters(grad(lambda x: x[3] * x[70] * x[500]), VECTOR))
+    assert len(added) == 2, "the first is padded"
+
+
 # stacks of loops
 
 

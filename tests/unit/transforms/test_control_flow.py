@@ -60,6 +60,23 @@ def test_a_scan_does_not_stack_its_slices_nor_its_results_again() -> None:
     assert last.attrs["reverse"]
 
 
+def test_what_cheap_ops_make_of_kept_values_is_computed_again() -> None:
+    """Of each step, the derivatives of the waves and their sum are kept, not what is made of it."""
+
+    def function(x: Any) -> Any:
+        def step(c: Any, t: Any) -> Any:
+            waves = np.sin(c) + np.cos(2 * c)
+            return waves * (1 - 0.4 * waves) * t, None
+
+        return scan(step, x, np.linspace(0, 1, 5))[0].sum()
+
+    check_gradient(function, X)
+    program = tracegraph.jit(grad(function), device="host").trace(X).optimized
+    first = next(eqn for eqn in program.body.eqns if eqn.op.name == "scan")
+    stacked = first.outputs[first.attrs["carry"] :]
+    assert sum(v.type.nbytes for v in stacked) == 3 * 5 * 3 * 8
+
+
 def test_a_scan_of_a_tanh_stacks_the_states_and_nothing_else() -> None:
     def function(w: Any) -> Any:
         return scan(lambda h, t: (np.tanh(w @ h + t), None), np.zeros(3), np.ones((5, 3)))[0].sum()
