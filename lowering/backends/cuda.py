@@ -106,11 +106,12 @@ class CudaBackend:
 
         Kernels that users wrote follow, each in a unit of its own.
         """
-        from lowering.codegen import unit_source
+        from lowering.codegen import translation_unit, unit_source
         from lowering.codegen.custom_kernels import custom_kernel_texts
-        from lowering.cuda.graph.compiled_plan import plan_source
+        from lowering.cuda.graph.compiled_plan import functions_of
 
-        return "\n".join((plan_source(plan, unit_source(plan)), *custom_kernel_texts(plan)))
+        unit = translation_unit(functions_of(plan, unit_source(plan)).values())
+        return "\n".join((unit, *custom_kernel_texts(plan)))
 
     def memory_stats(self) -> dict[str, int]:
         """Bytes on the GPU by what holds them, as `tracegraph.memory_stats` has it."""

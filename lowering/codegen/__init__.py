@@ -21,7 +21,8 @@ analyses of `lowering.fusion`, and `tracegraph.ir`.
 
 from lowering.codegen.kernel_code import KernelCode
 from lowering.codegen.parameters import ConditionHandle, Parameter, TableEntry, Workspace
-from lowering.codegen.translation_unit import Unit, unit_source
+from lowering.codegen.partition import partition
+from lowering.codegen.translation_unit import Unit, translation_unit, unit_source
 
 __all__ = [
     "ConditionHandle",
@@ -30,5 +31,7 @@ __all__ = [
     "TableEntry",
     "Unit",
     "Workspace",
+    "partition",
+    "translation_unit",
     "unit_source",
 ]

@@ -1,10 +1,10 @@
-"""The translation unit of a Plan: the CUDA C++ of all kernels, and how each is launched."""
+"""Translation units: the CUDA C++ of a Plan's kernels, and how each is launched."""
 
 from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Collection, Iterator, Mapping, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 
 from lowering.codegen.geometry import block_threads, nest_geometry
@@ -35,7 +35,7 @@ from lowering.plan.conditional_nodes import WhileNode
 from lowering.plan.hardware import ALIGNMENT
 from lowering.plan.kernel import Kernel
 from lowering.plan.nest_analysis import nest_expressions
-from lowering.plan.nodes import KernelNode, Node, launched, walk
+from lowering.plan.nodes import Graph, KernelNode, Node, launched, walk
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
 from lowering.plan.rounding import round_up
@@ -45,21 +45,32 @@ from tracegraph.ir.scalar_values import Apply
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A translation unit, and the kernel of it that each kernel node launches."""
+    """The functions of a Plan by name, and the one that each kernel node launches."""
 
-    source: str
+    functions: Mapping[str, str]
     kernels: Mapping[Node, KernelCode]
+
+    @property
+    def source(self) -> str:
+        """All functions as one translation unit."""
+        return translation_unit(self.functions.values())
+
+
+def translation_unit(functions: Iterable[str]) -> str:
+    """CUDA C++ that can be compiled: functions behind what they need."""
+    text = "\n".join(functions)
+    return f"{preamble(text)}\n{text}"
 
 
 def unit_source(plan: Plan) -> Unit:
-    """The translation unit of a Plan's kernels, those of loop bodies and branches included.
+    """The functions of a Plan's kernels, those of loop bodies and branches included.
 
     Kernels with the same text share one function. The text depends on the Plan only, so compiled
     code can be cached by it.
     """
     names: dict[str, str] = {}
     kernels: dict[Node, KernelCode] = {}
-    functions: list[str] = []
+    functions: dict[str, str] = {}
     # unrolled copies of a loop's body share kernels
     written: dict[tuple[Kernel, bool], tuple[str, KernelCode]] = {}
     top, by_table = frozenset(plan.graph.nodes), frozenset(plan.indirect)
@@ -81,21 +92,20 @@ def unit_source(plan: Plan) -> Unit:
             prefix = f"{plan.name}_"  # cannot collide with functions of C++
             name = prefix + node.name.removeprefix(prefix)
             names[text] = _identifier(name, taken=names.values())
-            functions.append(text.replace(NAME, names[text]))
+            own = text.replace(NAME, names[text])
+            functions[names[text]] = "\n".join((*_definitions(node, text), own))
         kernels[node] = replace(code, name=names[text])
-    text = "\n".join(functions)
+    return Unit(functions, kernels)
+
+
+def _definitions(node: Node, text: str) -> Iterator[str]:
+    """What users' elementwise functions need that a kernel applies, each once."""
     if CUSTOM_NAMESPACE in text:
-        text = "\n".join((*_definitions(plan), text))
-    return Unit(f"{preamble(text)}\n{text}", kernels)
-
-
-def _definitions(plan: Plan) -> Iterator[str]:
-    """What the texts of users' elementwise functions need, each once."""
-    nodes = [node for node in walk(plan.graph) if isinstance(node, KernelNode)]
-    nests = dict.fromkeys(nest for node in nodes for nest in node.kernel.nests)
-    applied = {e.op: None for nest in nests for e in nest_expressions(nest) if isinstance(e, Apply)}
-    forms = [op.form for op in applied if isinstance(op.form, Elementwise)]
-    yield from dict.fromkeys(form.definition for form in forms if form.definition)
+        kernels = [n for n in walk(Graph((node,), frozenset())) if isinstance(n, KernelNode)]
+        exprs = [e for n in kernels for nest in n.kernel.nests for e in nest_expressions(nest)]
+        applied = dict.fromkeys(expr.op for expr in exprs if isinstance(expr, Apply))
+        forms = [op.form for op in applied if isinstance(op.form, Elementwise)]
+        yield from dict.fromkeys(form.definition for form in forms if form.definition)
 
 
 FEW_BLOCKS = 16

@@ -80,6 +80,14 @@ def _compiled(source: str, arch: str, options: Mapping[str, Any]) -> Any:
         raise RuntimeError(f"the kernels do not compile for {arch}: {error}") from error
     finally:
         program.close()
+        del program  # in a cycle with the error's traceback, its finalizer fails
+
+
+def usable_processors() -> int:
+    """The processors that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _key(source: str, arch: str, options: Mapping[str, Any]) -> bytes:

@@ -6,10 +6,11 @@ import atexit
 import gc
 import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
-from lowering.cuda.compile import cubin, custom_cubin
+from lowering.cuda.compile import cubin, custom_cubin, usable_processors
 from lowering.cuda.graph.feature_probes import supports
 from lowering.cuda.interface import Driver
 from lowering.cuda.memory.arena import Arenas
@@ -29,6 +30,7 @@ class OpenDevice:
 
     `default_stream` is the device's own stream, which calls use by default; `streams`
     has all in use. `printing` is the use of the print ring, and `looping` that of WHILE nodes.
+    `compilers` is how many units are worth compiling at the same time.
     """
 
     def __init__(self, driver: Driver) -> None:
@@ -44,6 +46,7 @@ class OpenDevice:
         self.printing = ExclusiveUse(self.timeline)
         self.looping = ExclusiveUse(self.timeline)
         self.name = f"cuda:{driver.ordinal}"
+        self.compilers = usable_processors()
         self._kernels: dict[str, Any] = {}
         self._features: dict[Feature, bool] = {}
 
@@ -118,6 +121,13 @@ class OpenDevice:
     def compile_custom(self, source: str, name: str, include_paths: Sequence[str]) -> Any:
         """The cubin of a unit that a user wrote, which the compiler's log calls `name`."""
         return custom_cubin(source, self.driver.arch, name, include_paths)
+
+    def compile_all(self, sources: Sequence[str]) -> list[Any]:
+        """The cubins of several units, which threads compile side by side."""
+        if len(sources) <= 1:
+            return [self.compile(source) for source in sources]
+        with ThreadPoolExecutor(len(sources), "tracegraph-compile") as threads:
+            return list(threads.map(self.compile, sources))
 
 
 _opening = threading.Lock()

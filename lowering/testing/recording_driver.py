@@ -422,6 +422,7 @@ class RecordingDevice(OpenDevice):
 
     def __init__(self, driver: RecordingDriver, lacks: Collection[Feature] = ()) -> None:
         super().__init__(driver)
+        self.compilers = 2
         self._lacks = frozenset(lacks)
 
     def supports(self, feature: Feature) -> bool:

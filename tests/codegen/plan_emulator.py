@@ -126,7 +126,7 @@ class EmulatedPlans:
             memory.address(buffer)  # no kernel writes to one without elements
         timeline = Timeline(RecordingDriver())  # its host memory is real
         kernels = {n: self._unit.kernels[n] for n in walk(plan.graph) if n in self._unit.kernels}
-        unit = Unit(self._unit.source, kernels)
+        unit = Unit(self._unit.functions, kernels)
         effects, self._emulator.channels = connect(plan, unit, timeline, SlotTable())
         _Run(self._emulator, memory, order, timeline).graph(plan.graph)
         if effects is not None:

@@ -128,12 +128,18 @@ def test_emulator_sees_a_write_out_of_bounds(tmp_path: Path) -> None:
         Emulator(unit_source(plan(wrong)), tmp_path).run(wrong, memory)
 
 
+def edited(unit: Unit, old: str, new: str) -> Unit:
+    """A unit with other text in its functions."""
+    functions = {name: text.replace(old, new) for name, text in unit.functions.items()}
+    return Unit(functions, unit.kernels)
+
+
 def test_emulator_sees_a_barrier_that_some_threads_skip(tmp_path: Path) -> None:
     out = buffer("int64", 40)
     (i,) = axes(40)
     good = node("good", MapNest((40,), (store(out, (i,), i),)))
     unit = unit_source(plan(good))
-    broken = Unit(unit.source.replace("p0[point]", "__syncthreads(); p0[point]"), unit.kernels)
+    broken = edited(unit, "p0[point]", "__syncthreads(); p0[point]")
     with pytest.raises(BarrierError, match="good"):
         Emulator(broken, tmp_path).run(good, Memory())
 
@@ -144,6 +150,6 @@ def test_emulator_sees_an_exchange_that_some_lanes_skip(tmp_path: Path) -> None:
     good = node("good", MapNest((40,), (store(out, (i,), i),)))
     unit = unit_source(plan(good))
     exchange = "__shfl_sync(~0u, 0, 0); p0[point]"  # by 40 threads: 8 wait for a whole warp
-    broken = Unit(unit.source.replace("p0[point]", exchange), unit.kernels)
+    broken = edited(unit, "p0[point]", exchange)
     with pytest.raises(BarrierError, match="good"):
         Emulator(broken, tmp_path).run(good, Memory())

@@ -29,16 +29,18 @@ from gradient_programs import PROGRAMS, X
 from vmap_cases import VMAP_CASES
 
 import tracegraph
-from lowering.cuda.compile import cubin
+from lowering.codegen import partition, translation_unit, unit_source
+from lowering.cuda.compile import cubin, usable_processors
+from lowering.cuda.graph.compiled_plan import functions_of
 from lowering.scheduling.overrides import Choices
 
 FREE = Choices()
 
 
-def sources() -> Iterator[Callable[[], str]]:
-    """Each unit's source when it is asked for, the largest units first."""
+def sources() -> Iterator[Callable[[], list[str]]]:
+    """The sources of each program's units when they are asked for, the largest units first."""
     for unit in alignment.UNITS.values():
-        yield lambda unit=unit: alignment.unit_of(*unit).source
+        yield lambda unit=unit: [alignment.unit_of(*unit).source]
     for name, case in CASES.items():
         yield partial(source, case.function, case.arguments)
         donated = range(len(case.arguments))
@@ -67,26 +69,29 @@ def sources() -> Iterator[Callable[[], str]]:
             yield partial(source, one_kernel.diffusion, (x, 3), chosen)
 
 
-def source_of_updates(method: str, dtype: Any) -> str:
-    """The unit of updates that collide."""
+def source_of_updates(method: str, dtype: Any) -> list[str]:
+    """The units of updates that collide."""
     program, given = scatters.updates(method, dtype)
     return source(program, (given,))
 
 
-def source_of_contraction(name: str, dtype: Any) -> str:
-    """The unit of a case of contractions."""
+def source_of_contraction(name: str, dtype: Any) -> list[str]:
+    """The units of a case of contractions."""
     function, _ = contraction_cases.CASES[name]
     return source(function, contraction_cases.operands(name, dtype))
 
 
-def source(function: Any, arguments: Any, chosen: Choices = FREE, **options: Any) -> str:
-    """The unit of a program."""
+def source(function: Any, arguments: Any, chosen: Choices = FREE, **options: Any) -> list[str]:
+    """The units of a program."""
     with using(chosen):
-        return tracegraph.jit(function, device="cuda", **options).lower(*arguments).source
+        plan = tracegraph.jit(function, device="cuda", **options).lower(*arguments).plan
+    functions = functions_of(plan, unit_source(plan))
+    return [translation_unit(unit.values()) for unit in partition(functions, usable_processors())]
 
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")  # NumPy's, about constants
     arch, part, parts = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    for text in islice(sources(), part, None, parts):
-        cubin(text(), arch)
+    for units in islice(sources(), part, None, parts):
+        for text in units():
+            cubin(text, arch)

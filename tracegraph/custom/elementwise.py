@@ -174,13 +174,15 @@ def _definition(texts: Mapping[str, str], header: str, count: int, where: str) -
     label = where.replace("\\", "/").replace('"', "'")
     classes = ", ".join(f"class A{n}" for n in range(count))
     parameters = ", ".join(f"const A{n} a{n}" for n in range(count))
-    lines = [f"namespace {name} {{", f'#line 1 "{label}"', header]
+    guard = name.upper()  # several kernels of a unit may need it
+    lines = [f"#ifndef {guard}", f"#define {guard}", f"namespace {name} {{"]
+    lines += [f'#line 1 "{label}"', header]
     for kind, text in texts.items():
         lines += [
             f"template <class T, {classes}>",
             f"__device__ inline auto of_{kind}({parameters}) {{ return {text}; }}",
         ]
-    return name, "\n".join([*lines, "}", '#line 1 "kernels"'])
+    return name, "\n".join([*lines, "}", '#line 1 "kernels"', "#endif"])
 
 
 def _op(

@@ -56,7 +56,7 @@ class Elementwise:
     {0}, {1}, … for operands, {name} for attrs, {T} for the result's C type. float16 and bfloat16
     arrive as float and the result is rounded back; but the text under 'e', where there is one,
     takes and gives the type itself. `cost` orders ops: 0 free, 1 arithmetic, 8 transcendental.
-    `definition` is C++ that the texts need in the unit.
+    `definition` is C++ that the texts need, in a guard like that of a header.
     """
 
     c: Mapping[str, str]

@@ -139,6 +139,9 @@ class StageWriter:
         entry = name if node.entry is None else writer.pointers[node.entry]
         turn, go = f"turn{node.condition}", f"go{node.condition}"
         writer.line(f"bool {go} = *{entry} != 0;")
+        writer.line(
+            "#pragma unroll 1"
+        )  # some are unrolled fourfold, and compile four times as long
         with writer.block(f"for (int {turn} = 0; {go}; {turn} ^= 1)"):
             if self.scope.threads > 1:
                 place = f"words + {WORDS * self.layout.slots[node.condition]} + {turn}"

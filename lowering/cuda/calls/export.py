@@ -66,14 +66,13 @@ def export(compiled: CompiledPlan, stream: StreamState, arguments: Sequence[Any]
         emit(
             plan,
             unit,
-            compiled.module,
+            compiled.modules,
+            compiled.custom,
             {},
             placement,
             words,
             definition,
             graph,
-            compiled.code_bytes,
-            compiled.custom,
             pdl=compiled.features.programmatic_edges,
         )
     stream.timeline.settle()  # what arguments, constants and memory of earlier calls wait for

@@ -89,14 +89,13 @@ class StreamGraph:
             emitted = emit(
                 plan,
                 unit,
-                compiled.module,
+                compiled.modules,
+                compiled.custom,
                 values,
                 placement,
                 channels,
                 definition,
                 graph,
-                compiled.code_bytes,
-                compiled.custom,
                 pdl=compiled.features.programmatic_edges,
             )
         self.memory: tuple[Allocation, ...] = placement.memory

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from lowering.codegen import Unit, unit_source
 from lowering.cuda.device import OpenDevice
 from lowering.cuda.graph.custom_kernels import CustomCode, load_custom_kernels
 from lowering.cuda.graph.emit import EMITTERS
 from lowering.cuda.graph.host_driven import STORED_CONDITIONS
+from lowering.cuda.graph.modules import Module, load_modules
 from lowering.cuda.graph.placement import Constants, upload
-from lowering.cuda.graph.pointer_table import table_source
-from lowering.cuda.graph.small_inputs import ValueSlot, load_source, value_slots
+from lowering.cuda.graph.pointer_table import TABLE_KERNEL, table_source
+from lowering.cuda.graph.small_inputs import LOAD_KERNEL, ValueSlot, load_source, value_slots
 from lowering.cuda.memory.pool import interned, size_class
 from lowering.legalization.features import Features, probed
 from lowering.legalization.legalize import legalize, needed_features
@@ -31,8 +31,8 @@ class CompiledPlan:
     """A Plan with its code and constants on a device.
 
     `plan` is legalized for the device's `features`; `values` are the slots of inputs that may be
-    passed by value. `code_bytes` are those of the `module`; `custom` has the code of kernels that
-    users wrote.
+    passed by value. `modules` has the code of our kernels, `custom` that of kernels that users
+    wrote.
     """
 
     plan: Plan
@@ -40,8 +40,7 @@ class CompiledPlan:
     features: Features
     unit: Unit
     values: Mapping[Buffer, ValueSlot]
-    module: Any
-    code_bytes: int
+    modules: Mapping[str, Module]
     custom: Mapping[CustomKernelNode, CustomCode]
     constants: Constants
 
@@ -57,15 +56,12 @@ class CompiledPlan:
         features = probed(needed_features(plan), device.supports)
         plan = legalize(plan, features)
         unit = unit_source(plan)
-        source = plan_source(plan, unit)
-        if not features.conditional_nodes:
-            source = STORED_CONDITIONS + source
-        code = device.compile(source)
-        module, code_bytes = device.driver.load(code), device.code_bytes(code)
+        head = "" if features.conditional_nodes else STORED_CONDITIONS
+        modules = load_modules(functions_of(plan, unit), device, head)
         values = small_inputs(plan, unit)
         custom = load_custom_kernels(plan, device)
         constants = upload(plan, device)
-        return cls(plan, device, features, unit, values, module, code_bytes, custom, constants)
+        return cls(plan, device, features, unit, values, modules, custom, constants)
 
     @property
     def loops(self) -> bool:
@@ -91,9 +87,16 @@ class CompiledPlan:
         return [(interned(b.type.strong()), size_class(b.type.nbytes)) for b in self.fresh]
 
     @property
+    def code_bytes(self) -> int:
+        """The size of the code."""
+        own = [code.module for code in self.custom.values()]
+        return sum(module.nbytes for module in dict.fromkeys((*self.modules.values(), *own)))
+
+    @property
     def parameter_bytes(self) -> int:
         """The size of the kernel parameters in one graph."""
-        return 8 * sum(len(kernel.parameters) for kernel in self.unit.kernels.values())
+        counts = [len(kernel.parameters) for kernel in self.unit.kernels.values()]
+        return 8 * sum(counts, sum(len(node.parameters) for node in self.custom))
 
 
 def small_inputs(plan: Plan, unit: Unit) -> dict[Buffer, ValueSlot]:
@@ -105,13 +108,13 @@ def small_inputs(plan: Plan, unit: Unit) -> dict[Buffer, ValueSlot]:
     return value_slots([b for b in plan.inputs if b in read and b not in plan.outputs])
 
 
-def plan_source(plan: Plan, unit: Unit) -> str:
-    """All CUDA C++ that a Plan needs, as one unit."""
-    kinds = dict.fromkeys(type(node) for node in launched(plan.graph))
-    parts = (
-        unit.source,
-        load_source(list(small_inputs(plan, unit).values())),
-        table_source(plan.indirect),
-        *(EMITTERS[kind].source for kind in kinds),
-    )
-    return "\n".join(part for part in parts if part)
+def functions_of(plan: Plan, unit: Unit) -> dict[str, str]:
+    """All CUDA C++ functions that a Plan needs, by name."""
+    functions = dict(unit.functions)
+    if values := small_inputs(plan, unit):
+        functions[LOAD_KERNEL] = load_source(list(values.values()))
+    if plan.indirect:
+        functions[TABLE_KERNEL] = table_source(plan.indirect)
+    for node in launched(plan.graph):
+        functions |= EMITTERS[type(node)].functions
+    return functions

@@ -12,6 +12,7 @@ from lowering.codegen.parameters import Channel, PrintSite
 from lowering.cuda.graph.capture import lines
 from lowering.cuda.graph.custom_kernels import CustomCode
 from lowering.cuda.graph.definition import Definition
+from lowering.cuda.graph.modules import Module
 from lowering.cuda.graph.node_owners import NodeOwners
 from lowering.cuda.graph.placement import Placement
 from lowering.cuda.graph.small_inputs import ValueSlot
@@ -65,7 +66,8 @@ class Emission:
     """
 
     unit: Unit
-    module: Any
+    modules: Mapping[str, Module]
+    custom: Mapping[CustomKernelNode, CustomCode]
     driver: Driver
     definition: Definition
     owners: NodeOwners
@@ -73,13 +75,16 @@ class Emission:
     channels: Mapping[Channel, int]
     values: Mapping[Buffer, ValueSlot]
     table: Mapping[Buffer, int]
-    custom: Mapping[CustomKernelNode, CustomCode]
     pdl: bool
     roots: list[Root] = field(default_factory=list)
     conditions: dict[int, tuple[Any, int]] = field(default_factory=dict)
     users: defaultdict[Buffer, list[tuple[KernelNodeHandle, int]]] = field(
         default_factory=lambda: defaultdict(list)
     )
+
+    def kernel(self, name: str) -> Any:
+        """A kernel, by the name of its function."""
+        return self.driver.kernel(self.modules[name].code, name)
 
     def address(self, buffer: Buffer) -> Cell:
         """The address of a buffer; null if only calls know it."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -25,6 +25,7 @@ from lowering.cuda.graph.custom_kernels import CustomCode, custom_launch
 from lowering.cuda.graph.definition import Definition
 from lowering.cuda.graph.emission import Before, Cell, Emission, Users
 from lowering.cuda.graph.library_calls import captured, outside, workspace_bytes
+from lowering.cuda.graph.modules import Module
 from lowering.cuda.graph.node_owners import NodeOwners, freeing
 from lowering.cuda.graph.placement import Placement
 from lowering.cuda.graph.pointer_table import entries
@@ -63,23 +64,21 @@ class Emitted:
 def emit(
     plan: Plan,
     unit: Unit,
-    module: Any,
+    modules: Mapping[str, Module],
+    custom: Mapping[CustomKernelNode, CustomCode],
     values: Mapping[Buffer, ValueSlot],
     placement: Placement,
     channels: Mapping[Channel, int],
     definition: Definition,
     graph: Any,
-    code_bytes: int,
-    custom: Mapping[CustomKernelNode, CustomCode],
     *,
     pdl: bool,
 ) -> Emitted:
-    """Add the nodes of `plan` to the `graph` of `definition`, by the kernels in `module`, of
-    `code_bytes`.
+    """Add the nodes of `plan` to the `graph` of `definition`, by the kernels in `modules`.
 
-    `custom` has the code of kernels that users wrote.
-    `channels` has the parameters through which kernels report to the host; their memory is in the
-    definition's slots. `pdl` says whether edges between kernels may be programmatic.
+    `custom` has the code of kernels that users wrote; `channels` the parameters through which
+    kernels report to the host, whose memory is in the definition's slots. `pdl` says whether edges
+    between kernels may be programmatic.
 
     Raises:
         ValueError: the Plan asks for what a CUDA graph cannot hold; the message names the user's
@@ -89,11 +88,12 @@ def emit(
     calls_bind = {*plan.inputs, *plan.outputs}
     operands = placement.addresses.keys() & calls_bind - values.keys()
     driver = definition.driver
-    owners = NodeOwners(plan, code_bytes, operands, driver.stored_conditions)
+    owners = NodeOwners(plan, modules, operands, driver.stored_conditions)
     table = entries(plan.indirect)
     emission = Emission(
         unit,
-        module,
+        modules,
+        custom,
         driver,
         definition,
         owners,
@@ -101,10 +101,10 @@ def emit(
         channels,
         values,
         table,
-        custom,
         pdl,
     )
-    definition.slots.retain(module, driver.stored_conditions)
+    codes = dict.fromkeys(module.code for module in modules.values())
+    definition.slots.retain(*codes, driver.stored_conditions)
     load = add_load(emission, graph) if values else None
     add_table(emission, graph, plan)
     leaves = _emit_graph(emission, graph, plan.graph, top=True)
@@ -144,7 +144,7 @@ def _add_kernel(
     emission: Emission, graph: Any, node: KernelNode | PersistentKernelNode, before: Before
 ) -> tuple[Any, ...]:
     code = emission.unit.kernels[node]
-    kernel = emission.driver.kernel(emission.module, code.name)
+    kernel = emission.kernel(code.name)
     grid, cooperative = code.grid, code.cooperative
     if cooperative and code.cluster > 1 and has_clusters(emission.driver.arch):
         cooperative = False  # all blocks of a cluster are resident
@@ -158,7 +158,7 @@ def _add_kernel(
 
 def _add_copy(emission: Emission, graph: Any, node: MemcpyNode, before: Before) -> tuple[Any, ...]:
     nbytes = node.target.type.nbytes
-    kernel = emission.driver.kernel(emission.module, COPY_KERNEL)
+    kernel = emission.kernel(COPY_KERNEL)
     launch = Launch(kernel, copy_grid(ceil_div(nbytes, 16)), (COPY_THREADS, 1, 1))
     operands = (node.target, node.source_buffer)
     cells = [*map(emission.address, operands), Cell(nbytes)]
@@ -175,8 +175,8 @@ def _add_custom_kernel(
     cells = [
         emission.address(p) if isinstance(p, Buffer) else Cell(p.word) for p in node.parameters
     ]
-    emission.definition.slots.retain(code.owner)
-    slots = emission.owners.custom_kernel(node, code.nbytes)
+    emission.definition.slots.retain(code.module.code)
+    slots = emission.owners.custom_kernel(node, code.module.nbytes)
     behind = Before([], before.nodes)
     return (emission.add_kernel(graph, behind, launch, cells, slots).node,)
 
@@ -237,13 +237,13 @@ class Emitter:
     Args:
         add: `add(emission, graph, node, before)` adds what becomes of a node, and returns the nodes
             of the graph that later ones depend on.
-        source: CUDA C++ that the nodes need in the module.
+        functions: CUDA C++ functions that the nodes need beside those of the Plan, by name.
         is_kernel: whether it is a kernel node, from which programmatic edges may begin.
         one_at_a_time: whether two such nodes must not run at the same time.
     """
 
     add: Callable[[Emission, Any, Any, Before], tuple[Any, ...]]
-    source: str = ""
+    functions: Mapping[str, str] = field(default_factory=dict)
     is_kernel: bool = False
     one_at_a_time: bool = False
 
@@ -251,7 +251,7 @@ class Emitter:
 EMITTERS: dict[type[Node], Emitter] = {
     KernelNode: Emitter(_add_kernel, is_kernel=True),
     PersistentKernelNode: Emitter(_add_kernel, is_kernel=True),
-    MemcpyNode: Emitter(_add_copy, COPY_SOURCE, is_kernel=True),
+    MemcpyNode: Emitter(_add_copy, {COPY_KERNEL: COPY_SOURCE}, is_kernel=True),
     # a programmatic edge from it begins when its blocks have ended, unless it triggers it before
     CustomKernelNode: Emitter(_add_custom_kernel, is_kernel=True),
     # all library work shares one workspace

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lowering.codegen import Parameter, Workspace
@@ -16,6 +16,7 @@ from lowering.codegen.parameters import (
 )
 from lowering.cuda.effects.mailbox import WORD
 from lowering.cuda.effects.print_ring import ring_bytes
+from lowering.cuda.graph.modules import Module
 from lowering.cuda.graph.pointer_table import table_bytes
 from lowering.cuda.interface import HostAllocation
 from lowering.plan.buffer import Buffer
@@ -39,20 +40,20 @@ def freeing(nbytes: int) -> NodeSlots:
 
 @dataclass(frozen=True, slots=True)
 class NodeOwners:
-    """Names what the nodes of a Plan keep alive; its kernels have `code_bytes` of code.
+    """Names what the nodes of a Plan keep alive; its kernels are in `modules`.
 
     `operands` are the inputs and outputs that belong to the graph, not to calls. Where the host
     drives the loops, kernels store their conditions in `conditions`.
     """
 
     plan: Plan
-    code_bytes: int
+    modules: Mapping[str, Module]
     operands: Collection[Buffer]
     conditions: HostAllocation | None = None
 
     def kernel(self, name: str, node: Node, parameters: Sequence[Parameter]) -> NodeSlots:
         """The slots of a kernel node."""
-        slots = [Slot("module", self.code_bytes), *self._memory(parameters)]
+        slots = [self._module(name), *self._memory(parameters)]
         return NodeSlots("kernel", name, lines_of(node.sources), tuple(slots))
 
     def custom_kernel(self, node: CustomKernelNode, code_bytes: int) -> NodeSlots:
@@ -64,13 +65,13 @@ class NodeOwners:
 
     def load(self, name: str, nbytes: int, readers: Sequence[Node]) -> NodeSlots:
         """The slots of the kernel that writes small inputs, which these nodes of the Plan read."""
-        slots = (Slot("module", self.code_bytes), Slot("small inputs", nbytes))
+        slots = (self._module(name), Slot("small inputs", nbytes))
         lines = lines_of([source for node in readers for source in node.sources])
         return NodeSlots("kernel", name, lines, slots)
 
     def table(self, name: str, nbytes: int) -> NodeSlots:
         """The slots of a kernel that writes addresses, which nodes in bodies read."""
-        slots = (Slot("module", self.code_bytes), Slot("pointer table", nbytes))
+        slots = (self._module(name), Slot("pointer table", nbytes))
         inside = [node for node in self.plan.graph.nodes if body_graphs(node)]
         return NodeSlots("kernel", name, lines_of([s for n in inside for s in n.sources]), slots)
 
@@ -81,6 +82,9 @@ class NodeOwners:
             slots.append(Slot("library workspace", workspace_bytes))
         slots += self._memory([operand.buffer for operand in node.call.operands])
         return NodeSlots(node.kind, node.name, lines_of(node.sources), tuple(slots))
+
+    def _module(self, name: str) -> Slot:
+        return Slot("module", self.modules[name].nbytes)
 
     def conditional(self, kind: str, node: Node) -> NodeSlots:
         """The slots of a conditional node: its bodies' nodes have their own."""

@@ -37,9 +37,7 @@ def table_bytes(indirect: Sequence[Buffer]) -> int:
 
 
 def table_source(indirect: Sequence[Buffer]) -> str:
-    """CUDA C++ of the kernel, for one thread; empty without a table."""
-    if not indirect:
-        return ""
+    """CUDA C++ of the kernel, for one thread."""
     numbers = range(part_words(indirect))
     parameters = "".join(f",\n    unsigned long long a{number}" for number in numbers)
     stores = "".join(f"  table[{number}] = a{number};\n" for number in numbers)

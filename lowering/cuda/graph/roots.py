@@ -17,7 +17,7 @@ def add_load(emission: Emission, graph: Any) -> KernelNodeHandle:
     """Add the node that writes small inputs to their slots."""
     small = list(emission.values.values())
     words = parameter_count(small) - 1
-    kernel = emission.driver.kernel(emission.module, LOAD_KERNEL)
+    kernel = emission.kernel(LOAD_KERNEL)
     cells = [Cell(emission.placement.values_address, True), *[Cell(0)] * words]
     readers = [
         node
@@ -36,7 +36,7 @@ def add_table(emission: Emission, graph: Any, plan: Plan) -> None:
     """Add the nodes that write the table of addresses, if the Plan has one."""
     if not plan.indirect:
         return
-    kernel = emission.driver.kernel(emission.module, TABLE_KERNEL)
+    kernel = emission.kernel(TABLE_KERNEL)
     slots = emission.owners.table(TABLE_KERNEL, table_bytes(plan.indirect))
     words = part_words(plan.indirect)
     for part in parts(plan.indirect):

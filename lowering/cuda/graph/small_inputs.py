@@ -78,9 +78,7 @@ def parameter_count(slots: Sequence[ValueSlot]) -> int:
 
 
 def load_source(slots: Sequence[ValueSlot]) -> str:
-    """CUDA C++ of the load kernel, for one thread; empty without slots."""
-    if not slots:
-        return ""
+    """CUDA C++ of the load kernel, for one thread."""
     places = [(s.parameter + i, s.word + i) for s in slots for i in range(s.words)]
     parameters = "".join(f",\n    unsigned long long v{number}" for number, _ in places)
     stores = "".join(f"  slots[{word}] = v{number};\n" for number, word in places)

@@ -13,6 +13,7 @@ from lowering.codegen import unit_source
 from lowering.cuda.graph.capture_lock import CaptureLock
 from lowering.cuda.graph.definition import Definition, State
 from lowering.cuda.graph.emit import emit
+from lowering.cuda.graph.modules import load_modules
 from lowering.cuda.graph.placement import place, upload
 from lowering.cuda.interface import Launch
 from lowering.errors import (
@@ -137,14 +138,15 @@ def test_a_plan_is_not_emitted_into_a_definition_that_is_complete():
     backend = RecordingBackend()
     plan = diamond()
     unit = unit_source(plan)
+    modules = load_modules(unit.functions, backend.device)
     constants = upload(plan, backend.device)
     default = backend.device.default_stream
     definition = Definition(backend.device.driver, SlotTable(), plan.name)
     with definition.building() as graph:
         placement = place(plan, unit, {}, constants, default, definition, graph, share=True)
-        emit(plan, unit, "module", {}, placement, {}, definition, graph, 0, {}, pdl=True)
+        emit(plan, unit, modules, {}, {}, placement, {}, definition, graph, pdl=True)
     with pytest.raises(FrozenSlotsError):
-        emit(plan, unit, "module", {}, placement, {}, definition, graph, 0, {}, pdl=True)
+        emit(plan, unit, modules, {}, {}, placement, {}, definition, graph, pdl=True)
     assert len(graph.nodes) == len(plan.graph.nodes)
     assert definition.state == "frozen"
 

@@ -1,0 +1,35 @@
+"""Modules: the loaded code of a Plan's kernels, by the names of their functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lowering.codegen import partition, translation_unit
+from lowering.cuda.device import OpenDevice
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Module:
+    """Code on a device, which was compiled together."""
+
+    code: Any
+    nbytes: int
+
+
+def load_modules(
+    functions: Mapping[str, str], device: OpenDevice, head: str = ""
+) -> dict[str, Module]:
+    """Compile CUDA C++ functions, by name, in units that begin with `head`, and load them.
+
+    Raises:
+        RuntimeError: one does not compile.
+    """
+    units = partition(functions, device.compilers)
+    codes = device.compile_all([head + translation_unit(unit.values()) for unit in units])
+    modules: dict[str, Module] = {}
+    for unit, code in zip(units, codes, strict=True):
+        module = Module(device.driver.load(code), device.code_bytes(code))
+        modules |= dict.fromkeys(unit, module)
+    return modules
