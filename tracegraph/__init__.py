@@ -32,7 +32,7 @@ from tracegraph import debug, errors, memory, numpy, random, special, tree
 from tracegraph.arrays.array import Array
 from tracegraph.arrays.creation import asarray, from_dlpack
 from tracegraph.control import cond, fori_loop, map, scan, switch, while_loop
-from tracegraph.custom import elementwise, kernel
+from tracegraph.custom import capture, elementwise, kernel
 from tracegraph.ir.types import ArrayType
 from tracegraph.limits import time_limit
 from tracegraph.memory import memory_stats, reset
@@ -58,6 +58,7 @@ __all__ = [
     "Stream",
     "__version__",
     "asarray",
+    "capture",
     "check_indices",
     "checkpoint",
     "cond",

@@ -55,6 +55,7 @@ from tracegraph.errors.control import (
     no_slices_text,
 )
 from tracegraph.errors.custom_kernels import (
+    CapturedCallError,
     CustomKernelError,
     KernelCompileError,
     KernelLaunchError,
@@ -130,6 +131,7 @@ __all__ = [
     "BatchRuleError",
     "BooleanMaskError",
     "BoundRangeError",
+    "CapturedCallError",
     "CheckpointsError",
     "ClosedError",
     "ConditionError",

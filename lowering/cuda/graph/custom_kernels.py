@@ -16,7 +16,6 @@ from lowering.plan.custom_kernel import CustomKernelNode
 from lowering.plan.nodes import walk
 from lowering.plan.plan import Plan
 from tracegraph.errors import KernelCompileError, KernelLaunchError
-from tracegraph.ops.custom_kernels import CompiledKernel
 from tracegraph.user_source import lines_of
 
 
@@ -42,9 +41,10 @@ def load_custom_kernels(plan: Plan, device: OpenDevice) -> Mapping[CustomKernelN
     for node in walk(plan.graph):
         if not isinstance(node, CustomKernelNode):
             continue
-        code = node.call.kernel.code
-        if isinstance(code, CompiledKernel):
-            found[node] = CustomCode(code.kernel, Module(code.kernel, 0))
+        code = node.code
+        if code is None:
+            compiled = node.compiled
+            found[node] = CustomCode(compiled, Module(compiled, 0))
             continue
         source = custom_kernel_source(node)
         key = (source, *code.include_paths)

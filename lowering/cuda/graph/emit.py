@@ -24,7 +24,8 @@ from lowering.cuda.graph.copies import COPY_KERNEL, COPY_SOURCE, COPY_THREADS, c
 from lowering.cuda.graph.custom_kernels import CustomCode, custom_launch
 from lowering.cuda.graph.definition import Definition
 from lowering.cuda.graph.emission import Before, Cell, Emission, Users
-from lowering.cuda.graph.library_calls import captured, outside, workspace_bytes
+from lowering.cuda.graph.foreign_calls import naming
+from lowering.cuda.graph.library_calls import captured, warm_up_addresses, workspace_bytes
 from lowering.cuda.graph.modules import Module
 from lowering.cuda.graph.node_owners import NodeOwners, freeing
 from lowering.cuda.graph.placement import Placement
@@ -33,6 +34,7 @@ from lowering.cuda.graph.roots import add_load, add_table
 from lowering.cuda.graph.small_inputs import ValueSlot
 from lowering.cuda.interface import KernelNodeHandle, Launch, has_clusters
 from lowering.plan.buffer import Buffer
+from lowering.plan.captured_call import CapturedCall
 from lowering.plan.conditional_nodes import ConditionalNode, IfElseNode, SwitchNode, WhileNode
 from lowering.plan.custom_kernel import CustomKernelNode
 from lowering.plan.nodes import (
@@ -195,11 +197,14 @@ def _add_library(
     used = [workspace] if how.workspace_bytes else []
     library = driver.library(how.library)
     issue = how.issue(call, addresses.__getitem__)
-    emission.definition.slots.retain(library)
-    with driver.capture_lock.hold():
+    emission.definition.slots.retain(library, *call.owners.values())
+    with driver.capture_lock.hold(), naming(node):
         if warm_up is not None:
             spare = warm_up.pointer + workspace_bytes(emission.owners.plan)
-            moved = {**addresses, **dict.fromkeys(outside(emission.owners.plan, node), spare)}
+            others, nbytes = warm_up_addresses(emission.owners.plan, node, spare)
+            moved = {**addresses, **others}
+            if isinstance(call, CapturedCall) and nbytes:
+                driver.clear(spare, nbytes)
             library.use_workspace(warm_up.pointer, how.workspace_bytes)
             driver.synchronize()
             how.issue(call, moved.__getitem__)(library)

@@ -8,8 +8,10 @@ from typing import Any
 
 from lowering.cuda.graph.capture import lines
 from lowering.cuda.graph.cublas import WORKSPACE_BYTES, Cublas, product
+from lowering.cuda.graph.foreign_calls import ForeignStream, foreign
 from lowering.cuda.interface import Library
 from lowering.plan.buffer import Buffer
+from lowering.plan.captured_call import CapturedCall
 from lowering.plan.hardware import ALIGNMENT
 from lowering.plan.library_call import LibraryCall
 from lowering.plan.matrix_product import MatrixProduct
@@ -38,6 +40,7 @@ class Captured:
 
 CAPTURED: dict[type[LibraryCall], Captured] = {
     MatrixProduct: Captured(Cublas, product, WORKSPACE_BYTES),
+    CapturedCall: Captured(ForeignStream, foreign, 0),
 }
 
 
@@ -67,10 +70,30 @@ def workspace_bytes(plan: Plan) -> int:
     return round_up(most, ALIGNMENT)
 
 
+def warm_up_addresses(
+    plan: Plan, node: LibraryNode, spare: int = 0
+) -> tuple[dict[Buffer, int], int]:
+    """Addresses for the buffers of a call that it must not access at their own, and all bytes.
+
+    They are for a run outside the graph. A user's function has all arrays in memory of their own,
+    which is zero then; results of others may lie at one place.
+    """
+    moved = outside(plan, node)
+    if not isinstance(node.call, CapturedCall):
+        return dict.fromkeys(moved, spare), max([b.type.nbytes for b in moved], default=0)
+    found, size = dict[Buffer, int](), 0
+    for buffer in moved:
+        found[buffer], size = spare + size, size + round_up(buffer.type.nbytes, ALIGNMENT)
+    return found, size
+
+
 def outside(plan: Plan, node: LibraryNode) -> list[Buffer]:
     """The buffers of a call that it must not access at their addresses outside the graph.
 
-    Another thread may launch meanwhile; and scratch that launches allocate exists only in them.
+    Another thread may launch meanwhile; and scratch that launches allocate exists only in them. A
+    user's function might not cope with what is in scratch before a launch.
     """
+    if isinstance(node.call, CapturedCall):
+        return list(dict.fromkeys([*node.reads, *node.writes]))
     reads = [b for b in node.reads if b.space == "scratch"] if plan.per_launch else []
     return [*node.writes, *reads]

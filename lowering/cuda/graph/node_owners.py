@@ -80,6 +80,7 @@ class NodeOwners:
         slots = [Slot("library handle", 0)]
         if workspace_bytes and not self.plan.per_launch:
             slots.append(Slot("library workspace", workspace_bytes))
+        slots += [Slot(name, 0) for name in node.call.owners]
         slots += self._memory([operand.buffer for operand in node.call.operands])
         return NodeSlots(node.kind, node.name, lines_of(node.sources), tuple(slots))
 

@@ -11,7 +11,7 @@ import numpy as np
 from lowering.codegen import Unit
 from lowering.cuda.device import OpenDevice
 from lowering.cuda.graph.definition import Definition
-from lowering.cuda.graph.library_calls import library_nodes, outside, workspace_bytes
+from lowering.cuda.graph.library_calls import library_nodes, warm_up_addresses, workspace_bytes
 from lowering.cuda.graph.node_owners import allocation
 from lowering.cuda.graph.pointer_table import table_bytes
 from lowering.cuda.graph.small_inputs import ValueSlot, slots_bytes
@@ -147,5 +147,5 @@ def _warm_up(plan: Plan, stream: StreamState) -> PooledMemory | None:
     nodes = library_nodes(plan)
     if not nodes or not stream.is_default:
         return None
-    most = max(buffer.type.nbytes for node in nodes for buffer in outside(plan, node))
+    most = max(warm_up_addresses(plan, node)[1] for node in nodes)
     return stream.pool.take(workspace_bytes(plan) + most)
