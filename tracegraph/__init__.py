@@ -32,7 +32,7 @@ from tracegraph import debug, errors, memory, numpy, random, special, tree
 from tracegraph.arrays.array import Array
 from tracegraph.arrays.creation import asarray, from_dlpack
 from tracegraph.control import cond, fori_loop, map, scan, switch, while_loop
-from tracegraph.custom import capture, elementwise, kernel
+from tracegraph.custom import capture, elementwise, kernel, reduction
 from tracegraph.ir.types import ArrayType
 from tracegraph.limits import time_limit
 from tracegraph.memory import memory_stats, reset
@@ -89,6 +89,7 @@ __all__ = [
     "memory_stats",
     "numpy",
     "random",
+    "reduction",
     "register_dataclass",
     "reset",
     "scan",

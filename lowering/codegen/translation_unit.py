@@ -33,13 +33,13 @@ from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.buffer import Buffer
 from lowering.plan.conditional_nodes import WhileNode
 from lowering.plan.hardware import ALIGNMENT
-from lowering.plan.kernel import Kernel
+from lowering.plan.kernel import Kernel, Nest, ReduceNest, RowNest, ScanNest
 from lowering.plan.nest_analysis import nest_expressions
 from lowering.plan.nodes import Graph, KernelNode, Node, launched, walk
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
 from lowering.plan.rounding import round_up
-from tracegraph.ir.op import CUSTOM_NAMESPACE, Elementwise
+from tracegraph.ir.op import CUSTOM_NAMESPACE, Combiner, Elementwise
 from tracegraph.ir.scalar_values import Apply
 
 
@@ -99,13 +99,27 @@ def unit_source(plan: Plan) -> Unit:
 
 
 def _definitions(node: Node, text: str) -> Iterator[str]:
-    """What users' elementwise functions need that a kernel applies, each once."""
+    """What users' functions need that a kernel applies or combines by, each once."""
     if CUSTOM_NAMESPACE in text:
         kernels = [n for n in walk(Graph((node,), frozenset())) if isinstance(n, KernelNode)]
-        exprs = [e for n in kernels for nest in n.kernel.nests for e in nest_expressions(nest)]
-        applied = dict.fromkeys(expr.op for expr in exprs if isinstance(expr, Apply))
-        forms = [op.form for op in applied if isinstance(op.form, Elementwise)]
-        yield from dict.fromkeys(form.definition for form in forms if form.definition)
+        nests = [nest for n in kernels for nest in n.kernel.nests]
+        exprs = [e for nest in nests for e in nest_expressions(nest) if isinstance(e, Apply)]
+        forms = [e.op.form for e in exprs if isinstance(e.op.form, Elementwise)]
+        found = [form.definition for form in forms]
+        found += [combiner.definition for nest in nests for combiner in _combiners(nest)]
+        yield from filter(None, dict.fromkeys(found))
+
+
+def _combiners(nest: Nest) -> list[Combiner]:
+    """What a reduction, rows or a scan fold by."""
+    match nest:
+        case ReduceNest(accumulators=accumulators):
+            return [each.combiner for each in accumulators]
+        case RowNest(passes=passes):
+            return [each.combiner for one in passes for each in one.accumulators]
+        case ScanNest(combiner=combiner):
+            return [combiner]
+    return []
 
 
 FEW_BLOCKS = 16

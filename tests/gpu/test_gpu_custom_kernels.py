@@ -7,7 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from custom_function_cases import each_case, operands, picked, softplus
+from custom_function_cases import (
+    distinct,
+    each_case,
+    each_fold,
+    folded,
+    operands,
+    picked,
+    softplus,
+    strongest,
+)
 from custom_kernel_cases import (
     PROGRAMS,
     N,
@@ -297,3 +306,21 @@ def test_elementwise_functions_in_loops_and_derivatives() -> None:
     found = tracegraph.jit(gradient, device="cuda")(x)
     expected = tracegraph.jit(gradient, device="host")(x)
     np.testing.assert_allclose(np.asarray(found), np.asarray(expected), rtol=1e-10)
+
+
+@each_fold
+def test_reductions(fold: Any, dtype: Any) -> None:
+    x = distinct(dtype)
+    expected = tree.leaves(folded(fold)(x))
+    found = tree.leaves(tracegraph.jit(folded(fold), device="cuda")(x))
+    for a, b in zip(expected, found, strict=True):
+        np.testing.assert_array_equal(np.asarray(b), a)
+
+
+@pytest.mark.parametrize("n", [1, 31, 1000, 100_000, 3_000_000])
+def test_long_reductions_and_scans(n: int) -> None:
+    x = np.random.default_rng(n).permutation(n) - n // 3
+    for f in (strongest, strongest.accumulate):
+        found = np.asarray(tracegraph.jit(f, device="cuda")(x))
+        expected = x[np.argmax(np.abs(x))]
+        assert (found if f is strongest else found[-1]) in (expected, -expected)

@@ -35,13 +35,15 @@ class Operand(Protocol):
 class Combiner:
     """An associative binary operation that a reduction, scan or scatter folds with.
 
-    `ufunc` is its NumPy form. `c` is C text of {0} and {1} by dtype kind, as in `Elementwise`.
+    `ufunc` is its NumPy form, a ufunc or what has `reduce` and `accumulate` as ufuncs do. `c` is C
+    text of {0} and {1} by dtype kind, and `definition` what it needs, as in `Elementwise`.
     """
 
     name: str
-    ufunc: np.ufunc
+    ufunc: Any
     identity: Callable[[np.dtype[Any]], Any]
     c: Mapping[str, str]
+    definition: str = ""
 
 
 CUSTOM_NAMESPACE = "tg_custom_"
