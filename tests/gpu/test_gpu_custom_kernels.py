@@ -161,6 +161,26 @@ def test_clusters(size: int) -> None:
     check_kernel(kernel, np.arange(16, dtype=np.int32))
 
 
+def test_attributes_stay_when_addresses_change() -> None:
+    kernel = tracegraph.kernel(
+        source=CLUSTER,
+        entry="ranks",
+        out=lambda x: x,
+        grid=16,
+        block=32,
+        cluster=4,
+        shared_memory=100 << 10,
+    )(lambda x: x + np.int32(400) + (np.arange(16) % 4).astype(np.int32))
+    jitted = tracegraph.jit(lambda x: kernel(x), device="cuda")
+    kept = []
+    for k in range(5):
+        x = np.arange(16, dtype=np.int32) + k
+        kept.append((tracegraph.asarray(x, device="cuda"),))
+        kept[-1] += (jitted(*kept[-1]),)
+        np.testing.assert_array_equal(np.asarray(kept[-1][1]), kernel(x))
+    assert jitted.stats()["updates"] > 0
+
+
 @pytest.mark.parametrize("nbytes", [1 << 10, 48 << 10, 100 << 10, 200 << 10])
 def test_dynamic_shared_memory(nbytes: int) -> None:
     kernel = tracegraph.kernel(

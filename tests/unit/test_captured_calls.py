@@ -62,6 +62,22 @@ def test_declarations_that_cannot_work(given: dict[str, Any], problem: str) -> N
         tracegraph.capture(options.pop("call"), **options)
 
 
+def test_a_callable_object_is_called_by_its_class() -> None:
+    class Plan:
+        """A plan of a library."""
+
+        kernel = "its own"
+
+        def __call__(self, stream: Any, x: Any, y: Any) -> None:
+            never(stream, x, y)
+
+    call = tracegraph.capture(Plan(), out=lambda x: x, host=lambda x: x + 1)
+    assert call.__name__ == "Plan"
+    found = tracegraph.jit(call, device="host")(X)
+    np.testing.assert_array_equal(np.asarray(found), X + 1)
+    assert "Plan" in tracegraph.jit(call, device="cuda").lower(X).dot()
+
+
 def test_arguments_are_arrays() -> None:
     with pytest.raises(errors.CustomKernelError, match="argument 0: dtype object"):
         split(object())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import update_wrapper
 from typing import Any, Literal
 
 from tracegraph import errors
@@ -39,7 +38,8 @@ class CapturedCall:
         self._code = CapturedFunction(function)
         self._out, self._batching = out, batching
         self._by_count: dict[int, KernelCall] = {}
-        update_wrapper(self, function)
+        self.__name__ = getattr(function, "__name__", type(function).__name__)
+        self.__doc__ = function.__doc__
 
     def __call__(self, *arrays: Any) -> Any:
         """The outputs for arrays.
@@ -69,7 +69,7 @@ class CapturedCall:
         """The call with this number of arrays."""
         if count not in self._by_count:
             kernel = CustomKernel(
-                name=getattr(self._code.function, "__name__", "function"),
+                name=self.__name__,
                 where=self._where,
                 reference=self._missing if self.reference is None else self.reference,
                 parameters=tuple([f"x{n}" for n in range(count)]),

@@ -43,7 +43,7 @@ class ElementwiseFunction:
         self.op = op
         self._count = count
         self._where = where
-        update_wrapper(self, reference)
+        update_wrapper(self, reference, updated=())
 
     def __call__(self, *args: Any) -> Any:
         """The values for arrays and numbers.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache, update_wrapper
+from functools import lru_cache
 from typing import Any, NoReturn
 
 import numpy as np
@@ -91,7 +91,7 @@ class ReductionFunction:
         combiner = _combiner(combine, expressions, identity, name)
         self.op = _reduction_op(combiner, expressions.where)
         self.scan_op = _scan_op(combiner, expressions.where)
-        update_wrapper(self, combine)
+        self.__name__, self.__doc__ = name, combine.__doc__
 
     @property
     def reference(self) -> Callable[..., Any]:
