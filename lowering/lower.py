@@ -30,6 +30,7 @@ from lowering.plan.target import Target
 from lowering.planning.assemble import assemble
 from lowering.planning.contractions import expand_contractions
 from lowering.planning.desugar import desugar
+from lowering.planning.effects import refuse_host_calls_in_bodies
 from lowering.planning.factorizations import expand_factorizations
 from lowering.planning.region_builder import build
 from lowering.planning.rules import RULES
@@ -78,12 +79,16 @@ def lower(
         scratch: whether the arena is kept between launches, or allocated by each.
 
     Raises:
+        HostCallInBodyError: a branch or a loop calls a C function.
         UnschedulableError: the user pinned a schedule that is not possible.
         ValueError: there is no such device.
     """
     target = target_of(device) if isinstance(device, str) else device
-    program = expand_factorizations(inline_calls(program), target.factorizations)
-    program = expand_contractions(program, target.contractions, declared().products)
+    forced = declared()
+    program = inline_calls(program)
+    refuse_host_calls_in_bodies(program)
+    program = expand_factorizations(program, target, forced.factorizations)
+    program = expand_contractions(program, target.contractions, forced.products)
     program = desugar(unroll(program, target.costs))
     draft = build(program, Context(target, RULES, fusion), donated)
     _finish(draft.block, draft.context)

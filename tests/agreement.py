@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from itertools import product
+from random import Random
 from typing import Any
 
 import numpy as np
 
 import tracegraph
+from lowering.host.executable import HostExecutable
+from lowering.lower import lower
+from lowering.planning.factorizations import FactorizationForm
+from lowering.scheduling.overrides import override
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import Op, Sample
 
@@ -52,10 +58,41 @@ LOOSER = {
 logarithm by the size of its product with y. A product of n numbers rounds n times, in an order that
 is not specified; samples fold up to 60. So do folds of functions that are off by some ulp each."""
 
-BY_MATRIX = {"cholesky": 16, "lu": 256, "qr": 64, "triangular_solve": 4096}
+BY_MATRIX = {
+    "cholesky": 16,
+    "lu": 256,
+    "qr": 64,
+    "triangular_solve": 4096,
+    **dict.fromkeys(["fft", "rfft", "irfft"], 8),
+    "eigh": 64,
+    "svd": 64,
+    "pinv": 4096,
+}
 """Ops whose results are compared matrix by matrix: units in the last place of its largest element.
 Rounding moves results by as much as the condition of a matrix, which is small in samples, and up to
 some hundreds where the lanes of `vmap` are made of them."""
+
+
+def _of_eigh(values: Any, vectors: Any = None) -> tuple[Any, ...]:
+    """The eigenvalues, and with vectors the matrix that has them, and their products."""
+    if vectors is None:
+        return (values[..., None, :],)
+    turned = np.conj(np.swapaxes(vectors, -1, -2))
+    return values[..., None, :], vectors * values[..., None, :] @ turned, turned @ vectors
+
+
+def _of_svd(*results: Any) -> tuple[Any, ...]:
+    """The singular values, and with vectors the matrix that has them, and their products."""
+    if len(results) == 1:
+        return (results[0][..., None, :],)
+    u, values, vh = results
+    left, right = (np.conj(np.swapaxes(x, -1, -2)) for x in (u, vh))
+    return values[..., None, :], u * values[..., None, :] @ vh, left @ u, vh @ right
+
+
+DETERMINED: Mapping[str, Callable[..., tuple[Any, ...]]] = {"eigh": _of_eigh, "svd": _of_svd}
+"""What the operands of an op determine, where they do not determine its results: eigenvectors and
+singular vectors may have other signs or phases, and those of equal values span the same space."""
 
 ANY_ZERO = frozenset({"clip", "fmax", "fmin", "maximum", "minimum", "nextafter", "sign"})
 """Ops for which NumPy's loops for different dtypes do not agree on the sign of a zero result."""
@@ -77,6 +114,11 @@ def check(op: Op, sample: Sample, run: Run, any_zero: frozenset[str] = ANY_ZERO)
     if not isinstance(expected, tuple):
         expected, actual = (expected,), (actual,)
     assert len(actual) == len(expected)
+    if op.name in DETERMINED:
+        for got, wanted in zip(actual, expected, strict=True):
+            assert (np.asarray(got).dtype, np.shape(got)) == (wanted.dtype, wanted.shape)
+        expected = DETERMINED[op.name](*map(np.asarray, expected))
+        actual = DETERMINED[op.name](*map(np.asarray, actual))
     if op.name in BY_MATRIX:
         for got, wanted in zip(actual, expected, strict=True):
             assert_matrices_agree(got, wanted, BY_MATRIX[op.name])
@@ -103,7 +145,8 @@ def assert_agrees(actual: Any, expected: Any, ulps: int, signs: bool = True) -> 
 
 
 def assert_matrices_agree(actual: Any, expected: Any, units: int) -> None:
-    """Require matrices, in the last two axes, equal within units of the largest element of each.
+    """Require matrices, in the last two axes, equal within units of the largest element of each; or
+    vectors.
 
     Integers are exact, and NaNs and infinities stand in the same places.
     """
@@ -114,7 +157,8 @@ def assert_matrices_agree(actual: Any, expected: Any, units: int) -> None:
         return
     special = ~np.isfinite(expected)
     np.testing.assert_array_equal(actual[special], expected[special])
-    size = np.where(special, 0, np.abs(expected)).max(axis=(-2, -1), keepdims=True, initial=0)
+    axes = tuple(range(-min(2, expected.ndim), 0))
+    size = np.where(special, 0, np.abs(expected)).max(axis=axes, keepdims=True, initial=0)
     with np.errstate(invalid="ignore"):
         distance = np.where(special, 0, np.abs(actual - expected))
     worst = units * np.spacing(size)
@@ -150,6 +194,27 @@ def _steps(x: NDArray, y: NDArray) -> NDArray:
 def _rank(x: NDArray) -> NDArray:
     bits = np.ascontiguousarray(x).view(f"i{x.dtype.itemsize}").astype(np.longdouble)
     return np.where(bits < 0, np.ldexp(np.longdouble(-1), 8 * x.dtype.itemsize - 1) - bits, bits)
+
+
+def planned_for_cuda(
+    op: Op,
+    operands: Sequence[Any],
+    attrs: Mapping[str, Any],
+    form: FactorizationForm | None = None,
+) -> Any:
+    """What the plan of an op for a GPU gives, run on the host in a random order.
+
+    Factorizations are of the given form, if any.
+    """
+
+    def function(*xs: Any) -> Any:
+        return apply(op, *xs, **attrs)
+
+    program = tracegraph.jit(function, device="host").lower(*operands).traced.optimized
+    with override(factorizations=form) if form else nullcontext():
+        plan = lower(program, "cuda")
+    found = HostExecutable(plan, poison=True, order=Random(0))(list(operands))
+    return tuple(found) if len(found) > 1 else found[0]
 
 
 def check_on(op: Op, device: str) -> None:

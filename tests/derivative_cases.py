@@ -63,7 +63,10 @@ class Case:
         return self.chosen(self.op.reference(*self.operands, **self.attrs))
 
     def chosen(self, results: Any) -> Any:
-        """The result that is looked at."""
+        """The result that is looked at, or what is determined of it."""
+        determined = DETERMINED.get((self.op.name, self.result))
+        if determined is not None:
+            return determined(*results)
         return results if self.result is None else results[self.result]
 
     def subsets(self) -> Iterator[tuple[int, ...]]:
@@ -113,9 +116,35 @@ def _dominant(a: NDArray, *others: Any) -> tuple[Any, ...]:
     return (a + 2 * np.eye(*a.shape[-2:])).astype(a.dtype), *others
 
 
+def _apart(a: NDArray) -> tuple[NDArray]:
+    """Eigenvalues and singular values that are not close to each other."""
+    k = min(a.shape[-2:])
+    levels = np.diag(2.0 * np.arange(1, k + 1))
+    return ((a + np.pad(levels, [(0, n - k) for n in a.shape[-2:]])).astype(a.dtype),)
+
+
+def _weighted(left: Any, right: Any) -> Any:
+    """The sum of products of vectors in pairs, by weights that tell the pairs apart."""
+    return np.matmul(left * np.arange(1.0, left.shape[-1] + 1), right)
+
+
+def _adjoint(x: Any) -> Any:
+    return np.conj(np.swapaxes(x, -1, -2))
+
+
+DETERMINED: dict[tuple[str, int | None], Callable[..., Any]] = {
+    ("eigh", 1): lambda _, v: _weighted(v, _adjoint(v)),
+    ("svd", 0): lambda u, _, vh: _weighted(u, vh),
+    ("svd", 2): lambda _u, _s, vh: _weighted(_adjoint(vh), vh),
+}
+"""By name of an op and number of a result: what the operand determines of vectors, whose signs and
+phases it does not."""
+
 SMOOTH_AT: dict[str, Callable[..., tuple[Any, ...]]] = {
     "cholesky": _positive_definite,
     **dict.fromkeys(("lu", "qr", "triangular_solve"), _dominant),
+    "pinv": lambda a, rtol: (*_dominant(a), np.full_like(rtol, 1e-6)),
+    **dict.fromkeys(("eigh", "svd"), _apart),
 }
 """By name of an op: operands at which it is smooth, made of random ones."""
 

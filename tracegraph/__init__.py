@@ -17,6 +17,7 @@ launches that graph from then on. Without a GPU, the same plan runs on the host.
 The packages, in the order of their imports:
 
     errors, tree      error classes; pytrees               passes       Program -> Program
+    inspection        pictures, pages, `show`
     ir, ops           programs; op records                 numpy        NumPy's functions for arrays
     tracing           Python calls -> equations            control      cond, while_loop, scan, …
     arrays            the Array class, eager ops           transforms   grad, jvp, vmap, …
@@ -25,14 +26,17 @@ The packages, in the order of their imports:
                                                            custom       kernels of your own
 
 Below them are single files without imports of the package (`dtypes`, `user_source`, `locks`, …);
-`limits`, `modes`, `progress`, `streams`, `memory` and `debug` are features of one file each.
+`limits`, `modes`, `progress`, `streams`, `memory`, `callbacks` and `debug` are features of one file
+each.
 """
 
 from tracegraph import debug, errors, memory, numpy, random, special, tree
 from tracegraph.arrays.array import Array
 from tracegraph.arrays.creation import asarray, from_dlpack
+from tracegraph.callbacks import host_call, pure_callback
 from tracegraph.control import cond, fori_loop, map, scan, switch, while_loop
 from tracegraph.custom import capture, elementwise, kernel, reduction
+from tracegraph.inspection.show import show
 from tracegraph.ir.types import ArrayType
 from tracegraph.limits import time_limit
 from tracegraph.memory import memory_stats, reset
@@ -76,6 +80,7 @@ __all__ = [
     "from_dlpack",
     "grad",
     "hessian",
+    "host_call",
     "jacfwd",
     "jacrev",
     "jit",
@@ -88,11 +93,13 @@ __all__ = [
     "memory",
     "memory_stats",
     "numpy",
+    "pure_callback",
     "random",
     "reduction",
     "register_dataclass",
     "reset",
     "scan",
+    "show",
     "special",
     "stop_gradient",
     "stream",

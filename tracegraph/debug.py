@@ -1,4 +1,4 @@
-"""Debugging: prints in running programs."""
+"""Debugging: prints and callbacks in running programs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tracegraph import errors
+from tracegraph.callbacks import callback as callback
 from tracegraph.control.regions import current_for
 from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.effects import PrintFormat, require_allowed

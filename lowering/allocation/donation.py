@@ -31,7 +31,7 @@ from lowering.draft.stage import (
 )
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import MapNest, space_index
-from lowering.plan.nest_analysis import nest_stores
+from lowering.plan.nest_analysis import stored_buffers
 from lowering.plan.plan import Donation
 from tracegraph.ir.scalar_values import Load
 from tracegraph.ir.types import ArrayType
@@ -174,7 +174,7 @@ class _Placement:
 def _copies(stage: Stage) -> Iterator[tuple[Buffer, Buffer]]:
     """(target, source) where all that a stage stores to a buffer is an elementwise copy."""
     nests = stage.nests if isinstance(stage, KernelStage) else ()
-    stores = Counter(store.buffer for nest in nests for store in nest_stores(nest))
+    stores = Counter(buffer for nest in nests for buffer in stored_buffers(nest))
     for nest in nests:
         if not isinstance(nest, MapNest) or nest.predicates:
             continue

@@ -6,7 +6,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from lowering.plan.plan import Plan
-from lowering.plan.target import ContractionPolicy, Costs, PersistentCosts, Target
+from lowering.plan.target import ContractionPolicy, Costs, LapackPolicy, PersistentCosts, Target
 
 if TYPE_CHECKING:
     from lowering.cuda.calls.executable import CudaExecutable
@@ -53,6 +53,10 @@ TARGET = Target(
         cluster=8,
         grid=128,
     ),
+    lapack=LapackPolicy(
+        {"cholesky": 128, "lu": 128, "qr": 64, "triangular_solve": 256}, most_matrices=4
+    ),
+    overwrites_spectra=True,
 )
 """Fitted to medians on one H200 (driver 580.159, CUDA 13.0), in µs.
 
@@ -70,6 +74,7 @@ TARGET = Target(
   float32 (float64): a matrix of 1024² and a vector 5.3, 3.9 (13, 4.3); 48³ 7.4, 3.8 (4.9, 4.1); 96³
   8.6, 8.9 (5.2, 8.4); 4096 x 8 x 64 5.0, 4.7 (5.5, 5.3); 4096 x 16 x 64 5.1, 6.8 (5.7, 9.3).
   `tests.bench.contractions` times both forms.
+- From which size cuSOLVER factors is estimated; `tests.bench.factorizations` times both forms.
 - A million random accesses of 4 to 32 bytes: 9.5 in arrays of 1 to 16 MB, 27 of 64 to 256 MB.
 """
 
@@ -110,8 +115,9 @@ class CudaBackend:
         from lowering.codegen.custom_kernels import custom_kernel_texts
         from lowering.cuda.graph.compiled_plan import functions_of
 
-        unit = translation_unit(functions_of(plan, unit_source(plan)).values())
-        return "\n".join((unit, *custom_kernel_texts(plan)))
+        unit = unit_source(plan)
+        own = translation_unit(functions_of(plan, unit).values(), unit.definitions)
+        return "\n".join((own, *custom_kernel_texts(plan)))
 
     def memory_stats(self) -> dict[str, int]:
         """Bytes on the GPU by what holds them, as `tracegraph.memory_stats` has it."""

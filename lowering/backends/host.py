@@ -32,6 +32,7 @@ TARGET = Target(
         calls=24 << 10,
     ),
     factorizations=frozenset(ALGORITHMS),
+    sort_scratch=False,
 )
 """Loops and branches are Python's, so that their nodes are free. Each op is a call on arrays, so
 that none is computed twice. The fusion policy is the GPU's, whose plans the host is to resemble."""

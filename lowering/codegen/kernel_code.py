@@ -6,6 +6,9 @@ from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass
 
 from lowering.codegen.parameters import (
+    Answer,
+    CallRing,
+    CallSite,
     ConditionHandle,
     FailureWord,
     Parameter,
@@ -58,6 +61,9 @@ _SPELLING: Mapping[type, tuple[str, str]] = {
     StepCount: ("volatile tg_i64*", "steps"),
     PrintRing: ("volatile tg_ring*", "ring"),
     PrintSite: ("tg_u64", "site"),
+    CallRing: ("volatile tg_ring*", "calls"),
+    CallSite: ("tg_u64", "callback"),
+    Answer: ("volatile tg_answer*", "answer"),
 }
 """The C++ type of each kind of parameter, and the prefix of its names."""
 

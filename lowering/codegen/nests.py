@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Set
 
+from lowering.codegen.calls import call_parameters, write_call
 from lowering.codegen.constants import constant
 from lowering.codegen.geometry_records import (
     LaunchGeometry,
@@ -26,8 +27,8 @@ from lowering.codegen.scatters import write_scatter
 from lowering.codegen.signals import signal_parameters
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.buffer import Buffer
-from lowering.plan.kernel import MapNest, PrintNest, RowNest, ScanNest, ScatterNest
-from lowering.plan.nest_analysis import nest_loads, nest_signals, nest_stores
+from lowering.plan.kernel import CallNest, MapNest, PrintNest, RowNest, ScanNest, ScatterNest
+from lowering.plan.nest_analysis import nest_loads, nest_signals, stored_buffers
 from tracegraph.ir.scalar import const
 
 
@@ -62,6 +63,8 @@ def write_nest(
             write_rows(writer, nest, geometry)
         case ScanNest(), ScanGeometry():
             write_scan(writer, nest, geometry, f"({workspace})")
+        case CallNest(), PrintGeometry():
+            write_call(writer, nest, geometry)
         case PrintNest(), PrintGeometry():
             write_print(writer, nest, geometry)
 
@@ -71,7 +74,9 @@ def nest_parameters(
 ) -> Iterator[Parameter]:
     """The parameters of a nest besides buffers and workspace."""
     yield from signal_parameters(nest_signals(nest), loops, words)
-    if isinstance(nest, PrintNest):
+    if isinstance(nest, CallNest):
+        yield from call_parameters(nest)
+    elif isinstance(nest, PrintNest):
         yield PrintRing()
         yield print_site(nest)
 
@@ -83,5 +88,5 @@ def buffers_of(nests: Iterable[CanonicalNest]) -> tuple[list[Buffer], list[Buffe
     for nest in nests:
         read.update((predicate.flag, None) for predicate in nest.predicates)
         read.update((load.buffer, None) for load in nest_loads(nest))
-        written.update((store.buffer, None) for store in nest_stores(nest))
+        written.update((buffer, None) for buffer in stored_buffers(nest))
     return list(read), list(written)

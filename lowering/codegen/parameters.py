@@ -46,6 +46,33 @@ class PrintSite:
 
 
 @dataclass(frozen=True, slots=True)
+class CallRing:
+    """The address of the stream's callback ring, a `tg_ring` in mapped host memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallSite:
+    """The number under which the callback ring registered callback `site` of the Plan.
+
+    `record` is the layout of its arguments.
+    """
+
+    site: int
+    record: Record
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The address of the answer of callback `site`, a `tg_answer` in mapped host memory.
+
+    `record` is the layout of its results.
+    """
+
+    site: int
+    record: Record
+
+
+@dataclass(frozen=True, slots=True)
 class Workspace:
     """The address of memory that the node owns, 256-byte aligned.
 
@@ -62,8 +89,18 @@ class TableEntry:
     buffer: Buffer
 
 
-Channel = StopFlag | FailureWord | StepCount | PrintRing | PrintSite
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number that is the same in every launch, so that kernels that differ in it share a text.
+
+    A pointer is null if it is 0.
+    """
+
+    value: int
+
+
+Channel = StopFlag | FailureWord | StepCount | PrintRing | PrintSite | CallRing | CallSite | Answer
 """Parameters through which a running kernel communicates with the host."""
 
-Parameter = Buffer | TableEntry | ConditionHandle | Channel | Workspace
+Parameter = Buffer | TableEntry | ConditionHandle | Channel | Workspace | Number
 """What a kernel is launched with. A buffer is passed as its address."""

@@ -53,6 +53,7 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "preamble.cuh": (),
     "half.cuh": ("tg_half", "tg_bfloat16"),
     "complex.cuh": ("tg_c64", "tg_c128"),
+    "callbacks.cuh": ("tg_reserve",),
     "special.cuh": (
         *(
             "tg_betaln",
@@ -74,6 +75,7 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "atomics.cuh": ("tg_atomic_", "tg_empty_sum", "tg_add_sum", "tg_same_bits"),
     "dependents.cuh": (),
     "prefetch.cuh": ("tg_prefetch_l2",),
+    "sorting.cuh": ("tg_sort_", "tg_count_digits"),
     "persistent.cuh": (
         *("tg_grid_barrier", "TG_CLUSTER_BARRIER", "tg_first_block", "tg_stop_watch", "tg_clock"),
         *("tg_exchange", "tg_arrivals_before"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from lowering.codegen.geometry import block_threads, nest_geometry
 from lowering.codegen.geometry_records import (
@@ -29,36 +29,53 @@ from lowering.codegen.persistent.surroundings import Surroundings
 from lowering.codegen.preamble import preamble
 from lowering.codegen.rows.cluster_geometry import cluster_of, resident_blocks
 from lowering.codegen.rows.column_runs import coarsened
+from lowering.codegen.sorting.kernels import SortKernels
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.buffer import Buffer
 from lowering.plan.conditional_nodes import WhileNode
 from lowering.plan.hardware import ALIGNMENT
-from lowering.plan.kernel import Kernel, Nest, ReduceNest, RowNest, ScanNest
+from lowering.plan.kernel import CallNest, Kernel, Nest, ReduceNest, RowNest, ScanNest
 from lowering.plan.nest_analysis import nest_expressions
-from lowering.plan.nodes import Graph, KernelNode, Node, launched, walk
+from lowering.plan.nodes import KernelNode, Node, launched, walk
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
 from lowering.plan.rounding import round_up
+from lowering.plan.sort import SortNode
 from tracegraph.ir.op import CUSTOM_NAMESPACE, Combiner, Elementwise
 from tracegraph.ir.scalar_values import Apply
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """The functions of a Plan by name, and the one that each kernel node launches."""
+    """The functions of a Plan by name, and the one that each kernel node launches.
+
+    `sequences` has the nodes that launch several, one after the other.
+    """
 
     functions: Mapping[str, str]
     kernels: Mapping[Node, KernelCode]
+    sequences: Mapping[Node, tuple[KernelCode, ...]] = field(default_factory=dict)
+    definitions: tuple[str, ...] = ()
+    """What users' elementwise functions need in each unit that has one."""
 
     @property
     def source(self) -> str:
         """All functions as one translation unit."""
-        return translation_unit(self.functions.values())
+        return translation_unit(self.functions.values(), self.definitions)
+
+    @property
+    def launches(self) -> Iterator[KernelCode]:
+        """Every launch of a kernel."""
+        yield from self.kernels.values()
+        for codes in self.sequences.values():
+            yield from codes
 
 
-def translation_unit(functions: Iterable[str]) -> str:
+def translation_unit(functions: Iterable[str], definitions: Iterable[str] = ()) -> str:
     """CUDA C++ that can be compiled: functions behind what they need."""
     text = "\n".join(functions)
+    if CUSTOM_NAMESPACE in text:
+        text = "\n".join((*definitions, text))
     return f"{preamble(text)}\n{text}"
 
 
@@ -70,12 +87,23 @@ def unit_source(plan: Plan) -> Unit:
     """
     names: dict[str, str] = {}
     kernels: dict[Node, KernelCode] = {}
+    sequences: dict[Node, tuple[KernelCode, ...]] = {}
     functions: dict[str, str] = {}
     # unrolled copies of a loop's body share kernels
     written: dict[tuple[Kernel, bool], tuple[str, KernelCode]] = {}
     top, by_table = frozenset(plan.graph.nodes), frozenset(plan.indirect)
     loops = {node.condition for node in walk(plan.graph) if isinstance(node, WhileNode)}
     surroundings: Surroundings | None = None
+
+    def named_function(text: str, wanted: str) -> str:
+        """The function of this text, called as wanted if it is the first one."""
+        if text not in names:
+            prefix = f"{plan.name}_"  # cannot collide with functions of C++
+            name = prefix + wanted.removeprefix(prefix)
+            names[text] = _identifier(name, taken=names.values())
+            functions[names[text]] = text.replace(NAME, names[text])
+        return names[text]
+
     for node in launched(plan.graph):
         indirect = frozenset[Buffer]() if node in top else by_table
         if isinstance(node, PersistentKernelNode):
@@ -86,28 +114,28 @@ def unit_source(plan: Plan) -> Unit:
             if key not in written:
                 written[key] = kernel_text(node.kernel, plan.offsets, loops, indirect)
             text, code = written[key]
+        elif isinstance(node, SortNode):
+            sequences[node] = tuple(
+                [
+                    replace(code, name=named_function(text, node.name))
+                    for text, code in SortKernels(node, indirect)
+                ]
+            )
+            continue
         else:
             continue
-        if text not in names:
-            prefix = f"{plan.name}_"  # cannot collide with functions of C++
-            name = prefix + node.name.removeprefix(prefix)
-            names[text] = _identifier(name, taken=names.values())
-            own = text.replace(NAME, names[text])
-            functions[names[text]] = "\n".join((*_definitions(node, text), own))
-        kernels[node] = replace(code, name=names[text])
-    return Unit(functions, kernels)
+        kernels[node] = replace(code, name=named_function(text, node.name))
+    return Unit(functions, kernels, sequences, tuple(_definitions(plan)))
 
 
-def _definitions(node: Node, text: str) -> Iterator[str]:
-    """What users' functions need that a kernel applies or combines by, each once."""
-    if CUSTOM_NAMESPACE in text:
-        kernels = [n for n in walk(Graph((node,), frozenset())) if isinstance(n, KernelNode)]
-        nests = [nest for n in kernels for nest in n.kernel.nests]
-        exprs = [e for nest in nests for e in nest_expressions(nest) if isinstance(e, Apply)]
-        forms = [e.op.form for e in exprs if isinstance(e.op.form, Elementwise)]
-        found = [form.definition for form in forms]
-        found += [combiner.definition for nest in nests for combiner in _combiners(nest)]
-        yield from filter(None, dict.fromkeys(found))
+def _definitions(plan: Plan) -> Iterator[str]:
+    """What users' functions need that kernels apply or combine by, each once."""
+    nodes = [node for node in walk(plan.graph) if isinstance(node, KernelNode)]
+    nests = dict.fromkeys(nest for node in nodes for nest in node.kernel.nests)
+    applied = {e.op: None for nest in nests for e in nest_expressions(nest) if isinstance(e, Apply)}
+    found = [op.form.definition for op in applied if isinstance(op.form, Elementwise)]
+    found += [combiner.definition for nest in nests for combiner in _combiners(nest)]
+    yield from filter(None, dict.fromkeys(found))
 
 
 def _combiners(nest: Nest) -> list[Combiner]:
@@ -172,7 +200,8 @@ def kernel_text(
         threads,
         cluster=cluster,
         resident=resident,
-        dependents=blocks <= FEW_BLOCKS,
+        # dependents that wait for a callback would take the room of what it launches
+        dependents=blocks <= FEW_BLOCKS and not any(isinstance(n, CallNest) for n in nests),
     )
     grid, block = (max(blocks, 1), 1, 1), (threads, 1, 1)  # an empty grid cannot be launched
     return text, KernelCode(NAME, parameters, grid, block, shared, cluster)

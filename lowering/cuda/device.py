@@ -118,16 +118,16 @@ class OpenDevice:
         """The cubin of `source` for this device."""
         return cubin(source, self.driver.arch)
 
-    def compile_custom(self, source: str, name: str, include_paths: Sequence[str]) -> Any:
-        """The cubin of a unit that a user wrote, which the compiler's log calls `name`."""
-        return custom_cubin(source, self.driver.arch, name, include_paths)
-
     def compile_all(self, sources: Sequence[str]) -> list[Any]:
         """The cubins of several units, which threads compile side by side."""
         if len(sources) <= 1:
             return [self.compile(source) for source in sources]
         with ThreadPoolExecutor(len(sources), "tracegraph-compile") as threads:
             return list(threads.map(self.compile, sources))
+
+    def compile_custom(self, source: str, name: str, include_paths: Sequence[str]) -> Any:
+        """The cubin of a unit that a user wrote, which the compiler's log calls `name`."""
+        return custom_cubin(source, self.driver.arch, name, include_paths)
 
 
 _opening = threading.Lock()

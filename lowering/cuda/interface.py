@@ -170,6 +170,19 @@ class Library(Protocol):
         """Set the scratch memory of the calls from now on."""
 
 
+class PreparedLibrary(Library, Protocol):
+    """A handle for one call, which needs that much scratch memory."""
+
+    workspace_bytes: int
+
+
+class PlanningLibrary(Library, Protocol):
+    """A library that plans its calls."""
+
+    def prepare(self, call: Any) -> PreparedLibrary:
+        """Plan a call, outside of capture: the library may load code, allocate and wait."""
+
+
 class ThreadState(Protocol):
     """The state of a driver in the thread that reads it."""
 
@@ -311,6 +324,11 @@ class Driver(Protocol):
 
     def add_free(self, graph: Any, dependencies: Sequence[Any], memory: GraphMemory) -> None:
         """Add the node that frees it."""
+
+    def add_host(
+        self, graph: Any, dependencies: Sequence[Any], function: int, argument: int
+    ) -> Any:
+        """Add a node that calls the C function at an address, in a thread of the driver."""
 
     def add_conditional(
         self,

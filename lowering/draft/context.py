@@ -10,6 +10,7 @@ from lowering.draft.stage import NodeStage
 from lowering.plan.buffer import Buffer, Space
 from lowering.plan.nodes import MemcpyNode
 from lowering.plan.target import Costs, Target
+from tracegraph.ir.callbacks import HostFunction
 from tracegraph.ir.effects import Failure, PrintFormat
 from tracegraph.ir.program import Eqn
 from tracegraph.ir.types import ArrayType
@@ -34,6 +35,7 @@ class Context:
     monitors: list[Monitor] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     prints: list[PrintFormat] = field(default_factory=list)
+    callbacks: list[HostFunction] = field(default_factory=list)
     staged: dict[Buffer, Buffer] = field(default_factory=dict)
 
     @property

@@ -1,9 +1,9 @@
 """Dependence analysis: true dependences of stages, and the hazards that reuse of memory creates.
 
 Two stages conflict if one writes memory, or sets a condition, that the other accesses. Prints,
-checks and progress conflict too: the host sees them in the order of the program. Edges are a
-transitive reduction: a stage has an edge from each earlier stage that it conflicts with, unless
-other edges imply it.
+callbacks, checks and progress conflict too: the host sees them in the order of the program. Edges
+are a transitive reduction: a stage has an edge from each earlier stage that it conflicts with,
+unless other edges imply it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Resource = Hashable
 """A buffer, ("condition", number), `EFFECTS`, `PROGRESS`, or the number of an arena segment."""
 
 EFFECTS: Resource = "effects"
-"""Written by every print and check, read by what reports progress."""
+"""Written by every print, callback and check, read by what reports progress."""
 
 PROGRESS: Resource = "progress"
 """Written by what reports progress, read by every loop: an outer step ends after inner loops."""
@@ -74,8 +74,9 @@ def accesses_around(stage: Stage, inside: Sequence[Accesses]) -> Accesses:
             return nest_accesses(nest)
         case KernelStage(nests=nests):
             inside = [nest_accesses(nest) for nest in nests]
-        case NodeStage():
-            return AccessSets(stage_reads(stage), stage_writes(stage))
+        case NodeStage(node=node):
+            ordered = frozenset({EFFECTS}) if node.is_ordered else _NOTHING
+            return AccessSets(stage_reads(stage), ordered | stage_writes(stage))
         case BranchStage(condition=c):
             own = frozenset({("condition", c)})
         case LoopStage(condition=c, entry=None):

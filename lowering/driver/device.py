@@ -346,6 +346,20 @@ class CudaDriver:
             ),
         )
 
+    def add_host(
+        self, graph: GraphDefinition, dependencies: Sequence[Any], function: int, argument: int
+    ) -> Any:
+        """Add a host node."""
+        params = driver.CUDA_HOST_NODE_PARAMS()
+        params.fn = driver.CUhostFn(function)
+        params.userData = argument
+        return check(
+            "cuGraphAddHostNode",
+            driver.cuGraphAddHostNode(
+                graph.handle, list(dependencies) or None, len(dependencies), params
+            ),
+        )
+
     def add_conditional(
         self,
         graph: GraphDefinition,

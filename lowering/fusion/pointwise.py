@@ -8,7 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence, Set
 
-from lowering.plan.kernel import Accumulator, MapNest, Nest, ReduceNest, Signal, Store, space_index
+from lowering.plan.kernel import (
+    Accumulator,
+    CallNest,
+    MapNest,
+    Nest,
+    ReduceNest,
+    Signal,
+    Store,
+    space_index,
+)
 from lowering.plan.nest_analysis import (
     NestAnalysis,
     analyze,
@@ -58,6 +67,8 @@ class FusionBuilder:
 
     def stores_any(self, resources: Set[Hashable]) -> bool:
         """Whether some of these are buffers that are stored."""
+        if isinstance(self.base, CallNest):
+            return not resources.isdisjoint(self.base.results)
         return not self.stores.keys().isdisjoint(resources)
 
     def build(self) -> Nest:

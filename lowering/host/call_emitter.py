@@ -100,7 +100,7 @@ class NestWriter:
             return f"{name(function.ufunc)}.{function.name}({operands}{before}, {out}{after})"
         if function in OUT_BY_NAME:
             return f"{name(function)}({operands}, out={out})"
-        return f"{name(function)}({operands}, {out})"
+        return f"{name(function)}({', '.join((*names, out))})"
 
     def name(self, value: NumpyValue) -> str:
         """The name of a value."""

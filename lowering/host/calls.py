@@ -29,8 +29,8 @@ Call = Callable[..., Sequence[Array]]
 class Running:
     """Runs `body`, the function of a plan, in the context `quiet`, one call at a time.
 
-    After each call it calls the functions in `give_back`. A progress callback of a running call may
-    call the function again: `another` makes an executable with its own memory for that.
+    After each call it calls the functions in `give_back`. A callback of a running call may call
+    the function again: `another` makes an executable with its own memory for that.
     """
 
     def __init__(
@@ -53,14 +53,14 @@ class Running:
         self._dtypes = [t.dtype for t in plan.in_types]
         self._written = tuple(plan.aliases.values())  # inputs whose memory outputs take
         self._limited = any(isinstance(node, WhileNode) for node in walk(plan.graph))
-        self._monitored = bool(plan.monitors)
+        self._calls_users = bool(plan.monitors or plan.callbacks)
         self._checks = bool(plan.failures)
-        self._caller: int | None = None  # the thread of a call that reports progress
+        self._caller: int | None = None  # the thread of a call that calls users' functions
 
     def quickest(self) -> Call:
         """`run`, or for most functions a closure that takes 0.2 µs less."""
         special = (
-            self._written or self._limited or self._monitored or self._checks or self._give_back
+            self._written or self._limited or self._calls_users or self._checks or self._give_back
         )
         return self.run if special else self._plain()
 
@@ -86,7 +86,7 @@ class Running:
             self.launches += 1
             if self._written:
                 arguments = self._writable(arguments, donated)
-            if self._monitored:
+            if self._calls_users:
                 self._caller = get_ident()
             try:
                 results: Sequence[Array] = self._quiet.run(self.body, arguments, check_time)
@@ -98,8 +98,8 @@ class Running:
 
     @property
     def is_caller(self) -> bool:
-        """Whether a progress callback of a running call calls this."""
-        return self._monitored and self._caller == get_ident()
+        """Whether a callback of a running call calls this."""
+        return self._calls_users and self._caller == get_ident()
 
     def _run_inside(self, arguments: Sequence[Any], donated: Donated | None) -> Sequence[Array]:
         """Run in the memory of another executable."""

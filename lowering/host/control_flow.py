@@ -19,9 +19,11 @@ from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
 from lowering.plan.custom_kernel import CustomKernelNode
 from lowering.plan.kernel import Predicate
 from lowering.plan.library_call import StridedArray
-from lowering.plan.nodes import Graph, KernelNode, LibraryNode, MemcpyNode, Node
+from lowering.plan.nodes import Graph, HostNode, KernelNode, LibraryNode, MemcpyNode, Node
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
+from lowering.plan.sort import SortNode
+from tracegraph.ops.callbacks import CCall
 
 
 class GraphWriter:
@@ -78,6 +80,16 @@ class GraphWriter:
     def write_custom_kernel(self, node: CustomKernelNode) -> None:
         """Write the call of the reference of a user's kernel."""
         self.call(node.run_host, *map(view_of, node.operands))
+
+    def write_sort(self, node: SortNode) -> None:
+        """Write a sort of rows."""
+        target = StridedArray.whole(node.target)
+        self.call(node.run_host, view_of(target), view_of(node.keys))
+
+    def write_host(self, node: HostNode) -> None:
+        """Write the call of a C function."""
+        call = CCall.of(node.call)
+        self._source.line(f"{self._source.name(call.run)}()")
 
     def write_if_else(self, node: IfElseNode) -> None:
         """Write two branches."""
@@ -136,6 +148,8 @@ WRITERS: dict[type[Node], Callable[[GraphWriter, Any], None]] = {
     MemcpyNode: GraphWriter.write_copy,
     LibraryNode: GraphWriter.write_library,
     CustomKernelNode: GraphWriter.write_custom_kernel,
+    SortNode: GraphWriter.write_sort,
+    HostNode: GraphWriter.write_host,
     IfElseNode: GraphWriter.write_if_else,
     SwitchNode: GraphWriter.write_switch,
     WhileNode: GraphWriter.write_while,

@@ -116,7 +116,7 @@ class Passes:
             given = (run.extents, group.predicates, group.overwritten)
             programs.append(NestProgram(instructions, *given))
         for nest in prints:
-            for run in print_evaluators(nest, plan.prints[nest.site], self.evaluator):
+            for run in print_evaluators(nest, plan, self.evaluator):
                 made = tuple(run.instructions)
                 programs.append(NestProgram(made, run.extents, nest.predicates))
         return programs

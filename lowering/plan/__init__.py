@@ -8,7 +8,8 @@ import `tracegraph.ir` and what that imports, and `lowering.errors`.
     nodes              the node protocol, kernels, copies and library calls, graphs
     conditional_nodes  branches and loops, with graphs as bodies
     kernel             what a kernel node computes: loop nests over scalar expressions
-    library_call       what a library node calls; matrix_product is one
+    library_call       what a library node calls: matrix_product, fourier, factorization,
+                       lapack
     construct          the user's loops and branches, as nodes refer to them
     buffer             memory that a Plan names
     nest_analysis      expressions, reads and writes of a nest, computed once

@@ -8,6 +8,7 @@ from typing import ClassVar, Literal, Self
 from lowering.plan.buffer import Buffer
 from lowering.plan.construct import Construct, Path
 from lowering.plan.nodes import Graph, Names, Node
+from tracegraph.inspection.palette import Tone
 from tracegraph.ir.record import record, replace
 from tracegraph.user_source import Source
 
@@ -24,6 +25,7 @@ class ConditionalNode(Node):
     __slots__ = ()
 
     kind: ClassVar[ConditionalKind]
+    tone: ClassVar[Tone] = "branch"
     condition: int
 
     @property
@@ -96,6 +98,7 @@ class WhileNode(ConditionalNode):
     """
 
     kind: ClassVar[ConditionalKind] = "while"
+    tone: ClassVar[Tone] = "loop"
 
     condition: int
     body: Graph

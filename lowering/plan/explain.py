@@ -84,7 +84,7 @@ def _rows(placed: Sequence[_Placed], depth: int) -> Iterator[tuple[str, ...]]:
         elif not path and node.bodies:
             known = node.construct or Construct("-", why="-")
             counts = [sum(1 for _ in walk(body)) for body in node.bodies]
-            schedule = _schedule(known, f"{node.kind.replace('_', '/').upper()} node")
+            schedule = schedule_text(known, node.kind)
             yield _row(known, schedule, node.kind == "while", node.sources, counts, depth)
             for body in node.bodies:
                 yield from _rows(_placed(body), depth + 1)
@@ -112,12 +112,12 @@ def _inlined_rows(
         yield from _rows(part, depth + 1)
 
 
-def _schedule(known: Construct, kind: str) -> str:
-    """The schedule of a loop or branch that has a node of some kind."""
+def schedule_text(known: Construct, kind: str) -> str:
+    """The schedule of a loop or branch that has a node of this kind: ``"WHILE node"``."""
     if known.schedule == "one_kernel":
         return "one kernel"
     if known.schedule == "conditional":
-        return "host-driven" if known.host_driven else kind
+        return "host-driven" if known.host_driven else f"{kind.replace('_', '/').upper()} node"
     name = known.schedule if known.copies == 1 else f"{known.schedule} x{known.copies}"
     return f"host-driven, {name}" if known.host_driven else name
 

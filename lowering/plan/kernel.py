@@ -1,7 +1,7 @@
 """Kernel: what one kernel node computes, as data: loop nests over scalar expressions.
 
     Kernel := Nest+                      the nests of a kernel are independent and unordered
-    Nest   := MapNest | ReduceNest | RowNest | ScanNest | ScatterNest | PrintNest
+    Nest   := MapNest | ReduceNest | RowNest | ScanNest | ScatterNest | PrintNest | CallNest
 
 Axes 0..n-1 of an expression are those of the nest's `space`; a reduction's loop axes follow.
 At each iteration point, all expressions are evaluated before any store. A nest whose `predicates`
@@ -204,6 +204,16 @@ class PrintNest(Analyzed):
     site: int
     arguments: tuple[PrintedArray, ...]
     predicates: tuple[Predicate, ...] = ()
+
+
+@record
+class CallNest(PrintNest):
+    """Callback: sends arrays as a print does, to the function `Plan.callbacks[site]`.
+
+    If that answers, the nest waits, and stores the arrays of the answer in `results`, whole.
+    """
+
+    results: tuple[Buffer, ...] = ()
 
 
 Nest = MapNest | ReduceNest | RowNest | ScanNest | ScatterNest | PrintNest

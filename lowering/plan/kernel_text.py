@@ -12,6 +12,7 @@ from itertools import count
 
 from lowering.plan.kernel import (
     Accumulator,
+    CallNest,
     Kernel,
     MapNest,
     Nest,
@@ -26,7 +27,13 @@ from lowering.plan.kernel import (
     Signal,
     Store,
 )
-from lowering.plan.nest_analysis import nest_roots, nest_signals, nest_stores
+from lowering.plan.nest_analysis import (
+    nest_accumulators,
+    nest_expressions,
+    nest_roots,
+    nest_signals,
+    nest_stores,
+)
 from tracegraph.dtypes import SHORT_NAMES
 from tracegraph.ir.scalar import (
     INDEX,
@@ -56,6 +63,14 @@ def kernel_text(kernel: Kernel) -> str:
     """A kernel: its nests, one store a line."""
     nests = [_INDENT + line for nest in kernel.nests for line in _nest_lines(nest)]
     return "\n".join([f"kernel {kernel.name}", *nests])
+
+
+def nest_line(nest: Nest) -> str:
+    """A nest in a line: its points, and the ops that it evaluates: ``"map [8]: multiply, add"``."""
+    folds = ", ".join(dict.fromkeys(map(_fold_name, nest_accumulators(nest))))
+    head = _nest_head(nest, f" by {folds}" if folds else "")
+    ops = [e.op.name for e in nest_expressions(nest) if isinstance(e, Apply)]
+    return f"{head}: {', '.join(dict.fromkeys(ops))}" if ops else head
 
 
 def expr_text(expr: Expr, names: Names | None = None) -> str:
@@ -91,18 +106,24 @@ def _nest_lines(nest: Nest) -> Iterator[str]:
 
 
 def _fold_text(number: int, accumulator: Accumulator, names: Mapping[Expr, str]) -> str:
-    fold = f"arg {accumulator.combiner.name}" if accumulator.arg else accumulator.combiner.name
-    return f"acc{number} = {fold} {expr_text(accumulator.value, names)}"
+    return f"acc{number} = {_fold_name(accumulator)} {expr_text(accumulator.value, names)}"
 
 
-def _nest_head(nest: Nest) -> str:
+def _fold_name(accumulator: Accumulator) -> str:
+    name = accumulator.combiner.name
+    return f"arg {name}" if accumulator.arg else name
+
+
+def _nest_head(nest: Nest, folds: str = "") -> str:
     tests = [f"{p.flag} == {str(p.value).lower()}" for p in nest.predicates]
-    return _nest_kind(nest) + (f" where {' and '.join(tests)}" if tests else "")
+    return _nest_kind(nest) + folds + (f" where {' and '.join(tests)}" if tests else "")
 
 
 def _nest_kind(nest: Nest) -> str:
     space = _extents(nest.space)
     match nest:
+        case CallNest(site=site, results=results):
+            return f"call[{site}]" + (f" -> {', '.join(map(str, results))}" if results else "")
         case PrintNest(site=site):
             return f"print[{site}]"
         case MapNest():

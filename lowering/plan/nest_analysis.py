@@ -9,6 +9,7 @@ from typing import TypeVar
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import (
     Accumulator,
+    CallNest,
     MapNest,
     Nest,
     Pass,
@@ -39,6 +40,13 @@ def nest_stores(nest: Nest) -> tuple[Store, ...]:
         case PrintNest():
             return ()
     return (nest.store,)
+
+
+def stored_buffers(nest: Nest) -> Sequence[Buffer]:
+    """The buffers that a nest stores to, once for each store."""
+    if isinstance(nest, CallNest):
+        return nest.results
+    return [store.buffer for store in nest_stores(nest)]
 
 
 def nest_accumulators(nest: Nest) -> tuple[Accumulator, ...]:
@@ -139,6 +147,8 @@ def _analyze(nest: Nest) -> NestAnalysis:
     if nest.predicates:
         reads |= {predicate.flag for predicate in nest.predicates}
     writes = frozenset(map(_buffer, stores))
+    if isinstance(nest, CallNest):
+        writes = frozenset(nest.results)
     if isinstance(nest, ScatterNest) and nest.combiner is not None:
         reads |= writes
     return NestAnalysis(roots, below, loads, accumulated, reads, writes)
@@ -216,5 +226,5 @@ def nest_conditions(nest: Nest) -> set[int]:
 
 
 def is_ordered(nest: Nest) -> bool:
-    """Whether the nest prints or checks: the host must see that in program order."""
+    """Whether it prints, calls the host or checks: the host must see that in program order."""
     return isinstance(nest, PrintNest) or any(isinstance(s, Require) for s in nest_signals(nest))

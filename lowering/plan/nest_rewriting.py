@@ -8,6 +8,7 @@ from types import MappingProxyType
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import (
     Accumulator,
+    CallNest,
     MapNest,
     Nest,
     Pass,
@@ -67,6 +68,8 @@ def _mapped(nest: Nest, of: Callable[[Expr], Expr], names: Mapping[Buffer, Buffe
         return MapNest(nest.space, stores_of(nest.stores), signals, nest.predicates)
     if isinstance(nest, (ScanNest, ScatterNest)):
         return replace(nest, store=stores_of((nest.store,))[0])
+    if isinstance(nest, CallNest):
+        nest = replace(nest, results=tuple([names.get(buffer, buffer) for buffer in nest.results]))
     if isinstance(nest, PrintNest):
         return replace(nest, arguments=tuple(replace(a, value=of(a.value)) for a in nest.arguments))
     assert isinstance(nest, (ReduceNest, RowNest))

@@ -1,7 +1,8 @@
 """Nodes of a Plan's graph, and the protocol that all of them answer.
 
     Graph := Node* + edges
-    Node  := KernelNode | MemcpyNode | LibraryNode
+    Node  := KernelNode | MemcpyNode | LibraryNode | HostNode
+           | SortNode                                 several kernels; sort
            | IfElseNode | SwitchNode | WhileNode      each with body Graphs; conditional_nodes
            | PersistentKernelNode                     a kernel whose stages are a Graph
            | CustomKernelNode                         a kernel that the user wrote
@@ -19,11 +20,15 @@ from typing import ClassVar, Literal, Self
 from lowering.plan.buffer import Buffer
 from lowering.plan.construct import Construct, Path
 from lowering.plan.kernel import Kernel
-from lowering.plan.kernel_text import kernel_text
+from lowering.plan.kernel_text import kernel_text, nest_line
 from lowering.plan.library_call import LibraryCall
 from lowering.plan.nest_analysis import nest_reads, nest_writes
 from lowering.plan.nest_rewriting import rename_in_nest
 from lowering.plan.weight import Weight, weight_of
+from tracegraph.inspection.diagram import Diagram
+from tracegraph.inspection.drawable import Drawable
+from tracegraph.inspection.palette import Tone
+from tracegraph.ir.callbacks import HostCall
 from tracegraph.ir.record import record, replace
 from tracegraph.user_source import Source
 
@@ -41,7 +46,7 @@ are not used. ``"stays"``: it never leaves its branch or loop. Those that can le
 _NO_BUFFERS: frozenset[Buffer] = frozenset()
 
 
-class Node:
+class Node(Drawable):
     """Base of all nodes: frozen records, compared by identity, each one node of one graph.
 
     All answers are about the node without its bodies, which `walk` visits. A new kind of node is a
@@ -55,6 +60,9 @@ class Node:
 
     is_kernel: ClassVar[bool] = False
     """Whether it is one kernel launch, whatever it has inside."""
+
+    tone: ClassVar[Tone] = "plain"
+    """The colours of its box in pictures; `noun`, `title` and `contents` are the words."""
 
     moves: ClassVar[bool] = False
     """Whether calls may give it new addresses at no cost but that of the update."""
@@ -94,6 +102,11 @@ class Node:
         return self.reads | self.writes
 
     @property
+    def is_ordered(self) -> bool:
+        """Whether the host must see it in program order, as prints and checks."""
+        return False
+
+    @property
     def bodies(self) -> tuple[Graph, ...]:
         """The graphs inside."""
         return ()
@@ -119,6 +132,11 @@ class Node:
         return self.kind
 
     @property
+    def contents(self) -> tuple[str, ...]:
+        """What is inside besides bodies, for pictures, in a line each: the nests of a kernel."""
+        return ()
+
+    @property
     def text(self) -> str:
         """What a printed Plan says of it, one line or several, bodies left out."""
         return self.title
@@ -132,6 +150,22 @@ class Node:
         """A new node with buffers replaced, bodies left out."""
         return replace(self)
 
+    def diagram(self) -> Diagram:
+        """The node as a picture, bodies included, to be drawn."""
+        from lowering.plan.diagram import node_diagram
+
+        return node_diagram(self)
+
+    def __repr__(self) -> str:
+        from lowering.plan.text import node_line
+
+        return f"<{type(self).__name__} {node_line(self)}>"
+
+    def __str__(self) -> str:
+        from lowering.plan.text import node_text
+
+        return node_text(self)
+
 
 @record
 class KernelNode(Node):
@@ -139,6 +173,7 @@ class KernelNode(Node):
 
     kind: ClassVar[str] = "kernel"
     is_kernel: ClassVar[bool] = True
+    tone: ClassVar[Tone] = "compute"
 
     kernel: Kernel
     sources: tuple[Source, ...] = ()
@@ -179,6 +214,10 @@ class KernelNode(Node):
         return f"kernel {self.kernel.name}"
 
     @property
+    def contents(self) -> tuple[str, ...]:
+        return tuple(map(nest_line, self.kernel.nests))
+
+    @property
     def text(self) -> str:
         return kernel_text(self.kernel)
 
@@ -192,6 +231,7 @@ class MemcpyNode(Node):
     """Copies all bytes of `source_buffer` to `target`, both of one size."""
 
     kind: ClassVar[str] = "copy"
+    tone: ClassVar[Tone] = "move"
 
     target: Buffer
     source_buffer: Buffer
@@ -237,6 +277,7 @@ class LibraryNode(Node):
     """A call of a library; on CUDA, the nodes that capturing the call yields."""
 
     kind: ClassVar[str] = "library"
+    tone: ClassVar[Tone] = "library"
 
     call: LibraryCall
     sources: tuple[Source, ...] = ()
@@ -277,6 +318,32 @@ class LibraryNode(Node):
 
     def with_buffers(self, names: Names) -> Self:
         return replace(self, call=self.call.with_buffers(names))
+
+
+@record
+class HostNode(Node):
+    """A call of a C function by the host. Only at the top of a graph."""
+
+    kind: ClassVar[str] = "host"
+
+    call: HostCall
+    sources: tuple[Source, ...] = ()
+
+    @property
+    def noun(self) -> str:
+        return "a call of the host"
+
+    @property
+    def is_ordered(self) -> bool:
+        return True
+
+    @property
+    def name(self) -> str:
+        return self.call.name
+
+    @property
+    def title(self) -> str:
+        return f"host {self.call.name}"
 
 
 @record

@@ -12,6 +12,7 @@ from typing import ClassVar, Self
 
 from lowering.plan.construct import Path
 from lowering.plan.nodes import Graph, Node
+from tracegraph.inspection.palette import Tone
 from tracegraph.ir.record import record, replace
 from tracegraph.user_source import Source
 
@@ -40,6 +41,7 @@ class PersistentKernelNode(Node):
     """One kernel launch that runs the nodes of a graph."""
 
     kind: ClassVar[str] = "persistent"
+    tone: ClassVar[Tone] = "persistent"
     is_kernel: ClassVar[bool] = True
 
     kernel_name: str

@@ -15,6 +15,9 @@ import numpy as np
 
 from lowering.plan.buffer import Buffer
 from lowering.plan.nodes import Graph, walk
+from tracegraph.inspection.diagram import Diagram
+from tracegraph.inspection.drawable import Drawable
+from tracegraph.ir.callbacks import HostFunction
 from tracegraph.ir.effects import Failure, PrintFormat
 from tracegraph.ir.record import record
 from tracegraph.ir.types import ArrayType
@@ -31,7 +34,7 @@ class Donation:
 
 
 @record
-class Plan:
+class Plan(Drawable):
     """A lowered Program.
 
     `inputs[i]` and `outputs[i]` are the buffers of argument and result i. An output written over a
@@ -55,6 +58,7 @@ class Plan:
     monitors: tuple[Monitor, ...] = ()
     failures: tuple[Failure, ...] = ()
     prints: tuple[PrintFormat, ...] = ()
+    callbacks: tuple[HostFunction, ...] = ()
     donations: tuple[Donation, ...] = ()
     indirect: tuple[Buffer, ...] = ()
     per_launch: bool = False
@@ -79,6 +83,17 @@ class Plan:
     def node_counts(self) -> Counter[str]:
         """How many nodes of each kind there are, those of bodies included."""
         return Counter(type(node).__name__ for node in walk(self.graph))
+
+    def diagram(self) -> Diagram:
+        """The nodes and edges as a picture, to be drawn."""
+        from lowering.plan.diagram import plan_diagram
+
+        return plan_diagram(self)
+
+    def __repr__(self) -> str:
+        from lowering.plan.text import plan_line
+
+        return f"<Plan {plan_line(self)}>"
 
     def __str__(self) -> str:
         from lowering.plan.text import plan_text

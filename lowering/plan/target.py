@@ -6,7 +6,9 @@ its own Target, beside its code in `lowering.backends`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import inf, prod
 
 from tracegraph.ir.types import ArrayType
 
@@ -146,12 +148,34 @@ class PersistentCosts:
 
 
 @dataclass(frozen=True, slots=True)
+class LapackPolicy:
+    """When factorizations are programs that call LAPACK's routines, instead of our own.
+
+    Args:
+        least: by op, the rows or columns, whichever are fewer, from which they are.
+        most_matrices: of a batch, which the library factors one after the other.
+    """
+
+    least: Mapping[str, int]
+    most_matrices: int
+
+    def prefers(self, op: str, matrix: ArrayType) -> bool:
+        """Whether the library is to factor the matrices of this type."""
+        *batch, m, n = matrix.shape
+        few = prod(batch) <= self.most_matrices
+        return few and min(m, n) >= self.least.get(op, inf)
+
+
+@dataclass(frozen=True, slots=True)
 class Target:
     """The devices of one backend, as planning sees them.
 
     Where `persistent` is None, a loop is one kernel only if the user asks for it. `factorizations`
     are the ops of matrices that the backend has library calls for; of others, it runs the programs
-    in `tracegraph.algorithms`.
+    in `tracegraph.algorithms`: with LAPACK's routines where it has these, and the policy `lapack`
+    says so. Where it `overwrites_spectra`, an inverse transform to real numbers
+    needs frequencies of its own, whose imaginary parts are 0 where they must be. With
+    `sort_scratch`, sorting takes scratch memory of the Plan.
     """
 
     costs: Costs
@@ -160,3 +184,6 @@ class Target:
     contractions: ContractionPolicy = field(default_factory=ContractionPolicy)
     persistent: PersistentCosts | None = None
     factorizations: frozenset[str] = frozenset()
+    lapack: LapackPolicy | None = None
+    overwrites_spectra: bool = False
+    sort_scratch: bool = True

@@ -13,6 +13,7 @@ May import `draft/`, `plan/` and the program (`tracegraph/ir`).
     elements            one element of a value, as a scalar expression
     control, effects    branches and loops; prints, checks and progress
     rules               by name, what plans an op that is not made of scalar expressions
-    matmul, library_operands    the other matrix products; arrays as libraries take them
+    matmul, fourier     matrix products and Fourier transforms as library calls
+    library_operands    arrays as libraries take them
     assemble            draft -> Plan
 """

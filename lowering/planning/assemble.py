@@ -48,6 +48,7 @@ def assemble(draft: Draft, *, per_launch: bool) -> Plan:
         monitors=tuple(context.monitors),
         failures=tuple(context.failures),
         prints=tuple(context.prints),
+        callbacks=tuple(context.callbacks),
         donations=draft.donations,
         per_launch=per_launch,
     )

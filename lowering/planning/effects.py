@@ -1,4 +1,4 @@
-"""Effects: nests that print, check and report progress."""
+"""Effects: nests that print, check, report progress and call the host."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from functools import partial
 
 from lowering.draft.context import number
-from lowering.plan.kernel import PrintedArray, PrintNest, Publish, Require, space_index
+from lowering.draft.stage import NodeStage
+from lowering.plan.kernel import CallNest, PrintedArray, PrintNest, Publish, Require, space_index
+from lowering.plan.nodes import HostNode
 from lowering.planning.region_builder import RegionBuilder
-from tracegraph.ir.program import Atom, Eqn
+from tracegraph.errors import HostCallInBodyError
+from tracegraph.ir.program import Atom, Eqn, Program, walk
 
 
 def debug_print(builder: RegionBuilder, eqn: Eqn) -> None:
@@ -16,6 +19,43 @@ def debug_print(builder: RegionBuilder, eqn: Eqn) -> None:
     site = number(builder.context.prints, eqn.attrs["format"])
     printed = tuple([_printed(builder, atom) for atom in _values(builder, eqn)])
     builder.emit(PrintNest((), site, printed))
+
+
+def debug_callback(builder: RegionBuilder, eqn: Eqn) -> None:
+    """Emit the nest of a call without an answer."""
+    site = number(builder.context.callbacks, eqn.attrs["callback"])
+    sent = tuple([_printed(builder, atom) for atom in _values(builder, eqn)])
+    builder.emit(CallNest((), site, sent))
+
+
+def pure_callback(builder: RegionBuilder, eqn: Eqn) -> None:
+    """Emit the nest of a call with an answer, unless that has no elements."""
+    results = builder.results(eqn)
+    if not any(out.type.size for out in eqn.outputs):
+        return
+    site = number(builder.context.callbacks, eqn.attrs["callback"])
+    sent = tuple([_printed(builder, atom) for atom in eqn.operands])
+    builder.emit(CallNest((), site, sent, results=results))
+
+
+def host_call(builder: RegionBuilder, eqn: Eqn) -> None:
+    """Add the node of a C function."""
+    _values(builder, eqn)
+    builder.add(NodeStage(HostNode(eqn.attrs["call"], builder.sources)))
+
+
+def refuse_host_calls_in_bodies(program: Program) -> None:
+    """Check that no branch or loop calls a C function.
+
+    Raises:
+        HostCallInBodyError: one does.
+    """
+    for outer in program.body.eqns:
+        for region in outer.regions:
+            for eqn in walk(region):
+                if eqn.op.name == "host_call":
+                    name = outer.hints.construct or outer.op.name
+                    raise HostCallInBodyError(eqn.attrs["call"].name, name, eqn.source)
 
 
 def require(builder: RegionBuilder, eqn: Eqn) -> None:

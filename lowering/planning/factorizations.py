@@ -2,33 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Sequence
+from typing import Literal
 
 from lowering.draft.stage import NodeStage
 from lowering.plan.factorization import Factorization
+from lowering.plan.kernel import MapNest, Store, space_index
+from lowering.plan.lapack import LapackRoutine, TriangularSolve
 from lowering.plan.library_call import StridedArray
 from lowering.plan.nodes import LibraryNode
+from lowering.plan.target import LapackPolicy, Target
 from lowering.planning.library_operands import contiguous, operand
 from lowering.planning.region_builder import RegionBuilder
-from tracegraph.algorithms import ALGORITHMS, program_of
+from tracegraph.algorithms import ALGORITHMS, BY_LIBRARY, program_of
+from tracegraph.algorithms.lapack import UPDATED, trsm
 from tracegraph.ir.program import Eqn, Program, Region, walk
 from tracegraph.ir.record import replace
+from tracegraph.ir.types import ArrayType
 from tracegraph.passes.rewrite import Defs, Replacement, by_name, inlined, rewrite
 from tracegraph.user_source import Source
 
+FactorizationForm = Literal["library", "own"]
+"""Factorizations by LAPACK's routines, where the backend has them, or by algorithms of our own."""
 
-def expand_factorizations(program: Program, libraries: Set[str]) -> Program:
-    """The program with the algorithms of ops that are not among the `libraries` of the backend."""
-    expanded = ALGORITHMS.keys() - libraries
+
+def expand_factorizations(
+    program: Program, target: Target, forced: FactorizationForm | None = None
+) -> Program:
+    """The program with algorithms in place of ops that the backend has no library calls for.
+
+    The target's policy decides which algorithms these are, unless a form is `forced`.
+    """
+    expanded = ALGORITHMS.keys() - target.factorizations
     if not any(eqn.op.name in expanded for eqn in walk(program.body)):
         return program
-    return rewrite(program, lambda: by_name(dict.fromkeys(expanded, _expanded)))
+
+    def expand(eqn: Eqn, _: Defs) -> Replacement:
+        types = tuple([atom.type.strong() for atom in eqn.operands])
+        attrs, name = tuple(eqn.attrs.items()), eqn.op.name
+        by_library = _is_by_library(name, types, target.lapack, forced)
+        algorithm = program_of(name, types, attrs, is_by_library=by_library)
+        return inlined(_at(algorithm.body, eqn.source), eqn.operands)
+
+    return rewrite(program, lambda: by_name(dict.fromkeys(expanded, expand)))
 
 
-def _expanded(eqn: Eqn, _: Defs) -> Replacement:
-    types = tuple([atom.type.strong() for atom in eqn.operands])
-    algorithm = program_of(eqn.op.name, types, tuple(eqn.attrs.items()))
-    return inlined(_at(algorithm.body, eqn.source), eqn.operands)
+def _is_by_library(
+    name: str,
+    types: Sequence[ArrayType],
+    policy: LapackPolicy | None,
+    forced: FactorizationForm | None,
+) -> bool:
+    if policy is None or name not in BY_LIBRARY or not all(each.size for each in types):
+        return False
+    return policy.prefers(name, types[0]) if forced is None else forced == "library"
+
+
+def lapack_routine(builder: RegionBuilder, eqn: Eqn) -> None:
+    """Emit a routine of LAPACK, which updates copies of its first operands."""
+    count = UPDATED[eqn.op]
+    buffers = builder.results(eqn)
+    for atom, buffer in zip(eqn.operands[:count], buffers, strict=False):
+        index = space_index(atom.type.shape)
+        value = builder.element(atom, index, None)
+        builder.emit(MapNest(atom.type.shape, (Store(buffer, index, value),)))
+    read = tuple([operand(builder, atom, contiguous) for atom in eqn.operands[count:]])
+    whole = tuple(map(StridedArray.whole, buffers))
+    kind = TriangularSolve if eqn.op is trsm else LapackRoutine
+    call = kind(eqn.op, eqn.attrs, whole[:count], read, whole[count:])
+    builder.add(NodeStage(LibraryNode(call, builder.sources)))
 
 
 def _at(region: Region, source: Source | None) -> Region:

@@ -17,6 +17,9 @@ from tracegraph.ir.types import row_major_strides
 
 _T = TypeVar("_T")
 
+Accept = Callable[[StridedArray], _T | None]
+"""The form in which a library takes an array, or None if it does not."""
+
 
 def contiguous(array: StridedArray) -> StridedArray | None:
     """The array with row-major strides, if it has them; along one element any stride will do."""
@@ -30,12 +33,27 @@ def _matches(extent: int, stride: int, wanted: int) -> bool:
     return extent == 1 or stride == wanted
 
 
-def operand(builder: RegionBuilder, atom: Atom, accept: Callable[[StridedArray], _T | None]) -> _T:
+def operand(builder: RegionBuilder, atom: Atom, accept: Accept[_T]) -> _T:
     """An operand in the form that the library accepts: in place, or as a contiguous copy.
 
     If a captured call cannot be given new addresses, arguments are copied to scratch at the start
     of the graph.
     """
+    array, found = _placed(builder, atom, accept)
+    is_argument = array.buffer.space in ("input", "output")
+    if is_argument and not builder.context.costs.updates_libraries:
+        staged = accept(replace(array, buffer=builder.context.stage_input(array.buffer)))
+        assert staged is not None
+        return staged
+    return found
+
+
+def in_memory(builder: RegionBuilder, atom: Atom, accept: Accept[_T]) -> _T:
+    """An operand of kernels of our own: in place if they accept it, or as a contiguous copy."""
+    return _placed(builder, atom, accept)[1]
+
+
+def _placed(builder: RegionBuilder, atom: Atom, accept: Accept[_T]) -> tuple[StridedArray, _T]:
     shape = atom.type.shape
     index = space_index(shape)
     value = builder.element(atom, index, None)
@@ -44,11 +62,8 @@ def operand(builder: RegionBuilder, atom: Atom, accept: Callable[[StridedArray],
     if array is None or found is None:
         array = StridedArray.whole(builder.materialize(atom.type, value, index))
         found = accept(array)
-    is_argument = array.buffer.space in ("input", "output")
-    if is_argument and not builder.context.costs.updates_libraries:
-        found = accept(replace(array, buffer=builder.context.stage_input(array.buffer)))
     assert found is not None
-    return found
+    return array, found
 
 
 def strided(value: Expr, shape: tuple[int, ...]) -> StridedArray | None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 
 from lowering.draft.stage import NodeStage
 from lowering.plan.library_call import StridedArray
 from lowering.plan.matrix_product import MatrixOperand, MatrixProduct
 from lowering.plan.nodes import LibraryNode
+from lowering.plan.strides import common_stride
 from lowering.planning.library_operands import operand
 from lowering.planning.region_builder import RegionBuilder
 from tracegraph.dtypes import bfloat16
@@ -50,7 +49,7 @@ def matrix_product(builder: RegionBuilder, eqn: Eqn) -> None:
 def _matrix(array: StridedArray) -> MatrixOperand | None:
     """The array as a batch of matrices, if the library takes it as one."""
     shape, strides = array.shape, array.strides
-    batch = _batch_stride(shape[:-2], strides[:-2])
+    batch = common_stride(shape[:-2], strides[:-2])
     (rows, columns), (row, column) = shape[-2:], strides[-2:]
     row, column = _leading(rows, columns, row, column)
     if batch is None or batch < 0 or not _is_accepted(rows, columns, row, column):
@@ -73,14 +72,3 @@ def _is_accepted(rows: int, columns: int, row: int, column: int) -> bool:
     if max(row, column) > LIBRARY_MAX:
         return False
     return (column == 1 and row >= max(columns, 1)) or (row == 1 and column >= max(rows, 1))
-
-
-def _batch_stride(extents: tuple[int, ...], strides: tuple[int, ...]) -> int | None:
-    """The stride of the flattened batch axes, if they have one."""
-    axes = [(n, s) for n, s in zip(extents, strides, strict=True) if n != 1]
-    if not axes:
-        return 0
-    for (_, outer), (inner_extent, inner) in pairwise(axes):
-        if outer != inner * inner_extent:
-            return None
-    return axes[-1][1]

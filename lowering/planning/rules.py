@@ -9,21 +9,38 @@ from collections.abc import Callable
 
 from lowering.planning.control import branches, loop
 from lowering.planning.custom_kernels import custom_kernel
-from lowering.planning.effects import debug_print, report_step, require
-from lowering.planning.factorizations import factorization
+from lowering.planning.effects import (
+    debug_callback,
+    debug_print,
+    host_call,
+    pure_callback,
+    report_step,
+    require,
+)
+from lowering.planning.factorizations import factorization, lapack_routine
+from lowering.planning.fourier import fourier_transform
 from lowering.planning.matmul import matrix_product
 from lowering.planning.region_builder import RegionBuilder
+from lowering.planning.sorting import sort
 from tracegraph.algorithms import ALGORITHMS
+from tracegraph.algorithms.lapack import UPDATED
 from tracegraph.ir.program import Eqn
 
 RULES: dict[str, Callable[[RegionBuilder, Eqn], None]] = {
     "matmul": matrix_product,
+    **dict.fromkeys(("fft", "rfft", "irfft"), fourier_transform),
     "custom_kernel": custom_kernel,
     **dict.fromkeys(ALGORITHMS, factorization),
+    **dict.fromkeys([op.name for op in UPDATED], lapack_routine),
+    "sort": sort,
+    "argsort": sort,
     "cond": branches,
     "switch": branches,
     "rotated_loop": loop,
     "debug_print": debug_print,
+    "debug_callback": debug_callback,
+    "pure_callback": pure_callback,
+    "host_call": host_call,
     "require": require,
     "report_step": report_step,
 }

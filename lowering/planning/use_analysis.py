@@ -223,7 +223,8 @@ class UseAnalysis:
                     self._use(atom, Site((out, "updates"), _scalar_or(atom, "updates"), size))
             case Effect():
                 # a print has no accumulators: its reductions are materialized
-                index_map = "print" if eqn.op.name == "debug_print" else None
+                prints = eqn.op.name in ("debug_print", "debug_callback")
+                index_map = "print" if prints else None
                 for k, atom in enumerate(eqn.operands):
                     self._use(atom, Site((eqn, k), index_map, atom.type.size))
             case Control() if is_loop(eqn):

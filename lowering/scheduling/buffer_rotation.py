@@ -24,7 +24,7 @@ from lowering.allocation.in_place import is_own_point
 from lowering.draft.stage import KernelStage, NodeStage, Stage, stage_reads, stage_writes
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import MapNest, Nest, Predicate, Store, space_index
-from lowering.plan.nest_analysis import nest_reads, nest_stores
+from lowering.plan.nest_analysis import nest_reads, nest_stores, stored_buffers
 from lowering.plan.nest_rewriting import rename_in_nest
 from tracegraph.ir.record import replace
 from tracegraph.ir.scalar_values import Load
@@ -197,7 +197,7 @@ def _writes(stage: Stage) -> list[Buffer]:
     """The buffers that a stage writes, once for each store."""
     if not isinstance(stage, KernelStage):
         return list(stage_writes(stage))
-    return [store.buffer for nest in stage.nests for store in nest_stores(nest)]
+    return [buffer for nest in stage.nests for buffer in stored_buffers(nest)]
 
 
 def _cycles(following: Mapping[Buffer, Buffer]) -> list[list[Buffer]]:

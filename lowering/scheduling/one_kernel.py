@@ -6,7 +6,8 @@ condition before the loop stores a flag, which the kernel reads first.
 
 from __future__ import annotations
 
-from lowering.draft.stage import Block, BranchStage, LoopStage, NodeStage, walk
+from lowering.draft.stage import Block, BranchStage, KernelStage, LoopStage, NodeStage, walk
+from lowering.plan.kernel import CallNest
 from tracegraph.ir.record import replace
 
 SCHEDULE = "one_kernel"
@@ -17,6 +18,8 @@ def obstacle(body: Block) -> str | None:
     for stage in walk(body):
         if isinstance(stage, NodeStage) and stage.node.kind != "copy":
             return f"{stage.node.noun} inside"
+        if isinstance(stage, KernelStage) and any(isinstance(n, CallNest) for n in stage.nests):
+            return "a callback inside, which the host takes between kernels"
     return None
 
 

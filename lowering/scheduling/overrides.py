@@ -1,5 +1,5 @@
-"""Schedules chosen for all loops and branches that the user has not pinned one for, and the form of
-matrix products.
+"""Schedules chosen for all loops and branches that the user has not pinned one for, and the forms
+of matrix products and factorizations.
 
 They are used wherever they are possible. Set by `override`, for tests, or in the environment:
 ``TRACEGRAPH_SCHEDULES="predicated-branches,unrolled-loops=4"``.
@@ -17,19 +17,21 @@ from functools import lru_cache
 
 from lowering.plan.persistent_kernel import Scope
 from lowering.planning.contractions import ProductForm
+from lowering.planning.factorizations import FactorizationForm
 from tracegraph.control.schedules import BranchSchedule, LoopSchedule
 
 VARIABLE = "TRACEGRAPH_SCHEDULES"
 _WORDS = (
     "conditional-branches, predicated-branches, conditional-loops, unrolled-loops[=STEPS], "
-    "one-kernel-loops, library-products, nest-products"
+    "one-kernel-loops, library-products, nest-products, library-factorizations, own-factorizations"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """The schedules of branches and loops, and the form of matrix products, None for what the cost
-    model says; how many steps an iteration makes; and the threads of loops in one kernel.
+    """The schedules of branches and loops, the forms of matrix products and of factorizations, None
+    for what the cost model says; how many steps an iteration makes; and the threads of loops in one
+    kernel.
     """
 
     branches: BranchSchedule | None = None
@@ -37,6 +39,7 @@ class Choices:
     unroll: int | None = None
     products: ProductForm | None = None
     scope: Scope | None = None
+    factorizations: FactorizationForm | None = None
 
 
 _overridden: ContextVar[Choices | None] = ContextVar("overridden", default=None)
@@ -49,16 +52,17 @@ def override(
     unroll: int | None = None,
     products: ProductForm | None = None,
     scope: Scope | None = None,
+    factorizations: FactorizationForm | None = None,
 ) -> Iterator[None]:
-    """Within the context, use these schedules and this form of matrix products.
+    """Within the context, use these schedules, and these forms of products and factorizations.
 
     The environment variable does not count then.
 
     >>> with override(loops="unrolled", unroll=3):
-    ...     declared()
-    Choices(branches=None, loops='unrolled', unroll=3, products=None, scope=None)
+    ...     declared().unroll
+    3
     """
-    token = _overridden.set(Choices(branches, loops, unroll, products, scope))
+    token = _overridden.set(Choices(branches, loops, unroll, products, scope, factorizations))
     try:
         yield
     finally:
@@ -104,4 +108,8 @@ def _with(choices: Choices, word: str) -> Choices:
             return replace(choices, products="library")
         case "nest-products":
             return replace(choices, products="nests")
+        case "library-factorizations":
+            return replace(choices, factorizations="library")
+        case "own-factorizations":
+            return replace(choices, factorizations="own")
     raise ValueError(f"{VARIABLE} has {word!r}; it takes a list, separated by commas, of {_WORDS}")

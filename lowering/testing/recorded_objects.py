@@ -197,6 +197,11 @@ class RecordedLibrary:
         """Recorded."""
         self._record("use_workspace", (pointer, nbytes))
 
+    def prepare(self, call: Any) -> RecordedPrepared:
+        """Recorded; the handle stands for one of the library's class `prepared`."""
+        self._record("prepare", (str(call.name),))
+        return RecordedPrepared(self._kind.prepared, self._record)
+
     def __getattr__(self, operation: str) -> Callable[..., None]:
         if not hasattr(self._kind, operation):
             raise AttributeError(operation)
@@ -206,3 +211,9 @@ class RecordedLibrary:
             self._record(operation, tuple(each for size in sizes for each in size))
 
         return call
+
+
+class RecordedPrepared(RecordedLibrary):
+    """Stands for the handle of one call of a library that plans its calls."""
+
+    workspace_bytes = 4096

@@ -309,6 +309,19 @@ class RecordingDriver:
         graph.nodes.append(RecordedNode("memory", f"free {memory.nbytes}", tuple(dependencies)))
         graph.allocated += memory.nbytes
 
+    def add_host(
+        self,
+        graph: RecordedGraph,
+        dependencies: Sequence[RecordedNode],
+        function: int,
+        argument: int,
+    ) -> RecordedNode:
+        """A node that holds the addresses."""
+        self._log("add_host", function, argument)
+        node = RecordedNode("host", "host", tuple(dependencies), values=[function, argument])
+        graph.nodes.append(node)
+        return node
+
     def add_conditional(
         self,
         graph: RecordedGraph,

@@ -6,7 +6,13 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-TOLERANCE = {np.dtype("float16"): 2e-2, np.dtype("float32"): 2e-4, np.dtype("float64"): 1e-9}
+TOLERANCE = {
+    np.dtype("float16"): 2e-2,
+    np.dtype("float32"): 2e-4,
+    np.dtype("float64"): 1e-9,
+    np.dtype("complex64"): 2e-4,
+    np.dtype("complex128"): 1e-9,
+}
 """Largest difference allowed, as a part of the largest element: libraries round, and order sums,
 in different ways."""
 

@@ -17,7 +17,7 @@ COUNTS = (10, 100, 1_000, 10_000)
 _KINDS = 5
 
 
-def _chain(xp, equations):
+def chain(xp, equations):
     """A new function of a number of equations of a few kinds, which no cache knows."""
 
     def function(x, y):
@@ -32,12 +32,12 @@ def _chain(xp, equations):
     return function
 
 
-def _chain_inputs(draw):
+def chain_inputs(draw):
     n, dtype = draw.size(1024), draw.dtype("float32", "float64")
     return [draw.uniform(n, dtype) for _ in range(2)]
 
 
-def _nothing_of(build):
+def nothing_of(build):
     """Runs `build` for what it costs: there is no array, so nothing is compared."""
 
     def run():
@@ -49,7 +49,7 @@ def _nothing_of(build):
 
 def _plan(equations):
     def prepare(*inputs):
-        return _nothing_of(lambda: tracegraph.jit(_chain(np, equations)).lower(*inputs))
+        return nothing_of(lambda: tracegraph.jit(chain(np, equations)).lower(*inputs))
 
     return prepare
 
@@ -58,7 +58,7 @@ def _lower_jax(equations):
     def prepare(*inputs):
         import jax
 
-        return _nothing_of(lambda: jax.jit(_chain(jax.numpy, equations)).lower(*inputs))
+        return nothing_of(lambda: jax.jit(chain(jax.numpy, equations)).lower(*inputs))
 
     return prepare
 
@@ -67,7 +67,7 @@ PLAN_ROWS = tuple(
     Row(
         name=f"plan_{count}",
         title=f"trace and plan {count} equations; for jax, trace and lower to StableHLO",
-        inputs=_chain_inputs,
+        inputs=chain_inputs,
         contestants={"tracegraph": _plan(count), "jax": _lower_jax(count)},
         unit=PER_EQUATION,
         computes=False,
@@ -91,7 +91,7 @@ def _plan_mixed(count):
     def prepare(*inputs):
         *arrays, seed = inputs
         program = steps(count, seed)
-        return _nothing_of(lambda: tracegraph.jit(function(np, program)).lower(*arrays))
+        return nothing_of(lambda: tracegraph.jit(function(np, program)).lower(*arrays))
 
     return prepare
 
@@ -102,7 +102,7 @@ def _lower_mixed_jax(count):
 
         *arrays, seed = inputs
         program = steps(count, seed)
-        return _nothing_of(lambda: jax.jit(function(jax.numpy, program)).lower(*arrays))
+        return nothing_of(lambda: jax.jit(function(jax.numpy, program)).lower(*arrays))
 
     return prepare
 
@@ -128,7 +128,7 @@ def _control_inputs(draw):
 def _plan_loops(count):
     def prepare(x, y, seed):
         program, run = constructs(count, seed), control_function
-        return _nothing_of(lambda: tracegraph.jit(run(np, tracegraph, program)).lower(x, y))
+        return nothing_of(lambda: tracegraph.jit(run(np, tracegraph, program)).lower(x, y))
 
     return prepare
 
@@ -138,7 +138,7 @@ def _lower_loops_jax(count):
         import jax
 
         program, run = constructs(count, seed), control_function
-        return _nothing_of(lambda: jax.jit(run(jax.numpy, jax.lax, program)).lower(x, y))
+        return nothing_of(lambda: jax.jit(run(jax.numpy, jax.lax, program)).lower(x, y))
 
     return prepare
 

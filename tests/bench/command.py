@@ -55,12 +55,14 @@ def _run(options: argparse.Namespace) -> int:
     outcomes = []
     for row in options.rows:
         if options.device in row.devices:
-            draw = Draw.of(row.name, seed, options.device, options.shapes)
+            draw = Draw.of(row.derivative_of or row.name, seed, options.device, options.shapes)
             outcomes.append(play(row, draw, libraries, options.device, options.seconds))
             print(f"\n{report.block(outcomes[-1])}", flush=True)
     print(f"\n{report.table(outcomes)}")
     if report.means(outcomes):
         print(f"\n{report.means(outcomes)}")
+    if report.gradients(outcomes):
+        print(f"\n{report.gradients(outcomes)}")
     if options.json:
         record = {**run, "rows": [outcome.record() for outcome in outcomes]}
         options.json.write_text(json.dumps(record, indent=1) + "\n")
@@ -87,7 +89,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _names() -> str:
     rows, groups = (", ".join(names) for names in ([row.name for row in OWN_ROWS], GROUPS))
-    return f"Rows: {rows}. Whole programs, run where they are named: {groups}."
+    return f"Rows: {rows}. Run where they are named: {groups}."
 
 
 def _rows(text: str) -> tuple[Row, ...]:

@@ -47,13 +47,14 @@ ERROR_WEIGHTS = (
 )
 
 
-def _populations(draw, n, dtype):
+def populations(draw, n, dtype):
     """Prey and predators, in n places."""
     tolerance = 1e-4 if dtype == np.float32 else 1e-8
     return draw.uniform((2, n), dtype, 0.5, 2.0), 10.0, tolerance
 
 
-def _tsit5(language):
+def tsit5(language, loop):
+    """Integrates with adaptive steps, which `loop(unfinished, step, state)` makes."""
     xp = language.xp
 
     def slope(y):
@@ -89,7 +90,7 @@ def _tsit5(language):
             return (state[0] < end) & (state[4] < MOST_STEPS)
 
         start = language.scalar(0.0, y), y, language.scalar(0.01, y), 0, 0
-        _, y, _, accepted, count = language.loops.while_loop(unfinished, step, start)
+        _, y, _, accepted, count = loop(unfinished, step, start)
         return y, accepted, count
 
     return solve
@@ -140,8 +141,8 @@ PROGRAMS = (
     Program(
         name="tsit5",
         title="Tsit5 with adaptive steps, predator and prey in n places",
-        write=_tsit5,
-        inputs=_populations,
+        write=lambda language: tsit5(language, language.loops.while_loop),
+        inputs=populations,
         sizes=(1, 256, 65_536),
         agrees=within(1e-2, 1e-6, steps=0.2),
     ),

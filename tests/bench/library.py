@@ -86,7 +86,8 @@ def _jax(device: str) -> Library:
     jax.config.update("jax_default_matmul_precision", "highest")
 
     def begin(inputs: tuple[Any, ...]) -> None:
-        wide = any(x.dtype == np.float64 for x in inputs if isinstance(x, np.ndarray))
+        dtypes = {x.dtype.name for x in inputs if isinstance(x, np.ndarray)}
+        wide = not dtypes.isdisjoint({"float64", "complex128"})
         jax.config.update("jax_enable_x64", wide)
 
     jax.devices()  # raises where there is no device of the platform

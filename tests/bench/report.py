@@ -61,6 +61,24 @@ def means(outcomes: Sequence[Outcome]) -> str:
     return _aligned([("geometric mean", "rows", "times", "first run"), *lines], left=(0,))
 
 
+def gradients(outcomes: Sequence[Outcome]) -> str:
+    """How many times as long as a function alone it takes with its gradient, by library; empty
+    where no row is a gradient of another.
+    """
+    by_row = {outcome.row.name: outcome.figures for outcome in outcomes}
+    lines = []
+    for outcome in outcomes:
+        function = by_row.get(outcome.row.derivative_of or "", {})
+        for label, figure in outcome.figures.items():
+            if label in function:
+                times = [function[label].median, figure.median]
+                numbers = (*times, times[1] / times[0])
+                lines.append((outcome.row.name, label, *map(_number, numbers)))
+    if not lines:
+        return ""
+    return _aligned([("gradient", "", "function", "with gradient", "times"), *lines], left=(0, 1))
+
+
 def _aligned(cells: Sequence[Sequence[str]], left: Sequence[int]) -> str:
     """Lines of cells in columns, to the right but for those at `left`."""
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]

@@ -106,6 +106,8 @@ class Row:
     does. `work` is how much of it one run is. `limits` are names of `limits.LIMITS` and of
     `hand_loops.HAND_LOOPS`. A row that does not wait measures how long a call keeps its thread.
     One that does not compute has no results, and its contestants run in this process alone.
+    `derivative_of` names the row of the function that this one is the gradient of: it has the same
+    inputs, and the report compares their times.
     """
 
     name: str
@@ -118,4 +120,5 @@ class Row:
     limits: Sequence[str] = ()
     waits: bool = True
     computes: bool = True
+    derivative_of: str | None = None
     devices: Sequence[str] = field(default=("cuda", "host"))

@@ -7,18 +7,23 @@ from collections.abc import Mapping, Sequence
 from . import (
     branch,
     building,
+    callbacks,
     calls,
     conjugate_gradient,
     counted_loop,
     heat,
+    library_rows,
     mandelbrot,
     nested_loop,
     reduction_loop,
     stacked_scan,
     streaming,
+    tracing_gradients,
 )
+from .program import Program
 from .programs import PROGRAMS
 from .row import Row
+from .transforms import TRANSFORMS
 
 _MODULES = (
     calls,
@@ -37,12 +42,29 @@ _MODULES = (
 OWN_ROWS = tuple(row for module in _MODULES for row in module.ROWS)
 """Those that are run where none are named."""
 
-_BY_PROGRAM = {program.name: tuple(program.rows()) for program in PROGRAMS}
+
+def _of(programs: Sequence[Program]) -> dict[str, Sequence[Row]]:
+    """The rows of each program, by its name."""
+    return {program.name: tuple(program.rows()) for program in programs}
+
+
+def _joined(groups: Mapping[str, Sequence[Row]]) -> tuple[Row, ...]:
+    return tuple(row for rows in groups.values() for row in rows)
+
+
+_BY_PROGRAM, _BY_TRANSFORM = _of(PROGRAMS), _of(TRANSFORMS)
+
+_OF_LIBRARIES = {"fft": library_rows.FFT, "linalg": library_rows.LINALG}
 
 GROUPS: Mapping[str, Sequence[Row]] = {
-    "programs": tuple(row for rows in _BY_PROGRAM.values() for row in rows),
+    "programs": _joined(_BY_PROGRAM),
+    "transforms": (*_joined(_BY_TRANSFORM), *tracing_gradients.ROWS),
     **_BY_PROGRAM,
+    **_BY_TRANSFORM,
+    "trace_gradient": tracing_gradients.ROWS,
+    **_OF_LIBRARIES,
+    "callbacks": callbacks.ROWS,
 }
-"""Names that stand for several rows: whole programs, one or all of them."""
+"""Names that stand for several rows: whole programs, derivatives, what libraries do, callbacks."""
 
-ROWS: Mapping[str, Row] = {row.name: row for row in (*OWN_ROWS, *GROUPS["programs"])}
+ROWS: Mapping[str, Row] = {row.name: row for rows in (OWN_ROWS, *GROUPS.values()) for row in rows}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import shutil
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,9 +19,9 @@ import numpy as np
 from host_functions import HOST_FUNCTIONS
 
 from lowering.codegen import ConditionHandle, KernelCode, Unit, Workspace
-from lowering.codegen.parameters import Channel, StopFlag, TableEntry
+from lowering.codegen.parameters import Channel, Number, StopFlag, TableEntry
 from lowering.plan.buffer import Buffer
-from lowering.plan.nodes import KernelNode
+from lowering.plan.nodes import KernelNode, Node
 
 COMPILER = shutil.which("g++")
 MARGIN = 64  # bytes on each side of a buffer that no kernel may touch
@@ -88,6 +88,7 @@ static void tg_load_word(
   b = place[1];
 }
 static void __threadfence_system() {}
+static void __nanosleep(unsigned) {}
 static unsigned tg_clock() {  // a look at the stop flag every time
   static unsigned now;
   return now += 1 << 20;
@@ -144,6 +145,15 @@ static unsigned __shfl_sync(unsigned mask, unsigned word, int lane) {
 }
 static unsigned __shfl_xor_sync(unsigned mask, unsigned word, int apart) {
   return __shfl_sync(mask, word, current ^ apart);
+}
+static unsigned tg_peers(unsigned digit) {  // the lanes with the same digit, all lanes taking part
+  static unsigned digits[MOST];
+  digits[current] = digit;
+  __shfl_sync(~0u, 0, 0);
+  unsigned peers = 0;
+  for (int i = 0; i < 32; ++i) peers |= (unsigned)(digits[(current & ~31) + i] == digit) << i;
+  __shfl_sync(~0u, 0, 0);
+  return peers;
 }
 static void __syncwarp(unsigned mask) { __shfl_sync(mask, 0, 0); }
 static void run_fiber() {
@@ -228,6 +238,7 @@ ARGUMENT = """
 struct tg_argument {
   void* value;
   template <class T> operator T*() const { return static_cast<T*>(value); }
+  operator long long() const { return reinterpret_cast<long long>(value); }
   operator unsigned long long() const { return reinterpret_cast<unsigned long long>(value); }
 };
 """
@@ -242,6 +253,10 @@ def host_library(text: str, source: Path) -> ctypes.CDLL:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[:4000]
     return ctypes.CDLL(str(library))
+
+
+Orders = Callable[[int], Iterable[int]]
+"""The order in which a number of blocks run."""
 
 
 class Addresses(Protocol):
@@ -295,12 +310,12 @@ class Emulator:
     """The kernels of a unit, ready to run on the CPU, in clusters of blocks or without any."""
 
     def __init__(self, unit: Unit, folder: Path, clusters: bool = True) -> None:
-        codes = {code.name: code for code in unit.kernels.values()}
+        codes = {code.name: code for code in unit.launches}
         wrappers = "".join(kernel_wrapper(c.name, len(c.parameters)) for c in codes.values())
         text = SHIM + for_host(unit.source, clusters) + ARGUMENT + wrappers
         self._library = host_library(text, folder / "unit.cpp")
         self._unit = unit
-        self._workspaces: dict[KernelNode, np.ndarray[Any, Any]] = {}
+        self._workspaces: dict[Node, np.ndarray[Any, Any]] = {}
         self._table: list[np.ndarray[Any, Any]] = []
         self.stop = np.zeros(1, np.uint32)
         self.channels: Mapping[Channel, int] = {}
@@ -334,7 +349,17 @@ class Emulator:
         self, node: KernelNode, memory: Addresses, order: Iterable[int] | None = None
     ) -> None:
         """Launch a node."""
-        code = self.code(node)
+        self.launch_code(node, self.code(node), memory, order)
+
+    def launch_sequence(self, node: Node, memory: Addresses, orders: Orders) -> None:
+        """Launch the kernels of a node one after the other, the blocks of each in some order."""
+        for code in self._unit.sequences[node]:
+            self.launch_code(node, code, memory, orders(code.grid[0]))
+
+    def launch_code(
+        self, node: Node, code: KernelCode, memory: Addresses, order: Iterable[int] | None = None
+    ) -> None:
+        """Launch a kernel of a node."""
         arguments = [self._argument(node, p, memory) for p in code.parameters]
         together = min(code.grid[0], MOST_BLOCKS) if code.cooperative else code.cluster
         clusters = range(1 if code.cooperative else code.grid[0] // code.cluster)
@@ -354,7 +379,7 @@ class Emulator:
             raise BarrierError(code.name)
         self._check_workspace(node, code)
 
-    def _argument(self, node: KernelNode, parameter: Any, memory: Addresses) -> int:
+    def _argument(self, node: Node, parameter: Any, memory: Addresses) -> int:
         match parameter:
             case ConditionHandle(condition=condition):
                 return condition
@@ -363,6 +388,8 @@ class Emulator:
                     self._workspaces[node] = np.zeros(nbytes + MARGIN, np.uint8)
                     self._workspaces[node][nbytes:] = FILL
                 return int(self._workspaces[node].ctypes.data)
+            case Number(value=value):
+                return value
             case StopFlag():
                 return int(self.stop.ctypes.data)
             case TableEntry(buffer=buffer):
@@ -373,7 +400,7 @@ class Emulator:
                 return self.channels[parameter]
         return memory.address(parameter)
 
-    def _check_workspace(self, node: KernelNode, code: KernelCode) -> None:
+    def _check_workspace(self, node: Node, code: KernelCode) -> None:
         if code.workspace_bytes:
             margin = self._workspaces[node][code.workspace_bytes :]
             assert (margin == FILL).all(), f"{code.name} wrote past its workspace"

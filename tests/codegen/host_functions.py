@@ -7,6 +7,7 @@ HOST_FUNCTIONS = """
 static unsigned __funnelshift_r(unsigned low, unsigned high, unsigned bits) {
   return ((unsigned long long)high << 32 | low) >> (bits & 31);
 }
+static int __popc(unsigned bits) { return __builtin_popcount(bits); }
 static int __popcll(unsigned long long bits) { return __builtin_popcountll(bits); }
 static float tg_half_to_float(unsigned short bits) {
   _Float16 half;

@@ -24,12 +24,14 @@ from lowering.plan.buffer import Buffer
 from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
 from lowering.plan.custom_kernel import CustomKernelNode
 from lowering.plan.library_call import StridedArray
-from lowering.plan.nodes import Graph, KernelNode, LibraryNode, MemcpyNode, Node, walk
+from lowering.plan.nodes import Graph, HostNode, KernelNode, LibraryNode, MemcpyNode, Node, walk
 from lowering.plan.owners import SlotTable
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
+from lowering.plan.sort import SortNode
 from lowering.testing.recording_driver import RecordingDriver
 from tracegraph import tree
+from tracegraph.ops.callbacks import CCall
 from tracegraph.staging.stages import Lowered
 
 TRIPS = 10_000
@@ -128,7 +130,16 @@ class EmulatedPlans:
         kernels = {n: self._unit.kernels[n] for n in walk(plan.graph) if n in self._unit.kernels}
         unit = Unit(self._unit.functions, kernels)
         effects, self._emulator.channels = connect(plan, unit, timeline, SlotTable())
-        _Run(self._emulator, memory, order, timeline).graph(plan.graph)
+        ended: list[bool] = []
+        calls = () if effects is None else effects.calls
+        if calls:
+            timeline.callbacks.follow(lambda: bool(ended))
+        try:
+            _Run(self._emulator, memory, order, timeline).graph(plan.graph)
+        finally:
+            ended.append(True)
+        if calls:
+            timeline.callbacks.finish(calls)
         if effects is not None:
             effects.raise_failure()
         results = [memory.get(b) for b in plan.outputs]
@@ -149,11 +160,11 @@ class _Run:
     def node(self, node: Node) -> None:
         match node:
             case KernelNode() | PersistentKernelNode():
-                blocks = list(range(self.emulator.code(node).grid[0]))
-                if self.order is not None:
-                    self.order.shuffle(blocks)
+                blocks = self.blocks(self.emulator.code(node).grid[0])
                 self.emulator.run(node, self.memory, blocks, backwards=self.order is not None)
                 self.timeline.prints.show()
+            case SortNode():
+                self.emulator.launch_sequence(node, self.memory, self.blocks)
             case MemcpyNode(target=target, source_buffer=source):
                 to = self.memory.view(target).reshape(-1).view(np.uint8)
                 to[...] = self.memory.view(source).reshape(-1).view(np.uint8)
@@ -161,6 +172,8 @@ class _Run:
                 node.call.run_host(*map(self.array, node.call.operands))
             case CustomKernelNode():
                 node.run_host(*map(self.array, node.operands))
+            case HostNode(call=call):
+                CCall.of(call).run()
             case IfElseNode(condition=condition, then=then, otherwise=otherwise):
                 self.graph(then if self.emulator.conditions[condition] else otherwise)
             case SwitchNode(condition=condition, branches=branches):
@@ -175,6 +188,13 @@ class _Run:
                 raise AssertionError(f"condition {condition} is still set after {TRIPS} trips")
             case _:
                 raise AssertionError(f"a {type(node).__name__} cannot be emulated")
+
+    def blocks(self, count: int) -> list[int]:
+        """The order in which blocks run."""
+        blocks = list(range(count))
+        if self.order is not None:
+            self.order.shuffle(blocks)
+        return blocks
 
     def array(self, array: StridedArray) -> np.ndarray[Any, Any]:
         flat = self.memory.view(array.buffer).reshape(-1)[array.offset :]

@@ -20,8 +20,10 @@ import contraction_cases
 import numpy as np
 import test_gpu_alignment as alignment
 import test_gpu_derivatives as derivatives
+import test_gpu_gradients as gradients
 import test_gpu_one_kernel as one_kernel
 import test_gpu_scatters as scatters
+import test_gpu_sorting as sorting
 from corpus import CASES
 from derivative_cases import SMOOTH
 from forced import BRANCHING, FORCED, using
@@ -50,6 +52,8 @@ def sources() -> Iterator[Callable[[], list[str]]]:
     for method in scatters.UFUNCS:
         for dtype in scatters.ELEMENTS:
             yield partial(source_of_updates, method, dtype)
+    for dtype in sorting.DTYPES:
+        yield partial(source, sorting.all_of_them, (sorting.given(dtype),))
     for name in contraction_cases.CASES:
         for dtype in contraction_cases.DTYPES:
             yield partial(source_of_contraction, name, dtype)
@@ -60,6 +64,9 @@ def sources() -> Iterator[Callable[[], list[str]]]:
                 yield partial(source, function, (given,))
     for program in PROGRAMS:
         yield partial(source, tracegraph.grad(program), (X,))
+        for scope in gradients.SCOPES:
+            chosen = Choices(loops="one_kernel", scope=scope)
+            yield partial(source, tracegraph.grad(program), (X,), chosen)
     for case in VMAP_CASES.values():
         yield partial(source, tracegraph.vmap(case.function, case.axes), case.arguments)
     for scope in one_kernel.SCOPES:
@@ -85,8 +92,9 @@ def source(function: Any, arguments: Any, chosen: Choices = FREE, **options: Any
     """The units of a program."""
     with using(chosen):
         plan = tracegraph.jit(function, device="cuda", **options).lower(*arguments).plan
-    functions = functions_of(plan, unit_source(plan))
-    return [translation_unit(unit.values()) for unit in partition(functions, usable_processors())]
+    unit = unit_source(plan)
+    parts = partition(functions_of(plan, unit), usable_processors())
+    return [translation_unit(part.values(), unit.definitions) for part in parts]
 
 
 if __name__ == "__main__":

@@ -1,19 +1,21 @@
-"""The algorithms of ops that a backend has no library call for: planned for a GPU, run here."""
+"""The algorithms of ops that a backend has no library call for: planned for a GPU, run here.
+
+Those by LAPACK's routines run NumPy's, too.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from random import Random
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
-from agreement import check
+from agreement import check, planned_for_cuda
 
 import tracegraph
-from lowering.host.executable import HostExecutable
 from lowering.lower import lower
 from lowering.plan.nodes import LibraryNode, walk
+from lowering.planning.factorizations import FactorizationForm
 from tracegraph.algorithms import ALGORITHMS
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import Op, Sample, get
@@ -22,41 +24,61 @@ from tracegraph.ops.factorizations.matrices import mixed, positive_definite
 each_op = pytest.mark.parametrize("op", [get(name) for name in ALGORITHMS], ids=lambda op: op.name)
 
 
-def planned_for_cuda(op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
-    def function(*xs: Any) -> Any:
-        return apply(op, *xs, **attrs)
-
-    program = tracegraph.jit(function, device="host").lower(*operands).traced.optimized
-    found = HostExecutable(lower(program, "cuda"), poison=True, order=Random(0))(list(operands))
-    return tuple(found) if len(found) > 1 else found[0]
-
-
 @each_op
-def test_it_gives_what_the_reference_gives(op: Op) -> None:
+@pytest.mark.parametrize("form", ["own", "library"])
+def test_it_gives_what_the_reference_gives(op: Op, form: FactorizationForm) -> None:
     for sample in op.samples():
-        check(op, sample, planned_for_cuda)
+        check(op, sample, partial(planned_for_cuda, form=form))
 
 
 @pytest.mark.parametrize("name", ["cholesky", "lu", "triangular_solve"])
 @pytest.mark.parametrize("n", [65, 130, 200])
-def test_large_matrices_are_factored_by_blocks(name: str, n: int) -> None:
+@pytest.mark.parametrize("form", ["own", "library"])
+def test_large_matrices_are_factored_by_blocks(name: str, n: int, form: FactorizationForm) -> None:
     a = positive_definite(n)
     operands = (a,) if name != "triangular_solve" else (np.linalg.cholesky(a), mixed((n, 3)))
     attrs = {"lower": True} if name == "triangular_solve" else {}
-    check(get(name), Sample(operands, attrs), planned_for_cuda)
+    check(get(name), Sample(operands, attrs), partial(planned_for_cuda, form=form))
 
 
 @pytest.mark.parametrize("shape", [(200, 70), (70, 200), (2, 90, 80)])
-def test_rectangular_matrices_are_eliminated_by_blocks(shape: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("form", ["own", "library"])
+def test_rectangular_matrices_are_eliminated_by_blocks(
+    shape: tuple[int, ...], form: FactorizationForm
+) -> None:
     a = mixed(shape)
     *_, m, n = shape
     k = min(m, n)
-    factors, _, rows = planned_for_cuda(get("lu"), (a,), {})
+    factors, _, rows = planned_for_cuda(get("lu"), (a,), {}, form)
     lower = np.tril(factors[..., :k], -1) + np.eye(m, k)
     upper = np.triu(factors[..., :k, :])
     assert np.abs(lower).max() == 1
     moved = np.take_along_axis(a, rows[..., None], -2)
     np.testing.assert_allclose(lower @ upper, moved, atol=1e-13 * k)
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (7, 3), (3, 7), (2, 5, 4)])
+def test_qr_by_the_library(shape: tuple[int, ...]) -> None:
+    for dtype in (np.float32, np.complex128):
+        check(get("qr"), Sample((mixed(shape, dtype),)), partial(planned_for_cuda, form="library"))
+
+
+def test_the_size_and_the_batch_decide() -> None:
+    """A matrix of many rows and columns has library calls; small ones, and many, have none."""
+
+    def calls(name: str, *shapes: tuple[int, ...], **attrs: Any) -> int:
+        program = tracegraph.jit(lambda *xs: apply(get(name), *xs, **attrs), device="host").lower(
+            *[tracegraph.ArrayType(np.float64, shape) for shape in shapes]
+        )
+        nodes = walk(lower(program.traced.optimized, "cuda").graph)
+        return sum(isinstance(n, LibraryNode) and n.call.noun != "a product" for n in nodes)
+
+    assert calls("cholesky", (2000, 2000)) == 1
+    assert calls("lu", (2000, 3000)) == 1
+    assert calls("qr", (3000, 2000)) == 2
+    assert calls("triangular_solve", (2000, 2000), (2000, 3), lower=True) == 1
+    assert calls("cholesky", (16, 16)) == calls("qr", (3000, 16)) == 0
+    assert calls("cholesky", (1000, 130, 130)) == 0
 
 
 @each_op

@@ -6,7 +6,9 @@ import numpy as np
 
 from lowering.plan.buffer import Buffer
 from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
+from lowering.plan.fourier import FourierTransform
 from lowering.plan.kernel import (
+    CallNest,
     Kernel,
     MapNest,
     PrintedArray,
@@ -15,11 +17,15 @@ from lowering.plan.kernel import (
     Require,
     SetCondition,
     Store,
+    space_index,
 )
+from lowering.plan.library_call import StridedArray
 from lowering.plan.matrix_product import MatrixOperand, MatrixProduct
-from lowering.plan.nodes import Graph, KernelNode, LibraryNode, MemcpyNode
+from lowering.plan.nodes import Graph, HostNode, KernelNode, LibraryNode, MemcpyNode
 from lowering.plan.plan import Plan
+from tracegraph.ir.callbacks import HostCall, HostFunction
 from tracegraph.ir.effects import Failure, PrintFormat
+from tracegraph.ir.op import get
 from tracegraph.ir.scalar import Axis, Compare, const
 from tracegraph.ir.scalar_values import AsIndex, Load
 from tracegraph.ir.types import ArrayType
@@ -164,6 +170,35 @@ def products():
     return plan(nodes, edges, [x], [y], [a, p, q, r, n], conditions=1, name="products")
 
 
+def transforms():
+    """A transform, and in a loop's body one back that overwrites what it reads."""
+    x, y = Buffer("input", 0, VECTOR), Buffer("output", 0, VECTOR)
+    half = ArrayType("complex128", (501,))
+    a, p, q = (Buffer("scratch", i, t) for i, t in enumerate((VECTOR, half, VECTOR)))
+    n = Buffer("scratch", 3, SCALAR)
+
+    def transform(name, attrs, source, target, overwrites=False):
+        arrays = map(StridedArray.whole, (source, target))
+        return LibraryNode(FourierTransform(get(name), attrs, *arrays, overwrites), LINE)
+
+    body = Graph(
+        (
+            transform("rfft", {"rank": 1}, a, p),
+            transform("irfft", {"size": 1000}, p, q, overwrites=True),
+            condition_kernel(0, n, "again"),
+        ),
+        frozenset({(0, 1)}),
+    )
+    nodes = [
+        copy_kernel(a, x, "stage"),
+        condition_kernel(0, n, "arm"),
+        WhileNode(0, body, LINE),
+        copy_kernel(y, q, "result"),
+    ]
+    edges = {(0, 2), (1, 2), (2, 3)}
+    return plan(nodes, edges, [x], [y], [a, p, q, n], conditions=1, name="transforms")
+
+
 def effects(callback=None):
     """A loop that prints, counts its steps, and checks a number behind it."""
     n = Buffer("scratch", 0, SCALAR)
@@ -197,7 +232,34 @@ def products_per_launch():
     return replace(products(), per_launch=True)
 
 
-ALL = (diamond, small_input, nested_loops, products, products_per_launch, effects)
+def callbacks(tell=lambda x: (), ask=lambda x: (x,), limit=None):
+    """A call without an answer, one with an answer, and a call of a C function."""
+    x, y = Buffer("input", 0, VECTOR), Buffer("output", 0, VECTOR)
+    index = space_index(VECTOR.shape)
+    sent = (PrintedArray(VECTOR.shape, Load.make(x, index)),)
+    nodes = [
+        KernelNode(Kernel("tell", (CallNest((), 0, sent),)), LINE),
+        KernelNode(Kernel("ask", (CallNest((), 1, sent, results=(y,)),)), LINE),
+        HostNode(HostCall("work", 1 << 40, 0, b"data", None, LINE[0]), LINE),
+    ]
+    made = plan(nodes, {(0, 1), (1, 2)}, [x], [y], name="callbacks")
+    functions = (
+        HostFunction("tell", tell, source=LINE[0]),
+        HostFunction("ask", ask, (VECTOR,), ("result",), time_limit=limit, source=LINE[0]),
+    )
+    return replace(made, callbacks=functions)
+
+
+ALL = (
+    callbacks,
+    diamond,
+    small_input,
+    nested_loops,
+    products,
+    products_per_launch,
+    transforms,
+    effects,
+)
 
 
 def arguments_of(executable):

@@ -23,7 +23,11 @@ EXCEPTIONS: Mapping[tuple[str, str], str] = {
     ("lowering.cuda.device", "lowering.driver"): "the plug: the driver is opened there",
     ("lowering.host.passes", "lowering.host.tuning.passes"): "the plug: tuning may be left out",
     ("tracegraph.ir.program", "tracegraph.ir.text"): "a program prints itself",
+    ("tracegraph.ir.program", "tracegraph.ir.diagram"): "a program draws itself",
     ("lowering.plan.plan", "lowering.plan.text"): "a plan prints itself",
+    ("lowering.plan.plan", "lowering.plan.diagram"): "a plan draws itself",
+    ("lowering.plan.nodes", "lowering.plan.text"): "a node prints itself",
+    ("lowering.plan.nodes", "lowering.plan.diagram"): "a node draws itself",
 }
 """Imports against the direction, each with the reason for it."""
 
@@ -42,7 +46,8 @@ TRACEGRAPH: Table = {
     "tree": {"errors"},
     "limits": {"errors"},
     "progress": {"errors", "user_source"},
-    "ir": {"errors", "progress", "dtypes", "user_source"},
+    "inspection": {"errors", "user_source"},
+    "ir": {"inspection", "errors", "progress", "dtypes", "user_source"},
     "ops": {"ir", "limits", "progress", "errors", "dtypes"},
     "passes": {"ir"},
     "tracing": {"ir", "errors", "user_source", "devices", "modes"},
@@ -62,32 +67,26 @@ TRACEGRAPH: Table = {
         *("control", "arrays", "tracing", "passes", "ops", "ir", "tree", "errors"),
         *("limits", "dtypes", "user_source"),
     },
+    "callbacks": {"control", "tracing", "ops", "ir", "tree", "errors", "user_source"},
     "custom": {"numpy", "arrays", "tracing", "ops", "ir", "errors", "dtypes"},
-    "debug": {"control", "ir", "errors", "user_source"},
-    "staging": {"arrays", "tracing", "passes", "ops", "ir", "tree", "errors", *GROUND},
+    "debug": {"callbacks", "control", "ir", "errors", "user_source"},
+    "staging": {
+        *("arrays", "tracing", "passes", "ops", "ir", "tree", "errors", "inspection"),
+        *GROUND,
+    },
     "streams": {"staging", "devices"},
     "memory": {"staging", "devices"},
     "tracegraph": {
-        *(
-            "arrays",
-            "control",
-            "custom",
-            "debug",
-            "errors",
-            "ir",
-            "limits",
-            "memory",
-            "numpy",
-            "random",
-        ),
-        *("special", "staging", "streams", "transforms", "tree", "version", "modes"),
+        *("arrays", "callbacks", "control", "custom", "debug", "errors", "ir", "limits", "memory"),
+        *("numpy", "random", "inspection", "special", "staging", "streams", "transforms", "tree"),
+        *("version", "modes"),
     },
     "testing": {"tracegraph", "debug", "tree"},
 }
 
 BY_LOWERING = GROUND | {
     *("algorithms", "ir", "ops", "passes", "control", "arrays", "staging", "streams"),
-    *("errors", "limits", "progress"),
+    *("errors", "limits", "progress", "inspection"),
 }
 """Parts of tracegraph that lowering may import."""
 

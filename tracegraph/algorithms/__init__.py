@@ -6,7 +6,9 @@ that faster.
 
     cholesky, triangular_solve, lu   by blocks: products do most of the work of large matrices
     qr                               Householder reflections, column by column
-    parts                            triangles and transposes that they share
+    eigh, svd                        Jacobi rotations, many at a time; pinv by svd
+    jacobi, parts                    what those two share; what all do
+    lapack, by_library               LAPACK's routines as ops; the same algorithms made of them
 """
 
 from __future__ import annotations
@@ -15,9 +17,12 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
+from tracegraph.algorithms import by_library
 from tracegraph.algorithms.cholesky import cholesky
+from tracegraph.algorithms.eigh import eigh
 from tracegraph.algorithms.lu import lu
 from tracegraph.algorithms.qr import qr
+from tracegraph.algorithms.svd import pinv, svd
 from tracegraph.algorithms.triangular_solve import triangular_solve
 from tracegraph.ir.program import Program
 from tracegraph.ir.types import ArrayType
@@ -26,21 +31,37 @@ from tracegraph.tracing.trace import trace_program
 
 ALGORITHMS: Mapping[str, Callable[..., Any]] = {
     "cholesky": cholesky,
+    "eigh": eigh,
     "lu": lu,
+    "pinv": pinv,
     "qr": qr,
+    "svd": svd,
     "triangular_solve": triangular_solve,
 }
 """By name of an op: a function of its operands and attributes that returns its results."""
 
+BY_LIBRARY: Mapping[str, Callable[..., Any]] = {
+    "cholesky": by_library.cholesky,
+    "lu": by_library.lu,
+    "qr": by_library.qr,
+    "triangular_solve": by_library.triangular_solve,
+}
+"""The same for backends with LAPACK's routines, for operands with elements."""
+
 
 @lru_cache(maxsize=256)
 def program_of(
-    name: str, types: tuple[ArrayType, ...], attrs: tuple[tuple[str, Any], ...]
+    name: str,
+    types: tuple[ArrayType, ...],
+    attrs: tuple[tuple[str, Any], ...],
+    *,
+    is_by_library: bool = False,
 ) -> Program:
     """The program of an op for operands of these types."""
+    algorithm = (BY_LIBRARY if is_by_library else ALGORITHMS)[name]
 
     def run(*operands: Any) -> tuple[Any, ...]:
-        found = ALGORITHMS[name](*operands, **dict(attrs))
+        found = algorithm(*operands, **dict(attrs))
         return found if isinstance(found, tuple) else (found,)
 
     program = optimize(trace_program(run, types, name))

@@ -47,6 +47,15 @@ def squared(x: Any) -> Any:
     return x.real**2 + x.imag**2 if x.dtype.kind == "c" else x * x
 
 
+def scaled(x: Any, size: Any) -> Any:
+    """X / size, which is real. Complex numbers by parts: their own division overflows where the
+    size is subnormal.
+    """
+    if x.dtype.kind != "c":
+        return x / size
+    return apply(get("complex"), x.real / size, x.imag / size)
+
+
 def taken(x: Any, places: Any) -> Any:
     """Elements, or rows, at places of each matrix's own: places has the axes of the batch, and one
     more, which takes the place of the axis behind the batch.
@@ -57,3 +66,9 @@ def taken(x: Any, places: Any) -> Any:
         for axis, extent in enumerate(places.shape[:rank])
     ]
     return x[(*grid, places)]
+
+
+def diagonal(x: Any, offset: int = 0) -> Any:
+    """Elements on a diagonal of each matrix: the main one, or one above."""
+    place = numbers(min(x.shape[-2], x.shape[-1] - offset))
+    return x[..., place, place + offset]

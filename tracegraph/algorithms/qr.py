@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tracegraph import numpy as tnp
-from tracegraph.algorithms.parts import identity, numbers, squared
+from tracegraph.algorithms.parts import identity, numbers, scaled, squared
 from tracegraph.control import fori_loop
 
 
@@ -50,18 +50,20 @@ def _reflection(x: Any, j: Any) -> tuple[Any, Any, Any]:
     """The vector v and the factor t of H = 1 - t v vᴴ, where Hᴴ x is zero below j; and its element
     at j, which is real.
 
-    Numbers are scaled by the largest, so that no square overflows or vanishes.
+    All but that element is computed of numbers scaled by the largest, so that no square overflows
+    or vanishes, and subnormal columns give an orthogonal reflection, too.
     """
     row = numbers(x.shape[-1])
     size = tnp.where(row >= j, tnp.abs(x), 0)
     largest = tnp.max(size, axis=-1, keepdims=True)
     scale = tnp.where(largest == 0, 1, largest)
+    x = scaled(x, scale)
     first = x[..., j][..., None]
-    tail = tnp.sum(tnp.where(row > j, squared(x / scale), 0), axis=-1, keepdims=True)
-    norm = scale * tnp.sqrt(tail + squared(first / scale))
+    tail = tnp.sum(tnp.where(row > j, squared(x), 0), axis=-1, keepdims=True)
+    norm = tnp.sqrt(tail + squared(first))
     is_done = (tail == 0) & (first.imag == 0)
     diagonal = tnp.where(is_done, first.real, -tnp.copysign(norm, first.real))
     below = x / tnp.where(is_done, 1, first - diagonal)
     vector = tnp.where(row > j, below, tnp.where(row == j, 1, 0)).astype(x.dtype)
     factor = tnp.where(is_done, 0, (diagonal - first) / tnp.where(is_done, 1, diagonal))
-    return vector, factor.astype(x.dtype), diagonal
+    return vector, factor.astype(x.dtype), scale * diagonal

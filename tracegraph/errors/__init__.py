@@ -6,7 +6,9 @@ from here, and name this module. May import `dtypes` and `user_source`.
 
     calls, control, tracers, prints    misuse by the user
     custom_kernels                     of users' own kernels
+    callbacks                          functions of the host that programs call
     batching, transforms               of vmap; of derivatives
+    inspection                         what `show` cannot draw
     running, programs                  programs that had to end; programs that are not well formed
     wording, pickling                  how values and places are named; errors of other processes
     tracebacks                         which frames users see
@@ -20,6 +22,16 @@ from tracegraph.errors.batching import (
     OutAxesError,
     VmapAxesError,
     VmapError,
+)
+from tracegraph.errors.callbacks import (
+    CallbackBatchError,
+    CallbackDeadlockError,
+    CallbackResultError,
+    CallbackStructureError,
+    CallbackTimeoutError,
+    CallbackTypesError,
+    HostCallError,
+    HostCallInBodyError,
 )
 from tracegraph.errors.calls import (
     ArgumentTypesError,
@@ -61,6 +73,7 @@ from tracegraph.errors.custom_kernels import (
     KernelLaunchError,
     KernelResultError,
 )
+from tracegraph.errors.inspection import NotDrawableError, ShowOptionError
 from tracegraph.errors.pickling import by_content
 from tracegraph.errors.prints import (
     PrintArgumentError,
@@ -131,6 +144,12 @@ __all__ = [
     "BatchRuleError",
     "BooleanMaskError",
     "BoundRangeError",
+    "CallbackBatchError",
+    "CallbackDeadlockError",
+    "CallbackResultError",
+    "CallbackStructureError",
+    "CallbackTimeoutError",
+    "CallbackTypesError",
     "CapturedCallError",
     "CheckpointsError",
     "ClosedError",
@@ -146,6 +165,8 @@ __all__ = [
     "EndlessTraceError",
     "EscapedTracerError",
     "ExportError",
+    "HostCallError",
+    "HostCallInBodyError",
     "ImmutableArrayError",
     "InPlaceCastError",
     "IndexRangeError",
@@ -160,6 +181,7 @@ __all__ = [
     "NoBranchesError",
     "NonlinearError",
     "NotCallableError",
+    "NotDrawableError",
     "OutAxesError",
     "OutOfMemoryError",
     "ParametersError",
@@ -174,6 +196,7 @@ __all__ = [
     "ScanLengthError",
     "ScheduleError",
     "ShapeDependentError",
+    "ShowOptionError",
     "StaticArgumentError",
     "StaticLengthError",
     "StepLimitError",

@@ -38,6 +38,8 @@ _ORDER = {
     "scan": "scan(f, init, xs)",
     "map": "map(f, xs)",
     "vmap": "vmap(fun, in_axes, out_axes)",
+    "debug.callback": "debug.callback(function, *args, **kwargs)",
+    "pure_callback": "pure_callback(function, result_types, *args, **kwargs)",
 }
 
 

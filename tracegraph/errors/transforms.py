@@ -27,10 +27,11 @@ class DifferentiatedTypeError(TransformError):
 class ScalarResultError(TransformError):
     """The function that `grad` differentiates returned anything but a scalar."""
 
-    def __init__(self, transform: str, function: Callable[..., object], got: str) -> None:
+    def __init__(
+        self, transform: str, function: Callable[..., object], got: str, advice: str
+    ) -> None:
         super().__init__(
-            transform,
-            f"{function_text(function)} must return a scalar, got {got}; sum it, or use jacrev",
+            transform, f"{function_text(function)} must return a scalar, got {got}; {advice}"
         )
 
 
@@ -59,9 +60,10 @@ class DerivativeError(TypeError):
 
 
 class NonlinearError(TypeError):
-    """A function that is to be transposed is not linear."""
+    """A function that is to be transposed is not linear, for the op at a line of its source."""
 
     def __init__(self, op: str, source: Source | None) -> None:
+        self.op, self.source = op, source
         super().__init__(
             f"linear_transpose: {op} is not linear in what depends on the arguments; transpose the "
             f"derivative instead, by vjp{_line(source)}"

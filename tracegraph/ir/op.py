@@ -115,7 +115,13 @@ class Scatter:
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """An op without element rules, such as a matrix product: lowering has a rule for its name."""
+    """An op without element rules, such as a matrix product: lowering has a rule for its name.
+
+    `of_program`: its attributes are objects of one program, which no cache keeps, and it is never
+    computed before the program runs.
+    """
+
+    of_program: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +192,8 @@ class Op:
         """The types of the results, always as a tuple."""
         if regions:
             return _as_tuple(self.type_rule(*types, **attrs, regions=regions))
-        if isinstance(self.form, Effect):  # their attributes are objects of one program
+        # attributes that are objects of one program are not kept
+        if isinstance(self.form, Effect) or self.form == Opaque(of_program=True):
             return _as_tuple(self.type_rule(*types, **attrs))
         return _result_types(self, tuple(types), tuple(attrs.items()))
 

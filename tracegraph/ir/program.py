@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from tracegraph.inspection.diagram import Diagram
+from tracegraph.inspection.drawable import Drawable
 from tracegraph.ir.op import Op, get
 from tracegraph.ir.record import record
 from tracegraph.ir.types import ArrayType, scalar_type
@@ -45,7 +47,10 @@ class Literal:
         Raises:
             OverflowError: a Python int out of the dtype's range.
         """
-        return Literal(np.asarray(value, type_.dtype)[()], scalar_type(type_.dtype, type_.weak))
+        dtype = type_.dtype
+        if type(value) is not dtype.type:
+            value = np.asarray(value, dtype)[()]
+        return Literal(value, scalar_type(dtype, type_.weak))
 
 
 Atom = Value | Literal
@@ -122,7 +127,7 @@ def application(
 
 
 @record
-class Program:
+class Program(Drawable):
     """A traced function.
 
     `body.params` are the inputs followed by one parameter per constant: arrays that the function
@@ -154,6 +159,17 @@ class Program:
     def out_types(self) -> tuple[ArrayType, ...]:
         """Types of the outputs."""
         return tuple(atom.type for atom in self.outputs)
+
+    def diagram(self) -> Diagram:
+        """The operations and values as a picture, to be drawn."""
+        from tracegraph.ir.diagram import program_diagram
+
+        return program_diagram(self)
+
+    def __repr__(self) -> str:
+        from tracegraph.ir.text import program_line
+
+        return f"<Program {program_line(self)}>"
 
     def __str__(self) -> str:
         from tracegraph.ir.text import program_text

@@ -7,7 +7,7 @@ Tracing and planning make very many. A dataclass that is frozen at run time stor
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from operator import attrgetter
 from typing import Any, TypeVar, dataclass_transform
@@ -17,8 +17,12 @@ _T = TypeVar("_T")
 
 @dataclass_transform(eq_default=False, frozen_default=True, field_specifiers=(field,))
 def record(cls: type[_T]) -> type[_T]:
-    """A dataclass with slots, whose instances are compared by identity and do not change."""
-    return dataclass(slots=True, eq=False)(cls)
+    """A dataclass with slots, whose instances are compared by identity and do not change.
+
+    Its repr is that of a dataclass, unless the class or a base that is no dataclass defines one.
+    """
+    written = any("__repr__" in vars(each) and not is_dataclass(each) for each in cls.__mro__[:-1])
+    return dataclass(slots=True, eq=False, repr=not written)(cls)
 
 
 def replace(item: _T, **new: Any) -> _T:

@@ -15,13 +15,13 @@ not of a Python scalar's dtype carry theirs: `1.0:f32`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from tracegraph.dtypes import SHORT_NAMES
-from tracegraph.ir.program import NO_HINTS, Atom, Eqn, Literal, Program, Region, Value
+from tracegraph.ir.program import NO_HINTS, Atom, Eqn, Literal, Program, Region, Value, walk
 from tracegraph.user_source import Source
 
 COMMENT_COLUMN = 72
@@ -46,6 +46,22 @@ def program_text(program: Program, ansi: bool = False, mark: Eqn | None = None) 
     return _join(list(_Printer(mark).program(program)), ansi)
 
 
+def program_line(program: Program) -> str:
+    """A program in a line: the types that it takes and returns, and how long it is.
+
+    >>> from tracegraph.ir.program import Program, Region, Value
+    >>> from tracegraph.ir.types import ArrayType
+    >>> x = Value(ArrayType("float64", (8,)))
+    >>> program_line(Program("same", Region((x,), (), (x,))))
+    'same(f64[8]) -> f64[8]: 0 operations'
+    """
+    takes, gives = (", ".join(map(str, each)) for each in (program.in_types, program.out_types))
+    if len(program.outputs) != 1:
+        gives = f"({gives})"
+    count = sum(1 for _ in walk(program.body))
+    return f"{program.name}({takes}) -> {gives}: {count} operation{'s' if count != 1 else ''}"
+
+
 def value_name(index: int) -> str:
     """The name of the index-th value: a, b, …, z, aa, ab, …
 
@@ -57,6 +73,19 @@ def value_name(index: int) -> str:
         index, letter = divmod(index, 26)
         name, index = chr(ord("a") + letter) + name, index - 1
     return name
+
+
+def value_names(program: Program) -> Mapping[Value, str]:
+    """The names of all values, as in the text of the program."""
+    printer = _Printer(None)
+    for _ in printer.program(program):
+        pass
+    return printer.names
+
+
+def atom_text(atom: Atom, names: Mapping[Value, str]) -> str:
+    """A value's name, or a literal with its dtype where it needs that."""
+    return _literal_text(atom) if isinstance(atom, Literal) else names.get(atom, "<undefined>")
 
 
 def role_names(eqn: Eqn) -> tuple[str, ...]:
@@ -139,9 +168,7 @@ class _Printer:
         return pieces
 
     def atom(self, atom: Atom) -> str:
-        if isinstance(atom, Literal):
-            return _literal_text(atom)
-        return self.names.get(atom, "<undefined>")
+        return atom_text(atom, self.names)
 
 
 def _literal_text(literal: Literal) -> str:

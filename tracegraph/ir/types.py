@@ -123,6 +123,8 @@ def type_of(value: Any) -> ArrayType:
         return _type_of_int(value)
     if kind is complex:
         return _COMPLEX
+    if isinstance(value, np.generic):
+        return scalar_type(value.dtype)
     dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
     if dtype is None or shape is None:
         raise TypeError(f"{kind.__module__}.{kind.__qualname__} is not an array or a number")

@@ -9,6 +9,8 @@ lists what is public: nothing but re-exports. May import `ir/`, `ops/`, `tracing
     special_values, bits, polynomials          i0 and infinities; packed bits; coefficients
     reductions, nan_reductions                 over axes
     statistics, covariance                     means, variances, correlations
+    sorting                                    elements in order, and the order; partitions, top_k
+    medians, quantiles                         by sorting; quantile_methods, sorted_rows
     shapes, axes, flips, splitting             views: another shape, order, direction, parts; roll
     joining, repeating, editing                joined and repeated arrays; insert, delete, blocks
     selecting, choosing, differences           elements at indices, diagonals, by case; neighbours
@@ -17,9 +19,11 @@ lists what is public: nothing but re-exports. May import `ir/`, `ops/`, `tracing
     placing, windows                           writes to an array; windows at traced positions
     index_modes, index_checks                  indices out of range
     contractions, einsum, chains, linalg       products that sum over axes
+    fft                                        Fourier transforms
     creation, generated, geometric             new arrays
     inquiry, comparing                         types; whole arrays compared, membership
-    cumulative, unique, namespace_info         what the array API standard adds
+    unique, sets                               distinct elements
+    cumulative, namespace_info                 what the array API standard adds
     indexing                                   x[i], x[i] = v, x.at[i].set(v)
     mapping                                    functions of one slice, or of one element
     ufunc_methods                              np.add.reduce(x), np.maximum.accumulate(x)
@@ -65,7 +69,7 @@ from numpy import (
 )
 
 from tracegraph.arrays.creation import from_dlpack
-from tracegraph.numpy import lib, linalg
+from tracegraph.numpy import fft, lib, linalg
 from tracegraph.numpy.axes import (
     matrix_transpose,
     moveaxis,
@@ -216,6 +220,10 @@ from tracegraph.numpy.mapping import (
     apply_over_axes,
     vectorize,
 )
+from tracegraph.numpy.medians import (
+    median,
+    nanmedian,
+)
 from tracegraph.numpy.namespace_info import __array_api_version__, __array_namespace_info__
 from tracegraph.numpy.nan_reductions import (
     nanargmax,
@@ -246,6 +254,12 @@ from tracegraph.numpy.polynomials import (
     polysub,
     polyval,
     vander,
+)
+from tracegraph.numpy.quantiles import (
+    nanpercentile,
+    nanquantile,
+    percentile,
+    quantile,
 )
 from tracegraph.numpy.reductions import (
     all,
@@ -283,6 +297,12 @@ from tracegraph.numpy.selecting import (
     tril,
     triu,
 )
+from tracegraph.numpy.sets import (
+    intersect1d,
+    setdiff1d,
+    setxor1d,
+    union1d,
+)
 from tracegraph.numpy.shapes import (
     atleast_1d,
     atleast_2d,
@@ -297,6 +317,15 @@ from tracegraph.numpy.shapes import (
 from tracegraph.numpy.sliding import (
     convolve,
     correlate,
+)
+from tracegraph.numpy.sorting import (
+    argpartition,
+    argsort,
+    lexsort,
+    partition,
+    sort,
+    sort_complex,
+    top_k,
 )
 from tracegraph.numpy.special_values import (
     i0,
@@ -416,7 +445,13 @@ from tracegraph.numpy.ufuncs import (
     true_divide,
     trunc,
 )
-from tracegraph.numpy.unique import unique_all, unique_counts, unique_inverse, unique_values
+from tracegraph.numpy.unique import (
+    unique,
+    unique_all,
+    unique_counts,
+    unique_inverse,
+    unique_values,
+)
 
 __all__ = [
     "__array_api_version__",
@@ -445,6 +480,8 @@ __all__ = [
     "arctanh",
     "argmax",
     "argmin",
+    "argpartition",
+    "argsort",
     "argwhere",
     "around",
     "array",
@@ -538,6 +575,7 @@ __all__ = [
     "extract",
     "eye",
     "fabs",
+    "fft",
     "fill_diagonal",
     "finfo",
     "fix",
@@ -584,6 +622,7 @@ __all__ = [
     "int32",
     "int64",
     "interp",
+    "intersect1d",
     "invert",
     "isclose",
     "iscomplex",
@@ -605,6 +644,7 @@ __all__ = [
     "left_shift",
     "less",
     "less_equal",
+    "lexsort",
     "lib",
     "linalg",
     "linspace",
@@ -625,6 +665,7 @@ __all__ = [
     "max",
     "maximum",
     "mean",
+    "median",
     "meshgrid",
     "mgrid",
     "min",
@@ -641,8 +682,11 @@ __all__ = [
     "nancumsum",
     "nanmax",
     "nanmean",
+    "nanmedian",
     "nanmin",
+    "nanpercentile",
     "nanprod",
+    "nanquantile",
     "nanstd",
     "nansum",
     "nanvar",
@@ -658,6 +702,8 @@ __all__ = [
     "outer",
     "packbits",
     "pad",
+    "partition",
+    "percentile",
     "permute_dims",
     "pi",
     "piecewise",
@@ -676,6 +722,7 @@ __all__ = [
     "put",
     "put_along_axis",
     "putmask",
+    "quantile",
     "r_",
     "rad2deg",
     "radians",
@@ -699,6 +746,8 @@ __all__ = [
     "s_",
     "searchsorted",
     "select",
+    "setdiff1d",
+    "setxor1d",
     "shape",
     "sign",
     "signbit",
@@ -706,6 +755,8 @@ __all__ = [
     "sinc",
     "sinh",
     "size",
+    "sort",
+    "sort_complex",
     "spacing",
     "split",
     "sqrt",
@@ -722,6 +773,7 @@ __all__ = [
     "tanh",
     "tensordot",
     "tile",
+    "top_k",
     "trace",
     "transpose",
     "trapezoid",
@@ -736,6 +788,8 @@ __all__ = [
     "uint16",
     "uint32",
     "uint64",
+    "union1d",
+    "unique",
     "unique_all",
     "unique_counts",
     "unique_inverse",

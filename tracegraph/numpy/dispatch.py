@@ -50,11 +50,11 @@ def numpy_function(fun: Callable[P, R]) -> Callable[P, R]:
     `fun` handles only calls with tracers or Arrays.
     """
     name = fun.__name__
-    reference = getattr(np, name, None) or getattr(np.linalg, name, None)
-    if reference is None:
+    found = [space for space in (np, np.linalg, np.fft) if callable(getattr(space, name, None))]
+    if not found:
         return fun  # an older NumPy lacks it
-
-    label = f"numpy.{name}" if hasattr(np, name) else f"numpy.linalg.{name}"
+    reference: Callable[..., Any] = getattr(found[0], name)
+    label = f"{found[0].__name__}.{name}"
 
     @wraps(fun)
     def dispatching(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -75,15 +75,24 @@ SIZES = frozenset({"size", "fill_value", "length", "total_repeat_length"})
 """Keywords of JAX's that NumPy lacks: they give a result that depends on elements a static size."""
 
 
-def sized_function(fun: Callable[P, R]) -> Callable[P, R]:
-    """The same, for a function with keywords in `SIZES`: `fun` handles calls with them, too."""
-    numpys, sized = numpy_function(fun), static_parameters(fun)
+def extended_function(*keywords: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """The same, for a function with keywords that NumPy lacks: `fun` handles calls with them."""
+    added = frozenset(keywords)
 
-    @wraps(fun)
-    def dispatching(*args: P.args, **kwargs: P.kwargs) -> R:
-        return numpys(*args, **kwargs) if SIZES.isdisjoint(kwargs) else sized(*args, **kwargs)
+    def decorate(fun: Callable[P, R]) -> Callable[P, R]:
+        numpys, own = numpy_function(fun), static_parameters(fun)
 
-    return dispatching
+        @wraps(fun)
+        def dispatching(*args: P.args, **kwargs: P.kwargs) -> R:
+            return numpys(*args, **kwargs) if added.isdisjoint(kwargs) else own(*args, **kwargs)
+
+        return dispatching
+
+    return decorate
+
+
+sized_function = extended_function(*SIZES)
+"""The same, for a function with keywords in `SIZES`."""
 
 
 def as_array(x: Any, dtype: DTypeLike | None = None) -> Any:

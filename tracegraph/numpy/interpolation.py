@@ -8,15 +8,12 @@ import numpy as np
 
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
-from tracegraph.numpy.creation import zeros_like
 from tracegraph.numpy.dispatch import as_array, is_ours, numpy_function
 from tracegraph.numpy.elementwise import imag, real, where
-from tracegraph.numpy.generated import arange
 from tracegraph.numpy.joining import concatenate
-from tracegraph.numpy.reductions import sum
 from tracegraph.numpy.searching import count_before
 from tracegraph.numpy.selecting import take
-from tracegraph.numpy.shapes import reshape
+from tracegraph.numpy.sorting import argsort
 from tracegraph.numpy.ufuncs import (
     absolute,
     add,
@@ -80,19 +77,10 @@ def interp(
 def _periodic(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:
     """The points within one period, in order, with a neighbour beyond each end."""
     x, xp = remainder(x, period), remainder(xp, period)
-    rank = _ranks(xp)
-    order = zeros_like(rank).at[rank].set(arange(xp.shape[0]))
+    order = argsort(xp)
     xp, fp = take(xp, order), take(fp, order)
     xp = concatenate([xp[-1:] - period, xp, xp[:1] + period])
     return x, xp, concatenate([fp[-1:], fp, fp[:1]])
-
-
-def _ranks(x: Any) -> Any:
-    """The position of each element once they are sorted: how many are less, or equal and before."""
-    position = arange(x.shape[0])
-    one, other = reshape(x, (-1, 1)), x
-    before = less(position, reshape(position, (-1, 1)))
-    return sum(logical_or(less(other, one), logical_and(equal(other, one), before)), 1)
 
 
 def _interpolated(x: Any, xp: Any, fp: Any, below: Any, above: Any) -> Any:

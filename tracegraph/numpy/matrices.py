@@ -8,6 +8,8 @@ import numpy as np
 
 from tracegraph.numpy.axes import matrix_transpose
 from tracegraph.numpy.dispatch import as_array
+from tracegraph.numpy.generated import arange
+from tracegraph.numpy.selecting import take_along_axis, tril
 from tracegraph.numpy.shapes import broadcast_to
 from tracegraph.numpy.ufuncs import conjugate, isfinite
 from tracegraph.ops.factorizations.matrices import DTYPES
@@ -68,6 +70,26 @@ def adjoint(x: Any) -> Any:
     """The matrices transposed and conjugated."""
     turned = matrix_transpose(x)
     return conjugate(turned) if x.dtype.kind == "c" else turned
+
+
+def from_lower(x: Any) -> Any:
+    """The Hermitian matrices with these lower triangles."""
+    return tril(x) + adjoint(tril(x, -1))
+
+
+def columns_at(x: Any, places: Any) -> Any:
+    """The columns of matrices, at places of each matrix's own."""
+    return take_along_axis(x, places[..., None, :], axis=-1)
+
+
+def descending(x: Any) -> Any:
+    """The places of the elements of vectors in descending order, by comparing each with all."""
+    n = x.shape[-1]
+    place = arange(n)
+    mine, other = x[..., :, None], x[..., None, :]
+    is_before = (other > mine) | ((other == mine) & (place < place[:, None]))
+    rank = is_before.sum(axis=-1)
+    return (rank[..., None, :] == place[:, None]).argmax(axis=-1)
 
 
 def with_batch(x: Any, batch: tuple[int, ...]) -> Any:

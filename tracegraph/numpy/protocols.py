@@ -34,14 +34,9 @@ _SCATTER_OF_BOOLS = {
 }
 """The same for arrays of booleans alone."""
 
-_SHAPE_DEPENDENT = frozenset({
-    "intersect1d", "setdiff1d", "setxor1d", "trim_zeros", "union1d", "unique", "unique_all",
-    "unique_counts", "unique_inverse", "unique_values",
-})  # fmt: skip
+_SHAPE_DEPENDENT = frozenset({"trim_zeros"})
 
 _INSTEAD = {
-    "numpy.fft.fftshift": "write numpy.roll(x, [n // 2 for n in x.shape], range(x.ndim))",
-    "numpy.fft.ifftshift": "write numpy.roll(x, [-(n // 2) for n in x.shape], range(x.ndim))",
     "numpy.min_scalar_type": "write x.dtype, which it is for an array with axes",
 }
 """What to write for a function that is missing, by its full name, where it is a line."""

@@ -15,6 +15,7 @@ from tracegraph.numpy.flips import flip
 from tracegraph.numpy.reductions import any
 from tracegraph.numpy.selecting import take
 from tracegraph.numpy.shapes import broadcast_to, reshape
+from tracegraph.numpy.sorting import sort
 from tracegraph.numpy.ufuncs import (
     add,
     equal,
@@ -31,6 +32,10 @@ from tracegraph.numpy.ufuncs import (
 from tracegraph.tracing.tracer import Tracer
 
 Side = Literal["left", "right"]
+
+_COMPARED = 32
+"""Test elements up to which each element is compared with all, in the kernel that uses the result;
+more are sorted, as rows of so many are (`lowering.plan.sort`)."""
 
 
 @numpy_function
@@ -155,9 +160,8 @@ def isin(
 ) -> Any:
     """Whether each element is one of the test elements; with `invert`, whether it is none.
 
-    Static test elements are sorted, and searched. With traced ones each element is compared, which
-    takes time in proportion to the product of both numbers. `assume_unique` and `kind` choose among
-    NumPy's ways, and change nothing here.
+    Test elements are sorted, and searched; a few traced ones are compared one by one.
+    `assume_unique` and `kind` choose among NumPy's ways, and change nothing here.
 
     Shape: that of `element`.
     Dtype: bool.
@@ -173,14 +177,16 @@ def isin(
     element, test_elements = as_array(element), as_array(test_elements)
     dtype = result_type(type_of(element), type_of(test_elements))
     element, values = as_array(element, dtype), reshape(as_array(test_elements, dtype), (-1,))
-    if isinstance(values, Tracer):
+    if isinstance(values, Tracer) and values.size > _COMPARED:
+        found = _is_among(lifted(element), sort(values))
+    elif isinstance(values, Tracer):
         found = any(equal(reshape(element, (*element.shape, 1)), values), -1)
     else:
         found = _is_among(lifted(element), np.unique(np.asarray(values)))
     return logical_not(found) if invert else found
 
 
-def _is_among(x: Any, values: np.ndarray[Any, Any]) -> Any:
+def _is_among(x: Any, values: Any) -> Any:
     """Whether each element of x is one of the values, which are in order."""
     if values.size == 0:
         return zeros(x.shape, np.bool_)

@@ -82,9 +82,14 @@ def inv(a: Any) -> Any:
            [0.  , 0.25]])
     """
     a = square(a)
+    return require_success(inverses(a), a, "Singular matrix")
+
+
+def inverses(a: Any) -> Any:
+    """The inverses; infinities and NaN if there is none."""
     factors, _, rows = apply(_LU, a)
     eye = with_batch(identity(a.shape[-1], a.dtype), a.shape[:-2])
-    return require_success(solve_factored(factors, rows, eye), a, "Singular matrix")
+    return solve_factored(factors, rows, eye)
 
 
 @numpy_function

@@ -11,6 +11,7 @@ and what the references of loops, effects and users' kernels need (`limits`, `pr
     shape, arrange     views; roll, pad, concatenate, iota, empty
     index, scatter     reading and writing at indices that are data
     reduce, folds, linalg   reductions and scans; matrix products
+    fourier            Fourier transforms
     factorizations     Cholesky, LU, QR, eigenvalues, singular values; triangular systems
     control, effects   branches and loops; prints, checks, progress
     custom_kernels     kernels that users write
@@ -25,6 +26,7 @@ from tracegraph.ops import (
     arithmetic,
     arrange,
     bitwise,
+    callbacks,
     calls,
     comparison,
     control,
@@ -35,6 +37,7 @@ from tracegraph.ops import (
     factorizations,
     floating,
     folds,
+    fourier,
     index,
     linalg,
     live_lanes,
@@ -42,6 +45,7 @@ from tracegraph.ops import (
     reduce,
     scatter,
     shape,
+    sorting,
     special,
     transcendental,
 )
@@ -50,6 +54,7 @@ __all__ = [
     "arithmetic",
     "arrange",
     "bitwise",
+    "callbacks",
     "calls",
     "comparison",
     "control",
@@ -60,6 +65,7 @@ __all__ = [
     "factorizations",
     "floating",
     "folds",
+    "fourier",
     "index",
     "linalg",
     "live_lanes",
@@ -67,6 +73,7 @@ __all__ = [
     "reduce",
     "scatter",
     "shape",
+    "sorting",
     "special",
     "transcendental",
 ]

@@ -7,7 +7,7 @@ At least one operand is batched. What axes mean to an op moves by one, so that l
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -47,6 +47,21 @@ class Lanes(Protocol):
 
     def spread(self, x: Atom, is_batched: bool = False) -> Atom:
         """The operand, batched: unless it is so already, with its value in every lane."""
+
+
+# ops of the last axes
+
+
+def along_lanes(name: str) -> Callable[..., Any]:
+    """The batching rule of the op of this name, for which all axes but the last are a batch."""
+
+    def rule(lanes: Lanes, operands: Atoms, batched: Flags, **attrs: Any) -> Any:
+        """Lanes are one more axis of the batch."""
+        spread = [lanes.spread(x, flag) for x, flag in zip(operands, batched, strict=True)]
+        found = lanes.emit_all(name, *spread, **attrs)
+        return found if len(found) > 1 else found[0]
+
+    return rule
 
 
 # views and static rearrangements

@@ -11,15 +11,16 @@ numbers, on every device, in loops and in traced functions. New keys are made by
     keys         key, split, fold_in
     uniform      bits; uniform numbers, integers, booleans
     transforms   distributions that are functions of uniform numbers
+    drawing      permutations; elements of an array
     gamma        distributions by rejection
 """
 
+from tracegraph.random.drawing import choice, permutation
 from tracegraph.random.gamma import beta, chisquare, dirichlet, f, gamma, loggamma, t
 from tracegraph.random.keys import PRNGKey, fold_in, key, split
 from tracegraph.random.transforms import (
     categorical,
     cauchy,
-    choice,
     exponential,
     gumbel,
     laplace,
@@ -53,6 +54,7 @@ __all__ = [
     "logistic",
     "normal",
     "pareto",
+    "permutation",
     "rademacher",
     "randint",
     "rayleigh",

@@ -17,8 +17,8 @@ import tracegraph.numpy as tnp
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
 from tracegraph.numpy.dispatch import as_array, lifted
-from tracegraph.random.keys import cast, shape_of, split
-from tracegraph.random.uniform import Shape, floating, randint, uniform, within
+from tracegraph.random.keys import shape_of, split
+from tracegraph.random.uniform import Shape, floating, uniform, within
 from tracegraph.special import erf, erfinv, logit
 
 
@@ -257,50 +257,3 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Shape | None = Non
         raise ValueError(f"the shape {extents} must end with {batch}, that of logits without axis")
     noise = gumbel(key, (*front, *logits.shape), target)
     return tnp.argmax(noise + logits, axis=len(front) + axis)
-
-
-def choice(
-    key: Any, a: Any, shape: Shape = (), replace: bool = True, p: Any = None, axis: int = 0
-) -> Any:
-    """Elements of an array along an axis, or integers below `a`, drawn with replacement: JAX's.
-
-    Args:
-        key: a key.
-        a: an array; or a positive integer.
-        shape: how many are drawn, which takes the place of the axis.
-        replace: must be true: drawing without replacement needs a sorted order.
-        p: the probability of each; by default equal ones.
-        axis: the axis along which elements are drawn.
-
-    Raises:
-        TypeError: `key` is no key.
-        ValueError: there is nothing to draw from, `p` has another length, or `replace` is false.
-        AxisError: the axis is out of range.
-
-    >>> tracegraph.random.choice(tracegraph.random.key(0), np.array([2.0, 3.0, 5.0]), (4,))
-    array([2., 5., 5., 5.])
-    """
-    if not replace:
-        raise ValueError("choice(replace=False) is not supported: it needs sorting")
-    extents = shape_of(shape)
-    single = isinstance(a, (int, np.integer))
-    array = None if single else lifted(as_array(a))
-    if array is not None:
-        axis = np.lib.array_utils.normalize_axis_index(axis, array.ndim)
-    count = int(a) if array is None else array.shape[axis]
-    if count < 1:
-        raise ValueError("choice needs at least one element to draw from")
-    if p is None:
-        places = randint(key, extents, 0, count)
-    else:
-        places = _by_probability(key, lifted(as_array(p)), count, extents)
-    return places if array is None else tnp.take(array, places, axis=axis)
-
-
-def _by_probability(key: Any, p: Any, count: int, shape: tuple[int, ...]) -> Any:
-    if p.shape != (count,):
-        raise ValueError(f"p must have a probability for each of {count}, got shape {p.shape}")
-    target = p.dtype if p.dtype.kind == "f" else np.dtype(np.float64)
-    sums = tnp.cumsum(cast(p, target))
-    drawn = sums[-1] * (target.type(1) - uniform(key, shape, target))
-    return tnp.searchsorted(sums, drawn)

@@ -17,8 +17,11 @@ import numpy as np
 from tracegraph import errors, tree
 from tracegraph.arrays.array import Array
 from tracegraph.errors.tracebacks import entry_point, hide_frames
+from tracegraph.inspection.diagram import Diagram
+from tracegraph.inspection.drawable import Drawable
 from tracegraph.ir.argument_ranges import ArgumentRange, argument_ranges
 from tracegraph.ir.program import Program
+from tracegraph.ir.text import program_line
 from tracegraph.ir.types import ArrayType
 from tracegraph.staging import gc_pause
 from tracegraph.staging.donated import Donated
@@ -31,7 +34,7 @@ from tracegraph.tracing.tracer import Tracer
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Traced:
+class Traced(Drawable):
     """A function traced for some argument types."""
 
     program: Program
@@ -63,12 +66,19 @@ class Traced:
             plan = lower(self.optimized, self.device, donated, scratch=self.scratch)
         return Lowered(self, plan)
 
+    def diagram(self) -> Diagram:
+        """The operations and values as a picture, to be drawn."""
+        return self.program.diagram()
+
+    def __repr__(self) -> str:
+        return f"<Traced {program_line(self.program)}, for {self.device}>"
+
     def __str__(self) -> str:
         return str(self.program)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Lowered:
+class Lowered(Drawable):
     """A function whose graph is planned, and not yet made."""
 
     traced: Traced = field(repr=False)
@@ -117,12 +127,20 @@ class Lowered:
         executable = self.traced.compiler().backend(self.traced.device).compile(self.plan)
         return Compiled.of(self, executable)
 
+    def diagram(self) -> Diagram:
+        """The nodes and edges of the graph as a picture, to be drawn."""
+        found: Diagram = self.plan.diagram()
+        return found
+
+    def __repr__(self) -> str:
+        return f"<Lowered for {self.traced.device}: {self.plan!r}>"
+
     def __str__(self) -> str:
         return str(self.plan)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Compiled:
+class Compiled(Drawable):
     """A function ready to run, for the argument types it was compiled for."""
 
     lowered: Lowered = field(repr=False)
@@ -183,6 +201,19 @@ class Compiled:
     def stats(self) -> Mapping[str, int]:
         """Counts since compilation: launches, updates of moved addresses, bytes copied."""
         return self.executable.stats()
+
+    def diagram(self) -> Diagram:
+        """The nodes and edges of the graph that runs as a picture, to be drawn."""
+        found: Diagram = self.plan.diagram()
+        return found
+
+    def __repr__(self) -> str:
+        if self.executable.closed:
+            return f"<Compiled {self.lowered.traced.program.name}, closed>"
+        return f"<Compiled for {self.lowered.traced.device}: {self.plan!r}>"
+
+    def __str__(self) -> str:
+        return repr(self) if self.executable.closed else str(self.plan)
 
     @property
     def slots(self) -> Any:

@@ -190,6 +190,8 @@ class ArrayOperators:
     any = _like_function("any")
     argmax = _like_function("argmax")
     argmin = _like_function("argmin")
+    argpartition = _like_function("argpartition")
+    argsort = _like_function("argsort")
     choose = _like_function("choose")
     clip = _like_function("clip")
     cumprod = _like_function("cumprod")

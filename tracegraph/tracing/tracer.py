@@ -289,9 +289,17 @@ class Tracer(ArrayOperators):
         """Assign values at positions in the ravelled array: `numpy.put`."""
         FUNCTIONS["put"](self, indices, values, mode)
 
-    def sort(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Not supported."""
-        raise errors.UnsupportedByTracerError("ndarray.sort")
+    def sort(
+        self, axis: int = -1, kind: str | None = None, order: Any = None, **options: Any
+    ) -> None:
+        """Bring the elements into order along an axis: `numpy.sort`."""
+        self[...] = FUNCTIONS["sort"](self, axis, kind, order, **options)
+
+    def partition(
+        self, kth: Any, axis: int = -1, kind: str = "introselect", order: Any = None
+    ) -> None:
+        """Bring the elements into the order of `numpy.partition`."""
+        self[...] = FUNCTIONS["partition"](self, kth, axis, kind, order)
 
     __bool__ = _misuse(errors.TracerBoolError)
     __int__ = _converted(errors.TracerIntegerError)

@@ -20,6 +20,7 @@ from tracegraph.ir.record import replace
 from tracegraph.ir.types import ArrayType
 from tracegraph.ops.batching import aligned
 from tracegraph.transforms.batched_branches import batch_branches
+from tracegraph.transforms.batched_callbacks import batch_callback
 from tracegraph.transforms.batched_calls import batch_call
 from tracegraph.transforms.batched_effects import batch_effect, is_effect
 from tracegraph.transforms.batched_kernels import batch_custom_kernel
@@ -32,6 +33,7 @@ _CONTROL: Mapping[str, ControlRule] = {
     "while_loop": batch_while,
     "scan": batch_scan,
     "custom_kernel": batch_custom_kernel,
+    "pure_callback": batch_callback,
 }
 
 

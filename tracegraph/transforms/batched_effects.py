@@ -1,4 +1,4 @@
-"""Batching of effects: what each live lane prints, checks and reports."""
+"""Batching of effects: what each live lane prints, checks, reports and calls."""
 
 from __future__ import annotations
 
@@ -9,24 +9,26 @@ from tracegraph.ir.op import Effect, get
 from tracegraph.ir.program import Atom, Eqn, walk
 from tracegraph.transforms.lanes import Batch, Lanes
 
+_OF_EACH_LANE = frozenset({"debug_print", "debug_callback", "cond", "scan"})
+
 
 def is_effect(eqn: Eqn) -> bool:
-    """Whether an equation is an effect, or a scan of nothing but prints: those of lanes inside."""
+    """Whether an equation is an effect, or a scan of nothing but those of lanes inside."""
     if isinstance(eqn.op.form, Effect):
         return True
     if eqn.op.name != "scan" or [value.type for value in eqn.outputs] != [TOKEN]:
         return False
-    return all(each.op.name in ("debug_print", "cond", "scan") for each in walk(eqn.regions[0]))
+    return all(each.op.name in _OF_EACH_LANE for each in walk(eqn.regions[0]))
 
 
 def batch_effect(lanes: Lanes, eqn: Eqn, operands: Sequence[Batch]) -> Atom:
     """Record an effect for the live lanes; the token after it."""
     token, *values = operands
-    return _RULES.get(eqn.op.name, _print)(lanes, eqn, token.atom, values)
+    return _RULES.get(eqn.op.name, _for_each_lane)(lanes, eqn, token.atom, values)
 
 
-def _print(lanes: Lanes, eqn: Eqn, token: Atom, values: Sequence[Batch]) -> Atom:
-    """The prints of each live lane, in order: a scan over the lanes."""
+def _for_each_lane(lanes: Lanes, eqn: Eqn, token: Atom, values: Sequence[Batch]) -> Atom:
+    """The prints or callbacks of each live lane, in order: a scan over the lanes."""
     sliced = [x.atom for x in values if x.is_batched]
     shared = [x.atom for x in values if not x.is_batched]
     xs = [*sliced, *lanes.masks]
@@ -79,6 +81,11 @@ def _report(lanes: Lanes, eqn: Eqn, token: Atom, values: Sequence[Batch]) -> Ato
     return _perform(lanes, eqn, (token, lanes.emit("max", step, axes=(0,))))
 
 
+def _once(lanes: Lanes, eqn: Eqn, token: Atom, values: Sequence[Batch]) -> Atom:
+    """One call of a C function, which gets nothing of the lanes."""
+    return _perform(lanes, eqn, (token,))
+
+
 def _perform(lanes: Lanes, eqn: Eqn, operands: Sequence[Atom]) -> Atom:
     (after,) = lanes.trace.record(eqn.op, operands, eqn.attrs, eqn.regions, eqn.hints)
     return after.atom
@@ -87,4 +94,5 @@ def _perform(lanes: Lanes, eqn: Eqn, operands: Sequence[Atom]) -> Atom:
 _RULES: Mapping[str, Callable[[Lanes, Eqn, Atom, Sequence[Batch]], Atom]] = {
     "require": _require,
     "report_step": _report,
+    "host_call": _once,
 }

@@ -78,11 +78,11 @@ def trace_function(
 ) -> Traced:
     """Trace `call(leaves)`, which calls the user's `function`, as an optimized region in a trace.
 
-    Parameters are strong. `paths` name them.
+    `paths` name the parameters.
     """
     inner = Trace(trace)
     with Active(inner):
-        params = [inner.param(t.strong(), path) for t, path in zip(types, paths, strict=True)]
+        params = [inner.param(t, path) for t, path in zip(types, paths, strict=True)]
         result = flatten_checked(call(params), transform, "result", function)
         region = inner.close(result.leaves)
     effects = inner.first_token is not None and inner.last_token is not None
@@ -176,9 +176,24 @@ def staged(
     return evaluate(tidied_program(program), leaves)
 
 
+def require_function(transform: str, fun: Any) -> None:
+    """Check that a transform is given a function.
+
+    Raises:
+        TransformError: it is none, such as the result of one.
+    """
+    if not callable(fun):
+        raise errors.TransformError(
+            transform, f"takes a function, not {errors.value_text(fun)}; call what it returns"
+        )
+
+
 class Call:
     """The arguments of a call. `leaves` are traced: those of the arguments `argnums`, `count` of
     them, then other traced values and arrays on a device. Anything else is passed on as it is.
+
+    What is differentiated is strong, as its derivative is. A traced Python number beside it stays
+    weak: in a jitted function it gives way to the dtypes of arrays, as a number does without jit.
     """
 
     def __init__(
@@ -189,6 +204,7 @@ class Call:
         kwargs: dict[str, Any],
         argnums: Sequence[int],
     ) -> None:
+        require_function(transform, function)
         self.function = function
         self.argnums = argnums
         names = parameters_of(function).positional
@@ -208,7 +224,10 @@ class Call:
             *(leaf for each in self.trees for leaf in each.leaves),
             *(self.rest[i] for i in self.arrays),
         ]
-        self.types = [type_of(leaf).strong() for leaf in self.leaves]
+        self.types = [type_of(leaf) for leaf in self.leaves]
+        for i, leaf in enumerate(self.leaves):
+            if i < self.count or not isinstance(leaf, Tracer):
+                self.types[i] = self.types[i].strong()
 
     def run(self, leaves: Leaves) -> Any:
         """Call the function with these leaves."""

@@ -21,6 +21,7 @@ from tracegraph.tracing.tracer import Tracer
 from tracegraph.transforms import linearize, transpose
 from tracegraph.transforms.activity import Activity
 from tracegraph.transforms.bodies import dense, region_of, with_tangents
+from tracegraph.transforms.calls import require_function
 from tracegraph.transforms.functions import Arguments, Regions, run_region, without_effects
 from tracegraph.transforms.linearize import Linearizer, Results, Tangents
 from tracegraph.transforms.residuals import used_params
@@ -33,11 +34,15 @@ def checkpoint(fun: Callable[..., Any]) -> Callable[..., Any]:
     Its arguments and what it captures are kept. Use it on the body of a long loop, or on a part of
     a function whose intermediate values take much memory.
 
+    Raises:
+        TransformError: `fun` is no function.
+
     >>> import numpy as np
     >>> import tracegraph
     >>> tracegraph.grad(checkpoint(lambda x: np.sin(np.sin(x))))(0.0)
     np.float64(1.0)
     """
+    require_function("checkpoint", fun)
 
     @entry_point
     @wraps(fun)

@@ -29,7 +29,7 @@ from tracegraph.transforms import linearize, transpose
 from tracegraph.transforms.activity import is_inexact
 from tracegraph.transforms.bodies import dense, region_of
 from tracegraph.transforms.functions import Arguments, Regions, fitted, in_dtypes, run_region
-from tracegraph.transforms.linear import transpose_region
+from tracegraph.transforms.linear import run_linear, transpose_region
 from tracegraph.transforms.linearize import Linearizer, Results, Tangents, require_forward
 from tracegraph.transforms.transpose import Cotangents, Transposer
 
@@ -115,8 +115,9 @@ class custom_jvp(_Custom):  # noqa: N801 - a decorator
     Function and rule may use any value around them, but no value by which they are differentiated.
 
     Raises:
-        CustomRuleError: there is no rule, or it returns something else; or the function captures a
-            value by which it is differentiated.
+        CustomRuleError: there is no rule, or it returns something else; or it is not linear in the
+            tangents, in reverse mode; or the function captures a value by which it is
+            differentiated.
 
     >>> import numpy as np
     >>> import tracegraph
@@ -314,7 +315,14 @@ def _jvp_rule(self: Linearizer, eqn: Eqn, xs: Sequence[Tracer], ts: Tangents) ->
     args = [*xs[:split], *zeros, *xs[split:]]
     tangents = [*[None] * split, *given, *[None] * (len(xs) - split)]
     wanted = [i >= count for i in range(len(rule.results))]
-    outs, tangent = Linearizer(self.primal, self.linear).run(rule, args, tangents, wanted)
+    try:
+        outs, tangent = run_linear(self.primal, self.linear, zeros, rule, args, tangents, wanted)
+    except errors.NonlinearError as error:
+        raise errors.CustomRuleError(
+            "custom_jvp",
+            f"the rule of {eqn.attrs['function']} must be linear in the tangents, as reverse mode "
+            f"transposes it: {error.op} is not, at {error.source}",
+        ) from None
     return outs[:count], _spread(eqn, tangent[count:])
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import MethodType
 from typing import Any
 
-from tracegraph.ir.op import get
+import tracegraph.ops  # noqa: F401  (registers the ops that become methods)
+from tracegraph.ir.op import Op, all_ops, get
 from tracegraph.ir.types import ArrayType
 from tracegraph.tracing.trace import Trace, bind
 from tracegraph.tracing.tracer import Tracer
@@ -24,19 +26,32 @@ class Emit:
         self.trace = trace
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        op = get(name)
-
-        def record(*args: Any, regions: tuple[Any, ...] = (), **attrs: Any) -> Any:
-            if regions:
-                return self.trace.record(op, [self.trace.read(x) for x in args], attrs, regions)
-            result = bind(self.trace, op, args, attrs)
-            return plain(self.trace, result) if op.is_view else result
-
-        return record
+        return MethodType(_method(get(name)), self)  # an op that a user has registered
 
     def zeros(self, type_: ArrayType) -> Any:
         """Zeros of a type."""
         return self.broadcast_to(type_.dtype.type(0), shape=type_.shape)
+
+
+def _method(op: Op) -> Callable[..., Any]:
+    if op.is_view:
+
+        def record_plain(self: Emit, *args: Any, **attrs: Any) -> Any:
+            return plain(self.trace, bind(self.trace, op, args, attrs))
+
+        return record_plain
+
+    def record(self: Emit, *args: Any, regions: tuple[Any, ...] = (), **attrs: Any) -> Any:
+        if regions:
+            return self.trace.record(op, [self.trace.read(x) for x in args], attrs, regions)
+        return bind(self.trace, op, args, attrs)
+
+    return record
+
+
+# The package's own ops are found as methods, without a call of `__getattr__`.
+for _op in all_ops():
+    setattr(Emit, _op.name, _method(_op))
 
 
 def plain(trace: Trace, x: Any) -> Tracer:

@@ -60,7 +60,7 @@ def jvp(
         an integer is None.
 
     Raises:
-        TransformError: `primals` and `tangents` differ in structure.
+        TransformError: `primals` and `tangents` differ in structure, or are no tuples.
         TangentMismatchError: a tangent has another shape, or a dtype that does not convert.
         DerivativeError: an op has no derivative.
 
@@ -68,11 +68,18 @@ def jvp(
     >>> jvp(np.sin, (0.0,), (2.0,))
     (np.float64(0.0), np.float64(2.0))
     """
+    for name, given in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(given, (tuple, list)):
+            raise errors.TransformError(
+                "jvp",
+                f"{name} must be a tuple with an entry for each argument, not "
+                f"{errors.value_text(given)}; write (x,) for one",
+            )
     primals, tangents = tuple(primals), tuple(tangents)
     call = Call("jvp", fun, primals, {}, range(len(primals)))
     structure = tree.structure(primals)
-    given = matched("jvp", "tangents", structure, call.types, tangents)
-    places = [i for i, t in enumerate(given) if t is not None]
+    known = matched("jvp", "tangents", structure, call.types, tangents)
+    places = [i for i, t in enumerate(known) if t is not None]
     parts: list[Any] = []
 
     def record(trace: Trace, leaves: Sequence[Any]) -> Sequence[Any]:
@@ -88,7 +95,7 @@ def jvp(
         parts[:] = [out, aux, len(outs)]
         return [*outs, *dense_inexact(trace, traced.types[:count], found)]
 
-    leaves = [*call.leaves, *(given[i] for i in places)]
+    leaves = [*call.leaves, *(known[i] for i in places)]
     values = staged("jvp", leaves, record)
     out, aux, total = parts
     dense = iter(values[total:])

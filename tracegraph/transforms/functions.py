@@ -74,10 +74,13 @@ class Arguments:
         count = len(self.structure.children())
         name = errors.function_text(function)
         if not isinstance(returned, (tuple, list)) or len(returned) != count:
+            got = errors.value_text(returned)
+            if isinstance(returned, (tuple, list)):
+                got = f"one of {len(returned)}"
             raise errors.CustomRuleError(
                 transform,
                 f"{name} must return a tuple of {count} cotangents, one for each argument, not "
-                f"{errors.value_text(returned)}",
+                f"{got}; None stands for zero",
             )
         every: list[Any] = []
         for child, part in zip(self.structure.children(), returned, strict=True):
@@ -113,7 +116,8 @@ def fitted(
             got = str(type_of(value)) if hasattr(value, "dtype") else errors.value_text(value)
             raise errors.CustomRuleError(
                 transform,
-                f"{errors.function_text(function)} returned {got} for a value of type {type_}",
+                f"{errors.function_text(function)} returned {got} for a value of type {type_}, "
+                "whose shape and kind of dtype it must have",
             )
     return list(found)
 

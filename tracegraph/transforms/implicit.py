@@ -116,7 +116,8 @@ def custom_root(
         has_aux: `solve` returns a pair (x, aux); aux has no derivative.
 
     Raises:
-        CustomRuleError: `solve` or `f` returns another structure or other types than those of `x0`.
+        CustomRuleError: `solve`, `f` or `tangent_solve` returns another structure or other types
+            than those of `x0`.
 
     >>> import tracegraph
     >>> def newton(f, x):
@@ -154,7 +155,8 @@ def custom_root(
         y, x = unflatten(leaves[:count]), unflatten(leaves[count:])
         return tangent_solve(lambda ct: vjp(f, x)[1](ct)[0], y)
 
-    regions.add(forwards, (*types, *types), tangent_solve)
+    tangent = regions.add(forwards, (*types, *types), tangent_solve)
+    _require_like(tangent_solve, given, tangent.structure, tangent.types)
     with suppress(errors.ReverseLoopError):  # with a loop of unknown length in f: forwards only
         regions.add(backwards, (*types, *types), tangent_solve)
     outs = regions.record(_values(trace, given, types), {"x": count})

@@ -22,7 +22,14 @@ from tracegraph.transforms.activity import is_inexact
 from tracegraph.transforms.batch import batch_region
 from tracegraph.transforms.batched_flags import BatchedFlags
 from tracegraph.transforms.bodies import dense, region_of
-from tracegraph.transforms.calls import Call, Traced, linearized, split_aux, staged
+from tracegraph.transforms.calls import (
+    Call,
+    Traced,
+    linearized,
+    require_function,
+    split_aux,
+    staged,
+)
 from tracegraph.transforms.emit import Emit, plain
 from tracegraph.transforms.forward import require_inexact
 from tracegraph.transforms.lanes import Batch, Lanes
@@ -122,6 +129,8 @@ def _jacobian(
     holomorphic: bool,
     record: Callable[..., tuple[list[Any], list[list[Any]]]],
 ) -> Function:
+    require_function(transform, fun)
+
     @entry_point
     @wraps(fun)
     def jacobian(*args: Any, **kwargs: Any) -> Any:

@@ -8,19 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import compress
 from typing import Any
 
 from tracegraph import errors, tree
 from tracegraph.errors.tracebacks import entry_point
-from tracegraph.ir.derivative import Constant
+from tracegraph.ir.derivative import Constant, Partials
+from tracegraph.ir.op import Effect, Elementwise
 from tracegraph.ir.program import Atom, Eqn, Region
 from tracegraph.ir.types import ArrayType, type_of
 from tracegraph.tracing.trace import Active, Trace
 from tracegraph.tracing.tracer import Tracer
 from tracegraph.transforms.activity import Activity, is_inexact
-from tracegraph.transforms.calls import LinearMap, dense_inexact, matched, staged, trace_function
+from tracegraph.transforms.calls import (
+    LinearMap,
+    dense_inexact,
+    matched,
+    require_function,
+    staged,
+    trace_function,
+)
 from tracegraph.transforms.emit import Emit
-from tracegraph.transforms.linearize import Linearizer
+from tracegraph.transforms.linearize import Linearizer, Tangents
 
 Function = Callable[..., Any]
 
@@ -45,6 +54,7 @@ def linear_transpose(fun: Function, *types: Any) -> Function:
     >>> transposed(1.0)
     (array([2., 2., 2.]),)
     """
+    require_function("linear_transpose", fun)
     leaves, structure = tree.flatten(types)
     known = [(x if isinstance(x, ArrayType) else type_of(x)).strong() for x in leaves]
     paths = [f"argument {path}" for path in tree.paths(structure, "types")]
@@ -99,8 +109,8 @@ def transpose_region(
         args.append(emit.zeros(param.type.strong()) if flag else next(rest))
         active = flag and is_inexact(param.type)
         tangents.append(inner.param(param.type.strong()) if active else None)
-    dependent = {trace.read(x) for x, flag in zip(args, linear, strict=True) if flag}
-    _, found = _Linear(trace, inner, dependent=dependent).run(region, args, tangents)
+    at_zero = [x for x, flag in zip(args, linear, strict=True) if flag]
+    _, found = run_linear(trace, inner, at_zero, region, args, tangents)
     with Active(inner):
         closed = inner.close([t for t in found if t is not None])
     residuals = tuple(Tracer(trace, atom) for atom in inner.captures)
@@ -108,6 +118,25 @@ def transpose_region(
     outputs = tuple(t is not None for t in found)
     back = LinearMap(closed, residuals, inputs, outputs).transpose(trace, cotangents)
     return [ct for ct, flag in zip(back, linear, strict=True) if flag]
+
+
+def run_linear(
+    primal: Trace,
+    linear: Trace,
+    at_zero: Sequence[Any],
+    region: Region,
+    args: Sequence[Any],
+    tangents: Tangents,
+    wanted: Sequence[bool] | None = None,
+) -> tuple[list[Tracer], list[Tracer | None]]:
+    """Linearize a region, as `Linearizer` does, that must be linear: those of its `args` that are
+    `at_zero` have tangents.
+
+    Raises:
+        NonlinearError: the region is not linear in them.
+    """
+    dependent = {primal.read(x) for x in at_zero}
+    return _Linear(primal, linear, dependent=dependent).run(region, args, tangents, wanted)
 
 
 @dataclass(slots=True)
@@ -126,6 +155,16 @@ class _Linear(Linearizer):
             found = self.dependence.outputs(added, flags)
             self.dependent.update(v for v, f in zip(added.outputs, found, strict=True) if f)
         kept = list(self.linear.captures)[before:]
-        stepped = isinstance(eqn.op.derivative, Constant) or eqn.op.name in _PIECEWISE
-        if not self.dependent.isdisjoint(kept) or (any(active) and stepped):
+        stepped = any(active) and self._is_stepped(eqn, active)
+        if stepped or not self.dependent.isdisjoint(kept):
             raise errors.NonlinearError(eqn.op.name, eqn.source)
+
+    def _is_stepped(self, eqn: Eqn, active: Sequence[bool]) -> bool:
+        """Whether a result is constant between jumps, in one of the operands that are active."""
+        record = eqn.op.derivative
+        if isinstance(record, Constant):
+            return not isinstance(eqn.op.form, Effect)  # it may be printed
+        if isinstance(record, Partials) and any(c == 0 for c in compress(record.of, active)):
+            return True
+        lost = any(v in self.relevant and self.tangent(v) is None for v in eqn.outputs)
+        return eqn.op.name in _PIECEWISE or (lost and isinstance(eqn.op.form, Elementwise))

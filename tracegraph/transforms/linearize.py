@@ -49,6 +49,9 @@ class Linearizer:
     values: dict[Value, Tracer] = field(default_factory=dict)
     tangents: dict[Value, Tracer] = field(default_factory=dict)
     relevant: set[Atom] = field(default_factory=set)
+    unwritten: set[Atom] = field(default_factory=set)
+    """Arrays of the region as `empty` makes them: nobody reads their elements, nor their
+    tangents'."""
 
     @property
     def is_forward(self) -> bool:
@@ -74,6 +77,8 @@ class Linearizer:
         with Active(self.primal):
             for eqn in region.eqns:
                 self.primal.source = self.linear.source = eqn.source
+                if eqn.op.name == "empty":
+                    self.unwritten.update(eqn.outputs)
                 self._add(eqn)
         self.primal.source, self.linear.source = before
         outs = [self.value(a) for a in region.results]
@@ -113,13 +118,13 @@ class Linearizer:
         self, eqn: Eqn, outs: Sequence[Tracer], xs: Sequence[Tracer], ts: Tangents
     ) -> Sequence[Any]:
         """The tangents of the results of an equation without regions."""
-        emit = Emit(self.linear)
         if len(outs) == 1:
             found = [self._tangent_of(eqn, outs[0], xs, ts)]
         elif isinstance(eqn.op.derivative, Rewrite):
             found = self._rewritten(eqn, eqn.op.derivative, tuple(outs), xs, ts)
         else:
             raise errors.DerivativeError(eqn.op.name, "it has no rule", eqn.source)
+        emit = Emit(self.linear)
         return [
             None if t is None else stretched(emit, t, output.type)
             for t, output in zip(found, eqn.outputs, strict=True)
@@ -168,11 +173,12 @@ class Linearizer:
         for coefficient, t in zip(coefficients, ts, strict=True):
             if t is None or coefficient == 0:
                 continue
+            if coefficient == -1:
+                total = emit.negative(t) if total is None else emit.subtract(total, t)
+                continue
             term: Any = t
             if not isinstance(coefficient, int):
                 term = emit.multiply(self._as(t, coefficient(Emit(self.primal), out, *xs)), t)
-            elif coefficient == -1:
-                term = emit.negative(t)
             total = term if total is None else emit.add(total, term)
         return total
 

@@ -63,13 +63,19 @@ class _Loop:
         """The positions of the active operands of a role."""
         return [i for i, r in enumerate(self.roles) if r == role and self.active[i]]
 
-    def tangents(self, emit: Emit, xs: Sequence[Tracer], ts: Tangents) -> dict[int, Any]:
-        """The tangents of the active operands; zeros are made for a carry that gets one later."""
-        return {
-            i: emit.zeros(xs[i].type) if ts[i] is None else ts[i]
-            for i, flag in enumerate(self.active)
-            if flag
-        }
+    def tangents(self, linearizer: Linearizer, ts: Tangents) -> dict[int, Any]:
+        """The tangents of the active operands. For a carry that gets one later, zeros are made, or
+        where it is an array that is not written yet, another such array.
+        """
+        emit, found = Emit(linearizer.linear), {}
+        for i, (atom, active) in enumerate(zip(self.eqn.operands, self.active, strict=True)):
+            if active and ts[i] is not None:
+                found[i] = ts[i]
+            elif active and atom in linearizer.unwritten:
+                found[i] = emit.empty(shape=atom.type.shape, dtype=atom.type.dtype)
+            elif active:
+                found[i] = emit.zeros(atom.type.strong())
+        return found
 
     def spread(self, found: Sequence[Any]) -> list[Any]:
         """Tangents of the live results at their places."""
@@ -108,7 +114,7 @@ def _as_scan(eqn: Eqn) -> Eqn:
 def _forward(self: Linearizer, loop: _Loop, xs: Sequence[Tracer], ts: Tangents) -> Results:
     """Each role takes its tangents behind its own: carry… tangents… xs… tangents… and so on."""
     eqn = loop.eqn
-    given = loop.tangents(Emit(self.linear), xs, ts)
+    given = loop.tangents(self, ts)
     chosen = [loop.chosen(role) for role in range(3)]
     own = [[i for i, r in enumerate(loop.roles) if r == role] for role in range(3)]
     operands = [
@@ -174,7 +180,7 @@ def _apart(self: Linearizer, loop: _Loop, xs: Sequence[Tracer], ts: Tangents) ->
     places = {**there, **{value: own + n for n, value in enumerate(new)}}
     free = part.free_needed()
     slices, captures = ([i for i in free if roles[i] == role] for role in (1, 2))
-    given = loop.tangents(Emit(self.linear), xs, ts)
+    given = loop.tangents(self, ts)
     carry, moving, fixed = ({i: given[i] for i in loop.chosen(role)} for role in range(3))
     sliced: _Named = {value: outs[places[value]] for value in part.cut.kept if value in places}
     sliced |= {v: _numbers(self.linear, loop.eqn, xs[i]) for v, i in counters.items()}
@@ -278,7 +284,7 @@ def _apart_counted(self: Linearizer, loop: _Loop, xs: Sequence[Tracer], ts: Tang
     outs = self.primal.record(eqn.op, atoms, attrs, regions, eqn.hints)
     steps, stacks = outs[count], outs[count + 1 :]
 
-    given = loop.tangents(Emit(self.linear), xs, ts)
+    given = loop.tangents(self, ts)
     carry, fixed = ({i: given[i] for i in loop.chosen(role)} for role in (0, 2))
     stacked: _Named = dict(zip(kept, stacks, strict=True))
     there: _Named = {part.params[i]: xs[i] for i in part.free_needed()}

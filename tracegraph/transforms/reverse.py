@@ -19,6 +19,7 @@ from tracegraph.transforms.calls import (
     dense_inexact,
     linearized,
     matched,
+    require_function,
     split_aux,
     staged,
 )
@@ -159,16 +160,25 @@ def positions(transform: str, fun: Function, argnums: Any, count: int) -> list[i
     """The positions of the arguments to differentiate by, from 0.
 
     Raises:
-        ArgumentNumberError: a position that no argument of the call has, or one named twice.
+        ArgumentNumberError: no int, a position that no argument of the call has, or one named
+            twice.
     """
     given = argnums if isinstance(argnums, (tuple, list)) else (argnums,)
-    found = [operator.index(i) for i in given]
+    try:
+        found = [operator.index(i) for i in given]
+    except TypeError:
+        raise errors.ArgumentNumberError(
+            transform,
+            f"argnums must be the position of an argument, or several, not "
+            f"{errors.value_text(argnums)}; arguments have no names here",
+        ) from None
     normal = [i + count if i < 0 else i for i in found]
     if any(not 0 <= i < count for i in normal) or len(set(normal)) < len(normal):
         raise errors.ArgumentNumberError(
             transform,
-            f"argnums={argnums} must name distinct arguments passed by position: "
-            f"{errors.function_text(fun)} got {count}",
+            f"argnums={argnums} must name distinct arguments passed by position, and "
+            f"{errors.function_text(fun)} got {count} of these; pass by position what it is to be "
+            "differentiated by",
         )
     return normal
 
@@ -177,10 +187,7 @@ def _differentiated(
     transform: str, fun: Function, argnums: Any, has_aux: bool, holomorphic: bool, allow_int: bool
 ) -> Callable[[Sequence[Any], dict[str, Any]], tuple[Any, Any]]:
     """(args, kwargs) -> the result, and the gradients as `argnums` asks for them."""
-    if not callable(fun):
-        raise errors.TransformError(
-            transform, f"takes a function, not {errors.value_text(fun)}; call what it returns"
-        )
+    require_function(transform, fun)
 
     def both(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, Any]:
         chosen = positions(transform, fun, argnums, len(args))
@@ -217,10 +224,15 @@ def _require_scalar(
     if has_aux:
         structure = structure.children()[0]
     if not structure.is_leaf():
-        raise errors.ScalarResultError(transform, fun, f"a tree {errors.structure_text(structure)}")
+        advice = "return one number, and other results beside it as a pair with has_aux"
+        if not structure.num_leaves:
+            advice = "a return is missing, or returns no array"
+        got = f"the tree {errors.structure_text(structure)}"
+        raise errors.ScalarResultError(transform, fun, got, advice)
     type_ = traced.types[0]
     if type_.shape:
-        raise errors.ScalarResultError(transform, fun, str(type_))
+        advice = "sum it, or use jacrev for the derivatives of all elements"
+        raise errors.ScalarResultError(transform, fun, str(type_), advice)
     require_result(transform, fun, [type_], holomorphic)
 
 

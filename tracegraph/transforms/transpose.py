@@ -13,7 +13,6 @@ from typing import Any
 from tracegraph import errors
 from tracegraph.ir.derivative import Linear, Partials, Product, Rewrite, Structural
 from tracegraph.ir.program import Atom, Eqn, Literal, Region, Value
-from tracegraph.ir.types import ArrayType
 from tracegraph.ops.cotangents import unbroadcast
 from tracegraph.tracing.trace import Active, Trace
 from tracegraph.tracing.tracer import Tracer
@@ -33,8 +32,8 @@ class Transposer:
 
     trace: Trace
     values: dict[Value, Tracer] = field(default_factory=dict)
-    linear: set[Value] = field(default_factory=set)
-    cotangents: dict[Value, Any] = field(default_factory=dict)
+    linear: set[Atom] = field(default_factory=set)
+    cotangents: dict[Atom, Any] = field(default_factory=dict)
 
     def run(
         self,
@@ -89,48 +88,59 @@ class Transposer:
         return True
 
     def _accumulate(self, atom: Atom, ct: Any) -> None:
-        if ct is None or not isinstance(atom, Value) or atom not in self.linear:
+        if ct is None or atom not in self.linear:
             return
         before = self.cotangents.get(atom)
         self.cotangents[atom] = ct if before is None else Emit(self.trace).add(before, ct)
 
     def _transpose(self, eqn: Eqn) -> None:
         cts = [self.cotangents.pop(v, None) for v in eqn.outputs]
-        flags = [isinstance(a, Value) and a in self.linear for a in eqn.operands]
         if all(ct is None for ct in cts):
-            return
-        if isinstance(eqn.op.derivative, Structural):
-            found: Cotangents = STRUCTURAL[eqn.op.name](self, eqn, flags, cts)
-            for atom, ct in zip(eqn.operands, found, strict=True):
-                self._accumulate(atom, ct)
             return
         record = eqn.op.derivative
         if isinstance(record, Rewrite):
             record = record.linear
-        types = [a.type if flag else None for a, flag in zip(eqn.operands, flags, strict=True)]
-        operands = [None if f else self.value(a) for a, f in zip(eqn.operands, flags, strict=True)]
-        if isinstance(record, Linear):
-            self._transpose_linear(eqn, record, cts[0], types, operands)
-            return
         if isinstance(record, Product):
-            found = _of_product(self, eqn, record, cts[0], operands)
+            self._transpose_product(eqn, record, cts[0])
         elif isinstance(record, Partials):
-            found = _of_partials(self, eqn, record, cts[0], operands)
+            self._transpose_partials(eqn, record, cts[0])
+        elif isinstance(record, Linear):
+            self._transpose_linear(eqn, record, cts[0])
+        elif isinstance(record, Structural):
+            flags = [a in self.linear for a in eqn.operands]
+            found = STRUCTURAL[eqn.op.name](self, eqn, flags, cts)
+            for atom, ct in zip(eqn.operands, found, strict=True):
+                self._accumulate(atom, ct)
         else:
             raise errors.NonlinearError(eqn.op.name, eqn.source)
-        emit = Emit(self.trace)
-        for atom, ct in zip(eqn.operands, found, strict=True):
-            if ct is not None:
-                self._accumulate(atom, unbroadcast(emit, ct, atom.type))
 
-    def _transpose_linear(
-        self,
-        eqn: Eqn,
-        record: Linear,
-        ct: Any,
-        types: Sequence[ArrayType | None],
-        operands: Sequence[Any],
-    ) -> None:
+    def _transpose_product(self, eqn: Eqn, record: Product, ct: Any) -> None:
+        emit, (x, y) = Emit(self.trace), eqn.operands
+        if x in self.linear:
+            if y in self.linear:
+                raise errors.NonlinearError(eqn.op.name, eqn.source)
+            self._accumulate(x, unbroadcast(emit, record.left(emit, ct, self.value(y)), x.type))
+        else:
+            self._accumulate(y, unbroadcast(emit, record.right(emit, ct, self.value(x)), y.type))
+
+    def _transpose_partials(self, eqn: Eqn, record: Partials, ct: Any) -> None:
+        """Sums and differences."""
+        emit = Emit(self.trace)
+        for coefficient, atom in zip(record.of, eqn.operands, strict=True):
+            if atom not in self.linear:
+                continue
+            if coefficient == 1:
+                part = ct
+            elif coefficient == -1:
+                part = emit.negative(ct)
+            else:
+                raise errors.NonlinearError(eqn.op.name, eqn.source)
+            self._accumulate(atom, unbroadcast(emit, part, atom.type))
+
+    def _transpose_linear(self, eqn: Eqn, record: Linear, ct: Any) -> None:
+        linear, atoms = self.linear, eqn.operands
+        types = [a.type if a in linear else None for a in atoms]
+        operands = [None if a in linear else self.value(a) for a in atoms]
         of = range(len(types)) if record.of is None else record.of
         whole = is_inexact(eqn.outputs[0].type)
         if not whole or any(t is not None and i not in of for i, t in enumerate(types)):
@@ -144,30 +154,3 @@ class Transposer:
         for i, part in zip(of, found, strict=True):
             if types[i] is not None:
                 self._accumulate(eqn.operands[i], part)
-
-
-def _of_product(
-    self: Transposer, eqn: Eqn, record: Product, ct: Any, operands: Sequence[Any]
-) -> Cotangents:
-    x, y = operands
-    emit = Emit(self.trace)
-    if x is None and y is None:
-        raise errors.NonlinearError(eqn.op.name, eqn.source)
-    return (record.left(emit, ct, y), None) if x is None else (None, record.right(emit, ct, x))
-
-
-def _of_partials(
-    self: Transposer, eqn: Eqn, record: Partials, ct: Any, operands: Sequence[Any]
-) -> Cotangents:
-    """Sums and differences; an operand that is None has a cotangent."""
-    emit, found = Emit(self.trace), list[Any]()
-    for coefficient, x in zip(record.of, operands, strict=True):
-        if x is not None:
-            found.append(None)
-        elif coefficient == 1:
-            found.append(ct)
-        elif coefficient == -1:
-            found.append(emit.negative(ct))
-        else:
-            raise errors.NonlinearError(eqn.op.name, eqn.source)
-    return found

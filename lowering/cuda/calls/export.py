@@ -48,7 +48,8 @@ def export(compiled: CompiledPlan, stream: StreamState, arguments: Sequence[Any]
     """
     channels = _silent(compiled)
     operands, results = _operands(compiled, stream, arguments)
-    plan, unit = compiled.plan, compiled.unit
+    code = compiled.code
+    plan = code.plan
     slots = SlotTable()
     slots.retain(*operands.values())
     fixed = {buffer: operand.pointer for buffer, operand in operands.items()}
@@ -60,21 +61,18 @@ def export(compiled: CompiledPlan, stream: StreamState, arguments: Sequence[Any]
     definition = Definition(stream.driver, slots, plan.name)
     with definition.building() as graph:
         placement = place(
-            plan, unit, {}, compiled.constants, stream, definition, graph, share=False
-        )
-        placement = replace(placement, addresses={**placement.addresses, **fixed})
-        emit(
             plan,
-            unit,
-            compiled.modules,
-            compiled.custom,
+            code.unit,
             {},
-            placement,
-            words,
+            compiled.constants,
+            code.calls,
+            stream,
             definition,
             graph,
-            pdl=compiled.features.programmatic_edges,
+            share=False,
         )
+        placement = replace(placement, addresses={**placement.addresses, **fixed})
+        emit(code, {}, placement, words, definition, graph)
     stream.timeline.settle()  # what arguments, constants and memory of earlier calls wait for
     for argument in arguments:
         if isinstance(argument, CudaBuffer):
@@ -89,10 +87,13 @@ def _silent(compiled: CompiledPlan) -> set[Channel]:
     if not compiled.features.conditional_nodes:
         why = "the host drives its loops, since no-conditional-nodes is set; call it instead"
         raise ExportError(name, why)
-    parameters = (p for code in compiled.unit.kernels.values() for p in code.parameters)
+    parameters = (p for code in compiled.code.unit.launches for p in code.parameters)
     channels = {parameter for parameter in parameters if isinstance(parameter, Channel)}
     if not all(isinstance(channel, StopFlag) for channel in channels):
-        why = "it prints, checks or shows progress, which needs a call; export one that does not"
+        why = (
+            "it prints, checks, calls back or shows progress, which needs a call; export one that "
+            "does not"
+        )
         raise ExportError(name, why)
     return channels
 

@@ -76,28 +76,26 @@ class StreamGraph:
         self._untracked = self._is_default and not self._loops and self._effects is None
 
     def _build(self, compiled: CompiledPlan) -> None:
-        plan, unit, values, stream = compiled.plan, compiled.unit, compiled.values, self._stream
+        code, values, stream = compiled.code, compiled.values, self._stream
+        plan, unit = code.plan, code.unit
         graphs = host_driven(stream.driver, plan.conditions) if self._host_driven else stream.driver
         # Other launches may come between the parts of one that the host drives.
         share = not self._host_driven
         self.definition = definition = Definition(graphs, SlotTable(), plan.name)
         with definition.building() as graph:
             placement = place(
-                plan, unit, values, compiled.constants, stream, definition, graph, share=share
-            )
-            self._effects, channels = connect(plan, unit, stream.timeline, definition.slots)
-            emitted = emit(
                 plan,
                 unit,
-                compiled.modules,
-                compiled.custom,
                 values,
-                placement,
-                channels,
+                compiled.constants,
+                code.calls,
+                stream,
                 definition,
                 graph,
-                pdl=compiled.features.programmatic_edges,
+                share=share,
             )
+            self._effects, channels = connect(plan, unit, stream.timeline, definition.slots)
+            emitted = emit(code, values, placement, channels, definition, graph)
         self.memory: tuple[Allocation, ...] = placement.memory
         self.needed = placement.needed
         scratch, pool = placement.scratch, self._device.graph_memory

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 
 from lowering.codegen import Unit
 from lowering.codegen.parameters import (
+    Answer,
+    CallRing,
+    CallSite,
     Channel,
     FailureWord,
     PrintRing,
@@ -13,6 +16,7 @@ from lowering.codegen.parameters import (
     StepCount,
     StopFlag,
 )
+from lowering.cuda.effects import call_ring
 from lowering.cuda.effects.effects import Effects
 from lowering.cuda.effects.mailbox import Mailbox
 from lowering.cuda.effects.print_ring import Site
@@ -32,11 +36,13 @@ def connect(
         MemoryError: there is not enough host memory that can be pinned.
     """
     wanted = dict.fromkeys(
-        p for code in unit.kernels.values() for p in code.parameters if isinstance(p, Channel)
+        p for code in unit.launches for p in code.parameters if isinstance(p, Channel)
     )
     effects: Effects | None = None
     mailbox: Mailbox | None = None
     sites: dict[PrintSite, Site] = {}
+    calls: dict[int, call_ring.CallSite] = {}
+    answers: dict[int, call_ring.AnswerMemory] = {}
     if any(not isinstance(channel, StopFlag) for channel in wanted):
         mailbox = Mailbox(timeline.driver, len(plan.monitors))
         slots.retain(mailbox.memory)
@@ -44,7 +50,17 @@ def connect(
             if isinstance(channel, PrintSite):
                 format_ = plan.prints[channel.site]
                 sites[channel] = timeline.prints.add_site(format_, channel.record)
-        effects = Effects(plan, mailbox, tuple(sites.values()))
+            elif isinstance(channel, Answer):
+                made = call_ring.AnswerMemory(timeline.driver, channel.record)
+                answers[channel.site] = made
+                slots.retain(made.memory)
+        for channel in wanted:
+            if isinstance(channel, CallSite):
+                site = channel.site
+                calls[site] = timeline.callbacks.ring.add_site(
+                    plan.callbacks[site], channel.record, answers.get(site)
+                )
+        effects = Effects(plan, mailbox, tuple(sites.values()), tuple(calls.values()))
     values: dict[Channel, int] = {}
     for channel in wanted:
         match channel:
@@ -56,6 +72,13 @@ def connect(
                 values[channel] = timeline.prints.memory.pointer
             case PrintSite():
                 values[channel] = sites[channel].number
+            case CallRing():
+                slots.retain(timeline.callbacks.ring.memory)
+                values[channel] = timeline.callbacks.ring.memory.pointer
+            case CallSite(site=site):
+                values[channel] = calls[site].number
+            case Answer(site=site):
+                values[channel] = answers[site].memory.pointer
             case FailureWord() if mailbox is not None:
                 values[channel] = mailbox.failure_address
             case StepCount(monitor=monitor) if mailbox is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lowering.cuda.effects.call_ring import CallSite
 from lowering.cuda.effects.mailbox import Mailbox
 from lowering.cuda.effects.print_ring import Site
 from lowering.plan.plan import Plan
@@ -9,22 +10,34 @@ from tracegraph.progress import Monitor
 
 
 class Effects:
-    """The failures, counts and prints of one executable; `name` is the executable's.
+    """The failures, counts, prints and callbacks of one executable; `name` is the executable's.
 
-    It holds the sites of the prints, without which their records cannot be read.
+    It holds the sites of prints and callbacks, without which their records cannot be read.
     """
 
-    def __init__(self, plan: Plan, mailbox: Mailbox, sites: tuple[Site, ...]) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        mailbox: Mailbox,
+        sites: tuple[Site, ...],
+        calls: tuple[CallSite, ...] = (),
+    ) -> None:
         self.name = plan.name
         self.monitors: tuple[Monitor, ...] = plan.monitors
         self._failures = plan.failures
         self._mailbox = mailbox
         self._sites = sites
+        self.calls = calls
 
     @property
     def shows(self) -> bool:
         """Whether there is something to see while a launch runs."""
         return bool(self.monitors or self._sites)
+
+    @property
+    def waits(self) -> bool:
+        """Whether a launch may have to wait for the host."""
+        return bool(self.calls)
 
     def count(self, monitor: int) -> int:
         """The steps that a monitor has counted."""

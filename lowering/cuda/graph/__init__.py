@@ -14,9 +14,10 @@ out, which `lowering.cuda.calls` instantiates. It imports nothing from there.
     small_inputs     scalars and short arrays, by value through one root kernel
     pointer_table    addresses for bodies that take no parameter updates
     copies           kernels that copy
-    library_calls    how each class of library call is captured
+    library_calls    how each class of library call is planned and captured
     capture          what a library put into the graph, checked
     capture_lock     one capture at a time
-    cublas           matrix products as cuBLAS calls
+    cublas           matrix products and triangular systems as cuBLAS calls
+    cufft, cusolver  Fourier transforms as cuFFT plans; factorizations as cuSOLVER calls
     host_driven      loops and branches by the host, where conditional nodes are not to be used
 """

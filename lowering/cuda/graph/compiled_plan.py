@@ -7,11 +7,13 @@ from dataclasses import dataclass
 
 from lowering.codegen import Unit, unit_source
 from lowering.cuda.device import OpenDevice
-from lowering.cuda.graph.custom_kernels import CustomCode, load_custom_kernels
+from lowering.cuda.graph.custom_kernels import load_custom_kernels
 from lowering.cuda.graph.emit import EMITTERS
 from lowering.cuda.graph.host_driven import STORED_CONDITIONS
-from lowering.cuda.graph.modules import Module, load_modules
+from lowering.cuda.graph.library_calls import prepare
+from lowering.cuda.graph.modules import load_modules
 from lowering.cuda.graph.placement import Constants, upload
+from lowering.cuda.graph.plan_code import PlanCode
 from lowering.cuda.graph.pointer_table import TABLE_KERNEL, table_source
 from lowering.cuda.graph.small_inputs import LOAD_KERNEL, ValueSlot, load_source, value_slots
 from lowering.cuda.memory.pool import interned, size_class
@@ -19,7 +21,6 @@ from lowering.legalization.features import Features, probed
 from lowering.legalization.legalize import legalize, needed_features
 from lowering.plan.buffer import Buffer
 from lowering.plan.conditional_nodes import WhileNode
-from lowering.plan.custom_kernel import CustomKernelNode
 from lowering.plan.nodes import launched
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
@@ -30,23 +31,18 @@ from tracegraph.ir.types import ArrayType
 class CompiledPlan:
     """A Plan with its code and constants on a device.
 
-    `plan` is legalized for the device's `features`; `values` are the slots of inputs that may be
-    passed by value. `modules` has the code of our kernels, `custom` that of kernels that users
-    wrote.
+    `values` are the slots of inputs that may be passed by value.
     """
 
-    plan: Plan
+    code: PlanCode
     device: OpenDevice
     features: Features
-    unit: Unit
     values: Mapping[Buffer, ValueSlot]
-    modules: Mapping[str, Module]
-    custom: Mapping[CustomKernelNode, CustomCode]
     constants: Constants
 
     @classmethod
     def compile(cls, plan: Plan, device: OpenDevice) -> CompiledPlan:
-        """Find what the device can do, compile all kernels, and upload the constants.
+        """Find what the device can do, compile all kernels, upload constants, plan library calls.
 
         Raises:
             RuntimeError: the kernels do not compile.
@@ -57,11 +53,15 @@ class CompiledPlan:
         plan = legalize(plan, features)
         unit = unit_source(plan)
         head = "" if features.conditional_nodes else STORED_CONDITIONS
-        modules = load_modules(functions_of(plan, unit), device, head)
-        values = small_inputs(plan, unit)
-        custom = load_custom_kernels(plan, device)
-        constants = upload(plan, device)
-        return cls(plan, device, features, unit, values, modules, custom, constants)
+        modules = load_modules(functions_of(plan, unit), device, unit.definitions, head)
+        custom, calls = load_custom_kernels(plan, device), prepare(plan, device.driver)
+        code = PlanCode(plan, unit, modules, custom, calls, features.programmatic_edges)
+        return cls(code, device, features, small_inputs(plan, unit), upload(plan, device))
+
+    @property
+    def plan(self) -> Plan:
+        """The Plan, legalized for the device's features."""
+        return self.code.plan
 
     @property
     def loops(self) -> bool:
@@ -86,22 +86,10 @@ class CompiledPlan:
         """The types of those, and the size classes of their memory."""
         return [(interned(b.type.strong()), size_class(b.type.nbytes)) for b in self.fresh]
 
-    @property
-    def code_bytes(self) -> int:
-        """The size of the code."""
-        own = [code.module for code in self.custom.values()]
-        return sum(module.nbytes for module in dict.fromkeys((*self.modules.values(), *own)))
-
-    @property
-    def parameter_bytes(self) -> int:
-        """The size of the kernel parameters in one graph."""
-        counts = [len(kernel.parameters) for kernel in self.unit.kernels.values()]
-        return 8 * sum(counts, sum(len(node.parameters) for node in self.custom))
-
 
 def small_inputs(plan: Plan, unit: Unit) -> dict[Buffer, ValueSlot]:
     """The inputs that may be passed by value, among those that some kernel reads."""
-    read = {buffer for code in unit.kernels.values() for buffer in code.buffers}
+    read = {buffer for code in unit.launches for buffer in code.buffers}
     others = (node for node in launched(plan.graph) if node not in unit.kernels)
     read = read.union(*(node.reads for node in others))
     # what outputs are written over is in device memory in any case

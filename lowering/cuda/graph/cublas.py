@@ -1,4 +1,4 @@
-"""Matrix products as cuBLAS calls.
+"""Matrix products and triangular systems as cuBLAS calls.
 
 cuBLAS is column-major. A row-major C = A B is, read column-major, Cᵀ = Bᵀ Aᵀ; so the operands swap
 places, and an operand whose columns are contiguous in a row needs no transposition.
@@ -13,6 +13,7 @@ import numpy as np
 
 from lowering.cuda.interface import Gemm
 from lowering.plan.buffer import Buffer
+from lowering.plan.lapack import TriangularSolve
 from lowering.plan.matrix_product import MatrixOperand, MatrixProduct
 from tracegraph.dtypes import bfloat16
 
@@ -80,6 +81,27 @@ def _layout(operand: MatrixOperand, rows: int, columns: int) -> tuple[bool, int]
     )
 
 
+def triangular_solve(
+    call: TriangularSolve, address: Callable[[Buffer], int]
+) -> Callable[[Cublas], None]:
+    """What issues the solution of each system.
+
+    A row-major A X = B is, read column-major, Xᵀ Aᵀ = Bᵀ, and the other triangle of Aᵀ counts.
+    """
+    (right,), (matrix,) = call.updated, call.read
+    n, k = call.matrix
+    size, dtype = call.dtype.itemsize, call.dtype
+    b, a = right.address(address), matrix.address(address)
+    pairs = [(b + i * n * k * size, a + i * n * n * size) for i in range(call.batch)]
+    lower, unit = bool(call.attrs["lower"]), bool(call.attrs["unit"])
+
+    def issue(library: Cublas) -> None:
+        for target, triangle in pairs:
+            library.solve_triangle(dtype, not lower, unit, k, n, triangle, target)
+
+    return issue
+
+
 class Cublas:
     """A cuBLAS handle on one stream.
 
@@ -128,6 +150,27 @@ class Cublas:
             gemm.batch,
             compute,
             self._cublas.GemmAlgo.DEFAULT,
+        )
+
+    def solve_triangle(
+        self, dtype: np.dtype[Any], lower: bool, unit: bool, m: int, n: int, a: int, b: int
+    ) -> None:
+        """Issue the solution of X A = B, written to B, for column-major B of m by n."""
+        cublas, one = self._cublas, np.ones((), dtype)
+        solve = {"f4": cublas.strsm, "f8": cublas.dtrsm, "c8": cublas.ctrsm, "c16": cublas.ztrsm}
+        solve[f"{dtype.kind}{dtype.itemsize}"](
+            self._handle,
+            cublas.SideMode.RIGHT,
+            cublas.FillMode.LOWER if lower else cublas.FillMode.UPPER,
+            cublas.Operation.N,
+            cublas.DiagType.UNIT if unit else cublas.DiagType.NON_UNIT,
+            m,
+            n,
+            one.ctypes.data,
+            a,
+            n,
+            b,
+            m,
         )
 
 

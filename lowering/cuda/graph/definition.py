@@ -139,6 +139,28 @@ class Definition:
             self.driver.add_free(graph, dependencies, memory)
         self.size += 1
 
+    def add_host(
+        self,
+        graph: Any,
+        dependencies: Sequence[Any],
+        function: int,
+        argument: int,
+        node: NodeSlots,
+        owners: Sequence[Any],
+    ) -> Any:
+        """Add a call of the C function at an address; `owners` keep it and its argument alive.
+
+        Raises:
+            NotOpenError: no nodes can be added now.
+        """
+        self._require("open")
+        with self._giving_up():
+            self.slots.retain(*owners)
+            self.slots.attach(node)
+            added = self.driver.add_host(graph, dependencies, function, argument)
+        self.size += 1
+        return added
+
     def add_conditional(
         self,
         graph: Any,

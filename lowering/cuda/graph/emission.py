@@ -7,18 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from lowering.codegen import ConditionHandle, Parameter, TableEntry, Unit, Workspace
-from lowering.codegen.parameters import Channel, PrintSite
+from lowering.codegen import ConditionHandle, Parameter, TableEntry, Workspace
+from lowering.codegen.parameters import CallSite, Channel, Number, PrintSite
 from lowering.cuda.graph.capture import lines
-from lowering.cuda.graph.custom_kernels import CustomCode
 from lowering.cuda.graph.definition import Definition
-from lowering.cuda.graph.modules import Module
 from lowering.cuda.graph.node_owners import NodeOwners
 from lowering.cuda.graph.placement import Placement
+from lowering.cuda.graph.plan_code import PlanCode
 from lowering.cuda.graph.small_inputs import ValueSlot
 from lowering.cuda.interface import Driver, KernelNodeHandle, Launch
 from lowering.plan.buffer import Buffer
-from lowering.plan.custom_kernel import CustomKernelNode
 from lowering.plan.nodes import Node
 from lowering.plan.owners import NodeSlots
 
@@ -65,9 +63,7 @@ class Emission:
     value that kernels get for it; `users` the kernel parameters that calls write.
     """
 
-    unit: Unit
-    modules: Mapping[str, Module]
-    custom: Mapping[CustomKernelNode, CustomCode]
+    code: PlanCode
     driver: Driver
     definition: Definition
     owners: NodeOwners
@@ -75,7 +71,6 @@ class Emission:
     channels: Mapping[Channel, int]
     values: Mapping[Buffer, ValueSlot]
     table: Mapping[Buffer, int]
-    pdl: bool
     roots: list[Root] = field(default_factory=list)
     conditions: dict[int, tuple[Any, int]] = field(default_factory=dict)
     users: defaultdict[Buffer, list[tuple[KernelNodeHandle, int]]] = field(
@@ -84,7 +79,7 @@ class Emission:
 
     def kernel(self, name: str) -> Any:
         """A kernel, by the name of its function."""
-        return self.driver.kernel(self.modules[name].code, name)
+        return self.driver.kernel(self.code.modules[name].code, name)
 
     def address(self, buffer: Buffer) -> Cell:
         """The address of a buffer; null if only calls know it."""
@@ -98,6 +93,8 @@ class Emission:
         match parameter:
             case Buffer():
                 return self.address(parameter)
+            case Number(value=value):
+                return Cell(value)
             case TableEntry(buffer=buffer):
                 return Cell(self.placement.table_address + self.table[buffer], True)
             case Workspace():
@@ -107,7 +104,9 @@ class Emission:
                     stored = self.driver.stored_conditions is not None
                     return Cell(self.conditions[condition][1], stored)
             case _:
-                return Cell(self.channels[parameter], not isinstance(parameter, PrintSite))
+                return Cell(
+                    self.channels[parameter], not isinstance(parameter, PrintSite | CallSite)
+                )
         raise ValueError(
             f"the kernel at {lines(node)} sets condition {parameter.condition}, whose node is in a "
             "body inside; it must be set in the graph or body that holds the node"
@@ -124,12 +123,12 @@ class Emission:
         """Add a kernel node, and note which of its parameters a call binds."""
         handle = self.definition.add_kernel(
             graph,
-            before.others if self.pdl else before.nodes,
+            before.others if self.code.pdl else before.nodes,
             launch,
             [cell.value for cell in cells],
             [cell.owned for cell in cells],
             slots,
-            before.kernels if self.pdl else [],
+            before.kernels if self.code.pdl else [],
         )
         for position, cell in enumerate(cells):
             if cell.bound is not None:
@@ -139,7 +138,11 @@ class Emission:
     def used(self, node: Node) -> frozenset[Buffer | TableEntry]:
         """The buffers that a node and its bodies access, and entries of the table."""
         if node.is_kernel:
-            parameters = self.unit.kernels[node].parameters
+            parameters = self.code.unit.kernels[node].parameters
+            return frozenset(p for p in parameters if isinstance(p, Buffer | TableEntry))
+        own = self.code.unit.sequences.get(node, ())
+        if own:
+            parameters = tuple([p for code in own for p in code.parameters])
             return frozenset(p for p in parameters if isinstance(p, Buffer | TableEntry))
         inside = [self.used(inner) for body in node.bodies for inner in body.nodes]
         return node.accessed_buffers.union(*inside)

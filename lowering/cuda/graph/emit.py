@@ -3,8 +3,9 @@
 Edges between kernels are programmatic (PDL): a kernel starts while its primaries run, and waits for
 their end itself. In a chain of small kernels, each takes 0.6 µs then, not 0.85.
 
-A kernel, copy or conditional node is one node; a library node is as many as the library captures.
-If each launch allocates its scratch, the allocation node comes first, and all others depend on it.
+A kernel, copy, host or conditional node is one node; a library node is as many as the library
+captures. If each launch allocates its scratch, the allocation node comes first, and all others
+depend on it.
 Each node is added together with its slots, which name what it keeps alive. Parameters that only a
 call knows, the addresses of inputs and outputs, are left null and listed in `Emitted.users`.
 """
@@ -17,18 +18,18 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from lowering.codegen import Unit
+from lowering.codegen import KernelCode
 from lowering.codegen.parameters import Channel
 from lowering.cuda.graph.capture import capture
 from lowering.cuda.graph.copies import COPY_KERNEL, COPY_SOURCE, COPY_THREADS, copy_grid
-from lowering.cuda.graph.custom_kernels import CustomCode, custom_launch
+from lowering.cuda.graph.custom_kernels import custom_launch
 from lowering.cuda.graph.definition import Definition
 from lowering.cuda.graph.emission import Before, Cell, Emission, Users
 from lowering.cuda.graph.foreign_calls import naming
-from lowering.cuda.graph.library_calls import captured, warm_up_addresses, workspace_bytes
-from lowering.cuda.graph.modules import Module
+from lowering.cuda.graph.library_calls import outside, workspace_bytes
 from lowering.cuda.graph.node_owners import NodeOwners, freeing
 from lowering.cuda.graph.placement import Placement
+from lowering.cuda.graph.plan_code import PlanCode
 from lowering.cuda.graph.pointer_table import entries
 from lowering.cuda.graph.roots import add_load, add_table
 from lowering.cuda.graph.small_inputs import ValueSlot
@@ -39,6 +40,7 @@ from lowering.plan.conditional_nodes import ConditionalNode, IfElseNode, SwitchN
 from lowering.plan.custom_kernel import CustomKernelNode
 from lowering.plan.nodes import (
     Graph,
+    HostNode,
     KernelNode,
     LibraryNode,
     MemcpyNode,
@@ -47,8 +49,9 @@ from lowering.plan.nodes import (
     launched,
 )
 from lowering.plan.persistent_kernel import PersistentKernelNode
-from lowering.plan.plan import Plan
 from lowering.plan.rounding import ceil_div
+from lowering.plan.sort import SortNode
+from tracegraph.ops.callbacks import CCall
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,49 +67,31 @@ class Emitted:
 
 
 def emit(
-    plan: Plan,
-    unit: Unit,
-    modules: Mapping[str, Module],
-    custom: Mapping[CustomKernelNode, CustomCode],
+    code: PlanCode,
     values: Mapping[Buffer, ValueSlot],
     placement: Placement,
     channels: Mapping[Channel, int],
     definition: Definition,
     graph: Any,
-    *,
-    pdl: bool,
 ) -> Emitted:
-    """Add the nodes of `plan` to the `graph` of `definition`, by the kernels in `modules`.
+    """Add the nodes of a Plan to the `graph` of `definition`.
 
-    `custom` has the code of kernels that users wrote; `channels` the parameters through which
-    kernels report to the host, whose memory is in the definition's slots. `pdl` says whether edges
-    between kernels may be programmatic.
+    `channels` has the parameters through which kernels report to the host; their memory is in the
+    definition's slots.
 
     Raises:
         ValueError: the Plan asks for what a CUDA graph cannot hold; the message names the user's
             line.
         FrozenSlotsError: the definition is complete.
     """
+    plan, driver = code.plan, definition.driver
     calls_bind = {*plan.inputs, *plan.outputs}
     operands = placement.addresses.keys() & calls_bind - values.keys()
-    driver = definition.driver
-    owners = NodeOwners(plan, modules, operands, driver.stored_conditions)
+    owners = NodeOwners(plan, code.modules, operands, driver.stored_conditions)
     table = entries(plan.indirect)
-    emission = Emission(
-        unit,
-        modules,
-        custom,
-        driver,
-        definition,
-        owners,
-        placement,
-        channels,
-        values,
-        table,
-        pdl,
-    )
-    codes = dict.fromkeys(module.code for module in modules.values())
-    definition.slots.retain(*codes, driver.stored_conditions)
+    emission = Emission(code, driver, definition, owners, placement, channels, values, table)
+    loaded = dict.fromkeys(module.code for module in code.modules.values())
+    definition.slots.retain(*loaded, driver.stored_conditions)
     load = add_load(emission, graph) if values else None
     add_table(emission, graph, plan)
     leaves = _emit_graph(emission, graph, plan.graph, top=True)
@@ -145,7 +130,19 @@ def _emit_graph(emission: Emission, graph: Any, source: Graph, top: bool) -> lis
 def _add_kernel(
     emission: Emission, graph: Any, node: KernelNode | PersistentKernelNode, before: Before
 ) -> tuple[Any, ...]:
-    code = emission.unit.kernels[node]
+    return (_launch(emission, graph, node, emission.code.unit.kernels[node], before),)
+
+
+def _add_sort(emission: Emission, graph: Any, node: SortNode, before: Before) -> tuple[Any, ...]:
+    """Add kernels of which each waits for the one before."""
+    last: Any = None
+    for code in emission.code.unit.sequences[node]:
+        last = _launch(emission, graph, node, code, before)
+        before = Before([last], [])
+    return (last,)
+
+
+def _launch(emission: Emission, graph: Any, node: Node, code: KernelCode, before: Before) -> Any:
     kernel = emission.kernel(code.name)
     grid, cooperative = code.grid, code.cooperative
     if cooperative and code.cluster > 1 and has_clusters(emission.driver.arch):
@@ -155,7 +152,7 @@ def _add_kernel(
     launch = Launch(kernel, grid, code.block, code.shared_bytes, cooperative)
     cells = [emission.cell(node, parameter) for parameter in code.parameters]
     slots = emission.owners.kernel(code.name, node, code.parameters)
-    return (emission.add_kernel(graph, before, launch, cells, slots).node,)
+    return emission.add_kernel(graph, before, launch, cells, slots).node
 
 
 def _add_copy(emission: Emission, graph: Any, node: MemcpyNode, before: Before) -> tuple[Any, ...]:
@@ -172,7 +169,7 @@ def _add_custom_kernel(
     emission: Emission, graph: Any, node: CustomKernelNode, before: Before
 ) -> tuple[Any, ...]:
     """Add a user's kernel. It does not wait for primaries itself, so that it needs full edges."""
-    code = emission.custom[node]
+    code = emission.code.custom[node]
     launch = custom_launch(node, code, emission.driver)
     cells = [
         emission.address(p) if isinstance(p, Buffer) else Cell(p.word) for p in node.parameters
@@ -191,35 +188,44 @@ def _add_library(
     Before its first capture, it is run once outside, where the library may load code and allocate.
     That run does not write to the graph's memory, which may be in use.
     """
-    how, call = captured(node), node.call
+    prepared, call = emission.code.calls[node], node.call
     addresses, warm_up = emission.placement.addresses, emission.placement.warm_up
     driver, workspace = emission.driver, emission.placement.library_workspace
-    used = [workspace] if how.workspace_bytes else []
-    library = driver.library(how.library)
-    issue = how.issue(call, addresses.__getitem__)
+    nbytes, library = prepared.workspace_bytes, prepared.handle
+    used = [workspace] if nbytes else []
+    issue = prepared.issue(call, addresses.__getitem__)
     emission.definition.slots.retain(library, *call.owners.values())
     with driver.capture_lock.hold(), naming(node):
         if warm_up is not None:
-            spare = warm_up.pointer + workspace_bytes(emission.owners.plan)
-            others, nbytes = warm_up_addresses(emission.owners.plan, node, spare)
+            spare = warm_up.pointer + workspace_bytes(emission.code.calls)
+            others, end = outside(emission.owners.plan, node, spare)
             moved = {**addresses, **others}
-            if isinstance(call, CapturedCall) and nbytes:
-                driver.clear(spare, nbytes)
-            library.use_workspace(warm_up.pointer, how.workspace_bytes)
+            if isinstance(call, CapturedCall) and end > spare:
+                driver.clear(spare, end - spare)
+            library.use_workspace(warm_up.pointer, nbytes)
             driver.synchronize()
-            how.issue(call, moved.__getitem__)(library)
+            prepared.issue(call, moved.__getitem__)(library)
             driver.synchronize_capture_stream()
-        library.use_workspace(workspace, how.workspace_bytes)
+        library.use_workspace(workspace, nbytes)
         return capture(
             emission.definition,
             graph,
             before.nodes,
             lambda: issue(library),
             node,
-            emission.owners.library(node, how.workspace_bytes),
+            emission.owners.library(node, nbytes),
             [array.address(addresses.__getitem__) for array in call.operands] + used,
             f"the {call.noun.partition(' ')[2]}",
         )
+
+
+def _add_host(emission: Emission, graph: Any, node: HostNode, before: Before) -> tuple[Any, ...]:
+    call = CCall.of(node.call)
+    slots, definition = emission.owners.host(node), emission.definition
+    added = definition.add_host(
+        graph, before.nodes, call.function, call.argument, slots, call.owners
+    )
+    return (added,)
 
 
 def _add_conditional(
@@ -257,10 +263,12 @@ EMITTERS: dict[type[Node], Emitter] = {
     KernelNode: Emitter(_add_kernel, is_kernel=True),
     PersistentKernelNode: Emitter(_add_kernel, is_kernel=True),
     MemcpyNode: Emitter(_add_copy, {COPY_KERNEL: COPY_SOURCE}, is_kernel=True),
+    SortNode: Emitter(_add_sort, is_kernel=True),
     # a programmatic edge from it begins when its blocks have ended, unless it triggers it before
     CustomKernelNode: Emitter(_add_custom_kernel, is_kernel=True),
     # all library work shares one workspace
     LibraryNode: Emitter(_add_library, one_at_a_time=True),
+    HostNode: Emitter(_add_host),
     IfElseNode: Emitter(_add_conditional),
     SwitchNode: Emitter(_add_conditional),
     # side by side they may end in CUDA_ERROR_LAUNCH_FAILED, as those of several launches do: see

@@ -178,6 +178,13 @@ class _HostDriven:
         ends, kinds = self._driver.capture(segment.graph, before, issue)
         return tuple(CutNode(segment, end) for end in ends), kinds
 
+    def add_host(
+        self, graph: CutGraph, dependencies: Sequence[CutNode], function: int, argument: int
+    ) -> CutNode:
+        segment = self._open_segment(graph)
+        before = _within(segment, dependencies)
+        return CutNode(segment, self._driver.add_host(segment.graph, before, function, argument))
+
     def add_conditional(
         self,
         graph: CutGraph,

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from lowering.cuda.graph.capture import lines
-from lowering.cuda.graph.cublas import WORKSPACE_BYTES, Cublas, product
+from lowering.cuda.graph.cublas import WORKSPACE_BYTES, Cublas, product, triangular_solve
+from lowering.cuda.graph.cufft import Cufft, transform
+from lowering.cuda.graph.cusolver import Cusolver, factorization
 from lowering.cuda.graph.foreign_calls import ForeignStream, foreign
-from lowering.cuda.interface import Library
+from lowering.cuda.interface import Driver, Library, PreparedLibrary
 from lowering.plan.buffer import Buffer
 from lowering.plan.captured_call import CapturedCall
+from lowering.plan.fourier import FourierTransform
 from lowering.plan.hardware import ALIGNMENT
+from lowering.plan.lapack import LapackRoutine, TriangularSolve
 from lowering.plan.library_call import LibraryCall
 from lowering.plan.matrix_product import MatrixProduct
 from lowering.plan.nodes import LibraryNode, walk
@@ -31,17 +35,55 @@ class Captured:
         issue: `issue(call, addresses)`, a function of the handle that enqueues the call on the
             stream.
         workspace_bytes: the scratch memory that the library is given, which calls of a graph share.
+            None if that depends on the call: the library is a `PlanningLibrary`, and the graph
+            owns the handle of the call.
     """
 
     library: Callable[[int], Library]
     issue: Callable[[Any, Addresses], Callable[[Any], None]]
-    workspace_bytes: int
+    workspace_bytes: int | None
 
 
 CAPTURED: dict[type[LibraryCall], Captured] = {
     MatrixProduct: Captured(Cublas, product, WORKSPACE_BYTES),
     CapturedCall: Captured(ForeignStream, foreign, 0),
+    FourierTransform: Captured(Cufft, transform, None),
+    LapackRoutine: Captured(Cusolver, factorization, None),
+    TriangularSolve: Captured(Cublas, triangular_solve, WORKSPACE_BYTES),
 }
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PreparedCall:
+    """A call that can be captured: the handle that is to do it, and the workspace that needs."""
+
+    handle: Library
+    issue: Callable[[Any, Addresses], Callable[[Any], None]]
+    workspace_bytes: int
+
+
+PreparedCalls = Mapping[LibraryNode, PreparedCall]
+
+
+def prepare(plan: Plan, driver: Driver) -> PreparedCalls:
+    """The calls of a Plan, those of bodies included, planned by their libraries.
+
+    Raises:
+        MemoryError: a library lacks memory for its tables.
+        ValueError: the class of a call is not in the table.
+    """
+    return {
+        node: _prepared(node, driver) for node in walk(plan.graph) if isinstance(node, LibraryNode)
+    }
+
+
+def _prepared(node: LibraryNode, driver: Driver) -> PreparedCall:
+    how = captured(node)
+    library: Any = driver.library(how.library)
+    if how.workspace_bytes is not None:
+        return PreparedCall(library, how.issue, how.workspace_bytes)
+    handle: PreparedLibrary = library.prepare(node.call)
+    return PreparedCall(handle, how.issue, handle.workspace_bytes)
 
 
 def captured(node: LibraryNode) -> Captured:
@@ -59,41 +101,23 @@ def captured(node: LibraryNode) -> Captured:
     return found
 
 
-def library_nodes(plan: Plan) -> list[LibraryNode]:
-    """The nodes of a Plan that are captured, those of bodies included."""
-    return [node for node in walk(plan.graph) if isinstance(node, LibraryNode)]
-
-
-def workspace_bytes(plan: Plan) -> int:
+def workspace_bytes(calls: PreparedCalls) -> int:
     """The workspace that the library calls of a Plan share."""
-    most = max((captured(node).workspace_bytes for node in library_nodes(plan)), default=0)
+    most = max((call.workspace_bytes for call in calls.values()), default=0)
     return round_up(most, ALIGNMENT)
 
 
-def warm_up_addresses(
-    plan: Plan, node: LibraryNode, spare: int = 0
-) -> tuple[dict[Buffer, int], int]:
-    """Addresses for the buffers of a call that it must not access at their own, and all bytes.
-
-    They are for a run outside the graph. A user's function has all arrays in memory of their own,
-    which is zero then; results of others may lie at one place.
-    """
-    moved = outside(plan, node)
-    if not isinstance(node.call, CapturedCall):
-        return dict.fromkeys(moved, spare), max([b.type.nbytes for b in moved], default=0)
-    found, size = dict[Buffer, int](), 0
-    for buffer in moved:
-        found[buffer], size = spare + size, size + round_up(buffer.type.nbytes, ALIGNMENT)
-    return found, size
-
-
-def outside(plan: Plan, node: LibraryNode) -> list[Buffer]:
-    """The buffers of a call that it must not access at their addresses outside the graph.
+def outside(plan: Plan, node: LibraryNode, start: int = 0) -> tuple[dict[Buffer, int], int]:
+    """Addresses from `start` for the buffers of a call that it must not access at their own ones
+    outside the graph, and the end of that memory.
 
     Another thread may launch meanwhile; and scratch that launches allocate exists only in them. A
     user's function might not cope with what is in scratch before a launch.
     """
-    if isinstance(node.call, CapturedCall):
-        return list(dict.fromkeys([*node.reads, *node.writes]))
     reads = [b for b in node.reads if b.space == "scratch"] if plan.per_launch else []
-    return [*node.writes, *reads]
+    if isinstance(node.call, CapturedCall):
+        reads = list(node.reads)
+    addresses = {}
+    for buffer in dict.fromkeys([*node.writes, *reads]):
+        addresses[buffer], start = start, start + round_up(buffer.type.nbytes, ALIGNMENT)
+    return addresses, start

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,15 +19,22 @@ class Module:
 
 
 def load_modules(
-    functions: Mapping[str, str], device: OpenDevice, head: str = ""
+    functions: Mapping[str, str],
+    device: OpenDevice,
+    definitions: Sequence[str] = (),
+    head: str = "",
 ) -> dict[str, Module]:
-    """Compile CUDA C++ functions, by name, in units that begin with `head`, and load them.
+    """Compile CUDA C++ functions, by name, and load them.
+
+    Each unit begins with `head`; `definitions` are added to those that need them.
 
     Raises:
         RuntimeError: one does not compile.
     """
     units = partition(functions, device.compilers)
-    codes = device.compile_all([head + translation_unit(unit.values()) for unit in units])
+    codes = device.compile_all(
+        [head + translation_unit(unit.values(), definitions) for unit in units]
+    )
     modules: dict[str, Module] = {}
     for unit, code in zip(units, codes, strict=True):
         module = Module(device.driver.load(code), device.code_bytes(code))

@@ -6,7 +6,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lowering.codegen import Parameter, Workspace
+from lowering.codegen.call_records import answer_bytes
 from lowering.codegen.parameters import (
+    Answer,
+    CallRing,
+    CallSite,
     ConditionHandle,
     FailureWord,
     PrintRing,
@@ -14,6 +18,7 @@ from lowering.codegen.parameters import (
     StopFlag,
     TableEntry,
 )
+from lowering.cuda.effects.call_ring import call_ring_bytes
 from lowering.cuda.effects.mailbox import WORD
 from lowering.cuda.effects.print_ring import ring_bytes
 from lowering.cuda.graph.modules import Module
@@ -21,7 +26,7 @@ from lowering.cuda.graph.pointer_table import table_bytes
 from lowering.cuda.interface import HostAllocation
 from lowering.plan.buffer import Buffer
 from lowering.plan.custom_kernel import CustomKernelNode
-from lowering.plan.nodes import LibraryNode, Node, body_graphs
+from lowering.plan.nodes import HostNode, LibraryNode, Node, body_graphs
 from lowering.plan.owners import NodeSlots, Slot
 from lowering.plan.plan import Plan
 from tracegraph.errors.wording import function_text
@@ -84,6 +89,13 @@ class NodeOwners:
         slots += self._memory([operand.buffer for operand in node.call.operands])
         return NodeSlots(node.kind, node.name, lines_of(node.sources), tuple(slots))
 
+    def host(self, node: HostNode) -> NodeSlots:
+        """The slots of a C function: a copy of its data, and what keeps it loaded."""
+        data, slots = node.call.data, [Slot(f"function {node.call.name}", 0)]
+        if data is not None:
+            slots.append(Slot("user data", len(data)))
+        return NodeSlots(node.kind, node.name, lines_of(node.sources), tuple(slots))
+
     def _module(self, name: str) -> Slot:
         return Slot("module", self.modules[name].nbytes)
 
@@ -123,6 +135,12 @@ class NodeOwners:
                 return Slot("stop flag", 4)
             case PrintRing():
                 return Slot("print ring", ring_bytes())
+            case CallRing():
+                return Slot("callback ring", call_ring_bytes())
+            case CallSite(site=site):
+                return Slot(f"callback {self.plan.callbacks[site]}", 0)
+            case Answer(record=record):
+                return Slot("answer", answer_bytes(record))
             case ConditionHandle() if self.conditions is not None:
                 return Slot("conditions", self.conditions.bytes.nbytes)
             case FailureWord() | StepCount():

@@ -11,7 +11,7 @@ import numpy as np
 from lowering.codegen import Unit
 from lowering.cuda.device import OpenDevice
 from lowering.cuda.graph.definition import Definition
-from lowering.cuda.graph.library_calls import library_nodes, warm_up_addresses, workspace_bytes
+from lowering.cuda.graph.library_calls import PreparedCalls, outside, workspace_bytes
 from lowering.cuda.graph.node_owners import allocation
 from lowering.cuda.graph.pointer_table import table_bytes
 from lowering.cuda.graph.small_inputs import ValueSlot, slots_bytes
@@ -44,8 +44,8 @@ class Placement:
     `addresses` has scratch and const buffers, and the slots of small inputs; `workspaces` has the
     workspace of each kernel node with one. The graph's slots keep the pieces in `memory` alive;
     `scratch` is allocated by each launch instead. `needed` are the bytes of ``"scratch"`` and
-    ``"constants"``. `warm_up` is a workspace, and room for any of the buffers `outside`, for a call
-    outside the graph.
+    ``"constants"``. `warm_up` is a workspace, and room for the buffers of any call that is made
+    `outside` the graph.
     """
 
     addresses: Mapping[Buffer, int]
@@ -84,6 +84,7 @@ def place(
     unit: Unit,
     values: Mapping[Buffer, ValueSlot],
     constants: Constants,
+    calls: PreparedCalls,
     stream: StreamState,
     definition: Definition,
     graph: Any,
@@ -108,7 +109,7 @@ def place(
             workspaces[node], size = size, size + round_up(code.workspace_bytes, ALIGNMENT)
 
     library_offset = round_up(plan.arena_bytes, ALIGNMENT)
-    arena_bytes = library_offset + workspace_bytes(plan)
+    arena_bytes = library_offset + workspace_bytes(calls)
     arena = scratch = None
     if arena_bytes and plan.per_launch:
         scratch = definition.add_memory(graph, arena_bytes, allocation(arena_bytes))
@@ -138,14 +139,13 @@ def place(
             "scratch": arena_bytes,
             "constants": sum(p.nbytes for p in (memory, constants.memory) if p is not None),
         },
-        warm_up=_warm_up(plan, stream),
+        warm_up=_warm_up(plan, calls, stream),
     )
 
 
-def _warm_up(plan: Plan, stream: StreamState) -> PooledMemory | None:
+def _warm_up(plan: Plan, calls: PreparedCalls, stream: StreamState) -> PooledMemory | None:
     """Memory for the warm-up of library calls, with the graph of the default stream."""
-    nodes = library_nodes(plan)
-    if not nodes or not stream.is_default:
+    if not calls or not stream.is_default:
         return None
-    most = max(warm_up_addresses(plan, node)[1] for node in nodes)
-    return stream.pool.take(workspace_bytes(plan) + most)
+    most = max(outside(plan, node)[1] for node in calls)
+    return stream.pool.take(workspace_bytes(calls) + most)

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from lowering.cuda.effects.callbacks import require_not_awaited
 from lowering.cuda.interface import Event
 from lowering.cuda.streams.in_flight import InFlightLaunch
 from lowering.cuda.streams.timeline import Timeline
@@ -37,6 +38,8 @@ class ExclusiveUse:
         if timeline is self.timeline:
             return None
         before, event = self.timeline, self._event
+        if before.busy:
+            require_not_awaited("programs with loops or prints run one after the other")
         pending = timeline.follow(event or before.driver.record(), before)
         self.timeline, self._event = timeline, None
         return pending

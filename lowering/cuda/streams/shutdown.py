@@ -12,7 +12,7 @@ from tracegraph.errors import DeviceLostError, TimeLimitError
 from tracegraph.limits import time_limit
 
 EXIT_SECONDS = 10.0
-"""How long the process waits for programs that print, check or show progress."""
+"""How long the process waits for programs that print, check, call back or show progress."""
 
 
 def shut_down(default: Timeline) -> None:
@@ -42,7 +42,7 @@ def shut_down(default: Timeline) -> None:
         with time_limit(EXIT_SECONDS):
             for timeline in timelines:
                 if timeline.undrained:
-                    timeline.settle()
+                    timeline.settle_calls()
     except TimeLimitError:
         timed_out = True
     except BaseException as error:
@@ -53,14 +53,27 @@ def shut_down(default: Timeline) -> None:
         pass  # nothing is left to stop
     except BaseException as error:
         errors.append(error)
+    left = [name for timeline in timelines for name in timeline.abandon_calls()]
     for timeline in timelines:
         errors += timeline.drain_errors()
+    if left:
+        _report_left(left)
     if timed_out:
         _report_stopped(name for launch, name in reporting if launch.stopped is not None)
     lost = [error for error in errors if isinstance(error, DeviceLostError)]
     errors = [error for error in errors if error not in lost[1:]]  # each program reports it anew
     if errors:
         raise errors[0] if len(errors) == 1 else BaseExceptionGroup("at exit", errors)
+
+
+def _report_left(names: Iterable[str]) -> None:
+    if sys.stderr is not None:
+        print(
+            f"tracegraph: {', '.join(dict.fromkeys(names))} had not returned {EXIT_SECONDS:g} s "
+            "after the end of the script, and calls were dropped; to have all made, wait for the "
+            "result of the program with .synchronize()",
+            file=sys.stderr,
+        )
 
 
 def _report_stopped(names: Iterable[str]) -> None:

@@ -17,6 +17,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from lowering.cuda.effects.callbacks import Callbacks, in_callback, require_not_awaited
 from lowering.cuda.effects.effects import Effects
 from lowering.cuda.effects.print_ring import PrintRing
 from lowering.cuda.effects.progress import Watcher
@@ -61,6 +62,7 @@ class Timeline:
         self._undrained_streams: dict[Timeline, None] = {}  # left ones
         self.held: deque[tuple[Event, tuple[Any, ...]]] = deque()
         self._prints: PrintRing | None = None
+        self._callbacks: Callbacks | None = None
         with self._lock:
             self.stopping.timelines.add(self)
 
@@ -77,6 +79,14 @@ class Timeline:
             if default._prints is None:
                 default._prints = PrintRing.allocate(default.driver)
             return default._prints
+
+    @property
+    def callbacks(self) -> Callbacks:
+        """What makes the calls of the stream's programs."""
+        with self._lock:
+            if self._callbacks is None:
+                self._callbacks = Callbacks(self.driver)
+            return self._callbacks
 
     @property
     def busy(self) -> bool:
@@ -118,7 +128,7 @@ class Timeline:
                 self._undrained[effects] = None
                 self._stay_alive()
             self._queued += bool(self.in_flight)
-            if not loops and not (effects is not None and effects.monitors):
+            if not loops and not (effects is not None and (effects.monitors or effects.waits)):
                 start()
                 return source
             return self._launch_loops(start, effects)
@@ -131,11 +141,17 @@ class Timeline:
     def _launch_loops(self, start: Callable[[], None], effects: Effects | None) -> InFlightLaunch:
         """It counts as in flight before it starts: an interrupt must not leave loops unknown."""
         pending = self._new_pending(effects, start)
+        started: list[InFlightLaunch] = []
+        if effects is not None and effects.waits:
+            # before the start, which waits for callbacks where the host drives loops
+            self.callbacks.follow(lambda: bool(started) and started[0].passed())
         try:
             start()
         except Exception:
             self._complete([pending])
             raise
+        finally:
+            started.append(pending)
         pending.passed()
         if effects is not None and effects.shows:
             self.watcher.follow(effects, pending.passed, self.default_timeline._prints)
@@ -188,7 +204,7 @@ class Timeline:
 
         Raises:
             TimeLimitError: the time of a `time_limit` was up; loops were stopped.
-            Exception: the first failure of a check in a program.
+            Exception: the first failure of a check in a program, or what a callback raised.
         """
         if not self.in_flight and not self._undrained:
             self.driver.activate()
@@ -210,7 +226,7 @@ class Timeline:
             TimeLimitError: the time of a `time_limit` was up; loops were stopped.
         """
         self.driver.activate()
-        if self.in_flight:
+        if self.in_flight or in_callback() is not None:
             self._poll()
         else:
             self.driver.synchronize()
@@ -222,9 +238,14 @@ class Timeline:
         return not all(pending.passed() for t in timelines for pending in list(t.in_flight))
 
     def settle_loops(self) -> None:
-        """Wait for the loops in flight on all streams of the device, as `settle` does."""
+        """Wait for the loops in flight on all streams of the device, as `settle` does.
+
+        Raises:
+            CallbackDeadlockError: one of them waits for the callback that this thread runs.
+        """
         for timeline in self.stopping.all():
             if timeline.busy:
+                require_not_awaited("a graph is built only when no loop or callback is in flight")
                 timeline.settle()
 
     def read(self, target: np.ndarray[Any, Any], pointer: int) -> None:
@@ -250,13 +271,17 @@ class Timeline:
         """Wait in Python, where signals are handled."""
         with self._lock:
             in_flight, passed = list(self.in_flight), self.driver.record()
-        start, deadline = time.perf_counter(), limits.deadline()
+        start, deadline, waiting = time.perf_counter(), limits.deadline(), in_callback()
         try:
             while not passed():
                 if deadline is not None and time.monotonic() >= deadline:
                     raise limits.exceeded()
                 if self.default_timeline._prints is not None:
                     self.default_timeline._prints.show()
+                if self._callbacks is not None:
+                    self._callbacks.check()
+                if waiting is not None:
+                    waiting.relieve()
                 elapsed = time.perf_counter() - start
                 pause = min(elapsed * SLEEP_SHARE, LONGEST_SLEEP) - WAKING_SECONDS
                 if pause > 0:
@@ -292,8 +317,24 @@ class Timeline:
                     pending.effects.ignore_failure()
         for timeline in self.stopping.all():
             timeline._complete([pending for pending in in_flight if pending in timeline.in_flight])
+            if timeline._callbacks is not None:
+                timeline._callbacks.stopped()
 
     # Draining: what launches report
+
+    def settle_calls(self) -> None:
+        """Wait for the stream, and until all callbacks that have arrived are made.
+
+        Raises:
+            Exception: as `settle`; errors of callbacks are kept.
+        """
+        self.settle()
+        if self._callbacks is not None:
+            self._callbacks.finish(())
+
+    def abandon_calls(self) -> list[str]:
+        """Let nobody wait for callbacks any more; the names of those that are not made."""
+        return [] if self._callbacks is None else self._callbacks.abandon()
 
     def drain_errors(self) -> list[BaseException]:
         """Show what finished launches print, and return the errors that they report."""
@@ -332,6 +373,8 @@ class Timeline:
                 self.default_timeline._prints.warn_of_losses()
             for effects in undrained:
                 del remaining[effects]
+                if effects.calls:
+                    self.callbacks.finish(effects.calls)
                 self.watcher.finish(effects)
                 effects.raise_failure()
         finally:

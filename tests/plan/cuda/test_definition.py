@@ -15,6 +15,7 @@ from lowering.cuda.graph.definition import Definition, State
 from lowering.cuda.graph.emit import emit
 from lowering.cuda.graph.modules import load_modules
 from lowering.cuda.graph.placement import place, upload
+from lowering.cuda.graph.plan_code import PlanCode
 from lowering.cuda.interface import Launch
 from lowering.errors import (
     BuildStateError,
@@ -139,14 +140,15 @@ def test_a_plan_is_not_emitted_into_a_definition_that_is_complete():
     plan = diamond()
     unit = unit_source(plan)
     modules = load_modules(unit.functions, backend.device)
+    code = PlanCode(plan, unit, modules, {}, {}, pdl=True)
     constants = upload(plan, backend.device)
     default = backend.device.default_stream
     definition = Definition(backend.device.driver, SlotTable(), plan.name)
     with definition.building() as graph:
-        placement = place(plan, unit, {}, constants, default, definition, graph, share=True)
-        emit(plan, unit, modules, {}, {}, placement, {}, definition, graph, pdl=True)
+        placement = place(plan, unit, {}, constants, {}, default, definition, graph, share=True)
+        emit(code, {}, placement, {}, definition, graph)
     with pytest.raises(FrozenSlotsError):
-        emit(plan, unit, modules, {}, {}, placement, {}, definition, graph, pdl=True)
+        emit(code, {}, placement, {}, definition, graph)
     assert len(graph.nodes) == len(plan.graph.nodes)
     assert definition.state == "frozen"
 

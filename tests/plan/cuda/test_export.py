@@ -195,7 +195,7 @@ def test_what_the_host_has_to_hear_of_is_not_exported():
     backend = RecordingBackend()
     made = effects()
     executable = backend.compile(made)
-    with pytest.raises(ExportError, match="prints, checks or shows progress"):
+    with pytest.raises(ExportError, match="prints, checks, calls back or shows progress"):
         executable.export_graph(arguments_of(made, backend))
 
 

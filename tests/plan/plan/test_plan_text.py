@@ -135,7 +135,7 @@ def copy(target, source, name):
     return KernelNode(Kernel(name, (nest,)), (Source("dir/model.py", 7, "step"),))
 
 
-def test_plan_with_every_kind_of_node():
+def every_kind_of_node():
     empty = Graph((), frozenset())
     body = Graph((MemcpyNode(A, X), copy(Y, A, "c_1")), frozenset({(0, 1)}))
     matrix = MatrixOperand(X, 2, 0, 6, 1)
@@ -146,7 +146,7 @@ def test_plan_with_every_kind_of_node():
         SwitchNode(1, (empty, Graph((MemcpyNode(Y, A),), frozenset()))),
         WhileNode(2, body),
     )
-    plan = Plan(
+    return Plan(
         "step",
         Graph(nodes, frozenset({(0, 1), (0, 2), (1, 2), (2, 4)})),
         (X, N),
@@ -156,6 +156,35 @@ def test_plan_with_every_kind_of_node():
         512,
         3,
     )
+
+
+def test_reprs_are_lines():
+    plan = every_kind_of_node()
+    assert repr(plan) == (
+        "<Plan step: 10 nodes (3 kernel, 1 library, 1 if_else, 3 copy, 1 switch, 1 while), "
+        "512 B scratch>"
+    )
+    assert [repr(node) for node in plan.graph.nodes] == [
+        "<KernelNode kernel c_0, model.py:7>",
+        "<LibraryNode matmul 1 x (2, 2) @ (2, 2)>",
+        "<IfElseNode if / else, 2 nodes inside, model.py:9>",
+        "<SwitchNode switch, 1 node inside>",
+        "<WhileNode while, 2 nodes inside>",
+    ]
+
+
+def test_a_node_prints_with_its_bodies():
+    kernel, *_, loop = every_kind_of_node().graph.nodes
+    assert str(kernel).splitlines()[:2] == ["kernel c_0  # model.py:7", "  map [4, 6]"]
+    assert str(loop).splitlines()[:3] == [
+        "while condition[2]",
+        "body",
+        "  0: memcpy scratch[0] = input[0]",
+    ]
+
+
+def test_plan_with_every_kind_of_node():
+    plan = every_kind_of_node()
     assert plan_text(plan) == str(plan)
     assert (
         str(plan)

@@ -7,10 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from forced import FORCED, on_host, scheduled
+from gradient_programs import PROGRAMS, X
+from running import lowered
 
 import tracegraph
+from lowering.plan.conditional_nodes import WhileNode
 from lowering.plan.kernel import MapNest, ScatterNest
-from lowering.plan.nodes import KernelNode, walk
+from lowering.plan.nodes import KernelNode, launched, walk
+from lowering.plan.persistent_kernel import PersistentKernelNode
 from tracegraph import ArrayType, grad
 
 VECTOR = ArrayType(np.float64, (100_000,))
@@ -120,6 +125,39 @@ def test_the_stack_of_a_bounded_loop_is_not_filled() -> None:
     assert all(isinstance(nest, ScatterNest) for nest in writers)
 
 
+def second(x: Any) -> Any:
+    """Forwards over reverse: the Hessian times a vector."""
+    return tracegraph.jvp(grad(bounded), (x,), (x,))[1]
+
+
+@pytest.mark.parametrize("function", [second, tracegraph.vmap(second)], ids=["alone", "lanes"])
+def test_nor_are_those_of_its_tangents(function: Callable[..., Any]) -> None:
+    shape = (1000,) if function is second else (5, 1000)
+    writers = list(stores_to_stacks(function, ArrayType(np.float64, shape)))
+    assert len(writers) > len(list(stores_to_stacks(grad(bounded), VECTOR)))
+    assert all(isinstance(nest, ScatterNest) for nest in writers)
+
+
+@pytest.mark.parametrize("checkpoints", [None, 8])
+def test_stacks_that_are_not_filled_are_not_read(checkpoints: int | None) -> None:
+    def function(x: Any) -> Any:
+        return tracegraph.while_loop(
+            lambda c: c[1] < 5 * x.sum(),
+            lambda c: (np.sin(np.exp(c[0]) * x), c[1] + 1),
+            (x, 0),
+            max_steps=64,
+            checkpoints=checkpoints,
+        )[0].sum()
+
+    def product(x: Any) -> Any:
+        return tracegraph.jvp(grad(function), (x,), (x,))[1]
+
+    x = np.array([0.5, 0.7, 0.9])
+    found = on_host(FORCED["as_estimated"])(product, x)  # in memory that nobody has written
+    np.testing.assert_allclose(np.asarray(found), product(x), 1e-12)
+    np.testing.assert_allclose(np.asarray(found), tracegraph.hessian(function)(x) @ x, 1e-10)
+
+
 @pytest.mark.parametrize("counts", [(), (ArrayType(np.int64, (5,)),)], ids=["alike", "apart"])
 def test_nor_is_that_of_many_lanes(counts: tuple[ArrayType, ...]) -> None:
     lanes = ArrayType(np.float64, (5, 1000))
@@ -129,6 +167,8 @@ def test_nor_is_that_of_many_lanes(counts: tuple[ArrayType, ...]) -> None:
 
 
 # schedules
+
+KINDS = (WhileNode, PersistentKernelNode)
 
 
 def recurrence(w: Any) -> Any:
@@ -172,3 +212,43 @@ def test_small_loops_are_one_kernel_forwards_and_backwards(function: Callable[..
         tracegraph.jit(f, device="cuda").lower(types).explain() for f in (function, grad(function))
     ]
     assert [text.count("one kernel") for text in shown] == [1, 2]
+
+
+@pytest.mark.parametrize("asked", ["one_kernel", "conditional", "unrolled"])
+@pytest.mark.parametrize("construct", ["fori_loop", "while_loop", "scan"])
+def test_a_loop_runs_back_as_was_asked_of_it(construct: str, asked: str) -> None:
+    def function(x: Any) -> Any:
+        if construct == "fori_loop":
+            found = tracegraph.fori_loop(0, 40, lambda i, c: np.sin(c) * x, x, schedule=asked)
+        elif construct == "scan":
+            found, _ = tracegraph.scan(
+                lambda c, _: (np.sin(c) * x, None), x, length=40, schedule=asked
+            )
+        else:
+            found = tracegraph.while_loop(
+                lambda c: c.sum() < 50, lambda c: c + x, x, max_steps=40, schedule=asked
+            )
+        return (found**2).sum()
+
+    rows = tracegraph.jit(grad(function), device="cuda").lower(VECTOR).explain().splitlines()[2:]
+    assert [row.split()[1] for row in rows] == [construct] * 2
+    assert all(row.rstrip().endswith("asked for") for row in rows)
+    named = {"one_kernel": "one kernel", "conditional": "WHILE node"}.get(asked, asked)
+    assert all(named in row for row in rows)
+
+
+@pytest.mark.parametrize("way", ["one_kernel", "cluster", "grid", "unrolled"])
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
+def test_loops_run_back_in_the_ways_that_they_run_forwards(program: Any, way: str) -> None:
+    def shown(function: Any) -> tuple[int, int]:
+        """How many loops are nodes of the graph, and how many are one kernel."""
+        nodes = list(launched(scheduled(lowered(function, X), FORCED[way]).graph))
+        return tuple(sum(isinstance(n, kind) for n in nodes) for kind in KINDS)
+
+    forwards, backwards = shown(program), shown(grad(program))
+    if way == "unrolled":
+        assert backwards[0] <= 2 * forwards[0]
+        assert backwards[1] == 0
+    else:
+        assert backwards[0] == forwards[0] == 0
+        assert backwards[1] >= forwards[1]

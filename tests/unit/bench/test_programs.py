@@ -21,6 +21,14 @@ def results(row, label, inputs):
     return [np.asarray(x) for x in leaves(row.contestants[label](*inputs)())]
 
 
+def small_calls():
+    return [
+        row
+        for row in (*GROUPS["fft"], *GROUPS["linalg"])
+        if "_64_" in row.name or "1000x" in row.name
+    ]
+
+
 @pytest.mark.parametrize("name", [program.name for program in PROGRAMS])
 @pytest.mark.parametrize("size", [31, 60])
 def test_programs_compute_what_numpy_does(name, size, monkeypatch):
@@ -33,6 +41,15 @@ def test_programs_compute_what_numpy_does(name, size, monkeypatch):
         assert all(np.isfinite(x).all() for x in wanted)
         floats = [x.dtype.name for x in wanted if x.dtype.kind == "f"]
         assert set(floats) == {"float32" if row.name.endswith("f32") else "float64"}
+
+
+@pytest.mark.parametrize("row", small_calls(), ids=lambda row: row.name)
+def test_calls_of_libraries_give_what_numpys_do(row, monkeypatch):
+    monkeypatch.setenv("TRACEGRAPH_DEVICE", "host")
+    inputs = row.inputs(Draw.of(row.name, 0, "host", "fixed"))
+    wanted = results(row, "numpy", inputs)
+    assert row.agrees(results(row, "tracegraph", inputs), wanted) is None
+    assert [x.dtype.itemsize for x in wanted] == [inputs[0].dtype.itemsize] * len(wanted)
 
 
 @pytest.mark.parametrize("name", [program.name for program in PROGRAMS])
@@ -49,7 +66,8 @@ def test_groups_stand_for_their_rows():
 
     assert len(chosen("programs")) == 6 * len(PROGRAMS)
     assert chosen("edit", "edit_60_f32", "cg") == [row.name for row in GROUPS["edit"]] + ["cg"]
-    assert {*chosen("programs")} == {*ROWS} - {row.name for row in OWN_ROWS}
+    grouped = {*chosen("programs", "transforms", "fft", "linalg")}
+    assert grouped == {*ROWS} - {row.name for row in OWN_ROWS}
     assert command._parser().parse_args([]).rows == OWN_ROWS
 
 

@@ -54,6 +54,15 @@ def test_program_with_a_loop() -> None:
     assert str(loop()) == program_text(loop())
 
 
+def test_the_repr_is_a_line() -> None:
+    line = "<Program solve(f64[8], f64[]) -> (f64[8], i64[]): 5 operations>"
+    assert repr(loop()) == line
+    x = value("f64[8]")
+    assert (
+        repr(program([x], [apply("sin", x)], x)) == "<Program solve(f64[8]) -> f64[8]: 1 operation>"
+    )
+
+
 def test_comments_stand_in_one_column() -> None:
     lines = [line for line in program_text(loop()).splitlines() if "#" in line]
     assert len({line.index("#") for line in lines}) == 1

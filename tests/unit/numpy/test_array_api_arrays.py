@@ -70,6 +70,7 @@ expand_dims(i) | expand_dims(i, axis=1) | expand_dims(i, axis=-1) | expand_dims(
 flip(i) | flip(i, axis=0) | flip(m, axis=(0, -1)) | flip(o)
 moveaxis(m, 0, -1) | moveaxis(m, (0, 1), (1, 2)) | moveaxis(m, 1, 1)
 permute_dims(i, (1, 0)) | permute_dims(m, (2, 0, 1)) | permute_dims(o, ())
+sort(i) | sort(m, axis=0) | sort(f, axis=-1, stable=False) | argsort(i) | argsort(m, axis=1)
 searchsorted(m[0, 0], d) | searchsorted(v[:1], i, side="right")
 searchsorted(v, v, sorter=w[:3] * 0)
 searchsorted(u[0, :1], s) | searchsorted(f[0, :2] * 0, n) | searchsorted(v[:0], i)

@@ -38,6 +38,7 @@ def public_functions() -> dict[str, Function]:
     for prefix, namespace in (
         ("", tnp),
         ("linalg.", tnp.linalg),
+        ("fft.", tnp.fft),
         ("lib.stride_tricks.", tnp.lib.stride_tricks),
     ):
         for name in namespace.__all__:
@@ -122,6 +123,7 @@ def of_arrays(namespace: Any) -> SimpleNamespace:
 
 OF_ARRAYS = of_arrays(tnp)
 OF_ARRAYS.linalg = of_arrays(tnp.linalg)
+OF_ARRAYS.fft = of_arrays(tnp.fft)
 OF_ARRAYS.lib = SimpleNamespace(stride_tricks=of_arrays(tnp.lib.stride_tricks))
 
 

@@ -263,8 +263,8 @@ def test_choices() -> None:
         random.choice(KEY, 0)
     with pytest.raises(ValueError, match="for each of 3"):
         random.choice(KEY, 3, p=[1.0])
-    with pytest.raises(ValueError, match="needs sorting"):
-        random.choice(KEY, 3, replace=False)
+    with pytest.raises(ValueError, match="cannot draw 4 elements from 3"):
+        random.choice(KEY, 3, (2, 2), replace=False)
 
 
 def test_samples_have_derivatives_in_their_parameters() -> None:

@@ -123,6 +123,19 @@ def test_compiled_runs_and_counts(lowered: Any) -> None:
         compiled(np.arange(5.0), 1e-3)
 
 
+def test_the_repr_of_a_stage_is_a_line(lowered: Any) -> None:
+    assert repr(lowered.traced) == (
+        "<Traced halve_until_small(f64[5], ~f64[]) -> (~i64[], ~i64[], f64[5]): 11 operations, for "
+        "host>"
+    )
+    assert repr(lowered) == f"<Lowered for host: {lowered.plan!r}>"
+    compiled = lowered.compile()
+    assert repr(compiled) == f"<Compiled for host: {lowered.plan!r}>"
+    assert str(compiled) == str(lowered)
+    compiled.close()
+    assert repr(compiled) == str(compiled) == "<Compiled halve_until_small, closed>"
+
+
 def test_unknown_device_is_named() -> None:
     with pytest.raises(ValueError, match=r"'tpu'.*'host', 'cuda'"):
         tg.jit(lambda x: x, device="tpu")(1.0)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from gradient_programs import W, X
+from checkpoint_programs import LENGTH, LOOPS, Program, of_while_loop
+from gradient_programs import X
 from gradients import check_gradient, check_second
 
 import tracegraph
@@ -16,47 +16,6 @@ from tracegraph.ir.program import Eqn, walk
 from tracegraph.ir.verify import verify
 from tracegraph.transforms import segments
 
-Program = Callable[[Any], Any]
-
-LENGTH = 100
-
-
-def of_scan(checkpoints: int | None) -> Program:
-    def function(x: Any) -> Any:
-        def step(c: Any, t: Any) -> Any:
-            state = np.tanh(W @ np.exp(np.sin(c)) + t * x)
-            return state, state.sum()
-
-        last, ys = scan(step, x, np.linspace(0, 1, LENGTH), checkpoints=checkpoints)
-        return last.sum() + (ys * np.arange(LENGTH)).sum()
-
-    return function
-
-
-def of_fori_loop(checkpoints: int | None) -> Program:
-    def function(x: Any) -> Any:
-        def step(i: Any, c: Any) -> Any:
-            return np.tanh(W @ np.exp(np.sin(c)) + i * x)
-
-        return fori_loop(3, 3 + LENGTH, step, x, checkpoints=checkpoints).sum()
-
-    return function
-
-
-def of_while_loop(checkpoints: int | None, steps: int = 37) -> Program:
-    def function(x: Any) -> Any:
-        def step(c: Any) -> Any:
-            return np.tanh(W @ np.exp(np.sin(c[0])) + c[1] * x), c[1] + 1
-
-        last = while_loop(
-            lambda c: c[1] < steps, step, (x, 0), max_steps=LENGTH, checkpoints=checkpoints
-        )
-        return last[0].sum()
-
-    return function
-
-
-LOOPS = [of_scan, of_fori_loop, of_while_loop]
 each_loop = pytest.mark.parametrize("loop", LOOPS, ids=lambda f: f.__name__[3:])
 
 

@@ -178,6 +178,9 @@ def wrong_rules() -> dict[str, tuple[Any, str]]:
         "captured": (lambda: grad(captured)(X), "captures a value by which it is diff"),
         "forward": (of_vjp(lambda x: x, lambda r, ct: (ct,)), "must return a pair"),
         "backward": (of_vjp(good, lambda r, ct: ct), "must return a tuple of 1 cotangents"),
+        "count": (of_vjp(good, lambda r, ct: (ct, ct)), "of 1 cotangents, .* not one of 2"),
+        "square": (of_jvp(lambda p, t: (p[0], t[0] ** 2)), "linear in the tangents.*: square is"),
+        "sign": (of_jvp(lambda p, t: (p[0], np.sign(t[0]))), "linear in the tangents.*: sign is"),
         "cotangent": (of_vjp(good, lambda r, ct: (ct[:1],)), r"returned f64\[1\] for a value"),
         "function": (lambda: custom_vjp(3), "takes a function"),  # type: ignore[arg-type]
     }
@@ -200,6 +203,27 @@ def test_a_rule_must_have_no_effects_backwards() -> None:
     function.defvjp(lambda x: (x, None), backward)
     with pytest.raises(errors.CustomRuleError, match="must have no effects"):
         grad(lambda x: function(x).sum())(X)
+
+
+def test_a_rule_may_be_linear_through_loops_and_branches_and_print() -> None:
+    function = custom_jvp(lambda x: np.sin(x) ** 3)
+
+    @function.defjvp
+    def rule(primals: Any, tangents: Any) -> Any:
+        (x,), (t,) = primals, tangents
+        tracegraph.debug.print("{}", t)
+
+        def step(_: Any, carry: Any) -> Any:
+            y, dy = carry
+            return y * np.sin(x), dy * np.sin(x) + y * np.cos(x) * t
+
+        out, tangent = tracegraph.fori_loop(0, 3, step, (np.ones_like(x), 0 * t))
+        return out, tracegraph.cond(x.sum() > 0, lambda t: t * 1, lambda t: t + 0, tangent)
+
+    def loss(x: Any) -> Any:
+        return function(x).sum()
+
+    np.testing.assert_allclose(grad(loss)(X), 3 * np.sin(X) ** 2 * np.cos(X), 1e-12)
 
 
 # checkpoint
@@ -304,6 +328,14 @@ def test_a_solver_that_is_linear_is_transposed() -> None:
     np.testing.assert_allclose(grad(function)(X), inverse.T @ np.ones(3), atol=1e-12)
     with pytest.raises(errors.CustomRuleError, match="transpose_solve"):
         grad(lambda b: custom_linear_solve(lambda x: A @ x, b, iterated).sum())(X)
+
+
+def test_the_solver_of_tangents_returns_a_tree_like_the_root() -> None:
+    def root(a: Any) -> Any:
+        return custom_root(lambda x: x - a, a, lambda f, x: a, lambda g, y: (y, y))
+
+    with pytest.raises(errors.CustomRuleError, match=r"must return \* of f64\[\], got \(\*, \*\)"):
+        grad(root)(2.0)
 
 
 def test_aux_of_a_solver() -> None:

@@ -50,6 +50,18 @@ def test_each_derivative_of_a_cube() -> None:
         assert found[-1](2.0) == expected
 
 
+@pytest.mark.parametrize("transform", [grad, jacfwd, jacrev, hessian])
+def test_traced_numbers_that_are_passed_on_give_way_to_arrays(transform: Any) -> None:
+    def function(x: Any, factor: Any, count: Any) -> Any:
+        return (x * x * factor + count).sum()
+
+    x = np.ones(3, np.float32)
+    plain = transform(function)(x, 2.0, 1)
+    found = tracegraph.jit(transform(function), device="host")(x, 2.0, 1)
+    assert np.asarray(found).dtype == plain.dtype == np.float32
+    np.testing.assert_array_equal(np.asarray(found), plain)
+
+
 def test_transforms_nest_in_any_order() -> None:
     jit = functools.partial(tracegraph.jit, device="host")
     slope = 3 * 2.0**2
@@ -481,7 +493,9 @@ def test_errors_name_the_function_the_argument_and_the_types() -> None:
     text = raised(lambda: grad(lambda x: 2 * x)(X), errors.ScalarResultError)
     assert "must return a scalar, got f64[3]; sum it, or use jacrev" in text
     text = raised(lambda: grad(lambda x: (x, x))(2.0), errors.ScalarResultError)
-    assert "(*, *)" in text
+    assert "got the tree (*, *); return one number, and other results beside it" in text
+    text = raised(lambda: grad(lambda x: None)(2.0), errors.ScalarResultError)
+    assert "got the tree None; a return is missing" in text
     text = raised(lambda: grad(lambda p: p["n"] * 2.0)({"n": 3}), errors.DifferentiatedTypeError)
     assert "p['n'] of" in text
     assert "pass 3.0 instead of 3" in text
@@ -490,18 +504,36 @@ def test_errors_name_the_function_the_argument_and_the_types() -> None:
     text = raised(lambda: jvp(cube, (X,), (X[:2],)), errors.TangentMismatchError)
     assert "tangents[0] is f64[3], got an array of type f64[2]" in text
     text = raised(lambda: jvp(cube, (X,), ((X, X),)), errors.TransformError)
+    assert "tangents[0] is f64[3], got an instance of builtins.tuple" in text
+    text = raised(lambda: jvp(cube, X, X), errors.TransformError)
+    assert "primals must be a tuple with an entry for each argument" in text
+    text = raised(lambda: jvp(cube, (X,), X), errors.TransformError)
+    assert "tangents must be a tuple" in text
     text = raised(lambda: jvp(cube, (X,), ()), errors.TransformError)
     assert "structure" in text
     text = raised(lambda: grad(cube, 2)(X), errors.ArgumentNumberError)
     assert "argnums=2" in text
-    text = raised(lambda: grad(3.0), errors.TransformError)  # type: ignore[arg-type]
-    assert "takes a function" in text
+    text = raised(lambda: grad(cube)(x=X), errors.ArgumentNumberError)
+    assert "got 0 of these; pass by position" in text
+    text = raised(lambda: grad(cube, "x")(X), errors.ArgumentNumberError)  # type: ignore[arg-type]
+    assert "argnums must be the position of an argument, or several, not 'x'" in text
     text = raised(lambda: grad(cube, has_aux=True)(2.0), errors.TransformError)
     assert "must return a pair" in text
     text = raised(lambda: grad(cube)("a"), errors.LeafTypeError)
     assert "x" in text
     text = raised(lambda: vjp(cube, X)[1](X[:1]), errors.TangentMismatchError)
     assert "cotangent" in text
+
+
+@pytest.mark.parametrize(
+    "call",
+    [grad, value_and_grad, jacfwd, jacrev, tracegraph.checkpoint, linear_transpose,
+     lambda f: vjp(f, X), lambda f: linearize(f, X), lambda f: jvp(f, (X,), (X,))],
+)  # fmt: skip
+def test_transforms_take_functions(call: Any) -> None:
+    text = raised(lambda: call(X.sum()), errors.TransformError)
+    assert "takes a function, not" in text
+    assert "call what it returns" in text
 
 
 def test_an_op_without_a_derivative_names_the_line() -> None:

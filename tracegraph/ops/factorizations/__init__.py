@@ -4,16 +4,19 @@ Each matrix is factored by itself: one that has no factorization gives NaN and l
 they are. The host runs LAPACK through NumPy where NumPy has it. A backend without a library call
 runs the op's program in `tracegraph.algorithms` instead.
 
-    cholesky, lu, qr, eigh, svd   one op each
-    triangular_solve              what makes solutions of the first three
-    matrices                      types, triangles and samples that they share
+    cholesky, lu, qr, eigh, svd, pinv   one op each
+    triangular_solve                    what makes solutions of the first three
+    matrices                            types, triangles and samples that they share
 """
 
 from tracegraph.ops.factorizations import (
     cholesky,
+    eigh,
     lu,
+    pinv,
     qr,
+    svd,
     triangular_solve,
 )
 
-__all__ = ["cholesky", "lu", "qr", "triangular_solve"]
+__all__ = ["cholesky", "eigh", "lu", "pinv", "qr", "svd", "triangular_solve"]

@@ -10,10 +10,10 @@ import numpy as np
 from tracegraph.ir.derivative import Emitter, Rewrite
 from tracegraph.ir.op import Op, Opaque, Sample, register
 from tracegraph.ir.types import ArrayType
+from tracegraph.ops.batching import along_lanes
 from tracegraph.ops.factorizations.matrices import (
     DTYPES,
     NDArray,
-    along_lanes,
     check_matrices,
     identity,
     rows_at,

@@ -1,16 +1,14 @@
-"""What factorizations share: types, triangles and transposes, the batching rule, samples."""
+"""What factorizations share: types, triangles and transposes, samples."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from tracegraph.ir.derivative import Emitter
-from tracegraph.ir.program import Atom
 from tracegraph.ir.types import ArrayType
-from tracegraph.ops.batching import Lanes
 
 NDArray = np.ndarray[Any, Any]
 
@@ -100,6 +98,27 @@ def diagonal(f: Emitter, x: Any) -> Any:
     return f.sum(f.multiply(x, eye), axes=(x.ndim - 1,))
 
 
+def real_part(f: Emitter, x: Any) -> Any:
+    """The real parts of complex numbers."""
+    return f.real(x) if x.dtype.kind == "c" else x
+
+
+def differences_inverted(f: Emitter, x: Any, *, squares: bool = False) -> Any:
+    """1 / (xⱼ - xᵢ), or of the squares, in row i and column j, and 0 on the diagonal.
+
+    The difference of squares is a product: it neither cancels nor overflows early.
+    """
+    n = x.shape[-1]
+    row, column = f.reshape(x, shape=(*x.shape[:-1], 1, n)), f.reshape(x, shape=(*x.shape, 1))
+    gap = f.subtract(row, column)
+    if squares:
+        gap = f.multiply(gap, f.add(row, column))
+    i = f.iota(size=n, dtype=_INDEX)
+    is_diagonal = f.equal(f.reshape(i, shape=(n, 1)), i)
+    one, zero = x.dtype.type(1), x.dtype.type(0)
+    return f.where(is_diagonal, zero, f.divide(one, f.where(is_diagonal, one, gap)))
+
+
 def rows_at(f: Emitter, x: Any, rows: Any) -> Any:
     """Rows of each matrix, at the indices of its own."""
     batch = x.shape[:-2]
@@ -111,27 +130,22 @@ def rows_at(f: Emitter, x: Any, rows: Any) -> Any:
     return f.gather(x, *places, rows, dims=tuple(range(len(batch) + 1)))
 
 
-# -- the batching rule -----------------------------------------------------------------------------
-
-
-def along_lanes(name: str) -> Callable[..., Any]:
-    """The batching rule of the op of this name."""
-
-    def rule(lanes: Lanes, operands: Sequence[Atom], batched: Sequence[bool], **attrs: Any) -> Any:
-        """Lanes are one more axis of the batch."""
-        spread = [lanes.spread(x, flag) for x, flag in zip(operands, batched, strict=True)]
-        found = lanes.emit_all(name, *spread, **attrs)
-        return found if len(found) > 1 else found[0]
-
-    return rule
-
-
 # -- references ------------------------------------------------------------------------------------
 
 
 def each_matrix(x: NDArray) -> Iterator[tuple[int, ...]]:
     """The index of each matrix of a batch."""
     return np.ndindex(*x.shape[:-2])
+
+
+def finite_part(x: Any) -> tuple[NDArray, NDArray]:
+    """The matrices with zeros in place of those that are not finite, and which are.
+
+    LAPACK's iterations need not end where elements are NaN.
+    """
+    x = np.asarray(x)
+    is_finite = np.isfinite(x).all(axis=(-2, -1))
+    return np.where(is_finite[..., None, None], x, x.dtype.type(0)), is_finite
 
 
 # -- samples ---------------------------------------------------------------------------------------

@@ -1,0 +1,1 @@
+"""Kernels that sort rows; what they call is in `device/sorting.cuh`."""

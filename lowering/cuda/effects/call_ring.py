@@ -1,0 +1,173 @@
+"""CallRing: a ring buffer in pinned memory, from kernels that call the host to a thread of ours.
+
+Each stream has its own, which the calls of all its programs share: their order is that of the
+stream. A kernel appends frames, in the layout of `lowering.codegen.call_records`, and waits for
+room: no call is lost, and one may be larger than the ring.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from lowering.codegen.call_records import (
+    ANSWER_HEAD_BYTES,
+    ANSWERED,
+    FAILED,
+    FIRST,
+    FRAME_BYTES,
+    FRAME_HEAD_BYTES,
+    LAST,
+    answer_bytes,
+    answer_offset,
+)
+from lowering.codegen.print_records import HEAD_BYTES, Record
+from lowering.cuda.effects.print_ring import CAPACITY, HEAD, RING_HEAD_BYTES, TAIL
+from lowering.cuda.interface import Driver, HostAllocation
+from lowering.plan.rounding import power_of_two, round_up
+from tracegraph.ir.callbacks import HostFunction
+
+SIZE_VARIABLE = "TRACEGRAPH_CALLBACK_BUFFER_BYTES"
+DEFAULT_BYTES = 1 << 20
+FEWEST_BYTES = 2 * FRAME_BYTES
+"""A frame with its head fits, whatever is asked for."""
+
+Array = np.ndarray[Any, Any]
+
+
+class AnswerMemory:
+    """Pinned memory for the answers of one function, in one executable."""
+
+    def __init__(self, driver: Driver, record: Record) -> None:
+        self.memory = driver.allocate_host(answer_bytes(record))
+        self._words = self.memory.bytes[:ANSWER_HEAD_BYTES].view(np.uint64)
+        self._words[:] = 0
+        self._results: list[Array] = [
+            self.memory.bytes[at : at + type_.nbytes].view(type_.dtype).reshape(type_.shape)
+            for position, type_ in enumerate(record.types)
+            for at in [answer_offset(record, position)]
+        ]
+
+    def give(self, number: int, results: tuple[Array, ...] | None) -> None:
+        """Answer the call of this number; None: there are no results."""
+        for target, result in zip(self._results, results or (), strict=False):
+            target[...] = result
+        self._words[FAILED] = results is None
+        self._words[ANSWERED] = number
+
+
+class CallSite:
+    """A callback of a program: its function, the layout of its arguments, where answers go."""
+
+    __slots__ = ("__weakref__", "answer", "callback", "number", "record")
+
+    def __init__(
+        self, number: int, callback: HostFunction, record: Record, answer: AnswerMemory | None
+    ) -> None:
+        self.number = number
+        self.callback = callback
+        self.record = record
+        self.answer = answer
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Call:
+    """A call that has arrived: the number of it at its site, and the arguments.
+
+    `end` is where it ends, in bytes since the start of the ring.
+    """
+
+    site: CallSite
+    number: int
+    arrays: tuple[Array, ...]
+    end: int
+
+
+class CallRing:
+    """The ring, and the sites that call through it, held weakly. One thread at a time takes."""
+
+    def __init__(self, memory: HostAllocation) -> None:
+        self.memory = memory
+        self._words = memory.bytes[:RING_HEAD_BYTES].view(np.uint64)
+        self._bytes = memory.bytes[RING_HEAD_BYTES:]
+        self._words[:] = 0
+        self._words[CAPACITY] = self._bytes.size
+        self._sites: WeakValueDictionary[int, CallSite] = WeakValueDictionary()
+        self._numbers = itertools.count(1)
+        self._parts: list[bytes] = []
+
+    @classmethod
+    def allocate(cls, driver: Driver) -> CallRing:
+        """A ring of the size that TRACEGRAPH_CALLBACK_BUFFER_BYTES asks for.
+
+        Raises:
+            ValueError: that is not a number.
+        """
+        return cls(driver.allocate_host(call_ring_bytes()))
+
+    def add_site(
+        self, callback: HostFunction, record: Record, answer: AnswerMemory | None
+    ) -> CallSite:
+        """A new site, which its executable must keep: what it sent is dropped once it is gone."""
+        site = CallSite(next(self._numbers), callback, record, answer)
+        self._sites[site.number] = site
+        return site
+
+    @property
+    def head(self) -> int:
+        """The bytes that kernels have written since the start."""
+        return int(self._words[HEAD])
+
+    @property
+    def tail(self) -> int:
+        """The bytes that have been taken since the start."""
+        return int(self._words[TAIL])
+
+    def take(self) -> list[Call]:
+        """The calls that have arrived, in order; their place in the ring is free then."""
+        return list(self._take())
+
+    def _take(self) -> Iterator[Call]:
+        head, tail = self.head, self.tail
+        while tail < head:
+            site_number, nbytes, marks, number = (
+                int(word) for word in self._part(tail, FRAME_HEAD_BYTES).view(np.uint64)
+            )
+            content = self._part(tail + FRAME_HEAD_BYTES, nbytes).tobytes()
+            tail += FRAME_HEAD_BYTES + round_up(nbytes, FRAME_HEAD_BYTES)
+            self._words[TAIL] = tail
+            if marks & FIRST:
+                self._parts.clear()  # of a call that was given up when its program was stopped
+            self._parts.append(content)
+            if marks & LAST:
+                raw = bytes(HEAD_BYTES) + b"".join(self._parts)
+                self._parts.clear()
+                site = self._sites.get(site_number)
+                if site is not None:
+                    yield Call(site, number, site.record.arrays(raw), tail)
+
+    def _part(self, start: int, nbytes: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
+        """Bytes from a position on, which may wrap around the end."""
+        start %= self._bytes.size
+        behind = nbytes - (self._bytes.size - start)
+        if behind <= 0:
+            return self._bytes[start : start + nbytes]
+        return np.concatenate([self._bytes[start:], self._bytes[:behind]])
+
+
+def call_ring_bytes() -> int:
+    """The bytes of a ring: its head, and what the environment asks for, up to a power of two.
+
+    Raises:
+        ValueError: the environment variable is not a positive number.
+    """
+    asked = os.environ.get(SIZE_VARIABLE, str(DEFAULT_BYTES))
+    if not asked.isdecimal():
+        raise ValueError(f"{SIZE_VARIABLE} must be a number of bytes, not {asked!r}")
+    return RING_HEAD_BYTES + power_of_two(max(int(asked), FEWEST_BYTES))

@@ -1,0 +1,137 @@
+"""The kernels that sort: they compile for GPUs, and run on the CPU they sort as NumPy does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from emulated_driver import EmulatedDriver
+from emulator import COMPILER
+from plan_emulator import EmulatedPlans
+from running import lowered
+from sorting_cases import DTYPES, LENGTHS, in_order, order_of, values
+
+import tracegraph
+from lowering.cuda.compile import cubin
+from lowering.legalization.features import Features
+from lowering.legalization.legalize import legalize
+from lowering.testing.recording_driver import RecordingBackend
+from tracegraph.arrays.eager import apply
+from tracegraph.ops.sorting import argsort, sort
+
+emulated = pytest.mark.skipif(COMPILER is None, reason="needs g++")
+
+
+def both(x: Any) -> tuple[Any, Any]:
+    return apply(sort, x), apply(argsort, x)
+
+
+def check(found: Any, x: np.ndarray[Any, Any]) -> None:
+    ordered, order = map(np.asarray, found)
+    np.testing.assert_array_equal(order, order_of(x))
+    assert order.dtype == np.int64
+    assert ordered.tobytes() == in_order(x).tobytes()
+
+
+@emulated
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_all_lengths_are_sorted_stably(dtype: Any, tmp_path: Path) -> None:
+    lengths = LENGTHS if np.dtype(dtype).itemsize <= 4 else LENGTHS[:-2]
+    arrays = {str(n): values(dtype, (n,), seed=n) for n in lengths}
+    plans = EmulatedPlans({name: (both, (x,)) for name, x in arrays.items()}, tmp_path)
+    for name, x in arrays.items():
+        check(plans.run(name, x), x)
+        check(plans.run(name, x, order=Random(1)), x)
+
+
+@emulated
+@pytest.mark.parametrize("shape", [(50, 7), (3, 4, 40), (5, 1000), (3, 7000), (2, 13_000)], ids=str)
+@pytest.mark.parametrize("dtype", [np.float32, np.int64], ids=["float32", "int64"])
+def test_rows_are_sorted_one_by_one(dtype: Any, shape: Any, tmp_path: Path) -> None:
+    x = values(dtype, shape)
+    plans = EmulatedPlans({"rows": (both, (x,))}, tmp_path)
+    check(plans.run("rows", x, order=Random(2)), x)
+
+
+@emulated
+@pytest.mark.parametrize("value", [0.0, -0.0, np.nan, 7.5], ids=str)
+def test_equal_keys_stay(value: float, tmp_path: Path) -> None:
+    x = np.full(15_000, value, np.float32)
+    plans = EmulatedPlans({"equal": (both, (x,))}, tmp_path)
+    check(plans.run("equal", x), x)
+
+
+def steps(x: Any) -> Any:
+    """Sorts in a loop, in a branch of it, and of a part of an array."""
+
+    def step(i: Any, carry: Any) -> Any:
+        x, total = carry
+        ordered = apply(sort, x)
+        where = tracegraph.cond(i % 2 == 0, lambda: apply(argsort, x), lambda: apply(argsort, -x))
+        return (ordered[::-1] * 3 + i) % 1009, total + where
+
+    x, total = tracegraph.fori_loop(0, 3, step, (x, np.zeros(x.shape, np.int64)))
+    return x, total, apply(sort, x[5:])
+
+
+LOOPED = {n: values(np.int32, (n,), seed=n) % 5000 for n in (20, 300, 9000)}
+
+
+@emulated
+@pytest.mark.parametrize("n", LOOPED)
+def test_sorts_in_loops_and_branches(n: int, tmp_path: Path) -> None:
+    x = LOOPED[n]
+    expected = tracegraph.jit(steps, device="host")(x)
+    plans = EmulatedPlans({"steps": (steps, (x,))}, tmp_path)
+    for order in (None, Random(3)):
+        for found, wanted in zip(plans.run("steps", x, order=order), expected, strict=True):
+            np.testing.assert_array_equal(found, wanted)
+
+
+@emulated
+def test_bodies_find_arguments_through_the_pointer_table(tmp_path: Path) -> None:
+    """Where a driver cannot give nodes in bodies new addresses."""
+
+    def repeated(x: Any, n: Any) -> Any:
+        return tracegraph.fori_loop(0, n, lambda i, total: total + apply(argsort, x), 0 * x)
+
+    x = values(np.int64, (9000,))
+    without = Features(body_updates=False)
+    plans = EmulatedPlans(
+        {"repeated": (repeated, (x, 3))},
+        tmp_path,
+        planned=lambda stage: legalize(stage.plan, without),
+    )
+    np.testing.assert_array_equal(plans.run("repeated", x, 3), 3 * order_of(x))
+
+
+@emulated
+def test_a_graph_of_sorts_runs_again_and_again(tmp_path: Path) -> None:
+    """Counters are cleared by each launch; arguments and results move."""
+    arrays = [values(np.float32, (9000,), seed) for seed in range(3)]
+    plan = lowered(both, arrays[0], device="cuda").plan
+    executable = RecordingBackend(EmulatedDriver(tmp_path)).compile(plan)
+    for x in arrays:
+        check([buffer.to_host() for buffer in executable([x])], x)
+
+
+@pytest.mark.parametrize(
+    ("arch", "dtypes"), [("sm_80", ["b1", "f8", "c8"]), ("sm_90", DTYPES)], ids=["sm_80", "sm_90"]
+)
+def test_kernels_compile(arch: str, dtypes: Any) -> None:
+    def all_of_them(given: Any) -> list[Any]:
+        return [both(x) for x in given]
+
+    short = [values(dtype, (n,)) for dtype in ("b1", "f4", "c16") for n in (20, 300)]
+    given = short + [values(dtype, (9000,)) for dtype in dtypes]
+    source = lowered(all_of_them, given, device="cuda").source
+    assert len(cubin(source, arch).code) > 0
+
+
+def test_passes_share_a_kernel() -> None:
+    source = lowered(both, values(np.float64, (9000,)), device="cuda").source
+    assert source.count("tg_sort_pass<") == 2  # of sort and argsort
+    assert source.count("tg_count_digits<") == 1

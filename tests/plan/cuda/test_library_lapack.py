@@ -1,0 +1,204 @@
+"""Factorizations as cuSOLVER and cuBLAS calls, checked by doing in NumPy what these document."""
+
+import ctypes
+import enum
+from contextlib import contextmanager
+from random import Random
+
+import numpy as np
+import pytest
+from agreement import check
+
+import tracegraph
+from lowering.cuda.graph.cublas import Cublas, triangular_solve
+from lowering.cuda.graph.cusolver import PREFIXES, UPPER, PreparedRoutine, factorization
+from lowering.host.executable import HostExecutable
+from lowering.lower import lower
+from lowering.plan.lapack import LapackRoutine, TriangularSolve
+from lowering.plan.nodes import LibraryNode, walk
+from lowering.scheduling.overrides import override
+from lowering.testing.recording_driver import RecordingBackend
+from tracegraph.algorithms import ALGORITHMS, lapack
+from tracegraph.arrays.eager import apply
+from tracegraph.ir.op import Sample, get
+from tracegraph.ops.factorizations.matrices import mixed, positive_definite
+
+HANDLE, WORK = 3, 7
+DTYPES = {prefix: np.dtype(name) for name, prefix in PREFIXES.items()}
+
+
+def memory(pointer, dtype, *shape, leading=None):
+    """Column-major memory at an address."""
+    strides = [dtype.itemsize, dtype.itemsize * (leading or shape[0])][: len(shape)]
+    nbytes = max(strides[-1] * shape[-1], 1)
+    return np.ndarray(shape, dtype, (ctypes.c_char * nbytes).from_address(pointer), 0, strides)
+
+
+class Solver:
+    """The routines of cuSOLVER by their names, such as ``dpotrf``."""
+
+    def __getattr__(self, name):
+        dtype = DTYPES[name[0]]
+        if name.endswith("_buffer_size"):
+            return lambda handle, *shape: WORK
+        return lambda handle, *given: getattr(self, f"_{name[1:]}")(dtype, *given)
+
+    def _potrf(self, dtype, uplo, n, a, leading, work, size, info):
+        assert (uplo, size) == (UPPER, WORK)
+        matrix, status = memory(a, dtype, n, n, leading=leading), memory(info, np.dtype("i4"), 1)
+        whole = np.triu(matrix) + np.conj(np.triu(matrix, 1).T)
+        found = get("cholesky").reference(whole)
+        status[0] = np.isnan(found).any()
+        matrix[...] = np.conj(found.T) + np.tril(matrix, -1)
+
+    def _getrf(self, dtype, m, n, a, leading, work, pivots, info):
+        matrix = memory(a, dtype, m, n, leading=leading)
+        found, swaps, _ = get("lu").reference(matrix)
+        zero = np.diagonal(found) == 0
+        matrix[...] = found
+        for column in np.flatnonzero(zero):  # 0 / 0 below a pivot of 0
+            matrix[column + 1 :, column] = np.nan
+        memory(pivots, np.dtype("i4"), min(m, n))[...] = swaps + 1
+        memory(info, np.dtype("i4"), 1)[0] = zero.any()
+
+    def _laswp(self, dtype, n, a, leading, first, last, pivots, step):
+        assert (first, step) == (1, 1)
+        matrix = memory(a, dtype, leading, n, leading=leading)
+        for row, pivot in enumerate(memory(pivots, np.dtype("i4"), last)):
+            matrix[[row, pivot - 1]] = matrix[[pivot - 1, row]]
+
+    def _geqrf(self, dtype, m, n, a, leading, tau, work, size, status):
+        assert (size, work - status) == (WORK, 256)
+        matrix = memory(a, dtype, m, n, leading=leading)
+        reflectors, factors = np.linalg.qr(matrix, mode="raw")
+        matrix[...] = reflectors.T
+        memory(tau, dtype, min(m, n))[...] = factors
+
+    def _ungqr(self, dtype, m, n, k, a, leading, tau, work, size, status):
+        assert (size, work - status) == (WORK, 256)
+        matrix = memory(a, dtype, m, n, leading=leading)
+        matrix[...] = lapack.ungqr.reference(matrix.T, memory(tau, dtype, k)).T
+
+    _orgqr = _ungqr
+
+
+class Blas:
+    """The triangular solve of cuBLAS."""
+
+    SideMode = enum.IntEnum("SideMode", ["LEFT", "RIGHT"], start=0)
+    FillMode = enum.IntEnum("FillMode", ["LOWER", "UPPER"], start=0)
+    Operation = enum.IntEnum("Operation", ["N", "T", "C"], start=0)
+    DiagType = enum.IntEnum("DiagType", ["NON_UNIT", "UNIT"], start=0)
+
+    def __getattr__(self, name):
+        assert name[1:] == "trsm"
+        return lambda handle, *given: self._trsm(DTYPES[name[0]], *given)
+
+    def _trsm(self, dtype, side, uplo, operation, diagonal, m, n, alpha, a, lda, b, ldb):
+        assert (side, operation) == (1, 0)
+        assert memory(alpha, dtype, 1)[0] == 1
+        right = memory(b, dtype, m, n, leading=ldb)
+        matrix = memory(a, dtype, n, n, leading=lda)
+        attrs = {"lower": uplo == 1, "unit": diagonal == 1}  # those of the transpose
+        right[...] = get("triangular_solve").reference(matrix.T, right.T, **attrs).T
+
+
+def by_routines(call):
+    def run(*operands):
+        arrays = dict(zip((*call.inputs, *call.outputs), operands, strict=True))
+        starts = {
+            array.buffer: view.ctypes.data - array.offset * view.itemsize
+            for array, view in arrays.items()
+        }
+        assert all(view.flags.c_contiguous for view in operands)
+        if isinstance(call, TriangularSolve):
+            blas = Cublas.__new__(Cublas)
+            blas._cublas, blas._handle = Blas(), HANDLE
+            triangular_solve(call, starts.__getitem__)(blas)
+            return
+        routine = PreparedRoutine(Solver(), HANDLE, call)
+        assert routine.workspace_bytes == 256 + WORK * call.dtype.itemsize
+        routine.use_workspace(1 << 20, routine.workspace_bytes)
+        factorization(call, starts.__getitem__)(routine)
+
+    return run
+
+
+@contextmanager
+def by_library():
+    with override(factorizations="library"):
+        yield
+
+
+def run(op, operands, attrs):
+    def function(*xs):
+        return apply(op, *xs, **attrs)
+
+    program = tracegraph.jit(function, device="host").lower(*operands).traced.optimized
+    with by_library():
+        plan = lower(program, "cuda")
+    found = HostExecutable(plan, poison=True, order=Random(0))(list(operands))
+    return tuple(found) if len(found) > 1 else found[0]
+
+
+@pytest.fixture
+def routines(monkeypatch):
+    monkeypatch.setattr(LapackRoutine, "run_host", property(by_routines))
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_calls_compute_what_the_ops_do(name, routines):
+    for sample in get(name).samples():
+        check(get(name), sample, run)
+
+
+@pytest.mark.parametrize("dtype", PREFIXES)
+def test_tall_wide_and_several_matrices(dtype, routines):
+    for shape in ((9, 4), (4, 9), (2, 5, 3), (2, 2, 3, 5)):
+        for name in ("lu", "qr"):
+            check(get(name), Sample((mixed(shape, dtype),)), run)
+    check(get("cholesky"), Sample((positive_definite(20, dtype, (3,)),)), run)
+
+
+def test_a_part_of_an_array_is_solved_for(routines):
+    a, b = positive_definite(6) * 2, mixed((6, 4))
+
+    def function(a, b):
+        return apply(get("triangular_solve"), (a + 1)[1:][:5, :5], b[1:, 1:], lower=True)
+
+    program = tracegraph.jit(function, device="host").lower(a, b).traced.optimized
+    with by_library():
+        plan = lower(program, "cuda")
+    (found,) = HostExecutable(plan)([a, b])
+    expected = get("triangular_solve").reference((a + 1)[1:, :5], b[1:, 1:], lower=True)
+    np.testing.assert_allclose(found, expected, 1e-12, 1e-12)
+
+
+def program_of_all(a):
+    spd = a @ a.T + np.eye(8)
+    return np.linalg.cholesky(spd), np.linalg.solve(a, a[0]), np.linalg.qr(a)
+
+
+def test_they_are_emitted_into_graphs_and_their_bodies():
+    a = mixed((8, 8))
+
+    def function(a):
+        steps = a[0, 0].astype(int)
+        solved = tracegraph.fori_loop(0, steps, lambda i, x: np.linalg.solve(a, x), a)
+        return program_of_all(a), solved
+
+    with by_library():
+        plan = tracegraph.jit(function, device="cuda").lower(a).plan
+    backend = RecordingBackend()
+    executable = backend.compile(plan)
+    calls = [n.call for n in walk(plan.graph) if isinstance(n, LibraryNode)]
+    names = [call.op.name for call in calls if isinstance(call, LapackRoutine)]
+    assert {*names} == {"potrf", "getrf", "geqrf", "ungqr", "trsm"}
+    inside = [n for node in plan.graph.nodes for body in node.bodies for n in walk(body)]
+    assert sum(isinstance(n, LibraryNode) for n in inside) >= 3
+    logged = [call.operation for call in backend.device.driver.calls]
+    assert logged.count("prepare") == sum(name != "trsm" for name in names)
+    assert logged.count("factor") == 2 * logged.count("prepare")
+    assert logged.count("solve_triangle") == 2 * names.count("trsm")
+    reported = {node.name for node in executable.slots.nodes}
+    assert {call.name for call in calls} <= reported

@@ -1,0 +1,155 @@
+"""Pictures, to the letter, and what they hold."""
+
+from __future__ import annotations
+
+import re
+from typing import ClassVar
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from pictures import GOLDEN, PICTURES, picture, plan, program
+
+from lowering.plan.nodes import Graph, Node
+from tracegraph.inspection.diagram import Box, Diagram, Edge, Region
+from tracegraph.inspection.palette import DARK, LIGHT, Theme, Tone
+from tracegraph.inspection.svg import svg
+from tracegraph.ir.record import record, replace
+from tracegraph.user_source import Source
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_pictures_are_those_kept(name: str) -> None:
+    wanted = (GOLDEN / name).read_text("utf-8")
+    assert picture(name) == wanted, "to keep the new ones: PYTHONPATH=. python tests/pictures.py"
+
+
+def test_every_file_kept_is_a_picture() -> None:
+    assert sorted(path.name for path in GOLDEN.iterdir()) == sorted(PICTURES)
+
+
+def labels(text: str) -> list[str]:
+    """The names of all boxes."""
+    groups = ElementTree.fromstring(text).iter(f"{SVG}g")
+    return [group.get("aria-label", "") for group in groups if group.get("data-box")]
+
+
+def test_a_program_shows_types_lines_and_regions() -> None:
+    found = labels(picture("program.svg"))
+    assert "a: f64[3]" in found
+    assert "constant, c0: f64[3]" in found
+    assert any(re.fullmatch(r"multiply \w+ 0.5, \w+: f64\[3\], pictures.py:\d+", f) for f in found)
+    regions = re.findall('data-region="[^"]*"', picture("program.svg"))
+    assert len(regions) == 4
+
+
+def test_a_program_has_the_users_lines_in_its_tooltips() -> None:
+    text = picture("program.svg")
+    assert "in halve: return state[0] * 0.5, state[1] + 1</title>" in text
+
+
+def test_a_plan_says_what_kernels_fuse_and_how_loops_run() -> None:
+    found = labels(picture("plan.svg"))
+    assert found[0] == (
+        "kernel k0_sin_multiply, map [4, 6]: sin, multiply, reduce [] over [4, 6] by add, "
+        "solver.py:12"
+    )
+    assert "loop, while, while_loop: WHILE node, at most 100 steps, solver.py:14" in found
+    assert "loop, while, fori_loop: one kernel, 10 steps, solver.py:12" in found
+    persistent = "kernel k5_fori_loop, 8 blocks of 256 threads"
+    scheduled = "fori_loop: one kernel, 10 steps"
+    assert f"loop in one kernel, {persistent}, {scheduled}, solver.py:12" in found
+    assert "product, matmul 1 x (4, 6) @ (6, 4), solver.py:12" in found
+    assert "copy scratch[0] to output[0], solver.py:12" in found
+
+
+def test_kinds_differ_in_colour_and_have_styles_in_light_and_dark() -> None:
+    text = picture("plan.svg")
+    tones = set(re.findall(r'class="box (\w+)"', text))
+    assert tones == {"compute", "library", "loop", "persistent", "branch", "move"}
+    for theme in (LIGHT, DARK):
+        assert len({theme.tones[tone] for tone in theme.tones}) == len(theme.tones)
+        for tone in tones:
+            assert theme.tones[tone].fill in text
+
+
+def test_facts_of_nodes_and_operations() -> None:
+    kernel, product, loop, persistent, *_ = plan().diagram().region.boxes
+    facts = kernel.facts()
+    assert facts["writes"] == "scratch[0]: f64[4,6]\nscratch[1]: f64[]"
+    assert facts["text"].startswith("kernel solve_k0_sin_multiply\n  map [4, 6]")
+    assert facts["bytes read and written"] == "584"
+    assert product.facts()["floating-point operations"] == "192"
+    assert loop.facts()["why"] == "takes any body"
+    assert persistent.facts()["why"] == "small state"
+    operation = program().diagram().region.boxes[-2]
+    assert operation.facts()["what it does"]
+    assert operation.facts()["operands"].endswith("c0: f64[3]")
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
+def test_texts_and_lines_have_contrast(theme: Theme) -> None:
+    """As WCAG 2.2 wants it: 4.5 for text (1.4.3), 3 for what else matters (1.4.11)."""
+
+    def luminance(colour: str) -> float:
+        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        return float(np.dot(linear, (0.2126, 0.7152, 0.0722)))
+
+    def contrast(one: str, other: str) -> float:
+        dark, light = sorted((luminance(one), luminance(other)))
+        return (light + 0.05) / (dark + 0.05)
+
+    pairs = [(theme.muted, theme.region), (theme.muted, theme.surface)]
+    for fill, stroke in theme.tones.values():
+        pairs += [(stroke, fill), (theme.ink, fill), (theme.muted, fill)]
+    assert [pair for pair in pairs if contrast(*pair) < 4.5] == []
+    assert contrast(theme.wire, theme.surface) >= 3
+    assert contrast(theme.accent, theme.surface) >= 3
+
+
+@record
+class Beacon(Node):
+    """A kind of node that no file of the package names."""
+
+    kind: ClassVar[str] = "beacon"
+    tone: ClassVar[Tone] = "event"
+    sources: tuple[Source, ...] = (Source("harbour.py", 3, "enter"),)
+
+    @property
+    def noun(self) -> str:
+        return "a signal"
+
+    @property
+    def contents(self) -> tuple[str, ...]:
+        return ("two long, one short",)
+
+
+def test_a_new_kind_of_node_has_a_picture_by_its_answers() -> None:
+    text = svg(replace(plan(), graph=Graph((Beacon(),), frozenset())).diagram())
+    assert labels(text) == ["signal, beacon, two long, one short, harbour.py:3"]
+    assert 'class="box event"' in text
+    assert repr(Beacon()) == "<Beacon beacon, harbour.py:3>"
+
+
+def test_text_of_any_kind_is_escaped() -> None:
+    nasty = '</title><script>alert("&")</script>\x00\ud800'
+    box = Box(nasty, (nasty,), nasty, tooltip=nasty, values=(nasty,))
+    region = Region(nasty, (box, box), (Edge(0, 1),))
+    text = svg(Diagram(nasty, nasty, Region("", (Box("o", regions=(region,)),), ())))
+    root = ElementTree.fromstring(text.encode())
+    assert not list(root.iter(f"{SVG}script"))
+    assert "\x00" not in text
+
+
+def test_long_texts_are_cut_where_they_are_drawn_and_not_in_names() -> None:
+    box = Box("x" * 500, ("a  b\nc", *["line"] * 20))
+    root = ElementTree.fromstring(svg(Diagram("long", "", Region("", (box,), ()))))
+    drawn = [text.text or "" for text in root.iter(f"{SVG}text")]
+    assert max(map(len, drawn)) < 60
+    assert drawn[1] == "a b c"
+    assert drawn[-1] == "… 14 more"
+    assert "x" * 500 in labels(svg(Diagram("long", "", Region("", (box,), ()))))[0]
+    assert float(root.get("width", "0")) < 600

@@ -1,0 +1,99 @@
+"""Diagrams: what there is to draw, as data without sizes and places.
+
+    Diagram := title summary Region
+    Region  := label { Box* Edge* }         closed: no edge crosses its border
+    Box     := title lines … Region*        an operation, a node, an input
+
+Boxes are numbered in their region. Edges lead from lower numbers to higher ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from tracegraph.inspection.palette import Tone
+
+Facts = Mapping[str, str]
+"""What a side panel says of a box: texts of a line or many, by what they are."""
+
+
+def no_facts() -> Facts:
+    """The facts of a box that has none."""
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A box: an operation, a node, an input.
+
+    `caption` is the kind of thing in a word or two, where the title does not say it. `values` names
+    what leaves by each of the ports. With `near_use`, a box that waits for none is placed above its
+    first user instead of at the top. `facts` is called when they are shown.
+    """
+
+    title: str
+    lines: tuple[str, ...] = ()
+    caption: str = ""
+    tone: Tone = "plain"
+    tooltip: str = ""
+    values: tuple[str, ...] = ()
+    regions: tuple[Region, ...] = ()
+    near_use: bool = False
+    facts: Callable[[], Facts] = no_facts
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """An arrow from a port of one box to a later box of the same region, by their positions."""
+
+    source: int
+    target: int
+    port: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Boxes in a topological order, and edges between them."""
+
+    label: str
+    boxes: tuple[Box, ...]
+    edges: tuple[Edge, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Diagram:
+    """A picture to be drawn, with a title and a summary in a line."""
+
+    title: str
+    summary: str
+    region: Region
+
+    @property
+    def size(self) -> int:
+        """The number of boxes, at all levels."""
+        return sum(1 for _ in _boxes(self.region))
+
+    def to_depth(self, depth: int | None) -> Diagram:
+        """The diagram with this many levels; boxes at the last one say how much is inside."""
+        return self if depth is None else replace(self, region=_cut(self.region, depth))
+
+
+def _boxes(region: Region) -> Iterator[Box]:
+    for box in region.boxes:
+        yield box
+        for inner in box.regions:
+            yield from _boxes(inner)
+
+
+def _cut(region: Region, depth: int) -> Region:
+    return replace(region, boxes=tuple([_cut_box(box, depth - 1) for box in region.boxes]))
+
+
+def _cut_box(box: Box, depth: int) -> Box:
+    if depth and box.regions:
+        return replace(box, regions=tuple([_cut(region, depth) for region in box.regions]))
+    count = sum(1 for region in box.regions for _ in _boxes(region))
+    if not count:
+        return replace(box, regions=())
+    return replace(box, regions=(), lines=(*box.lines, f"… {count} inside"))

@@ -1,0 +1,86 @@
+"""What notebooks ask of an object: its text, its picture, and a page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from tracegraph.inspection.diagram import Diagram
+
+AUTOMATIC_BOXES = 400
+"""The most boxes that a notebook draws of its own accord."""
+
+
+class Drawable:
+    """Base of what can be drawn: programs, stages, plans and nodes."""
+
+    __slots__ = ()
+
+    def diagram(self) -> Diagram:
+        """What there is to draw, as data."""
+        raise NotImplementedError
+
+    def _repr_mimebundle_(
+        self, include: Iterable[str] | None = None, exclude: Iterable[str] | None = None
+    ) -> dict[str, str]:
+        """What a notebook displays, by MIME type: text, and a picture unless that would be huge.
+
+        It never raises: what cannot be drawn is text that says why.
+        """
+        forms: dict[str, Callable[[], str]] = {"text/plain": lambda: _line(self)}
+        try:
+            diagram = self.diagram()
+            if diagram.size > AUTOMATIC_BOXES:
+                forms["text/plain"] = lambda: _note(self, diagram.size)
+            else:
+                forms.update(_pictures(diagram))
+            wanted = _wanted(forms, include, exclude)
+            return {mime: forms[mime]() for mime in wanted}
+        except Exception as error:
+            reason = f"{_line(self)}\nno picture: {type(error).__name__}: {_text(error)}"
+            return dict.fromkeys(_wanted(("text/plain",), include, exclude), reason)
+
+
+def _pictures(diagram: Diagram) -> Mapping[str, Callable[[], str]]:
+    from tracegraph.inspection.svg import svg  # imported when something is drawn
+
+    drawn: list[str] = []
+
+    def picture() -> str:
+        if not drawn:
+            drawn.append(svg(diagram))
+        return drawn[0]
+
+    def framed() -> str:
+        return f'<div style="max-height: 45em; overflow: auto">\n{picture()}\n</div>'
+
+    return {"image/svg+xml": picture, "text/html": framed}
+
+
+def _wanted(
+    mimes: Iterable[str], include: Iterable[str] | None, exclude: Iterable[str] | None
+) -> list[str]:
+    kept = None if include is None else set(include)
+    left_out = set(exclude or ())
+    return [m for m in mimes if (kept is None or m in kept) and m not in left_out]
+
+
+def _note(shown: object, size: int) -> str:
+    return (
+        f"{_line(shown)}\n{size:,} boxes are not drawn here: print it for its text, or make a page "
+        "by tracegraph.show(x), or by tracegraph.show(x, depth=1) without what is inside of loops "
+        "and branches"
+    )
+
+
+def _line(shown: object) -> str:
+    try:
+        return repr(shown)
+    except Exception as error:
+        return f"<{type(shown).__name__} without a repr: {type(error).__name__}: {_text(error)}>"
+
+
+def _text(error: Exception) -> str:
+    try:
+        return str(error)
+    except Exception:
+        return "its message cannot be shown"

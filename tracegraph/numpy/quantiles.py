@@ -1,0 +1,291 @@
+"""Quantiles: elements of sorted rows, or values between two of them.
+
+They are NumPy's formulas, so that results agree to the last bit on the host. A quantile is at a
+virtual index of a sorted row; a value between two elements is interpolated from the closer one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tracegraph.numpy.axes import moveaxis
+from tracegraph.numpy.dispatch import as_array, is_python_number, lifted, numpy_function, unchecked
+from tracegraph.numpy.elementwise import where
+from tracegraph.numpy.nan_reductions import nanmean
+from tracegraph.numpy.output import written
+from tracegraph.numpy.quantile_methods import METHODS, Method
+from tracegraph.numpy.reductions import Axis, cumsum, reduced_axes, sum
+from tracegraph.numpy.selecting import take_along_axis
+from tracegraph.numpy.shapes import broadcast_to, reshape
+from tracegraph.numpy.sorted_rows import (
+    along_last,
+    as_index,
+    elements_of,
+    nan_where_last_is,
+    numbers_in,
+)
+from tracegraph.numpy.sorting import argsort, sort
+from tracegraph.numpy.ufuncs import (
+    add,
+    divide,
+    equal,
+    floor,
+    greater_equal,
+    isnan,
+    less,
+    logical_not,
+    logical_or,
+    maximum,
+    minimum,
+    multiply,
+    subtract,
+)
+from tracegraph.tracing.tracer import Tracer
+
+
+def _quantiles(
+    name: str,
+    a: Any,
+    q: Any,
+    axis: Axis,
+    out: Any,
+    method: str,
+    keepdims: bool,
+    weights: Any,
+) -> Any:
+    """What the function of this name gives."""
+    a = as_array(a)
+    if a.dtype.kind == "c":
+        raise TypeError("a must be an array of real numbers")
+    skip_nans, weak = name.startswith("nan"), is_python_number(q)
+    q = as_array(q)
+    if name.endswith("percentile"):
+        q = divide(q, 100)
+    if q.ndim > 2:
+        raise ValueError("q must be a scalar or 1d")
+    _check_range(name, q)
+    if method not in METHODS:
+        known = ", ".join(map(repr, METHODS))
+        raise ValueError(f"{method!r} is not a valid method. Use one of: {known}")
+    if weights is not None and method != "inverted_cdf":
+        raise ValueError(f"Only method 'inverted_cdf' supports weights. Got: {method}.")
+    axes = reduced_axes(a, axis)
+    if skip_nans and a.size == 0:
+        return nanmean(a, axis, out=out, keepdims=keepdims)
+    rows = along_last(a, axes)
+    if rows.shape[-1] == 0:
+        raise IndexError(f"{name} needs elements along its axes, got shape {a.shape}")
+    skip_nans = skip_nans and a.dtype.kind not in "biu"
+    if weights is None:
+        found = _of_rows(sort(rows), q, METHODS[method], method == "linear", weak, skip_nans)
+    else:
+        weights = along_last(_fitted(weights, a, axis, axes), axes)
+        found = _weighted(rows, weights, q, skip_nans)
+    if keepdims:
+        shape = tuple([1 if k in axes else n for k, n in enumerate(a.shape)])
+        found = reshape(found, (*q.shape, *shape))
+    return written(name, found, out, True)
+
+
+def _check_range(name: str, q: Any) -> None:
+    if isinstance(q, Tracer) or q.size == 0:
+        return
+    known = np.asarray(q)
+    if not (known.min() >= 0 and known.max() <= 1):
+        range_ = "Percentiles must be in the range [0, 100]"
+        quantiles = "Quantiles must be in the range [0, 1]"
+        raise ValueError(range_ if name.endswith("percentile") else quantiles)
+
+
+def _of_rows(
+    rows: Any, q: Any, method: Method, is_linear: bool, weak: bool, skip_nans: bool
+) -> Any:
+    """Quantiles of sorted rows: the axes of `q`, then those of the rows."""
+    space = rows.shape[:-1]
+    aligned: Any = (1,) * len(space)
+    count: Any = rows.shape[-1]
+    if skip_nans:
+        count = numbers_in(rows)
+        q = reshape(q, (*q.shape, *aligned))
+        aligned = ()
+        if q.dtype.kind == "f":
+            count = as_array(count, q.dtype)
+    virtual = as_array(method.virtual(count, q))
+    if method.gamma is None or (is_linear and virtual.dtype.kind in "iu"):
+        found = elements_of(rows, virtual, count, skip_nans)
+    else:
+        above = greater_equal(virtual, count - 1)
+        if virtual.dtype.kind == "f":
+            above = logical_or(above, isnan(virtual))
+        before = floor(virtual)
+        outside = where(above, -1, 0)
+        inside = logical_not(logical_or(above, less(virtual, 0)))
+        low = as_index(where(inside, before, outside))
+        high = as_index(where(inside, add(before, 1), outside))
+        gamma = as_array(method.gamma(subtract(virtual, low), virtual))
+        gamma = reshape(unchecked(gamma, virtual.dtype), (*virtual.shape, *aligned))
+        one = elements_of(rows, low, count, skip_nans)
+        other = elements_of(rows, high, count, skip_nans)
+        found = _interpolated(one, other, gamma, weak)
+    if rows.dtype.kind not in "biu" and not skip_nans:
+        found = nan_where_last_is(rows, found)
+    return found
+
+
+def _interpolated(a: Any, b: Any, t: Any, weak: bool) -> Any:
+    """The value at `t` from a to b. A weak `t` does not decide on the dtype."""
+    rest, from_b = subtract(1, t), greater_equal(t, 0.5)
+    if weak:
+        dtype = np.dtype(np.float64) if a.dtype.kind in "biu" else a.dtype
+        t, rest = as_array(t, dtype), as_array(rest, dtype)
+    distance = subtract(b, a)
+    up = add(a, multiply(distance, t))
+    return where(from_b, subtract(b, multiply(distance, rest)), up)
+
+
+def _fitted(weights: Any, a: Any, axis: Axis, axes: tuple[int, ...]) -> Any:
+    """Weights of the shape of `a`, given in that shape, or in its shape along the axes."""
+    weights = as_array(weights)
+    if not isinstance(weights, Tracer) and np.any(np.asarray(weights) < 0):
+        raise ValueError("Weights must be non-negative.")
+    if weights.shape == a.shape:
+        return weights
+    if axis is None:
+        raise TypeError("Axis must be specified when shapes of a and weights differ.")
+    given = axis if isinstance(axis, (tuple, list)) else (axis,)
+    order = [k % a.ndim for k in given]
+    if weights.shape != tuple(a.shape[k] for k in order):
+        raise ValueError(
+            "Shape of weights must be consistent with shape of a along specified axis."
+        )
+    turned = lifted(weights).transpose(tuple(int(k) for k in np.argsort(order)))
+    shape = tuple([n if k in axes else 1 for k, n in enumerate(a.shape)])
+    return broadcast_to(reshape(turned, shape), a.shape)
+
+
+def _weighted(rows: Any, weights: Any, q: Any, skip_nans: bool) -> Any:
+    """Elements at which the running sum of weights, as part of their sum, reaches `q`."""
+    order = argsort(rows)
+    weights, ordered = take_along_axis(weights, order, -1), take_along_axis(rows, order, -1)
+    is_nan = isnan(ordered) if rows.dtype.kind == "f" else None
+    last: Any = rows.shape[-1] - 1
+    if skip_nans:
+        weights = where(is_nan, weights.dtype.type(0), weights)
+        last = maximum(subtract(numbers_in(ordered), 1), 0)[..., None]
+    running = cumsum(weights, -1, np.float64)
+    reached = divide(running, running[..., -1:])
+    if q.dtype.kind == "f":
+        reached = as_array(reached, q.dtype)
+    reached = where(equal(reached, 0), -1, reached)  # what has no weight is not found
+    before = less(reached[..., None, :], reshape(q, (-1, 1)))
+    found = take_along_axis(ordered, minimum(sum(before, -1), last), -1)
+    found = reshape(moveaxis(found, -1, 0), (*q.shape, *rows.shape[:-1]))
+    return found if is_nan is None or skip_nans else nan_where_last_is(ordered, found)
+
+
+_SECTIONS = """
+
+    Args:
+        a: real numbers.
+        q: one or several {noun}, {range}.
+        axis: the axes of `a`; all by default.
+        out: as in NumPy.
+        overwrite_input: changes nothing.
+        method: how to interpolate, as NumPy has it.
+        keepdims: keep the axes, with extent 1.
+        weights: of the elements, for the method "inverted_cdf". Their sum must not be zero.
+
+    Shape: that of `q`, then that of `a` without the axes.
+    Dtype: float64 for integers, else that of `a`, and of an array `q`. Methods that choose
+    elements keep that of `a`.
+
+    Raises:
+        TypeError: `a` is complex, or weights of another shape have no axis.
+        ValueError: a static `q` is out of range, the method is unknown, or weights do not fit.
+        IndexError: there are no elements along the axes.
+        AxisError: an axis is out of range.
+
+    >>> tnp.{call}
+    {result}
+    """
+
+
+def _documented(noun: str, call: str, result: str) -> Callable[[Any], Any]:
+    def decorate(function: Any) -> Any:
+        range_ = "from 0 to 100" if noun == "percentiles" else "from 0 to 1"
+        sections = _SECTIONS.format(noun=noun, range=range_, call=call, result=result)
+        function.__doc__ = (function.__doc__ or "").rstrip() + sections
+        return function
+
+    return decorate
+
+
+@numpy_function
+@_documented("quantiles", "quantile([1.0, 2.0, 4.0], [0.5, 0.75])", "array([2., 3.])")
+def quantile(
+    a: Any,
+    q: Any,
+    axis: Axis = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+) -> Any:
+    """Quantiles over axes; NaN if an element is."""
+    return _quantiles("quantile", a, q, axis, out, method, keepdims, weights)
+
+
+@numpy_function
+@_documented("percentiles", "percentile([1.0, 2.0, 4.0], [50, 75])", "array([2., 3.])")
+def percentile(
+    a: Any,
+    q: Any,
+    axis: Axis = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+) -> Any:
+    """Percentiles over axes; NaN if an element is."""
+    return _quantiles("percentile", a, q, axis, out, method, keepdims, weights)
+
+
+@numpy_function
+@_documented("quantiles", "nanquantile([1.0, tnp.nan, 2.0, 4.0], [0.5, 1])", "array([2., 4.])")
+def nanquantile(
+    a: Any,
+    q: Any,
+    axis: Axis = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+) -> Any:
+    """Quantiles over axes of the elements that are not NaN; NaN if there are none."""
+    return _quantiles("nanquantile", a, q, axis, out, method, keepdims, weights)
+
+
+@numpy_function
+@_documented("percentiles", "nanpercentile([1.0, tnp.nan, 3.0], [50])", "array([2.])")
+def nanpercentile(
+    a: Any,
+    q: Any,
+    axis: Axis = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+) -> Any:
+    """Percentiles over axes of the elements that are not NaN; NaN if there are none."""
+    return _quantiles("nanpercentile", a, q, axis, out, method, keepdims, weights)
