@@ -17,7 +17,7 @@ from tracegraph.ir.types import type_of
 
 NDArray = np.ndarray[Any, Any]
 
-WITHOUT = ("forbid_derivative", "custom_kernel")
+WITHOUT = ("forbid_derivative", "custom_kernel", "pure_callback")
 """Ops whose rule is an error."""
 
 SMOOTH = [
