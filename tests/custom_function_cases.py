@@ -64,6 +64,49 @@ CASES = [
     (swapped, (np.dtype(np.int16), np.dtype(np.int8))),
 ]
 
+strongest = tracegraph.reduction(
+    lambda x, y: np.where(np.abs(x) < np.abs(y), y, x),
+    cuda={"if": "helper({0}, {1})", "u": "{0} < {1} ? {1} : {0}"},
+    identity=0,
+    header="template <class X> __device__ X helper(X x, X y) { return abs(x) < abs(y) ? y : x; }",
+)
+"""The element farthest from zero; which of several is open."""
+
+exactly_one = tracegraph.reduction(
+    np.logical_xor, cuda={"b": "{0} != {1}"}, identity=lambda dtype: False
+)
+
+FOLDS = [
+    *[(strongest, d) for d in FLOATS + INTEGERS],
+    (exactly_one, np.dtype(bool)),
+]
+
+each_fold = pytest.mark.parametrize(
+    ("fold", "dtype"), FOLDS, ids=[f"{f.op.name}-{d}" for f, d in FOLDS]
+)
+
+
+def folded(fold: Any) -> Any:
+    """A program with the reduction over each axis and all, fused and in a loop, and scans."""
+
+    def program(x: Any) -> Any:
+        loop = tracegraph.fori_loop(0, 3, lambda i, y: fold(np.roll(x, i, 0), axis=1), fold(x, 1))
+        folds = fold(x), fold(x[:, ::2], axis=0), fold(x, axis=1, keepdims=True), loop
+        short = fold(x[:0], axis=0), fold(x[:1], axis=0)
+        return folds, short, fold.accumulate(x, 1), fold.accumulate(x[::-1])
+
+    return program
+
+
+def distinct(dtype: Any) -> Any:
+    """Numbers of different absolute values, as far as the dtype has as many."""
+    rng = np.random.default_rng(3)
+    if dtype.kind == "b":
+        return rng.integers(0, 2, (5, 24)).astype(bool)
+    sign = rng.choice([-1, 1], (5, 24)) if dtype.kind != "u" else 1
+    return (rng.permutation(120).reshape(5, 24) * sign).astype(dtype)
+
+
 each_case = pytest.mark.parametrize(
     ("function", "dtypes"),
     CASES,

@@ -40,16 +40,17 @@ def lif(v: Any, current: Any, leak: Any, n: Any) -> Any:
     return np.where(x > 1, np.float32(0), x), x > 1
 
 
-@tracegraph.kernel(
-    source=lambda a, x, y: (
-        f"""
-extern "C" __global__ void saxpy(double a,
-                                 const {"float" if y.dtype == np.float32 else "double"}* x,
-                                 {"float" if y.dtype == np.float32 else "double"}* y) {{
+def saxpy_text(a: Any, x: Any, y: Any) -> str:
+    real = {"float32": "float", "float64": "double"}[str(y.dtype)]
+    return f"""
+extern "C" __global__ void saxpy(double a, const {real}* x, {real}* y) {{
   int i = blockIdx.x * {THREADS} + threadIdx.x;
   if (i < {y.size}) y[i] = a * x[i] + y[i];
 }}"""
-    ),
+
+
+@tracegraph.kernel(
+    source=saxpy_text,
     out=lambda a, x, y: y,
     grid=lambda a, x, y: -(-y.size // THREADS),
     block=THREADS,

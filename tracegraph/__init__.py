@@ -35,7 +35,7 @@ from tracegraph.arrays.array import Array
 from tracegraph.arrays.creation import asarray, from_dlpack
 from tracegraph.callbacks import host_call, pure_callback
 from tracegraph.control import cond, fori_loop, map, scan, switch, while_loop
-from tracegraph.custom import elementwise, kernel
+from tracegraph.custom import capture, elementwise, kernel, reduction
 from tracegraph.inspection.show import show
 from tracegraph.ir.types import ArrayType
 from tracegraph.limits import time_limit
@@ -62,6 +62,7 @@ __all__ = [
     "Stream",
     "__version__",
     "asarray",
+    "capture",
     "check_indices",
     "checkpoint",
     "cond",
@@ -95,6 +96,7 @@ __all__ = [
     "numpy",
     "pure_callback",
     "random",
+    "reduction",
     "register_dataclass",
     "reset",
     "scan",

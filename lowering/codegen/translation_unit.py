@@ -34,14 +34,14 @@ from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.buffer import Buffer
 from lowering.plan.conditional_nodes import WhileNode
 from lowering.plan.hardware import ALIGNMENT
-from lowering.plan.kernel import CallNest, Kernel
+from lowering.plan.kernel import CallNest, Kernel, Nest, ReduceNest, RowNest, ScanNest
 from lowering.plan.nest_analysis import nest_expressions
 from lowering.plan.nodes import KernelNode, Node, launched, walk
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
 from lowering.plan.rounding import round_up
 from lowering.plan.sort import SortNode
-from tracegraph.ir.op import CUSTOM_NAMESPACE, Elementwise
+from tracegraph.ir.op import CUSTOM_NAMESPACE, Combiner, Elementwise
 from tracegraph.ir.scalar_values import Apply
 
 
@@ -129,12 +129,25 @@ def unit_source(plan: Plan) -> Unit:
 
 
 def _definitions(plan: Plan) -> Iterator[str]:
-    """What the texts of users' elementwise functions need, each once."""
+    """What users' functions need that kernels apply or combine by, each once."""
     nodes = [node for node in walk(plan.graph) if isinstance(node, KernelNode)]
     nests = dict.fromkeys(nest for node in nodes for nest in node.kernel.nests)
     applied = {e.op: None for nest in nests for e in nest_expressions(nest) if isinstance(e, Apply)}
-    forms = [op.form for op in applied if isinstance(op.form, Elementwise)]
-    yield from dict.fromkeys(form.definition for form in forms if form.definition)
+    found = [op.form.definition for op in applied if isinstance(op.form, Elementwise)]
+    found += [combiner.definition for nest in nests for combiner in _combiners(nest)]
+    yield from filter(None, dict.fromkeys(found))
+
+
+def _combiners(nest: Nest) -> list[Combiner]:
+    """What a reduction, rows or a scan fold by."""
+    match nest:
+        case ReduceNest(accumulators=accumulators):
+            return [each.combiner for each in accumulators]
+        case RowNest(passes=passes):
+            return [each.combiner for one in passes for each in one.accumulators]
+        case ScanNest(combiner=combiner):
+            return [combiner]
+    return []
 
 
 FEW_BLOCKS = 16

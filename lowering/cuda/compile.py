@@ -80,6 +80,7 @@ def _compiled(source: str, arch: str, options: Mapping[str, Any]) -> Any:
         raise RuntimeError(f"the kernels do not compile for {arch}: {error}") from error
     finally:
         program.close()
+        del program  # in a cycle with the error's traceback, its finalizer fails
 
 
 def usable_processors() -> int:

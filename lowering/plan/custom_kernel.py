@@ -14,7 +14,7 @@ from lowering.plan.nodes import IfSkipped, Names, Node
 from lowering.plan.weight import Weight
 from tracegraph.ir.record import record, replace
 from tracegraph.ir.types import ArrayType, row_major_strides
-from tracegraph.ops.custom_kernels import CudaText, KernelCall, KernelLaunch, Scalar
+from tracegraph.ops.custom_kernels import CompiledKernel, CudaText, KernelCall, KernelLaunch, Scalar
 from tracegraph.user_source import Source
 
 
@@ -87,6 +87,13 @@ class CustomKernelNode(Node):
         """The text that it is compiled from; None of a compiled kernel."""
         code = self.call.kernel.code
         return code if isinstance(code, CudaText) else None
+
+    @property
+    def compiled(self) -> Any:
+        """The compiled kernel, where there is no text."""
+        code = self.call.kernel.code
+        assert isinstance(code, CompiledKernel)
+        return code.kernel
 
     @property
     def parameters(self) -> tuple[Buffer | Scalar, ...]:

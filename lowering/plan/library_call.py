@@ -7,7 +7,7 @@ captured into the graph, by the entry for its class in `lowering.cuda.graph.libr
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from lowering.plan.buffer import Buffer
 from tracegraph.ir.record import record, replace
@@ -90,6 +90,11 @@ class LibraryCall:
         from a table in memory.
         """
         return ()
+
+    @property
+    def owners(self) -> Mapping[str, Any]:
+        """What the nodes of its capture need besides its arrays, by names for reports."""
+        return {}
 
     @property
     def operations(self) -> int:

@@ -1,27 +1,36 @@
-"""Kernels that users wrote: operands in memory, and outputs written over some of them."""
+"""Kernels and captured calls of users: operands in memory, outputs written over some of them."""
 
 from __future__ import annotations
 
 from lowering.draft.stage import NodeStage
 from lowering.plan.buffer import Buffer
+from lowering.plan.captured_call import CapturedCall
 from lowering.plan.custom_kernel import CustomKernelNode
 from lowering.plan.kernel import space_index
-from lowering.planning.library_operands import contiguous, strided
+from lowering.plan.library_call import StridedArray
+from lowering.plan.nodes import LibraryNode
+from lowering.planning.library_operands import contiguous, operand, strided
 from lowering.planning.region_builder import RegionBuilder
 from tracegraph.ir.program import Atom, Eqn
+from tracegraph.ops.custom_kernels import CapturedFunction
 
 
 def custom_kernel(builder: RegionBuilder, eqn: Eqn) -> None:
     """Emit the node, unless its outputs have no elements.
 
-    What is written over is copied to the output first; `drop_copies` removes the copy of an array
-    that is not needed any more.
+    A captured call is a library call. What a kernel writes over is copied to the output first;
+    `drop_copies` removes the copy of an array that is not needed any more.
     """
     call = eqn.attrs["call"]
     types = tuple([atom.type.strong() for atom in eqn.operands])
     launch = call.launch(types)
     outputs = builder.results(eqn)
     if not any(type_.size for type_ in launch.out_types):
+        return
+    if isinstance(call.kernel.code, CapturedFunction):
+        arrays = tuple([operand(builder, atom, contiguous) for atom in eqn.operands])
+        captured = CapturedCall(call, arrays, tuple(map(StridedArray.whole, outputs)))
+        builder.add(NodeStage(LibraryNode(captured, builder.sources)))
         return
     replaced = {operand: outputs[out] for out, operand in call.kernel.aliases.items()}
     buffers = {

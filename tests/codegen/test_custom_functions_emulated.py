@@ -7,7 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from custom_function_cases import CASES, each_case, operands, surrounded
+from custom_function_cases import (
+    CASES,
+    FOLDS,
+    distinct,
+    each_case,
+    each_fold,
+    folded,
+    operands,
+    surrounded,
+)
 from emulator import COMPILER
 from plan_emulator import EmulatedPlans, common_unit
 from running import lowered
@@ -17,18 +26,20 @@ from lowering.cuda.compile import cubin
 from tracegraph import tree
 from tracegraph.testing.kernels import tolerance
 
+FOLDING = {f"fold {n}": (folded(f), (distinct(d),)) for n, (f, d) in enumerate(FOLDS)}
 PROGRAMS = {f"{n}": (surrounded(f), operands(dtypes)) for n, (f, dtypes) in enumerate(CASES)}
 
 
 def test_they_compile_in_one_unit() -> None:
-    plans = [lowered(f, *xs, device="cuda").plan for f, xs in PROGRAMS.values()]
+    programs = (*PROGRAMS.values(), *FOLDING.values())
+    plans = [lowered(f, *xs, device="cuda").plan for f, xs in programs]
     unit = common_unit(plans)
     assert cubin(unit.source, "sm_90").code
 
 
 @pytest.fixture(scope="module")
 def plans(tmp_path_factory: pytest.TempPathFactory) -> EmulatedPlans:
-    return EmulatedPlans(PROGRAMS, tmp_path_factory.mktemp("custom_functions"))
+    return EmulatedPlans({**PROGRAMS, **FOLDING}, tmp_path_factory.mktemp("custom_functions"))
 
 
 @pytest.mark.skipif(COMPILER is None, reason="needs g++")
@@ -44,6 +55,16 @@ def test_values(function: Any, dtypes: Any, plans: EmulatedPlans) -> None:
         else:
             rtol = 8 * tolerance(a.dtype)  # in a chain of calls
             np.testing.assert_allclose(b.astype("c16"), a.astype("c16"), rtol=rtol)
+
+
+@pytest.mark.skipif(COMPILER is None, reason="needs g++")
+@each_fold
+def test_folds(fold: Any, dtype: Any, plans: EmulatedPlans) -> None:
+    name = f"fold {FOLDS.index((fold, dtype))}"
+    program, xs = FOLDING[name]
+    found = tree.leaves(plans.run(name, *xs))
+    for a, b in zip(tree.leaves(program(*xs)), found, strict=True):
+        np.testing.assert_array_equal(b, a)
 
 
 def test_an_unknown_name_is_in_the_log(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from custom_kernel_cases import Program, each_program
+from custom_kernel_cases import Program, each_program, saxpy
 
 import tracegraph
 from lowering.codegen.custom_kernels import custom_kernel_source, declaration
@@ -53,6 +53,12 @@ def compile_call(text: str, out: Any, *arguments: Any, entry: str = "f", **optio
 @each_program
 def test_programs_compile(program: Program) -> None:
     for node in nodes(program.function, *program.arguments):
+        assert custom_cubin(custom_kernel_source(node), "sm_90", "unit.cu").code
+
+
+def test_a_text_for_several_dtypes_compiles() -> None:
+    for dtype in (np.float32, np.float64):
+        (node,) = nodes(lambda x: saxpy(2.0, x, x), X.astype(dtype))
         assert custom_cubin(custom_kernel_source(node), "sm_90", "unit.cu").code
 
 

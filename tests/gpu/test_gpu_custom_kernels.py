@@ -7,7 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from custom_function_cases import each_case, operands, picked, softplus
+from custom_function_cases import (
+    distinct,
+    each_case,
+    each_fold,
+    folded,
+    operands,
+    picked,
+    softplus,
+    strongest,
+)
 from custom_kernel_cases import (
     PROGRAMS,
     N,
@@ -152,6 +161,26 @@ def test_clusters(size: int) -> None:
     check_kernel(kernel, np.arange(16, dtype=np.int32))
 
 
+def test_attributes_stay_when_addresses_change() -> None:
+    kernel = tracegraph.kernel(
+        source=CLUSTER,
+        entry="ranks",
+        out=lambda x: x,
+        grid=16,
+        block=32,
+        cluster=4,
+        shared_memory=100 << 10,
+    )(lambda x: x + np.int32(400) + (np.arange(16) % 4).astype(np.int32))
+    jitted = tracegraph.jit(lambda x: kernel(x), device="cuda")
+    kept = []
+    for k in range(5):
+        x = np.arange(16, dtype=np.int32) + k
+        kept.append((tracegraph.asarray(x, device="cuda"),))
+        kept[-1] += (jitted(*kept[-1]),)
+        np.testing.assert_array_equal(np.asarray(kept[-1][1]), kernel(x))
+    assert jitted.stats()["updates"] > 0
+
+
 @pytest.mark.parametrize("nbytes", [1 << 10, 48 << 10, 100 << 10, 200 << 10])
 def test_dynamic_shared_memory(nbytes: int) -> None:
     kernel = tracegraph.kernel(
@@ -290,10 +319,28 @@ def test_elementwise_functions(function: Any, dtypes: Any) -> None:
 
 def test_elementwise_functions_in_loops_and_derivatives() -> None:
     def f(x: Any) -> Any:
-        return tracegraph.fori_loop(0, 30, lambda i, y: softplus(y) - picked(y, x), x).sum()
+        return tracegraph.fori_loop(0, 30, lambda i, y: softplus(y) / 2 - picked(y, x) / 8, x).sum()
 
     gradient = tracegraph.grad(f)
     x = np.linspace(-1.0, 1.0, 100)
     found = tracegraph.jit(gradient, device="cuda")(x)
     expected = tracegraph.jit(gradient, device="host")(x)
     np.testing.assert_allclose(np.asarray(found), np.asarray(expected), rtol=1e-10)
+
+
+@each_fold
+def test_reductions(fold: Any, dtype: Any) -> None:
+    x = distinct(dtype)
+    expected = tree.leaves(folded(fold)(x))
+    found = tree.leaves(tracegraph.jit(folded(fold), device="cuda")(x))
+    for a, b in zip(expected, found, strict=True):
+        np.testing.assert_array_equal(np.asarray(b), a)
+
+
+@pytest.mark.parametrize("n", [1, 31, 1000, 100_000, 3_000_000])
+def test_long_reductions_and_scans(n: int) -> None:
+    x = np.random.default_rng(n).permutation(n) - n // 3
+    for f in (strongest, strongest.accumulate):
+        found = np.asarray(tracegraph.jit(f, device="cuda")(x))
+        expected = x[np.argmax(np.abs(x))]
+        assert (found if f is strongest else found[-1]) in (expected, -expected)

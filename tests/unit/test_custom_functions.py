@@ -7,12 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 from custom_function_cases import (
+    distinct,
     each_case,
+    each_fold,
+    exactly_one,
     flipped,
+    folded,
     is_large,
     operands,
     picked,
     softplus,
+    strongest,
     surrounded,
     swapped,
 )
@@ -191,3 +196,59 @@ def test_a_reference_cannot_write_to_its_arguments() -> None:
 
 def test_check_kernel_takes_it() -> None:
     check_kernel(softplus, X, device="host")
+
+
+# reductions
+
+
+@each_fold
+def test_the_host_folds_as_the_reference(fold: Any, dtype: Any) -> None:
+    def run(f: Any, *arguments: Any) -> Any:
+        return tracegraph.jit(f, device="host")(*arguments)
+
+    assert_traced_equals_eager(folded(fold), distinct(dtype), run=run)
+
+
+def test_folds_of_numpy_arrays() -> None:
+    x = np.array([[1, -5, 2], [-3, 2, 1]])
+    assert strongest(x) == -5
+    assert type(strongest(x)) is np.int64
+    np.testing.assert_array_equal(strongest(x, axis=0), [-3, -5, 2])
+    np.testing.assert_array_equal(strongest(x, axis=(0, -1), keepdims=True), [[-5]])
+    np.testing.assert_array_equal(strongest.accumulate(x, -1), [[1, -5, -5], [-3, -3, -3]])
+    np.testing.assert_array_equal(strongest(x[:0], axis=0), [0, 0, 0])
+    np.testing.assert_array_equal(strongest(x, axis=()), x)
+    assert exactly_one([True, True, True])
+    assert isinstance(strongest(tracegraph.asarray(x), 0), tracegraph.Array)
+
+
+def test_what_a_fold_reads_is_fused_with_it() -> None:
+    lowered = tracegraph.jit(lambda x: strongest(x * 2, axis=1) + 1, device="cuda")
+    (node,) = lowered.lower(np.ones((4, 1000))).nodes
+    assert "custom.<lambda>" in node.text
+    assert lowered.lower(np.ones((4, 1000))).source.count("X helper(X x, X y)") == 1
+
+
+def test_folds_of_lanes() -> None:
+    x = distinct(np.dtype(float))
+    np.testing.assert_array_equal(tracegraph.vmap(strongest)(x), strongest(x, axis=1))
+    found = tracegraph.vmap(strongest.accumulate, in_axes=1)(x)
+    np.testing.assert_array_equal(found, strongest.accumulate(x.T, 1))
+
+
+def test_a_fold_has_no_derivative() -> None:
+    with pytest.raises(errors.DerivativeError, match="a reduction of the user's has no derivative"):
+        tracegraph.grad(strongest)(X)
+
+
+def test_folds_that_cannot_work() -> None:
+    with pytest.raises(errors.CustomKernelError, match="takes a function of two NumPy arrays"):
+        tracegraph.reduction(3, cuda="{0}", identity=0)
+    with pytest.raises(errors.CustomKernelError, match="has no text for c128"):
+        strongest(X + 0j)
+    with pytest.raises(errors.KernelResultError, match=r"declared f64\[1\], returned bool\[1\]"):
+        tracegraph.reduction(np.less, cuda="{0}", identity=0)(X)
+    with pytest.raises(errors.CustomKernelError, match="its identity -1 is no uint8"):
+        tracegraph.reduction(np.maximum, cuda={"u": "{0}"}, identity=-1)(np.ones(3, np.uint8))
+    with pytest.raises(np.exceptions.AxisError):
+        strongest(X, axis=1)

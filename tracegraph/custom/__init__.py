@@ -2,11 +2,25 @@
 
     kernel         a kernel of its own in the graph
     elementwise    functions of elements, which are fused
+    reduction      reductions and scans, into which what they fold is fused
+    texts          their expressions, in namespaces
+    capture        the work of other libraries
 
 May import `numpy`, `arrays`, `tracing`, `ops`, `ir`, and what is below them.
 """
 
+from tracegraph.custom.capture import CapturedCall, capture
 from tracegraph.custom.elementwise import ElementwiseFunction, elementwise
 from tracegraph.custom.kernel import Kernel, kernel
+from tracegraph.custom.reduction import ReductionFunction, reduction
 
-__all__ = ["ElementwiseFunction", "Kernel", "elementwise", "kernel"]
+__all__ = [
+    "CapturedCall",
+    "ElementwiseFunction",
+    "Kernel",
+    "ReductionFunction",
+    "capture",
+    "elementwise",
+    "kernel",
+    "reduction",
+]

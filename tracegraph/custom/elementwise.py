@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import inspect
-import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, update_wrapper
 from typing import Any
@@ -15,6 +13,7 @@ from numpy.typing import DTypeLike
 from tracegraph import errors
 from tracegraph.arrays.creation import asarray
 from tracegraph.arrays.eager import apply
+from tracegraph.custom.texts import Expressions, function_error
 from tracegraph.dtypes import canonical_dtype, type_text
 from tracegraph.errors.tracebacks import entry_point, hide_frames
 from tracegraph.ir.derivative import (
@@ -25,16 +24,12 @@ from tracegraph.ir.derivative import (
     Partials,
     Rewrite,
 )
-from tracegraph.ir.op import CUSTOM_NAMESPACE, Elementwise, Op
-from tracegraph.ir.types import ArrayType, broadcast_shapes, result_type, type_of
+from tracegraph.ir.op import Elementwise, Op
+from tracegraph.ir.types import ArrayType, broadcast_shapes, type_of
 from tracegraph.numpy.dispatch import is_ours
-from tracegraph.ops.elementwise import resolve
 from tracegraph.tracing.foreign import is_foreign
 
 NDArray = np.ndarray[Any, Any]
-
-_INSTEAD = {"b": "bif", "i": "if", "u": "uf", "f": "f", "c": "c"}
-"""By the kind of the operands' common dtype, the kinds that may take its place, best first."""
 
 
 class ElementwiseFunction:
@@ -48,7 +43,7 @@ class ElementwiseFunction:
         self.op = op
         self._count = count
         self._where = where
-        update_wrapper(self, reference)
+        update_wrapper(self, reference, updated=())
 
     def __call__(self, *args: Any) -> Any:
         """The values for arrays and numbers.
@@ -59,7 +54,7 @@ class ElementwiseFunction:
         """
         try:
             if len(args) != self._count:
-                raise _error(self._where, f"takes {self._count} arrays, got {len(args)}")
+                raise function_error(self._where, f"takes {self._count} arrays, got {len(args)}")
             given = [asarray(x) if is_foreign(x) else x for x in args]
             if is_ours(given):
                 arrays = [np.asarray(x) if isinstance(x, (list, tuple)) else x for x in given]
@@ -120,19 +115,13 @@ def elementwise(
     """
     if not callable(reference):
         got = errors.value_text(reference)
-        raise _error("elementwise", f"takes a function of NumPy arrays, not {got}")
+        raise function_error("elementwise", f"takes a function of NumPy arrays, not {got}")
     where = errors.function_text(reference)
     count = _operand_count(reference, where)
-    texts = _texts(cuda, count, where)
-    if re.search(r"^\s*#(?!\s*pragma\b)", header, re.M):
-        raise _error(where, "its header has preprocessor directives, which hold for all code")
+    expressions = Expressions.of(cuda, header, count, where)
     rule = _derivative(derivative, count, where)
-    op = _op(reference, texts, header, out, rule, cost, count, where)
+    op = _op(reference, expressions, out, rule, cost, count)
     return ElementwiseFunction(reference, op, count, where)
-
-
-def _error(where: str, problem: str, *details: str) -> errors.CustomKernelError:
-    return errors.CustomKernelError(f"elementwise function {where}", problem, *details)
 
 
 def _operand_count(reference: Callable[..., Any], where: str) -> int:
@@ -141,66 +130,26 @@ def _operand_count(reference: Callable[..., Any], where: str) -> int:
     given = list(inspect.signature(reference).parameters.values())
     plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     if not given or any(each.kind not in plain for each in given):
-        raise _error(where, "its reference must have one or more positional parameters, no others")
+        raise function_error(
+            where, "its reference must have one or more positional parameters, no others"
+        )
     return len(given)
-
-
-def _texts(cuda: Any, count: int, where: str) -> dict[str, str]:
-    """The text of each kind, with names of parameters for the operands."""
-    by_kinds = {"f": cuda} if isinstance(cuda, str) else cuda
-    if not isinstance(by_kinds, Mapping) or not by_kinds:
-        got = errors.value_text(cuda)
-        raise _error(where, f"cuda must be text, or texts by kinds of dtypes, not {got}")
-    found = {}
-    for kinds, text in by_kinds.items():
-        if not isinstance(kinds, str) or not kinds or set(kinds) - set("biufc"):
-            raise _error(where, f"cuda has a text for {kinds!r}; the kinds are b, i, u, f and c")
-        try:
-            named = text.format(*[f"a{n}" for n in range(count)], T="T")
-        except (IndexError, KeyError, ValueError, AttributeError) as error:
-            raise _error(
-                where,
-                f"cuda={text!r} must be text with {{0}} to {{{count - 1}}} for operands and {{T}} "
-                f"for the result's type, other braces doubled: {error}",
-            ) from None
-        found.update(dict.fromkeys(kinds, named))
-    return found
-
-
-def _definition(texts: Mapping[str, str], header: str, count: int, where: str) -> tuple[str, str]:
-    """The namespace of the functions, and its text: one function for each kind of dtype."""
-    content = repr((sorted(texts.items()), header, count))
-    name = CUSTOM_NAMESPACE + hashlib.sha256(content.encode()).hexdigest()[:12]
-    label = where.replace("\\", "/").replace('"', "'")
-    classes = ", ".join(f"class A{n}" for n in range(count))
-    parameters = ", ".join(f"const A{n} a{n}" for n in range(count))
-    lines = [f"namespace {name} {{", f'#line 1 "{label}"', header]
-    for kind, text in texts.items():
-        lines += [
-            f"template <class T, {classes}>",
-            f"__device__ inline auto of_{kind}({parameters}) {{ return {text}; }}",
-        ]
-    return name, "\n".join([*lines, "}", '#line 1 "kernels"'])
 
 
 def _op(
     reference: Callable[..., Any],
-    texts: Mapping[str, str],
-    header: str,
+    expressions: Expressions,
     out: Any,
     derivative: Derivative,
     cost: int,
     count: int,
-    where: str,
 ) -> Op:
     """The record. It is not registered: its name is no one's but its own."""
-    namespace, definition = _definition(texts, header, count, where)
-    operands = ", ".join(f"{{{n}}}" for n in range(count))
-    calls = {kind: f"{namespace}::of_{kind}<{{T}}>({operands})" for kind in texts}
+    where = expressions.where
 
     @lru_cache(maxsize=256)
     def promote(*types: ArrayType) -> Sequence[np.dtype[Any]]:
-        return (_common(types, texts, where),) * count
+        return (expressions.common_dtype(types),) * count
 
     @lru_cache(maxsize=64)
     def result(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -221,7 +170,7 @@ def _op(
 
     def values(*given: Any) -> NDArray:
         types = [type_of(np.asarray(x) if isinstance(x, (list, tuple)) else x) for x in given]
-        dtype = _common(types, texts, where)
+        dtype = expressions.common_dtype(types)
         arrays = [np.asarray(x).astype(dtype, copy=False) for x in given]
         found = np.asarray(reference(*[_read_only(array) for array in arrays]))
         wanted = (result(dtype), np.broadcast_shapes(*[array.shape for array in arrays]))
@@ -236,7 +185,7 @@ def _op(
         f"{where}, an elementwise function of the user's.",
         type_rule,
         values,
-        Elementwise(calls, cost, definition),
+        Elementwise(expressions.calls, cost, expressions.definition),
         tuple,
         promote,
         derivative,
@@ -249,21 +198,6 @@ def _read_only(array: NDArray) -> NDArray:
     return view
 
 
-def _common(types: Sequence[ArrayType], texts: Mapping[str, str], where: str) -> np.dtype[Any]:
-    """The dtype that operands of these types are cast to: their common one, if it has a text."""
-    found = result_type(*types)
-    kind = "f" if found.kind == "V" else found.kind  # bfloat16
-    for each in _INSTEAD[kind]:
-        if each in texts:
-            if each == kind:
-                return found
-            if each == "i":
-                return np.dtype(np.int8)
-            return resolve(np.cbrt, [ArrayType(found)])[0]  # as functions of floats cast integers
-    listed = ", ".join(map(str, types))
-    raise _error(where, f"has no text for {listed}; its texts are for kinds {', '.join(texts)}")
-
-
 def _derivative(given: Any, count: int, where: str) -> Derivative:
     if given is None:
 
@@ -274,7 +208,7 @@ def _derivative(given: Any, count: int, where: str) -> Derivative:
     each = given if isinstance(given, tuple) else (given,)
     wrong = [d for d in each if not callable(d) and d not in (-1, 0, 1)]
     if len(each) != count or wrong:
-        raise _error(
+        raise function_error(
             where,
             f"derivative must be a function, 0, 1 or -1 for each of {count} operands, not "
             f"{errors.value_text(wrong[0]) if wrong else f'{len(each)} of them'}",

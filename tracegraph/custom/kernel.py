@@ -44,7 +44,7 @@ class Kernel:
         self.declared = declared
         self.reference = declared.reference
         self._signature = inspect.signature(declared.reference)
-        update_wrapper(self, declared.reference)
+        update_wrapper(self, declared.reference, updated=())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The outputs for arrays and scalars.

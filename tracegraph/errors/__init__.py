@@ -67,6 +67,7 @@ from tracegraph.errors.control import (
     no_slices_text,
 )
 from tracegraph.errors.custom_kernels import (
+    CapturedCallError,
     CustomKernelError,
     KernelCompileError,
     KernelLaunchError,
@@ -149,6 +150,7 @@ __all__ = [
     "CallbackStructureError",
     "CallbackTimeoutError",
     "CallbackTypesError",
+    "CapturedCallError",
     "CheckpointsError",
     "ClosedError",
     "ConditionError",

@@ -55,3 +55,13 @@ class KernelLaunchError(RuntimeError):
 
     def __init__(self, kernel: str, problem: str, lines: str) -> None:
         super().__init__(f"kernel {kernel} {problem}\n  called at {lines or 'an unknown line'}")
+
+
+class CapturedCallError(RuntimeError):
+    """A function of the user's cannot be captured into a graph."""
+
+    def __init__(self, function: str, error: Exception, lines: str) -> None:
+        super().__init__(
+            f"captured call {function} cannot be put into a graph: {type(error).__name__}: {error}"
+            f"\n  called at {lines or 'an unknown line'}"
+        )

@@ -35,13 +35,15 @@ class Operand(Protocol):
 class Combiner:
     """An associative binary operation that a reduction, scan or scatter folds with.
 
-    `ufunc` is its NumPy form. `c` is C text of {0} and {1} by dtype kind, as in `Elementwise`.
+    `ufunc` is its NumPy form, a ufunc or what has `reduce` and `accumulate` as ufuncs do. `c` is C
+    text of {0} and {1} by dtype kind, and `definition` what it needs, as in `Elementwise`.
     """
 
     name: str
-    ufunc: np.ufunc
+    ufunc: Any
     identity: Callable[[np.dtype[Any]], Any]
     c: Mapping[str, str]
+    definition: str = ""
 
 
 CUSTOM_NAMESPACE = "tg_custom_"
@@ -56,7 +58,7 @@ class Elementwise:
     {0}, {1}, … for operands, {name} for attrs, {T} for the result's C type. float16 and bfloat16
     arrive as float and the result is rounded back; but the text under 'e', where there is one,
     takes and gives the type itself. `cost` orders ops: 0 free, 1 arithmetic, 8 transcendental.
-    `definition` is C++ that the texts need in the unit.
+    `definition` is C++ that the texts need, in a guard like that of a header.
     """
 
     c: Mapping[str, str]

@@ -52,6 +52,13 @@ class CompiledKernel:
     kernel: Any
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class CapturedFunction:
+    """In place of a kernel: ``function(stream, *inputs, *outputs)``, which enqueues work."""
+
+    function: Callable[..., Any]
+
+
 @dataclass(frozen=True, slots=True)
 class KernelLaunch:
     """What a call launches: the types of its outputs, blocks, threads of a block, shared bytes.
@@ -93,7 +100,7 @@ class CustomKernel:
     reference: Callable[..., Any]
     parameters: tuple[str, ...]
     scalars: Mapping[str, np.dtype[Any]]
-    code: CudaText | CompiledKernel
+    code: CudaText | CompiledKernel | CapturedFunction
     out: Callable[..., Any]
     grid: Launching
     block: Launching
@@ -110,7 +117,13 @@ class CustomKernel:
 
     def error(self, problem: str, *details: str) -> errors.CustomKernelError:
         """An error about it."""
-        return errors.CustomKernelError(f"kernel {self.where}", problem, *details)
+        return errors.CustomKernelError(self.label, problem, *details)
+
+    @property
+    def label(self) -> str:
+        """What messages call it."""
+        is_captured = isinstance(self.code, CapturedFunction)
+        return f"{'captured call' if is_captured else 'kernel'} {self.where}"
 
     def __str__(self) -> str:
         return self.name
@@ -200,7 +213,7 @@ class KernelCall:
 
     def _text(self, given: Sequence[Any]) -> str:
         code = self.kernel.code
-        if isinstance(code, CompiledKernel):
+        if not isinstance(code, CudaText):
             return ""
         text = _called(code.text, given)
         if not isinstance(text, str):
@@ -247,12 +260,12 @@ class KernelCall:
         return self._checked(returned, launch)
 
     def _checked(self, returned: Any, launch: KernelLaunch) -> tuple[np.ndarray[Any, Any], ...]:
-        where, wanted = self.kernel.where, launch.out_types
+        label, wanted = self.kernel.label, launch.out_types
         found = (returned,) if launch.single else returned
         if not isinstance(found, (tuple, list)) or len(found) != len(wanted):
             got = f"{len(found)} results" if isinstance(found, (tuple, list)) else "one value"
             row = ("results", f"a tuple of {len(wanted)}", got)
-            raise errors.KernelResultError(where, [row])
+            raise errors.KernelResultError(label, [row])
         arrays = tuple(map(np.asarray, found))
         rows = [
             (f"output {number}", str(type_), type_text(array.dtype, array.shape))
@@ -260,7 +273,7 @@ class KernelCall:
             if (array.dtype, array.shape) != (type_.dtype, type_.shape)
         ]
         if rows:
-            raise errors.KernelResultError(where, rows)
+            raise errors.KernelResultError(label, rows)
         return arrays
 
 
@@ -334,7 +347,7 @@ def _reference(*operands: Any, call: KernelCall) -> Any:
 def _no_derivative(f: Emitter, out: Any, *operands: Any, call: KernelCall) -> NoReturn:
     """None: an error that names custom_jvp and custom_vjp."""
     raise NoDerivativeError(
-        f"kernel {call.kernel.where} has no derivative; call it in a function with a rule of its "
+        f"{call.kernel.label} has no derivative; call it in a function with a rule of its "
         "own, by custom_jvp or custom_vjp"
     )
 

@@ -9,23 +9,25 @@ from typing import Any
 
 from lowering.codegen.custom_kernels import custom_kernel_source, declaration
 from lowering.cuda.device import OpenDevice
+from lowering.cuda.graph.modules import Module
 from lowering.cuda.interface import Driver, Launch, has_clusters
 from lowering.plan.buffer import Buffer
 from lowering.plan.custom_kernel import CustomKernelNode
 from lowering.plan.nodes import walk
 from lowering.plan.plan import Plan
 from tracegraph.errors import KernelCompileError, KernelLaunchError
-from tracegraph.ops.custom_kernels import CompiledKernel
 from tracegraph.user_source import lines_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CustomCode:
-    """The code of one node: the driver's kernel, what keeps it loaded, and its bytes."""
+    """The code of one node: the driver's kernel, and the module that it is in.
+
+    That of a compiled kernel is the kernel itself, whose bytes are not known.
+    """
 
     kernel: Any
-    owner: Any
-    nbytes: int
+    module: Module
 
 
 def load_custom_kernels(plan: Plan, device: OpenDevice) -> Mapping[CustomKernelNode, CustomCode]:
@@ -34,27 +36,28 @@ def load_custom_kernels(plan: Plan, device: OpenDevice) -> Mapping[CustomKernelN
     Raises:
         KernelCompileError: one does not compile.
     """
-    modules: dict[tuple[str, ...], tuple[Any, int]] = {}
+    modules: dict[tuple[str, ...], Module] = {}
     found = {}
     for node in walk(plan.graph):
         if not isinstance(node, CustomKernelNode):
             continue
-        code = node.call.kernel.code
-        if isinstance(code, CompiledKernel):
-            found[node] = CustomCode(code.kernel, code.kernel, 0)
+        code = node.code
+        if code is None:
+            compiled = node.compiled
+            found[node] = CustomCode(compiled, Module(compiled, 0))
             continue
         source = custom_kernel_source(node)
         key = (source, *code.include_paths)
         if key not in modules:
             modules[key] = _module(node, source, code.include_paths, device)
-        module, nbytes = modules[key]
-        found[node] = CustomCode(device.driver.kernel(module, code.entry), module, nbytes)
+        kernel = device.driver.kernel(modules[key].code, code.entry)
+        found[node] = CustomCode(kernel, modules[key])
     return found
 
 
 def _module(
     node: CustomKernelNode, source: str, folders: tuple[str, ...], device: OpenDevice
-) -> tuple[Any, int]:
+) -> Module:
     try:
         code = device.compile_custom(source, f"{node.name}.cu", folders)
     except RuntimeError as error:
@@ -63,7 +66,7 @@ def _module(
         raise KernelCompileError(
             node.call.kernel.where, device.driver.arch, log, declaration(node), line
         ) from error
-    return device.driver.load(code), device.code_bytes(code)
+    return Module(device.driver.load(code), device.code_bytes(code))
 
 
 def custom_launch(node: CustomKernelNode, code: CustomCode, driver: Driver) -> Launch:

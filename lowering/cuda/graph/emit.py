@@ -25,6 +25,7 @@ from lowering.cuda.graph.copies import COPY_KERNEL, COPY_SOURCE, COPY_THREADS, c
 from lowering.cuda.graph.custom_kernels import custom_launch
 from lowering.cuda.graph.definition import Definition
 from lowering.cuda.graph.emission import Before, Cell, Emission, Users
+from lowering.cuda.graph.foreign_calls import naming
 from lowering.cuda.graph.library_calls import batch_table, outside, workspace_bytes
 from lowering.cuda.graph.node_owners import NodeOwners, freeing
 from lowering.cuda.graph.placement import Placement
@@ -34,6 +35,7 @@ from lowering.cuda.graph.roots import add_load, add_table
 from lowering.cuda.graph.small_inputs import ValueSlot
 from lowering.cuda.interface import KernelNodeHandle, Launch, has_clusters
 from lowering.plan.buffer import Buffer
+from lowering.plan.captured_call import CapturedCall
 from lowering.plan.conditional_nodes import ConditionalNode, IfElseNode, SwitchNode, WhileNode
 from lowering.plan.custom_kernel import CustomKernelNode
 from lowering.plan.nodes import (
@@ -172,8 +174,8 @@ def _add_custom_kernel(
     cells = [
         emission.address(p) if isinstance(p, Buffer) else Cell(p.word) for p in node.parameters
     ]
-    emission.definition.slots.retain(code.owner)
-    slots = emission.owners.custom_kernel(node, code.nbytes)
+    emission.definition.slots.retain(code.module.code)
+    slots = emission.owners.custom_kernel(node, code.module.nbytes)
     behind = Before([], before.nodes)
     return (emission.add_kernel(graph, behind, launch, cells, slots).node,)
 
@@ -200,11 +202,14 @@ def _add_library(
                 driver.synchronize()
         return prepared.issue(call, known.__getitem__, *table)
 
-    emission.definition.slots.retain(library)
-    with driver.capture_lock.hold():
+    emission.definition.slots.retain(library, *call.owners.values())
+    with driver.capture_lock.hold(), naming(node):
         if warm_up is not None:
             spare = warm_up.pointer + workspace_bytes(emission.code.calls)
-            moved = {**addresses, **outside(emission.owners.plan, node, spare)[0]}
+            others, end = outside(emission.owners.plan, node, spare)
+            moved = {**addresses, **others}
+            if isinstance(call, CapturedCall) and end > spare:
+                driver.clear(spare, end - spare)
             library.use_workspace(warm_up.pointer, nbytes)
             run = issued(moved)
             driver.synchronize()

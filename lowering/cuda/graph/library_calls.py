@@ -22,8 +22,10 @@ from lowering.cuda.graph.cublas import (
 )
 from lowering.cuda.graph.cufft import Cufft, transform
 from lowering.cuda.graph.cusolver import Cusolver, factored_batch, factorization
+from lowering.cuda.graph.foreign_calls import ForeignStream, foreign
 from lowering.cuda.interface import Driver, Library, PreparedLibrary
 from lowering.plan.buffer import Buffer
+from lowering.plan.captured_call import CapturedCall
 from lowering.plan.fourier import FourierTransform
 from lowering.plan.hardware import ALIGNMENT
 from lowering.plan.lapack import (
@@ -62,6 +64,7 @@ class Captured:
 
 CAPTURED: dict[type[LibraryCall], Captured] = {
     MatrixProduct: Captured(Cublas, product, WORKSPACE_BYTES),
+    CapturedCall: Captured(ForeignStream, foreign, 0),
     FourierTransform: Captured(Cufft, transform, None),
     LapackRoutine: Captured(Cusolver, factorization, None),
     TriangularSolve: Captured(Cublas, triangular_solve, WORKSPACE_BYTES),
@@ -147,9 +150,12 @@ def outside(plan: Plan, node: LibraryNode, start: int = 0) -> tuple[dict[Buffer,
     """Addresses from `start` for the buffers of a call that it must not access at their own ones
     outside the graph, and the end of that memory.
 
-    Another thread may launch meanwhile; and scratch that launches allocate exists only in them.
+    Another thread may launch meanwhile; and scratch that launches allocate exists only in them. A
+    user's function might not cope with what is in scratch before a launch.
     """
     reads = [b for b in node.reads if b.space == "scratch"] if plan.per_launch else []
+    if isinstance(node.call, CapturedCall):
+        reads = list(node.reads)
     addresses = {}
     for buffer in dict.fromkeys([*node.writes, *reads]):
         addresses[buffer], start = start, start + round_up(buffer.type.nbytes, ALIGNMENT)

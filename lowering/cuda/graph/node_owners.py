@@ -88,6 +88,7 @@ class NodeOwners:
             slots.append(Slot("library workspace", workspace_bytes))
         if node.call.batches:
             slots.append(Slot("addresses", batch_table_bytes(node.call)))
+        slots += [Slot(name, 0) for name in node.call.owners]
         slots += self._memory([operand.buffer for operand in node.call.operands])
         return NodeSlots(node.kind, node.name, lines_of(node.sources), tuple(slots))
 

@@ -30,10 +30,12 @@ class PlanCode:
 
     @property
     def nbytes(self) -> int:
-        """The size of the kernels that users did not write."""
-        return sum(module.nbytes for module in dict.fromkeys(self.modules.values()))
+        """The size of all kernels, those that users wrote included."""
+        own = [code.module for code in self.custom.values()]
+        return sum(module.nbytes for module in dict.fromkeys((*self.modules.values(), *own)))
 
     @property
     def parameter_bytes(self) -> int:
         """The size of the kernel parameters in one graph."""
-        return 8 * sum(len(kernel.parameters) for kernel in self.unit.launches)
+        counts = [len(kernel.parameters) for kernel in self.unit.launches]
+        return 8 * sum(counts, sum(len(node.parameters) for node in self.custom))

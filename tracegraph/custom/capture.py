@@ -1,0 +1,146 @@
+"""tracegraph.capture: the work of another library, captured into the graph at its place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+from tracegraph import errors
+from tracegraph.arrays.eager import apply
+from tracegraph.errors.tracebacks import entry_point, hide_frames
+from tracegraph.ir.types import ArrayType, type_of
+from tracegraph.numpy.dispatch import as_array
+from tracegraph.ops.custom_kernels import (
+    CapturedFunction,
+    CustomKernel,
+    KernelCall,
+    custom_kernel,
+)
+
+Batching = Callable[..., Any] | Literal["sequential"]
+
+
+class CapturedCall:
+    """A function that `tracegraph.capture` made, of arrays.
+
+    `reference` is the NumPy function that runs on the host, or None.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        out: Any,
+        host: Callable[..., Any] | None,
+        batching: Batching | None,
+    ) -> None:
+        self.reference = host
+        self._where = errors.function_text(function)
+        self._code = CapturedFunction(function)
+        self._out, self._batching = out, batching
+        self._by_count: dict[int, KernelCall] = {}
+        self.__name__ = getattr(function, "__name__", type(function).__name__)
+        self.__doc__ = function.__doc__
+
+    def __call__(self, *arrays: Any) -> Any:
+        """The outputs for arrays.
+
+        Raises:
+            CustomKernelError: an argument is no array; or it runs on the host, without a function
+                for that.
+            CapturedCallError: it cannot be captured.
+        """
+        try:
+            call = self._of(len(arrays))
+            operands = []
+            for number, value in enumerate(arrays):
+                try:
+                    operands.append(as_array(value))
+                    type_of(operands[-1])
+                except TypeError as error:
+                    raise call.kernel.error(f"argument {number}: {error}") from None
+            launch = call.launch(list(map(type_of, operands)))
+            found = apply(custom_kernel, *operands, call=call)
+        except BaseException as error:
+            hide_frames(error)
+            raise
+        return (found,) if len(launch.out_types) == 1 and not launch.single else found
+
+    def _of(self, count: int) -> KernelCall:
+        """The call with this number of arrays."""
+        if count not in self._by_count:
+            kernel = CustomKernel(
+                name=self.__name__,
+                where=self._where,
+                reference=self._missing if self.reference is None else self.reference,
+                parameters=tuple([f"x{n}" for n in range(count)]),
+                scalars={},
+                code=self._code,
+                out=self._out if callable(self._out) else lambda *_: self._out,
+                grid=1,
+                block=1,
+                shared_bytes=0,
+                cluster=None,
+                cooperative=False,
+                aliases={},
+                batching=self._batching,
+            )
+            self._by_count[count] = KernelCall(kernel)
+        return self._by_count[count]
+
+    def _missing(self, *arrays: Any) -> Any:
+        raise errors.CustomKernelError(
+            f"captured call {self._where}",
+            "runs on CUDA only; for the host, give a NumPy function of the same inputs as host=",
+        )
+
+    def __repr__(self) -> str:
+        return f"<captured call {self._where}>"
+
+
+@entry_point
+def capture(
+    call: Any,
+    *,
+    out: Callable[..., Any] | ArrayType | tuple[ArrayType, ...],
+    host: Any = None,
+    batching: Any = None,
+) -> CapturedCall:
+    """A function of arrays whose work another library does: cuFFT, CuPy, PyTorch, your own.
+
+    In a traced function its kernels and copies become nodes of the graph, at its place, in loops
+    and branches too. On the host `host` runs.
+
+    `call(stream, *inputs, *outputs)` is not run at launches. It runs when a graph is built: once on
+    zeros, so that libraries can load code, and once while `stream` is captured. It has to enqueue
+    all work on that stream, which has a `handle` and ``__cuda_stream__``, and to write all of the
+    outputs. Arrays have ``__cuda_array_interface__``, are contiguous, and their addresses stay the
+    same: arguments are copied there. The function may not wait for the device, and must not
+    allocate memory for the work: bring it, in what `call` refers to, which the graph keeps alive.
+
+    Args:
+        call: the function.
+        out: the type of the output, or a tuple of types; or a function of the inputs' types.
+        host: a NumPy function of the inputs that computes the same.
+        batching: as in `tracegraph.kernel`.
+
+    Raises:
+        CustomKernelError: `call` or `host` is no function.
+
+    >>> import numpy as np
+    >>> import tracegraph
+    >>> copied = tracegraph.capture(
+    ...     lambda stream, x, y: None, out=lambda x: x, host=lambda x: x.copy()
+    ... )
+    >>> copied(np.arange(3.0))
+    array([0., 1., 2.])
+    """
+    for name, given in (("call", call), ("host", host)):
+        if not callable(given) and (name == "call" or given is not None):
+            got = errors.value_text(given)
+            raise errors.CustomKernelError("capture", f"{name} must be a function, not {got}")
+    if batching is not None and batching != "sequential" and not callable(batching):
+        got = errors.value_text(batching)
+        raise errors.CustomKernelError(
+            "capture", f'batching must be a function or "sequential", not {got}'
+        )
+    return CapturedCall(call, out, host, batching)
