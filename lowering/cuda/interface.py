@@ -366,8 +366,11 @@ class Driver(Protocol):
     def release_tied(self, most: int = ...) -> None:
         """Release what gone graphs kept alive; looks at `most` graphs, round robin."""
 
-    def instantiate(self, graph: Any) -> Any:
-        """An executable of a tied graph, which it holds until it is closed."""
+    def instantiate(self, graph: Any, *, hosts: bool = False) -> Any:
+        """An executable of a tied graph, which it holds until it is closed.
+
+        With `hosts`, the graph calls functions of the host: launches keep what it holds, too.
+        """
 
     def updater(self, executable: Any, kernel: Any) -> Callable[[], None]:
         """A function that updates a kernel node to its parameters at the time of the call."""

@@ -32,6 +32,7 @@ from tracegraph.ir.op import Op
 from tracegraph.ir.program import Eqn, Program, Region, walk
 from tracegraph.ir.record import replace
 from tracegraph.ir.types import ArrayType
+from tracegraph.passes.dce import dce
 from tracegraph.passes.rewrite import Defs, Replacement, by_name, inlined, rewrite
 from tracegraph.user_source import Source
 
@@ -57,7 +58,8 @@ def expand_factorizations(
         algorithm = program_of(name, types, attrs, form)
         return inlined(_at(algorithm.body, eqn.source), eqn.operands)
 
-    return rewrite(program, lambda: by_name(dict.fromkeys(expanded, expand)))
+    # results that nothing uses would keep the routines that compute them
+    return dce(rewrite(program, lambda: by_name(dict.fromkeys(expanded, expand))))
 
 
 def _form(

@@ -379,7 +379,7 @@ class RecordingDriver:
         """Logged."""
         self._log("synchronize_capture_stream")
 
-    def instantiate(self, graph: RecordedGraph) -> RecordedExecutable:
+    def instantiate(self, graph: RecordedGraph, *, hosts: bool = False) -> RecordedExecutable:
         """Logged."""
         self._log("instantiate")
         executable = RecordedExecutable(graph)

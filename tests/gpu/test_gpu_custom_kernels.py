@@ -125,9 +125,9 @@ def test_new_addresses() -> None:
 def test_a_donated_state_is_updated_where_it_is() -> None:
     jitted = tracegraph.jit(updated_in_a_loop, device="cuda", donate_argnums=1)
     x, y = (tracegraph.asarray(X, device="cuda") for _ in range(2))
-    address = y.__cuda_array_interface__["data"][0]
+    address = y.data.pointer
     y = jitted(x, y)
-    assert y.__cuda_array_interface__["data"][0] == address
+    assert y.data.pointer == address
     np.testing.assert_array_equal(np.asarray(y), 51 * X)
 
 

@@ -53,6 +53,7 @@ class Definition:
         self._graph: Any = None
         self._kernels: dict[KernelNodeHandle, NodeSlots] = {}
         self._executables: WeakSet[Any] = WeakSet()
+        self._hosts = False  # whether it calls functions of the host
         self.single = False
         """Whether it may have one executable only, as with conditional and memory nodes."""
         self.size = 0
@@ -158,6 +159,7 @@ class Definition:
             self.slots.retain(*owners)
             self.slots.attach(node)
             added = self.driver.add_host(graph, dependencies, function, argument)
+        self._hosts = True
         self.size += 1
         return added
 
@@ -217,10 +219,10 @@ class Definition:
         if self._state == "instantiated":
             if self.single:
                 raise InstantiatedTwiceError(self.name)
-            executable = self.driver.instantiate(self._graph)
+            executable = self.driver.instantiate(self._graph, hosts=self._hosts)
         elif self._state == "frozen":
             with self._giving_up():
-                executable = self.driver.instantiate(self._graph)
+                executable = self.driver.instantiate(self._graph, hosts=self._hosts)
             self._state = "instantiated"
         else:
             raise UnfinishedError(self.name, self._state)

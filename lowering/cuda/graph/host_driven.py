@@ -220,9 +220,9 @@ class _HostDriven:
 
     # Running
 
-    def instantiate(self, graph: CutGraph) -> CutGraph:
+    def instantiate(self, graph: CutGraph, *, hosts: bool = False) -> CutGraph:
         for segment in graph.segments():
-            segment.executable = self._driver.instantiate(segment.graph)
+            segment.executable = self._driver.instantiate(segment.graph, hosts=hosts)
             segment.launch = self._driver.launcher(segment.executable)
         return graph
 
