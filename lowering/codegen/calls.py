@@ -110,7 +110,7 @@ def _frame(
             head = f"{{{writer.names[_site(nest)]}, content, {marks}, {number}}}"
             writer.line(f"*reinterpret_cast<tg_frame*>(bytes + (start & mask)) = {head};")
         yield
-        writer.line(f"tg_publish({ring}, start, content, thread);")
+        writer.line(f"tg_send_frame({ring}, start, content, thread);")
 
 
 def _write_elements(

@@ -53,7 +53,7 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "preamble.cuh": (),
     "half.cuh": ("tg_half", "tg_bfloat16"),
     "complex.cuh": ("tg_c64", "tg_c128"),
-    "callbacks.cuh": ("tg_reserve",),
+    "callbacks.cuh": ("tg_reserve", "tg_frame", "tg_send_frame", "tg_await", "tg_answer"),
     "special.cuh": (
         *(
             "tg_betaln",

@@ -38,8 +38,8 @@ def samples_of(op: Op) -> list[Sample]:
     """Those with elements, and a batch that libraries factor at once."""
     samples = [s for s in op.samples() if all(np.size(x) for x in s.operands)]
     batch = positive_definite(5, np.float64, (3, 3))
-    operands = (batch, batch[..., :2]) if op.name == "triangular_solve" else (batch,)
-    return [*samples, Sample(operands, samples[0].attrs)]
+    others = {"triangular_solve": (batch[..., :2],), "pinv": (np.full((3, 3, 1, 1), 1e-9),)}
+    return [*samples, Sample((batch, *others.get(op.name, ())), samples[0].attrs)]
 
 
 @each_op

@@ -444,7 +444,7 @@ thread.join()
         ("r = asks(lambda x: after(0.5, x))(X); sys.exit(3)", 3, "made\n", ""),
         ("endless(X)", 0, "", "endless still ran 1 s after the end"),
         ("asks(hang)(X)", 0, "", "still ran 1 s after the end"),
-        ("tells(hang)(X)", 0, "", "hang had not returned 1 s after the end"),
+        ("tells(hang)(X)", 0, "", "had not returned 1 s after the end"),
         ("asks(lambda x: 1 / 0)(X)", 0, "", "ZeroDivisionError"),
         ("tells(lambda x: 1 / 0)(X)", 0, "", "ZeroDivisionError"),
         ("import os; asks(hang)(X); os._exit(4)", 4, "", ""),

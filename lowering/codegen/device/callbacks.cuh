@@ -28,7 +28,7 @@ __device__ inline bool tg_reserve(volatile tg_ring* ring, tg_u64 content, const 
 }
 
 // Lets the host see a frame that all threads of the block have written.
-__device__ inline void tg_publish(volatile tg_ring* ring, tg_u64 start, tg_u64 content, int thread) {
+__device__ inline void tg_send_frame(volatile tg_ring* ring, tg_u64 start, tg_u64 content, int thread) {
   __threadfence_system();
   __syncthreads();
   if (thread == 0) ring->head = start + tg_frame_bytes(content);

@@ -31,7 +31,7 @@ def stage_geometry(nest: CanonicalNest, scope: Scope) -> LaunchGeometry:
         case MapNest():
             return MapGeometry(threads, 1, ceil_div(prod(nest.space), threads))
         case RowNest():
-            geometry = row_geometry(nest, threads, resident=scope.blocks)
+            geometry = row_geometry(nest, threads)
             return geometry if scope.blocks > 1 else replace(geometry, splits=1, workspace_bytes=0)
         case ScanNest():
             return _scan(nest, scope)

@@ -41,14 +41,8 @@ LONG_WIDE = 512
 over rows of 4096 float64 reaches 96 % of a copy instead of 88 (H200)."""
 
 
-def row_geometry(
-    nest: RowNest, threads: int, cluster: int = 1, resident: int | None = None
-) -> RowGeometry:
-    """Geometry of rows: neighbouring threads access neighbouring steps, or neighbouring outputs.
-
-    Where `resident` blocks run all virtual blocks in turn, lanes take more steps, so that there are
-    fewer turns.
-    """
+def row_geometry(nest: RowNest, threads: int, cluster: int = 1) -> RowGeometry:
+    """Geometry of rows: neighbouring threads access neighbouring steps, or neighbouring outputs."""
     points, steps = prod(nest.space), prod(nest.loop)
     accumulators, once = nest_accumulators(nest), len(nest.passes) == 1
     adjacent = loop_is_contiguous(nest)
@@ -56,14 +50,6 @@ def row_geometry(
     if adjacent:
         each = max(MIN_STEPS, width) if once else steps_of_lane(nest, width)
         lanes = min(threads, power_of_two(ceil_div(steps, each)))
-        most = STEPS_PER_LANE if once else steps_kept(nest)
-        while (
-            resident is not None
-            and points * lanes > resident * threads
-            and ceil_div(steps, lanes // 2 or 1) <= most
-            and lanes > 1
-        ):
-            lanes //= 2
     else:
         neighbours = min(WARP, power_of_two(points), threads)
         lanes = min(threads // neighbours, power_of_two(ceil_div(steps, MIN_STEPS_OF_COLUMN)))

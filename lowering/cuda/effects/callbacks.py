@@ -19,6 +19,7 @@ from contextvars import Context
 from typing import Any
 
 from lowering.cuda.effects.call_ring import Call, CallRing, CallSite
+from lowering.cuda.effects.collection import collection_put_off
 from lowering.cuda.interface import Driver
 from tracegraph import limits
 from tracegraph.errors import CallbackDeadlockError, CallbackTimeoutError, DeviceLostError
@@ -213,7 +214,8 @@ class Callbacks:
                 with self._changed:
                     self._running = (call, time.monotonic())
                 _current.answering = call if site.answer is not None else asked
-                results = answer(site.callback, call.arrays)
+                with collection_put_off():
+                    results = answer(site.callback, call.arrays)
             except BaseException as error:
                 with self._changed:
                     if self._is_mine():

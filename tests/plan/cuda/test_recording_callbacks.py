@@ -13,6 +13,7 @@ from hand_made_plans import VECTOR, callbacks, diamond, effects, nested_loops
 from running import lowered
 
 from lowering.codegen.call_records import ANSWERED, ASKED, FAILED, FIRST, LAST
+from lowering.cuda.effects.collection import collection_put_off
 from lowering.cuda.effects.print_ring import HEAD
 from lowering.cuda.streams import shutdown
 from lowering.testing.recording_driver import RecordingBackend, RecordingDriver
@@ -500,3 +501,21 @@ def test_an_error_at_exit_is_raised():
     bench.tell(1)
     with pytest.raises(OSError, match="disk full"):
         shutdown.shut_down(bench.timeline)
+
+
+def test_nothing_is_collected_while_a_call_is_made():
+    """What is collected may be freed by the driver, which waits for the kernel that waits."""
+    seen = []
+    with collection_put_off():
+        with collection_put_off():
+            seen.append(gc.isenabled())
+        seen.append(gc.isenabled())
+    assert seen == [False, False]
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        with collection_put_off():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
