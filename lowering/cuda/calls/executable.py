@@ -45,10 +45,8 @@ class CudaExecutable:
         _require_no_capture(device, plan.name)
         compiled = CompiledPlan.compile(plan, device)
         self.plan, self.features = compiled.plan, compiled.features
-        self._code_bytes, self._parameter_bytes = (
-            compiled.code.nbytes,
-            compiled.code.parameter_bytes,
-        )
+        self._code_bytes = compiled.code.nbytes
+        self._parameter_bytes = compiled.code.parameter_bytes
         self._wanted = [interned(buffer.type.strong()) for buffer in self.plan.inputs]
         self._opening = threading.Lock()
         self._past: Counter[str] = Counter()  # of graphs whose streams were left
