@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from corpus import CASES
-from forced import BRANCHING, FORCED, using
+from forced import BRANCHING, FORCED
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from printing import Step, nests, outcome, printed
@@ -22,6 +22,7 @@ from lowering.plan.nodes import KernelNode, walk
 from tracegraph import cond, debug, fori_loop, switch, while_loop
 from tracegraph.errors import StepLimitError, StoppedError, TimeLimitError
 from tracegraph.testing import RandomProgram, assert_traced_equals_eager, programs
+from tracegraph.testing.ways import using
 
 
 def forced(way: str) -> Any:
@@ -66,7 +67,9 @@ def test_corpus_programs_give_the_same_results(name: str, way: str) -> None:
 @settings(max_examples=5)
 @given(program=programs())
 def test_random_programs_give_the_same_results(way: str, program: RandomProgram) -> None:
-    assert_traced_equals_eager(program.function, *program.arguments, run=forced(way))
+    assert_traced_equals_eager(
+        program.function, *program.arguments, ulps=0, ways={way: forced(way)}
+    )
 
 
 @pytest.mark.parametrize("way", FORCED)

@@ -4,6 +4,8 @@ For the tests of users, too. Seeds come in, functions with control flow and thei
 Needs hypothesis, which the extra ``tracegraph[test]`` installs. May import the public package.
 
     agreement                      the assertion
+    trials, ways                   a call, and the ways of running it
+    outcomes, differences, ulps    what runs do, and how it differs
     kernels                        the same of users' kernels and their references
     programs, blocks, steps        random programs: their blocks, and the steps in these
     special                        steps with constants that are NaN, infinite or complex
