@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,15 +12,19 @@ from tracegraph import tree
 from tracegraph.arrays.array import Array
 from tracegraph.errors import value_text
 from tracegraph.errors.tracebacks import entry_point
-from tracegraph.ir.program import walk
 from tracegraph.testing.differences import Tolerance, differences, end_of
+from tracegraph.testing.hints import hints
 from tracegraph.testing.outcomes import Outcome, outcome
 from tracegraph.testing.trials import Trial
 from tracegraph.testing.ways import WAYS, Way, chosen_ways
-from tracegraph.user_source import lines_of
 
-FREE_ORDER = ("sum", "prod", "cumsum", "cumprod", "matmul", "scatter_add", "scatter_multiply")
-"""Ops whose order of additions or multiplications is not specified."""
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A run that differs from the eager one: what it did, and how it differs, in lines."""
+
+    found: Outcome
+    lines: Sequence[str]
 
 
 @entry_point
@@ -81,20 +86,18 @@ def assert_traced_equals_eager(
     eager = outcome(trial.eager)
     if eager.error is not None and not isinstance(eager.error, raises):
         raise eager.error
-    if isinstance(ways, Mapping):
-        traced = None
-    else:
-        traced = outcome(lambda: trial.traced)
-        if traced.error is not None:
-            _require_same_refusal(trial, eager, traced.error)
-            return None
-        if ways == "all":
-            chosen = [way for way in chosen if way.possible(trial)]
+    traced = Outcome() if isinstance(ways, Mapping) else outcome(lambda: trial.traced)
+    if traced.error is not None:
+        _require_same_refusal(trial, eager, traced.error)
+        return None
+    if ways == "all":
+        chosen = [way for way in chosen if way.possible(trial)]
     before = [np.array(leaf) for leaf in _arrays(trial)]
-    found = {way: _differences(trial, way, eager, tolerance, before) for way in chosen}
-    if any(found.values()):
-        printed = "" if traced is None else traced.printed
-        raise AssertionError(_message(trial, eager, found, printed))
+    faults = {way: _fault(trial, way, eager, tolerance, before) for way in chosen}
+    if any(faults.values()):
+        outcomes = {way: fault.found if fault else None for way, fault in faults.items()}
+        known = [] if isinstance(ways, Mapping) else hints(trial, eager, outcomes, traced)
+        raise AssertionError(_message(trial, faults, known))
     return eager.result
 
 
@@ -114,10 +117,10 @@ def _arrays(trial: Trial) -> Iterator[Any]:
         yield from (leaf for leaf in leaves if isinstance(leaf, np.ndarray | Array))
 
 
-def _differences(
+def _fault(
     trial: Trial, way: Way, eager: Outcome, tolerance: Tolerance, before: Sequence[Any]
-) -> list[str]:
-    """What differs in the first run of a way that differs."""
+) -> Fault | None:
+    """The first run of a way that differs, if one does."""
     bits = None
     for number, run in enumerate(_runs(trial, way)):
         found = outcome(run)
@@ -131,8 +134,8 @@ def _differences(
                 lines.append(f"run {number + 1} gives other bits than the first")
             bits = again
         if lines:
-            return lines
-    return []
+            return Fault(found, lines)
+    return None
 
 
 def _runs(trial: Trial, way: Way) -> Sequence[Callable[[], Any]]:
@@ -162,47 +165,19 @@ def _require_same_refusal(trial: Trial, eager: Outcome, error: Exception) -> Non
         ) from error
 
 
-def _message(trial: Trial, eager: Outcome, found: Mapping[Way, list[str]], printed: str) -> str:
-    different = [way for way, lines in found.items() if lines]
-    way = different[0]
+def _message(trial: Trial, faults: Mapping[Way, Fault | None], known: Iterable[str]) -> str:
+    """The first fault in full, hints, and which other ways differ and which do not."""
+    different = [(way, fault) for way, fault in faults.items() if fault is not None]
+    (way, fault), *others = different
     lines = [f"{trial.name} differs from the eager run when it runs {way.about} ({way.name!r}):"]
-    lines += [f"  {line}" for line in found[way]]
-    lines += _hints(trial, way, eager, found[way], printed)
+    lines += [f"  {line}" for line in fault.lines]
+    lines += [f"hint: {line}" for line in known]
     if way.name in WAYS:
-        alone = f"this way alone: assert_traced_equals_eager(…, ways={way.name!r})"
-        lines.append(
-            f"{alone}; a program runs like it under {way.setting}" if way.setting else alone
-        )
-    others = [other.name for other in different[1:]]
-    same = [other.name for other, differs in found.items() if not differs]
+        setting = f"; a program runs like it under {way.setting}" if way.setting else ""
+        lines.append(f"this way alone: assert_traced_equals_eager(…, ways={way.name!r}){setting}")
+    same = [other.name for other, differs in faults.items() if differs is None]
     if others:
-        lines.append(f"also different: {', '.join(others)}")
+        lines.append(f"also different: {', '.join(other.name for other, _ in others)}")
     if same:
         lines.append(f"as eagerly: {', '.join(same)}")
     return "\n".join(lines)
-
-
-def _hints(
-    trial: Trial, way: Way, eager: Outcome, lines: Sequence[str], printed: str
-) -> Iterator[str]:
-    """What is known to make runs differ."""
-    if printed:
-        line = printed.splitlines()[0]
-        yield (
-            f"hint: Python's print() in it ran while it was traced ({line!r}); "
-            "tracegraph.debug.print prints values when the program runs"
-        )
-    if way.name not in WAYS:
-        return
-    sums = [
-        eqn
-        for eqn in walk(trial.traced.program.body)
-        if eqn.op.name in FREE_ORDER and eqn.outputs[0].type.dtype.kind not in "biu"
-    ]
-    if sums and any(" ulp" in line for line in lines):
-        names = ", ".join(dict.fromkeys(eqn.op.name for eqn in sums))
-        places = lines_of(eqn.source for eqn in sums if eqn.source is not None)
-        yield (
-            f"hint: {names} at {places} may add in another order than NumPy, which rounds "
-            "differently; if that is all, allow for it by rtol= or ulps="
-        )

@@ -14,6 +14,9 @@ from tracegraph.dtypes import type_text
 from tracegraph.testing.outcomes import Outcome, same_error, text_of
 from tracegraph.testing.ulps import close, steps
 
+FEW = 1e6
+"""Distances of fewer ulp are shown as such."""
+
 MOST = 5
 """Leaves, and lines of prints, that a message shows."""
 
@@ -109,13 +112,9 @@ def of_arrays(path: str, eager: Any, found: Any, tolerance: Tolerance) -> str | 
     line = f"{path}{at}: eagerly {a}, now {b}"
     if not _in_ulps(eager):
         return line + _count(places, wrong, eager)
-    distances = _distances(eager[wrong], found[wrong])
-    if np.isfinite(distances[0]):
-        line += f", {distances[0]:.4g} ulp apart where {tolerance} may be"
-    nans = np.count_nonzero(np.isnan(eager) != np.isnan(found))
+    line += _apart(a, b, tolerance)
     line += _count(places, wrong, eager)
-    if len(places) > 1 and np.isfinite(distances).any():
-        line += f", by up to {np.max(distances[np.isfinite(distances)]):.4g} ulp"
+    nans = np.count_nonzero(np.isnan(eager) != np.isnan(found))
     return line + (f"; {nans} are NaN in one of the two only" if nans else "")
 
 
@@ -123,11 +122,15 @@ def _in_ulps(array: Any) -> bool:
     return array.dtype.kind not in "biu"
 
 
-def _distances(eager: Any, found: Any) -> Any:
-    """In ulp, infinite where a number is not finite."""
-    finite = np.isfinite(eager) & np.isfinite(found)
+def _apart(eager: Any, found: Any, tolerance: Tolerance) -> str:
+    """The distance of two numbers, in ulp where it is small; nothing if one is not finite."""
+    if not (np.isfinite(eager) and np.isfinite(found)):
+        return ""
     with np.errstate(all="ignore"):
-        return np.where(finite, steps(found, eager), np.inf)
+        units = float(steps(found, eager))
+        distance = float(np.abs(np.subtract(found, eager)))
+    apart = f"{units:.4g} ulp" if units < FEW else f"{distance:.4g}"
+    return f", {apart} apart where {tolerance} may be"
 
 
 def _count(places: Any, wrong: Any, array: Any) -> str:
