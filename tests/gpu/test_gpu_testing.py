@@ -58,6 +58,18 @@ def test_all_ways_include_those_of_the_gpu(drawn: Any) -> None:
     assert_traced_equals_eager(lambda x, y: x * y - 1, *drawn)
 
 
+def test_prints_and_failures_of_functions_that_return_nothing() -> None:
+    def show(x: Any) -> None:
+        debug.print("x = {}", x)
+
+    def fail(x: Any) -> None:
+        show(x)
+        tracegraph.while_loop(lambda x: x > 0, lambda x: x + 1, x, max_steps=5)
+
+    assert_traced_equals_eager(show, np.arange(3.0))
+    assert_traced_equals_eager(fail, 1, raises=StepLimitError)
+
+
 def test_a_difference_on_the_gpu_is_found() -> None:
     """`x.device` is a fact of the trace: the program for a GPU is another one."""
 

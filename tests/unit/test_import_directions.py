@@ -84,7 +84,7 @@ TRACEGRAPH: Table = {
     },
     "testing": {
         *("tracegraph", "debug", "staging", "arrays", "ir", "tree", "errors", "dtypes"),
-        "user_source",
+        *("streams", "user_source"),
     },
 }
 

@@ -7,7 +7,7 @@ program is lowered, and in what a device is said to lack.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, fields
 from functools import partial
 from random import Random
@@ -29,6 +29,8 @@ from tracegraph.ir import interpret
 from tracegraph.ir.program import Program
 from tracegraph.ir.verify import verify
 from tracegraph.staging.compiler import default_device
+from tracegraph.streams import Stream
+from tracegraph.streams import stream as on_stream
 from tracegraph.testing.trials import Trial
 
 Run = Callable[[], Any]
@@ -198,13 +200,13 @@ def _lowered(lowering: Lowering, trial: Trial) -> Sequence[Run]:
 
 
 def _on_gpu(lowering: Lowering | None, trial: Trial) -> Sequence[Run]:
-    jitted = trial.jitted("cuda")
+    jitted, stream = trial.jitted("cuda"), Stream("cuda")
 
     def run() -> Any:
-        if lowering is None:
-            return trial.call(jitted)
-        with lowering.on():
-            return trial.call(jitted)
+        with lowering.on() if lowering else nullcontext(), on_stream(stream):
+            result = trial.call(jitted)
+        stream.synchronize()  # a function may print, or fail, and return nothing
+        return result
 
     return [run]
 

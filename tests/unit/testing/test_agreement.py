@@ -172,6 +172,21 @@ def test_a_fault_of_each_way_is_found(way: str, monkeypatch: pytest.MonkeyPatch)
         assert f"runs like it under {WAYS[way].setting}" in text
 
 
+@pytest.mark.parametrize("way", sorted(WAYS.keys() - HOST_WAYS))
+def test_ways_of_a_gpu_where_the_host_stands_for_one(
+    way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tracegraph.testing import ways
+
+    monkeypatch.setattr(
+        Trial, "jitted", lambda trial, _: tracegraph.jit(trial.given, device="host")
+    )
+    monkeypatch.setattr(ways, "Stream", lambda _: tracegraph.Stream("host"))
+    assert_traced_equals_eager(steps, np.arange(5.0), 4, ways=way)
+    text = failure(lambda x: x + (not isinstance(x, int)), 0, ways=way)
+    assert f"({way!r}):" in text
+
+
 def test_ways_that_differ_and_that_agree_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     call = HostExecutable.__call__
     monkeypatch.setattr(HostExecutable, "__call__", lambda *a: [-leaf for leaf in call(*a)])
