@@ -28,10 +28,11 @@ BRANCHING = [
 """The programs of the corpus with loops or branches."""
 
 FORCED = {
-    **{name: way.chosen for name, way in LOWERINGS.items() if not way.missing},
+    **{name: way.chosen for name, way in LOWERINGS.items() if way.chosen != CONDITIONAL},
     "as_estimated": Choices(),
 }
-"""Every choice of schedules that `tracegraph.testing` makes, and that of the cost model."""
+"""The choices of schedules that `tracegraph.testing` makes, and that of the cost model; without
+that of a node for each loop and branch, from which features are taken."""
 
 
 def unscheduled(stage: Lowered) -> Plan:

@@ -53,8 +53,9 @@ def hints(
         return
     if way.name in ("interpreted", "optimized"):
         yield (
-            "the program that was traced differs, before anything is planned: Python code in the "
-            "function ran without values, while it was traced"
+            "the program that was traced differs, before anything is planned: the function's "
+            "Python code ran once, without values. Python numbers among the arguments were arrays "
+            "then, and arrays had no memory layout"
         )
         return
     sums = _free_order(trial.traced.program)
