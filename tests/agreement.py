@@ -1,4 +1,4 @@
-"""When the result of an op counts as NumPy's: the one place for tolerances."""
+"""When the result of an op counts as NumPy's: the one place for tolerances of ops."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from lowering.planning.factorizations import FactorizationForm
 from lowering.scheduling.overrides import override
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import Op, Sample
+from tracegraph.testing.ulps import close
 
 NDArray = np.ndarray[Any, Any]
 Run = Callable[[Op, Sequence[Any], Mapping[str, Any]], Any]
@@ -136,7 +137,7 @@ def assert_agrees(actual: Any, expected: Any, ulps: int, signs: bool = True) -> 
     if expected.dtype.kind in "biu":
         np.testing.assert_array_equal(actual, expected)
         return
-    wrong = ~_close(actual, expected, ulps, signs)
+    wrong = ~close(actual, expected, ulps, signs=signs)
     assert not wrong.any(), (
         f"{wrong.sum()} of {wrong.size} {expected.dtype} elements differ by more than {ulps} ulp, "
         f"first at {np.argwhere(wrong)[:5].tolist()}: got {actual[np.asarray(wrong)][:5]}, "
@@ -163,37 +164,6 @@ def assert_matrices_agree(actual: Any, expected: Any, units: int) -> None:
         distance = np.where(special, 0, np.abs(actual - expected))
     worst = units * np.spacing(size)
     assert (distance <= worst).all(), f"{np.max(distance / np.spacing(size))} units, not {units}"
-
-
-def _close(actual: NDArray, expected: NDArray, ulps: int, signs: bool) -> NDArray:
-    if expected.dtype.kind == "c":
-        return _close_complex(actual, expected, ulps)
-    same_zero = np.asarray(np.signbit(actual) == np.signbit(expected)) | (not signs)
-    nan = np.isnan(expected)
-    numbers = (_steps(actual, expected) <= ulps) & ((expected != 0) | (actual != 0) | same_zero)
-    special = ~np.isfinite(expected) | ~np.isfinite(actual)
-    return np.where(nan, np.isnan(actual), np.where(special, actual == expected, numbers))
-
-
-def _close_complex(actual: NDArray, expected: NDArray, ulps: int) -> NDArray:
-    finite = np.isfinite(expected) & np.isfinite(actual)
-    size = np.maximum(np.abs(expected.real), np.abs(expected.imag))
-    with np.errstate(all="ignore"):
-        distance = np.abs(actual.astype(np.clongdouble) - expected.astype(np.clongdouble))
-        near = distance <= ulps * np.spacing(size)
-    special = _close(actual.real, expected.real, ulps, False)
-    special &= _close(actual.imag, expected.imag, ulps, False)
-    return np.where(finite, near, special)
-
-
-def _steps(x: NDArray, y: NDArray) -> NDArray:
-    """How many representable numbers lie between x and y, both zeros being one."""
-    return np.abs(_rank(x) - _rank(y))
-
-
-def _rank(x: NDArray) -> NDArray:
-    bits = np.ascontiguousarray(x).view(f"i{x.dtype.itemsize}").astype(np.longdouble)
-    return np.where(bits < 0, np.ldexp(np.longdouble(-1), 8 * x.dtype.itemsize - 1) - bits, bits)
 
 
 def planned_for_cuda(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
-from dataclasses import fields
 from random import Random
 from typing import Any
 
@@ -16,12 +14,11 @@ from lowering.host.executable import HostExecutable
 from lowering.legalization.features import Features
 from lowering.legalization.legalize import legalize
 from lowering.lower import lower
-from lowering.plan.persistent_kernel import Scope
 from lowering.plan.plan import Plan
-from lowering.scheduling import overrides as choices
 from lowering.scheduling.overrides import Choices
 from tracegraph import tree
 from tracegraph.staging.stages import Lowered
+from tracegraph.testing.ways import CONDITIONAL, LOWERINGS, using
 
 BRANCHING = [
     name
@@ -31,19 +28,16 @@ BRANCHING = [
 """The programs of the corpus with loops or branches."""
 
 FORCED = {
-    "predicated": Choices(branches="predicated", loops="conditional"),
-    "unrolled": Choices(branches="conditional", loops="unrolled", unroll=3),
-    "both": Choices(branches="predicated", loops="unrolled", unroll=3),
-    "one_kernel": Choices(branches="conditional", loops="one_kernel"),
-    "cluster": Choices("conditional", "one_kernel", scope=Scope(4, 64, clustered=True)),
-    "grid": Choices("conditional", "one_kernel", scope=Scope(8, 32)),
+    **{name: way.chosen for name, way in LOWERINGS.items() if way.chosen != CONDITIONAL},
     "as_estimated": Choices(),
 }
+"""The choices of schedules that `tracegraph.testing` makes, and that of the cost model; without
+that of a node for each loop and branch, from which features are taken."""
 
 
 def unscheduled(stage: Lowered) -> Plan:
     """The program of a stage as for a GPU, with a node for each loop and branch."""
-    return scheduled(stage, Choices(branches="conditional", loops="conditional"))
+    return scheduled(stage, CONDITIONAL)
 
 
 def scheduled(stage: Lowered, chosen: Choices) -> Plan:
@@ -51,11 +45,6 @@ def scheduled(stage: Lowered, chosen: Choices) -> Plan:
     donated = stage.traced.signature.donated_leaves(stage.traced.key.structure)
     with using(chosen):
         return lower(stage.traced.optimized, CUDA, donated)
-
-
-def using(chosen: Choices) -> AbstractContextManager[None]:
-    """Within the context, loops and branches run in the ways chosen."""
-    return choices.override(**{each.name: getattr(chosen, each.name) for each in fields(chosen)})
 
 
 def on_host(chosen: Choices, features: Features | None = None) -> Callable[..., Any]:

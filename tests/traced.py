@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from tracegraph import tree
-from tracegraph.ir import interpret
+from tracegraph import testing, tree
 from tracegraph.ir.program import Program
 from tracegraph.ir.types import type_of
 from tracegraph.ir.verify import verify
-from tracegraph.passes import optimize
 from tracegraph.tracing.trace import trace_program
 
 
@@ -35,21 +31,9 @@ def trace_with_structure(function: Callable[..., Any], *args: Any) -> tuple[Prog
 
 
 def assert_traced_equals_eager(function: Callable[..., Any], *args: Any) -> Any:
-    """Require equal results, in value, dtype and structure, of the eager run, the interpreted
-    program and the interpreted optimized program; returns the eager ones.
-
-    The inputs must stay as they were. Python scalars are compared by value and dtype.
+    """Require equal results of the eager run, the interpreted program and the interpreted optimized
+    program; returns the eager ones.
     """
-    before = [np.array(leaf) for leaf in tree.leaves(args)]
-    eager = function(*args)
-    program, structure = trace_with_structure(function, *args)
-    for variant in (program, verify(optimize(program))):
-        results = interpret.run(variant, *map(np.asarray, tree.leaves(args)))
-        expected, expected_structure = tree.flatten(eager)
-        assert structure == expected_structure
-        for got, wanted in zip(results, map(np.asarray, expected), strict=True):
-            assert (got.dtype, got.shape) == (wanted.dtype, wanted.shape)
-            np.testing.assert_array_equal(got, wanted)
-    for leaf, old in zip(tree.leaves(args), before, strict=True):
-        np.testing.assert_array_equal(leaf, old)
-    return eager
+    return testing.assert_traced_equals_eager(
+        function, *args, ulps=0, ways=("interpreted", "optimized")
+    )

@@ -24,7 +24,7 @@ from running import lowered
 import tracegraph
 from lowering.cuda.compile import cubin
 from tracegraph import tree
-from tracegraph.testing.kernels import tolerance
+from tracegraph.testing.differences import tolerance_of
 
 FOLDING = {f"fold {n}": (folded(f), (distinct(d),)) for n, (f, d) in enumerate(FOLDS)}
 PROGRAMS = {f"{n}": (surrounded(f), operands(dtypes)) for n, (f, dtypes) in enumerate(CASES)}
@@ -53,7 +53,7 @@ def test_values(function: Any, dtypes: Any, plans: EmulatedPlans) -> None:
         if a.dtype.kind in "biu":
             np.testing.assert_array_equal(b, a)
         else:
-            rtol = 8 * tolerance(a.dtype)  # in a chain of calls
+            rtol = tolerance_of(a.dtype, 64)  # in a chain of calls
             np.testing.assert_allclose(b.astype("c16"), a.astype("c16"), rtol=rtol)
 
 

@@ -55,7 +55,9 @@ def check(plans: EmulatedPlans, name: str, program: RandomProgram) -> None:
             return plans.run(name, *arguments, order=order)  # noqa: B023 - called at once
 
         try:
-            assert_traced_equals_eager(program.function, *program.arguments, run=run)
+            assert_traced_equals_eager(
+                program.function, *program.arguments, ulps=0, ways={"emulated": run}
+            )
         except AssertionError as error:
             error.add_note(repr(program))
             raise

@@ -26,7 +26,7 @@ import test_gpu_scatters as scatters
 import test_gpu_sorting as sorting
 from corpus import CASES
 from derivative_cases import SMOOTH
-from forced import BRANCHING, FORCED, using
+from forced import BRANCHING, FORCED
 from gradient_programs import PROGRAMS, X
 from vmap_cases import VMAP_CASES
 
@@ -35,6 +35,7 @@ from lowering.codegen import partition, translation_unit, unit_source
 from lowering.cuda.compile import cubin, usable_processors
 from lowering.cuda.graph.compiled_plan import functions_of
 from lowering.scheduling.overrides import Choices
+from tracegraph.testing.ways import using
 
 FREE = Choices()
 

@@ -53,4 +53,4 @@ def test_result_is_that_of_numpy(name: str, way: str) -> None:
 @settings(max_examples=20)
 @given(program=programs())
 def test_random_programs_agree_with_numpy(way: str, program: RandomProgram) -> None:
-    assert_traced_equals_eager(program.function, *program.arguments, run=WAYS[way])
+    assert_traced_equals_eager(program.function, *program.arguments, ulps=0, ways={way: WAYS[way]})

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from corpus import CASES
 from forced import BRANCHING
-from hypothesis import given, settings
 from running import assert_case_agrees
 
 import tracegraph
@@ -18,7 +17,6 @@ from lowering.cuda.graph import pointer_table as table
 from lowering.legalization.features import Feature, Features, override
 from lowering.legalization.legalize import needed_features
 from lowering.scheduling import overrides as choices
-from tracegraph.testing import RandomProgram, assert_traced_equals_eager, programs
 
 MISSING: dict[str, dict[str, bool]] = {
     "no_body_updates": {"body_updates": False},
@@ -42,14 +40,6 @@ def on_device(function: Any, *arguments: Any) -> Any:
 def test_results_do_not_depend_on_features(name: str, step: str) -> None:
     with override(**MISSING[step]):
         assert_case_agrees(CASES[name], on_device)
-
-
-@pytest.mark.parametrize("step", MISSING)
-@settings(max_examples=10)
-@given(program=programs())
-def test_random_programs_do_not_depend_on_features(step: str, program: RandomProgram) -> None:
-    with override(**MISSING[step]):
-        assert_traced_equals_eager(program.function, *program.arguments, run=on_device)
 
 
 def everything(x: Any, n: Any) -> Any:

@@ -10,10 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 from corpus import CASES
-from forced import BRANCHING, FORCED, using
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from printing import Step, nests, outcome, printed
+from forced import BRANCHING, FORCED
+from printing import printed
 from running import assert_case_agrees, eager
 
 import tracegraph
@@ -21,7 +19,7 @@ from lowering.legalization.features import override
 from lowering.plan.nodes import KernelNode, walk
 from tracegraph import cond, debug, fori_loop, switch, while_loop
 from tracegraph.errors import StepLimitError, StoppedError, TimeLimitError
-from tracegraph.testing import RandomProgram, assert_traced_equals_eager, programs
+from tracegraph.testing.ways import using
 
 
 def forced(way: str) -> Any:
@@ -60,37 +58,6 @@ PINNED = [way for way in FORCED if way != "as_estimated"]
 @pytest.mark.parametrize("name", BRANCHING)
 def test_corpus_programs_give_the_same_results(name: str, way: str) -> None:
     assert_case_agrees(CASES[name], forced(way))
-
-
-@pytest.mark.parametrize("way", PINNED)
-@settings(max_examples=5)
-@given(program=programs())
-def test_random_programs_give_the_same_results(way: str, program: RandomProgram) -> None:
-    assert_traced_equals_eager(program.function, *program.arguments, run=forced(way))
-
-
-@pytest.mark.parametrize("way", FORCED)
-@settings(max_examples=5)
-@given(program=programs(max_steps=5, effects=True))
-def test_random_programs_print_the_same(way: str, program: RandomProgram) -> None:
-    wanted = printed(eager, program.function, *program.arguments)
-    assert printed(once(way), program.function, *program.arguments) == wanted
-
-
-@pytest.mark.parametrize("way", ["both", "as_estimated"])
-@settings(max_examples=5)
-@given(function=nests(), start=st.integers(0, 7))
-def test_prints_and_failures_are_those_of_the_eager_run(
-    way: str, function: Step, start: int
-) -> None:
-    x = np.int64(start)
-    wanted, result = outcome(eager, function, x)
-    text, found = outcome(once(way), function, x)
-    assert found == result
-    if isinstance(result, str):  # a graph runs on, and reports its failure at the end
-        assert text.startswith(wanted)
-    else:
-        assert text == wanted
 
 
 def show(x: Any) -> Any:

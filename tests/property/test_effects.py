@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from printing import Step, nests, outcome
-from running import RUNS, WAYS, eager
+from running import RUNS, donated, eager
+
+from tracegraph.errors import StepLimitError
+from tracegraph.testing import assert_traced_equals_eager
+from tracegraph.testing.ways import LOWERINGS, WAYS
 
 
-@pytest.mark.parametrize("way", WAYS)
 @given(function=nests(), start=st.integers(0, 7))
-def test_prints_and_failures_are_those_of_the_eager_run(
-    way: str, function: Step, start: int
-) -> None:
+def test_prints_and_failures_are_those_of_the_eager_run(function: Step, start: int) -> None:
+    ways = [name for name, way in WAYS.items() if not way.on_gpu and name not in LOWERINGS]
+    assert_traced_equals_eager(function, np.int64(start), raises=StepLimitError, ways=ways)
+
+
+@given(function=nests(), start=st.integers(0, 7))
+def test_in_the_memory_of_arguments(function: Step, start: int) -> None:
     x = np.int64(start)
     printed, result = outcome(eager, function, x)
-    runs = 1 if isinstance(result, str) else RUNS.get(way, 1)  # a failing run is the last
-    assert outcome(WAYS[way], function, x) == (printed * runs, result)
+    runs = 1 if isinstance(result, str) else RUNS["donated"]  # a failing run is the last
+    assert outcome(donated, function, x) == (printed * runs, result)

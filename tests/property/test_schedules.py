@@ -11,13 +11,15 @@ from corpus import CASES
 from forced import BRANCHING, FORCED, on_host
 from hypothesis import given
 from hypothesis import strategies as st
-from printing import Step, nests, outcome, printed
-from running import assert_case_agrees, eager
+from printing import Step, nests
+from running import assert_case_agrees
 
 from lowering.legalization.features import Features
 from lowering.scheduling.overrides import Choices
 from tracegraph import fori_loop, while_loop
+from tracegraph.errors import StepLimitError
 from tracegraph.testing import RandomProgram, assert_traced_equals_eager, programs
+from tracegraph.testing.ways import LOWERINGS
 
 
 @pytest.mark.parametrize("way", FORCED)
@@ -32,29 +34,24 @@ def test_what_is_scheduled_is_made_fit_for_devices_that_lack_features(name: str)
     assert_case_agrees(CASES[name], on_host(FORCED["as_estimated"], lacking))
 
 
-@pytest.mark.parametrize("way", FORCED)
+@pytest.mark.parametrize("way", LOWERINGS)
 @given(program=programs())
 def test_random_programs_give_the_same_results(way: str, program: RandomProgram) -> None:
-    run = on_host(FORCED[way])
-    assert_traced_equals_eager(program.function, *program.arguments, run=run)
+    assert_traced_equals_eager(program.function, *program.arguments, ulps=0, ways=way)
 
 
-@pytest.mark.parametrize("way", FORCED)
+@pytest.mark.parametrize("way", LOWERINGS)
 @given(program=programs(max_steps=5, effects=True))
 def test_random_programs_print_the_same(way: str, program: RandomProgram) -> None:
-    wanted = printed(eager, program.function, *program.arguments)
-    assert printed(on_host(FORCED[way]), program.function, *program.arguments) == wanted * 2
+    assert_traced_equals_eager(program.function, *program.arguments, ulps=0, ways=way)
 
 
-@pytest.mark.parametrize("way", FORCED)
+@pytest.mark.parametrize("way", LOWERINGS)
 @given(function=nests(), start=st.integers(0, 7))
 def test_prints_and_failures_are_those_of_the_eager_run(
     way: str, function: Step, start: int
 ) -> None:
-    x = np.int64(start)
-    text, result = outcome(eager, function, x)
-    runs = 1 if isinstance(result, str) else 2  # a failing run is the last
-    assert outcome(on_host(FORCED[way]), function, x) == (text * runs, result)
+    assert_traced_equals_eager(function, np.int64(start), raises=StepLimitError, ways=way)
 
 
 @st.composite

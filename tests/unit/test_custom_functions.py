@@ -35,8 +35,8 @@ def test_the_host_gives_the_values_of_the_reference(function: Any, dtypes: Any) 
     def run(f: Any, *arguments: Any) -> Any:
         return tracegraph.jit(f, device="host")(*arguments)
 
-    assert_traced_equals_eager(function, *operands(dtypes), run=run)
-    assert_traced_equals_eager(surrounded(function), *operands(dtypes), run=run)
+    assert_traced_equals_eager(function, *operands(dtypes), ulps=0, ways={"run": run})
+    assert_traced_equals_eager(surrounded(function), *operands(dtypes), ulps=0, ways={"run": run})
 
 
 def test_calls_that_are_not_traced() -> None:
@@ -206,7 +206,7 @@ def test_the_host_folds_as_the_reference(fold: Any, dtype: Any) -> None:
     def run(f: Any, *arguments: Any) -> Any:
         return tracegraph.jit(f, device="host")(*arguments)
 
-    assert_traced_equals_eager(folded(fold), distinct(dtype), run=run)
+    assert_traced_equals_eager(folded(fold), distinct(dtype), ulps=0, ways={"run": run})
 
 
 def test_folds_of_numpy_arrays() -> None:

@@ -1,4 +1,4 @@
-"""The examples that need nothing but this package give what they say, on a few inputs."""
+"""The examples give what they say, on a few inputs."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from pathlib import Path
 from types import ModuleType
 
 import numpy as np
+import pytest
 from batching import assert_same, looped
 
 import tracegraph
+from tracegraph.testing import assert_traced_equals_eager
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
 
 
 def example(name: str) -> ModuleType:
@@ -22,6 +25,28 @@ def example(name: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def test_every_example_is_tested_here_and_named_in_the_readme() -> None:
+    own, readme = (path.read_text("utf-8") for path in (Path(__file__), ROOT / "README.md"))
+    names = [path.stem for path in EXAMPLES.glob("*.py")]
+    assert [name for name in names if f'example("{name}")' not in own] == []
+    assert [name for name in names if f"{name}.py" not in readme] == []
+
+
+def test_a_logistic_regression_is_that_of_scikit_learn(capsys: pytest.CaptureFixture[str]) -> None:
+    """Newton's method with its inner loops agrees in every way of running it; `main` compares."""
+    pytest.importorskip("sklearn", reason="compares itself with scikit-learn")
+    regression = example("logistic_regression")
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(40, 3))
+    y = (features[:, 0] + rng.normal(size=40) > 0).astype(float)
+    arguments = (features, y, 1e-10, 100, 200)
+    w, newton, _ = assert_traced_equals_eager(regression.fit, *arguments, rtol=1e-9, atol=1e-12)
+    assert w.shape == (4,)
+    assert newton < 20
+    regression.main()
+    assert "against scikit-learn" in capsys.readouterr().out
 
 
 def test_orbits_close_after_steps_of_their_own() -> None:

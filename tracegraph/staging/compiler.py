@@ -1,6 +1,6 @@
 """The plug for the compiler: the package `lowering`, imported when a function is first compiled.
 
-No other file of tracegraph imports it.
+No other file of tracegraph imports it, but for `tracegraph.testing`, which nothing imports.
 """
 
 from __future__ import annotations

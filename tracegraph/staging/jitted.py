@@ -275,6 +275,18 @@ class Jitted(Generic[P, R_co]):
                 evictions=self._evictions + sum(r.evictions for r in executables),
             )
 
+    def on_device(self, device: str) -> Jitted[P, R_co]:
+        """The same function with the same options for another device; its programs are its own.
+
+        Raises:
+            TypeError: `device` is not a string.
+
+        >>> import tracegraph
+        >>> tracegraph.jit(lambda x: x + 1).on_device("host")(1)
+        Array(2, dtype=int64)
+        """
+        return Jitted(self._fun, self._signature, canonical_device(device), self._scratch)
+
     @overload
     def __get__(self, instance: None, owner: type) -> Jitted[P, R_co]: ...
     @overload

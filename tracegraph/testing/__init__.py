@@ -1,17 +1,63 @@
-"""Testing: random programs for hypothesis, and an assertion that traced code equals eager code.
+"""Testing: an assertion that traced code equals eager code, and strategies for hypothesis.
 
-For the tests of users, too. Seeds come in, functions with control flow and their arguments go out.
-Needs hypothesis, which the extra ``tracegraph[test]`` installs. May import the public package.
+For the tests of users, too. `arrays`, `scalars` and `programs` need hypothesis, which the extra
+``tracegraph[testing]`` installs. May import the public package, and lowering. Nothing imports it.
 
-    agreement                      the assertion
-    kernels                        the same of users' kernels and their references
-    programs, blocks, steps        random programs: their blocks, and the steps in these
-    special                        steps with constants that are NaN, infinite or complex
-    values                         random arrays and expressions
+    agreement, hints                the assertion, and what may explain that it fails
+    trials, ways                    a call, and the ways of running it
+    outcomes, differences, ulps     what runs do, and how it differs
+    kernels                         the assertion of users' kernels and their references
+    strategies, array_texts         arrays and scalars, and the texts that describe them
+    random_programs, blocks, steps  random programs: their blocks, and the steps in these
+    special                         steps with constants that are NaN, infinite or complex
+    values                          random values and expressions in random programs
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from tracegraph.testing.agreement import assert_traced_equals_eager
 from tracegraph.testing.kernels import check_kernel
-from tracegraph.testing.programs import RandomProgram, programs
 
-__all__ = ["RandomProgram", "assert_traced_equals_eager", "check_kernel", "programs"]
+if TYPE_CHECKING:
+    from tracegraph.testing.random_programs import RandomProgram, programs
+    from tracegraph.testing.strategies import arrays, scalars
+
+__all__ = [
+    "RandomProgram",
+    "arrays",
+    "assert_traced_equals_eager",
+    "check_kernel",
+    "programs",
+    "scalars",
+]
+
+_OF_HYPOTHESIS = {
+    "RandomProgram": "tracegraph.testing.random_programs",
+    "arrays": "tracegraph.testing.strategies",
+    "programs": "tracegraph.testing.random_programs",
+    "scalars": "tracegraph.testing.strategies",
+}
+"""Names whose modules need hypothesis. They are imported when first used."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _OF_HYPOTHESIS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        module = import_module(_OF_HYPOTHESIS[name])
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != "hypothesis":
+            raise
+        raise ImportError(
+            f"tracegraph.testing.{name} needs hypothesis, which is not installed: "
+            "pip install 'tracegraph[testing]'"
+        ) from error
+    found = globals()[name] = getattr(module, name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return __all__

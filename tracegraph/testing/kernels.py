@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 import tracegraph
 from tracegraph import tree
-from tracegraph.testing.agreement import compare
+from tracegraph.testing.differences import Tolerance, of_arrays, tolerance_of
 
 ULPS = 8
 """The tolerance for floating-point numbers, in units in the last place of 1: what contracted
@@ -64,16 +63,11 @@ def check_kernel(
     paths = tree.paths(structure, "result")
     for path, a, b in zip(paths, wanted, tree.leaves(found), strict=True):
         a = np.asarray(a)
-        allowed = tolerance(a.dtype) if rtol is None else rtol
-        compare(path, a, np.asarray(b), allowed, atol)
+        allowed = tolerance_of(a.dtype, ULPS) if rtol is None else rtol
+        line = of_arrays(path, a, np.asarray(b), Tolerance(rtol=allowed, atol=atol))
+        if line is not None:
+            raise AssertionError(f"{kernel!r} differs from its reference on {device}:\n  {line}")
     for number, (before, after) in enumerate(zip(arrays, on_device, strict=True)):
         np.testing.assert_array_equal(
             np.asarray(after), before, err_msg=f"{kernel!r} has written to array {number}"
         )
-
-
-def tolerance(dtype: np.dtype[Any]) -> float:
-    """The tolerance for numbers of a dtype."""
-    if dtype.kind in "biu":
-        return 0.0
-    return ULPS * float(ml_dtypes.finfo(dtype).eps)

@@ -190,7 +190,8 @@ def product(scope: Scope) -> Drawn:
         return unary(scope)
     result = multiplied(scope.known[j])
     assert result is not None
-    return _one(lambda env: env[i] @ env[j], result, f"v{i} @ v{j}")
+    # The sum of one product may be -0 or, added to 0 as in BLAS, +0: prints would show which.
+    return _one(lambda env: env[i] @ env[j] + 0, result, f"v{i} @ v{j}")
 
 
 def _positions(scope: Scope, extent: int) -> tuple[Callable[[Env], Any], tuple[int, ...], str]:
