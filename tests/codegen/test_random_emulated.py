@@ -44,6 +44,9 @@ NUMBERS = {
     "complex": lambda key: random.normal(key, (50,), np.complex64),
     "gumbel": lambda key: random.gumbel(key, (50,), np.float32),
     "gamma distribution": lambda key: random.gamma(key, 0.7, (50,)),
+    "poisson": lambda key: random.poisson(key, np.array([0.5, 3.0, 12.0, 1e3, 1e9]), (9, 5)),
+    "binomial": lambda key: random.binomial(key, 40, np.array([0.01, 0.2, 0.5, 0.9]), (9, 4)),
+    "ball": lambda key: random.ball(key, 3, shape=(9,)),
     "dirichlet": lambda key: random.dirichlet(key, np.array([0.5, 1.0, 2.0]), (4,)),
 }
 PARAMETERS = (0.25, 3.0, 60.0, 900.0)
