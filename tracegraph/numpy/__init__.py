@@ -247,8 +247,10 @@ from tracegraph.numpy.placing import (
     putmask,
 )
 from tracegraph.numpy.polynomials import (
+    poly,
     polyadd,
     polyder,
+    polyfit,
     polyint,
     polymul,
     polysub,
@@ -708,8 +710,10 @@ __all__ = [
     "pi",
     "piecewise",
     "place",
+    "poly",
     "polyadd",
     "polyder",
+    "polyfit",
     "polyint",
     "polymul",
     "polysub",
