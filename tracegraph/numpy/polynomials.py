@@ -108,6 +108,38 @@ def _trimmed(p: Any) -> Any:
 
 
 @numpy_function
+def polydiv(u: Any, v: Any) -> tuple[Any, Any]:
+    """The quotient and the remainder of two polynomials.
+
+    NumPy drops leading zeros of the remainder; of a traced one they stay, and it has as many
+    coefficients as `v` less 1, but at least 1.
+
+    Shape: one axis each.
+    Dtype: the common floating-point one of both, or complex.
+
+    Raises:
+        ValueError: one has more than one axis, or no coefficients.
+
+    >>> tnp.polydiv([2.0, 5.0, 4.0], [1.0, 1.0])
+    (array([2., 3.]), array([1.]))
+    """
+    if not is_ours((u, v)):
+        return np.polydiv(u, v)
+    u, v = (add(atleast_1d(as_array(p)), 0.0) for p in (u, v))
+    if not (u.ndim == v.ndim == 1 and u.size and v.size):
+        raise ValueError(f"polydiv takes vectors of coefficients, got shapes {u.shape}, {v.shape}")
+    rest = add(u, zeros_like(v[:1]))
+    scale, count = divide(1.0, v[0]), len(v)
+    quotient = [zeros(1, rest.dtype)] if len(u) < count else []
+    for _ in range(len(u) - count + 1):
+        factor = multiply(scale, rest[0])
+        quotient.append(atleast_1d(factor))
+        lower = subtract(rest[1:count], multiply(factor, v[1:]))
+        rest = concatenate([lower, rest[count:]])
+    return concatenate(quotient), rest if len(rest) else zeros(1, rest.dtype)
+
+
+@numpy_function
 def polyder(p: Any, m: int = 1) -> Any:
     """The m-th derivative of a polynomial.
 

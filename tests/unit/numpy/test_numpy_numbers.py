@@ -108,3 +108,38 @@ def test_the_polynomial_of_a_traced_matrix_is_refused() -> None:
     f: Any = tg.jit(np.poly, device="host")
     with pytest.raises(errors.UnsupportedByTracerError, match="pass a vector of roots"):
         f(np.eye(2))
+
+
+@pytest.mark.parametrize(
+    ("u", "v"),
+    [
+        ([2.0, 5.0, 4.0], [1.0, 1.0]),
+        ([3.0, 0.5, -2.0, 7.0, 1.0], [2.0, -1.0, 0.5]),
+        ([1.0, 2.0], [1.0, 2.0, 3.0]),
+        ([4.0, 2.0, 9.0], [2.0]),
+        (np.array([2, 5, 4]), np.array([1, 1])),
+        (np.array([2, 5j, 4], np.complex64), np.array([1, 1j], np.complex64)),
+    ],
+)
+def test_quotients_and_remainders_of_polynomials(u: Any, v: Any) -> None:
+    u, v = np.array(u), np.array(v)
+    found = tg.jit(np.polydiv, device="host")(u, v)
+    for one, other in zip(map(np.asarray, found), np.polydiv(u, v), strict=True):
+        assert one.dtype == other.dtype
+        same = np.pad(other, (one.size - other.size, 0))  # leading zeros stay
+        np.testing.assert_allclose(one, same, rtol=1e-6, atol=1e-13)
+
+
+def test_a_remainder_with_leading_zeros_keeps_its_length() -> None:
+    f: Any = tg.jit(np.polydiv, device="host")
+    quotient, rest = f(np.array([1.0, 3.0, 3.0, 1.0]), np.array([1.0, 2.0, 1.0]))
+    np.testing.assert_array_equal(np.asarray(quotient), [1, 1])
+    np.testing.assert_array_equal(np.asarray(rest), [0, 0])
+    with pytest.raises(ValueError, match=r"polydiv takes vectors .* got shapes \(2, 1\), \(1,\)"):
+        f(np.ones((2, 1)), np.ones(1))
+
+
+def test_missing_roots_name_a_way_out() -> None:
+    f: Any = tg.jit(np.roots, device="host")
+    with pytest.raises(errors.UnsupportedByTracerError, match="pure_callback, or find a root"):
+        f(np.ones(3))
