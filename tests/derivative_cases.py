@@ -148,6 +148,10 @@ SMOOTH_AT: dict[str, Callable[..., tuple[Any, ...]]] = {
 """By name of an op: operands at which it is smooth, made of random ones."""
 
 
+LAST_ONLY = {"gammainc": 1, "gammaincc": 1, "betainc": 2, "zeta": 1}
+"""By name of an op with a derivative in its last operand alone: how many are before it."""
+
+
 def _signatures(op: Op, dtype: Any) -> Iterator[tuple[list[Any], Any]]:
     """Operands, the inexact ones as (shape, dtype), and attributes."""
     if op.name == "cast":
@@ -171,6 +175,11 @@ def _signatures(op: Op, dtype: Any) -> Iterator[tuple[list[Any], Any]]:
         real = np.zeros(0, dtype).real.dtype
         for shape in ((4, 3), (3, 4), (2, 3, 3)):
             yield [(shape, dtype), np.full((*shape[:-2], 1, 1), 1e-6, real)], {}
+        return
+    if op.name in LAST_ONLY:
+        for a, b in SHAPES:
+            others = [np.full(b, 1.75 + i, dtype) for i in range(LAST_ONLY[op.name])]
+            yield [*others, (a, dtype)], {}
         return
     if op.name == "polygamma":
         for n in (1, 2):

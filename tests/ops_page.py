@@ -14,7 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from tracegraph.ir.derivative import Constant, Linear, Partials, Product, Rewrite
+from tracegraph.ir.derivative import (
+    Constant,
+    Linear,
+    NoDerivativeError,
+    Partials,
+    Product,
+    Rewrite,
+)
 from tracegraph.ir.op import Call, Effect, Elementwise, Op, Reduction, Scan, all_ops
 from tracegraph.transforms.batch import _CONTROL
 
@@ -30,7 +37,7 @@ rules.
 Of an op with the result *o*, the derivative is given by
 
 - partial derivatives by its operands *x*, *y* and *z*: the tangent is the sum of the tangents of
-  the operands times these; `where(condition, then, else)` chooses;
+  the operands times these; `where(condition, then, else)` chooses, and none is an error;
 - *linear* in some operands together: the tangent is the op itself, applied to their tangents;
 - *linear in each* of two operands: a product rule;
 - a *rule* that gives the tangent in terms of linear ops.
@@ -99,7 +106,11 @@ def partial(coefficient: Any, count: int) -> str:
     if isinstance(coefficient, int):
         return str(coefficient)
     operands = [Text(name) for name in "xyz"[:count]]
-    return f"`{_text(coefficient(Writer(), Text('o'), *operands)).text}`"
+    try:
+        formula = coefficient(Writer(), Text("o"), *operands)
+    except NoDerivativeError:
+        return "none"
+    return f"`{_text(formula).text}`"
 
 
 def operands_of(op: Op) -> list[str]:

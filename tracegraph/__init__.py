@@ -23,6 +23,7 @@ The packages, in the order of their imports:
     arrays            the Array class, eager ops           transforms   grad, jvp, vmap, …
     staging           jit: compile and launch              special      special functions
     linalg        more of linear algebra                   random       random numbers
+    sparse        sparse matrices, folds by segment
                                                            custom       kernels of your own
 
 Below them are single files without imports of the package (`dtypes`, `user_source`, `locks`, …);
@@ -30,7 +31,7 @@ Below them are single files without imports of the package (`dtypes`, `user_sour
 each.
 """
 
-from tracegraph import debug, errors, linalg, memory, numpy, random, special, tree
+from tracegraph import debug, errors, linalg, memory, numpy, random, sparse, special, tree
 from tracegraph.arrays.array import Array
 from tracegraph.arrays.creation import asarray, from_dlpack
 from tracegraph.callbacks import host_call, pure_callback
@@ -101,6 +102,7 @@ __all__ = [
     "reset",
     "scan",
     "show",
+    "sparse",
     "special",
     "stop_gradient",
     "stream",

@@ -49,6 +49,9 @@ def kind(dtype: np.dtype[Any]) -> str:
     return "f" if dtype == bfloat16 else dtype.kind
 
 
+_INCOMPLETE = ("tg_gammainc", "tg_betainc", "tg_ellipk", "tg_ellipe")
+"""They use functions of `special.cuh`."""
+
 PARTS: Mapping[str, tuple[str, ...]] = {
     "preamble.cuh": (),
     "half.cuh": ("tg_half", "tg_bfloat16"),
@@ -67,8 +70,10 @@ PARTS: Mapping[str, tuple[str, ...]] = {
             "tg_i1e",
         ),
         *("tg_kl_div", "tg_log_expit", "tg_log_ndtr", "tg_logit", "tg_polygamma"),
-        *("tg_rel_entr", "tg_xlog1py", "tg_xlogy"),
+        *("tg_rel_entr", "tg_xlog1py", "tg_xlogy", "tg_zeta"),
+        *_INCOMPLETE,
     ),
+    "incomplete.cuh": _INCOMPLETE,
     "random.cuh": ("tg_threefry",),
     "cluster.cuh": ("TG_CLUSTER", "tg_cluster_", "tg_of_peer"),
     "partials.cuh": ("tg_partial", "tg_publish", "tg_poll"),

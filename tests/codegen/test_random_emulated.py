@@ -44,10 +44,21 @@ NUMBERS = {
     "complex": lambda key: random.normal(key, (50,), np.complex64),
     "gumbel": lambda key: random.gumbel(key, (50,), np.float32),
     "gamma distribution": lambda key: random.gamma(key, 0.7, (50,)),
+    "poisson": lambda key: random.poisson(key, np.array([0.5, 3.0, 12.0, 1e3, 1e9]), (9, 5)),
+    "binomial": lambda key: random.binomial(key, 40, np.array([0.01, 0.2, 0.5, 0.9]), (9, 4)),
+    "ball": lambda key: random.ball(key, 3, shape=(9,)),
     "dirichlet": lambda key: random.dirichlet(key, np.array([0.5, 1.0, 2.0]), (4,)),
 }
-ONE = sorted(set(special.__all__) - {"beta", "betaln", "kl_div", "rel_entr", "xlog1py", "xlogy"})
-FUNCTIONS = {name: getattr(special, name) for name in ONE if name != "polygamma"} | {
+PARAMETERS = (0.25, 3.0, 60.0, 900.0)
+SEVERAL = {
+    *("beta", "betaln", "kl_div", "rel_entr", "xlog1py", "xlogy", "polygamma"),
+    *("gammainc", "gammaincc", "betainc", "zeta"),
+}
+FUNCTIONS = {name: getattr(special, name) for name in sorted(set(special.__all__) - SEVERAL)} | {
+    **{f"gammainc({a})": lambda x, a=a: special.gammainc(a, a * (x + 0.5)) for a in PARAMETERS},
+    **{f"gammaincc({a})": lambda x, a=a: special.gammaincc(a, a * (x + 0.5)) for a in PARAMETERS},
+    **{f"betainc({a})": lambda x, a=a: special.betainc(a, 7.0 * a, x) for a in PARAMETERS},
+    "zeta": lambda x: special.zeta(x + 1, 3 * x),
     "polygamma": lambda x: special.polygamma(3, x - 0.5),
     "beta": lambda x: special.beta(x, 20 * x),
     "slope": tracegraph.grad(lambda x: np.sum(special.gammaln(x) * special.i0e(x))),

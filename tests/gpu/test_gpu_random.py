@@ -139,3 +139,28 @@ def test_distributions_are_those_of_jax_but_for_rounding(name: str, dtype: str, 
     found = tracegraph.jit(lambda key: ROUNDED[name](random, key, dtype), device="cuda")(KEY)
     tolerance = 1e-11 if dtype == "float64" else 1e-5
     np.testing.assert_allclose(np.asarray(found), wanted, rtol=tolerance, atol=tolerance / 10)
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda key: random.poisson(key, np.array([0.5, 9.0, 11.0, 1e4]), (5000, 4)),
+        lambda key: random.binomial(key, 60, np.array([0.01, 0.3, 0.5, 0.95]), (5000, 4)),
+        lambda key: random.geometric(key, 0.2, (5000,)),
+    ],
+)
+def test_counts_are_those_of_the_host(draw: Any) -> None:
+    """But for one that rounding accepts here and rejects there."""
+    found, wanted = both(draw, KEY)
+    assert found.dtype == wanted.dtype
+    assert np.mean(found != wanted) < 1e-3
+
+
+def test_vectors_are_those_of_the_host() -> None:
+    cov = np.array([[2.0, 0.5], [0.5, 1.0]])
+    found, wanted = both(lambda key: random.multivariate_normal(key, np.ones(2), cov, (500,)), KEY)
+    np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-14)
+    found, wanted = both(lambda key: random.orthogonal(key, 4, (50,)), KEY)
+    np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12)
+    found, wanted = both(lambda key: random.ball(key, 3, shape=(500,)), KEY)
+    np.testing.assert_allclose(found, wanted, rtol=1e-11)

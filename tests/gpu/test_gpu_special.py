@@ -74,3 +74,34 @@ def test_functions_of_two(name: str) -> None:
     function = getattr(special, name)
     found = np.asarray(tracegraph.jit(function, device="cuda")(x, y))
     np.testing.assert_allclose(found, function(x, y), rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("name", ["gammainc", "gammaincc"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_incomplete_gamma_functions(name: str, dtype: type) -> None:
+    rng = np.random.default_rng(8)
+    a = 10 ** rng.uniform(-6, 7, 20_000)
+    x = np.abs(a * (1 + rng.normal(0, 3, a.size) / np.sqrt(a + 1)))
+    a, x = a.astype(dtype), x.astype(dtype)
+    function = getattr(special, name)
+    found = np.asarray(tracegraph.jit(function, device="cuda")(a, x))
+    np.testing.assert_allclose(found, function(a, x), 1e-12 if dtype == np.float64 else 1e-6, 1e-40)
+
+
+def test_the_incomplete_beta_function() -> None:
+    rng = np.random.default_rng(9)
+    a, b = 10 ** rng.uniform(-2, 4, (2, 20_000))
+    x = rng.uniform(0, 0.95, a.size)
+    found = np.asarray(tracegraph.jit(special.betainc, device="cuda")(a, b, x))
+    np.testing.assert_allclose(found, special.betainc(a, b, x), 1e-11, 1e-40)
+
+
+def test_zeta_and_elliptic_integrals() -> None:
+    rng = np.random.default_rng(10)
+    x, q = 1 + 10 ** rng.uniform(-3, 2, 5000), 10 ** rng.uniform(-2, 4, 5000)
+    found = np.asarray(tracegraph.jit(special.zeta, device="cuda")(x, q))
+    np.testing.assert_allclose(found, special.zeta(x, q), 1e-13)
+    m = np.concatenate([rng.uniform(-1, 1, 5000), -(10 ** rng.uniform(-9, 12, 5000))])
+    for function in (special.ellipk, special.ellipe):
+        found = np.asarray(tracegraph.jit(function, device="cuda")(m))
+        np.testing.assert_allclose(found, function(m), 1e-14)

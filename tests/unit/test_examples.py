@@ -124,3 +124,35 @@ def test_numbers_of_counters_are_uniform_and_do_not_repeat() -> None:
     assert hashed[0] == np.uint64(0xE220A8397B1DCDAF)  # of splitmix64 with the seed 0
     numbers = hmc.uniform(counters)
     assert np.abs(np.histogram(numbers, 10, (0, 1))[0] / 10_000 - 1).max() < 0.04
+
+
+def test_particles_approach_the_kalman_filter() -> None:
+    particles = example("particle_filter")
+    measurements = particles.measured(4)[:40]
+    exact, likelihood = particles.kalman_filter(measurements)
+    keys = np.asarray(tracegraph.random.split(tracegraph.random.key(1), 8))
+    run = tracegraph.jit(particles.filters, static_argnums=2, device="host")
+    errors = []
+    for count in (64, 4096):
+        means, totals = map(np.asarray, run(keys, measurements, count))
+        assert means.shape == (8, 40, 2)
+        errors.append(np.sqrt(np.mean((means - exact) ** 2)))
+    assert errors[1] < errors[0] / 4, "64 times the particles have an eighth of the error"
+    assert abs(totals.mean() - likelihood) < 0.1
+    alone = tracegraph.jit(particles.particle_filter, static_argnums=2, device="host")
+    np.testing.assert_allclose(np.asarray(alone(keys[3], measurements, 4096)[1]), totals[3], 1e-9)
+
+
+def test_draws_of_weights_have_their_posterior() -> None:
+    regression = example("bayesian_regression")
+    design, measurements = regression.data(5)
+    keys = np.asarray(tracegraph.random.split(tracegraph.random.key(2), 32))
+    run = tracegraph.jit(regression.sample, static_argnums=3, device="host")
+    rows, accepted = map(np.asarray, run(keys, design, measurements, 120))
+    assert accepted.min() > 0.8
+    kept = rows[:, 40:].reshape(-1, regression.WEIGHTS)
+    mean, covariance = regression.posterior(design, measurements)
+    spread = np.sqrt(np.diag(covariance))
+    np.testing.assert_allclose((kept.mean(axis=0) - mean) / spread, 0, atol=0.1)
+    scale = np.outer(spread, spread)
+    np.testing.assert_allclose(np.cov(kept.T) / scale, covariance / scale, atol=0.12)

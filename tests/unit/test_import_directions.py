@@ -58,6 +58,7 @@ TRACEGRAPH: Table = {
     },
     "special": {"numpy", "arrays", "tracing", "ir", "errors"},
     "random": {"special", "control", "numpy", "arrays", "ir"},
+    "sparse": {"numpy", "arrays", "tracing", "ir", "tree", "errors"},
     "control": {
         *("arrays", "tracing", "ops", "ir", "tree", "errors"),
         *("limits", "progress", "dtypes", "user_source"),
@@ -79,7 +80,7 @@ TRACEGRAPH: Table = {
     "memory": {"staging", "devices"},
     "tracegraph": {
         *("arrays", "callbacks", "control", "custom", "debug", "errors", "ir", "limits", "linalg"),
-        *("memory", "numpy", "random", "inspection", "special", "staging", "streams"),
+        *("memory", "numpy", "random", "inspection", "sparse", "special", "staging", "streams"),
         *("transforms", "tree", "version", "modes"),
     },
     "testing": {

@@ -247,8 +247,11 @@ from tracegraph.numpy.placing import (
     putmask,
 )
 from tracegraph.numpy.polynomials import (
+    poly,
     polyadd,
     polyder,
+    polydiv,
+    polyfit,
     polyint,
     polymul,
     polysub,
@@ -708,8 +711,11 @@ __all__ = [
     "pi",
     "piecewise",
     "place",
+    "poly",
     "polyadd",
     "polyder",
+    "polydiv",
+    "polyfit",
     "polyint",
     "polymul",
     "polysub",

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import Any
 
 import numpy as np
 
+from tracegraph.errors import UnsupportedByTracerError
+from tracegraph.numpy.contractions import matmul
 from tracegraph.numpy.creation import zeros, zeros_like
 from tracegraph.numpy.dispatch import as_array, is_ours, numpy_function
+from tracegraph.numpy.elementwise import astype
 from tracegraph.numpy.joining import concatenate
+from tracegraph.numpy.least_squares import lstsq
 from tracegraph.numpy.reductions import cumprod
+from tracegraph.numpy.reductions import sum as summed
 from tracegraph.numpy.shapes import atleast_1d, broadcast_to, reshape
 from tracegraph.numpy.sliding import convolve
-from tracegraph.numpy.ufuncs import add, divide, multiply, subtract
+from tracegraph.numpy.systems import inv
+from tracegraph.numpy.ufuncs import add, divide, multiply, sqrt, subtract
 
 
 @numpy_function
@@ -101,6 +108,38 @@ def _trimmed(p: Any) -> Any:
 
 
 @numpy_function
+def polydiv(u: Any, v: Any) -> tuple[Any, Any]:
+    """The quotient and the remainder of two polynomials.
+
+    NumPy drops leading zeros of the remainder; of a traced one they stay, and it has as many
+    coefficients as `v` less 1, but at least 1.
+
+    Shape: one axis each.
+    Dtype: the common floating-point one of both, or complex.
+
+    Raises:
+        ValueError: one has more than one axis, or no coefficients.
+
+    >>> tnp.polydiv([2.0, 5.0, 4.0], [1.0, 1.0])
+    (array([2., 3.]), array([1.]))
+    """
+    if not is_ours((u, v)):
+        return np.polydiv(u, v)
+    u, v = (add(atleast_1d(as_array(p)), 0.0) for p in (u, v))
+    if not (u.ndim == v.ndim == 1 and u.size and v.size):
+        raise ValueError(f"polydiv takes vectors of coefficients, got shapes {u.shape}, {v.shape}")
+    rest = add(u, zeros_like(v[:1]))
+    scale, count = divide(1.0, v[0]), len(v)
+    quotient = [zeros(1, rest.dtype)] if len(u) < count else []
+    for _ in range(len(u) - count + 1):
+        factor = multiply(scale, rest[0])
+        quotient.append(atleast_1d(factor))
+        lower = subtract(rest[1:count], multiply(factor, v[1:]))
+        rest = concatenate([lower, rest[count:]])
+    return concatenate(quotient), rest if len(rest) else zeros(1, rest.dtype)
+
+
+@numpy_function
 def polyder(p: Any, m: int = 1) -> Any:
     """The m-th derivative of a polynomial.
 
@@ -174,3 +213,119 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:  # no
     factors = broadcast_to(reshape(x, (-1, 1)), (x.shape[0], max(count - 1, 0)))
     powers = concatenate([ones, cumprod(factors, 1, dtype)], 1)
     return powers if increasing else powers[:, ::-1]
+
+
+@numpy_function
+def poly(seq_of_zeros: Any) -> Any:
+    """The coefficients of the polynomial with these roots, 1 in front.
+
+    NumPy drops imaginary parts if the roots are conjugate; of traced ones the parts stay, and
+    vanish but for rounding. Matrices, whose eigenvalues NumPy takes, must not be traced.
+
+    Shape: one axis, 1 more than the roots.
+    Dtype: float32, complex64 or complex128 as the roots are, else float64.
+
+    Raises:
+        UnsupportedByTracerError: a matrix.
+
+    >>> tnp.poly([1.0, -1.0])
+    array([ 1.,  0., -1.])
+    """
+    if not is_ours((seq_of_zeros,)):
+        return np.poly(seq_of_zeros)
+    roots = atleast_1d(as_array(seq_of_zeros))
+    if roots.ndim != 1:
+        raise UnsupportedByTracerError(
+            f"numpy.poly of a traced array of shape {roots.shape}",
+            "it takes the eigenvalues of a matrix; pass a vector of roots",
+        )
+    dtype = roots.dtype if roots.dtype.char in "fFD" else np.dtype(np.float64)
+    roots, one = astype(roots, dtype), np.ones(1, dtype)
+    found: Any = one
+    for k in range(len(roots)):
+        lower = multiply(found, roots[k])
+        found = subtract(
+            concatenate([found, zeros(1, dtype)]), concatenate([zeros(1, dtype), lower])
+        )
+    return found
+
+
+@numpy_function
+def polyfit(
+    x: Any,
+    y: Any,
+    deg: int,
+    rcond: Any = None,
+    full: bool = False,
+    w: Any = None,
+    cov: Any = False,
+) -> Any:
+    """The coefficients of the polynomial of degree `deg` with the least squares of errors at `x`.
+
+    The method is NumPy's: least squares of powers of `x`, each scaled to the length 1. NumPy warns
+    if they are dependent to the precision `rcond`; here there is no warning.
+
+    Args:
+        x: a vector of places.
+        y: the values there, a vector, or a matrix with a column for each polynomial.
+        deg: the degree, static.
+        rcond: singular values count as zero up to this part of the largest; by default the spacing
+            of the dtype at 1 times the number of places.
+        full: whether residuals, rank, singular values and `rcond` are returned, too.
+        w: factors of the errors at each place.
+        cov: whether the covariance of the coefficients is returned, too; "unscaled": not scaled by
+            the residuals.
+
+    Shape: (deg + 1,) or (deg + 1, k).
+    Dtype: the common floating-point one of `x` and `y`.
+
+    Raises:
+        TypeError: `x` is no vector or empty, or `y` or `w` have other shapes.
+        ValueError: `deg` is negative, or there are too few places to scale the covariance.
+
+    >>> tnp.polyfit([0.0, 1.0, 2.0], [1.0, 3.0, 5.0], 1).round(6)
+    array([2., 1.])
+    """
+    order = index(deg) + 1
+    x, y = add(as_array(x), 0.0), add(as_array(y), 0.0)
+    if deg < 0:
+        raise ValueError("expected deg >= 0")
+    if x.ndim != 1:
+        raise TypeError("expected 1D vector for x")
+    if x.size == 0:
+        raise TypeError("expected non-empty vector for x")
+    if not 1 <= y.ndim <= 2:
+        raise TypeError("expected 1D or 2D array for y")
+    if x.shape[0] != y.shape[0]:
+        raise TypeError("expected x and y to have same length")
+    if rcond is None:
+        rcond = x.shape[0] * np.finfo(x.dtype).eps
+    left, right = vander(x, order), y
+    if w is not None:
+        w = add(as_array(w), 0.0)
+        if w.ndim != 1:
+            raise TypeError("expected a 1-d array for weights")
+        if w.shape[0] != y.shape[0]:
+            raise TypeError("expected w and y to have the same length")
+        left = multiply(left, w[:, None])
+        right = multiply(right, w if right.ndim == 1 else w[:, None])
+    scale = sqrt(summed(multiply(left, left), axis=0))
+    left = divide(left, scale)
+    found, residuals, rank, values = lstsq(left, right, rcond)
+    found = divide(found.T, scale).T
+    if full:
+        return found, residuals, rank, values, rcond
+    if not cov:
+        return found
+    base = divide(inv(matmul(left.T, left)), multiply(scale[:, None], scale))
+    if isinstance(cov, str) and cov == "unscaled":
+        factor: Any = 1
+    elif x.shape[0] <= order:
+        raise ValueError(
+            "the number of data points must exceed order to scale the covariance matrix"
+        )
+    else:
+        factor = divide(residuals, x.shape[0] - order)
+    if y.ndim == 1:
+        return found, multiply(base, factor)
+    return found, multiply(base[:, :, None], factor)

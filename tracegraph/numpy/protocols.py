@@ -42,9 +42,12 @@ _INSTEAD = {
 """What to write for a function that is missing, by its full name, where it is a line."""
 
 _ADVICE = {
-    f"numpy.linalg.{name}": f"use numpy.linalg.{hermitian} if the matrices are Hermitian, or "
-    "numpy.linalg.svd; others have eigenvalues outside alone, where NumPy calls LAPACK"
-    for name, hermitian in (("eig", "eigh"), ("eigvals", "eigvalsh"))
+    "numpy.roots": "call it by tracegraph.pure_callback, or find a root with a while_loop",
+    **{
+        f"numpy.linalg.{name}": f"use numpy.linalg.{hermitian} if the matrices are Hermitian, or "
+        "numpy.linalg.svd; others have eigenvalues outside alone, where NumPy calls LAPACK"
+        for name, hermitian in (("eig", "eigh"), ("eigvals", "eigvalsh"))
+    },
 }
 """What else to do, where it is none."""
 

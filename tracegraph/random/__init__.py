@@ -13,8 +13,11 @@ numbers, on every device, in loops and in traced functions. New keys are made by
     transforms   distributions that are functions of uniform numbers
     drawing      permutations; elements of an array
     gamma        distributions by rejection
+    counts       Poisson, binomial and geometric numbers
+    vectors      normal vectors of a covariance, points of a ball, orthogonal matrices
 """
 
+from tracegraph.random.counts import binomial, geometric, poisson
 from tracegraph.random.drawing import choice, permutation
 from tracegraph.random.gamma import beta, chisquare, dirichlet, f, gamma, loggamma, t
 from tracegraph.random.keys import PRNGKey, fold_in, key, split
@@ -32,11 +35,14 @@ from tracegraph.random.transforms import (
     weibull_min,
 )
 from tracegraph.random.uniform import bernoulli, bits, rademacher, randint, uniform
+from tracegraph.random.vectors import ball, generalized_normal, multivariate_normal, orthogonal
 
 __all__ = [
     "PRNGKey",
+    "ball",
     "bernoulli",
     "beta",
+    "binomial",
     "bits",
     "categorical",
     "cauchy",
@@ -47,14 +53,19 @@ __all__ = [
     "f",
     "fold_in",
     "gamma",
+    "generalized_normal",
+    "geometric",
     "gumbel",
     "key",
     "laplace",
     "loggamma",
     "logistic",
+    "multivariate_normal",
     "normal",
+    "orthogonal",
     "pareto",
     "permutation",
+    "poisson",
     "rademacher",
     "randint",
     "rayleigh",

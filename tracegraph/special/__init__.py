@@ -13,8 +13,11 @@ it is installed, and else NumPy. All have derivatives.
 
 from tracegraph.special.compositions import beta, log_softmax, logsumexp, polygamma, softmax
 from tracegraph.special.functions import (
+    betainc,
     betaln,
     digamma,
+    ellipe,
+    ellipk,
     entr,
     erf,
     erfc,
@@ -25,6 +28,8 @@ from tracegraph.special.functions import (
     expi,
     expit,
     gamma,
+    gammainc,
+    gammaincc,
     gammaln,
     i0,
     i0e,
@@ -43,12 +48,16 @@ from tracegraph.special.functions import (
     xlogy,
     y0,
     y1,
+    zeta,
 )
 
 __all__ = [
     "beta",
+    "betainc",
     "betaln",
     "digamma",
+    "ellipe",
+    "ellipk",
     "entr",
     "erf",
     "erfc",
@@ -59,6 +68,8 @@ __all__ = [
     "expi",
     "expit",
     "gamma",
+    "gammainc",
+    "gammaincc",
     "gammaln",
     "i0",
     "i0e",
@@ -81,4 +92,5 @@ __all__ = [
     "xlogy",
     "y0",
     "y1",
+    "zeta",
 ]

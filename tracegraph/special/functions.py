@@ -40,15 +40,28 @@ def _of_one(name: str, x: str, result: str) -> Function:
     return _documented(function, name, "that of `x`.", "", f"({x})\n    {result}")
 
 
-def _of_two(name: str, operands: str, result: str) -> Function:
+_BROADCAST = "        ValueError: the operands do not broadcast.\n"
+_INCOMPLETE = _BROADCAST + "        DerivativeError: one in an operand but the last is needed.\n"
+
+
+def _of_two(name: str, operands: str, result: str, errors: str = _BROADCAST) -> Function:
     op = get(name)
 
     def function(x: Any, y: Any, /) -> Any:
         return apply(op, _operand(x), _operand(y))
 
     shape = "that to which the operands broadcast."
-    errors = "        ValueError: the operands do not broadcast.\n"
     return _documented(function, name, shape, errors, f"({operands})\n    {result}")
+
+
+def _of_three(name: str, operands: str, result: str) -> Function:
+    op = get(name)
+
+    def function(x: Any, y: Any, z: Any, /) -> Any:
+        return apply(op, _operand(x), _operand(y), _operand(z))
+
+    shape = "that to which the operands broadcast."
+    return _documented(function, name, shape, _INCOMPLETE, f"({operands})\n    {result}")
 
 
 erf = _of_one("erf", "[0.0, 1.0]", "array([0.        , 0.84270079])")
@@ -86,3 +99,31 @@ y1 = _of_one("y1", "[1.0, 100.0]", "array([-0.78121282, -0.02037231])")
 
 exp1 = _of_one("exp1", "[1.0, 10.0]", "array([2.19383934e-01, 4.15696893e-06])")
 expi = _of_one("expi", "[1.0, -1.0]", "array([ 1.89511782, -0.21938393])")
+
+gammainc = _of_two("gammainc", "2.0, [1.0, 9.0]", "array([0.26424112, 0.9987659 ])", _INCOMPLETE)
+gammaincc = _of_two(
+    "gammaincc", "2.0, [1.0, 90.0]", "array([7.35758882e-01, 7.45655149e-38])", _INCOMPLETE
+)
+betainc = _of_three("betainc", "2.0, 3.0, [0.25, 0.5]", "array([0.26171875, 0.6875    ])")
+
+ellipk = _of_one("ellipk", "[0.0, 0.5]", "array([1.57079633, 1.85407468])")
+ellipe = _of_one("ellipe", "[0.0, 0.5]", "array([1.57079633, 1.35064388])")
+
+
+def zeta(x: Any, q: Any = 1.0) -> Any:
+    """The sum of (q + k)**-x over k from 0; NaN for x below 1 or q below 0.
+
+    Without `q`, the Riemann zeta function, of x from 1.
+
+    Shape: that to which the operands broadcast.
+    Dtype: floating point; integers become floating point, 64-bit ones float64.
+
+    Raises:
+        TypeError: for complex numbers.
+        ValueError: the operands do not broadcast.
+        DerivativeError: one in `x` is needed.
+
+    >>> tracegraph.special.zeta([2.0, 4.0])
+    array([1.64493407, 1.08232323])
+    """
+    return apply(get("zeta"), _operand(x), _operand(q))

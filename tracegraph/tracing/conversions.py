@@ -31,6 +31,7 @@ _CREATIONS = (
     "arange", "array", "empty", "eye", "full", "identity", "linspace", "ones", "tri", "zeros",
 )  # fmt: skip
 _STATIC = "make it static with jit(..., static_argnums=...)"
+_SIZE = "take it from shapes (x.shape[0]), or use the largest size and a mask"
 _OUTSIDE = "compute it from the functions of tracegraph.numpy, or outside"
 
 
@@ -106,7 +107,7 @@ def _of_call(node: ast.Call, frame: FrameType, is_size: bool) -> Conversion | No
         own = getattr(called, "__name__", "")
         if is_size or called is np.arange:
             what = "what decides its size" if node.args[1:] or node.keywords else "it"
-            return Conversion(text, _STATIC.replace("it", what, 1))
+            return Conversion(text, f"{_STATIC.replace('it', what, 1)}, {_SIZE}")
         if own not in FUNCTIONS:
             return Conversion(text, _OUTSIDE)
         more = ", or numpy.stack to put values side by side" if own in ("array", "asarray") else ""

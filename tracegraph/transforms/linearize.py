@@ -150,7 +150,10 @@ class Linearizer:
             case Constant():
                 return None
             case Partials(of=coefficients):
-                found = self._weighted(coefficients, out, xs, ts)
+                try:
+                    found = self._weighted(coefficients, out, xs, ts)
+                except NoDerivativeError as error:
+                    raise errors.DerivativeError(eqn.op.name, str(error), eqn.source) from None
             case Product():
                 x, y = xs
                 terms = []

@@ -58,6 +58,22 @@ template <class R> __device__ R tg_log_ndtr(R x) {
 
 template <class R> __device__ R tg_gammaln(R x) { return isinf(x) ? x : lgamma(x); }
 
+// gammaln(1 + x) for x from 0 to 1.5, precise near 0.
+__device__ inline double tg_log_of_next(double x) {
+  const double terms[] = {
+      0, 0.42278433509846713, 0.3224670334241132, -0.067352301053198102, 0.020580808427784546,
+      -0.0073855510286739857, 0.0028905103307415234, -0.001192753911703261,
+      0.00050966952474304245, -0.00022315475845357936, 9.9457512781808531e-05,
+      -4.4926236738133142e-05, 2.0507212775670694e-05, -9.439488275268395e-06,
+      4.3748667899074873e-06, -2.0392157538013662e-06, 9.5514121304074194e-07,
+      -4.4924691987645662e-07, 2.1207184805554667e-07, -1.00432248239681e-07,
+      4.7698101693639811e-08, -2.2711094608943164e-08, 1.0838659214896955e-08,
+      -5.1834750419700466e-09, 2.4836745438024785e-09, -1.1921401405860912e-09,
+      5.7313672416788612e-10, -2.7595228851242334e-10, 1.3304764374244491e-10,
+      -6.4229645638381009e-11};
+  return tg_horner(terms, x < 0.5 ? x : x - 1) - (x < 0.5 ? log1p(x) : 0);
+}
+
 // gammaln(x) - ((x - 0.5) log x - x + log(2 pi) / 2), for x from 8.
 template <class R> __device__ R tg_stirling(R x) {
   const double terms[] = {1. / 12, -1. / 360, 1. / 1260, -1. / 1680, 1. / 1188, -691. / 360360,
@@ -112,20 +128,27 @@ template <int N> struct tg_cot_polynomial {
 };
 
 // The sum of (q + k)**-s over k from 0, for q from 0: Euler and Maclaurin's formula from 10.
-template <int S, class R> __device__ R tg_hurwitz(R q) {
+template <class R> __device__ R tg_hurwitz(R s, R q) {
   R sum = 0;
-  for (int k = 0; k < 10; ++k) sum += pow(q + k, (R)-S);
-  const R far = q + 10, area = pow(far, (R)(1 - S)), power = area / far, inverse = 1 / (far * far);
-  sum += area / (S - 1) + (R)0.5 * power;
+  for (int k = 0; k < 10; ++k) sum += pow(q + k, -s);
+  const R far = q + 10, area = pow(far, 1 - s), power = area / far, inverse = 1 / (far * far);
+  sum += area / (s - 1) + (R)0.5 * power;
   const double terms[] = {1. / 12, -1. / 720, 1. / 30240, -1. / 1209600, 1. / 47900160,
                           -691. / 1307674368000., 1. / 74724249600., -3617. / 10670622842880000.,
                           43867. / 5109094217170944000., -174611. / 802857662698291200000.};
-  R factor = power * S / far;
+  R factor = power * s / far;
   for (int k = 0; k < 10; ++k) {
     sum += factor * (R)terms[k];
-    factor *= (R)(S + 2 * k + 1) * (S + 2 * k + 2) * inverse;
+    factor *= (s + 2 * k + 1) * (s + 2 * k + 2) * inverse;
   }
   return sum;
+}
+
+// In double: near 1, the distance from there counts.
+template <class R> __device__ R tg_zeta(R x, R q) {
+  if (!(x >= 1 && q >= 0)) return (R)tg_nan_f64();
+  if (x == 1 || q == 0) return (R)tg_inf_f64();
+  return (R)(x > 1e5 ? pow((double)q, -(double)x) : tg_hurwitz((double)x, (double)q));
 }
 
 // Of a negative number in double: the two parts of the result may nearly cancel.
@@ -136,7 +159,7 @@ template <int N, class R> __device__ R tg_polygamma(R x) {
   R scale = 1;
   for (int k = 2; k <= N; ++k) scale *= k;
   const R y = x < 0 ? 1 - x : x;
-  const R found = isinf(y) ? (R)0 : scale * tg_hurwitz<N + 1>(y);
+  const R found = isinf(y) ? (R)0 : scale * tg_hurwitz((R)(N + 1), y);
   if (!(x < 0)) return sign * found;
   constexpr tg_cot_polynomial<N> polynomial;
   R power = tg_pi<R>;

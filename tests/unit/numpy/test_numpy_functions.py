@@ -437,7 +437,7 @@ def test_copyto_writes_in_place() -> None:
     assert_traced_equals_eager(f, np.arange(4.0))
 
 
-@pytest.mark.parametrize("name", ["linalg.eig", "roots"])
+@pytest.mark.parametrize("name", ["linalg.eig", "roots", "isnat"])
 def test_what_numpy_has_and_we_lack_is_named(name: str) -> None:
     function: Any = np
     for part in name.split("."):

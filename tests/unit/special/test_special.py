@@ -351,7 +351,10 @@ def test_values_are_scipys(name: str, low: float, high: float) -> None:
     assert (np.abs(getattr(special, name)(x) - wanted) <= bound).all()
 
 
-@pytest.mark.parametrize("name", sorted(set(special.__all__) - {"polygamma"}))
+ELSEWHERE = {"polygamma", "gammainc", "gammaincc", "betainc", "zeta"}
+
+
+@pytest.mark.parametrize("name", sorted(set(special.__all__) - ELSEWHERE))
 def test_traced_values_are_those_of_the_eager_run(name: str) -> None:
     function = getattr(special, name)
     x, y = np.array([[0.25, 0.5, 0.9]]), np.array([[0.125], [0.75]])

@@ -1,13 +1,13 @@
-"""The gamma function, its logarithm, the derivatives of that, and the beta function."""
+"""The gamma function, its logarithm, the derivatives of that, the beta function, and zeta."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
-from tracegraph.ir.derivative import Emitter, Rewrite
+from tracegraph.ir.derivative import Emitter, NoDerivativeError, Rewrite
 from tracegraph.ir.op import Elementwise, Op, Sample, register
 from tracegraph.ir.types import ArrayType
 from tracegraph.ops.elementwise import native_dtypes, quiet, resolve, texts
@@ -43,6 +43,22 @@ betaln = special(
     by_numpy.betaln,
     lambda f, o, a, b: f.digamma(a) - f.digamma(a + b),
     lambda f, o, a, b: f.digamma(b) - f.digamma(a + b),
+    cost=4 * COST,
+)
+
+
+def _no_slope(f: Emitter, out: Any, x: Any, q: Any) -> NoReturn:
+    """An error that says why there is none."""
+    raise NoDerivativeError("zeta has no derivative in the exponent x, only in q")
+
+
+zeta = special(
+    "zeta",
+    "The sum of (q + k)**-x over k from 0; NaN for x below 1 or q below 0.",
+    "tg_zeta({0}, {1})",
+    by_numpy.zeta,
+    _no_slope,
+    lambda f, o, x, q: -x * f.zeta(x + 1, q),
     cost=4 * COST,
 )
 

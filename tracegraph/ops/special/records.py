@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+from numpy._core import umath
 
 from tracegraph.ir.derivative import Partials
 from tracegraph.ir.op import Op
@@ -16,7 +17,20 @@ Array = np.ndarray[Any, Any]
 COST = 16
 """Most are several exponentials or divisions."""
 
-_DTYPES = {1: np.cbrt, 2: np.hypot}
+
+class _OfThree:
+    """The dtypes of a ufunc of three real numbers, since NumPy has none."""
+
+    nin = 3
+
+    def resolve_dtypes(self, tokens: tuple[Any, ...]) -> tuple[np.dtype[Any], ...]:
+        common = _CLIP.resolve_dtypes(tokens)[0]
+        return (np.cbrt.resolve_dtypes((common, None))[0],) * 4
+
+
+_CLIP: np.ufunc = umath.clip  # type: ignore[attr-defined]  # the stubs leave it out
+
+_DTYPES = {1: np.cbrt, 2: np.hypot, 3: cast(np.ufunc, _OfThree())}
 """Ufuncs of NumPy that take real numbers only: special functions have the same dtypes."""
 
 
@@ -30,7 +44,7 @@ def special(
     domain: tuple[float, float] = (0.2, 0.9),
     operands: Select | None = None,
 ) -> Op:
-    """Register a special function of one or two real operands.
+    """Register a special function of one to three real operands.
 
     Args:
         name: that of `scipy.special`.

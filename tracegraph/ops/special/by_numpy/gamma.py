@@ -78,6 +78,12 @@ _LOG = [0.0, 1 - EULER, *((-1) ** k * z / k for k, z in enumerate(_ZETA, 2))]
 """Of gammaln(2 + e) in powers of e."""
 
 
+def log_of_next(x: Array) -> Array:
+    """gammaln(1 + x) for x from 0 to 1.5, precise near 0."""
+    near = x < 0.5
+    return np.asarray(horner(_LOG, np.where(near, x, x - 1)) - np.where(near, np.log1p(x), 0.0))
+
+
 def _gammaln_from_half(x: Array) -> Array:
     """For x from 0.5; recurrences lead down to 1.5 … 2.5."""
     product, y = np.ones_like(x), np.minimum(x, 8.0)
@@ -172,11 +178,11 @@ def cotangent_polynomial(n: int) -> list[int]:
     return found
 
 
-def _hurwitz(s: int, q: Array) -> Array:
+def _hurwitz(s: Any, q: Array) -> Array:
     """The sum of (q + k)**-s over k from 0, for q from 0: Euler and Maclaurin's formula from 10."""
     total = np.zeros_like(q)
     for k in range(10):
-        total = total + (q + k) ** -float(s)
+        total = total + (q + k) ** -s
     far = q + 10
     area = far ** (1.0 - s)
     power = area / far
@@ -188,6 +194,20 @@ def _hurwitz(s: int, q: Array) -> Array:
     return np.asarray(total)
 
 
+def zeta(x: Array, q: Array) -> Array:
+    """The sum of (q + k)**-x over k from 0; NaN for x below 1 or q below 0.
+
+    Never by SciPy, whose function is NaN at infinite x, and of negative q takes a step for each
+    unit.
+    """
+    x, q = map(np.asarray, np.broadcast_arrays(x, q))
+    # from 1e5 on, only what is below 1 counts, or is 1
+    found = _hurwitz(np.minimum(x, 1e5), np.where(q > 0, q, 1.0))
+    found = np.where(x > 1e5, q**-x, found)
+    found = np.where((x == 1) | (q == 0), np.inf, found)
+    return np.where((x >= 1) & (q >= 0), found, np.nan)
+
+
 def polygamma(n: int, x: Array) -> Array:
     """The n-th derivative of digamma, n from 1; infinite at 0, -1, -2, …
 
@@ -196,7 +216,7 @@ def polygamma(n: int, x: Array) -> Array:
     sign = (-1) ** (n + 1)
     scale = float(factorial(n))
     y = np.where(x < 0, 1 - x, x)
-    found = scale * _hurwitz(n + 1, np.where(np.isinf(y), 1.0, y))
+    found = scale * _hurwitz(n + 1.0, np.where(np.isinf(y), 1.0, y))
     found = np.where(np.isinf(y), 0.0, found)
     cotangent = 1 / np.tan(pi * (x - np.round(x)))
     polynomial = [float(c) for c in cotangent_polynomial(n)]

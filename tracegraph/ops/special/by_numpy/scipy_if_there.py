@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 Array = np.ndarray[Any, Any]
-Function = Callable[[Array], Array]
+Function = Callable[..., Array]
 
 
 @cache
@@ -28,10 +28,11 @@ def scipy_if_there(name: str) -> Callable[[Function], Function]:
 
     def choose(own: Function) -> Function:
         @wraps(own)
-        def function(x: Array) -> Array:
+        def function(*operands: Array) -> Array:
             scipy = scipy_special()
-            found: Array = own(x) if scipy is None else np.asarray(getattr(scipy, name)(x))
-            return found
+            if scipy is None:
+                return own(*operands)
+            return np.asarray(getattr(scipy, name)(*operands))
 
         return function
 

@@ -1,0 +1,212 @@
+"""The incomplete gamma functions, never by SciPy, which is 18 % off in tails near large parameters.
+
+Within 1e-14 of the result where that is not small; tails are exponentials, whose error is that of
+their exponent: 1e-13. DiDonato and Morris, "Computation of the incomplete gamma function ratios and
+their inverse", 1986; Temme, "The asymptotic expansion of the incomplete gamma functions", 1979.
+"""
+
+from __future__ import annotations
+
+from math import pi, sqrt
+from typing import Any
+
+import numpy as np
+
+from tracegraph.ops.special.by_numpy.erf import erfc
+from tracegraph.ops.special.by_numpy.gamma import gamma, horner, log_of_next, stirling
+
+Array = np.ndarray[Any, Any]
+
+EPSILON = 2.0**-52
+MANY = 10_000
+"""Steps of series and fractions, which end when all elements have converged."""
+
+_TEMME = (
+    (
+        -0.33333333333333331,
+        0.083333333333333329,
+        -0.014814814814814815,
+        0.0011574074074074073,
+        0.00035273368606701942,
+        -0.0001787551440329218,
+        3.9192631785224377e-05,
+        -2.185448510679992e-06,
+        -1.85406221071516e-06,
+        8.2967113409530865e-07,
+        -1.7665952736826078e-07,
+        6.7078535434014984e-09,
+        1.0261809784240309e-08,
+        -4.3820360184533529e-09,
+        9.1476995822367902e-10,
+    ),
+    (
+        -0.0018518518518518519,
+        -0.003472222222222222,
+        0.0026455026455026454,
+        -0.00099022633744855963,
+        0.00020576131687242798,
+        -4.018775720164609e-07,
+        -1.8098550334489977e-05,
+        7.6491609160811098e-06,
+        -1.6120900894563446e-06,
+        4.647127802807434e-09,
+        1.3786334469157209e-07,
+        -5.7525456035177047e-08,
+        1.1951628599778148e-08,
+        -1.7543241719747647e-11,
+        -1.0091543710600413e-09,
+    ),
+    (
+        0.0041335978835978834,
+        -0.0026813271604938273,
+        0.0007716049382716049,
+        2.0093878600823047e-06,
+        -0.0001073665322636516,
+        5.2923448829120125e-05,
+        -1.2760635188618728e-05,
+        3.4235787340961378e-08,
+        1.3721957309062934e-06,
+        -6.2989921383800548e-07,
+        1.4280614206064242e-07,
+        -2.0477098421990866e-10,
+        -1.409252991086752e-08,
+        6.2289740849220218e-09,
+        -1.3670488396617114e-09,
+    ),
+    (
+        0.00064943415637860077,
+        0.00022947209362139917,
+        -0.0004691894943952557,
+        0.00026772063206283885,
+        -7.5618016718839766e-05,
+        -2.3965051138672968e-07,
+        1.1082654115347302e-05,
+        -5.6749528269915965e-06,
+        1.4230900732435883e-06,
+        -2.7861080291528143e-11,
+        -1.6958404091930278e-07,
+        8.0994649053880827e-08,
+        -1.9111168485973655e-08,
+        2.3928620439808118e-12,
+        2.0620131815488797e-09,
+    ),
+    (
+        -0.00086188829091671173,
+        0.00078403922172006662,
+        -0.00029907248030319018,
+        -1.4638452578843418e-06,
+        6.6414982154651219e-05,
+        -3.9683650471794347e-05,
+        1.1375726970678419e-05,
+        2.5074972262375329e-10,
+        -1.6954149536558305e-06,
+        8.9075075322053094e-07,
+        -2.2929348340008049e-07,
+        2.9567941375440492e-11,
+        2.8865829742708783e-08,
+        -1.4189739437803219e-08,
+        3.4463580499464896e-09,
+    ),
+)
+"""Of the functions C0 … C4 in powers of eta, for |eta| up to 0.35."""
+
+
+def log1p_less(u: Array) -> Array:
+    """log1p(u) - u; up to 1/2 by a series in u / (2 + u)."""
+    near = np.clip(u, -0.5, 0.5)
+    r = near / (2 + near)
+    odd = horner([1 / (2 * k + 3) for k in range(18)], r * r)
+    return np.where(np.abs(u) <= 0.5, 2 * r * r * r * odd - near * r, np.log1p(u) - u)
+
+
+def _term(a: Array, x: Array) -> Array:
+    """x**a exp(-x) / gamma(a + 1)."""
+    small, large = np.minimum(a, 10.0), np.maximum(a, 10.0)
+    direct = np.minimum(x, 1e3) ** small * np.exp(-x) / gamma(1 + small)
+    ratio = np.minimum(x / large, 1e300)
+    u = (x - large) / large
+    exponent = np.where(np.abs(u) < 0.5, log1p_less(u), np.log(ratio) + (1 - ratio))
+    far = np.exp(large * exponent - stirling(large)) / (sqrt(2 * pi) * np.sqrt(large))
+    return np.where(a < 10, direct, far)
+
+
+def _power_series(a: Array, x: Array) -> Array:
+    """The lower function, for x up to a or 1."""
+    total, term = np.ones_like(x), np.ones_like(x)
+    for n in range(1, MANY):
+        term = term * (x / (a + n))
+        total = total + term
+        if not np.any(term > EPSILON / 4 * total):
+            break
+    return _term(a, x) * total
+
+
+def _fraction(a: Array, x: Array) -> Array:
+    """The upper function, for x above 1 and a: Lentz's method."""
+    b = x + 1 - a
+    c, d = np.full_like(x, np.inf), 1 / b
+    found, unfinished = d, np.ones_like(x, bool)
+    for n in range(1, MANY):
+        numerator = n * (a - n)
+        b = b + 2
+        d = 1 / (numerator * d + b)
+        c = b + numerator / c
+        found = np.where(unfinished, found * (c * d), found)
+        unfinished = unfinished & (np.abs(c * d - 1) > 4 * EPSILON)
+        if not unfinished.any():
+            break
+    return a * _term(a, x) * found
+
+
+def _upper_of_small(a: Array, x: Array) -> Array:
+    """The upper function for x up to 1 and a up to 1.5, where the lower one may nearly be 1."""
+    total, factor = np.zeros_like(x), np.ones_like(x)
+    for n in range(1, 24):
+        factor = factor * (-x / n)
+        total = total + factor / (a + n)
+    exponent = a * np.log(x) - log_of_next(a)
+    return np.asarray(-np.expm1(exponent) - np.exp(exponent) * a * total)
+
+
+def _uniform(a: Array, x: Array, sign: float) -> Array:
+    """The upper (1) or lower (-1) function, for a from 200 and x within 0.3 a of it."""
+    mu = np.clip((x - a) / a, -0.3, 0.3)
+    half = -log1p_less(mu)  # eta² / 2
+    eta = np.copysign(np.sqrt(2 * half), mu)
+    series = horner([horner(row, eta) for row in _TEMME], 1 / a)
+    rest = np.exp(-a * half) / (sqrt(2 * pi) * np.sqrt(a)) * series
+    return np.asarray(0.5 * erfc(sign * eta * np.sqrt(a / 2)) + sign * rest)
+
+
+def _incomplete_gamma(a: Array, x: Array, upper: bool) -> Array:
+    a, x = map(np.asarray, np.broadcast_arrays(a, x))
+    uniform = (a >= 200) & (np.abs(x - a) < 0.3 * a)
+    above = (x > 1) & (x > a)
+    p = np.where(above | uniform, 0.5, x), np.where(above | uniform, 1.0, a)
+    lower = _power_series(p[1], p[0])
+    other = above & ~uniform
+    tail = _fraction(np.where(other, a, 1.0), np.where(other, np.minimum(x, 1e300), 2.0))
+    balance = np.where(x <= 0.5, -0.4 / np.log(np.minimum(x, 0.5)), x * 1.1)
+    direct = (x <= 1) & (a <= balance) & (a <= 1.5)
+    if upper:
+        small = _upper_of_small(np.where(direct, a, 1.0), np.where(direct, x, 0.5))
+        found = np.where(other, tail, np.where(direct, small, 1 - lower))
+    else:
+        found = np.where(other, 1 - tail, lower)
+    middle = _uniform(np.where(uniform, a, 200.0), np.where(uniform, x, 200.0), 2.0 * upper - 1)
+    found = np.where(uniform, middle, found)
+    full, empty = (0.0, 1.0) if upper else (1.0, 0.0)
+    found = np.where((x == 0) | np.isinf(a), empty, found)
+    found = np.where((a == 0) | np.isinf(x), full, found)
+    nothing = ~((a >= 0) & (x >= 0)) | ((a == 0) & (x == 0)) | (np.isinf(a) & np.isinf(x))
+    return np.where(nothing, np.nan, found)
+
+
+def gammainc(a: Array, x: Array) -> Array:
+    """The integral of t**(a - 1) exp(-t) from 0 to x, over gamma(a)."""
+    return _incomplete_gamma(a, x, upper=False)
+
+
+def gammaincc(a: Array, x: Array) -> Array:
+    """The integral of t**(a - 1) exp(-t) from x on, over gamma(a)."""
+    return _incomplete_gamma(a, x, upper=True)

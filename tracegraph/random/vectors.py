@@ -1,0 +1,153 @@
+"""Normal vectors of a covariance, points of a ball, and orthogonal matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+import tracegraph.numpy as tnp
+from tracegraph.random.gamma import gamma
+from tracegraph.random.keys import shape_of, split
+from tracegraph.random.transforms import exponential, normal, parameters
+from tracegraph.random.uniform import Shape, floating, rademacher
+
+METHODS = ("cholesky", "eigh", "svd")
+
+
+def multivariate_normal(
+    key: Any,
+    mean: Any,
+    cov: Any,
+    shape: Shape | None = None,
+    dtype: DTypeLike = np.float64,
+    method: str = "cholesky",
+) -> Any:
+    """Normal vectors with a mean and a covariance matrix: JAX's but for rounding.
+
+    They are differentiable in both.
+
+    Args:
+        key: a key.
+        mean: the mean, of shape `(..., n)`.
+        cov: the covariance, of shape `(..., n, n)`.
+        shape: of the result, without its last axis; by default that to which the other axes of
+            both broadcast.
+        dtype: of the result.
+        method: how the covariance is factored: "cholesky", or "eigh" or "svd" if it is singular.
+
+    Shape: `(*shape, n)`.
+
+    Raises:
+        TypeError: `key` is no key; `dtype` is not of real floating-point numbers.
+        ValueError: the shapes do not fit, or the method is unknown.
+
+    >>> cov = np.array([[2.0, 1.0], [1.0, 3.0]])
+    >>> x = tracegraph.random.multivariate_normal(
+    ...     tracegraph.random.key(0), np.zeros(2), cov, (50_000,)
+    ... )
+    >>> np.cov(x.T).round(1)
+    array([[2., 1.],
+           [1., 3.]])
+    """
+    if method not in METHODS:
+        raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
+    target = floating(dtype)
+    wide = np.dtype(np.float32) if target.itemsize == 2 else target
+    mean, cov = parameters(wide, mean, cov)
+    if mean.ndim < 1 or cov.ndim < 2 or cov.shape[-2:] != (mean.shape[-1],) * 2:
+        raise ValueError(
+            "multivariate_normal takes a mean of shape (..., n) and a covariance of shape "
+            f"(..., n, n), got {mean.shape} and {cov.shape}"
+        )
+    batch = np.broadcast_shapes(mean.shape[:-1], cov.shape[:-2])
+    extents = batch if shape is None else shape_of(shape)
+    if np.broadcast_shapes(batch, extents) != extents:
+        raise ValueError(f"the parameters broadcast to {batch}, beyond the shape {extents}")
+    drawn = normal(key, (*extents, mean.shape[-1]), target).astype(wide)
+    factor = _factor(cov, method)
+    if cov.ndim == 2:
+        moved = tnp.matmul(drawn, factor.T)
+    else:
+        moved = tnp.matmul(factor, drawn[..., None])[..., 0]
+    return (mean + moved).astype(target)
+
+
+def _factor(cov: Any, method: str) -> Any:
+    """A matrix whose product with its transpose is the covariance."""
+    if method == "cholesky":
+        return tnp.linalg.cholesky(cov)
+    if method == "eigh":
+        values, vectors = tnp.linalg.eigh(cov)
+        values = tnp.maximum(values, values.dtype.type(0))
+    else:
+        vectors, values, _ = tnp.linalg.svd(cov)
+    return vectors * tnp.sqrt(values)[..., None, :]
+
+
+def orthogonal(key: Any, n: int, shape: Shape = (), dtype: DTypeLike = np.float64) -> Any:
+    """Orthogonal matrices, uniformly distributed; unitary ones, of a complex dtype.
+
+    The factor Q of a normal matrix, with the signs of the diagonal of R: Mezzadri, "How to generate
+    random matrices from the classical compact groups", 2007. They are JAX's but for rounding.
+
+    Shape: `(*shape, n, n)`.
+
+    Raises:
+        TypeError: `key` is no key; `dtype` is not of floating-point numbers.
+        ValueError: `n` or `shape` is negative.
+
+    >>> q = tracegraph.random.orthogonal(tracegraph.random.key(0), 3)
+    >>> bool(np.allclose(q @ q.T, np.eye(3)))
+    True
+    """
+    target = np.dtype(dtype)
+    wide = np.dtype(np.float32) if target.itemsize == 2 else target
+    (count,) = shape_of(n)
+    drawn = normal(key, (*shape_of(shape), count, count), target).astype(wide)
+    q, r = tnp.linalg.qr(drawn)
+    diagonal = tnp.diagonal(r, axis1=-2, axis2=-1)
+    return (q * (diagonal / tnp.absolute(diagonal))[..., None, :]).astype(target)
+
+
+def generalized_normal(key: Any, p: float, shape: Shape = (), dtype: DTypeLike = np.float64) -> Any:
+    """Numbers with a density proportional to exp(-abs(x)**p).
+
+    Raises:
+        TypeError: `key` is no key; `dtype` is not of real floating-point numbers.
+        ValueError: `shape` is negative.
+
+    >>> x = tracegraph.random.generalized_normal(tracegraph.random.key(0), 2.0, (50_000,))
+    >>> round(float(x.var()), 1)
+    0.5
+    """
+    target = floating(dtype)
+    first, second = split(key)
+    size = gamma(first, 1 / p, shape_of(shape), target)
+    return rademacher(second, shape, target) * size ** target.type(1 / p)
+
+
+def ball(key: Any, d: int, p: float = 2, shape: Shape = (), dtype: DTypeLike = np.float64) -> Any:
+    """Points with equal probability in the unit ball of the norm of order `p` in `d` dimensions.
+
+    Barthe, Guédon, Mendelson and Naor, "A probabilistic approach to the geometry of the l_p^n
+    ball", 2005.
+
+    Shape: `(*shape, d)`.
+
+    Raises:
+        TypeError: `key` is no key; `dtype` is not of real floating-point numbers.
+        ValueError: `d` or `shape` is negative.
+
+    >>> x = tracegraph.random.ball(tracegraph.random.key(0), 3, shape=(50_000,))
+    >>> bool(np.all((x**2).sum(axis=1) <= 1)), round(float((x**2).sum(axis=1).mean()), 1)
+    (True, 0.6)
+    """
+    target = floating(dtype)
+    extents, (count,) = shape_of(shape), shape_of(d)
+    first, second = split(key)
+    drawn = generalized_normal(first, p, (*extents, count), target)
+    power, root = target.type(p), target.type(1 / p)
+    total = tnp.sum(tnp.absolute(drawn) ** power, axis=-1) + exponential(second, extents, target)
+    return drawn / (total**root)[..., None]
