@@ -152,6 +152,59 @@ def test_deterministic_updates_have_the_bits_of_the_sequence(method, dtype):
     assert first.tobytes() == sequence.tobytes()
 
 
+@pytest.mark.parametrize("dtype", ELEMENTS, ids=str)
+@pytest.mark.parametrize("method", [*UFUNCS, "set"])
+def test_unique_updates(method, dtype):
+    """Plain stores; those out of range are dropped, and may repeat."""
+    random = np.random.default_rng(9)
+    i = random.permutation(3 * COUNT)[:COUNT] - COUNT // 2
+    i = np.where(i < 0, 4 * COUNT, i)
+    x, v = (numbers(dtype, n, random, method) for n in (2 * COUNT, COUNT))
+
+    def promised(x, i, v):
+        return getattr(x.at[i], method)(v, unique=True)
+
+    plain = tracegraph.jit(lambda x, i, v: getattr(x.at[i], method)(v), device="host")
+    found = tracegraph.jit(promised, device="cuda")(x, i, v)
+    expected = plain(x, i, v)
+    if method == "multiply" and x.dtype.kind == "c":
+        np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-6)
+    else:
+        assert np.asarray(found).tobytes() == np.asarray(expected).tobytes()
+
+
+def test_the_gradient_of_unique_reads_and_products():
+    def total(x, i, v):
+        return (
+            np.sin(x.at[i].multiply(v, unique=True)).sum() + (x.at[i].get(unique=True) ** 3).sum()
+        )
+
+    random = np.random.default_rng(10)
+    x, v, i = (
+        random.uniform(1, 2, 5000),
+        random.uniform(1, 2, 3000),
+        random.permutation(5000)[:3000],
+    )
+    slopes = tracegraph.grad(total, (0, 2))
+    for found, expected in zip(
+        tracegraph.jit(slopes, device="cuda")(x, i, v),
+        tracegraph.jit(slopes, device="host")(x, i, v),
+        strict=True,
+    ):
+        np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-12)
+
+
+def test_a_broken_promise_raises_in_a_checked_block():
+    f = tracegraph.jit(lambda x, i: x.at[i].add(1.0, unique=True), device="cuda")
+    x = np.zeros(100_000)
+    i = np.random.default_rng(11).permutation(100_000)
+    with tracegraph.check_indices():
+        np.testing.assert_array_equal(np.asarray(f(x, i)), 1.0)
+        i[70_000] = i[3]
+        with pytest.raises(tracegraph.errors.RepeatedIndexError):
+            np.asarray(f(x, i))
+
+
 def on_device_and_host(function, *arguments):
     """What a function gives on the GPU and on the host; its numbers are exact in any order."""
     found = tracegraph.jit(function, device="cuda")(*arguments)
