@@ -55,7 +55,8 @@ def deterministic() -> Iterator[None]:
     with weights) run in parallel. Integers, minima and maxima do not depend on the order, but sums
     and products of floats differ in their rounding from run to run. Functions that are traced
     inside the block make such updates one after the other for each element, as the host always
-    does, which takes longer. Nothing else depends on the order of threads.
+    does, and give its bits. Elements are independent: many updates are sorted by element first.
+    Nothing else depends on the order of threads.
 
     A jitted function has programs of its own for calls inside: what was traced outside the block is
     not used there, nor the reverse. Calls inside take some microseconds more.

@@ -59,6 +59,7 @@ TARGET = Target(
         at_once={"cholesky": (8, 128), "lu": (8, 128), "triangular_solve": (8, 128)},
     ),
     overwrites_spectra=True,
+    sorted_updates=2048,
 )
 """Fitted to medians on one H200 (driver 580.159, CUDA 13.0), in µs.
 
@@ -77,6 +78,8 @@ TARGET = Target(
   8.6, 8.9 (5.2, 8.4); 4096 x 8 x 64 5.0, 4.7 (5.5, 5.3); 4096 x 16 x 64 5.1, 6.8 (5.7, 9.3).
   `tests.bench.contractions` times both forms.
 - From which size cuSOLVER factors is estimated; `tests.bench.factorizations` times both forms.
+- From how many updates sorting pays is estimated: an update in order takes 0.06, a sort of 8192
+  keys some 20. `tests.bench.updates` times both forms.
 - A million random accesses of 4 to 32 bytes: 9.5 in arrays of 1 to 16 MB, 27 of 64 to 256 MB.
 """
 

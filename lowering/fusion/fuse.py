@@ -213,7 +213,9 @@ def _is_alternative(first: Nest, second: Nest) -> bool:
 
 
 def _is_serial(nest: Nest) -> bool:
-    return isinstance(nest, ScatterNest) and nest.repeats > 0 and not nest.any_order
+    return (
+        isinstance(nest, ScatterNest) and nest.repeats > 0 and not (nest.any_order or nest.grouped)
+    )
 
 
 def _small(nest: Nest) -> bool:

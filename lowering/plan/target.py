@@ -184,7 +184,8 @@ class Target:
     in `tracegraph.algorithms`: with LAPACK's routines where it has these, and the policy `lapack`
     says so. Where it `overwrites_spectra`, an inverse transform to real numbers
     needs frequencies of its own, whose imaginary parts are 0 where they must be. With
-    `sort_scratch`, sorting takes scratch memory of the Plan.
+    `sort_scratch`, sorting takes scratch memory of the Plan. From `sorted_updates` on, updates that
+    need an order are sorted by element.
     """
 
     costs: Costs
@@ -196,3 +197,4 @@ class Target:
     lapack: LapackPolicy | None = None
     overwrites_spectra: bool = False
     sort_scratch: bool = True
+    sorted_updates: float = inf
