@@ -16,6 +16,7 @@ What a device costs and can do is in its `Target`: no pass names a device.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from lowering.allocation.assign import assign_memory
 from lowering.allocation.donation import donate
@@ -87,6 +88,8 @@ def lower(
     """
     target = target_of(device) if isinstance(device, str) else device
     forced = declared()
+    if forced.sources == "selected":
+        target = replace(target, fusion=replace(target.fusion, unrolled_positions=0))
     program = inline_calls(program)
     refuse_host_calls_in_bodies(program)
     program = expand_factorizations(program, target, forced.factorizations)

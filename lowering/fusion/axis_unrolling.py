@@ -32,17 +32,14 @@ from tracegraph.ir.subexpressions import subexpressions, substitution
 LEAST_SELECTIONS = 3
 """Selections by the position along an axis from which it is unrolled: those of four sources."""
 
-MOST_POSITIONS = 16
-"""Positions along an unrolled axis: bounds the code, and the registers of a thread."""
 
-
-def unroll_axes(stages: Sequence[Stage]) -> list[Stage] | None:
-    """The stages with short axes of maps unrolled; None if there are none to unroll."""
+def unroll_axes(stages: Sequence[Stage], most_positions: int) -> list[Stage] | None:
+    """The stages with axes of maps unrolled that have few positions; None if there are none."""
     found = False
     result: list[Stage] = []
     for stage in stages:
         if isinstance(stage, KernelStage):
-            unrolled = [_unrolled(nest) for nest in stage.nests]
+            unrolled = [_unrolled(nest, most_positions) for nest in stage.nests]
             if any(unrolled):
                 found = True
                 nests = [new or old for new, old in zip(unrolled, stage.nests, strict=True)]
@@ -52,12 +49,14 @@ def unroll_axes(stages: Sequence[Stage]) -> list[Stage] | None:
     return result if found else None
 
 
-def _unrolled(nest: Nest) -> MapNest | None:
+def _unrolled(nest: Nest, most_positions: int) -> MapNest | None:
     """The map written out along its axis of selections, if it has one that is short."""
     if type(nest) is not MapNest or nest.signals:
         return None
     axis = _selecting_axis(nest)
-    if axis is None or prod(nest.space[axis.number + 1 :]) < WARP:
+    if axis is None or not 1 < axis.extent <= most_positions:
+        return None
+    if prod(nest.space[axis.number + 1 :]) < WARP:
         return None
     stores: list[Store] = []
     for position in range(axis.extent):
@@ -72,7 +71,7 @@ def _unrolled(nest: Nest) -> MapNest | None:
 
 
 def _selecting_axis(nest: MapNest) -> Axis | None:
-    """The short axis by whose position most values are selected, if enough are."""
+    """The axis by whose position most values are selected, if enough are."""
     selections: Counter[Axis] = Counter()
     for expr in nest_expressions(nest):
         if type(expr) is Select and type(expr.predicate) is Compare:
@@ -80,6 +79,6 @@ def _selecting_axis(nest: MapNest) -> Axis | None:
             if len(axes) == 1:
                 selections[axes[0]] += 1
     for axis, count in selections.most_common(1):
-        if count >= LEAST_SELECTIONS and 1 < axis.extent <= MOST_POSITIONS:
+        if count >= LEAST_SELECTIONS:
             return axis
     return None

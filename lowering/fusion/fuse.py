@@ -72,13 +72,13 @@ def fuse(block: Block, context: Context) -> None:
     if len(block.stages) > 1:  # of one kernel, `drop_dead_stores` drops what is never read
         stages, block.stages = block.stages, []
         block.stages = _fused(stages, block, context.target)
-    if not context.target.costs.calls:  # calls on arrays are split at each source in any case
+    if context.target.fusion.unrolled_positions:
         _unroll_axes(block, context.target)
 
 
 def _unroll_axes(block: Block, target: Target) -> None:
     """Unroll short axes of selections, unless that makes more kernels."""
-    unrolled = unroll_axes(block.stages)
+    unrolled = unroll_axes(block.stages, target.fusion.unrolled_positions)
     if unrolled is not None:
         fused = _fused(unrolled, block, target)
         if len(fused) <= len(block.stages):

@@ -86,9 +86,13 @@ class FusionPolicy:
     Args:
         strided_bytes: row passes are fused unless that adds this many bytes of strided access. The
             default is what an H200 moves in the time of a further kernel: 0.7 µs at 4.2 TB/s.
+        unrolled_positions: the most positions along an axis of sources, as of a stack, that one
+            point of a map computes; 0 if each source is an operation of its own in any case. The
+            default bounds the code, and the registers of a thread.
     """
 
     strided_bytes: float = 0.7e6 / 0.24
+    unrolled_positions: int = 16
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,5 @@
 """Schedules chosen for all loops and branches that the user has not pinned one for, and the forms
-of matrix products, factorizations and updates that need an order.
+of matrix products, factorizations, updates that need an order and the sources of stacks.
 
 They are used wherever they are possible. Set by `override`, for tests, or in the environment:
 ``TRACEGRAPH_SCHEDULES="predicated-branches,unrolled-loops=4"``.
@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Literal
 
 from lowering.plan.persistent_kernel import Scope
 from lowering.planning.contractions import ProductForm
@@ -21,19 +22,22 @@ from lowering.planning.factorizations import FactorizationForm
 from lowering.planning.grouped_updates import UpdateForm
 from tracegraph.control.schedules import BranchSchedule, LoopSchedule
 
+SourceForm = Literal["selected"]
+"""Sources of a stack are selected by position, where a map could be unrolled along the axis."""
+
 VARIABLE = "TRACEGRAPH_SCHEDULES"
 _WORDS = (
     "conditional-branches, predicated-branches, conditional-loops, unrolled-loops[=STEPS], "
     "one-kernel-loops, library-products, nest-products, library-factorizations, "
-    "own-factorizations, sorted-updates, sequential-updates"
+    "own-factorizations, sorted-updates, sequential-updates, selected-sources"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """The schedules of branches and loops, the forms of matrix products, of factorizations and of
-    updates that need an order, None for what the cost model says; how many steps an iteration
-    makes; and the threads of loops in one kernel.
+    """The schedules of branches and loops, the forms of matrix products, of factorizations, of
+    updates that need an order and of the sources of stacks, None for what the cost model says; how
+    many steps an iteration makes; and the threads of loops in one kernel.
     """
 
     branches: BranchSchedule | None = None
@@ -43,6 +47,7 @@ class Choices:
     scope: Scope | None = None
     factorizations: FactorizationForm | None = None
     updates: UpdateForm | None = None
+    sources: SourceForm | None = None
 
 
 _overridden: ContextVar[Choices | None] = ContextVar("overridden", default=None)
@@ -57,6 +62,7 @@ def override(
     scope: Scope | None = None,
     factorizations: FactorizationForm | None = None,
     updates: UpdateForm | None = None,
+    sources: SourceForm | None = None,
 ) -> Iterator[None]:
     """Within the context, use these schedules and forms.
 
@@ -66,7 +72,7 @@ def override(
     ...     declared().unroll
     3
     """
-    chosen = Choices(branches, loops, unroll, products, scope, factorizations, updates)
+    chosen = Choices(branches, loops, unroll, products, scope, factorizations, updates, sources)
     token = _overridden.set(chosen)
     try:
         yield
@@ -121,4 +127,6 @@ def _with(choices: Choices, word: str) -> Choices:
             return replace(choices, updates="sorted")
         case "sequential-updates":
             return replace(choices, updates="sequential")
+        case "selected-sources":
+            return replace(choices, sources="selected")
     raise ValueError(f"{VARIABLE} has {word!r}; it takes a list, separated by commas, of {_WORDS}")

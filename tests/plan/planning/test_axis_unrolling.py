@@ -10,10 +10,10 @@ import pytest
 from running import in_any_order, planned_for_cuda, poisoned
 
 import tracegraph
-from lowering.fusion.axis_unrolling import MOST_POSITIONS
 from lowering.plan.kernel import MapNest
 from lowering.plan.nest_analysis import nest_expressions, nest_loads
 from lowering.plan.nodes import KernelNode, walk
+from lowering.scheduling.overrides import override
 from tracegraph.ir.scalar import Select
 
 Function = Callable[..., Any]
@@ -124,7 +124,7 @@ def short(f: Any) -> Any:
 
 
 def long(f: Any) -> Any:
-    return np.stack([f[k % 5] * k for k in range(MOST_POSITIONS + 1)])
+    return np.stack([f[k % 5] * k for k in range(17)])
 
 
 def innermost(f: Any) -> Any:
@@ -147,6 +147,11 @@ def test_no_kernels_are_added() -> None:
         return chosen(f), f * 2, g + f, np.sin(g)
 
     assert len(kernels(siblings, X, X)) == 1
+
+
+def test_selection_can_be_forced() -> None:
+    with override(sources="selected"):
+        assert sum(map(selections, kernels(rolled, X)))
 
 
 def test_the_host_makes_a_call_for_each_source_in_any_case() -> None:
