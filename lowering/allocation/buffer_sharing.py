@@ -25,7 +25,7 @@ from lowering.draft.stage import (
 from lowering.plan.buffer import Buffer
 from lowering.plan.kernel import MapNest, Nest, ReduceNest, RowNest, Store, space_index
 from lowering.plan.nest_analysis import as_rows, loads, nest_loads, nest_reads, nest_writes
-from tracegraph.ir.scalar import Const, Expr
+from tracegraph.ir.scalar import Expr
 from tracegraph.ir.scalar_values import Load
 
 
@@ -191,25 +191,13 @@ def _replaces_pointwise(nest: Nest, new: Buffer, old: Buffer) -> bool:
 
 
 def _maps_in_place(nest: MapNest, new: Buffer, old: Buffer) -> bool:
-    """The same for a map. Where an axis is unrolled, a point has all positions along it."""
-    point, read = space_index(nest.space), nest_loads(nest)
-    if _at_one_point(read, nest.stores, point, new, old):
-        return True
-    (first, *_) = (store.indices for store in nest.stores if store.buffer is new)
-    unrolled = [axis for axis, index in enumerate(first) if isinstance(index, Const)]
-    if len(unrolled) != 1 or len(first) != len(point) + 1:
-        return False
-    (axis,) = unrolled
+    """The same for a map, whose points may store several elements where an axis is unrolled.
 
-    def is_of_point(indices: tuple[Expr, ...]) -> bool:
-        others = indices[:axis] + indices[axis + 1 :]
-        return isinstance(indices[axis], Const) and others == point
-
-    loaded = [load for load in read if load.buffer is old]
-    stored = [store for store in nest.stores if store.buffer is new]
-    return all(load.guard is None and is_of_point(load.indices) for load in loaded) and all(
-        is_of_point(store.indices) for store in stored
-    )
+    No two points store one element. All loads of a point precede its stores.
+    """
+    stored = {s.indices for s in nest.stores if s.buffer is new and s.guard is None}
+    read = [load for load in nest_loads(nest) if load.buffer is old]
+    return all(load.guard is None and load.indices in stored for load in read)
 
 
 def _rows_replace(rows: RowNest, new: Buffer, old: Buffer) -> bool:

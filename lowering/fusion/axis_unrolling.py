@@ -16,9 +16,8 @@ once. Threads that are neighbours still access neighbours, since the axis is not
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from math import prod
+from math import gcd, prod
 
 from lowering.draft.stage import KernelStage, Stage
 from lowering.fusion.pointwise import MAX_EXPRESSIONS
@@ -26,8 +25,8 @@ from lowering.plan.hardware import WARP
 from lowering.plan.kernel import MapNest, Nest, Store
 from lowering.plan.nest_analysis import nest_expressions, nest_size
 from lowering.plan.nest_rewriting import map_stores
-from tracegraph.ir.scalar import Axis, Compare, Expr, Select, const
-from tracegraph.ir.subexpressions import subexpressions, substitution
+from tracegraph.ir.scalar import Axis, Compare, Const, Expr, Select, const
+from tracegraph.ir.subexpressions import substitution
 
 LEAST_SELECTIONS = 3
 """Selections by the position along an axis from which it is unrolled: those of four sources."""
@@ -50,35 +49,50 @@ def unroll_axes(stages: Sequence[Stage], most_positions: int) -> list[Stage] | N
 
 
 def _unrolled(nest: Nest, most_positions: int) -> MapNest | None:
-    """The map written out along its axis of selections, if it has one that is short."""
+    """The map written out along its axis of selections, if it has one of few positions.
+
+    Arrays of a common length that are joined end to end have a position each: the axis is split
+    (strip mining), and the part that selects is written out.
+    """
     if type(nest) is not MapNest or nest.signals:
         return None
-    axis = _selecting_axis(nest)
-    if axis is None or not 1 < axis.extent <= most_positions:
+    found = _selecting_axis(nest)
+    if found is None:
         return None
-    if prod(nest.space[axis.number + 1 :]) < WARP:
+    axis, length = found
+    others = nest.space[axis.number + 1 :]
+    if not 1 < axis.extent // length <= most_positions or length * prod(others) < WARP:
         return None
+    inside: Expr = const(0)
+    moved: dict[Expr, Expr] = {}
+    if length > 1:
+        space = (*nest.space[: axis.number], length, *others)
+        inside = Axis.make(axis.number, length)
+    else:
+        space = (*nest.space[: axis.number], *others)
+        for number, extent in enumerate(others, axis.number + 1):
+            moved[Axis.make(number, extent)] = Axis.make(number - 1, extent)
     stores: list[Store] = []
-    for position in range(axis.extent):
-        replacement: dict[Expr, Expr] = {axis: const(position)}
-        for number in range(axis.number + 1, len(nest.space)):
-            extent = nest.space[number]
-            replacement[Axis.make(number, extent)] = Axis.make(number - 1, extent)
-        stores += map_stores(nest.stores, substitution(replacement))
-    space = nest.space[: axis.number] + nest.space[axis.number + 1 :]
+    for position in range(axis.extent // length):
+        of = substitution({**moved, axis: inside + position * length})
+        stores += map_stores(nest.stores, of)
     unrolled = MapNest(space, tuple(stores), (), nest.predicates)
     return unrolled if nest_size(unrolled) <= MAX_EXPRESSIONS else None
 
 
-def _selecting_axis(nest: MapNest) -> Axis | None:
-    """The axis by whose position most values are selected, if enough are."""
-    selections: Counter[Axis] = Counter()
+def _selecting_axis(nest: MapNest) -> tuple[Axis, int] | None:
+    """The axis by whose position most values are selected, if enough are, and the greatest length
+    of equal parts of the axis without a selection inside.
+    """
+    limits: dict[Axis, list[int]] = {}
     for expr in nest_expressions(nest):
         if type(expr) is Select and type(expr.predicate) is Compare:
-            axes = [e for e in subexpressions((expr.predicate,)) if type(e) is Axis]
-            if len(axes) == 1:
-                selections[axes[0]] += 1
-    for axis, count in selections.most_common(1):
-        if count >= LEAST_SELECTIONS:
-            return axis
-    return None
+            left, right = expr.predicate.left, expr.predicate.right
+            if type(left) is Axis and type(right) is Const:
+                limits.setdefault(left, []).append(int(right.value.real))
+    if not limits:
+        return None
+    axis, selections = max(limits.items(), key=lambda item: len(item[1]))
+    if len(selections) < LEAST_SELECTIONS:
+        return None
+    return axis, gcd(axis.extent, *selections)

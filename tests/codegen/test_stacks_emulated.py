@@ -49,7 +49,17 @@ def between(f: Any) -> Any:
     return np.stack([f[:, k] * k for k in range(5)], axis=1)
 
 
-FUNCTIONS = {f.__name__: f for f in (rolled, in_place, streamed, between)}
+def joined(f: Any) -> Any:
+    """In a loop, in place where an element is replaced by one made of itself."""
+
+    def step(k: Any, f: Any) -> Any:
+        parts = [f[:, q] + q for q in range(f.shape[1])]
+        return np.concatenate(parts, 1).reshape(f.shape) + f
+
+    return tracegraph.fori_loop(0, 3, step, f)
+
+
+FUNCTIONS = {f.__name__: f for f in (rolled, in_place, streamed, between, joined)}
 SHAPES = {"odd": (9, 7, 33), "vectors": (9, 8, 64)}
 ARRAYS = {
     f"{name} {size} {np.dtype(dtype)}": (function, RANDOM.integers(-9, 10, shape).astype(dtype))

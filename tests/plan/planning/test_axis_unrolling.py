@@ -61,7 +61,17 @@ def in_a_branch(f: Any) -> Any:
     return tracegraph.cond(f[0, 0, 0] > 0, rolled, chosen, f)
 
 
+def joined(f: Any) -> Any:
+    """Parts of 34, 34, 68, 34 and 34 elements."""
+    return np.concatenate([f[0, 0] * 2, f[1, 3], f[2, :2].ravel(), -f[3, 1], f[4, 0] + f[0, 1]])
+
+
+def joined_columns(f: Any) -> Any:
+    return np.concatenate([f[0], f[1] * 2, f[2] - f[0], f[3]], axis=1)
+
+
 PROGRAMS = (
+    *(joined, joined_columns),
     *(rolled, computed, concatenated, chosen, middle),
     *(in_a_loop, rolled_in_a_loop, in_a_branch),
 )
@@ -95,6 +105,20 @@ def test_one_kernel_computes_all_sources_without_selections(function: Function) 
     assert len(nest.stores) == len(function(X))
     assert not selections(node)
     assert all(load.guard is None for load in nest_loads(nest))
+
+
+@pytest.mark.parametrize(
+    ("function", "space", "stores"),
+    [(joined, (34,), 6), (joined_columns, (12, 34), 4)],
+    ids=lambda x: getattr(x, "__name__", ""),
+)
+def test_arrays_of_a_common_length_that_are_joined(
+    function: Function, space: tuple[int, ...], stores: int
+) -> None:
+    (node,) = kernels(function, X)
+    (nest,) = node.kernel.nests
+    assert isinstance(nest, MapNest)
+    assert (nest.space, len(nest.stores), selections(node)) == (space, stores, 0)
 
 
 def test_the_other_axes_keep_their_order() -> None:
@@ -131,11 +155,15 @@ def innermost(f: Any) -> Any:
     return np.stack([f[k] * k for k in range(5)], axis=-1)
 
 
+def of_prime_lengths(f: Any) -> Any:
+    return np.concatenate([f[k, 0, : 30 - k] * k for k in range(5)])
+
+
 def over_short_rows(f: Any) -> Any:
     return np.stack([f[k, 0, :9] * k for k in range(5)])
 
 
-@pytest.mark.parametrize("function", [short, long, innermost, over_short_rows])
+@pytest.mark.parametrize("function", [short, long, innermost, over_short_rows, of_prime_lengths])
 def test_others_are_selected_by_position(function: Function) -> None:
     assert sum(map(selections, kernels(function, X)))
 
