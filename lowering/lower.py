@@ -3,6 +3,7 @@
     Program ── inline_calls ─▶ Program                      functions with rules of their own
             ── expand_factorizations ─▶ Program             algorithms where no library has them
             ── expand_contractions ─▶ Program               thin products as sums
+            ── group_updates ─▶ Program                     updates in order, sorted by element
             ── unroll, desugar ─▶ Program                   short loops written out; few forms
             ── build ─▶ Draft                               nests of stored values, in blocks
             ── schedule, drop_copies, fuse, place_carries   on each block, from the inside out
@@ -15,6 +16,7 @@ What a device costs and can do is in its `Target`: no pass names a device.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from lowering.allocation.assign import assign_memory
 from lowering.allocation.donation import donate
@@ -32,6 +34,7 @@ from lowering.planning.contractions import expand_contractions
 from lowering.planning.desugar import desugar
 from lowering.planning.effects import refuse_host_calls_in_bodies
 from lowering.planning.factorizations import expand_factorizations
+from lowering.planning.grouped_updates import group_updates
 from lowering.planning.region_builder import build
 from lowering.planning.rules import RULES
 from lowering.scheduling.complete_unrolling import unroll
@@ -85,10 +88,18 @@ def lower(
     """
     target = target_of(device) if isinstance(device, str) else device
     forced = declared()
+    if forced.sources == "selected":
+        target = replace(target, fusion=replace(target.fusion, unrolled_positions=0))
     program = inline_calls(program)
     refuse_host_calls_in_bodies(program)
     program = expand_factorizations(program, target, forced.factorizations)
     program = expand_contractions(program, target.contractions, forced.products)
+    program = group_updates(
+        program,
+        target.sorted_updates,
+        forced.updates,
+        one_kernel_loops=forced.loops == "one_kernel",
+    )
     program = desugar(unroll(program, target.costs))
     draft = build(program, Context(target, RULES, fusion), donated)
     _finish(draft.block, draft.context)

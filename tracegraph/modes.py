@@ -55,7 +55,8 @@ def deterministic() -> Iterator[None]:
     with weights) run in parallel. Integers, minima and maxima do not depend on the order, but sums
     and products of floats differ in their rounding from run to run. Functions that are traced
     inside the block make such updates one after the other for each element, as the host always
-    does, which takes longer. Nothing else depends on the order of threads.
+    does, and give its bits. Elements are independent: many updates are sorted by element first.
+    Nothing else depends on the order of threads.
 
     A jitted function has programs of its own for calls inside: what was traced outside the block is
     not used there, nor the reverse. Calls inside take some microseconds more.
@@ -81,7 +82,9 @@ def check_indices(enabled: bool = True) -> Iterator[None]:
     without a check, such reads are clamped to the array, and such writes are dropped. Functions
     that are traced inside the block check each traced index, and raise ``IndexRangeError``, an
     IndexError, with the user's line: on the host when the element is read, on a device when results
-    of the program are waited for. Each check costs a reduction over the index.
+    of the program are waited for. Each check costs a reduction over the index. The promise of
+    ``x.at[i].add(v, unique=True)``, that indices do not repeat, is checked, too: updates of each
+    element are counted, and a second one raises ``RepeatedIndexError``.
 
     Windows of `dynamic_slice` move as before, and the functions that clamp or drop by their own
     definition do, such as ``np.take(x, i, mode="clip")`` and ``np.bincount``.

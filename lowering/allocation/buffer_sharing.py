@@ -184,10 +184,20 @@ def _replaces_pointwise(nest: Nest, new: Buffer, old: Buffer) -> bool:
         return False
     match nest:
         case MapNest():
-            return _at_one_point(nest_loads(nest), nest.stores, space_index(nest.space), new, old)
+            return _maps_in_place(nest, new, old)
         case ReduceNest() | RowNest():
             return _rows_replace(as_rows(nest), new, old)
     return False
+
+
+def _maps_in_place(nest: MapNest, new: Buffer, old: Buffer) -> bool:
+    """The same for a map, whose points may store several elements where an axis is unrolled.
+
+    No two points store one element. All loads of a point precede its stores.
+    """
+    stored = {s.indices for s in nest.stores if s.buffer is new and s.guard is None}
+    read = [load for load in nest_loads(nest) if load.buffer is old]
+    return all(load.guard is None and load.indices in stored for load in read)
 
 
 def _rows_replace(rows: RowNest, new: Buffer, old: Buffer) -> bool:

@@ -59,6 +59,7 @@ TARGET = Target(
         at_once={"cholesky": (8, 128), "lu": (8, 128), "triangular_solve": (8, 128)},
     ),
     overwrites_spectra=True,
+    sorted_updates=2048,
 )
 """Fitted to medians on one H200 (driver 580.159, CUDA 13.0), in µs.
 
@@ -81,6 +82,8 @@ TARGET = Target(
   the other. LU: 16 rows 41, 47; 48 rows 113, 99; 1024 rows 13,100, 2180. In loops, operands are
   copied for a library, so that the smallest matrices stay kernels of our own. Other thresholds are
   estimated; `tests.bench.factorizations` times both forms.
+- From how many updates sorting pays is estimated: an update in order takes 0.06, a sort of 8192
+  keys some 20. `tests.bench.updates` times both forms.
 - A million random accesses of 4 to 32 bytes: 9.5 in arrays of 1 to 16 MB, 27 of 64 to 256 MB.
 """
 

@@ -8,7 +8,7 @@ from random import Random
 from lowering.host.executable import HostExecutable
 from lowering.host.result_pool import RESULTS
 from lowering.plan.plan import Plan
-from lowering.plan.target import Costs, Target
+from lowering.plan.target import Costs, FusionPolicy, Target
 from tracegraph.algorithms import ALGORITHMS
 from tracegraph.weak_set import ConcurrentWeakSet
 
@@ -31,11 +31,13 @@ TARGET = Target(
         gather_penalty=((inf, 0),),
         calls=24 << 10,
     ),
+    fusion=FusionPolicy(unrolled_positions=0),
     factorizations=frozenset(ALGORITHMS),
     sort_scratch=False,
 )
 """Loops and branches are Python's, so that their nodes are free. Each op is a call on arrays, so
-that none is computed twice. The fusion policy is the GPU's, whose plans the host is to resemble."""
+that none is computed twice. The fusion policy is the GPU's, whose plans the host is to resemble,
+but for sources that are selected by position, each of which has calls of its own."""
 
 
 class HostBackend:

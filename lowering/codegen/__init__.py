@@ -15,7 +15,8 @@ analyses of `lowering.fusion`, and `tracegraph.ir`.
     flatten            index arithmetic over linear indices
     maps, rows, scans  one folder for each large family of nests
     sorting            the kernels of a sort
-    scatters, prints, signals   updates, print records, conditions and counters
+    scatters, groups   updates: in any order or in turn; those of an element by one thread
+    prints, signals    print records, conditions and counters
     parameters         what a kernel is launched with
     device             the CUDA C++ that units begin with; preamble joins the files that one uses
 """

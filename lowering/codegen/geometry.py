@@ -190,7 +190,8 @@ def scan_geometry(nest: ScanNest, threads: int) -> ScanGeometry:
 
 
 def scatter_geometry(nest: ScatterNest, threads: int) -> ScatterGeometry:
-    """Geometry of updates: all in parallel, by atomics, or the first axes in order at each point.
+    """Geometry of updates: all in parallel, by atomics or in groups, or the first axes in order at
+    each point.
 
     In order, an index costs little beside an update, which waits for memory. Several threads
     evaluate all indices of a point, and each updates the targets that it owns.
@@ -202,6 +203,8 @@ def scatter_geometry(nest: ScatterNest, threads: int) -> ScatterGeometry:
             return folding
         if not contended:
             return ScatterGeometry(threads, 1, ceil_div(prod(nest.space), threads), atomic=True)
+    if nest.grouped:
+        return ScatterGeometry(threads, 1, ceil_div(prod(nest.space), threads), grouped=True)
     steps, points = prod(nest.space[: nest.repeats]), prod(nest.space[nest.repeats :])
     owners = 1
     if steps >= LONG_SCATTER and points:
@@ -246,7 +249,8 @@ def _demand(nest: CanonicalNest) -> int:
             return MAX_THREADS if space[axis] >= LONG_LINE else prod(space)
         case ScatterNest():
             geometry = scatter_geometry(nest, MAX_THREADS)
-            points = prod(nest.space[0 if geometry.atomic else nest.repeats :])
+            is_parallel = geometry.atomic or geometry.grouped
+            points = prod(nest.space[0 if is_parallel else nest.repeats :])
             return points * geometry.owners
         case PrintNest(arguments=arguments):
             return max((prod(a.shape) for a in arguments), default=1)

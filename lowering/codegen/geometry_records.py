@@ -114,7 +114,8 @@ class ScanGeometry:
 class ScatterGeometry:
     """`owners` threads, a power of two, for each independent point. All evaluate the targets of all
     updates, and each makes those whose target it owns. With `atomic`, `points` updates for each
-    thread; with `shared_bytes`, each block folds its own in shared memory first.
+    thread; with `shared_bytes`, each block folds its own in shared memory first. With `grouped`, a
+    thread for each update; that of the first or last of an element makes all of them.
     """
 
     threads: int
@@ -123,6 +124,7 @@ class ScatterGeometry:
     atomic: bool = False
     points: int = 1
     shared_bytes: int = 0
+    grouped: bool = False
 
 
 @dataclass(frozen=True, slots=True)

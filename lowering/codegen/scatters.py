@@ -1,4 +1,4 @@
-"""The text of a ScatterNest: updates that may collide are atomic, or run in order."""
+"""The text of a ScatterNest: updates that may collide are atomic, in groups, or run in order."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from lowering.codegen.expressions import (
 )
 from lowering.codegen.flatten import POINT, STEP, Flattener, linear_axis
 from lowering.codegen.geometry_records import MapGeometry, ScatterGeometry
+from lowering.codegen.groups import write_groups
 from lowering.codegen.maps.maps import each_point
 from lowering.codegen.preamble import c_type
 from lowering.codegen.source_writer import SourceWriter
@@ -32,6 +33,9 @@ def write_scatter(writer: SourceWriter, nest: ScatterNest, geometry: ScatterGeom
     """Write the nest; `block` and `thread` are declared, and the block is the nest's own."""
     if geometry.atomic:
         _write_atomic(writer, nest, geometry)
+        return
+    if geometry.grouped:
+        write_groups(writer, nest, geometry)
         return
     axes = list(enumerate(nest.space))
     sequential, parallel = axes[: nest.repeats], axes[nest.repeats :]

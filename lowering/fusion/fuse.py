@@ -18,6 +18,7 @@ from math import prod
 from lowering.draft.context import Context
 from lowering.draft.dependences import Accesses, Resource, accesses_of, nest_accesses
 from lowering.draft.stage import Block, KernelStage, Stage
+from lowering.fusion.axis_unrolling import unroll_axes
 from lowering.fusion.dead_stores import without_dead
 from lowering.fusion.pointwise import MAX_EXPRESSIONS, FusionBuilder
 from lowering.fusion.row_passes import fuse_rows, same_extents
@@ -66,11 +67,29 @@ def fuse(block: Block, context: Context) -> None:
 
     The sinks of the block are stored in any case.
     """
-    if len(block.stages) < 2 or not context.fusion:
-        return  # one kernel; `drop_dead_stores` drops what is never read
-    fused = _FusedBlock(context.target, frozenset(block.sinks))
-    waiting = block.stages[::-1]
-    block.stages = []  # fused stages are released: fewer objects for garbage collections to visit
+    if not context.fusion:
+        return
+    if len(block.stages) > 1:  # of one kernel, `drop_dead_stores` drops what is never read
+        stages, block.stages = block.stages, []
+        block.stages = _fused(stages, block, context.target)
+    if context.target.fusion.unrolled_positions:
+        _unroll_axes(block, context.target)
+
+
+def _unroll_axes(block: Block, target: Target) -> None:
+    """Unroll short axes of selections, unless that makes more kernels."""
+    unrolled = unroll_axes(block.stages, target.fusion.unrolled_positions)
+    if unrolled is not None:
+        fused = _fused(unrolled, block, target)
+        if len(fused) <= len(block.stages):
+            block.stages = fused
+
+
+def _fused(stages: list[Stage], block: Block, target: Target) -> list[Stage]:
+    """The stages of a block with nests fused; the list of stages is emptied."""
+    fused = _FusedBlock(target, frozenset(block.sinks))
+    waiting = stages[::-1]
+    stages.clear()  # fused stages are released: fewer objects for garbage collections to visit
     while waiting:
         stage = waiting.pop()
         if isinstance(stage, KernelStage):
@@ -83,7 +102,7 @@ def fuse(block: Block, context: Context) -> None:
     def live(store: Store) -> bool:
         return store.buffer in needed or store.buffer not in block.owned
 
-    block.stages = [_finished(stage, live) for stage in fused.stages]
+    return [_finished(stage, live) for stage in fused.stages]
 
 
 def _finished(stage: Stage | _Kernel, live: Callable[[Store], bool]) -> Stage:
@@ -213,7 +232,9 @@ def _is_alternative(first: Nest, second: Nest) -> bool:
 
 
 def _is_serial(nest: Nest) -> bool:
-    return isinstance(nest, ScatterNest) and nest.repeats > 0 and not nest.any_order
+    return (
+        isinstance(nest, ScatterNest) and nest.repeats > 0 and not (nest.any_order or nest.grouped)
+    )
 
 
 def _small(nest: Nest) -> bool:

@@ -173,7 +173,8 @@ class ScatterNest(Analyzed):
     """Scatter: at every point, target = combine(target, value), or target = value without one.
 
     The first `repeats` axes may hit an element twice. They run sequentially, or, with `any_order`,
-    in parallel with atomic updates. The others are independent.
+    in parallel with atomic updates. The others are independent. `grouped`: along the first axis,
+    the points that hit one element are consecutive, and those that a guard excludes come last.
     """
 
     space: tuple[int, ...]
@@ -182,6 +183,7 @@ class ScatterNest(Analyzed):
     store: Store
     predicates: tuple[Predicate, ...] = ()
     any_order: bool = False
+    grouped: bool = False
 
 
 @record

@@ -134,9 +134,9 @@ def _nest_kind(nest: Nest) -> str:
             return f"rows {space} over {_extents(loop)}"
         case ScanNest(axis=axis, combiner=combiner):
             return f"scan {space} along i{axis} by {combiner.name}"
-        case ScatterNest(repeats=repeats, combiner=combiner, any_order=any_order):
+        case ScatterNest(repeats=repeats, combiner=combiner, any_order=any_order, grouped=grouped):
             by = "" if combiner is None else f" by {combiner.name}"
-            order = "in any order" if any_order else "in order"
+            order = "in any order" if any_order else "in groups" if grouped else "in order"
             return f"scatter {space}{by}" + (f", {repeats} axes {order}" if repeats else "")
 
 

@@ -21,7 +21,7 @@ from lowering.plan.kernel import (
 )
 from lowering.plan.nest_analysis import NestAnalysis, analyze, rename_analysis
 from tracegraph.ir.record import replace
-from tracegraph.ir.scalar import Expr
+from tracegraph.ir.scalar import Expr, both
 from tracegraph.ir.scalar_values import Load
 from tracegraph.ir.subexpressions import substitution
 
@@ -40,7 +40,7 @@ def map_stores(
                 names.get(s.buffer, s.buffer),
                 tuple(map(of, s.indices)),
                 of(s.value),
-                None if s.guard is None else of(s.guard),
+                both(None if s.guard is None else of(s.guard), None),
             )
             for s in stores
         ]

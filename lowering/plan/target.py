@@ -86,9 +86,13 @@ class FusionPolicy:
     Args:
         strided_bytes: row passes are fused unless that adds this many bytes of strided access. The
             default is what an H200 moves in the time of a further kernel: 0.7 µs at 4.2 TB/s.
+        unrolled_positions: the most positions along an axis of sources, as of a stack, that one
+            point of a map computes; 0 if each source is an operation of its own in any case. The
+            default bounds the code, and the registers of a thread.
     """
 
     strided_bytes: float = 0.7e6 / 0.24
+    unrolled_positions: int = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +188,8 @@ class Target:
     in `tracegraph.algorithms`: with LAPACK's routines where it has these, and the policy `lapack`
     says so. Where it `overwrites_spectra`, an inverse transform to real numbers
     needs frequencies of its own, whose imaginary parts are 0 where they must be. With
-    `sort_scratch`, sorting takes scratch memory of the Plan.
+    `sort_scratch`, sorting takes scratch memory of the Plan. From `sorted_updates` on, updates that
+    need an order are sorted by element.
     """
 
     costs: Costs
@@ -196,3 +201,4 @@ class Target:
     lapack: LapackPolicy | None = None
     overwrites_spectra: bool = False
     sort_scratch: bool = True
+    sorted_updates: float = inf

@@ -6,6 +6,8 @@ May import `draft/`, `plan/` and the program (`tracegraph/ir`).
 
     desugar             Program -> Program: the few control forms that a graph has
     contractions        Program -> Program: thin matrix products as sums of products
+    grouped_updates     Program -> Program: updates that need an order, sorted by element
+    scatter_order       which updates need one
     materialize         which values get memory, and which are inlined
     use_analysis        the kernels that would evaluate each value
     equation_costs, gather_costs    the scalar work of an equation; when to store before a gather

@@ -234,7 +234,10 @@ class RegionBuilder:
         any_order = repeats > 0 and in_any_order(
             form.combiner, out.type.dtype, bool(eqn.hints.in_order)
         )
-        nest = ScatterNest(updates.type.shape, repeats, form.combiner, store, any_order=any_order)
+        grouped = repeats > 0 and bool(eqn.hints.grouped)
+        nest = ScatterNest(
+            updates.type.shape, repeats, form.combiner, store, any_order=any_order, grouped=grouped
+        )
         self.emit(nest)
         self.bindings[out] = buffer
 

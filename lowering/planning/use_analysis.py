@@ -181,6 +181,9 @@ class UseAnalysis:
             case Control():
                 for atom in _required_by(eqn):
                     self._require(atom)
+            case Scatter() if eqn.hints.grouped:
+                for atom in eqn.operands[2:]:  # each thread looks for the end of its group
+                    self._require(atom)
             case Effect():
                 for atom in eqn.operands:
                     if self._work(atom) > MAX_PRINTED_WORK:

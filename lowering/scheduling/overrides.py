@@ -1,5 +1,5 @@
 """Schedules chosen for all loops and branches that the user has not pinned one for, and the forms
-of matrix products and factorizations.
+of matrix products, factorizations, updates that need an order and the sources of stacks.
 
 They are used wherever they are possible. Set by `override`, for tests, or in the environment:
 ``TRACEGRAPH_SCHEDULES="predicated-branches,unrolled-loops=4"``.
@@ -14,24 +14,30 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Literal
 
 from lowering.plan.persistent_kernel import Scope
 from lowering.planning.contractions import ProductForm
 from lowering.planning.factorizations import FactorizationForm
+from lowering.planning.grouped_updates import UpdateForm
 from tracegraph.control.schedules import BranchSchedule, LoopSchedule
+
+SourceForm = Literal["selected"]
+"""Sources of a stack are selected by position, where a map could be unrolled along the axis."""
 
 VARIABLE = "TRACEGRAPH_SCHEDULES"
 _WORDS = (
     "conditional-branches, predicated-branches, conditional-loops, unrolled-loops[=STEPS], "
-    "one-kernel-loops, library-products, nest-products, library-factorizations, own-factorizations"
+    "one-kernel-loops, library-products, nest-products, library-factorizations, "
+    "own-factorizations, sorted-updates, sequential-updates, selected-sources"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """The schedules of branches and loops, the forms of matrix products and of factorizations, None
-    for what the cost model says; how many steps an iteration makes; and the threads of loops in one
-    kernel.
+    """The schedules of branches and loops, the forms of matrix products, of factorizations, of
+    updates that need an order and of the sources of stacks, None for what the cost model says; how
+    many steps an iteration makes; and the threads of loops in one kernel.
     """
 
     branches: BranchSchedule | None = None
@@ -40,6 +46,8 @@ class Choices:
     products: ProductForm | None = None
     scope: Scope | None = None
     factorizations: FactorizationForm | None = None
+    updates: UpdateForm | None = None
+    sources: SourceForm | None = None
 
 
 _overridden: ContextVar[Choices | None] = ContextVar("overridden", default=None)
@@ -53,8 +61,10 @@ def override(
     products: ProductForm | None = None,
     scope: Scope | None = None,
     factorizations: FactorizationForm | None = None,
+    updates: UpdateForm | None = None,
+    sources: SourceForm | None = None,
 ) -> Iterator[None]:
-    """Within the context, use these schedules, and these forms of products and factorizations.
+    """Within the context, use these schedules and forms.
 
     The environment variable does not count then.
 
@@ -62,7 +72,8 @@ def override(
     ...     declared().unroll
     3
     """
-    token = _overridden.set(Choices(branches, loops, unroll, products, scope, factorizations))
+    chosen = Choices(branches, loops, unroll, products, scope, factorizations, updates, sources)
+    token = _overridden.set(chosen)
     try:
         yield
     finally:
@@ -112,4 +123,10 @@ def _with(choices: Choices, word: str) -> Choices:
             return replace(choices, factorizations="library")
         case "own-factorizations":
             return replace(choices, factorizations="own")
+        case "sorted-updates":
+            return replace(choices, updates="sorted")
+        case "sequential-updates":
+            return replace(choices, updates="sequential")
+        case "selected-sources":
+            return replace(choices, sources="selected")
     raise ValueError(f"{VARIABLE} has {word!r}; it takes a list, separated by commas, of {_WORDS}")

@@ -137,7 +137,7 @@ def _work(nest: Nest) -> _Work:
         if isinstance(expr, Apply) and isinstance(expr.op.form, Elementwise)
     )
     collisions = 0.0
-    if isinstance(nest, ScatterNest) and nest.repeats:
+    if isinstance(nest, ScatterNest) and nest.repeats and not nest.grouped:
         collisions = weight.points / max(nest.store.buffer.type.size, 1)
     loads = len(nest_loads(nest))
     return _Work(weight.points, operations + combined, loads, weight.nbytes, combined, collisions)

@@ -152,6 +152,110 @@ def test_deterministic_updates_have_the_bits_of_the_sequence(method, dtype):
     assert first.tobytes() == sequence.tobytes()
 
 
+@pytest.mark.parametrize("dtype", ELEMENTS, ids=str)
+@pytest.mark.parametrize("method", [*UFUNCS, "set"])
+def test_unique_updates(method, dtype):
+    """Plain stores; those out of range are dropped, and may repeat."""
+    random = np.random.default_rng(9)
+    i = random.permutation(3 * COUNT)[:COUNT] - COUNT // 2
+    i = np.where(i < 0, 4 * COUNT, i)
+    x, v = (numbers(dtype, n, random, method) for n in (2 * COUNT, COUNT))
+
+    def promised(x, i, v):
+        return getattr(x.at[i], method)(v, unique=True)
+
+    plain = tracegraph.jit(lambda x, i, v: getattr(x.at[i], method)(v), device="host")
+    found = tracegraph.jit(promised, device="cuda")(x, i, v)
+    expected = plain(x, i, v)
+    if method == "multiply" and x.dtype.kind == "c":
+        np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-6)
+    else:
+        assert np.asarray(found).tobytes() == np.asarray(expected).tobytes()
+
+
+def test_the_gradient_of_unique_reads_and_products():
+    def total(x, i, v):
+        return (
+            np.sin(x.at[i].multiply(v, unique=True)).sum() + (x.at[i].get(unique=True) ** 3).sum()
+        )
+
+    random = np.random.default_rng(10)
+    x, v, i = (
+        random.uniform(1, 2, 5000),
+        random.uniform(1, 2, 3000),
+        random.permutation(5000)[:3000],
+    )
+    slopes = tracegraph.grad(total, (0, 2))
+    for found, expected in zip(
+        tracegraph.jit(slopes, device="cuda")(x, i, v),
+        tracegraph.jit(slopes, device="host")(x, i, v),
+        strict=True,
+    ):
+        np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-12)
+
+
+def test_a_broken_promise_raises_in_a_checked_block():
+    f = tracegraph.jit(lambda x, i: x.at[i].add(1.0, unique=True), device="cuda")
+    x = np.zeros(100_000)
+    i = np.random.default_rng(11).permutation(100_000)
+    with tracegraph.check_indices():
+        np.testing.assert_array_equal(np.asarray(f(x, i)), 1.0)
+        i[70_000] = i[3]
+        with pytest.raises(tracegraph.errors.RepeatedIndexError):
+            np.asarray(f(x, i))
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, *COMPLEX], ids=str)
+@pytest.mark.parametrize("method", ["add", "multiply", "set"])
+@pytest.mark.parametrize("places", PLACES)
+def test_sorted_updates_have_the_bits_of_the_sequence(places, method, dtype):
+    random = np.random.default_rng(12)
+    n, make = PLACES[places]
+    x, i, v = (
+        numbers(dtype, n, random, method),
+        make(random),
+        numbers(dtype, COUNT, random, method),
+    )
+    f = tracegraph.jit(updated(method), device="cuda")
+    on_host = tracegraph.jit(updated(method), device="host")
+    with tracegraph.deterministic():
+        first, second = (np.asarray(f(x, i, v)) for _ in range(2))
+        expected = np.asarray(on_host(x, i, v))
+    assert first.tobytes() == second.tobytes() == expected.tobytes()
+
+
+def test_sorted_updates_of_rows_in_loops_and_branches():
+    random = np.random.default_rng(13)
+    x, v = random.uniform(-1, 1, (300, 9)), random.uniform(-1, 1, (5000, 9))
+    i = random.integers(-400, 400, 5000)
+
+    def repeated(x, i, v):
+        def step(k, x):
+            x = tracegraph.cond(
+                k % 2 == 0, lambda x: x.at[i].add(v), lambda x: x.at[i - 1].set(v), x
+            )
+            return x.at[(i + k) // 2, 3].multiply(1 + v[:, 0] / 100)
+
+        return tracegraph.fori_loop(0, 6, step, x)
+
+    with tracegraph.deterministic():
+        found = np.asarray(tracegraph.jit(repeated, device="cuda")(x, i, v))
+        expected = np.asarray(tracegraph.jit(repeated, device="host")(x, i, v))
+    assert found.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("places", [3, 1000, 1 << 20])
+def test_a_million_sums_in_order(places):
+    random = np.random.default_rng(14)
+    x, v = np.zeros(places, np.float32), random.uniform(-1, 1, 1 << 20).astype(np.float32)
+    i = random.integers(0, places, 1 << 20)
+    with tracegraph.deterministic():
+        found = np.asarray(tracegraph.jit(updated("add"), device="cuda")(x, i, v))
+    expected = x.copy()
+    np.add.at(expected, i, v)
+    assert found.tobytes() == expected.tobytes()
+
+
 def on_device_and_host(function, *arguments):
     """What a function gives on the GPU and on the host; its numbers are exact in any order."""
     found = tracegraph.jit(function, device="cuda")(*arguments)

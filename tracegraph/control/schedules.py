@@ -29,8 +29,8 @@ def branch_schedule(construct: str, schedule: str | None) -> Hints:
     Raises:
         ScheduleError: there is no such schedule.
 
-    >>> branch_schedule("cond", "predicated")
-    Hints(schedule='predicated', unroll=None, construct=None, in_order=None, checkpoints=None)
+    >>> branch_schedule("cond", "predicated").given()
+    {'schedule': 'predicated'}
     """
     return Hints(_checked(construct, schedule, get_args(BranchSchedule)))
 

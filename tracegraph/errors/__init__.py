@@ -89,6 +89,7 @@ from tracegraph.errors.running import (
     ExportError,
     IndexRangeError,
     OutOfMemoryError,
+    RepeatedIndexError,
     StepLimitError,
     StoppedError,
     StreamCaptureError,
@@ -96,6 +97,7 @@ from tracegraph.errors.running import (
     UpdateError,
     index_range_text,
     iteration_limit_text,
+    repeated_index_text,
     step_limit_text,
 )
 from tracegraph.errors.tracers import (
@@ -189,6 +191,7 @@ __all__ = [
     "PrintArgumentError",
     "PrintFormatError",
     "ProgressError",
+    "RepeatedIndexError",
     "ResultTypeError",
     "ReverseLoopError",
     "ScalarResultError",
@@ -235,6 +238,7 @@ __all__ = [
     "index_range_text",
     "iteration_limit_text",
     "no_slices_text",
+    "repeated_index_text",
     "step_limit_text",
     "structure_text",
     "value_text",

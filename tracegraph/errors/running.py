@@ -24,6 +24,21 @@ def index_range_text(index: object, axis: int, extent: int, unchecked: str) -> s
     )
 
 
+class RepeatedIndexError(IndexError):
+    """Indices that were promised, by ``unique=True``, to name no element twice did so.
+
+    Traced indices are only checked in programs of a `tracegraph.check_indices` block.
+    """
+
+
+def repeated_index_text() -> str:
+    """What a `RepeatedIndexError` says."""
+    return (
+        "indices given with unique=True name an element of the array twice; leave unique out, so "
+        f"that such elements are updated twice{user_line()}"
+    )
+
+
 def step_limit_text(condition: Callable[..., Any], body: Callable[..., Any], limit: int) -> str:
     """What a `StepLimitError` says."""
     return (

@@ -79,7 +79,8 @@ class Hints:
 
     `schedule` and `unroll` pin how the graph carries it out. `construct` is the function that the
     user called, where the op has another name: a fori_loop is recorded as a while_loop.
-    `in_order`: a scatter combines floats in the order of the updates. `checkpoints`: at how many
+    `in_order`: a scatter combines floats in the order of the updates. `grouped`: the updates of an
+    element by a scatter are consecutive, which lowering has seen to. `checkpoints`: at how many
     steps of a loop reverse mode keeps the carry, to compute the steps between again.
     """
 
@@ -87,6 +88,7 @@ class Hints:
     unroll: int | None = None
     construct: str | None = None
     in_order: bool | None = None
+    grouped: bool | None = None
     checkpoints: int | None = None
 
     def given(self) -> dict[str, Any]:

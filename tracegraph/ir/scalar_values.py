@@ -14,7 +14,7 @@ import numpy as np
 
 from tracegraph.ir.op import Op
 from tracegraph.ir.record import record
-from tracegraph.ir.scalar import INDEX, Const, Expr, as_expr, bounds, const
+from tracegraph.ir.scalar import INDEX, Const, Expr, as_expr, both, bounds, const
 
 
 @record
@@ -40,7 +40,7 @@ class Load(Expr):
 
     def rebuilt(self, of: Callable[[Expr], Expr]) -> Expr:
         indices = tuple(map(of, self.indices))
-        guard = None if self.guard is None else of(self.guard)
+        guard = both(None if self.guard is None else of(self.guard), None)
         if indices == self.indices and guard is self.guard:
             return self
         return Load.make(self.buffer, indices, guard)

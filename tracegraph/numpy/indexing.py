@@ -6,6 +6,7 @@ traced mask is an error, writing at one is a `where`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,16 +16,17 @@ from tracegraph.arrays.eager import apply
 from tracegraph.errors import BooleanMaskError, UnrepresentableError, value_text
 from tracegraph.ir.op import get
 from tracegraph.numpy.dispatch import as_array, lifted
-from tracegraph.numpy.index_checks import require_in_range
+from tracegraph.numpy.index_checks import require_distinct, require_in_range
 from tracegraph.tracing import views
 from tracegraph.tracing.selection import BATCH, NEW_AXIS, Selection, entries_of, is_mask, parse
 from tracegraph.tracing.tracer import Tracer
 
 
-def getitem(x: Any, index: Any) -> Any:
+def getitem(x: Any, index: Any, *, unique: bool = False) -> Any:
     """`x[index]`.
 
-    A traced integer counts from the end if negative, and is clamped to the axis.
+    A traced integer counts from the end if negative, and is clamped to the axis. `unique` promises
+    that no element is read twice, which derivatives make use of.
 
     Raises:
         IndexError: a static index out of range, too many of them, or one of a wrong kind.
@@ -37,7 +39,7 @@ def getitem(x: Any, index: Any) -> Any:
             get("slice"), y, starts=selection.starts, steps=selection.steps, sizes=selection.sizes
         )
     if selection.arrays:
-        y = _gather(y, selection)
+        y = _gather(y, selection, unique)
     if y is x or y.shape != selection.shape:
         y = numpy.reshape(y, selection.shape)
     if isinstance(y, Tracer) and y is not x and selection.copies:
@@ -45,10 +47,11 @@ def getitem(x: Any, index: Any) -> Any:
     return y
 
 
-def _gather(x: Any, selection: Selection) -> Any:
+def _gather(x: Any, selection: Selection, unique: bool) -> Any:
     """Elements of the sliced array, the batch axes in place, the new axes still missing."""
     require_in_range(selection.arrays, x.shape, "reads are clamped to it")
-    y = apply(get("gather"), x, *_batched(x, selection), dims=selection.dims)
+    attrs = _promise(x.shape, selection, unique)
+    y = apply(get("gather"), x, *_batched(x, selection), dims=selection.dims, **attrs)
     if not selection.gathers and isinstance(x, Tracer):
         views.attach(y, x)  # all are integers: basic indexing, which makes a view
     return numpy.transpose(y, _batch_into_place(selection))
@@ -60,6 +63,15 @@ def _batched(x: Any, selection: Selection) -> list[Any]:
     if any(isinstance(a, Tracer) for a in (x, *arrays)):
         arrays = [lifted(a) for a in arrays]
     return [numpy.broadcast_to(array, selection.batch) for array in arrays]
+
+
+def _promise(shape: Sequence[int], selection: Selection, unique: bool) -> dict[str, int]:
+    """The attribute of an op whose indices into an array of `shape` name no element twice."""
+    if not unique or not selection.batch:
+        return {}
+    arrays, extents = zip(*((selection.arrays[a], shape[a]) for a in selection.dims), strict=True)
+    require_distinct(arrays, selection.batch, extents)
+    return {"distinct": len(selection.batch)}
 
 
 def _batch_into_place(selection: Selection) -> tuple[int, ...]:
@@ -93,11 +105,12 @@ def setitem(x: Tracer, index: Any, value: Any) -> None:
     views.store(x, x.owner.read(updated(x, index, value, "set")))
 
 
-def updated(x: Any, index: Any, value: Any, how: str) -> Any:
+def updated(x: Any, index: Any, value: Any, how: str, *, unique: bool = False) -> Any:
     """`x` with `value` at `index`: `how` is "set", or the function that combines it with `x` there.
 
     The value is cast to the dtype of `x`. Elements that the index names twice are combined twice,
-    or set to the last value. A traced integer out of range writes nothing.
+    or set to the last value; `unique` promises that there are none. A traced integer out of range
+    writes nothing.
 
     Raises:
         IndexError, BooleanMaskError: as `getitem`; a traced mask is fine where the value fits any
@@ -105,7 +118,7 @@ def updated(x: Any, index: Any, value: Any, how: str) -> Any:
         ValueError: the value does not broadcast to the selected shape.
     """
     if how in ("divide", "power"):  # by a product, if an element is named twice
-        factors = updated(numpy.ones_like(x), index, value, "multiply")
+        factors = updated(numpy.ones_like(x), index, value, "multiply", unique=unique)
         return getattr(numpy, how)(x, factors)
     value = _cast(value, x)
     if how == "subtract":
@@ -129,6 +142,7 @@ def updated(x: Any, index: Any, value: Any, how: str) -> Any:
         dims=selection.dims,
         starts=tuple(selection.starts[axis] for axis in rest),
         steps=tuple(selection.steps[axis] for axis in rest),
+        **_promise(x.shape, selection, unique),
     )
 
 

@@ -119,19 +119,25 @@ def concatenate(lanes: Lanes, operands: Atoms, batched: Flags, *, axis: int) -> 
 # reads at indices that are data
 
 
-def gather(lanes: Lanes, operands: Atoms, batched: Flags, *, dims: Ints) -> Atom:
-    """Of batched x at the same indices, a gather; at indices of each lane, also at the lane's."""
+def gather(lanes: Lanes, operands: Atoms, batched: Flags, *, dims: Ints, distinct: int = 0) -> Atom:
+    """Of batched x at the same indices, a gather; at indices of each lane, also at the lane's.
+
+    Lanes in front of distinct indices may share elements, unless each reads its own x.
+    """
     x, *indices = operands
+    attrs = {"distinct": distinct} if distinct else {}
     if not any(batched[1:]):
         rank = indices[0].type.ndim
-        found = lanes.emit("gather", x, *indices, dims=_moved(dims))
+        found = lanes.emit("gather", x, *indices, dims=_moved(dims), **attrs)
         order = (rank, *range(rank), *range(rank + 1, found.type.ndim))
         return lanes.emit("transpose", found, axes=order)
     indices = _spread_all(lanes, indices, batched[1:])
     if not batched[0]:
-        return lanes.emit("gather", x, *indices, dims=dims)
+        return lanes.emit("gather", x, *indices, dims=dims, **attrs)
+    if distinct == len(indices[0].type.shape) - 1 and distinct and lanes.writing is None:
+        attrs = {"distinct": distinct + 1}
     lane = _placed(lanes, _lane_numbers(lanes), indices[0].type.shape, 0)
-    return lanes.emit("gather", x, lane, *indices, dims=(0, *_moved(dims)))
+    return lanes.emit("gather", x, lane, *indices, dims=(0, *_moved(dims)), **attrs)
 
 
 def dynamic_slice(lanes: Lanes, operands: Atoms, batched: Flags, *, sizes: Ints) -> Atom:

@@ -55,6 +55,16 @@ def check_indices(op: str, indices: Sequence[ArrayType], shape: tuple[int, ...])
             raise ValueError(f"{op}: indices must have shape {shape}, got {type_}")
 
 
+def check_distinct(op: str, distinct: int, shape: tuple[int, ...]) -> None:
+    """Require a number of trailing axes of indices of this shape.
+
+    Raises:
+        ValueError: it is negative, or greater than the number of axes.
+    """
+    if not 0 <= distinct <= len(shape):
+        raise ValueError(f"{op}: distinct must be 0..{len(shape)}, got {distinct}")
+
+
 def check_strided_range(op: str, axis: int, extent: int, start: int, step: int, size: int) -> None:
     """Require start, start + step, … (`size` of them) to lie within an axis.
 

@@ -15,7 +15,7 @@ from tracegraph.ir.scalar import Expr, clamp, select
 from tracegraph.ir.scalar_values import as_index
 from tracegraph.ir.types import ArrayType
 from tracegraph.ops import batching
-from tracegraph.ops.checks import check_axes, check_count, check_indices
+from tracegraph.ops.checks import check_axes, check_count, check_distinct, check_indices
 from tracegraph.ops.cotangents import Types, clipped, filled
 from tracegraph.ops.sampling import ramp
 from tracegraph.ops.shape import python_slices
@@ -44,22 +44,26 @@ def other_axes(ndim: int, dims: Ints) -> Ints:
 
 
 # gather
+#
+# `distinct` is the number of trailing axes of the index arrays along which no two reads are of one
+# element, where that is known: the transpose needs no order among them.
 
 
-def _gather_type(x: ArrayType, *indices: ArrayType, dims: Ints) -> ArrayType:
+def _gather_type(x: ArrayType, *indices: ArrayType, dims: Ints, distinct: int = 0) -> ArrayType:
     check_axes("gather", dims, x.ndim)
     check_count("gather", "dims (one per index array)", dims, len(indices))
     if not indices:
         raise ValueError("gather: needs at least one index array, got none")
     batch = indices[0].shape
     check_indices("gather", indices, batch)
+    check_distinct("gather", distinct, batch)
     empty = [axis for axis in dims if x.shape[axis] == 0]
     if empty and indices[0].size:
         raise ValueError(f"gather: cannot take elements of axis {empty[0]} of {x}, which is empty")
     return ArrayType(x.dtype, batch + tuple(x.shape[axis] for axis in other_axes(x.ndim, dims)))
 
 
-def _gather_reference(x: Any, *indices: Any, dims: Ints) -> NDArray:
+def _gather_reference(x: Any, *indices: Any, dims: Ints, distinct: int = 0) -> NDArray:
     x = np.asarray(x)
     front = x.transpose(*dims, *other_axes(x.ndim, dims))
     extents = front.shape[: len(dims)]
@@ -72,7 +76,7 @@ def _gather_reference(x: Any, *indices: Any, dims: Ints) -> NDArray:
 
 
 def _gather_element(
-    index: Index, operands: Sequence[Operand], out: ArrayType, *, dims: Ints
+    index: Index, operands: Sequence[Operand], out: ArrayType, *, dims: Ints, distinct: int = 0
 ) -> Expr:
     x, *indices = operands
     rank = indices[0].type.ndim
@@ -84,7 +88,7 @@ def _gather_element(
     return x[tuple(position[axis] for axis in range(x.type.ndim))]
 
 
-def _gather_run(x: ArrayType, *, dims: Ints) -> int:
+def _gather_run(x: ArrayType, *, dims: Ints, distinct: int = 0) -> int:
     return prod(x.shape[max(dims) + 1 :])
 
 
@@ -107,14 +111,23 @@ def _gather_samples() -> list[Sample]:
 
 
 def _ungathered(
-    f: Emitter, ct: Any, acc: Any, types: Types, x: Any, *indices: Any, dims: Ints
+    f: Emitter,
+    ct: Any,
+    acc: Any,
+    types: Types,
+    x: Any,
+    *indices: Any,
+    dims: Ints,
+    distinct: int = 0,
 ) -> tuple[Any]:
     """Reads clamp, but writes drop what is out of range: so the indices are clamped first."""
     type_: ArrayType = types[0]
     places = [clipped(f, i, type_.shape[axis]) for i, axis in zip(indices, dims, strict=True)]
     rest = type_.ndim - len(dims)
     acc = filled(f, type_) if acc is None else acc
-    attrs = {"dims": dims, "starts": (0,) * rest, "steps": (1,) * rest}
+    attrs: dict[str, Any] = {"dims": dims, "starts": (0,) * rest, "steps": (1,) * rest}
+    if distinct:
+        attrs["distinct"] = distinct
     return (f.scatter_add(acc, ct, *places, **attrs),)
 
 

@@ -19,6 +19,7 @@ from tracegraph.ops import batching
 from tracegraph.ops.checks import (
     check_axes,
     check_count,
+    check_distinct,
     check_indices,
     check_same_dtype,
     check_strided_range,
@@ -98,8 +99,7 @@ def _scatter_type(name: str) -> Callable[..., ArrayType]:
         check_count(name, "dims (one per index array)", dims, len(indices))
         batch = indices[0].shape if indices else ()
         check_indices(name, indices, batch)
-        if not 0 <= distinct <= len(batch):
-            raise ValueError(f"{name}: distinct must be 0..{len(batch)}, got {distinct}")
+        check_distinct(name, distinct, batch)
         rest = other_axes(x.ndim, dims)
         check_count(name, "starts", starts, len(rest))
         check_count(name, "steps", steps, len(rest))

@@ -123,7 +123,7 @@ def _factors(repeats: Repeats) -> Callable[..., Any]:
         if repeats(attrs, [x.type, updates.type, *(i.type for i in indices)]):
             raise NoDerivativeError(
                 "an element may be multiplied several times at an array of indices; if they are "
-                "distinct, write x.at[i].set(x[i] * u)"
+                "distinct, write x.at[i].multiply(u, unique=True)"
             )
         ones = filled(f, ArrayType(x.dtype, x.shape), 1)
         scale = f.scatter_set(ones, updates, *indices, **attrs)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from tracegraph.errors import value_text
 from tracegraph.tracing.function_table import FUNCTIONS
 
 
@@ -24,6 +27,12 @@ class IndexedUpdate:
     """`x.at[index]`: an array and an index, waiting for what to do there.
 
     Values are cast to the dtype of the array. An element that is named twice is updated twice.
+
+    With `unique=True`, the caller promises that index arrays name no element twice; updates that
+    are dropped, since they are out of range, do not count. Then updates need neither atomic
+    operations nor an order, and products have derivatives. Where the promise is broken, the values
+    of elements named twice are undefined, and a `tracegraph.check_indices` block raises a
+    `RepeatedIndexError`. A `unique` that is not a bool raises a TypeError.
     """
 
     __slots__ = ("_array", "_index")
@@ -32,49 +41,57 @@ class IndexedUpdate:
         self._array = array
         self._index = index
 
-    def get(self) -> Any:
+    def get(self, *, unique: bool = False) -> Any:
         """The selected elements, `x[index]`."""
-        return self._array[self._index]
+        return FUNCTIONS["getitem"](self._array, self._index, unique=_checked(unique))
 
-    def set(self, value: Any) -> Any:
+    def set(self, value: Any, *, unique: bool = False) -> Any:
         """The array with the selected elements replaced."""
-        return self._updated(value, "set")
+        return self._updated(value, "set", unique)
 
-    def add(self, value: Any) -> Any:
+    def add(self, value: Any, *, unique: bool = False) -> Any:
         """The array with `value` added to the selected elements."""
-        return self._updated(value, "add")
+        return self._updated(value, "add", unique)
 
-    def subtract(self, value: Any) -> Any:
+    def subtract(self, value: Any, *, unique: bool = False) -> Any:
         """The array with `value` subtracted from the selected elements."""
-        return self._updated(value, "subtract")
+        return self._updated(value, "subtract", unique)
 
-    def multiply(self, value: Any) -> Any:
+    def multiply(self, value: Any, *, unique: bool = False) -> Any:
         """The array with the selected elements multiplied by `value`."""
-        return self._updated(value, "multiply")
+        return self._updated(value, "multiply", unique)
 
-    def divide(self, value: Any) -> Any:
+    def divide(self, value: Any, *, unique: bool = False) -> Any:
         """The array with the selected elements divided by `value`, or by a product of values."""
-        return self._updated(value, "divide")
+        return self._updated(value, "divide", unique)
 
-    def power(self, value: Any) -> Any:
+    def power(self, value: Any, *, unique: bool = False) -> Any:
         """The array with the selected elements raised to `value`, or to a product of values."""
-        return self._updated(value, "power")
+        return self._updated(value, "power", unique)
 
-    def min(self, value: Any) -> Any:
+    def min(self, value: Any, *, unique: bool = False) -> Any:
         """The array with the selected elements replaced by their minimum with `value`."""
-        return self._updated(value, "minimum")
+        return self._updated(value, "minimum", unique)
 
-    def max(self, value: Any) -> Any:
+    def max(self, value: Any, *, unique: bool = False) -> Any:
         """The array with the selected elements replaced by their maximum with `value`."""
-        return self._updated(value, "maximum")
+        return self._updated(value, "maximum", unique)
 
-    def apply(self, function: Callable[[Any], Any]) -> Any:
+    def apply(self, function: Callable[[Any], Any], *, unique: bool = False) -> Any:
         """The array with the selected elements replaced by `function` of them."""
-        return self.set(function(self.get()))
+        return self.set(function(self.get(unique=unique)), unique=unique)
 
-    def _updated(self, value: Any, how: str) -> Any:
-        return FUNCTIONS["updated"](self._array, self._index, value, how)
+    def _updated(self, value: Any, how: str, unique: bool) -> Any:
+        return FUNCTIONS["updated"](self._array, self._index, value, how, unique=_checked(unique))
 
     mul = multiply
     minimum = min
     maximum = max
+
+
+def _checked(unique: object) -> bool:
+    if not isinstance(unique, (bool, np.bool_)):
+        raise TypeError(
+            f"x.at[index]: unique must be True or False while tracing, got {value_text(unique)}"
+        )
+    return bool(unique)

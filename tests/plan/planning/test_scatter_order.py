@@ -18,11 +18,11 @@ REAL = ("bool", "int8", "uint16", "int32", "uint64", "float16", bfloat16, "float
 FLOATS = ("float16", bfloat16, "float32", "float64", "complex64")
 
 
-def scatter_of(method, dtype, places=100, deterministic=False, indices=(COUNT,)):
-    """The one scatter of `x.at[i].method(v)`."""
+def scatter_of(method, dtype, places=100, deterministic=False, indices=(COUNT,), unique=False):
+    """The one scatter of `x.at[i].method(v, unique=unique)`."""
 
     def update(x, i, v):
-        return getattr(x.at[i], method)(v)
+        return getattr(x.at[i], method)(v, unique=unique)
 
     types = (
         ArrayType(dtype, (places,)),
@@ -126,3 +126,13 @@ def test_writes_of_one_value_need_no_order():
         kernels = [node.kernel for node in walk(plan.graph) if isinstance(node, KernelNode)]
         (found,) = [n for k in kernels for n in k.nests if isinstance(n, ScatterNest)]
         assert (found.repeats, found.any_order) == (repeats, False)
+
+
+@pytest.mark.parametrize("dtype", [*REAL, "complex64"], ids=str)
+@pytest.mark.parametrize("method", [*METHODS, "set"])
+def test_unique_updates_are_plain_stores_in_parallel(method, dtype):
+    for deterministic in (False, True):
+        nest = scatter_of(method, dtype, deterministic=deterministic, unique=True)
+        assert (nest.repeats, nest.any_order) == (0, False)
+        geometry = scatter_geometry(nest, 256)
+        assert (geometry.atomic, geometry.blocks, geometry.owners) == (False, 4, 1)
