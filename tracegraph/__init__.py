@@ -26,14 +26,15 @@ The packages, in the order of their imports:
                                                            custom       kernels of your own
 
 Below them are single files without imports of the package (`dtypes`, `user_source`, `locks`, …);
-`limits`, `modes`, `progress`, `streams`, `memory`, `callbacks` and `debug` are features of one file
-each.
+`limits`, `modes`, `progress`, `streams`, `memory`, `capabilities`, `callbacks` and `debug` are
+features of one file each.
 """
 
 from tracegraph import debug, errors, linalg, memory, numpy, random, special, tree
 from tracegraph.arrays.array import Array
 from tracegraph.arrays.creation import asarray, from_dlpack
 from tracegraph.callbacks import host_call, pure_callback
+from tracegraph.capabilities import DeviceFeatures, features
 from tracegraph.control import cond, fori_loop, map, scan, switch, while_loop
 from tracegraph.custom import capture, elementwise, kernel, reduction
 from tracegraph.inspection.show import show
@@ -59,6 +60,7 @@ from tracegraph.version import __version__
 __all__ = [
     "Array",
     "ArrayType",
+    "DeviceFeatures",
     "Stream",
     "__version__",
     "asarray",
@@ -76,6 +78,7 @@ __all__ = [
     "dynamic_update_slice",
     "elementwise",
     "errors",
+    "features",
     "fori_loop",
     "from_dlpack",
     "grad",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from lowering.plan.plan import Plan
 from lowering.plan.target import ContractionPolicy, Costs, LapackPolicy, PersistentCosts, Target
+from tracegraph.staging.device_features import DeviceFeatures
 
 if TYPE_CHECKING:
     from lowering.cuda.calls.executable import CudaExecutable
@@ -124,6 +125,16 @@ class CudaBackend:
     def memory_stats(self) -> dict[str, int]:
         """Bytes on the GPU by what holds them, as `tracegraph.memory_stats` has it."""
         return self._device().memory_stats()
+
+    def features(self) -> DeviceFeatures:
+        """As `tracegraph.features`.
+
+        Raises:
+            RuntimeError: the GPU cannot be used.
+        """
+        from lowering.cuda.graph.device_report import device_features
+
+        return device_features(self._device())
 
     def create_stream(self) -> OwnedStream:
         """A new stream of the GPU.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from math import inf
 from random import Random
 
@@ -10,6 +11,7 @@ from lowering.host.result_pool import RESULTS
 from lowering.plan.plan import Plan
 from lowering.plan.target import Costs, Target
 from tracegraph.algorithms import ALGORITHMS
+from tracegraph.staging.device_features import DeviceFeatures
 from tracegraph.weak_set import ConcurrentWeakSet
 
 TARGET = Target(
@@ -75,6 +77,10 @@ class HostBackend:
             "arenas": sum(sum(e.pieces().values()) for e in present),
             "constants": sum(e.memory()["constants"] for e in present),
         }
+
+    def features(self) -> DeviceFeatures:
+        """As `tracegraph.features`: there are no graphs."""
+        return DeviceFeatures(device=self.name, name=platform.machine() or "an unknown processor")
 
     def create_stream(self) -> None:
         """None: a call is over when it returns."""

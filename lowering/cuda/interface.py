@@ -198,7 +198,9 @@ class Driver(Protocol):
     """
 
     ordinal: int
+    name: str
     arch: str
+    cuda_version: tuple[int, int]
     multiprocessors: int
     stream: int
     capture_lock: CaptureLock

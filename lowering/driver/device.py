@@ -72,7 +72,10 @@ class CudaDriver:
         self.ordinal = ordinal
         self._device = Device(ordinal)
         self.thread: ThreadState = Thread(ordinal)
+        self.name = str(self._device.name)
         self.arch = f"sm_{self._device.arch}"
+        version = int(check("cuDriverGetVersion", driver.cuDriverGetVersion()))
+        self.cuda_version = (version // 1000, version % 1000 // 10)
         self.multiprocessors = int(self._device.properties.multiprocessor_count)
         self._context = check("cuCtxGetCurrent", driver.cuCtxGetCurrent())
         self._handle = check("cuDeviceGet", driver.cuDeviceGet(ordinal))

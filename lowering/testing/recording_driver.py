@@ -72,7 +72,9 @@ class RecordingDriver:
         memory: int = 1 << 40,
     ) -> None:
         self.ordinal = 0
+        self.name = "recording driver"
         self.arch = "sm_90"
+        self.cuda_version = (13, 0)
         self.multiprocessors = 132
         self.stream = 1
         self.owner: Any = None

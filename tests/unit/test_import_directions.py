@@ -77,8 +77,10 @@ TRACEGRAPH: Table = {
     },
     "streams": {"staging", "devices"},
     "memory": {"staging", "devices"},
+    "capabilities": {"staging", "devices"},
     "tracegraph": {
-        *("arrays", "callbacks", "control", "custom", "debug", "errors", "ir", "limits", "linalg"),
+        *("arrays", "callbacks", "capabilities", "control", "custom", "debug", "errors", "ir"),
+        *("limits", "linalg"),
         *("memory", "numpy", "random", "inspection", "special", "staging", "streams"),
         *("transforms", "tree", "version", "modes"),
     },

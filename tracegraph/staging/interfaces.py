@@ -10,6 +10,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Protocol
 
 from tracegraph.ir.program import Program
+from tracegraph.staging.device_features import DeviceFeatures
 from tracegraph.staging.donated import Donated
 from tracegraph.staging.exported import ExportedGraph
 from tracegraph.staging.scratch import Scratch
@@ -89,7 +90,7 @@ class Executable(Protocol):
 
 
 class Backend(Protocol):
-    """Compiles Plans for one device. The last three methods do nothing where they are inherited."""
+    """Compiles Plans for one device. The last four methods do nothing where they are inherited."""
 
     @property
     def name(self) -> str:
@@ -104,6 +105,10 @@ class Backend(Protocol):
 
     def memory_stats(self) -> Mapping[str, int]:
         """Bytes by what holds them, as `tracegraph.memory_stats` returns them."""
+
+    def features(self) -> DeviceFeatures:
+        """What `tracegraph.features` returns for the device: no CUDA graphs."""
+        return DeviceFeatures(device=self.name, name=self.name)
 
     def create_stream(self) -> DeviceStream | None:
         """A new stream of the device; None if calls are over when they return."""
