@@ -4,6 +4,10 @@ import numpy as np
 import pytest
 
 import tracegraph
+from lowering.legalization.features import override
+from lowering.scheduling import overrides as choices
+from tracegraph.errors import FallbackWarning
+from tracegraph.staging import fallbacks
 
 pytestmark = pytest.mark.gpu
 
@@ -24,3 +28,27 @@ def test_probes_leave_the_device_usable():
     tracegraph.features("cuda")
     double = tracegraph.jit(lambda x: 2 * x, device="cuda")
     np.testing.assert_array_equal(np.asarray(double(np.arange(3.0))), [0, 2, 4])
+
+
+def test_a_loop_that_the_host_drives_warns_and_computes_the_same(monkeypatch):
+    monkeypatch.setattr(fallbacks, "_warned", set())
+
+    def halve(x):
+        return tracegraph.while_loop(lambda x: x.sum() > 1, lambda x: x / 2, x)
+
+    x = np.ones(300)
+    with (
+        override(conditional_nodes=False),
+        choices.override(loops="conditional"),
+        pytest.warns(FallbackWarning, match=r"the host drives while_loop at test_gpu_whole"),
+    ):
+        driven = tracegraph.jit(halve, device="cuda")(x)
+    np.testing.assert_array_equal(np.asarray(driven), x / 512)
+
+
+def test_launches_count_the_arguments_that_they_copy_for_a_library():
+    x = tracegraph.asarray(np.ones((512, 512)), device="cuda")
+    product = tracegraph.jit(lambda x, y: x @ y, device="cuda")
+    for _ in range(3):
+        product(x, x)
+    assert product.stats()["bytes_copied"] == 6 * x.nbytes

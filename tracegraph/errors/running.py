@@ -41,6 +41,17 @@ def iteration_limit_text(body: Callable[..., Any], limit: int) -> str:
     )
 
 
+class FallbackWarning(RuntimeWarning):
+    """A function runs another way than planned: the device, or the user, rules the first out."""
+
+    def __init__(self, function: str, device: str, fallbacks: Sequence[str]) -> None:
+        self.fallbacks = tuple(fallbacks)
+        super().__init__(
+            f"{function} runs on {device} with fallbacks: {'; '.join(fallbacks)}. "
+            f"tracegraph.features({device!r}) says what the device lacks"
+        )
+
+
 class TimeLimitError(RuntimeError):
     """A program was stopped because the time of a `time_limit` was up."""
 

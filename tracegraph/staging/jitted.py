@@ -47,7 +47,8 @@ class Stats(TypedDict):
     `traces` and `builds`: how often it was traced, and compiled. A graph that is made for another
     stream does not count as a build. `launches`: runs, on all streams. `updates`: moved addresses
     that were patched into a graph. `bytes_copied`: bytes of arguments that could not be read in
-    place. `bytes_held`: constants of all its plans, and the scratch that is kept for one stream.
+    place, those that launches copy themselves included. `bytes_held`: constants of all its plans,
+    and the scratch that is kept for one stream.
     `retraces`: for each build after the first, what had changed since the build before.
     `evictions`: how often an executable was closed because memory was short. Building it again
     counts in `builds`.

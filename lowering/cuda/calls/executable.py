@@ -142,10 +142,11 @@ class CudaExecutable:
             return idle
 
     def stats(self) -> Mapping[str, int]:
-        """Launches, node updates and bytes copied since compilation."""
+        """Launches, node updates and bytes copied since compilation, those in graphs included."""
         counts = Counter(self._past)
         for graph in list(self._graphs.values()):
             counts.update(_counts(graph))
+        counts["bytes_copied"] += counts["launches"] * self.plan.staged_bytes
         return {name: counts[name] for name in _COUNTS}
 
     def memory(self) -> Mapping[str, int]:
