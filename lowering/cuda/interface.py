@@ -374,6 +374,9 @@ class Driver(Protocol):
     def updater(self, executable: Any, kernel: Any) -> Callable[[], None]:
         """A function that updates a kernel node to its parameters at the time of the call."""
 
+    def upload(self, executable: Any) -> None:
+        """Bring it to the device, in stream order, as the first launch would."""
+
     def launcher(self, executable: Any) -> Callable[[], None]:
         """A function that launches on the stream, without waiting."""
 

@@ -435,6 +435,11 @@ class CudaDriver:
 
         return run
 
+    def upload(self, executable: CudaExecutableGraph) -> None:
+        """By the driver's call."""
+        executable.require_open()
+        check("cuGraphUpload", driver.cuGraphUpload(executable.handle, self._stream_handle))
+
     def launcher(self, executable: CudaExecutableGraph) -> Callable[[], None]:
         """The driver's call with its arguments; it refuses the handle of a closed executable."""
         launch, stream = driver.cuGraphLaunch, self._stream_handle

@@ -49,6 +49,15 @@ def explain(plan: Plan) -> str:
     return "\n".join((title, *table, *_donations(plan), *_scratch(plan), *_staging(plan)))
 
 
+def schedules(plan: Plan) -> tuple[tuple[str, str, str], ...]:
+    """The user's line, the construct and the schedule of every loop and branch, outer ones first.
+
+    They are those of `explain`.
+    """
+    rows = _rows(_placed(plan.graph), 0)
+    return tuple([(lines, name.strip(), schedule) for lines, name, _, schedule, *_ in rows])
+
+
 def _donations(plan: Plan) -> Iterator[str]:
     for donation in plan.donations:
         source = plan.inputs[donation.input]

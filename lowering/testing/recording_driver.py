@@ -409,6 +409,12 @@ class RecordingDriver:
         self._log("update_kernel", kernel.name, *kernel.values)
         executable.values[kernel] = tuple(kernel.values)
 
+    def upload(self, executable: RecordedExecutable) -> None:
+        """Logged."""
+        if executable.closed:
+            raise ClosedGraphError
+        self._log("upload")
+
     def launcher(self, executable: RecordedExecutable) -> Callable[[], None]:
         """A function that logs the launch."""
         return lambda: self._launch(executable)

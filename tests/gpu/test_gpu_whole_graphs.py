@@ -52,3 +52,25 @@ def test_launches_count_the_arguments_that_they_copy_for_a_library():
     for _ in range(3):
         product(x, x)
     assert product.stats()["bytes_copied"] == 6 * x.nbytes
+
+
+def test_a_warmed_function_builds_nothing_at_its_first_call():
+    f = tracegraph.jit(
+        lambda x: tracegraph.while_loop(lambda x: x.sum() > 1, lambda x: x / 2, x), device="cuda"
+    )
+    with choices.override(loops="conditional"):
+        f.warm(tracegraph.ArrayType("float64", (300,)))
+    assert (f.stats()["builds"], f.stats()["launches"]) == (1, 0)
+    np.testing.assert_array_equal(np.asarray(f(np.ones(300))), np.ones(300) / 512)
+    (program,) = f.programs()
+    assert (program.launches, program.schedules[0].schedule) == (1, "WHILE node")
+
+
+def test_a_graph_is_uploaded_for_each_stream():
+    f = tracegraph.jit(lambda x: 2 * x, device="cuda")
+    stream = tracegraph.Stream("cuda")
+    with tracegraph.stream(stream):
+        f.warm(tracegraph.ArrayType("float64", (300,)))
+        result = f(np.ones(300))
+    np.testing.assert_array_equal(np.asarray(result), np.full(300, 2.0))
+    assert f.stats()["builds"] == 1

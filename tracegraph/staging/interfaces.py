@@ -54,6 +54,14 @@ class Executable(Protocol):
         Each has the class, dtype, shape and device of the argument then.
         """
 
+    def upload(self) -> None:
+        """Do now what the first launch would do on the current stream, and run nothing.
+
+        Raises:
+            ClosedError: it is closed.
+            StreamCaptureError: other code captures the stream.
+        """
+
     def export_graph(self, arguments: Sequence[Any]) -> ExportedGraph:
         """A graph with these arguments for others to launch, and its flat results.
 
@@ -154,6 +162,9 @@ class Compiler(Protocol):
 
     def explain(self, plan: Any) -> str:
         """A table of every loop and branch."""
+
+    def schedules(self, plan: Any) -> Sequence[tuple[str, str, str]]:
+        """The user's line, the construct and the schedule of every loop and branch."""
 
     def dot(self, plan: Any) -> str:
         """The graph in Graphviz's language."""

@@ -161,6 +161,19 @@ class StreamGraph:
             self._stream.driver.activate()
             return self._run(arguments, donated)
 
+    def upload(self) -> None:
+        """Bring the executable to the device, in stream order, so that launches need not.
+
+        Raises:
+            ClosedError: it is closed.
+        """
+        with self.holding:
+            if self.replicas.closed:
+                raise ClosedError(self._name)
+            driver = self.definition.driver
+            driver.activate()
+            driver.upload(self.replicas.current.executable)
+
     def _run(self, arguments: Sequence[Any], donated: Donated | None) -> Results:
         stream, bound = self._stream, None
         if self._aliases:

@@ -229,6 +229,10 @@ class _HostDriven:
     def updater(self, executable: CutGraph, kernel: CutKernel) -> Callable[[], None]:
         return self._driver.updater(kernel.segment.executable, kernel.kernel)
 
+    def upload(self, executable: CutGraph) -> None:
+        for segment in executable.segments():
+            self._driver.upload(segment.executable)
+
     def launcher(self, executable: CutGraph) -> Callable[[], None]:
         return partial(self._launch, executable)
 
