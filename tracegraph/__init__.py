@@ -26,8 +26,8 @@ The packages, in the order of their imports:
                                                            custom       kernels of your own
 
 Below them are single files without imports of the package (`dtypes`, `user_source`, `locks`, …);
-`limits`, `modes`, `progress`, `streams`, `memory`, `capabilities`, `callbacks` and `debug` are
-features of one file each.
+`limits`, `modes`, `progress`, `streams`, `memory`, `raw_memory`, `capabilities`, `callbacks` and
+`debug` are features of one file each.
 """
 
 from tracegraph import debug, errors, linalg, memory, numpy, random, special, tree
@@ -44,6 +44,7 @@ from tracegraph.memory import memory_stats, reset
 from tracegraph.modes import check_indices, deterministic
 from tracegraph.numpy import methods as _methods  # noqa: F401 - what operators call
 from tracegraph.numpy.windows import dynamic_slice, dynamic_update_slice
+from tracegraph.raw_memory import owned
 from tracegraph.staging.jit import jit, make_program
 from tracegraph.streams import Stream, stream
 from tracegraph.transforms.checkpoint import checkpoint
@@ -97,6 +98,7 @@ __all__ = [
     "memory",
     "memory_stats",
     "numpy",
+    "owned",
     "pure_callback",
     "random",
     "reduction",

@@ -268,6 +268,9 @@ class Driver(Protocol):
     def create_stream(self) -> Any:
         """A new stream, an object with ``__cuda_stream__``, destroyed when it is collected."""
 
+    def locate(self, address: int) -> str | None:
+        """Where an address is: ``"cuda:0"``, ``"host"`` if it is pinned there, None if unknown."""
+
     def is_capturing(self, stream: int) -> bool:
         """Whether the stream with this handle is being captured; a capture stays as it is."""
 

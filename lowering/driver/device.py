@@ -34,6 +34,7 @@ from lowering.cuda.interface import (
     Library,
     ThreadState,
 )
+from lowering.driver.addresses import locate
 from lowering.driver.checks import SUCCESS, by_core, check, scarce
 from lowering.driver.graphs import (
     allow_shared_memory,
@@ -223,6 +224,10 @@ class CudaDriver:
     def synchronize(self) -> None:
         """Wait for the launch stream."""
         by_core(self._stream.sync)
+
+    def locate(self, address: int) -> str | None:
+        """As the driver knows it."""
+        return locate(address)
 
     def is_capturing(self, stream: int) -> bool:
         """By the driver's call, which is allowed in captures of any mode."""

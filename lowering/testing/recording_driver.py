@@ -209,6 +209,15 @@ class RecordingDriver:
         before = tuple(event for event in self._waits if not event())
         return RecordedEvent(position, self, self.busy, before)
 
+    def locate(self, address: int) -> str | None:
+        """In which of the memory that is alive."""
+        for memory in self.live_memory:
+            on_device = isinstance(memory, RecordedMemory)
+            nbytes = memory.nbytes if isinstance(memory, RecordedMemory) else memory.bytes.nbytes
+            if memory.pointer <= address < memory.pointer + nbytes:
+                return f"cuda:{self.ordinal}" if on_device else "host"
+        return None
+
     def is_capturing(self, stream: int) -> bool:
         """Whether the stream is among `captured_streams`."""
         return stream in self.captured_streams

@@ -1,12 +1,16 @@
 """What users can ask of whole graphs, on a device."""
 
+import ctypes
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
 import tracegraph
 from lowering.legalization.features import override
 from lowering.scheduling import overrides as choices
-from tracegraph.errors import FallbackWarning
+from tracegraph.errors import FallbackWarning, RawMemoryError
 from tracegraph.staging import fallbacks
 
 pytestmark = pytest.mark.gpu
@@ -74,3 +78,94 @@ def test_a_graph_is_uploaded_for_each_stream():
         result = f(np.ones(300))
     np.testing.assert_array_equal(np.asarray(result), np.full(300, 2.0))
     assert f.stats()["builds"] == 1
+
+
+class Piece:
+    """A piece of device memory, freed when it is collected."""
+
+    def __init__(self, nbytes):
+        from cuda.core import Device
+
+        self.buffer = Device(0).allocate(nbytes)
+        Device(0).sync()
+        self.pointer = int(self.buffer.handle)
+
+
+def filled(values):
+    """Device memory with these values, as raw memory: its owner, and an Array of it."""
+    from cuda.bindings import driver
+
+    piece = Piece(values.nbytes)
+    (error,) = driver.cuMemcpyHtoD(piece.pointer, values.ctypes.data, values.nbytes)
+    assert int(error) == 0
+    type_ = tracegraph.ArrayType(values.dtype, values.shape)
+    return piece, tracegraph.owned(piece.pointer, type_, owner=piece, device="cuda")
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "float16", "float32", "complex128"])
+def test_raw_memory_is_read_where_it_is(dtype):
+    values = np.arange(300).astype(dtype)
+    _, array = filled(values)
+    same = tracegraph.jit(lambda x: (x, x == x), device="cuda")
+    for _ in range(3):
+        got, equal = same(array)
+        np.testing.assert_array_equal(np.asarray(got), values)
+        assert np.asarray(equal).all()
+    assert same.stats()["bytes_copied"] == 0
+    np.testing.assert_array_equal(np.asarray(array), values)
+
+
+def test_the_owner_of_raw_memory_lives_until_launches_have_run():
+    values = np.ones(1 << 20)
+    piece, array = filled(values)
+    owner = weakref.ref(piece)
+    f = tracegraph.jit(
+        lambda x: tracegraph.fori_loop(0, 300, lambda i, y: y + x, x * 0), device="cuda"
+    )
+    results = [f(array) for _ in range(3)]
+    del piece, array
+    gc.collect()
+    for result in results:
+        np.testing.assert_array_equal(np.asarray(result), 300 * values)
+    tracegraph.memory.trim()
+    f(np.ones(1 << 20))
+    gc.collect()
+    assert owner() is None
+
+
+def test_raw_memory_of_no_device_is_refused():
+    with pytest.raises(RawMemoryError, match="in no memory that CUDA knows"):
+        tracegraph.owned(4096, 8, owner=object(), device="cuda")
+    piece, _ = filled(np.ones(8))
+    with pytest.raises(RawMemoryError, match="its last byte"):
+        tracegraph.owned(piece.pointer, 1 << 50, owner=piece, device="cuda")
+
+
+def test_pinned_memory_is_raw_memory_too():
+    from cuda.core import LegacyPinnedMemoryResource
+
+    buffer = LegacyPinnedMemoryResource().allocate(800)
+    address = int(buffer.handle)
+    np.ctypeslib.as_array((ctypes.c_double * 100).from_address(address))[:] = 7
+    type_ = tracegraph.ArrayType("float64", (100,))
+    array = tracegraph.owned(address, type_, owner=buffer, device="cuda")
+    double = tracegraph.jit(lambda x: 2 * x, device="cuda")
+    np.testing.assert_array_equal(np.asarray(double(array)), np.full(100, 14.0))
+
+
+def test_a_use_waits_for_the_stream_that_writes_raw_memory():
+    producer = tracegraph.Stream("cuda")
+    _, handle = producer.__cuda_stream__()
+    slow = tracegraph.jit(
+        lambda x: tracegraph.fori_loop(0, 2000, lambda i, y: y + 1, x), device="cuda"
+    )
+    x = tracegraph.asarray(np.zeros(1 << 18), device="cuda")
+    np.asarray(slow(x))
+    with tracegraph.stream(producer):
+        result = slow(x)
+    buffer = result.data
+    array = tracegraph.owned(
+        buffer.pointer, buffer.type, owner=result, device="cuda", stream=handle
+    )
+    double = tracegraph.jit(lambda x: 2 * x, device="cuda")
+    np.testing.assert_array_equal(np.asarray(double(array)), np.full(1 << 18, 4000.0))

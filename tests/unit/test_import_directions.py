@@ -78,10 +78,11 @@ TRACEGRAPH: Table = {
     "streams": {"staging", "devices"},
     "memory": {"staging", "devices"},
     "capabilities": {"staging", "devices"},
+    "raw_memory": {"staging", "arrays", "ir", "errors", "devices"},
     "tracegraph": {
         *("arrays", "callbacks", "capabilities", "control", "custom", "debug", "errors", "ir"),
         *("limits", "linalg"),
-        *("memory", "numpy", "random", "inspection", "special", "staging", "streams"),
+        *("memory", "raw_memory", "numpy", "random", "inspection", "special", "staging", "streams"),
         *("transforms", "tree", "version", "modes"),
     },
     "testing": {"tracegraph", "debug", "tree"},

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Protocol
 
+from tracegraph.errors import RawMemoryError
 from tracegraph.ir.program import Program
+from tracegraph.ir.types import ArrayType
 from tracegraph.staging.device_features import DeviceFeatures
 from tracegraph.staging.donated import Donated
 from tracegraph.staging.exported import ExportedGraph
@@ -98,7 +100,7 @@ class Executable(Protocol):
 
 
 class Backend(Protocol):
-    """Compiles Plans for one device. The last four methods do nothing where they are inherited."""
+    """Compiles Plans for one device. The last five methods do nothing where they are inherited."""
 
     @property
     def name(self) -> str:
@@ -117,6 +119,18 @@ class Backend(Protocol):
     def features(self) -> DeviceFeatures:
         """What `tracegraph.features` returns for the device: no CUDA graphs."""
         return DeviceFeatures(device=self.name, name=self.name)
+
+    def owned(self, address: int, type_: ArrayType, owner: Any, stream: int | None) -> Any:
+        """An ndarray or a `DeviceBuffer` of memory at an address, which keeps its owner.
+
+        `stream` is the handle of the stream that writes it, if uses have to wait for one. Nothing
+        may write to it.
+
+        Raises:
+            RawMemoryError: the device cannot access the memory.
+            ValueError: the stream belongs to another device.
+        """
+        raise RawMemoryError(f"arrays of raw memory cannot be on {self.name!r}")
 
     def create_stream(self) -> DeviceStream | None:
         """A new stream of the device; None if calls are over when they return."""
