@@ -80,24 +80,15 @@ def test_a_graph_is_uploaded_for_each_stream():
     assert f.stats()["builds"] == 1
 
 
-class Piece:
-    """A piece of device memory, freed when it is collected."""
-
-    def __init__(self, nbytes):
-        from cuda.core import Device
-
-        self.buffer = Device(0).allocate(nbytes)
-        Device(0).sync()
-        self.pointer = int(self.buffer.handle)
-
-
 def filled(values):
-    """Device memory with these values, as raw memory: its owner, and an Array of it."""
-    from cuda.bindings import driver
+    """Device memory with these values: its owner, which frees it, and an Array of it."""
+    from lowering.cuda.device import open_device
 
-    piece = Piece(values.nbytes)
-    (error,) = driver.cuMemcpyHtoD(piece.pointer, values.ctypes.data, values.nbytes)
-    assert int(error) == 0
+    driver = open_device(0).driver
+    driver.activate()
+    piece = driver.allocate(values.nbytes)
+    driver.copy_to_device(piece.pointer, values)
+    driver.synchronize()
     type_ = tracegraph.ArrayType(values.dtype, values.shape)
     return piece, tracegraph.owned(piece.pointer, type_, owner=piece, device="cuda")
 
