@@ -8,7 +8,7 @@ of a condition, or a word of a value.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -327,7 +327,7 @@ class Driver(Protocol):
             MemoryError: there are not enough addresses. A lack of memory shows only at launch.
         """
 
-    def add_free(self, graph: Any, dependencies: Sequence[Any], memory: GraphMemory) -> None:
+    def add_free(self, graph: Any, dependencies: Sequence[Any], memory: GraphMemory) -> Any:
         """Add the node that frees it."""
 
     def add_host(
@@ -371,8 +371,35 @@ class Driver(Protocol):
     def release_tied(self, most: int = ...) -> None:
         """Release what gone graphs kept alive; looks at `most` graphs, round robin."""
 
+    def node_key(self, node: Any) -> Hashable:
+        """What tells a node from all others of its graph and the bodies in it."""
+
+    def node_keys(self, graph: Any) -> Collection[Hashable]:
+        """The keys of all nodes of a graph or a body, those of bodies inside not included."""
+
     def instantiate(self, graph: Any) -> Any:
-        """An executable of a tied graph, which it holds until it is closed."""
+        """An executable of a tied graph, which it holds until it is closed.
+
+        Raises:
+            RefusedGraphError: something about the graph does not do.
+        """
+
+    def instantiate_given(self, graph: Any) -> Any:
+        """An executable of a graph that was given away, which itself keeps alive what that does.
+
+        Raises:
+            RefusedGraphError: something about the graph does not do.
+        """
+
+    def update_whole(self, executable: Any, graph: Any) -> None:
+        """Give an executable all parameters, and what they keep alive, of a graph given away.
+
+        The executable is one of this driver, or an object whose `handle` is the driver's.
+
+        Raises:
+            RefusedGraphError: they differ in what cannot be updated; nothing was changed.
+            ClosedGraphError: it is closed.
+        """
 
     def updater(self, executable: Any, kernel: Any) -> Callable[[], None]:
         """A function that updates a kernel node to its parameters at the time of the call."""

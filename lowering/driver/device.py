@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import ctypes
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from math import prod
 from typing import Any
 
@@ -42,6 +42,7 @@ from lowering.driver.graphs import (
     depend,
     is_capturing,
     is_known,
+    nodes,
     parameter_cells,
     require_clusters,
     require_cooperation,
@@ -56,6 +57,7 @@ from lowering.driver.handles import (
 )
 from lowering.driver.thread import Thread
 from lowering.driver.user_objects import TiedGraph, UserObjects
+from lowering.driver.whole_graphs import instantiated, update_whole
 from lowering.plan.conditional_nodes import ConditionalKind
 from lowering.plan.owners import SlotTable
 from tracegraph.ir.types import row_major_strides
@@ -345,9 +347,9 @@ class CudaDriver:
 
     def add_free(
         self, graph: GraphDefinition, dependencies: Sequence[Any], memory: GraphMemory
-    ) -> None:
+    ) -> Any:
         """Add a node that frees it."""
-        check(
+        return check(
             "cuGraphAddMemFreeNode",
             driver.cuGraphAddMemFreeNode(
                 graph.handle, list(dependencies), len(dependencies), memory.pointer
@@ -425,8 +427,25 @@ class CudaDriver:
         """
         # Executables made by cuda.core were measured to take a microsecond more to launch.
         with graph.untied() as source:
-            handle = check("cuGraphInstantiate", driver.cuGraphInstantiate(source, 0))
-            return CudaExecutableGraph(handle, graph)
+            return CudaExecutableGraph(instantiated(source), graph)
+
+    def instantiate_given(self, graph: GraphDefinition) -> CudaExecutableGraph:
+        """Instantiate; the result has a reference to the user object."""
+        return CudaExecutableGraph(instantiated(graph.handle), None)
+
+    def update_whole(self, executable: Any, graph: GraphDefinition) -> None:
+        """By the driver's call, which hands the references to user objects over, too."""
+        if isinstance(executable, CudaExecutableGraph):
+            executable.require_open()
+        update_whole(driver.CUgraphExec(int(executable.handle)), graph.handle)
+
+    def node_key(self, node: Any) -> int:
+        """Its address."""
+        return int(node)
+
+    def node_keys(self, graph: GraphDefinition) -> Collection[int]:
+        """Their addresses."""
+        return nodes(graph)
 
     def updater(self, executable: CudaExecutableGraph, kernel: KernelNode) -> Callable[[], None]:
         """The driver's call with its arguments, for nodes in bodies too; it keeps their values."""

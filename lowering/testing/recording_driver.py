@@ -26,7 +26,7 @@ from lowering.cuda.interface import (
     Library,
     ThreadState,
 )
-from lowering.errors import ClosedGraphError, NestedCaptureError
+from lowering.errors import ClosedGraphError, NestedCaptureError, RefusedGraphError
 from lowering.legalization.features import Feature
 from lowering.plan.conditional_nodes import ConditionalKind
 from lowering.plan.owners import SlotTable
@@ -314,11 +314,13 @@ class RecordingDriver:
         graph: RecordedGraph,
         dependencies: Sequence[RecordedNode],
         memory: GraphMemory,
-    ) -> None:
+    ) -> RecordedNode:
         """A node behind the last ones."""
         self._log("add_free", memory.nbytes)
-        graph.nodes.append(RecordedNode("memory", f"free {memory.nbytes}", tuple(dependencies)))
+        node = RecordedNode("memory", f"free {memory.nbytes}", tuple(dependencies))
+        graph.nodes.append(node)
         graph.allocated += memory.nbytes
+        return node
 
     def add_host(
         self,
@@ -396,6 +398,32 @@ class RecordingDriver:
         executable = RecordedExecutable(graph)
         self.live_executables.add(executable)
         return executable
+
+    def instantiate_given(self, graph: RecordedGraph) -> RecordedExecutable:
+        """The same: the graph holds what it keeps alive."""
+        return self.instantiate(graph)
+
+    def update_whole(self, executable: RecordedExecutable, graph: RecordedGraph) -> None:
+        """Logged; the executable becomes one of the graph, if that has the same nodes."""
+        if executable.closed:
+            raise ClosedGraphError
+        self._log("update_whole")
+        if len(executable.graph.nodes) != len(graph.nodes):
+            raise RefusedGraphError("the graphs have other nodes or edges")
+        for old, new in zip(executable.graph.walk(), graph.walk(), strict=False):
+            if old.kind != new.kind:
+                raise RefusedGraphError("the node was of another type", new)
+            if len(old.dependencies) != len(new.dependencies):
+                raise RefusedGraphError("the graphs have other nodes or edges", new)
+        executable.become(graph)
+
+    def node_key(self, node: RecordedNode) -> RecordedNode:
+        """The node itself."""
+        return node
+
+    def node_keys(self, graph: RecordedGraph) -> list[RecordedNode]:
+        """The nodes themselves."""
+        return list(graph.nodes)
 
     def tie(self, graph: RecordedGraph, slots: SlotTable) -> RecordedGraph:
         """Logged; the graph, which executables hold, holds the slots."""

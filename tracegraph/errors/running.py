@@ -105,6 +105,26 @@ class ExportError(RuntimeError):
         super().__init__(f"{name!r} cannot be exported as a CUDA graph: {why}")
 
 
+class InstantiationError(RuntimeError):
+    """The driver refused to make an executable of a graph."""
+
+    def __init__(self, name: str, node: str, reason: str) -> None:
+        super().__init__(
+            f"the graph of {name!r} could not be instantiated{f' at {node}' if node else ''}: "
+            f"{reason}; a graph with loops, branches or allocations has one executable at a time"
+        )
+
+
+class NotInstantiatedError(RuntimeError):
+    """An exported graph was to be updated, and has no executable."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"the exported graph of {name!r} has no open executable that instantiate() has made; "
+            "call that first, or pass the executable that other code has made"
+        )
+
+
 class StreamCaptureError(RuntimeError):
     """A function was called on a stream that other code is capturing.
 

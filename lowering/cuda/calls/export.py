@@ -13,6 +13,7 @@ from typing import Any
 from lowering.codegen.parameters import Channel, StopFlag
 from lowering.cuda.calls.arguments import Bound, Input, bind
 from lowering.cuda.calls.donated_arguments import writable
+from lowering.cuda.calls.exported_executable import GivenGraph
 from lowering.cuda.graph.compiled_plan import CompiledPlan
 from lowering.cuda.graph.definition import Definition
 from lowering.cuda.graph.emit import emit
@@ -78,7 +79,9 @@ def export(compiled: CompiledPlan, stream: StreamState, arguments: Sequence[Any]
         if isinstance(argument, CudaBuffer):
             argument.check()
     report = slots.report(plan.name)
-    return ExportedGraph(definition.give_away(), results, report)
+    names, graph = definition.names, definition.give_away()
+    given = GivenGraph(graph, compiled.device, plan.name, names)
+    return ExportedGraph(graph, results, report, given)
 
 
 def _silent(compiled: CompiledPlan) -> set[Channel]:
