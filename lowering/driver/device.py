@@ -437,7 +437,7 @@ class CudaDriver:
         """By the driver's call, which hands the references to user objects over, too."""
         if isinstance(executable, CudaExecutableGraph):
             executable.require_open()
-        update_whole(driver.CUgraphExec(int(executable.handle)), graph.handle)
+        update_whole(int(executable.handle), int(graph.handle))
 
     def node_key(self, node: Any) -> int:
         """Its address."""

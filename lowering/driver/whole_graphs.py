@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import ctypes
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from cuda.bindings import driver
 
 from lowering.driver.checks import CudaError, CudaMemoryError, check
 from lowering.errors import RefusedGraphError
+
+_SINCE = 12000
+"""The CUDA version since which an update takes its info in a structure."""
 
 _MADE = driver.CUgraphInstantiateResult
 _INSTANTIATION = {
@@ -66,19 +72,43 @@ def instantiated(graph: Any) -> Any:
         ) from error
 
 
-def update_whole(executable: Any, graph: Any) -> None:
-    """Give an executable all parameters of a graph.
+class _UpdateInfo(ctypes.Structure):
+    """`CUgraphExecUpdateResultInfo` of cuda.h."""
+
+    _fields_ = (
+        ("result", ctypes.c_int),
+        ("node", ctypes.c_void_p),
+        ("from_node", ctypes.c_void_p),
+    )
+
+
+def update_whole(executable: int, graph: int) -> None:
+    """Give an executable all parameters of a graph, both by their handles.
 
     Raises:
-        RefusedGraphError: they differ in what cannot be updated.
+        RefusedGraphError: they differ in what cannot be updated; nothing was changed.
         CudaError: it fails for another reason.
     """
-    answer = driver.cuGraphExecUpdate(executable, graph)
-    result, info = answer[0], answer[1]
+    info = _UpdateInfo()
+    result = driver.CUresult(_exec_update()(executable, graph, ctypes.byref(info)))
     try:
         check("cuGraphExecUpdate", (result,))
     except CudaError as error:
-        reason = _UPDATE.get(info.result)
+        reason = _UPDATE.get(_UPDATED(info.result))
         if result != driver.CUresult.CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE or reason is None:
             raise
-        raise RefusedGraphError(reason, int(info.errorNode) or None) from error
+        raise RefusedGraphError(reason, info.node) from error
+
+
+@cache
+def _exec_update() -> Callable[..., int]:
+    """The C function: that of cuda.bindings returns no info about a failure."""
+    flags = driver.CUdriverProcAddress_flags.CU_GET_PROC_ADDRESS_DEFAULT
+    address, _ = check(
+        "cuGetProcAddress",
+        driver.cuGetProcAddress(b"cuGraphExecUpdate", _SINCE, flags),
+    )
+    prototype = ctypes.CFUNCTYPE(
+        ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(_UpdateInfo)
+    )
+    return prototype(int(address))

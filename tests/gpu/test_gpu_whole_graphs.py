@@ -2,6 +2,7 @@
 
 import ctypes
 import gc
+import time
 import weakref
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 import tracegraph
 from lowering.legalization.features import override
 from lowering.scheduling import overrides as choices
-from tracegraph.errors import FallbackWarning, RawMemoryError
+from tracegraph.errors import FallbackWarning, InstantiationError, RawMemoryError
 from tracegraph.staging import fallbacks
 
 pytestmark = pytest.mark.gpu
@@ -160,3 +161,111 @@ def test_a_use_waits_for_the_stream_that_writes_raw_memory():
     )
     double = tracegraph.jit(lambda x: 2 * x, device="cuda")
     np.testing.assert_array_equal(np.asarray(double(array)), np.full(1 << 18, 4000.0))
+
+
+def doubled_sum(x):
+    return 2 * x + x.sum()
+
+
+def looped(x):
+    return tracegraph.while_loop(lambda x: x.sum() > 1, lambda x: x / 2, x, schedule="conditional")
+
+
+def produced(x):
+    return (x @ x).sum() + x
+
+
+@pytest.mark.parametrize("function", [doubled_sum, looped, produced])
+def test_an_executable_takes_over_another_exported_graph(function):
+    a, b = np.full((64, 64), 3.0), np.full((64, 64), 5.0)
+    compiled = tracegraph.jit(function, device="cuda").lower(a).compile()
+    expected = [np.asarray(compiled(values)) for values in (a, b)]
+    first, second = compiled.export_graph(a), compiled.export_graph(b)
+    executable = first.instantiate()
+    executable.upload()
+    executable.launch()
+    np.testing.assert_array_equal(np.asarray(first.results), expected[0])
+    result = first.update(second)
+    assert result, str(result)
+    del first
+    gc.collect()
+    executable.launch()
+    np.testing.assert_array_equal(np.asarray(second.results), expected[1])
+    results = second.results
+    del second
+    gc.collect()
+    executable.launch()
+    np.testing.assert_array_equal(np.asarray(results), expected[1])
+    executable.close()
+
+
+def test_a_graph_that_differs_is_refused_and_changes_nothing():
+    x = np.arange(300.0)
+    one = tracegraph.jit(lambda x: 2 * x, device="cuda").lower(x).compile().export_graph(x)
+    executable = one.instantiate()
+    other = tracegraph.jit(looped, device="cuda").lower(x).compile().export_graph(x)
+    result = one.update(other)
+    assert not result
+    assert result.reason
+    executable.launch()
+    np.testing.assert_array_equal(np.asarray(one.results), 2 * x)
+
+
+def test_a_refused_node_is_named_with_its_line():
+    x = np.arange(300.0)
+    one = tracegraph.jit(looped, device="cuda").lower(x).compile().export_graph(x)
+
+    def branched(x):
+        return tracegraph.cond(
+            x[0] > 1, lambda x: x / 2, lambda x: x + x.sum(), x, schedule="conditional"
+        )
+
+    other = tracegraph.jit(branched, device="cuda").lower(x).compile().export_graph(x)
+    executable = one.instantiate()
+    result = executable.update(other)
+    print(result)
+    assert not result
+
+
+def test_a_second_executable_of_a_graph_with_loops_is_refused():
+    x = np.arange(300.0)
+    given = tracegraph.jit(looped, device="cuda").lower(x).compile().export_graph(x)
+    first = given.instantiate()
+    with pytest.raises(InstantiationError, match="one executable at a time") as refused:
+        given.instantiate()
+    print(refused.value)
+    first.close()
+    given.instantiate().launch()
+
+
+def test_an_executable_of_cuda_core_is_updated():
+    a, b = np.arange(300.0), np.ones(300)
+    compiled = tracegraph.jit(doubled_sum, device="cuda").lower(a).compile()
+    first, second = compiled.export_graph(a), compiled.export_graph(b)
+    executable = first.definition.instantiate()
+    assert first.update(second, executable)
+    from cuda.core import Device
+
+    stream = Device(0).create_stream()
+    executable.launch(stream)
+    stream.sync()
+    np.testing.assert_array_equal(np.asarray(second.results), doubled_sum(b))
+
+
+def test_what_a_replaced_graph_owned_is_released_without_a_further_call():
+    """By the thread that looks; the driver calls destructors when it likes."""
+    x = np.ones(1 << 20)
+    compiled = tracegraph.jit(lambda x: 2 * x, device="cuda").lower(x).compile()
+    first, second = compiled.export_graph(x), compiled.export_graph(x)
+    gone = weakref.ref(first.results.memory)
+    executable = first.instantiate()
+    executable.launch()
+    assert first.update(second)
+    del first
+    gc.collect()
+    deadline = time.monotonic() + 20
+    while gone() is not None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert gone() is None
+    executable.launch()
+    np.testing.assert_array_equal(np.asarray(second.results), 2 * x)

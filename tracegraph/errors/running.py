@@ -111,7 +111,7 @@ class InstantiationError(RuntimeError):
     def __init__(self, name: str, node: str, reason: str) -> None:
         super().__init__(
             f"the graph of {name!r} could not be instantiated{f' at {node}' if node else ''}: "
-            f"{reason}; a graph with loops, branches or allocations has one executable at a time"
+            f"{reason}"
         )
 
 

@@ -80,7 +80,7 @@ def export(compiled: CompiledPlan, stream: StreamState, arguments: Sequence[Any]
             argument.check()
     report = slots.report(plan.name)
     names, graph = definition.names, definition.give_away()
-    given = GivenGraph(graph, compiled.device, plan.name, names)
+    given = GivenGraph(graph, compiled.device, plan.name, names, definition.single)
     return ExportedGraph(graph, results, report, given)
 
 

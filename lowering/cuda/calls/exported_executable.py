@@ -12,12 +12,20 @@ from tracegraph.errors import ClosedError, InstantiationError, NotInstantiatedEr
 from tracegraph.staging.exported import ExportedGraph, UpdateResult
 from tracegraph.streams import current_stream
 
+_ALONE = "a graph with loops, branches or allocations has one executable at a time"
+
 
 class GivenGraph:
-    """A graph that was given away, its nodes by name, and the executables made of it here."""
+    """A graph that was given away, its nodes by name, and the executables made of it here.
 
-    def __init__(self, graph: Any, device: OpenDevice, name: str, names: NodeNames) -> None:
-        self.graph, self.device, self.name, self.names = graph, device, name, names
+    A `single` one has nodes that allow one executable at a time.
+    """
+
+    def __init__(
+        self, graph: Any, device: OpenDevice, name: str, names: NodeNames, single: bool
+    ) -> None:
+        self.graph, self.device, self.name = graph, device, name
+        self.names, self.single = names, single
         self._executables: WeakSet[ExportedExecutable] = WeakSet()
 
     def instantiate(self) -> ExportedExecutable:
@@ -28,7 +36,8 @@ class GivenGraph:
             made = self.device.driver.instantiate_given(self.graph)
         except RefusedGraphError as refused:
             node = self.names.of(refused.node)
-            raise InstantiationError(self.name, _text(node), refused.reason) from refused
+            why = f"{refused.reason}; {_ALONE}" if self.single else refused.reason
+            raise InstantiationError(self.name, "" if node is None else str(node), why) from refused
         executable = ExportedExecutable(made, self.device, self.name)
         self._executables.add(executable)
         return executable
