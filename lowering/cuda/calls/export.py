@@ -53,11 +53,16 @@ def export(compiled: CompiledPlan, stream: StreamState, arguments: Sequence[Any]
     plan = code.plan
     slots = SlotTable()
     slots.retain(*operands.values())
+    for buffer, operand in operands.items():
+        if operand.nbytes:
+            what = "argument" if buffer.space == "input" else "result"
+            slots.name(f"{what} {buffer.number} {buffer.type}", operand.pointer, operand.nbytes)
     fixed = {buffer: operand.pointer for buffer, operand in operands.items()}
     words = {}
     if channels:
         flag = _lowered_flag(stream)
         slots.retain(flag)
+        slots.name("stop flag", flag.pointer, _FLAG_BYTES)
         words = dict.fromkeys(channels, flag.pointer)
     definition = Definition(stream.driver, slots, plan.name)
     with definition.building() as graph:

@@ -83,6 +83,10 @@ class StreamGraph:
         # Other launches may come between the parts of one that the host drives.
         share = not self._host_driven
         self.definition = definition = Definition(graphs, SlotTable(), plan.name)
+        conditions = graphs.stored_conditions
+        if conditions is not None:
+            definition.slots.retain(conditions)
+            definition.slots.name("conditions", conditions.pointer, conditions.bytes.nbytes)
         with definition.building() as graph:
             placement = place(
                 plan,
